@@ -651,8 +651,8 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
         # A traced primal belongs to a tape, which records the call together with `backward`.
         for primal in primals:
             if isinstance(primal, TensorProxy):
-                traced: list[Any] = primal.run(self, "custom_vjp", (forward, backward, list(primals)))
-                return traced
+                traced_outputs: list[Any] = primal.run(self, "custom_vjp", (forward, backward, list(primals)))
+                return traced_outputs
         outputs = list(forward(*primals))
         if any(isinstance(output, TensorProxy) for output in outputs):
             raise TracedTensorError(CLOSED_OVER)

@@ -89,12 +89,12 @@ def choose() -> tuple[Backend, str]:
     atexit.register(_warn_of_late_variable)
     if backend_name:
         return _load_for(backend_name, f"the environment variable {ENVIRONMENT}"), f"{ENVIRONMENT}"
-    persisted = settings.read("backend")
-    if persisted is not None:
+    saved_name = settings.read("backend")
+    if saved_name is not None:
         asker_text = (
             f"the settings file {settings.path()}; `emberharmony backend set` and `emberharmony backend unset` edit it"
         )
-        return _load_for(persisted, asker_text), str(settings.path())
+        return _load_for(saved_name, asker_text), str(settings.path())
     return load(automatic()), "automatic"
 
 

@@ -119,17 +119,17 @@ def diff(first: str, second: str, everything: bool, pattern: str, as_json: bool)
     with closing(source(first)) as a, closing(source(second)) as b:
         names = _names_matching([*a.tensors, *(name for name in b.tensors if name not in a.tensors)], pattern)
         with _progress_in_bytes(a, [name for name in names if name in a.tensors]) as advance:
-            compared = list(differences(a, b, names, advance))
-    differ = [difference for difference in compared if difference.kind != "equal"]
-    shown_rows = compared if everything else differ
+            compared_tensors = list(differences(a, b, names, advance))
+    differ = [difference for difference in compared_tensors if difference.kind != "equal"]
+    shown_rows = compared_tensors if everything else differ
     if as_json:
-        summary = {"first": a.path, "second": b.path, "equal": not differ, "compared": len(compared)}
+        summary = {"first": a.path, "second": b.path, "equal": not differ, "compared": len(compared_tensors)}
         click.echo(json.dumps(summary | {"tensors": [_difference_for_json(row) for row in shown_rows]}, indent=1))
     else:
         if shown_rows:
             header = ("name", "", "elements that differ", "largest difference", "relative")
             click.echo(columns(header, [_comparison_row(row) for row in shown_rows]))
-        count_text = f"{len(compared):,} tensors"
+        count_text = f"{len(compared_tensors):,} tensors"
         click.echo(f"{len(differ):,} of {count_text} differ" if differ else f"{count_text} are equal to the bit")
     if differ:
         sys.exit(1)

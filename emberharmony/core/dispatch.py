@@ -236,9 +236,9 @@ def slow(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
         arguments = (*positional, *keywords.values())
         return backend.wrap(backend.implementation(spec)(*positional, **keywords))
     except Exception as error:
-        traced = getattr(error, "traced", None)
-        if traced is not None:  # it was inside a list
-            return traced.run(backend, name, arguments)
+        traced_tensor = getattr(error, "traced", None)
+        if traced_tensor is not None:  # it was inside a list
+            return traced_tensor.run(backend, name, arguments)
         if spec.takes_callable:
             judge(backend, name, arguments)
         passed_error = passing_error(error)

@@ -171,10 +171,10 @@ def native_name(dtype: object) -> str | None:
         name = dtype.__name__ if dtype.__module__ in ("numpy", "ml_dtypes", "jax.numpy") else ""
     elif "dtype" in type(dtype).__name__.lower():
         # np.dtype prints as 'float32', torch and mlx dtypes as 'torch.float32' and 'mlx.core.float32'.
-        printed = str(dtype)
-        if printed[:1] in ("<", ">"):  # an np.dtype in the other byte order prints as '>f4'
-            printed = getattr(dtype, "name", "")
-        module, _, name = printed.rpartition(".")
+        dtype_text = str(dtype)
+        if dtype_text[:1] in ("<", ">"):  # an np.dtype in the other byte order prints as '>f4'
+            dtype_text = getattr(dtype, "name", "")
+        module, _, name = dtype_text.rpartition(".")
         name = name if module in ("", "torch", "mlx.core") else ""
     else:
         name = ""

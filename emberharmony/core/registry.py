@@ -145,14 +145,14 @@ class OpParameter:
     def __init__(
         self, name: str, annotation: object, default: object, *, keyword_only: bool = False, variadic: bool = False
     ) -> None:
-        spelled = annotation if isinstance(annotation, str) else repr(annotation)
+        annotation_text = annotation if isinstance(annotation, str) else repr(annotation)
         self.name, self.default, self.keyword_only, self.variadic = name, default, keyword_only, variadic
-        self.annotation = spelled
-        self.cast, self.unpaired = "CastTensorLike" in spelled, "ComplexTensorLike" in spelled
-        self.whole = _WHOLE.issuperset(spelled.split(" | "))
-        self.role = next((role for role in _ROLES if role in spelled), "Value")
+        self.annotation = annotation_text
+        self.cast, self.unpaired = "CastTensorLike" in annotation_text, "ComplexTensorLike" in annotation_text
+        self.whole = _WHOLE.issuperset(annotation_text.split(" | "))
+        self.role = next((role for role in _ROLES if role in annotation_text), "Value")
         # A tensor with the default None is still required: the op's error says what the call means in other libraries.
-        self.optional = "None" in spelled or (default is None and self.role == "Value")
+        self.optional = "None" in annotation_text or (default is None and self.role == "Value")
 
     @property
     def is_tensor(self) -> bool:
@@ -311,9 +311,9 @@ def register(name: str, declared: FunctionType, facts: Facts = NONE) -> OpSpec:
     Raises:
         ValueError: if another module declares the name already.
     """
-    registered = OPS.get(name)
-    if registered is not None and registered.declared.__module__ != declared.__module__:
-        raise ValueError(f"op {name!r} is declared in {registered.declared.__module__} and in {declared.__module__}")
+    earlier_spec = OPS.get(name)
+    if earlier_spec is not None and earlier_spec.declared.__module__ != declared.__module__:
+        raise ValueError(f"op {name!r} is declared in {earlier_spec.declared.__module__} and in {declared.__module__}")
     OPS[name] = spec = OpSpec(name, declared, facts)
     return spec
 

@@ -119,12 +119,12 @@ def _choose_first_backend() -> Bound:
     assert _PROCESS.choose is not None, "emberharmony.backend installs the chooser on import"
     backend, source = _PROCESS.choose()
     bound: Bound = backend.bound
-    published = [assignment(_PROCESS, "source", source), assignment(_PROCESS, "bound", bound)]
+    publish_steps = [assignment(_PROCESS, "source", source), assignment(_PROCESS, "bound", bound)]
     # An override that begins from here on leaves the ops looked up: slower, but right.
-    guarded = bound._guard_steps() if _PROCESS.overridden else ()
-    codes = chain(_direct_steps(backend), if_unchanged(_PROCESS, "overridden", True, guarded))
+    guard_steps = bound._guard_steps() if _PROCESS.overridden else ()
+    codes = chain(_direct_steps(backend), if_unchanged(_PROCESS, "overridden", True, guard_steps))
     # Another thread may have set a backend in the meantime; do not overwrite it.
-    commit(if_unchanged(_PROCESS, "bound", None, published), if_unchanged(_PROCESS, "bound", bound, codes))
+    commit(if_unchanged(_PROCESS, "bound", None, publish_steps), if_unchanged(_PROCESS, "bound", bound, codes))
     chosen_bound: Bound | None = _PROCESS.bound
     assert chosen_bound is not None
     return chosen_bound
@@ -164,8 +164,8 @@ def _override_steps(bound: Bound) -> Iterable[Step]:
     if DISPATCH != SWAP:
         return ()
     overridden, not_overridden = (assignment(_PROCESS, "overridden", value) for value in (True, False))
-    guarded = [*looked_up_steps(), *bound._guard_steps()] if _any_alive() else ()
-    return chain([overridden], _unless_alive([not_overridden]), if_unchanged(_PROCESS, "overridden", True, guarded))
+    guard_steps = [*looked_up_steps(), *bound._guard_steps()] if _any_alive() else ()
+    return chain([overridden], _unless_alive([not_overridden]), if_unchanged(_PROCESS, "overridden", True, guard_steps))
 
 
 def _direct_steps(backend: Any) -> Iterable[Step]:
@@ -186,8 +186,8 @@ def compile_for_tracer(tracer: str) -> None:
 def _overriding() -> None:
     """Notes that an override may name another backend than that of the process, whose ops become guarded."""
     bound = _PROCESS.bound
-    guarded = () if bound is None else if_unchanged(_PROCESS, "bound", bound, bound._guard_steps())
-    commit(looked_up_steps(), [assignment(_PROCESS, "overridden", True)], guarded)
+    guard_steps = () if bound is None else if_unchanged(_PROCESS, "bound", bound, bound._guard_steps())
+    commit(looked_up_steps(), [assignment(_PROCESS, "overridden", True)], guard_steps)
 
 
 class Override(Scope):

@@ -174,8 +174,8 @@ def broadcast(tree: Any, root: int = 0) -> Any:
             transport.broadcast(vector, root)
             return vector
 
-        gathered = wire.by_buckets([_bytes(bits) for bits, _ in hosts], wire.BUCKET, change)
-        return [_bits_like(vector, tensor) for vector, tensor in zip(gathered, hosts, strict=True)]
+        gathered_rows = wire.by_buckets([_bytes(bits) for bits, _ in hosts], wire.BUCKET, change)
+        return [_bits_like(vector, tensor) for vector, tensor in zip(gathered_rows, hosts, strict=True)]
 
     def pull_back(primals: Tensors, cotangents: Tensors) -> list[Any]:
         total = all_sum(list(cotangents))
@@ -210,8 +210,8 @@ def send(tree: Any, to: int) -> Any:
         return hosts
 
     def pull_back(primals: Tensors, cotangents: Tensors) -> list[Any]:
-        received = recv(list(cotangents), to)
-        return [ops.add(x, y) for x, y in zip(cotangents, received, strict=True)]
+        received_tensors = recv(list(cotangents), to)
+        return [ops.add(x, y) for x, y in zip(cotangents, received_tensors, strict=True)]
 
     return _run_collective(ranks, "send", tree, {}, run, pull_back, peer=to)
 
@@ -237,8 +237,8 @@ def recv(like: Any, source: int) -> Any:
             transport.recv(vector, source)
             return vector
 
-        received = wire.by_buckets([_bytes(bits) for bits, _ in hosts], wire.BUCKET, change)
-        return [_bits_like(vector, tensor) for vector, tensor in zip(received, hosts, strict=True)]
+        received_rows = wire.by_buckets([_bytes(bits) for bits, _ in hosts], wire.BUCKET, change)
+        return [_bits_like(vector, tensor) for vector, tensor in zip(received_rows, hosts, strict=True)]
 
     def pull_back(primals: Tensors, cotangents: Tensors) -> list[Any]:
         send(list(cotangents), source)

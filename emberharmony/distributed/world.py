@@ -155,10 +155,10 @@ class World:
             if self._board is not None:
                 self._board.beat()
             begun_world = self._begun
-            waited = 0.0 if begun_world is None else time.monotonic() - begun_world
-            if waited > 0.5 and self._board is not None and self._board.is_hopeless(self._number, self._peer):
+            waited_seconds = 0.0 if begun_world is None else time.monotonic() - begun_world
+            if waited_seconds > 0.5 and self._board is not None and self._board.is_hopeless(self._number, self._peer):
                 self.transport.is_hopeless = True
-            if waited > self.timeout + _MARGIN:
+            if waited_seconds > self.timeout + _MARGIN:
                 self._end_stuck()
 
     def _end_stuck(self) -> None:
@@ -261,7 +261,7 @@ def init(transport: str = "auto", timeout: float | None = None) -> World:
         # Before the transport, because a ring of MLX waits no longer than 15 s for a rank that comes late.
         if early_board is not None and early_board.absent_ranks(timeout):
             raise LostError(f"not all ranks have come within {timeout:g} s")
-        connected = transports.connect(name, rank_and_size, timeout)
+        new_transport = transports.connect(name, rank_and_size, timeout)
     except LostError as error:
         reason_by_rank = {} if early_board is None else early_board.missing(0, "init", wait=0.2)
         reasons_text = "".join(f"; rank {rank} {text}" for rank, text in reason_by_rank.items())
@@ -272,7 +272,7 @@ def init(transport: str = "auto", timeout: float | None = None) -> World:
             "init()",
             reason_by_rank,
         ) from error
-    world = World(rank_and_size, connected, timeout, early_board)
+    world = World(rank_and_size, new_transport, timeout, early_board)
     if world.size > 1:
         world.share_board()
     _WORLD = world

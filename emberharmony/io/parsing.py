@@ -97,14 +97,14 @@ def _outline(raw: bytes, most_bytes: int, *, in_object: bool = False) -> _Outlin
     """
     if b"\\" in raw:
         raw = raw.replace(b"\\\\", b"__").replace(b'\\"', b"__")
-    quoted, depth, deepest, mark_count, comma = 0, 0, 0, 0, -1
+    is_quoted, depth, deepest, mark_count, comma = 0, 0, 0, 0, -1
     for start in range(0, len(raw), 1 << 16):
         block = np.frombuffer(raw, np.uint8, min(1 << 16, len(raw) - start), start)
         mark_positions = np.flatnonzero(_MARKS[block])
         if not mark_positions.size:
             continue
         characters = block[mark_positions]
-        quotes = np.cumsum(characters == ord('"')) + quoted
+        quotes = np.cumsum(characters == ord('"')) + is_quoted
         is_outside = (quotes & 1) == 0
         levels = np.cumsum(_STEPS[characters] * is_outside) + depth
         is_outside &= characters != ord('"')
@@ -113,7 +113,7 @@ def _outline(raw: bytes, most_bytes: int, *, in_object: bool = False) -> _Outlin
         outer_commas = np.flatnonzero(is_outside & (characters == ord(",")) & (levels == 0))
         if outer_commas.size:
             comma = start + int(mark_positions[outer_commas[-1]])
-        quoted, depth = int(quotes[-1]) & 1, int(levels[-1])
+        is_quoted, depth = int(quotes[-1]) & 1, int(levels[-1])
         if mark_count > most_bytes:
             break
     return _Outline(deepest, mark_count > most_bytes and not (in_object and comma >= 0), comma)

@@ -94,7 +94,7 @@ def rewrite(
         raise ArgumentError(f"the dtype must be a floating one, not {target.name}")
     if not path.endswith((ENDING, ".npz")):
         raise ArgumentError(f"{brief(path)} must end in {ENDING} or .npz")
-    overflowed: dict[str, int] = {}
+    overflow_count_by_name: dict[str, int] = {}
     item_by_stored_name: dict[object, Item] = {}
     for name, new_name in names.items():
         stored_name = source.place(name) if path.endswith(ENDING) else name  # archives have no ties
@@ -102,7 +102,7 @@ def rewrite(
             item_by_stored_name[stored_name].ties.append(new_name)
             continue
         item_by_stored_name[stored_name] = _rewritten_item(
-            source, name, new_name, target and target.name, advance, overflowed
+            source, name, new_name, target and target.name, advance, overflow_count_by_name
         )
     with ops.use_backend("numpy"):
         if path.endswith(ENDING):
@@ -111,7 +111,9 @@ def rewrite(
             if max_shard_size is not None:
                 raise ArgumentError(f"only {ENDING} files can be in shards")
             files = _write_npz(path, item_by_stored_name.values())
-    return Rewritten(files, len(names), sum(item.nbytes for item in item_by_stored_name.values()), overflowed)
+    return Rewritten(
+        files, len(names), sum(item.nbytes for item in item_by_stored_name.values()), overflow_count_by_name
+    )
 
 
 def _rewritten_item(

@@ -46,8 +46,8 @@ def location() -> str:
 
 def _indefinite_article(kind: str) -> str:
     """Returns the indefinite article of the name of a class: an Embedding, an LSTM, a Linear."""
-    spelled = kind[1:2].isupper()  # letter by letter, as in LSTM
-    return "an" if kind[0] in ("AEFHILMNORSX" if spelled else "AEIOU") else "a"
+    is_spelled = kind[1:2].isupper()  # letter by letter, as in LSTM
+    return "an" if kind[0] in ("AEFHILMNORSX" if is_spelled else "AEIOU") else "a"
 
 
 def fault(error: EmberError) -> EmberError:

@@ -125,9 +125,9 @@ def register(module: M, name: str, parametrization: Module) -> M:
     """
     if not isinstance(parametrization, Module):
         raise ArgumentTypeError(f"register() takes a module that computes a parameter, not {brief(parametrization)}")
-    registered = vars(module).get("parametrizations", {})
-    if name in registered:
-        registered[name].append(parametrization)
+    parametrizations_by_name = vars(module).get("parametrizations", {})
+    if name in parametrizations_by_name:
+        parametrizations_by_name[name].append(parametrization)
         return module
     old_attribute = vars(module).get(name)
     if not isinstance(old_attribute, Parameter):
@@ -136,8 +136,8 @@ def register(module: M, name: str, parametrization: Module) -> M:
     parametrizations = ParametrizationList(parametrization, old_attribute)
     parametrization.train(module.training)
     del vars(module)[name]
-    vars(module)["parametrizations"] = {**registered, name: parametrizations}
-    module.__class__ = _class_with(_plain_class(type(module)), (*registered, name))
+    vars(module)["parametrizations"] = {**parametrizations_by_name, name: parametrizations}
+    module.__class__ = _class_with(_plain_class(type(module)), (*parametrizations_by_name, name))
     return module
 
 
@@ -185,8 +185,8 @@ def is_parametrized(module: Module, name: str | None = None) -> bool:
         >>> nn.parametrize.is_parametrized(nn.parametrize.weight_norm(nn.Linear(2, 2)), "weight")
         True
     """
-    registered = vars(module).get("parametrizations", {})
-    return bool(registered) if name is None else name in registered
+    parametrizations_by_name = vars(module).get("parametrizations", {})
+    return bool(parametrizations_by_name) if name is None else name in parametrizations_by_name
 
 
 class WeightNorm(Module):

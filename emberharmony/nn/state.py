@@ -86,10 +86,10 @@ def loading(
     missing_names = [
         name for name, cell in places_by_name.items() if name not in value_by_new_name and cell not in loaded_cells
     ]
-    unexpected = [name for name in value_by_new_name if name not in places_by_name]
+    unexpected_names = [name for name in value_by_new_name if name not in places_by_name]
     if strict and layout == "torch":
-        faults += [f"missing: {name}{suggest(name, unexpected)}" for name in missing_names]
-        faults += [f"unexpected: {name}{suggest(name, places_by_name)}" for name in unexpected]
+        faults += [f"missing: {name}{suggest(name, unexpected_names)}" for name in missing_names]
+        faults += [f"unexpected: {name}{suggest(name, places_by_name)}" for name in unexpected_names]
     new_tensors, cast_names, wrong = _new_tensors(module, places_by_name, value_by_new_name, keep_dtype)
     faults += wrong
     if faults:
@@ -102,7 +102,10 @@ def loading(
             f"load_state_dict() of {type(module).__name__} changed nothing: {_list_faults(faults)}{hint}"
         )
     loaded = Loaded(
-        [name for name in places_by_name if name in value_by_new_name], missing_names, unexpected + foreign, cast_names
+        [name for name in places_by_name if name in value_by_new_name],
+        missing_names,
+        unexpected_names + foreign,
+        cast_names,
     )
     return [cell.replacing(tensor) for cell, tensor in new_tensors.items()], loaded
 

@@ -88,8 +88,8 @@ def _summary_rows(module: walk.Holder, specs: tuple[Any, ...], depth: int | None
 
 def _total_row(module: walk.Holder) -> str:
     parameters = [cell for cell in walk.cells(module) if isinstance(cell, Parameter)]
-    trained = _element_count([cell for cell in parameters if cell.trainable])
-    total_text = f"{_element_count(parameters):,} parameters, {trained:,} of them trainable"
+    trained_count = _element_count([cell for cell in parameters if cell.trainable])
+    total_text = f"{_element_count(parameters):,} parameters, {trained_count:,} of them trainable"
     buffers = _element_count([cell for cell in walk.cells(module) if isinstance(cell, Buffer)])
     return total_text + (f", and {buffers:,} element{'s' * (buffers > 1)} in buffers" if buffers else "")
 
@@ -108,10 +108,10 @@ def _output_shapes(module: walk.Holder, specs: tuple[Any, ...]) -> dict[str, str
             )
     shape_by_path: dict[str, str] = {}
     leaves, treedef = tree_flatten(module)
-    observed = tree_unflatten(treedef, leaves)  # modules of its own, with the same parameters
-    for name, submodule in list(walk.named_modules(observed)):
+    observed_module = tree_unflatten(treedef, leaves)  # modules of its own, with the same parameters
+    for name, submodule in list(walk.named_modules(observed_module)):
         submodule.__class__ = _class_noting_shapes(submodule.__class__, name, shape_by_path)
-    ops.eval_shape(lambda *inputs: observed(*inputs), *specs)
+    ops.eval_shape(lambda *inputs: observed_module(*inputs), *specs)
     return shape_by_path
 
 

@@ -109,12 +109,12 @@ def isdtype(dtype: DType, kind: object) -> bool:
     """
     if isinstance(kind, tuple):
         return any(isdtype(dtype, single_kind) for single_kind in kind)
-    tested = as_dtype(dtype)
+    tested_dtype = as_dtype(dtype)
     if isinstance(kind, str) and not isinstance(kind, DType) and kind not in ALL:
         if kind not in KINDS:
             raise ArgumentError(f"expected kind to be a dtype or one of {', '.join(KINDS)}, got {kind!r}")
-        return tested.kind in KINDS[kind]
-    return (tested.kind == "bool") if kind == "bool" else tested == as_dtype(kind)
+        return tested_dtype.kind in KINDS[kind]
+    return (tested_dtype.kind == "bool") if kind == "bool" else tested_dtype == as_dtype(kind)
 
 
 @op

@@ -275,8 +275,12 @@ class Optimizer(ParameterGroups):
         model = MODELS.get(self, lambda: None)()
         if model is None:
             return
-        known = {*self.parameters()}
-        new_names = [name for name, cell in model.named_parameters(True) if cell not in known and cell.grad is not None]
+        known_parameters = {*self.parameters()}
+        new_names = [
+            name
+            for name, cell in model.named_parameters(True)
+            if cell not in known_parameters and cell.grad is not None
+        ]
         if new_names:
             warn_of_new_parameters(self, f"{type(self).__name__}.step()", new_names, 2)
 

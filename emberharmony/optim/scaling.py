@@ -93,16 +93,18 @@ class LossScaler:
             steps = self.steps + 1
             is_growing = steps == self.growth_interval
             scale, steps = (self.scale * self.growth_factor, 0) if is_growing else (self.scale, steps)
-            unscaled = [ops.cast(ops.multiply(at_least_float32(x), 1.0 / self.scale), ops.dtype(x)) for x in gradients]
-            ops.eval(unscaled)
-            tensors_and_homes = [Cell(gradient).tensor_and_home() for gradient in unscaled]
+            unscaled_gradients = [
+                ops.cast(ops.multiply(at_least_float32(x), 1.0 / self.scale), ops.dtype(x)) for x in gradients
+            ]
+            ops.eval(unscaled_gradients)
+            tensors_and_homes = [Cell(gradient).tensor_and_home() for gradient in unscaled_gradients]
         else:
             scale, steps = self.scale * self.backoff_factor, 0
-        exchanged = [
+        exchange_steps = [
             assignment(cell, "_grad", tensor_and_home)
             for cell, tensor_and_home in zip(cells, tensors_and_homes, strict=True)
         ]
-        commit(exchanged, [assignment(self, "scale", scale), assignment(self, "steps", steps)])
+        commit(exchange_steps, [assignment(self, "scale", scale), assignment(self, "steps", steps)])
         return is_finite
 
     def state_dict(self) -> dict[str, float]:

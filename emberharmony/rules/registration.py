@@ -61,13 +61,13 @@ def register_op(function: F) -> F:
     earlier_spec = OPS.get(name)
     if name in ALIASES or (earlier_spec is not None and earlier_spec.declared.__module__ != function.__module__):
         raise ArgumentError(f"register_op: an op is already named {name!r}; choose another name")
-    registered = op(function)
+    registered_op = op(function)
     spec = OPS[name]
     if not spec.composite:
         del OPS[name]
         raise ArgumentError(f"register_op: {name} has no body; write its body with ops")
     spec.body = _with_rule(name, function)
-    return registered
+    return registered_op
 
 
 def _with_rule(name: str, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -90,18 +90,18 @@ def _runs_in_half_precision(sample: Sample, call: Call) -> bool:
 
 def outcome(sample: Sample, backend: str, call: Call) -> Outcome:
     """Makes a call on the active backend, whose name is `backend`, and returns its outcome."""
-    error, failure, unsupported = 0.0, "", ""
+    error, failure, refusal_text = 0.0, "", ""
     try:
         error = call.judge(sample)
     except AssertionError as disagreement:
         error = getattr(disagreement, "error", 0.0)
         call, failure = _first_wrong(sample, call, str(disagreement))
     except UnsupportedOpError as refusal:
-        unsupported = str(refusal)
+        refusal_text = str(refusal)
     except Exception as other_error:  # noqa: BLE001  (an untyped error is a failure, and the other checks must still run)
         failure = f"raises {type(other_error).__name__}: {other_error}"
     reproduction = snippet(sample, backend, call, failure) if failure else ""
-    return Outcome(sample.op, backend, call.check, call.dtype, call.label, error, failure, unsupported, reproduction)
+    return Outcome(sample.op, backend, call.check, call.dtype, call.label, error, failure, refusal_text, reproduction)
 
 
 def _first_wrong(sample: Sample, call: Call, failure: str) -> tuple[Call, str]:

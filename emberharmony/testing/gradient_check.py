@@ -86,12 +86,12 @@ def gradcheck(
         >>> gradcheck(lambda x, y: ops.sum(ops.tanh(x) * y), (np.ones(3), np.arange(3.0)))
     """
     problem = Problem(fn, args, seed)
-    admitted = problem.allowed_error(tolerance)
+    allowed_error = problem.allowed_error(tolerance)
     for check in problem.checks(order):
-        if not check.error <= admitted:
+        if not check.error <= allowed_error:
             location = problem.worst() if check.name == FIRST else ""
             raise GradientMismatchError(
-                f"{check.name} on backend {ops.get_backend()!r}: {check} (tolerance {admitted:.2g}){location}"
+                f"{check.name} on backend {ops.get_backend()!r}: {check} (tolerance {allowed_error:.2g}){location}"
             )
 
 

@@ -53,12 +53,12 @@ class GradientCall(Call):
 
     def _compare(self, function: Callable[..., Any]) -> float:
         problem = Problem(lambda args, kwargs: function(*args, **kwargs), (self.args, self.kwargs), dtype=self.dtype)
-        admitted, largest_error = problem.allowed_error(), 0.0
+        allowed_error, largest_error = problem.allowed_error(), 0.0
         for check in problem.checks(self.order, self.mixed):
-            largest_error = max(largest_error, check.error / admitted)
-            if not check.error <= admitted:
-                message = f"{check.name}: {check} (tolerance {admitted:.2g})"
-                raise DisagreementError(message, check.error / admitted)
+            largest_error = max(largest_error, check.error / allowed_error)
+            if not check.error <= allowed_error:
+                message = f"{check.name}: {check} (tolerance {allowed_error:.2g})"
+                raise DisagreementError(message, check.error / allowed_error)
         return largest_error
 
     def program(self, sample: Sample) -> str:

@@ -37,8 +37,8 @@ def non_contiguous(array: Any) -> Any:
     """
     if array.ndim == 0:
         return ops.convert_to_tensor(array)
-    doubled = np.repeat(array if array.ndim == 1 else np.swapaxes(array, 0, -1), 2, axis=-1)
-    view = ops.get_item(ops.convert_to_tensor(np.ascontiguousarray(doubled)), (Ellipsis, slice(None, None, 2)))
+    doubled_array = np.repeat(array if array.ndim == 1 else np.swapaxes(array, 0, -1), 2, axis=-1)
+    view = ops.get_item(ops.convert_to_tensor(np.ascontiguousarray(doubled_array)), (Ellipsis, slice(None, None, 2)))
     return view if array.ndim == 1 else ops.swapaxes(view, 0, -1)
 
 

@@ -71,11 +71,11 @@ def _trace_function(backend: Any, fn: Callable[..., Sequence[Any]], primals: Seq
     if not RULES:
         importlib.import_module("emberharmony.rules")
     tape = Tape(backend)
-    traced = list(map(TracedTensor, primals, repeat(tape), repeat(None), itertools.count(-1, -1)))
+    traced_primals = list(map(TracedTensor, primals, repeat(tape), repeat(None), itertools.count(-1, -1)))
     if tape.watched:  # the backend tells watchers
         tape.numbers = backend.numbers()
-        return tape, [*backend.taping(fn, traced)]
-    return tape, [*fn(*traced)]
+        return tape, [*backend.taping(fn, traced_primals)]
+    return tape, [*fn(*traced_primals)]
 
 
 def _output_values(tape: Tape, outputs: Sequence[Any]) -> list[Any]:

@@ -274,7 +274,7 @@ class Batch(Tape):
 
     def _call_custom(self, forward: Callable[..., Any], backward: Callable[..., Any], primals: list[Any]) -> Any:
         """Returns the outputs of a function with a derivative of its own, which is mapped too."""
-        batched = [x.__class__ is Rows for x in primals]
+        batched_flags = [x.__class__ is Rows for x in primals]
 
         def call_inside(function: Callable[..., Any], *columns: Any) -> list[Any]:
             inner_batch = Batch(self.backend, self.size)
@@ -284,15 +284,15 @@ class Batch(Tape):
             return outputs
 
         def first(*values: Any) -> list[Any]:
-            return call_inside(lambda given: forward(*given), list(zip(values, batched, strict=True)))
+            return call_inside(lambda given: forward(*given), list(zip(values, batched_flags, strict=True)))
 
         def call_again(values: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-            value_pairs = list(zip(values, batched, strict=True))
+            value_pairs = list(zip(values, batched_flags, strict=True))
             outputs = call_inside(backward, value_pairs, [(cotangent, True) for cotangent in cotangents])
-            pairs = zip(outputs, batched, strict=True)
+            pairs = zip(outputs, batched_flags, strict=True)
             return [x if is_mapped else self.backend.bound.sum(x, axis=0) for x, is_mapped in pairs]
 
-        values = [x.whole if is_mapped else x for x, is_mapped in zip(primals, batched, strict=True)]
+        values = [x.whole if is_mapped else x for x, is_mapped in zip(primals, batched_flags, strict=True)]
         return [self.rows(x) for x in self.backend.bound.custom_vjp(first, call_again, values)]
 
     def box(self, column: Sequence[tuple[Any, bool]]) -> list[Any]:

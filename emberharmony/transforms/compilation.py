@@ -38,7 +38,7 @@ def compile_where_called(op: str, fn: Function, engine: str | None = None) -> Co
     compiled_by_backend: dict[str, Function] = {}
 
     def tell(name: str | None) -> None:
-        compiled.engine = name
+        compiled_function.engine = name
 
     last_call: tuple[Any, Any] = None, None
 
@@ -55,9 +55,9 @@ def compile_where_called(op: str, fn: Function, engine: str | None = None) -> Co
             last_call = bound, native
         return native(*args, **kwargs)
 
-    compiled = cast("CompiledFunction", call)
-    compiled.engine = None
-    return compiled
+    compiled_function = cast("CompiledFunction", call)
+    compiled_function.engine = None
+    return compiled_function
 
 
 def _compiled_function(
@@ -76,8 +76,8 @@ def _compiled_function(
         ArgumentError: if the backend takes no engine.
     """
     if engine is None or (engine == AUTO and not backend.takes_engine):
-        compiled: Function = backend.compile_function(fn)
-        return compiled
+        compiled_function: Function = backend.compile_function(fn)
+        return compiled_function
     if not backend.takes_engine:
         raise ArgumentError(
             f"{op}(engine={engine!r}) on backend {backend.name!r}: an engine runs what is compiled on NumPy; "

@@ -56,11 +56,11 @@ def pulled_back(op: str, fn: Function, primals: Sequence[Any], has_aux: bool) ->
     flat = FlatFunction(op, fn, primals, {}, Argnums(tuple(range(len(primals)))), has_aux)
     outputs, pull = flat.run(flat.backend.pullback, flat, flat.primals)
     structure, width = flat.built, flat.width
-    unused = [None] * (len(outputs) - width)
+    unused_cotangents = [None] * (len(outputs) - width)
 
     def vjp_function(cotangents: Any) -> Any:
-        matched = flat.matching(cotangents, structure, outputs[:width], "cotangent")
-        return flat.arguments(flat.run(pull, [*matched, *unused]))
+        matching_cotangents = flat.matching(cotangents, structure, outputs[:width], "cotangent")
+        return flat.arguments(flat.run(pull, [*matching_cotangents, *unused_cotangents]))
 
     result = flat.result(outputs)
     return (result, vjp_function, flat.aux(outputs)) if has_aux else (result, vjp_function)
@@ -75,8 +75,8 @@ def pushed_forward(op: str, fn: Function, primals: Any, tangents: Any, has_aux: 
                 f"{op}() takes {name} as a tuple with one for each argument, not {type(value).__name__}"
             )
     flat = FlatFunction(op, fn, primals, {}, Argnums(tuple(range(len(primals)))), has_aux)
-    matched = flat.tangents(tangents)
-    outputs, output_tangents = flat.run(flat.backend.pushforward, flat, flat.primals, matched)
+    matching_tangents = flat.tangents(tangents)
+    outputs, output_tangents = flat.run(flat.backend.pushforward, flat, flat.primals, matching_tangents)
     result, tangent = flat.result(outputs), flat.result(output_tangents)
     return (result, tangent, flat.aux(outputs)) if has_aux else (result, tangent)
 
@@ -421,33 +421,33 @@ def accumulate(op: str, loss_fn: Function, params: Any) -> Any:
     require_callable(op, loss_fn)
     result_tree = ResultTree(op)
     parameters = parameters_of(params)
-    trained = list(filter(_TRAINABLE, parameters))
-    if not trained:
+    trained_parameters = list(filter(_TRAINABLE, parameters))
+    if not trained_parameters:
         raise ArgumentError(
             f"{result_tree.head}there is no trainable Parameter in params{parameterless.way_out(params)}"
         )
     if OPEN and recording() is None:
         refuse_effect("gradients would be accumulated")
-    values = values_of(trained)
+    values = values_of(trained_parameters)
     if {*map(type, values)} != {result_tree.backend.tensor_type} or not result_tree.are_inexact(values):
-        values = [_trained_value(result_tree, parameter) for parameter in trained]
+        values = [_trained_value(result_tree, parameter) for parameter in trained_parameters]
     changed_cells: list[Cell] = []
 
     def loss(*tensors: Any) -> list[Any]:
-        with Assignments(dict(zip(trained, tensors, strict=True))) as assigned:
+        with Assignments(dict(zip(trained_parameters, tensors, strict=True))) as assigned:
             value_by_cell_before = dict(assigned)
             outputs = result_tree.tensors(loss_fn())
             result_tree.require_scalar(outputs)
             # The loss may also set other cells, such as running statistics. They are returned as outputs, because only
             # an output is a plain tensor after the transform.
-            new_values = newly_held(assigned, value_by_cell_before, trained)
+            new_values = newly_held(assigned, value_by_cell_before, trained_parameters)
             changed_cells[:] = new_values
             if new_values:
                 outputs += [result_tree.tensor(tensor, "a parameter's value") for tensor in new_values.values()]
             return outputs
 
     outputs, gradients = result_tree.run(result_tree.backend.gradients, loss, values, True)
-    commit(accumulate_steps(trained, gradients))
+    commit(accumulate_steps(trained_parameters, gradients))
     for cell, value in zip(changed_cells, outputs[1:], strict=True):
         cell.value = value
     return outputs[0]

@@ -55,9 +55,9 @@ def _way_out_of_object(given: Any, kind: str) -> str:
         return f"; {names_text} are tensors: make each an nn.Parameter, as nn.Parameter({tensors[0]})"
     if tensors:
         return f"; {kind}.{tensors[0]} is a tensor: make it nn.Parameter({tensors[0]})"
-    shared = [name for name, value in vars(type(given)).items() if _has_parameters(value)]
-    if shared:
-        return f"; {kind}.{shared[0]} is made in the class: make it in __init__, as self.{shared[0]} = ..."
+    shared_names = [name for name, value in vars(type(given)).items() if _has_parameters(value)]
+    if shared_names:
+        return f"; {kind}.{shared_names[0]} is made in the class: make it in __init__, as self.{shared_names[0]} = ..."
     if "__init__" in vars(type(given)) or hasattr(given, "named_parameters"):
         return f"; {kind} has no layers or parameters in its attributes: make them in __init__, as self.layer = ..."
     return ""

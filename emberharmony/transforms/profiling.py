@@ -95,11 +95,13 @@ class Profile(Log):
             seconds = sum(event.seconds for event in events if not _is_inside(event, key))
             group_seconds = sum(own_seconds[event] for event in events)
             # A cost that stands for a whole op is compared with its whole time.
-            compared = [
+            compared_seconds = [
                 event.seconds if costs[event].whole else own_seconds[event] for event in events if costs[event].bytes
             ]
             least_seconds = [peak_rates.least_seconds(*costs[event][:2]) for event in events] if peak_rates else []
-            roofline_share = sum(least_seconds) / sum(compared) if sum(least_seconds) and sum(compared) else None
+            roofline_share = (
+                sum(least_seconds) / sum(compared_seconds) if sum(least_seconds) and sum(compared_seconds) else None
+            )
             peaks = [event.peak for event in events if event.peak is not None]
             rows.append(
                 ProfileRow(

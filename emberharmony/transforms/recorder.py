@@ -422,9 +422,11 @@ def _record_formula(
         value_by_name[name] = _Scalar(record, Number(i))
     if hyperparameters:
         options = {**options, "lr": _Scalar(record, Number(len(hyperparameters) - 1))}
-    updated, new_values = rule(_Tensor(record, Register(0)), _Tensor(record, Register(1)), value_by_name, options)
+    updated_values, new_values = rule(
+        _Tensor(record, Register(0)), _Tensor(record, Register(1)), value_by_name, options
+    )
     fields: dict[str, Any] = {}
-    outputs = [updated]
+    outputs = [updated_values]
     for name, x in new_values.items():
         if x.__class__ is _Tensor:
             outputs.append(x)

@@ -101,11 +101,11 @@ class Tape:
         plan = self.plans.get(key)
         if plan is None or plan[0] is not rule:
             plan = self.plans[key] = _argument_plan(rule, tensor_type, key[1:])
-        _, is_usual, traced, options, unread_indices, has_slopes = plan
+        _, is_usual, traced_indices, options, unread_indices, has_slopes = plan
         for argument_index in options:
             is_usual = is_usual and _is_option(op, argument_index, arguments[argument_index])
         values, parents = [*arguments], []
-        for argument_index in traced:
+        for argument_index in traced_indices:
             argument = arguments[argument_index]
             is_usual = is_usual and argument.tape is self
             values[argument_index] = argument.value
@@ -235,19 +235,23 @@ _PLANS: dict[type, dict[Any, _Plan]] = {}
 
 
 def _argument_plan(rule: Any, tensor_type: type, kinds: tuple[type, ...]) -> _Plan:
-    traced, options = (
+    traced_indices, options = (
         [i for i, argument_class in enumerate(kinds) if argument_class is wanted_class]
         for wanted_class in (TracedTensor, tuple)
     )
     accepted_types = _PLAIN | {TracedTensor, tensor_type, tuple}
-    if rule.__class__ is not tuple or not accepted_types.issuperset(kinds) or max(traced, default=0) >= len(rule):
+    if (
+        rule.__class__ is not tuple
+        or not accepted_types.issuperset(kinds)
+        or max(traced_indices, default=0) >= len(rule)
+    ):
         return _Plan(rule, False)
-    functions = [rule[i] for i in traced if rule[i] is not None]
+    functions = [rule[i] for i in traced_indices if rule[i] is not None]
     unread_indices = [
         i for i in range(-1, len(kinds)) if all(_is_unread_parameter(function, i + 2) for function in functions)
     ]
-    has_slopes = traced == [0] and rule[0] in SLOPES
-    return _Plan(rule, True, tuple(traced), tuple(options), tuple(unread_indices), has_slopes)
+    has_slopes = traced_indices == [0] and rule[0] in SLOPES
+    return _Plan(rule, True, tuple(traced_indices), tuple(options), tuple(unread_indices), has_slopes)
 
 
 BY_SLOPE = (lambda g, _y, slope: active().multiply(slope, g),)
@@ -308,18 +312,18 @@ def traced_in(arguments: Sequence[Any]) -> list[Any]:
 
 def prepare(backend: Any, spec: OpSpec, arguments: Sequence[Any]) -> list[Any]:
     """Returns an op's arguments converted to tensors; a list that holds traced tensors becomes one traced tensor."""
-    prepared: list[Any] = replace_cells(backend.bound, list(arguments))
+    prepared_arguments: list[Any] = replace_cells(backend.bound, list(arguments))
     for i, (parameter, argument) in enumerate(
-        zip(_parameters_of_arguments(spec, len(prepared)), prepared, strict=True)
+        zip(_parameters_of_arguments(spec, len(prepared_arguments)), prepared_arguments, strict=True)
     ):
         if argument is None or argument.__class__ is TracedTensor:
             continue
         role = parameter.role
         if role == "TensorLike" or (role == "Operand" and not isinstance(argument, _SCALARS)):
-            prepared[i] = _traced_or_converted(backend, argument)
+            prepared_arguments[i] = _traced_or_converted(backend, argument)
         elif role == "Tensors":
-            prepared[i] = [_traced_or_converted(backend, item) for item in argument]
-    return prepared
+            prepared_arguments[i] = [_traced_or_converted(backend, item) for item in argument]
+    return prepared_arguments
 
 
 def _traced_or_converted(backend: Any, value: Any) -> Any:
@@ -357,11 +361,11 @@ def _run_composite(backend: Any, op: str, arguments: Sequence[Any]) -> Any:
 
 def run_body(backend: Any, spec: OpSpec, arguments: Sequence[Any]) -> Any:
     """Returns the result of a composite's body on arguments that contain traced tensors."""
-    prepared = prepare(backend, spec, arguments)
+    prepared_arguments = prepare(backend, spec, arguments)
     if is_active(backend.bound):
-        return call(backend.body_of(spec), spec, prepared)
+        return call(backend.body_of(spec), spec, prepared_arguments)
     with Override(backend):
-        return call(backend.body_of(spec), spec, prepared)
+        return call(backend.body_of(spec), spec, prepared_arguments)
 
 
 def call(function: Callable[..., Any], spec: OpSpec, arguments: Sequence[Any]) -> Any:

@@ -453,15 +453,15 @@ def _new_twin(backend: Any, mode: int) -> Any:
     cls = type(backend)
     body: dict[str, Any] = {"__module__": cls.__module__}
     bases: tuple[type, ...] = (Twin, cls)
-    taped = _taped_by(cls)
+    methods_by_tape = _taped_by(cls)
     if mode == GRAPH:
         bases = (Twin, _Graphed, cls)
-        body |= {name: method for name, method in taped.items() if name not in vars(_Graphed)}
-        body["gradients"] = _graph_watched_gradients(_watched_gradients(taped["gradients"]))
+        body |= {name: method for name, method in methods_by_tape.items() if name not in vars(_Graphed)}
+        body["gradients"] = _graph_watched_gradients(_watched_gradients(methods_by_tape["gradients"]))
     elif mode == TAPE:
-        body |= taped | {"gradients": _watched_gradients(taped["gradients"])}
-    elif cls.gradients is taped["gradients"]:
-        body["gradients"] = _watched_gradients(taped["gradients"])
+        body |= methods_by_tape | {"gradients": _watched_gradients(methods_by_tape["gradients"])}
+    elif cls.gradients is methods_by_tape["gradients"]:
+        body["gradients"] = _watched_gradients(methods_by_tape["gradients"])
     twin: Any = object.__new__(type(cls.__name__, bases, body))
     vars(twin).update({name: value for name, value in vars(backend).items() if not name.startswith("_")})
     twin.wrapped, twin.mode, twin._implementations, twin._opened = backend, mode, {}, {}

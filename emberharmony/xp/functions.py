@@ -254,11 +254,11 @@ def isdtype(kit: Any) -> Function:
 
 def result_type(kit: Any) -> Function:
     """Returns the function `result_type` of a backend."""
-    promoted = source.function(kit, OPS["result_type"])
+    promoting_function = source.function(kit, OPS["result_type"])
 
-    @functools.wraps(promoted)
+    @functools.wraps(promoting_function)
     def result_type(*arrays_and_dtypes: Any) -> Dtype:
-        dtype: Dtype = promoted(*arrays_and_dtypes)
+        dtype: Dtype = promoting_function(*arrays_and_dtypes)
         default_dtype = kit.default_of(dtype.neutral.kind)
         dtypes = [getattr(x, "dtype", x) for x in arrays_and_dtypes if x.__class__ not in (bool, int, float, complex)]
         if default_dtype is None or any(dtype_named(each).kind in "fc" for each in dtypes):

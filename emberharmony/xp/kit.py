@@ -291,10 +291,10 @@ class Kit:
 
     def on_trees(self, spec: OpSpec, arguments: tuple[Any, ...]) -> Any:
         """Calls an op that takes trees, in which arrays are nodes."""
-        lowered = [self.low(x) if p.is_tensor else x for p, x in zip(spec.parameters, arguments, strict=False)]
-        lowered += arguments[len(lowered) :]
+        low_arguments = [self.low(x) if p.is_tensor else x for p, x in zip(spec.parameters, arguments, strict=False)]
+        low_arguments += arguments[len(low_arguments) :]
         with selection.Override(self.backend):
-            return call_op(selection.current().implementation(spec), spec.name, lowered)
+            return call_op(selection.current().implementation(spec), spec.name, low_arguments)
 
     def tensor_for(self, array: Any, bound: Any) -> Any:
         """Returns the tensor of an array for the ops of a backend.

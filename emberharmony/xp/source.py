@@ -32,17 +32,22 @@ def function(kit: Any, spec: OpSpec, part: str = "", name: str = "", strict: boo
         strict: whether parameters are passed as the standard says; else as the op declares them.
     """
     name = name or spec.name
-    passed = signature_of(part, name) if strict else None
+    passed_signature = signature_of(part, name) if strict else None
     parameters = (
-        _in_standard_order(spec, passed) if passed else [(p, p.name, _parameter_kind(p)) for p in spec.parameters]
+        _in_standard_order(spec, passed_signature)
+        if passed_signature
+        else [(p, p.name, _parameter_kind(p)) for p in spec.parameters]
     )
     kit.publish(spec.name)
     default_by_name = {f"_default_{p.name}": p.default for p in spec.parameters if p.default is not EMPTY}
-    defined: Callable[..., Any] = define(kit, _function_source(kit, spec, parameters, strict, name), **default_by_name)[
-        name
-    ]
-    defined.__doc__, defined.__module__ = spec.function.__doc__, f"{kit.module}.{part}" if part else kit.module
-    return defined
+    defined_function: Callable[..., Any] = define(
+        kit, _function_source(kit, spec, parameters, strict, name), **default_by_name
+    )[name]
+    defined_function.__doc__, defined_function.__module__ = (
+        spec.function.__doc__,
+        f"{kit.module}.{part}" if part else kit.module,
+    )
+    return defined_function
 
 
 def _parameter_kind(parameter: OpParameter) -> int:
@@ -89,12 +94,14 @@ def _function_source(
     first_parameter = next((p for p in spec.parameters if p.is_tensor), None)
     lines, passed_arguments = _quick_lines(kit, spec, [name_by_parameter[p.name] for p in spec.parameters]), []
     for p in spec.parameters:
-        lowered = _argument_expression(p, name_by_parameter[p.name])
+        low_expression = _argument_expression(p, name_by_parameter[p.name])
         if p is first_parameter or (views and not p.variadic):
             local_name = "_a" if p is first_parameter else f"_a_{p.name}"
-            lines.append(f"{local_name} = {lowered}")
-            lowered = local_name
-        passed_arguments.append(f"*{lowered}" if p.variadic else f"{p.name}={lowered}" if p.keyword_only else lowered)
+            lines.append(f"{local_name} = {low_expression}")
+            low_expression = local_name
+        passed_arguments.append(
+            f"*{low_expression}" if p.variadic else f"{p.name}={low_expression}" if p.keyword_only else low_expression
+        )
     call = f"@_{spec.name}({', '.join(passed_arguments)})"
     if kit.backend.defines(spec) and not spec.takes_callable:
         lines.append(f"v = {call}")

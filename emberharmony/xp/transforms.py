@@ -45,8 +45,8 @@ def _lower_argument(kit: Any, argument: Any) -> Any:
 
     @functools.wraps(argument, updated=())
     def call_on_arrays(*args: Any, **kwargs: Any) -> Any:
-        lifted = [kit.lift_shared(x) for x in args]
-        return kit.low(argument(*lifted, **{name: kit.lift_shared(x) for name, x in kwargs.items()}))
+        lifted_arguments = [kit.lift_shared(x) for x in args]
+        return kit.low(argument(*lifted_arguments, **{name: kit.lift_shared(x) for name, x in kwargs.items()}))
 
     return call_on_arrays
 

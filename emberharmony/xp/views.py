@@ -89,11 +89,11 @@ class Memory:
                 self._own_links(root)
                 root._v = Stale(self, root, loan)
                 self._outdate_views([root])
-            lent = self._lent_view(loan.give(), [links_of(view).how for view in reversed(views)])
-            if lent is None:
-                lent = self.ops.to_numpy(value(array)).view()
-                lent.flags.writeable = False
-            return lent
+            lent_array = self._lent_view(loan.give(), [links_of(view).how for view in reversed(views)])
+            if lent_array is None:
+                lent_array = self.ops.to_numpy(value(array)).view()
+                lent_array.flags.writeable = False
+            return lent_array
 
     def _lent_view(self, memory: np.ndarray, hows: list[Any]) -> np.ndarray | None:
         """Returns a view of the memory that NumPy has, read as views of an array are; None if that would be a copy."""

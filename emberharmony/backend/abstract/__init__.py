@@ -112,8 +112,8 @@ class AbstractBackend(
         """
         if isinstance(value, AbstractTensor):
             return value
-        adopted = self.adopt(value)
-        return adopted if isinstance(adopted, AbstractTensor) else super().convert(value, dtype)
+        abstract_value = self.adopt(value)
+        return abstract_value if isinstance(abstract_value, AbstractTensor) else super().convert(value, dtype)
 
     def adopt(self, value: Any) -> Any:
         """Returns a tensor of the wrapped backend as one of this backend, with its values; other values unchanged."""

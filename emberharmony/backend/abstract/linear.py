@@ -116,9 +116,9 @@ class AbstractLinear:
         sample_result = one_element(self, name, x, full_matrices, compute_uv)
         if not compute_uv:
             return self.tensor_of((*batch, inner), sample_result.dtype)
-        left, right = (row_count, column_count) if full_matrices else (inner, inner)
+        left_shape, right = (row_count, column_count) if full_matrices else (inner, inner)
         return _result_tensors(
-            self, [(*batch, row_count, left), (*batch, inner), (*batch, right, column_count)], sample_result
+            self, [(*batch, row_count, left_shape), (*batch, inner), (*batch, right, column_count)], sample_result
         )
 
     @Rule
@@ -137,10 +137,10 @@ class AbstractLinear:
 
 def _einsum_shape(subscripts: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     """Returns the shape of the result of an einsum expression that was checked."""
-    left, arrow, right = subscripts.replace(" ", "").partition("->")
+    operands_part, arrow, right = subscripts.replace(" ", "").partition("->")
     length_by_letter: dict[str, int] = {}
     batches = []
-    for term, shape in zip(left.split(","), shapes, strict=True):
+    for term, shape in zip(operands_part.split(","), shapes, strict=True):
         head, dots, tail = term.partition("...")
         head_length = len(shape) - len(tail)
         if dots:
@@ -149,7 +149,7 @@ def _einsum_shape(subscripts: str, shapes: Sequence[tuple[int, ...]]) -> tuple[i
             length_by_letter[letter] = length if length_by_letter.get(letter, 1) == 1 else length_by_letter[letter]
     batch = broadcast(batches)
     if not arrow:
-        single_letters = sorted(letter for letter in length_by_letter if left.count(letter) == 1)
+        single_letters = sorted(letter for letter in length_by_letter if operands_part.count(letter) == 1)
         return (*batch, *(length_by_letter[letter] for letter in single_letters))
     head, dots, tail = right.partition("...")
     return (

@@ -154,8 +154,8 @@ class AbstractReaders:
         values = self.tensor_of((count,) if axis is None else resized_shape(x.shape, axis_index, count), x.dtype)
         inverse = self.tensor_of(x.shape if axis is None else (x.shape[axis_index],), index_dtype)
         vector = self.tensor_of((count,), index_dtype)
-        requested = (return_index, vector), (return_inverse, inverse), (return_counts, vector)
-        other_results = [result for is_requested, result in requested if is_requested]
+        flags_and_results = (return_index, vector), (return_inverse, inverse), (return_counts, vector)
+        other_results = [result for is_requested, result in flags_and_results if is_requested]
         return (values, *other_results) if other_results else values
 
     @Rule

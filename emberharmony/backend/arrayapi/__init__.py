@@ -113,8 +113,8 @@ def array_api_type(
     reason_by_op = dict.fromkeys(backend_type.missing_ops(), f"the namespace {library.title} has no function for it")
     if lazy:
         reads = "its body reads tensors on the host, which would compute what the library computes later"
-        undefined = {op for op in OPS if getattr(backend_type, op, None) is None}
-        reason_by_op |= dict.fromkeys(undefined.intersection(ops_read_on_host()), reads)
+        undefined_ops = {op for op in OPS if getattr(backend_type, op, None) is None}
+        reason_by_op |= dict.fromkeys(undefined_ops.intersection(ops_read_on_host()), reads)
     for op, reason in reason_by_op.items():
         refusal = unsupported(reason)
         refusal.__set_name__(backend_type, op)

@@ -46,10 +46,10 @@ def _blocks_of_value(value: Any, shape: tuple[int, ...], dtype: Any, chunks: Any
         return zeros(shape, filling.dtype)
     blocks = blocks_of(shape, filling.dtype) if chunks is None else chunks
     added_axis_count = len(shape) - filling.ndim
-    rechunked = filling.rechunk(
+    filling_in_blocks = filling.rechunk(
         {axis: blocks[axis + added_axis_count] for axis, n in enumerate(filling.shape) if n != 1}
     )
-    return da.broadcast_to(rechunked, shape, chunks=blocks)
+    return da.broadcast_to(filling_in_blocks, shape, chunks=blocks)
 
 
 def _compare_columns(comparison: str, chunks: Any, k: int) -> da.Array:

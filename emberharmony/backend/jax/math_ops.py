@@ -201,8 +201,8 @@ def _extremum(native: Any, is_first_chosen: Any) -> Any:
     def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Any:
         a, b = primals
         by_a, by_b = (0 if tangent is None else tangent for tangent in tangents)  # None for a number
-        selected = jnp.where(is_first_chosen(a, b), by_a, 0) + jnp.where(is_first_chosen(b, a), by_b, 0)
-        return (selected + jnp.where(a == b, (by_a + by_b) * 0.5, 0),)
+        selected_tangent = jnp.where(is_first_chosen(a, b), by_a, 0) + jnp.where(is_first_chosen(b, a), by_b, 0)
+        return (selected_tangent + jnp.where(a == b, (by_a + by_b) * 0.5, 0),)
 
     return jax.jit(with_differential(native, push_tangents))
 

@@ -46,8 +46,8 @@ class _JAXLibrary(Library):
 
     def program(self, function: F, *static: str) -> F:
         """Returns a function of tensors, compiled."""
-        compiled: F = program(*static)(function)
-        return compiled
+        compiled_function: F = program(*static)(function)
+        return compiled_function
 
 
 STANDARD = _JAXLibrary()

@@ -76,8 +76,8 @@ def _fmod(x1: mx.array, x2: mx.array) -> mx.array:
     remainder = _mod(x1, x2)
     if mx.issubdtype(x1.dtype, mx.unsignedinteger):
         return remainder
-    crossed = (remainder != 0) & ((remainder < 0) != (x1 < 0))
-    return mx.where(crossed, remainder - x2, remainder)
+    has_other_sign = (remainder != 0) & ((remainder < 0) != (x1 < 0))
+    return mx.where(has_other_sign, remainder - x2, remainder)
 
 
 def _divide_no_nan(x1: mx.array, x2: mx.array) -> mx.array:

@@ -80,8 +80,11 @@ class Generator:
 
     def __getstate__(self) -> dict[str, Any]:
         # The hint is the number of children left; reading it does not advance the iterator.
-        spawned = _MOST_CHILDREN - length_hint(self._children)
-        return {"_sequence": _sequence_like(self._sequence, self._sequence.spawn_key, spawned), "_source": self._source}
+        spawned_count = _MOST_CHILDREN - length_hint(self._children)
+        return {
+            "_sequence": _sequence_like(self._sequence, self._sequence.spawn_key, spawned_count),
+            "_source": self._source,
+        }
 
     def state_dict(self) -> State:
         """Returns the state of the generator as a dict of text, integers and lists, which `json.dumps` accepts.
@@ -94,7 +97,7 @@ class Generator:
             >>> bool(ops.array_equal(ops.random.normal(3, generator=generator), first))
             True
         """
-        spawned = _MOST_CHILDREN - length_hint(self._children)
+        spawned_count = _MOST_CHILDREN - length_hint(self._children)
         entropy: Any = self._sequence.entropy
         key = [int(number) for number in self._sequence.spawn_key]
         return {
@@ -102,7 +105,7 @@ class Generator:
             **random_state.state_of(self._rng),
             "entropy": f"{entropy:x}",
             "spawn_key": key,
-            "spawned": spawned,
+            "spawned": spawned_count,
         }
 
     def load_state_dict(self, state: State) -> None:
@@ -120,11 +123,11 @@ class Generator:
         reader = random_state.StateReader("the state of a Generator", state)
         reader.check_version()
         source = random_state.generator_from(reader, "Philox")
-        spawned = reader.integer("spawned", 0, _MOST_CHILDREN)
+        spawned_count = reader.integer("spawned", 0, _MOST_CHILDREN)
         sequence = np.random.SeedSequence(
-            reader.hexadecimal("entropy"), spawn_key=reader.integers("spawn_key"), n_children_spawned=spawned
+            reader.hexadecimal("entropy"), spawn_key=reader.integers("spawn_key"), n_children_spawned=spawned_count
         )
-        children = iter(range(spawned, _MOST_CHILDREN))
+        children = iter(range(spawned_count, _MOST_CHILDREN))
         return list(map(assignment, repeat(self), _PARTS, (source, sequence, children)))
 
     def rewinding(self) -> list[Step]:

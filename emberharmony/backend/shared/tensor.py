@@ -50,9 +50,9 @@ def import_tensor(x: Any, copy: bool | None) -> np.ndarray:
     Raises:
         EmberError: as `exporter` does, or if a copy is refused.
     """
-    exported = exporter(x, copy)
+    exported_array = exporter(x, copy)
     refuse_copy(copy)
-    return np.from_dlpack(exported)
+    return np.from_dlpack(exported_array)
 
 
 def refuse_copy(copy: bool | None) -> None:

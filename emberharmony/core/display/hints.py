@@ -100,20 +100,22 @@ def _hint_from_docs(text: str) -> str:
     """Returns what the documentation says of the op or the layer whose error has no way out, as an example."""
     op, layer = _HEAD.match(text), _PLACE.search(text)
     if layer is not None and layer[1] in spellings.public_names("nn"):
-        space, name, described = "nn", layer[1], getattr(sys.modules[f"{_NAME}.nn"], layer[1])
+        space, name, described_object = "nn", layer[1], getattr(sys.modules[f"{_NAME}.nn"], layer[1])
     elif op is not None and op[1] in OPS:
-        space, name, described = "ops", op[1], OPS[op[1]]
+        space, name, described_object = "ops", op[1], OPS[op[1]]
     else:
         return ""
-    names = [parameter.name for parameter in completion.parameters(described)]
-    documentation = inspect.getdoc(described if space == "nn" else getattr(sys.modules[f"{_NAME}.ops"], name)) or ""
+    names = [parameter.name for parameter in completion.parameters(described_object)]
+    documentation = (
+        inspect.getdoc(described_object if space == "nn" else getattr(sys.modules[f"{_NAME}.ops"], name)) or ""
+    )
     shapes, example = _SHAPE.search(documentation), _EXAMPLE.search(documentation)
     mentioned_names = [name for name in names if re.search(rf"\b{name}\b", text)] or names[:2]
     parts = [f"{space}.{name} takes {', '.join(names)}"] if names else []
     parts += (
         [f"its shapes: {shapes[1]}"]
         if shapes
-        else _parameter_meanings(described, mentioned_names)
+        else _parameter_meanings(described_object, mentioned_names)
         if space == "ops"
         else []
     )
@@ -221,8 +223,10 @@ def _hint_for_attribute(error: AttributeError) -> str:
             or "the functions of tensors are in ops, as ops.mean(x)"
         )
     if inspect.isroutine(owner) and not name.startswith("_"):
-        called = getattr(owner, "__name__", "it")
-        return f"{called} is a function: call it, as in {called}()" + (f".{name}" if called != "<lambda>" else "")
+        owner_name = getattr(owner, "__name__", "it")
+        return f"{owner_name} is a function: call it, as in {owner_name}()" + (
+            f".{name}" if owner_name != "<lambda>" else ""
+        )
     ours = [kind for kind in type(owner).__mro__ if _is_ours(kind)]
     if not ours:
         return ""
@@ -271,8 +275,8 @@ def _members_text(owner: Any) -> str:
             else f"{owner_class.__name__} has no parts: {advice}, as self.name"
         )
     public = [attribute for attribute in dir(owner_class) if not attribute.startswith("_")]
-    listed = [*own, *[attribute for attribute in public if attribute not in own]][:_MOST]
-    return f"{owner_class.__name__} has {', '.join(listed)}"
+    listed_names = [*own, *[attribute for attribute in public if attribute not in own]][:_MOST]
+    return f"{owner_class.__name__} has {', '.join(listed_names)}"
 
 
 def _tensor_types() -> tuple[type, ...]:
@@ -297,10 +301,10 @@ def _hint_for_call(message: str, frame: FrameType, match: re.Match[str]) -> str:
         return _hint_for_own_class(frame, owner or "", function, message)
     if "missing" in message and "'self'" in message:
         return "a class stands where an object is wanted: make one first, with parentheses, as in optim.Adam(model)"
-    quoted, described_name = _QUOTED.findall(message), called_function
+    quoted_names, described_name = _QUOTED.findall(message), called_function
     if called_function in OPS.values() or (function in OPS and called_function.__module__.startswith(f"{_NAME}.ops")):
         if is_unknown:
-            hint = str(spellings.unknown_keyword(function, quoted[0])).partition(repr(quoted[0]))[2]
+            hint = str(spellings.unknown_keyword(function, quoted_names[0])).partition(repr(quoted_names[0]))[2]
             return hint.removeprefix("; ") if hint.startswith("; ") else hint.strip(" ()")
         described_name = OPS[function]
     elif owner and function != "__init__":
@@ -309,7 +313,7 @@ def _hint_for_call(message: str, frame: FrameType, match: re.Match[str]) -> str:
     names = [
         parameter.name
         for parameter in parameters
-        if is_unknown or not parameter.keyword_only or parameter.name in quoted
+        if is_unknown or not parameter.keyword_only or parameter.name in quoted_names
     ]
     keywords_text = ", ".join(f"{parameter.name}=..." for parameter in parameters)
     accepted_text = f"it takes {', '.join(names)}" if names else f"pass options by name: {function}({keywords_text})"
@@ -318,13 +322,13 @@ def _hint_for_call(message: str, frame: FrameType, match: re.Match[str]) -> str:
     if not is_unknown:  # the arguments that are missing, or those that are too many, which belong to the last one
         joined = _JOINED.get(names[-1], "") if names and "takes" in message else ""
         return "; ".join(
-            [accepted_text, *filter(None, [joined]), *_parameter_meanings(described_name, quoted or names[-1:])]
+            [accepted_text, *filter(None, [joined]), *_parameter_meanings(described_name, quoted_names or names[-1:])]
         )
-    own = next((option for option in members.OPTIONS.get(quoted[0], "").split() if option in names), "")
+    own = next((option for option in members.OPTIONS.get(quoted_names[0], "").split() if option in names), "")
     if own:
         return "; ".join([f"use {own}= ({accepted_text})", *_parameter_meanings(described_name, [own])])
-    advice = members.ABSENT_OPTIONS.get(quoted[0]) or suggest(quoted[0], names, _NEAR).removeprefix("; ")
-    return f"{advice or f'leave {quoted[0]} out'} ({accepted_text})"
+    advice = members.ABSENT_OPTIONS.get(quoted_names[0]) or suggest(quoted_names[0], names, _NEAR).removeprefix("; ")
+    return f"{advice or f'leave {quoted_names[0]} out'} ({accepted_text})"
 
 
 def _hint_for_own_class(frame: FrameType, owner: str, function: str, message: str) -> str:

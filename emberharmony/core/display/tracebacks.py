@@ -169,7 +169,7 @@ def _without_library(trace: TracebackType | None) -> tuple[TracebackType | None,
         entry = entry.tb_next
     if not kept_entries or not hidden:
         return trace, 0
-    shortened: TracebackType | None = None
+    short_traceback: TracebackType | None = None
     for entry in reversed(kept_entries):
-        shortened = TracebackType(shortened, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
-    return shortened, hidden
+        short_traceback = TracebackType(short_traceback, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return short_traceback, hidden

@@ -111,13 +111,13 @@ def parameters(owner: Any) -> tuple[OpParameter, ...]:
     if isinstance(owner, OpSpec):
         return owner.parameters
     is_method = isinstance(owner, tuple)
-    defined = inspect.getattr_static(*owner) if is_method else owner
-    function = getattr(defined, "__func__", defined)
+    definition = inspect.getattr_static(*owner) if is_method else owner
+    function = getattr(definition, "__func__", definition)
     try:
         signature_parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # a class whose constructor is not written in Python
         return ()
-    if is_method and not isinstance(defined, staticmethod):
+    if is_method and not isinstance(definition, staticmethod):
         del signature_parameters[:1]
     parameter_texts = []
     for p in signature_parameters:

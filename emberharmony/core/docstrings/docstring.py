@@ -36,9 +36,9 @@ def docstring(text: str | None, owner: Any) -> str | None:
     """Returns a docstring that is completed when it is read; None where Python keeps no docstrings."""
     if text is None:
         return None
-    completed = Docstring(text)
-    completed.owner = owner
-    return completed
+    complete_text = Docstring(text)
+    complete_text.owner = owner
+    return complete_text
 
 
 def document(value: Any) -> None:

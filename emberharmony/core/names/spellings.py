@@ -117,8 +117,8 @@ def counterpart(name: str, space: str = "ops", called: str = "ops") -> str:
         ]
     ):
         return f"; did you mean {' or '.join(names_elsewhere[:2])}?"
-    elif followed := relatives.by_rule(name, space, public_names(space), NAMES):
-        hint = f"; {followed}"
+    elif rule_hint := relatives.by_rule(name, space, public_names(space), NAMES):
+        hint = f"; {rule_hint}"
     elif is_of_ops and f"{name.removesuffix('_loss')}" in public_names("nn.losses"):
         return f"; use nn.losses.{name.removesuffix('_loss')}(outputs, target)"
     elif other_spelling := _written_otherwise(name, space):

@@ -153,8 +153,8 @@ def parameter_names(spec: OpSpec) -> tuple[str, ...]:
     """Returns the names of the parameters in the order of the signature: `*args` before those by keyword only."""
     code = spec.declared.__code__
     positional_end, keyword_end = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
-    starred = code.co_varnames[keyword_end : keyword_end + 1] if code.co_flags & VARIADIC else ()
-    return (*code.co_varnames[:positional_end], *starred, *code.co_varnames[positional_end:keyword_end])
+    starred_name = code.co_varnames[keyword_end : keyword_end + 1] if code.co_flags & VARIADIC else ()
+    return (*code.co_varnames[:positional_end], *starred_name, *code.co_varnames[positional_end:keyword_end])
 
 
 def plain_shape(spec: OpSpec) -> Shape:

@@ -134,13 +134,13 @@ def taken_apart(node: Any) -> tuple[tuple[Any, ...] | None, Sequence[Any], tuple
         ArgumentTypeError: if its `flatten` does not return a pair of children and a static part.
     """
     cls = type(node)
-    flattened = _HANDLERS[cls].flatten(node)
-    if not isinstance(flattened, tuple) or len(flattened) != 2 or not isinstance(flattened[0], (list, tuple, Mapping)):
+    flat_node = _HANDLERS[cls].flatten(node)
+    if not isinstance(flat_node, tuple) or len(flat_node) != 2 or not isinstance(flat_node[0], (list, tuple, Mapping)):
         raise ArgumentTypeError(
             f"the flatten function of {cls.__qualname__} must return a pair (children, static), with the children in a "
-            f"list, tuple or dict, not {brief(flattened)}"
+            f"list, tuple or dict, not {brief(flat_node)}"
         )
-    children, static = flattened
+    children, static = flat_node
     if isinstance(children, Mapping):
         return tuple(children), list(children.values()), (_number_type(static), static)
     return None, children, (_number_type(static), static)

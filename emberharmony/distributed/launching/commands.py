@@ -89,14 +89,14 @@ def choose_transport_and_launcher(transport: str, launcher: str, hosts: Sequence
         if launcher in ("torchrun", "mlx.launch", "mpirun"):
             transport = {program: name for name, program in _BY_TRANSPORT.items()}[launcher]
         else:
-            installed = [name for name in ("torch", "mlx") if transports.is_installed(name)]
-            if not installed and transports.is_installed("mpi") and program("mpirun"):
-                installed = ["mpi"]
-            if not installed:
+            installed_names = [name for name in ("torch", "mlx") if transports.is_installed(name)]
+            if not installed_names and transports.is_installed("mpi") and program("mpirun"):
+                installed_names = ["mpi"]
+            if not installed_names:
                 raise DistributedError(
                     "no transport is installed: pip install torch, or mlx, or mpi4py and an MPI with mpirun"
                 )
-            transport = installed[0]
+            transport = installed_names[0]
     family = transport.partition(":")[0]
     transports.require_known(family)
     if launcher == "auto":

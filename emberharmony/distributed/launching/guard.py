@@ -125,9 +125,9 @@ def _forward_output(process: int, parent: int, sources: dict[int, int], line_pre
 
 def _write_lines(to: int, line_prefix: bytes, data: bytes, is_end: bool) -> bytes:
     """Writes the lines in the data, each with the mark in one piece, and returns the beginning of the next line."""
-    *lines, unfinished = data.split(b"\n")
-    if is_end and unfinished:
-        lines, unfinished = [*lines, unfinished], b""
+    *lines, last_line = data.split(b"\n")
+    if is_end and last_line:
+        lines, last_line = [*lines, last_line], b""
     text = memoryview(b"".join(line_prefix + line + b"\n" for line in lines))
     while text:
         try:
@@ -136,7 +136,7 @@ def _write_lines(to: int, line_prefix: bytes, data: bytes, is_end: bool) -> byte
             time.sleep(0.01)
         except OSError:  # the terminal is closed, so no one reads the output
             break
-    return unfinished
+    return last_line
 
 
 def _signal_group(process: int, number: int) -> None:

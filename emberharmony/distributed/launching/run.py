@@ -190,19 +190,19 @@ def _first_failure(children: list[subprocess.Popen[bytes]], options: Options, fo
     """Returns how the rank ended that failed by itself, if one did; the others may notice it and end before it does."""
     deadline = time.monotonic() + 1.0
     while True:
-        failed = [ending for ending in _rank_endings(folder) if ending.status]
+        failed_endings = [ending for ending in _rank_endings(folder) if ending.status]
         # Launchers of other libraries send SIGTERM to all when one has failed.
         outside_calls = [
             ending
-            for i, ending in enumerate(failed)
+            for i, ending in enumerate(failed_endings)
             if _board_entry(ending.rank, options, folder).state != board.FAILED
             and (not i or ending.status != -signal.SIGTERM)
         ]
-        if outside_calls or len(failed) == options.ranks or time.monotonic() > deadline:
+        if outside_calls or len(failed_endings) == options.ranks or time.monotonic() > deadline:
             break
         time.sleep(0.02)
     statuses = [child.returncode for child in children if child.returncode]
-    return (outside_calls or failed or [_Ending(0.0, None, status) for status in statuses])[0]
+    return (outside_calls or failed_endings or [_Ending(0.0, None, status) for status in statuses])[0]
 
 
 def _board_entry(rank: int | None, options: Options, folder: str) -> board.Entry:

@@ -44,9 +44,9 @@ class MPITransport(Transport):
 
     def all_to_all(self, rows: Vector) -> Vector:
         """Sends row r to rank r, and returns the rows that come."""
-        received = np.empty_like(rows)
-        self._wait(self._world.Ialltoall(rows, received))
-        return received
+        received_rows = np.empty_like(rows)
+        self._wait(self._world.Ialltoall(rows, received_rows))
+        return received_rows
 
     def broadcast(self, vector: Vector, root: int) -> None:
         """Replaces a vector by that of a rank."""

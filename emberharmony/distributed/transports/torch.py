@@ -59,9 +59,9 @@ class TorchTransport(Transport):
     def all_to_all(self, rows: Vector) -> Vector:
         """Sends row r to rank r, and returns the rows that come."""
         with self._on_device(rows) as tensor, _raise_lost_error():
-            received = torch.empty_like(tensor)
-            dist.all_to_all_single(received, tensor)
-            return received.cpu().numpy()
+            received_rows = torch.empty_like(tensor)
+            dist.all_to_all_single(received_rows, tensor)
+            return received_rows.cpu().numpy()
 
     def broadcast(self, vector: Vector, root: int) -> None:
         """Replaces a vector by that of a rank."""

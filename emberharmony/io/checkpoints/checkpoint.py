@@ -115,15 +115,15 @@ class Checkpoint:
                 f"save(): step is {brief(step)}, expected an integer >= 0; the order is save(step, model, optimizer)"
             )
         values_by_kind = {"model": model, "optimizer": optimizer, "schedule": schedule, "random": random, "data": data}
-        collected = Collected(values_by_kind)
+        collected_parts = Collected(values_by_kind)
         packed_extra = self._extra_as_json(extra or {})
-        if not collected.parts and not packed_extra:
+        if not collected_parts.parts and not packed_extra:
             raise ArgumentError("save() was given nothing to save: pass model=, optimizer=, random=, data=")
         content = {
             "version": VERSION,
             "step": step,
             "written": versions_of_writer(),
-            "parts": collected.parts,
+            "parts": collected_parts.parts,
             "streams": streams(),
             "extra": packed_extra,
         }
@@ -132,7 +132,7 @@ class Checkpoint:
             content["serial"] = 1 + max((record.serial for record in records), default=0)
 
             def fill(folder: str) -> None:
-                for name, tensors in collected.tensors.items():
+                for name, tensors in collected_parts.tensors.items():
                     if tensors:
                         save_tensors(tensors, os.path.join(folder, f"{name}.safetensors"))
                 write_record(folder, content)
@@ -289,9 +289,9 @@ class Checkpoint:
 
     def _best_record(self, records: list[Record]) -> Record | None:
         numbers = [(self._number_to_compare(record), -record.serial, record) for record in records]
-        measured = [(number, serial, record) for number, serial, record in numbers if number is not None]
+        measured_records = [(number, serial, record) for number, serial, record in numbers if number is not None]
         sign = -1.0 if self.mode == "min" else 1.0
-        return max(measured, key=lambda each: (sign * each[0], each[1]))[2] if measured else None
+        return max(measured_records, key=lambda each: (sign * each[0], each[1]))[2] if measured_records else None
 
     def _number_to_compare(self, record: Record) -> float | None:
         """Returns the number of `keep_best`; None if it has none, or one that is NaN."""

@@ -100,8 +100,8 @@ class LoRALinear(Linear):
         return layer.freeze("weight", *["bias"] * has_bias).train(linear.training)
 
     def __call__(self, x: TensorLike) -> Tensor:
-        lowered = self.lora_a(self.dropout(x))
-        return ops.add(super().__call__(x), self.lora_b(ops.multiply(lowered, self.alpha / self.rank)))
+        low_rank_x = self.lora_a(self.dropout(x))
+        return ops.add(super().__call__(x), self.lora_b(ops.multiply(low_rank_x, self.alpha / self.rank)))
 
     def merged(self) -> Linear:
         """Returns a linear layer that computes the same after training, with a trainable weight of its own.

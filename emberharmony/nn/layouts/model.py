@@ -35,21 +35,21 @@ def read(
         layout: the tag.
         strict: whether missing and unexpected names are wrong.
     """
-    planned = plan(module, shapes, layout)
-    reading = converting.read(planned, values)
+    model_plan = plan(module, shapes, layout)
+    reading = converting.read(model_plan, values)
     faults: list[str] = []
     if strict:
         read_cells = {cells_by_name[name] for name in reading.values}
-        sources_by_name = {name: planned.placed[name].weight.sources() for name in reading.missing}
+        sources_by_name = {name: model_plan.placed[name].weight.sources() for name in reading.missing}
         missing_names = [
             name
             for name, sources in sources_by_name.items()
             if not read_cells.issuperset(cells_by_name[source] for source in sources)
         ]
-        faults += converting.hints(missing_names, reading.unexpected, planned)
+        faults += converting.hints(missing_names, reading.unexpected, model_plan)
     shapes_by_layout = other_shapes(module, shapes, layout) if reading.faults else {}
     for name, tensor in reading.faults.items():
-        position, shape = planned.placed[name], tuple(tensor.shape)
+        position, shape = model_plan.placed[name], tuple(tensor.shape)
         fault_text = f"has shape {shape}, expected {position.shape} in the layout {layout!r} for {position.layer}"
         faults.append(f"wrong: {name}: {fault_text}{_layout_hint(shapes_by_layout, name, shape)}")
     return reading.values, reading.unexpected, faults

@@ -231,7 +231,7 @@ class _Run:
 
     def _change_parameters(self, inputs: tuple[Any, ...]) -> str:
         """Changes the parameters and notes the step, or returns why the training must stop."""
-        started, number = time.perf_counter(), self.steps_made + 1
+        start_time, number = time.perf_counter(), self.steps_made + 1
         parameters = self._module.parameters(trainable=True)
         if number == 1:
             arguments.require_loss_of_batch(self._loss_fn, inputs)
@@ -255,7 +255,7 @@ class _Run:
             clipping.scale_gradients(parameters, gradient_norm, self._clip)
         self._pending = Step(number, value, self._optimizer.learning_rates()[0], norm, 0.0)
         self._optimizer.step()
-        self.history.append(self._pending._replace(seconds=time.perf_counter() - started))
+        self.history.append(self._pending._replace(seconds=time.perf_counter() - start_time))
         return ""
 
 

@@ -122,8 +122,8 @@ def log1p(x: TensorLike) -> Tensor:
     # The logarithm of the rounded sum, corrected by what the rounding lost.
     rounded_x = subtract(total, 1.0)
     is_regular = logical_and(not_equal(rounded_x, 0.0), isfinite(total))
-    corrected = multiply(log(where(is_regular, total, 1.0)), divide(x, where(is_regular, rounded_x, 1.0)))
-    return where(is_regular, corrected, where(isfinite(total), x, log(total)))
+    corrected_logarithm = multiply(log(where(is_regular, total, 1.0)), divide(x, where(is_regular, rounded_x, 1.0)))
+    return where(is_regular, corrected_logarithm, where(isfinite(total), x, log(total)))
 
 
 @op(elementwise=True, takes="all", gives="float", autocast="float32")

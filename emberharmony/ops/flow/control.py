@@ -273,8 +273,8 @@ def associative_scan(f: Callable[[Any, Any], Any], elems: Any, reverse: bool = F
 
     if reverse:
         tensors = [flip(x, axis) for x in tensors]
-    scanned = _prefix_combinations(combine, tensors, axis)
-    return tree_unflatten(structure, [flip(x, axis) for x in scanned] if reverse else scanned)
+    scanned_tensors = _prefix_combinations(combine, tensors, axis)
+    return tree_unflatten(structure, [flip(x, axis) for x in scanned_tensors] if reverse else scanned_tensors)
 
 
 def _with_tensors(tree: Any) -> Any:
@@ -319,10 +319,10 @@ def _select_tree(name: str, condition: Any, result: Any, otherwise: Any) -> Any:
         raise ArgumentError(
             f"{name}(): the branches must return the same tree structure, because all run and one result is selected"
         )
-    selected = [
+    selected_leaves = [
         where(condition, true_leaf, false_leaf) for true_leaf, false_leaf in zip(ones, other_leaves, strict=True)
     ]
-    return tree_unflatten(structure, selected)
+    return tree_unflatten(structure, selected_leaves)
 
 
 def _scanned_tensors(name: str, xs: Any, length: int | None) -> tuple[list[Any], TreeDef, int]:

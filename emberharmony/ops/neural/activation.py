@@ -473,9 +473,9 @@ def sparsemax(x: TensorLike, axis: int = -1) -> Tensor:
     shifted = subtract(axis_last, max(axis_last, -1, True))
     ordered = negative(sort(negative(shifted), -1))
     ranks = arange(1, axis_last.shape[-1] + 1, dtype=dtype(axis_last), device=get_device(axis_last))
-    supported = greater(add(multiply(ranks, ordered), 1.0), cumsum(ordered, -1))
-    count = sum(cast(supported, dtype(axis_last)), -1, True)
-    threshold = divide(subtract(sum(where(supported, ordered, 0.0), -1, True), 1.0), count)
+    is_supported = greater(add(multiply(ranks, ordered), 1.0), cumsum(ordered, -1))
+    count = sum(cast(is_supported, dtype(axis_last)), -1, True)
+    threshold = divide(subtract(sum(where(is_supported, ordered, 0.0), -1, True), 1.0), count)
     return moveaxis(maximum(subtract(shifted, threshold), 0.0), -1, axis)
 
 

@@ -132,9 +132,9 @@ def _zero_without_keys(
     has_key = any(is_visible, -1, True)
     mask = None if mask is None else logical_or(mask, logical_not(has_key))
     bias = None if bias is None else where(has_key, bias, 0.0)
-    attended = dot_product_attention(query, key, value, bias, mask, *options)
+    attention_output = dot_product_attention(query, key, value, bias, mask, *options)
     shape = (*(1,) * (4 - len(has_key.shape)), *has_key.shape)
-    return where(swapaxes(reshape(has_key, shape), 1, 2), attended, 0.0)
+    return where(swapaxes(reshape(has_key, shape), 1, 2), attention_output, 0.0)
 
 
 @op

@@ -349,8 +349,8 @@ def _insert_zeros(x: Tensor, axis: int, step: int) -> Tensor:
     if step == 1:
         return x
     shape = tuple(x.shape)
-    spaced = pad(expand_dims(x, axis + 1), [(0, step - 1) if a == axis + 1 else (0, 0) for a in range(x.ndim + 1)])
-    interleaved = reshape(spaced, (*shape[:axis], shape[axis] * step, *shape[axis + 1 :]))
+    spaced_x = pad(expand_dims(x, axis + 1), [(0, step - 1) if a == axis + 1 else (0, 0) for a in range(x.ndim + 1)])
+    interleaved = reshape(spaced_x, (*shape[:axis], shape[axis] * step, *shape[axis + 1 :]))
     return get_item(interleaved, (*[slice(None)] * axis, slice(0, (shape[axis] - 1) * step + 1)))
 
 

@@ -35,10 +35,10 @@ def lamb(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tup
         ops.norm(at_least_float32(ops.ravel(direction))),
         ops.norm(at_least_float32(ops.ravel(parameter))),
     )
-    trusted = ops.logical_and(ops.greater(parameter_norm, 0.0), ops.greater(length, 0.0))
+    is_trusted = ops.logical_and(ops.greater(parameter_norm, 0.0), ops.greater(length, 0.0))
     ratio = ops.where(
-        trusted,
-        ops.divide(parameter_norm, ops.where(trusted, length, ops.ones_like(length))),
+        is_trusted,
+        ops.divide(parameter_norm, ops.where(is_trusted, length, ops.ones_like(length))),
         ops.ones_like(parameter_norm),
     )
     new_parameter = step_along(parameter, direction, ops.multiply(ratio, hyper["lr"]))

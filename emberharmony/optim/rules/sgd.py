@@ -80,10 +80,10 @@ class SGD(Optimizer):
         Args:
             options: all options of the group, by name.
         """
-        allowed = super().allowed_options(options)
-        if allowed["nesterov"] and (not allowed["momentum"] or allowed["dampening"]):
+        allowed_by_name = super().allowed_options(options)
+        if allowed_by_name["nesterov"] and (not allowed_by_name["momentum"] or allowed_by_name["dampening"]):
             raise ArgumentError(
-                f"{self._head}nesterov=True needs momentum > 0 and dampening=0, got momentum={allowed['momentum']} and "
-                f"dampening={allowed['dampening']}"
+                f"{self._head}nesterov=True needs momentum > 0 and dampening=0, got "
+                f"momentum={allowed_by_name['momentum']} and dampening={allowed_by_name['dampening']}"
             )
-        return allowed
+        return allowed_by_name

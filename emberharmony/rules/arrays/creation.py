@@ -25,8 +25,8 @@ def _vander(g: T, y: T, x: T, N: int | None = None, increasing: bool = False) ->
     if not increasing:
         g = flip(g, -1)
     # The column of power 0 has derivative 0, but 0 * x ** -1 would be NaN at x = 0.
-    lowered = power(expand_dims(x, -1), maximum(subtract(powers, 1), 0))
-    return sum_(multiply(multiply(g, lowered), powers), axis=-1)
+    lower_powers = power(expand_dims(x, -1), maximum(subtract(powers, 1), 0))
+    return sum_(multiply(multiply(g, lower_powers), powers), axis=-1)
 
 
 def _slope_of_end(g: T, num: int, endpoint: bool, axis: int, from_start: bool) -> T:

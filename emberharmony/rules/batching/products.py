@@ -31,8 +31,8 @@ def _matmul(m: Mapped, a: Any, b: Any) -> T:
     a = with_unit_axis(m, a, -2) if vectors[0] else a
     b = with_unit_axis(m, b, -1) if vectors[1] else b
     product = _product_per_slice(m, *align(m, (a, b)))
-    dropped = tuple(axis for axis, vector in zip((-2, -1), vectors, strict=True) if vector)
-    return bound.squeeze(product, dropped) if dropped else product
+    dropped_axes = tuple(axis for axis, vector in zip((-2, -1), vectors, strict=True) if vector)
+    return bound.squeeze(product, dropped_axes) if dropped_axes else product
 
 
 def _product_per_slice(m: Mapped, a: T, b: T) -> T:

@@ -52,8 +52,8 @@ def _irfft(
     count = half_spectrum.shape[axis]
     # Each term also stands for its conjugate at the negative frequency, so it counts twice, except for the term of
     # frequency 0 and, if the length is even, the last one.
-    doubled = count - 1 - (length % 2 == 0) if count > 1 else 0
-    weight_parts = [ones((1,)), multiply(ones((doubled,)), 2), ones((count - 1 - doubled,))]
+    doubled_count = count - 1 - (length % 2 == 0) if count > 1 else 0
+    weight_parts = [ones((1,)), multiply(ones((doubled_count,)), 2), ones((count - 1 - doubled_count,))]
     rank = len(half_spectrum.shape)
     weights = reshape(concatenate(weight_parts), [-1 if i == axis % rank else 1 for i in range(rank)])
     return _fit_length(multiply(half_spectrum, weights), x.shape[axis], axis)

@@ -53,8 +53,8 @@ class Copies:
         if earlier_copy is not None:
             return earlier_copy
         names = [name for name in _names_in_code(fn.__code__) if name in fn.__globals__]
-        touched = _reaches_state(fn, set())
-        if not touched:
+        reaches_state = _reaches_state(fn, set())
+        if not reaches_state:
             return fn
         space = self._globals.get(id(fn.__globals__))
         if space is None:

@@ -168,17 +168,17 @@ class Lockstep:
             self._add(call, one, difference.share, (None, None), "inherited")
             return
         has_other_dtypes = [host.dtype for host in one.results()] != [host.dtype for host in other.results()]
-        judged = [self._judge_call(record, has_other_dtypes) for record in (one, other)]
-        if any(verdict is not None and verdict.by == ORACLE and verdict.error <= 1 for verdict in judged):
+        verdicts = [self._judge_call(record, has_other_dtypes) for record in (one, other)]
+        if any(verdict is not None and verdict.by == ORACLE and verdict.error <= 1 for verdict in verdicts):
             # The oracle acquits a side that NumPy's backend would have blamed, so it must judge the other side too.
-            judged = [self._judge.by_oracle(r) or v for r, v in zip((one, other), judged, strict=True)]
-        errors = tuple(None if judgement is None else judgement.error for judgement in judged)
-        wrong_sides = [i for i in (0, 1) if (verdict := judged[i]) is not None and not verdict.error <= 1]
+            verdicts = [self._judge.by_oracle(r) or v for r, v in zip((one, other), verdicts, strict=True)]
+        errors = tuple(None if judgement is None else judgement.error for judgement in verdicts)
+        wrong_sides = [i for i in (0, 1) if (verdict := verdicts[i]) is not None and not verdict.error <= 1]
         if one_raises and not wrong_sides:  # NumPy raises as well, so the side that returns is wrong
             wrong_sides = [1 if one.error else 0]
         if wrong_sides:
-            self._wrong_divergence(call, (one, other), wrong_sides, judged, difference.share)
-        elif judged[0] is None and judged[1] is None and not _have_other_inputs(one, other):
+            self._wrong_divergence(call, (one, other), wrong_sides, verdicts, difference.share)
+        elif verdicts[0] is None and verdicts[1] is None and not _have_other_inputs(one, other):
             self._add_unknown(call, one, difference.share)
         else:
             self._add_inherited(call, one, max(argument_distances, default=0.0), difference.share, errors)

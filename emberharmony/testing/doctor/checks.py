@@ -113,10 +113,10 @@ def _host_values(tensor: Any) -> list[Any]:
 def subnormal(backend: Any) -> Result:
     """Multiplies two float32 whose product is subnormal."""
     x = ops.multiply(ops.array([1e-20, 1e-30], dtype="float32"), ops.array([1e-20, 1e-10], dtype="float32"))
-    survived = [value > 0 for value in _host_values(x)]
+    survival_flags = [value > 0 for value in _host_values(x)]
     read_value = _host_values(ops.array([1e-40], dtype="float32"))[0]
     assert read_value == np.float32(1e-40), f"1e-40 is read back as {read_value}"
-    return Result("kept") if all(survived) else Result("results below 1.2e-38 are 0", ROWS["remaining"])
+    return Result("kept") if all(survival_flags) else Result("results below 1.2e-38 are 0", ROWS["remaining"])
 
 
 @check(
@@ -243,8 +243,10 @@ def lazy_tensors(backend: Any) -> Result:
     try:
         values = _host_values(tensor)
     except (EmberError, RuntimeError) as error:
-        evaluated = _in_threads(lambda i: _evaluate(ops.full((3,), 2.0)), 1)[0]
-        assert _host_values(evaluated) == [2.0] * 3, f"an evaluated tensor of another thread is {evaluated}"
+        evaluated_values = _in_threads(lambda i: _evaluate(ops.full((3,), 2.0)), 1)[0]
+        assert _host_values(evaluated_values) == [2.0] * 3, (
+            f"an evaluated tensor of another thread is {evaluated_values}"
+        )
         return Result(f"must be evaluated where they were made ({type(error).__name__})", ROWS["remaining"])
     assert values == [2.0] * 3, f"a tensor of another thread is {values}"
     return Result("can be read")

@@ -122,9 +122,9 @@ def chosen_backend(environ: Mapping[str, str]) -> str:
         return f"{backend_name}, from {BACKEND}"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # `findings` tells of a file that cannot be read
-        persisted = settings.read("backend")
-    if persisted is not None:
-        return f"{persisted}, from {without_home(settings.path())}"
+        saved_name = settings.read("backend")
+    if saved_name is not None:
+        return f"{saved_name}, from {without_home(settings.path())}"
     return "the automatic choice"
 
 
@@ -189,11 +189,11 @@ def _own_settings(environ: Mapping[str, str]) -> Iterator[Finding]:
         yield from _backend_named(BACKEND, backend_name)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        persisted = settings.read("backend")
+        saved_name = settings.read("backend")
     for warning in caught:
         yield Finding("settings", "settings file", BROKEN, without_home(str(warning.message)))
-    if persisted is not None:
-        yield from _backend_named("the settings file", persisted)
+    if saved_name is not None:
+        yield from _backend_named("the settings file", saved_name)
 
 
 def _backend_named(where: str, name: str) -> Iterator[Finding]:

@@ -132,15 +132,15 @@ def _run_worker(
             if outcome_kind == "native":
                 tally.native.setdefault(case_of(task.seed, number, task.names).op, detail)
         output.seek(0)
-        printed = output.read().decode(errors="replace")
-    words = printed[-300:].strip()
+        output_text = output.read().decode(errors="replace")
+    words = output_text[-300:].strip()
     code = status[0]
     if code == 0:
         advance(task.stop - 1 - ended_case)
         return None
     if begun_case is None or (code > 0 and begun_case == ended_case):
         raise RuntimeError(f"the worker of backend {task.backend!r} ended with status {code}: {words}")
-    if -code in ALARMS or (not ALARMS and "Timeout (" in printed):
+    if -code in ALARMS or (not ALARMS and "Timeout (" in output_text):
         has_timed_out = ALARMS and -code == ALARMS[1]
         return (
             begun_case,

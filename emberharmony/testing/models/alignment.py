@@ -152,11 +152,11 @@ def align(first: Side, second: Side, match: Mapping[str, str]) -> Alignment:
         )
         name_by_first_name |= pairs
         pending_pairs += pairs.items()
-    unpaired = tuple(
+    unpaired_paths = tuple(
         [path for path in side.modules if path not in known_paths and not side.holds(path)]
         for side, known_paths in ((first, set(name_by_first_name)), (second, set(name_by_first_name.values())))
     )
-    return Alignment(name_by_first_name, unpaired)  # type: ignore[arg-type]
+    return Alignment(name_by_first_name, unpaired_paths)  # type: ignore[arg-type]
 
 
 def _pair_children(first: Side, second: Side, ones: list[str], others: list[str]) -> dict[str, str]:

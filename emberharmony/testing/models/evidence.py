@@ -187,18 +187,18 @@ def _unlike_others(side: Side, model: Model, event: Event) -> str:
     It is "equal" to one, "unlike" one, or "odd": unlike several that agree; "" if it is unknown.
     """
     tensors = _tensors_inside(side, event.path)
-    captured: Captured | None = None
+    capture: Captured | None = None
     unlike_hosts: list[Host] = []
     for alternatives in _parts_alike(side, event.path, tensors):
-        if captured is None:
-            captured = Captured(side.adapter, model.wide, event._replace(place=ENTER))
+        if capture is None:
+            capture = Captured(side.adapter, model.wide, event._replace(place=ENTER))
             with contextlib.suppress(Stopped):
-                model.run(captured, model.wide)
-            if captured.arguments is None:
+                model.run(capture, model.wide)
+            if capture.arguments is None:
                 return ""
         try:
             own_results, other_results = _results_of_both(
-                model, captured.arguments, side.modules[event.path], alternatives, tensors
+                model, capture.arguments, side.modules[event.path], alternatives, tensors
             )
         except Exception:  # noqa: BLE001  (a module that cannot be called alone, or takes no other sizes, tells nothing)
             continue

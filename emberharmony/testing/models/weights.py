@@ -79,24 +79,26 @@ def unequal_tensors(first: Side, second: Side, alignment: Alignment) -> tuple[li
     The second value has the modules of each model whose tensors were compared with those of a module around them.
     """
     unequal_rows: list[Unequal] = []
-    claimed: tuple[set[str], set[str]] = (set(), set())
-    uncompared = tuple(
+    claimed_names: tuple[set[str], set[str]] = (set(), set())
+    uncompared_paths = tuple(
         [path for path in paths if side.adapter.own(side.modules[path])]
         for side, paths in zip((first, second), alignment.left, strict=True)
     )
     ordered = sorted(alignment.names.items(), key=lambda pair: (pair[0].count("."), pair[0]))
     for path, second_path in ordered:
-        if path in claimed[0] or second_path in claimed[1]:
+        if path in claimed_names[0] or second_path in claimed_names[1]:
             continue
         (first_tensors, first_inner), (second_tensors, other_inner) = first.tensors(path), second.tensors(second_path)
         # A layer in parts: the other side may have it in other parts, or as a whole.
         if first_inner or other_inner:
-            claimed[0].update(first_inner | _add_parts(first, path, first_tensors.hosts, second_tensors.hosts))
-            claimed[1].update(other_inner | _add_parts(second, second_path, second_tensors.hosts, first_tensors.hosts))
+            claimed_names[0].update(first_inner | _add_parts(first, path, first_tensors.hosts, second_tensors.hosts))
+            claimed_names[1].update(
+                other_inner | _add_parts(second, second_path, second_tensors.hosts, first_tensors.hosts)
+            )
         hosts = add_parts(first_tensors, second_tensors.sums), add_parts(second_tensors, first_tensors.sums)
         for own_hosts, other_hosts, side, unclaimed in (
-            (hosts[0], hosts[1], second, uncompared[1]),
-            (hosts[1], hosts[0], first, uncompared[0]),
+            (hosts[0], hosts[1], second, uncompared_paths[1]),
+            (hosts[1], hosts[0], first, uncompared_paths[0]),
         ):
             _add_elsewhere(own_hosts, other_hosts, side, unclaimed)
         module_differences = list(_of_module(path, second_path, *hosts))
@@ -111,8 +113,8 @@ def unequal_tensors(first: Side, second: Side, alignment: Alignment) -> tuple[li
             ]
         unequal_rows += module_differences
     unequal_rows = _name_swaps(first, second, unequal_rows)
-    unequal_rows += _of_joined(first, second, alignment, uncompared, claimed)
-    return sorted(unequal_rows, key=lambda each: first.order.get(each.path, len(first.order))), claimed
+    unequal_rows += _of_joined(first, second, alignment, uncompared_paths, claimed_names)
+    return sorted(unequal_rows, key=lambda each: first.order.get(each.path, len(first.order))), claimed_names
 
 
 def _add_parts(side: Side, path: str, hosts: dict[str, Host], others: Mapping[str, Host]) -> set[str]:

@@ -142,20 +142,20 @@ class NonFinite:
         """
         if not note:
             return
-        noted = note[0]
+        entry = note[0]
         note[1] -= 1
         if not note[1]:
             note.clear()
-        backend = noted.backend
+        backend = entry.backend
         tensors = [gradient for gradient in gradients if gradient is not None]
         if _are_finite(tensors, backend):
             return
         present_cotangents = [cotangent for cotangent in cotangents if cotangent is not None]
-        arguments = noted.arguments, noted.results, present_cotangents
+        arguments = entry.arguments, entry.results, present_cotangents
         case = _Case(
-            noted.op, noted.outer, noted.path, noted.line, backend, arguments, _inexact_tensors(tensors, backend)
+            entry.op, entry.outer, entry.path, entry.line, backend, arguments, _inexact_tensors(tensors, backend)
         )
-        case.keywords, case.backward = noted.keywords, True
+        case.keywords, case.backward = entry.keywords, True
         thread = THREADS.here
         telling, thread.telling = thread.telling, True
         try:
@@ -226,11 +226,11 @@ class NonFinite:
         waiting_checks, self._waiting = self._waiting, []
         if not waiting_checks:
             return
-        judged: _Case | None = None
+        judged_case: _Case | None = None
         for i in sorted(waiting_checks[0][1].backend.failures([probe for probe, _ in waiting_checks], needed_checks)):
             case = waiting_checks[i][1]
-            if case is not judged:
-                judged = case
+            if case is not judged_case:
+                judged_case = case
                 self._judge(case)
 
     def forget(self) -> None:

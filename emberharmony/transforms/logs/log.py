@@ -154,8 +154,8 @@ class Log(Sequence[Event]):
         widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
         lines = []
         for row in (header, *rows):
-            aligned = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
-            lines.append("  ".join([row[0].ljust(widths[0]), *aligned]))
+            aligned_cells = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+            lines.append("  ".join([row[0].ljust(widths[0]), *aligned_cells]))
         return "\n".join(lines)
 
     def to_json(self) -> str:

@@ -39,9 +39,9 @@ def rates(backend: Any) -> Rates:
     if key not in _MEASURED:
         matrix = bound.ones((_WIDTH, _WIDTH), "float32")
         vector = bound.ones((_LENGTH,), "float32")
-        multiplied = _least_seconds(backend, lambda: bound.matmul(matrix, matrix))
+        product_seconds = _least_seconds(backend, lambda: bound.matmul(matrix, matrix))
         seconds_of_add = _least_seconds(backend, lambda: bound.add(vector, 1.0))
-        _MEASURED[key] = Rates(2 * _WIDTH**3 / multiplied, 2 * 4 * _LENGTH / seconds_of_add)
+        _MEASURED[key] = Rates(2 * _WIDTH**3 / product_seconds, 2 * 4 * _LENGTH / seconds_of_add)
     return _MEASURED[key]
 
 

@@ -23,12 +23,12 @@ _SERIES = tuple(1 / (2 * k + 1) for k in reversed(range(15)))
 
 def of_real(native: Any) -> Any:
     """Returns a float function of real numbers, which computes half precision in float32."""
-    computed = jax.jit(in_single(native))
+    compiled_function = jax.jit(in_single(native))
 
     def call_promoted(x: jax.Array) -> jax.Array:
         x = promotion.floats(x)
         promotion.refuse(x, ("complex",))
-        return computed(x)
+        return compiled_function(x)
 
     return call_promoted
 

@@ -22,9 +22,9 @@ def _nextafter(x1: jax.Array, x2: jax.Array) -> jax.Array:
     bits_dtype = _BITS[x1.dtype.itemsize]
     is_outward = (x2 > x1) == (x1 > 0)
     bits = lax.bitcast_convert_type(x1, bits_dtype) + jnp.where(is_outward, 1, -1).astype(bits_dtype)
-    stepped = lax.bitcast_convert_type(bits, x1.dtype)
+    next_x = lax.bitcast_convert_type(bits, x1.dtype)
     smallest_value = lax.bitcast_convert_type(jnp.ones((), bits_dtype), x1.dtype)
-    result = jnp.where(x1 == 0, jnp.where(x2 > 0, smallest_value, -smallest_value), stepped)
+    result = jnp.where(x1 == 0, jnp.where(x2 > 0, smallest_value, -smallest_value), next_x)
     return jnp.where(x1 == x2, x2, jnp.where(jnp.isnan(x1) | jnp.isnan(x2), jnp.nan, result))
 
 

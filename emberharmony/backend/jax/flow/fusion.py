@@ -82,10 +82,10 @@ def _run_composite(
 
 
 def _as_method(name: str) -> Callable[..., Any]:
-    fused = _Fused(name)
+    fused_op = _Fused(name)
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return fused(self, *args, **kwargs)
+        return fused_op(self, *args, **kwargs)
 
     call.__name__ = call.__qualname__ = name
     return call

@@ -199,8 +199,8 @@ def _det(x: mx.array) -> mx.array:
         return mx.linalg.det(x, stream=mx.cpu)
     # mx.linalg.det (MLX 0.32) computes float64 with the precision of float32, so use the diagonal of the LU factors.
     factors, pivots = mx.linalg.lu_factor(x, stream=mx.cpu)
-    swapped = (pivots != mx.arange(x.shape[-1], dtype=pivots.dtype)).astype(x.dtype)
-    return mx.prod(mx.diagonal(factors, 0, -2, -1) * (1 - 2 * swapped), -1)
+    is_swapped = (pivots != mx.arange(x.shape[-1], dtype=pivots.dtype)).astype(x.dtype)
+    return mx.prod(mx.diagonal(factors, 0, -2, -1) * (1 - 2 * is_swapped), -1)
 
 
 def _slogdet(x: mx.array) -> tuple[mx.array, mx.array]:

@@ -39,9 +39,9 @@ def _nextafter(x1: mx.array, x2: mx.array) -> mx.array:
     # For floats of one sign, the bits read as integers are in the order of the magnitudes.
     bits = _BITS[x1.dtype.size]
     is_outward = (x2 > x1) == (x1 > 0)
-    stepped = (x1.view(bits) + mx.where(is_outward, mx.array(1, bits), mx.array(-1, bits))).view(x1.dtype)
+    next_x = (x1.view(bits) + mx.where(is_outward, mx.array(1, bits), mx.array(-1, bits))).view(x1.dtype)
     smallest_value = mx.array(1, bits).view(x1.dtype)
-    result = mx.where(x1 == 0, mx.where(x2 > 0, smallest_value, -smallest_value), stepped)
+    result = mx.where(x1 == 0, mx.where(x2 > 0, smallest_value, -smallest_value), next_x)
     return mx.where(
         x1 == x2, x2, mx.where(mx.logical_or(mx.isnan(x1), mx.isnan(x2)), mx.array(mx.nan, x1.dtype), result)
     )

@@ -27,8 +27,8 @@ def _compile_trace(trace: Callable[[list[Any]], list[Any]]) -> Callable[[list[An
         finally:
             COMPILING.traced = was_traced
 
-    compiled: Callable[[list[Any]], list[Any]] = mx.compile(traced)
-    return compiled
+    compiled_trace: Callable[[list[Any]], list[Any]] = mx.compile(traced)
+    return compiled_trace
 
 
 class MLXFunction(compilation.LibraryFunction):

@@ -346,8 +346,8 @@ def _with_custom_gradient(
         outputs = _with_custom_gradient(ops, backward_each, count, to_front(tensors, axes))
         return outputs, [0] * len(outputs)
 
-    linked: Any = function(list(tensors))
-    return list(linked)
+    linked_outputs: Any = function(list(tensors))
+    return list(linked_outputs)
 
 
 def _refuse_gradients(x: mx.array) -> mx.array:

@@ -81,17 +81,19 @@ class MLXAttentionOps:
         empty_rows: str = "mean",
     ) -> mx.array:
         if empty_rows != "mean" and not (bias is None and mask is None):
-            composed, cap = self.composed("dot_product_attention"), attn_logits_soft_cap
-            return composed(query, key, value, bias, mask, scale, is_causal, None, cap, dropout_rate, seed, empty_rows)
+            composed_op, cap = self.composed("dot_product_attention"), attn_logits_soft_cap
+            return composed_op(
+                query, key, value, bias, mask, scale, is_causal, None, cap, dropout_rate, seed, empty_rows
+            )
         shared_attention.check_attention(query, key, value, bias, mask)
         tensors = (query, key, value) if bias is None else (query, key, value, bias)
         # On the CPU the kernel (MLX 0.32) adds float32 sequentially, and loses digits over many keys.
         is_plain = query.size and key.size and all(t.dtype == mx.float32 for t in tensors)
         is_plain = is_plain and (scale is None or is_number(scale)) and is_number(dropout_rate) and not dropout_rate
         if not is_plain or attn_logits_soft_cap is not None or (on_cpu() and key.shape[1] > SHORT):
-            composed = self.composed("dot_product_attention")
+            composed_op = self.composed("dot_product_attention")
             options = (scale, is_causal, None, attn_logits_soft_cap, dropout_rate, seed)
-            return composed(query, key, value, bias, mask, *options)
+            return composed_op(query, key, value, bias, mask, *options)
         masked = _attention_mask(mask, is_causal, (query.shape[1], key.shape[1]))
         queries = mx.swapaxes(query, 1, 2)
         if mask is not None and masked is not None:

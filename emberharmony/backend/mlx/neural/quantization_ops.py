@@ -57,8 +57,8 @@ class MLXQuantizationOps:
         dtype = operands[0].dtype
         # The kernel of MLX 0.32 divides by the number of rows, and `vmap` of it is not implemented.
         if dtype not in _KINDS or not (x.size and w.size) or is_mapped():
-            composed = self.composed("quantized_matmul")
-            product: mx.array = composed(x, w, scales, biases, transpose=transpose, group_size=group_size, bits=bits)
+            composed_op = self.composed("quantized_matmul")
+            product: mx.array = composed_op(x, w, scales, biases, transpose=transpose, group_size=group_size, bits=bits)
             return product
         if dtype != mx.float32 and on_cpu():
             # MLX 0.32 adds in half precision on the CPU: the products of 4096 float16 have an error of 1 %.

@@ -210,7 +210,7 @@ class _ReplaySource(NumpySource):
             outputs: the outputs in the record as it was.
             places: the register that has the value of each recorded register.
         """
-        merged = {int(register) for i, register in enumerate(places) if register != i}
+        merged_registers = {int(register) for i, register in enumerate(places) if register != i}
         texts: list[str] = []
         earlier_pairs: list[tuple[Register, Register]] = []
         for value, output in zip(outputs, self.program.outputs, strict=True):
@@ -218,7 +218,7 @@ class _ReplaySource(NumpySource):
                 texts.append(f"{self.name_of(output)}.copy()")
                 continue
             # What the function computed twice is computed once, but its results must not share memory.
-            common_roots, earlier_calls = merged & self.memory.roots(output), self.memory.before
+            common_roots, earlier_calls = merged_registers & self.memory.roots(output), self.memory.before
             close_values = [
                 x
                 for x, y in earlier_pairs

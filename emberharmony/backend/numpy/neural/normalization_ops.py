@@ -60,10 +60,10 @@ class NumpyNormalizationOps:
         length = x.shape[-1:]
         is_suited = axis == -1 and not rms_scaling and all(w is None or w.shape == length for w in (gamma, beta))
         if not is_suited or not length or not _is_plain(x, limit, gamma, beta):
-            composed: np.ndarray = self.composed("layer_normalization")(
+            composed_result: np.ndarray = self.composed("layer_normalization")(
                 x, gamma, beta, axis, epsilon, rms_scaling=rms_scaling
             )
-            return composed
+            return composed_result
         result, _, variance = _centre_and_variance(x, (x.ndim - 1,))
         variance += limit
         result *= np.reciprocal(np.sqrt(variance, variance), variance)

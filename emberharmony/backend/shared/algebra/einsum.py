@@ -89,8 +89,8 @@ def _product_of_factors(ops: Any, a: _Factor, b: _Factor, needed_letters: set[st
         return ops.reshape(ops.transpose(factor.tensor, axis_order), shape)
 
     letters = "".join((*batch, *row_letters, *last_letters_of_b))
-    left, right = matrices(a, row_letters, summed_letters), matrices(b, summed_letters, last_letters_of_b)
-    product = ops.matmul(left, right) if summed_letters else ops.multiply(left, right)
+    left_matrix, right = matrices(a, row_letters, summed_letters), matrices(b, summed_letters, last_letters_of_b)
+    product = ops.matmul(left_matrix, right) if summed_letters else ops.multiply(left_matrix, right)
     return _Factor(ops.reshape(product, tuple(lengths[letter] for letter in letters)), letters)
 
 

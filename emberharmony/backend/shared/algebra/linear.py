@@ -35,8 +35,8 @@ def _as_tensors(result: Any, dtype: DType) -> Any:
     if isinstance(result, tuple):
         return type(result)(*(_as_tensors(component, dtype) for component in result))
     array = np.asarray(result)
-    narrowed = array.dtype == np.float32 and dtype.is_floating
-    return tensor_from_host(array, dtype if narrowed else as_dtype(array.dtype.name))
+    is_narrowed = array.dtype == np.float32 and dtype.is_floating
+    return tensor_from_host(array, dtype if is_narrowed else as_dtype(array.dtype.name))
 
 
 def transform_on_host(

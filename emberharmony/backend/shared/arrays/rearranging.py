@@ -94,13 +94,13 @@ def _axis_groups(side: str, pattern: str) -> list[list[str]]:
 
 def _expand_ellipses(groups: list[list[str]], hidden: list[str]) -> list[list[str]]:
     """Returns groups of names, in which each ellipsis is replaced by the axes that it stands for."""
-    unfolded: list[list[str]] = []
+    new_axes: list[list[str]] = []
     for group in groups:
         if group == [_ELLIPSIS]:
-            unfolded += [[name] for name in hidden]
+            new_axes += [[name] for name in hidden]
         else:
-            unfolded.append([n for name in group if name != _JOINED for n in (hidden if name == _ELLIPSIS else [name])])
-    return unfolded
+            new_axes.append([n for name in group if name != _JOINED for n in (hidden if name == _ELLIPSIS else [name])])
+    return new_axes
 
 
 def _axis_sizes(

@@ -57,11 +57,11 @@ def by_series(series: Callable[..., Any], *operands: Any) -> Any:
     bound = op_globals.active()
     tensors = common(*operands, inexact=True, refused=("complex",))
     dtype = bound.backend.dtype_of(tensors[0])
-    widened = list(map(widest, tensors))
-    if len(widened) > 1:
-        shape = np.broadcast_shapes(*(tuple(x.shape) for x in widened))
-        widened = [bound.broadcast_to(x, shape) for x in widened]
+    wide_tensors = list(map(widest, tensors))
+    if len(wide_tensors) > 1:
+        shape = np.broadcast_shapes(*(tuple(x.shape) for x in wide_tensors))
+        wide_tensors = [bound.broadcast_to(x, shape) for x in wide_tensors]
     # NumPy warns of elements that another piece computes.
     with np.errstate(all="ignore"):
-        result = series(_Arithmetic(bound, DOUBLE if dtype == "float64" else SINGLE), *widened)
+        result = series(_Arithmetic(bound, DOUBLE if dtype == "float64" else SINGLE), *wide_tensors)
     return bound.cast(result, dtype)

@@ -211,8 +211,10 @@ def lambertw(xp: Any, x: Any, k: Any) -> Any:
     log_size = xp.log(-size)
     first_guess = polynomial(at_least(xp, p, -1.3), _LAMBERT[-6:])
     second = xp.where(lower < -0.1, first_guess, size - log_size + log_size / size)
-    refined = _refine_lambertw(xp, xp.where(is_main_branch, upper, lower), xp.where(is_main_branch, first, second))
-    result = xp.where(is_near, series, refined)
+    refined_value = _refine_lambertw(
+        xp, xp.where(is_main_branch, upper, lower), xp.where(is_main_branch, first, second)
+    )
+    result = xp.where(is_near, series, refined_value)
     end_values = xp.where(is_main_branch, xp.where((x == 0.0) | (x == math.inf), x, math.nan), math.nan)
     end_values = xp.where((k == -1.0) & (x == 0.0), -math.inf, end_values)
     return xp.where(is_regular | (is_inside & is_near), result, end_values)

@@ -297,8 +297,8 @@ def _beta_carefully(xp: Any, a: Any, b: Any, ratio: Any, width: Any) -> Any:
     slope = a - b * ratio
 
     def exponent(s: Any) -> Any:
-        curved = ratio * _expm1_less(xp, -s) + log1p_less(xp, -ratio * xp.expm1(-s), None, *xp.digits.coarse)
-        return -slope * s - b * curved
+        curved_part = ratio * _expm1_less(xp, -s) + log1p_less(xp, -ratio * xp.expm1(-s), None, *xp.digits.coarse)
+        return -slope * s - b * curved_part
 
     return _integral(xp, xp.digits.half_line, width, exponent)
 

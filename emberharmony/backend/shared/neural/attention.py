@@ -136,8 +136,8 @@ def rotation_tables(
     """
     length, width, axis_count = shape[place], shape[-1], len(shape) - place
     key = length, offset, axis_count, width, base, scale, kind
-    sliced = _TABLES.get(key)
-    if sliced is None:
+    table_parts = _TABLES.get(key)
+    if table_parts is None:
         start, size = offset // _BLOCK * _BLOCK, _BLOCK
         if offset + length > start + size:
             start, size = offset, length
@@ -151,9 +151,9 @@ def rotation_tables(
             )
             _keep_result(_BLOCKS, block, tables)
         positions = slice(offset - start, offset - start + length)
-        sliced = part(tables[0], positions), part(tables[1], positions)
-        _keep_result(_TABLES, key, sliced)
-    return sliced
+        table_parts = part(tables[0], positions), part(tables[1], positions)
+        _keep_result(_TABLES, key, table_parts)
+    return table_parts
 
 
 def _keep_result(results: dict[Any, Any], key: Any, result: Any) -> None:

@@ -164,5 +164,5 @@ def combine_rows(rows: torch.Tensor, row_places: torch.Tensor, updates: torch.Te
 
     # Half precision is combined in float32, to keep its digits, and booleans as numbers.
     wide_dtype = NARROW.get(rows.dtype, rows.dtype)
-    combined = through_int64(combine, reduction in ("max", "min"))(rows.to(wide_dtype), updates.to(wide_dtype))
-    return combined.to(rows.dtype)
+    combined_rows = through_int64(combine, reduction in ("max", "min"))(rows.to(wide_dtype), updates.to(wide_dtype))
+    return combined_rows.to(rows.dtype)

@@ -209,10 +209,10 @@ def _compile(entry: Callable[..., Any], fullgraph: bool = False, **options: Any)
     with warnings.catch_warnings():
         # The first call imports the compiler, whose own code uses what PyTorch deprecates.
         warnings.simplefilter("ignore", DeprecationWarning)
-        compiled: Callable[..., Any] = torch.compile(
+        compiled_entry: Callable[..., Any] = torch.compile(
             entry, fullgraph=fullgraph, options={**options, **attention_fusion.OPTIONS}
         )
-    return compiled
+    return compiled_entry
 
 
 def _is_compiler_error(error: Exception, way: int) -> bool:

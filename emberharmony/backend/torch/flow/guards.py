@@ -45,14 +45,14 @@ def needed_guards(guards: Sequence[Any]) -> list[bool]:
     }
     matched_names = {guard.name for guard in guards if guard.guard_type in ("MODULE_MATCH", "TENSOR_MATCH")}
     equal: set[str] = set()
-    needed = []
+    needed_flags = []
     for guard in guards:
         is_constant = _is_constant(guard, functions.__contains__) or _is_implied(guard, matched_names)
         if guard.guard_type in _EQUAL:
             is_constant = is_constant or guard.name in equal
             equal.add(guard.name)
-        needed.append(not is_constant)
-    return needed
+        needed_flags.append(not is_constant)
+    return needed_flags
 
 
 def _is_constant(guard: Any, is_own_function: Callable[[str], bool]) -> bool:

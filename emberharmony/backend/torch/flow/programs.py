@@ -99,9 +99,9 @@ def _program_for(update: Update, like: torch.Tensor) -> tuple[Program, list[Any]
         numbers = [*numbers, *map(operator.neg, numbers)]
     number, natives = number_in(like.dtype, like.is_cpu), list(numbers)
     # The functions of the ops that stand for several take numbers alone.
-    fused = {call.args[-1] for call in program.calls if call.function in _FUSED}
+    fused_registers = {call.args[-1] for call in program.calls if call.function in _FUSED}
     for number_register in program.numbers:  # others only serve to compute these
-        if number_register not in fused and numbers[number_register].__class__ is not bool:
+        if number_register not in fused_registers and numbers[number_register].__class__ is not bool:
             natives[number_register] = number(numbers[number_register])
     return program, natives
 

@@ -64,16 +64,16 @@ class TorchTransformsOps:
     @staticmethod
     def plain(x: Any) -> Any:
         if x.__class__ is torch.Tensor:
-            recorded = x.requires_grad
+            is_recorded = x.requires_grad
         else:
-            recorded = isinstance(x, torch.nn.Parameter) or (isinstance(x, torch.Tensor) and x.requires_grad)
-        if not (recorded or _in_transform()) or torch.compiler.is_compiling() or is_traced(x):
+            is_recorded = isinstance(x, torch.nn.Parameter) or (isinstance(x, torch.Tensor) and x.requires_grad)
+        if not (is_recorded or _in_transform()) or torch.compiler.is_compiling() or is_traced(x):
             return x
         # `torch.func` wraps the constants that are made in it, and fails on a wrapper that outlives its transform.
         while isinstance(x, torch.Tensor) and torch._C._functorch.is_gradtrackingtensor(x):
             x = torch._C._functorch.get_unwrapped(x)
         # The detached tensor shares the memory, so it sees what an optimizer of PyTorch writes.
-        return x.detach() if recorded else x
+        return x.detach() if is_recorded else x
 
     @staticmethod
     def may_keep_all(tensors: Tensors) -> bool:

@@ -39,11 +39,11 @@ class TorchInterpolationOps:
             x.shape, size, scale_factor, mode, align_corners, recompute_scale_factor, is_channels_last
         )
         # "nearest-exact" has no batching rule (PyTorch 2.13).
-        unmapped = mode == "nearest-exact" and in_functional_transform()
+        lacks_batching = mode == "nearest-exact" and in_functional_transform()
         # PyTorch 2.13 copies an axis whose length stays, whatever `scale_factor` is: in some modes and numbers of axes
         # in the forward pass, in others in the gradient alone; "nearest" also where an axis doubles its length.
         is_copied = any(m % n == 0 and step * m != n for _, n, m, step in zip(*plan, strict=True))
-        if mode == "area" or unmapped or is_copied or not x.is_floating_point() or not x.numel():
+        if mode == "area" or lacks_batching or is_copied or not x.is_floating_point() or not x.numel():
             options = (size, scale_factor, mode, align_corners, recompute_scale_factor, data_format)
             return self.composed("interpolate")(x, *options)
         dtype, rows = x.dtype, x.movedim(-1, 1) if is_channels_last else x

@@ -73,8 +73,8 @@ class _Attention(torch.autograd.Function):
             result = op_globals.torch_backend.composed("dot_product_attention")(*leaves, *ctx.options)
         elif not is_kept:
             ctx.result = ctx.leaves = None  # frees the memory
-        needed = [x for x in leaves if x.requires_grad]
-        gradients = iter(run_engine(result, needed, cotangent, is_differentiated, is_kept))
+        needed_leaves = [x for x in leaves if x.requires_grad]
+        gradients = iter(run_engine(result, needed_leaves, cotangent, is_differentiated, is_kept))
         return None, None, *(next(gradients) if x.requires_grad else None for x in leaves)
 
 
@@ -89,8 +89,8 @@ def _attend(
         options: the arguments of the op after the operands.
     """
     if _needs_gradient(*operands):
-        recorded: torch.Tensor = _Attention.apply(kernel, options, *operands)  # type: ignore[no-untyped-call]
-        return recorded
+        recorded_outputs: torch.Tensor = _Attention.apply(kernel, options, *operands)  # type: ignore[no-untyped-call]
+        return recorded_outputs
     return _call_kernel(*operands, **kernel)
 
 
@@ -193,8 +193,10 @@ class TorchAttentionOps:
         empty_rows: str = "mean",
     ) -> torch.Tensor:
         if empty_rows != "mean" and not (bias is None and mask is None):
-            composed, cap = self.composed("dot_product_attention"), attn_logits_soft_cap
-            return composed(query, key, value, bias, mask, scale, is_causal, None, cap, dropout_rate, seed, empty_rows)
+            composed_op, cap = self.composed("dot_product_attention"), attn_logits_soft_cap
+            return composed_op(
+                query, key, value, bias, mask, scale, is_causal, None, cap, dropout_rate, seed, empty_rows
+            )
         shared_attention.check_attention(query, key, value, bias, mask)
         is_plain = (
             attn_logits_soft_cap is None

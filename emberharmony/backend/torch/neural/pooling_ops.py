@@ -202,8 +202,8 @@ class TorchPoolingOps:
             if direct_result is not None:
                 return direct_result
         if not _is_native(inputs):
-            composed = self.composed("max_pool")
-            return composed(inputs, pool_size, strides, padding, data_format, dilation_rate, ceil_mode)
+            composed_op = self.composed("max_pool")
+            return composed_op(inputs, pool_size, strides, padding, data_format, dilation_rate, ceil_mode)
         lengths = _spatial_lengths(inputs, data_format)
         windows = pool_windows(lengths, pool_size, strides, padding, dilation_rate, ceil_mode)
         return _run_channels_first(lambda x: _window_maxima(x, windows), inputs, data_format)

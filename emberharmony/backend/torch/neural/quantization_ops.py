@@ -84,8 +84,8 @@ class TorchQuantizationOps:
         if _is_transformed():
             # torch.compile (PyTorch 2.13) chooses by itself what it keeps for the gradient.
             return _product_by_composite(*arguments)
-        recorded = torch.is_grad_enabled() and (x.requires_grad or scales.requires_grad or biases.requires_grad)
-        multiply: Callable[..., torch.Tensor] = _Product.apply if recorded else _quantized_product
+        is_recorded = torch.is_grad_enabled() and (x.requires_grad or scales.requires_grad or biases.requires_grad)
+        multiply: Callable[..., torch.Tensor] = _Product.apply if is_recorded else _quantized_product
         return multiply(*arguments)
 
     @staticmethod

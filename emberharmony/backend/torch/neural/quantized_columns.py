@@ -73,7 +73,7 @@ def product(
     scales, biases = scales.mT.contiguous(), biases.mT
     # The kernel reads the weights without regard to strides.
     grouped_x = x.contiguous().view(-1, group_count, group_size)
-    added, vector_count = grouped_x.sum(-1), len(grouped_x)
+    group_sums, vector_count = grouped_x.sum(-1), len(grouped_x)
     if vector_count <= _FEW:
         bag_indices, starts = _bag_indices_and_starts(vector_count * group_count, group_size, len(table))
         sums = _row_sum_kernel(bits)(table, bag_indices, starts, per_sample_weights=grouped_x.view(-1)).view(
@@ -81,8 +81,8 @@ def product(
         )
         if sums.shape[-1] != row_count:
             sums = sums[..., :row_count]
-        return sums.mul_(scales).sum(1).addmm_(added, biases).view(*x.shape[:-1], row_count)
-    result = added @ biases
+        return sums.mul_(scales).sum(1).addmm_(group_sums, biases).view(*x.shape[:-1], row_count)
+    result = group_sums @ biases
     for i, group_weights in enumerate(_integers_by_group(table, row_count, group_size, bits)):
         if vector_count <= _SUMS:
             result.addcmul_(grouped_x[:, i] @ group_weights, scales[i])

@@ -26,7 +26,7 @@ def attention(
     if attn_mask is not None and len(attn_mask.shape) < 2:
         attn_mask = ops.broadcast_to(attn_mask, (query.shape[-2], key.shape[-2]))
     is_mask = attn_mask is not None and ops.dtype(attn_mask) == "bool"
-    attended = ops.dot_product_attention(
+    attention_output = ops.dot_product_attention(
         ops.swapaxes(query, 1, 2),
         ops.swapaxes(key, 1, 2),
         ops.swapaxes(value, 1, 2),
@@ -37,7 +37,7 @@ def attention(
         dropout_rate=dropout_p,
         empty_rows="zero",
     )
-    return ops.swapaxes(attended, 1, 2)
+    return ops.swapaxes(attention_output, 1, 2)
 
 
 def _attention_of_any_batch(query: Any, key: Any, value: Any, mask: Any, *options: Any) -> Any:

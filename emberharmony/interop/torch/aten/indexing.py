@@ -219,15 +219,17 @@ def scatter_reduce(x: Any, dim: int, index: Any, src: Any, reduce: str, include_
     """Returns a tensor combined with others at indices along an axis, with or without its own elements there."""
     if not include_self:
         x = _scatter(x, dim, index, _neutral_number(reduce, ops.dtype(x)), "set")
-    combined = _scatter(x, dim, index, src, _REDUCED[reduce])
+    combined_x = _scatter(x, dim, index, src, _REDUCED[reduce])
     if reduce != "mean":
-        return combined
+        return combined_x
     ones = ops.ones_like(x)
     first_counts = ones if include_self else _scatter(ones, dim, index, 0, "set")
     count = _scatter(first_counts, dim, index, ops.ones_like(src), "add")
     count = ops.maximum(count, 1)
     return (
-        ops.divide(combined, count) if ops.isdtype(ops.dtype(x), "real floating") else ops.floor_divide(combined, count)
+        ops.divide(combined_x, count)
+        if ops.isdtype(ops.dtype(x), "real floating")
+        else ops.floor_divide(combined_x, count)
     )
 
 
@@ -265,8 +267,8 @@ def masked_scatter(x: Any, mask: Any, source: Any) -> Any:
     shape = ops.broadcast_shapes(tuple(x.shape), tuple(mask.shape))
     x, mask = ops.broadcast_to(x, shape), ops.broadcast_to(mask, shape)
     source_indices = ops.subtract(ops.cumsum(ops.cast(ops.ravel(mask), "int64"), axis=0), 1)
-    taken = ops.take(ops.ravel(source), ops.clip(source_indices, 0, math.prod(source.shape) - 1))
-    return ops.where(mask, ops.reshape(taken, tuple(x.shape)), x)
+    taken_elements = ops.take(ops.ravel(source), ops.clip(source_indices, 0, math.prod(source.shape) - 1))
+    return ops.where(mask, ops.reshape(taken_elements, tuple(x.shape)), x)
 
 
 @aten("nonzero")

@@ -95,13 +95,13 @@ def batch_norm_functional(
         return (*normalized, running_mean, running_var)
     y, mean, variance = ops.batch_normalization_training(x, 1, bias, weight, eps)
     count = math.prod(x.shape) // x.shape[1]
-    unbiased = ops.multiply(variance, count / max(count - 1, 1))
+    unbiased_variance = ops.multiply(variance, count / max(count - 1, 1))
     return (
         y,
         mean,
         ops.rsqrt(ops.add(variance, eps)),
         _moving_average(running_mean, mean, momentum),
-        _moving_average(running_var, unbiased, momentum),
+        _moving_average(running_var, unbiased_variance, momentum),
     )
 
 

@@ -267,8 +267,8 @@ def _cumulative_extremes(best: Callable[..., Any], x: Any, dim: int) -> tuple[An
     shape = [1] * len(x.shape)
     shape[dim] = -1
     positions = ops.reshape(ops.arange(x.shape[dim], dtype="int64"), tuple(shape))
-    reached = ops.where(ops.logical_or(ops.equal(x, values), ops.isnan(x)), positions, 0)
-    last_places = ops.cummax(reached, axis=dim)
+    reached_positions = ops.where(ops.logical_or(ops.equal(x, values), ops.isnan(x)), positions, 0)
+    last_places = ops.cummax(reached_positions, axis=dim)
     return ops.take_along_axis(x, last_places, axis=dim), last_places
 
 

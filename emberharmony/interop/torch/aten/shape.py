@@ -213,8 +213,8 @@ def pixel_shuffle(x: Any, upscale_factor: int) -> Any:
     r = upscale_factor
     n = len(lead)
     blocks = ops.reshape(x, (*lead, channels // (r * r), r, r, height, width))
-    moved = ops.transpose(blocks, (*range(n), n, n + 3, n + 1, n + 4, n + 2))
-    return ops.reshape(moved, (*lead, channels // (r * r), height * r, width * r))
+    moved_blocks = ops.transpose(blocks, (*range(n), n, n + 3, n + 1, n + 4, n + 2))
+    return ops.reshape(moved_blocks, (*lead, channels // (r * r), height * r, width * r))
 
 
 @aten("pixel_unshuffle")
@@ -224,8 +224,8 @@ def pixel_unshuffle(x: Any, downscale_factor: int) -> Any:
     r = downscale_factor
     n = len(lead)
     blocks = ops.reshape(x, (*lead, channels, height // r, r, width // r, r))
-    moved = ops.transpose(blocks, (*range(n), n, n + 2, n + 4, n + 1, n + 3))
-    return ops.reshape(moved, (*lead, channels * r * r, height // r, width // r))
+    moved_blocks = ops.transpose(blocks, (*range(n), n, n + 2, n + 4, n + 1, n + 3))
+    return ops.reshape(moved_blocks, (*lead, channels * r * r, height // r, width // r))
 
 
 @aten("channel_shuffle", "native_channel_shuffle")

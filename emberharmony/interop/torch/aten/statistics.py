@@ -46,8 +46,8 @@ def mode(x: Any, dim: int = -1, keepdim: bool = False) -> tuple[Any, ...]:
     first_positions = first_positions[0] if isinstance(first_positions, tuple) else first_positions
     best = ops.argmax(ops.subtract(numbers, first_positions), axis=-1, keepdims=True)
     chosen = _take_at((values, indices), best, -1, True)
-    moved = [ops.moveaxis(y, -1, dim) for y in chosen]
-    return tuple(y if keepdim else ops.squeeze(y, dim) for y in moved)
+    moved_results = [ops.moveaxis(y, -1, dim) for y in chosen]
+    return tuple(y if keepdim else ops.squeeze(y, dim) for y in moved_results)
 
 
 @aten("unique_consecutive")
@@ -110,17 +110,17 @@ def embedding_bag(
     """Returns the sum (mode 0), mean (1) or maximum (2) of the rows of each bag, its number, sizes, and no places."""
     offsets = offsets[:-1] if include_last_offset else offsets
     count = offsets.shape[0]
-    skipped = -1 if padding_idx is None else padding_idx
+    skipped_index = -1 if padding_idx is None else padding_idx
     bags = ops.subtract(ops.searchsorted(offsets, ops.arange(indices.shape[0]), "right"), 1)
-    used = ops.not_equal(indices, skipped)
-    rows = embedding(weight, indices, skipped)
+    is_used = ops.not_equal(indices, skipped_index)
+    rows = embedding(weight, indices, skipped_index)
     if per_sample_weights is not None:
         rows = ops.multiply(rows, ops.expand_dims(per_sample_weights, -1))
-    sizes = ops.segment_sum(ops.cast(used, "int64"), bags, count)
-    column, filled = ops.expand_dims(used, -1), ops.expand_dims(ops.greater(sizes, 0), -1)
+    sizes = ops.segment_sum(ops.cast(is_used, "int64"), bags, count)
+    column, is_filled = ops.expand_dims(is_used, -1), ops.expand_dims(ops.greater(sizes, 0), -1)
     if mode == 2:
         largest_values = ops.segment_max(ops.where(column, rows, float("-inf")), bags, count)
-        result = ops.where(filled, largest_values, 0)
+        result = ops.where(is_filled, largest_values, 0)
     else:
         result = ops.segment_sum(ops.where(column, rows, 0), bags, count)
         if mode == 1:
@@ -141,8 +141,8 @@ def embedding_bag_without(
     padding_idx: int | None,
 ) -> tuple[Any, Any, Any, Any]:
     """Returns what `embedding_bag` does without one of the rows, which may be counted from the end."""
-    skipped = -1 if padding_idx is None else padding_idx % weight.shape[0]
-    options = (scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, skipped)
+    skipped_index = -1 if padding_idx is None else padding_idx % weight.shape[0]
+    options = (scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, skipped_index)
     return embedding_bag(weight, indices, offsets, *options)
 
 

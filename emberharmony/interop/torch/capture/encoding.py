@@ -83,13 +83,13 @@ class _Encoding:
                 f'Say how to compute it with ops: emberharmony.register_aten("{first_name}", function)'
             )
         outputs, written_registers, result = self._output_registers()
-        kept = live_calls(self.calls, outputs)
+        kept_calls = live_calls(self.calls, outputs)
         line_by_id = dict(zip(map(id, self.calls), self.lines, strict=True))
         return Graph(
-            Program(len(self.slots), tuple(kept), tuple(outputs)),
+            Program(len(self.slots), tuple(kept_calls), tuple(outputs)),
             self.slots,
             self.dtypes,
-            [line_by_id[id(call)] for call in kept],
+            [line_by_id[id(call)] for call in kept_calls],
             written_registers,
             self._graph_signature(leaf_names),
             result,

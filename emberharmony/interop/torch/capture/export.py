@@ -37,12 +37,12 @@ def export(
             for graph_module in program.graph_module.modules():
                 if isinstance(graph_module, torch.fx.GraphModule):
                     _detach_without_grad(graph_module.graph)
-            decomposed: ExportedProgram = program.run_decompositions(_decompositions())
+            decomposed_program: ExportedProgram = program.run_decompositions(_decompositions())
         except EmberError:
             raise
         except Exception as error:
             raise _explained_error(module, error) from error
-    return decomposed
+    return decomposed_program
 
 
 @contextmanager

@@ -60,14 +60,14 @@ class Source(Sealed):
         """Returns the parameters, buffers and layers of the module by name; a tensor with two names is one cell."""
         member_by_path: dict[str, Cell | nn.Module] = {}
         cell_by_id: dict[int, Cell] = {}
-        saved = set(self.module.state_dict(keep_vars=True))
+        saved_names = set(self.module.state_dict(keep_vars=True))
         for name, parameter in self.module.named_parameters(remove_duplicate=False):
             if id(parameter) not in cell_by_id:
                 cell_by_id[id(parameter)] = Parameter(host_copy(parameter), trainable=parameter.requires_grad)
             member_by_path[name] = cell_by_id[id(parameter)]
         for name, buffer in self.module.named_buffers(remove_duplicate=False):
             if id(buffer) not in cell_by_id:
-                cell_by_id[id(buffer)] = Buffer(host_copy(buffer), persistent=name in saved)
+                cell_by_id[id(buffer)] = Buffer(host_copy(buffer), persistent=name in saved_names)
             member_by_path[name] = cell_by_id[id(buffer)]
         for path in [slot.target for slot in graph.slots if slot.kind == "layer"]:
             layer = self.module.get_submodule(path)

@@ -43,12 +43,12 @@ class _Running(spatial.Spatial):
                 return UninitializedParameter(self)
             return kind(ops.full((self.num_features,), value, dtype))
 
-        tracked = self.track_running_stats
+        is_tracked = self.track_running_stats
         self.weight: Parameter | None = full_cell(1.0, Parameter, self.affine)
         self.bias: Parameter | None = full_cell(0.0, Parameter, self.affine and bias)
-        self.running_mean: Buffer | None = full_cell(0.0, Buffer, tracked)
-        self.running_var: Buffer | None = full_cell(1.0, Buffer, tracked)
-        self.num_batches_tracked = Buffer(ops.zeros((), "int64")) if tracked else None
+        self.running_mean: Buffer | None = full_cell(0.0, Buffer, is_tracked)
+        self.running_var: Buffer | None = full_cell(1.0, Buffer, is_tracked)
+        self.num_batches_tracked = Buffer(ops.zeros((), "int64")) if is_tracked else None
         if self.num_features is None:
             self._build = (bias, dtype)
 
@@ -274,8 +274,8 @@ class _InstanceNorm(_Running):
         mean, variance = ops.stop_gradient(mean), ops.stop_gradient(variance)
         self._move_running(self.running_mean, ops.mean(ops.reshape(mean, shape), 0), self.momentum)
         if self.running_var is not None:
-            unbiased = ops.multiply(ops.mean(ops.reshape(variance, shape), 0), count / (count - 1))
-            self._move_running(self.running_var, unbiased, self.momentum)
+            unbiased_variance = ops.multiply(ops.mean(ops.reshape(variance, shape), 0), count / (count - 1))
+            self._move_running(self.running_var, unbiased_variance, self.momentum)
         return result
 
 

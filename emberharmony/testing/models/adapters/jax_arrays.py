@@ -99,5 +99,5 @@ def _add_batch_axes(array: Any, model_array: Any) -> Any:
     """Returns an array as a tracer of the same `jax.vmap` as `model_array`, with the batch as its first axis."""
     if not isinstance(model_array, batching.BatchTracer) or model_array.batch_dim is None:
         return array
-    batched = _add_batch_axes(array, model_array.val)
-    return batching.BatchTracer(model_array._trace, batched, 0, None)
+    batched_value = _add_batch_axes(array, model_array.val)
+    return batching.BatchTracer(model_array._trace, batched_value, 0, None)

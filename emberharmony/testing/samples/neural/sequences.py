@@ -16,8 +16,8 @@ def _ctc(target: Any, output: Any, target_length: Any, output_length: Any, mask_
         log = special.log_softmax(logits, -1)
         total = 0.0
         for path in itertools.product(range(logits.shape[-1]), repeat=int(steps)):
-            merged = [label for label, _ in itertools.groupby(path) if label != mask_index]
-            if merged == [int(label) for label in labels[: int(n)]]:
+            merged_labels = [label for label, _ in itertools.groupby(path) if label != mask_index]
+            if merged_labels == [int(label) for label in labels[: int(n)]]:
                 total += np.exp(sum(log[t, label] for t, label in enumerate(path)))
         losses.append(-np.log(total))
     return np.array(losses)
@@ -33,8 +33,8 @@ def _decode_exhaustively(logits: Any, blank: int) -> Any:
     log = special.log_softmax(logits, -1)
     total_by_labels: dict[tuple[int, ...], float] = collections.defaultdict(float)
     for path in itertools.product(range(logits.shape[-1]), repeat=len(logits)):
-        merged = tuple(label for label, _ in itertools.groupby(path) if label != blank)
-        total_by_labels[merged] += np.exp(sum(log[t, label] for t, label in enumerate(path)))
+        merged_labels = tuple(label for label, _ in itertools.groupby(path) if label != blank)
+        total_by_labels[merged_labels] += np.exp(sum(log[t, label] for t, label in enumerate(path)))
     return [(labels, np.log(p)) for labels, p in sorted(total_by_labels.items(), key=lambda entry: -entry[1])]
 
 

@@ -203,8 +203,8 @@ class _FileRepair:
         if not self.renamed:
             return text
         tree = parse(text)
-        unused = _unused_names(tree, self.renamed)
-        if not unused:
+        unused_names = _unused_names(tree, self.renamed)
+        if not unused_names:
             return text
         last_line = max(
             (
@@ -216,7 +216,7 @@ class _FileRepair:
         )
         pieces = LINE_END.split(text)
         head, tail_text = "".join(pieces[: 2 * last_line]), "".join(pieces[2 * last_line :])
-        cleaned_code = without(self.file, cst.parse_module(head), unused).code
+        cleaned_code = without(self.file, cst.parse_module(head), unused_names).code
         if comments(head) != comments(cleaned_code):
             self.fault = "a comment would be lost"
         return cleaned_code + tail_text
@@ -229,12 +229,12 @@ def _lines_of(node: ast.stmt) -> tuple[int, int]:
 
 def _unused_names(tree: ast.Module, names: Iterable[str]) -> set[str]:
     """Returns the names that nothing in a module reads."""
-    unused = {*names}
+    unused_names = {*names}
     for node in ast.walk(tree):
-        unused.difference_update(_names_read(node))
-        if not unused:
+        unused_names.difference_update(_names_read(node))
+        if not unused_names:
             break
-    return unused
+    return unused_names
 
 
 def _names_read(node: ast.AST) -> Iterator[str]:
@@ -301,46 +301,46 @@ class _Editor(cst.CSTTransformer):
 
     def on_leave(self, original_node: cst.CSTNodeT, updated_node: cst.CSTNodeT) -> object:  # type: ignore[override]
         """Returns the node with the repair of its finding applied, or as it is if it has no finding."""
-        updated = super().on_leave(original_node, updated_node)
-        if not isinstance(original_node, FIXABLE) or not isinstance(updated, FIXABLE):
-            return updated
+        new_node = super().on_leave(original_node, updated_node)
+        if not isinstance(original_node, FIXABLE) or not isinstance(new_node, FIXABLE):
+            return new_node
         code_range = self.get_metadata(PositionProvider, original_node)
         finding = self.wanted.get(_range_key(code_range, self.offset))
         if finding is None or finding in self.seen or not _fits_repair(finding, original_node):
-            return updated
+            return new_node
         self.seen.append(finding)
         try:
-            edited = self._edit_node(finding, updated)
+            edited_node = self._edit_node(finding, new_node)
         except (RefusedError, ShadowedError) as error:
             self.refused.append((finding, str(error)))
-            return updated
+            return new_node
         self.fixed.append(finding)
-        return self._parenthesize_after_word(edited, code_range)
+        return self._parenthesize_after_word(edited_node, code_range)
 
     def _edit_node(self, finding: Finding, node: cst.CSTNode) -> cst.CSTNode:
         if self.printed:
             raise RefusedError("`=` in the f-string prints the text of the expression")
         namespace_spelling = self._spelling(finding)
         if isinstance(node, cst.BinaryOperation):
-            edited: cst.CSTNode = edits.binary(namespace_spelling.text, node)
+            edited_node: cst.CSTNode = edits.binary(namespace_spelling.text, node)
         elif isinstance(node, cst.UnaryOperation):
-            edited = edits.unary(namespace_spelling.text, node)
+            edited_node = edits.unary(namespace_spelling.text, node)
         elif isinstance(node, cst.Comparison):
-            edited = edits.comparison(namespace_spelling.text, node)
+            edited_node = edits.comparison(namespace_spelling.text, node)
         elif isinstance(node, cst.AugAssign):
-            edited = edits.augmented_assignment(namespace_spelling.text, node)
+            edited_node = edits.augmented_assignment(namespace_spelling.text, node)
         elif isinstance(node, cst.Call):
-            edited = edits.function_call(namespace_spelling.text, node)
+            edited_node = edits.function_call(namespace_spelling.text, node)
         else:
-            edited = edits.op_reference(namespace_spelling.text + _replacement(finding).removeprefix("ops"))
+            edited_node = edits.op_reference(namespace_spelling.text + _replacement(finding).removeprefix("ops"))
         _refuse_lacking(
-            namespace_spelling, (get_full_name_for_node(edited) or "").removeprefix(f"{namespace_spelling.text}.")
+            namespace_spelling, (get_full_name_for_node(edited_node) or "").removeprefix(f"{namespace_spelling.text}.")
         )
         if isinstance(node, cst.Attribute | cst.Name):
             self.renamed.add((get_full_name_for_node(node) or "").partition(".")[0])
         if namespace_spelling.added:
             self.added.add(namespace_spelling.namespace)
-        return edited
+        return edited_node
 
     def _spelling(self, finding: Finding) -> Spelling:
         return spelling(self.file, self.nodes[_finding_place(finding)])

@@ -31,10 +31,10 @@ def spelling(file: SourceFile, node: ast.expr | ast.stmt) -> Spelling:
         ShadowedError: if the name is bound to something else there.
     """
     chain = list(_scope_chain(file, node))
-    shadowed = ""
-    imported = [import_ for scope in chain for import_ in _imports_of_scope(file, scope)]
+    shadowed_name = ""
+    import_nodes = [import_ for scope in chain for import_ in _imports_of_scope(file, scope)]
     for exact in (True, False):
-        for scope, name, binding in imported:
+        for scope, name, binding in import_nodes:
             namespace = _bound_namespace(file, binding, exact)
             if namespace is None:
                 continue
@@ -43,12 +43,12 @@ def spelling(file: SourceFile, node: ast.expr | ast.stmt) -> Spelling:
             if nearest is not scope or any(
                 other_binding.origin != binding.origin for other_binding in scope.bindings[name]
             ):
-                shadowed = shadowed or name
+                shadowed_name = shadowed_name or name
             elif scope is not chain[0] or getattr(binding.node, "lineno", 0) <= node.lineno:
                 return Spelling(name + namespace[len(binding.origin or "") :], namespace)
-    if shadowed:
-        raise ShadowedError(f"`{shadowed}` is bound to something else here")
-    namespace = _preferred_namespace(file, [binding.origin or "" for _, _, binding in imported])
+    if shadowed_name:
+        raise ShadowedError(f"`{shadowed_name}` is bound to something else here")
+    namespace = _preferred_namespace(file, [binding.origin or "" for _, _, binding in import_nodes])
     parent, _, name = namespace.rpartition(".")
     if not parent:
         raise ShadowedError(f"the namespace {namespace!r} has no package to import it from")

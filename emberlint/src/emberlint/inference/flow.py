@@ -302,10 +302,10 @@ class Flow(Narrowing):
         branch_ends: list[tuple[Updates | None, Updates]] = [(dict(start), {})]
         for case in node.cases:
             env.vars = dict(start)
-            learned = self._pattern(case.pattern, subject, node.subject, env)
+            value_by_name_if_matched = self._pattern(case.pattern, subject, node.subject, env)
             if case.guard is not None:
                 self.evaluate(case.guard, env)
-            branch_ends.append(self._branch(case.body, env.vars, env, learned))
+            branch_ends.append(self._branch(case.body, env.vars, env, value_by_name_if_matched))
             if isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None and case.guard is None:
                 del branch_ends[0]  # without a match, nothing falls through
         return self._meet(branch_ends, start, env)

@@ -54,9 +54,9 @@ def _parse_parameters(words: list[str]) -> Parameters:
     star = next((index for index, word in enumerate(words) if word.startswith("*")), len(words))
     is_variadic = star < len(words) and words[star] != "*"
     positional_names, names = words[:star], [word for word in words if not word.startswith("*")]
-    required = tuple(word for word in names if not word.endswith("="))
+    required_names = tuple(word for word in names if not word.endswith("="))
     return Parameters(
-        required,
+        required_names,
         tuple(word.rstrip("=") for word in positional_names),
         frozenset(word.rstrip("=") for word in names),
         is_variadic,
@@ -80,7 +80,9 @@ def fits(call: ast.Call, op: str, origin: str) -> bool:
     limit = required_count if name in OTHER_OPTION else SHAPE_ONLY.get(name, IN_ORDER.get(op, required_count + 1))
     if not op_parameters.variadic and len(call.args) > min(limit, len(op_parameters.positional)):
         return False
-    repeated = set(op_parameters.positional[: len(call.args)]) & set(keywords)
+    repeated_names = set(op_parameters.positional[: len(call.args)]) & set(keywords)
     return (
-        not repeated and op_parameters.named.issuperset(given_names) and given_names.issuperset(op_parameters.required)
+        not repeated_names
+        and op_parameters.named.issuperset(given_names)
+        and given_names.issuperset(op_parameters.required)
     )

@@ -186,8 +186,8 @@ _PLAIN_PATTERN = re.compile(
 @lru_cache(maxsize=1 << 14)
 def is_plain_name(name: str) -> bool:
     """Returns whether a name by convention holds a number, a flag or text."""
-    stripped = name.lstrip("_")
-    return stripped in _PLAIN_NAMES or _PLAIN_PATTERN.fullmatch(stripped) is not None
+    stripped_name = name.lstrip("_")
+    return stripped_name in _PLAIN_NAMES or _PLAIN_PATTERN.fullmatch(stripped_name) is not None
 
 
 class Kinds:

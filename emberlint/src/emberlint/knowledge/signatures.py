@@ -79,7 +79,7 @@ def candidates(native: str) -> tuple[Signature, ...]:
 
 
 def _parse_row(row: Mapping[str, str]) -> Signature:
-    required = tuple(word for word in row["parameters"].split() if "=" not in word and word != "*")
+    required_names = tuple(word for word in row["parameters"].split() if "=" not in word and word != "*")
     words = [word.partition("=")[0] for word in row["parameters"].split()]
     star = words.index("*") if "*" in words else len(words)
     pairs = [word.partition("=") for word in row["arguments"].split()]
@@ -87,7 +87,7 @@ def _parse_row(row: Mapping[str, str]) -> Signature:
         row["native"].partition(":")[0],
         tuple(words[:star]),
         frozenset(word for word in words if not word.startswith("*") and word != "self"),
-        tuple(word.lstrip("*") for word in required),
+        tuple(word.lstrip("*") for word in required_names),
         row["op"],
         {
             native_name.partition(":")[0] or our_name: our_name

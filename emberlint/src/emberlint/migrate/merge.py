@@ -51,8 +51,8 @@ def merge(source: SourceModule, text: str | None) -> tuple[str, list[Clash]]:
         start.append(cst.parse_module("from __future__ import annotations\n").body[0])
     split = _header_end(body)
     final = [*body[:split], *start, *body[split:]] if target.units else [*start, *body]
-    spaced = _space_out(final, [unit.node for unit in target.units])
-    return tree.with_changes(body=spaced, has_trailing_newline=True).code, target.clashes
+    spaced_statements = _space_out(final, [unit.node for unit in target.units])
+    return tree.with_changes(body=spaced_statements, has_trailing_newline=True).code, target.clashes
 
 
 def _docstring_of_new(source: SourceModule, is_new: bool) -> list[Statement]:
@@ -334,10 +334,10 @@ def _with_all(target: _Target, body: list[Statement], is_new: bool) -> list[Stat
 
 
 def _all_statement(names: Iterable[str]) -> Statement:
-    quoted = [f'"{name}"' for name in names]
-    line = f"__all__ = [{', '.join(quoted)}]\n"
+    quoted_names = [f'"{name}"' for name in names]
+    line = f"__all__ = [{', '.join(quoted_names)}]\n"
     if len(line) > 100:
-        line = "__all__ = [\n" + "".join(f"    {name},\n" for name in quoted) + "]\n"
+        line = "__all__ = [\n" + "".join(f"    {name},\n" for name in quoted_names) + "]\n"
     return cst.parse_module(line).body[0]
 
 
@@ -347,7 +347,7 @@ def _space_out(body: Sequence[Statement], old: Sequence[Statement]) -> list[Stat
     Two blank lines surround functions and classes, one separates imports from the code after them.
     """
     old_ids = {id(statement) for statement in old}
-    spaced: list[Statement] = []
+    spaced_statements: list[Statement] = []
     for index, own_statement in enumerate(body):
         blank_lines = 0
         if index:
@@ -364,19 +364,19 @@ def _space_out(body: Sequence[Statement], old: Sequence[Statement]) -> list[Stat
             )
         blank_count = sum(1 for line in own_statement.leading_lines if line.comment is None)
         if index and id(own_statement) in old_ids and id(body[index - 1]) in old_ids:
-            spaced.append(own_statement)
+            spaced_statements.append(own_statement)
         elif index == 0:
             lines = list(own_statement.leading_lines)
             while lines and lines[0].comment is None:
                 del lines[0]
-            spaced.append(own_statement.with_changes(leading_lines=lines))
+            spaced_statements.append(own_statement.with_changes(leading_lines=lines))
         elif blank_count < blank_lines and not any(line.comment for line in own_statement.leading_lines[:blank_count]):
-            spaced.append(
+            spaced_statements.append(
                 own_statement.with_changes(leading_lines=_with_blank(own_statement.leading_lines, blank_lines))
             )
         else:
-            spaced.append(own_statement)
-    return spaced
+            spaced_statements.append(own_statement)
+    return spaced_statements
 
 
 def _is_import(node: Statement) -> bool:
@@ -402,11 +402,11 @@ def unresolved_names(text: str) -> set[str]:
     ):
         return set()
     bound_names = {name for statement in statements for name in statement.binds} | BUILTINS
-    assigned = {
+    assigned_names = {
         name
         for statement in statements
         for node in ast.walk(statement.tree)
         if isinstance(node, ast.Global)
         for name in node.names
     }
-    return {name for statement in statements for name in statement.uses} - bound_names - assigned
+    return {name for statement in statements for name in statement.uses} - bound_names - assigned_names

@@ -149,7 +149,7 @@ def _check_elsewhere(project: Project, layout: Layout, backend: str, moving: Seq
     package = f"{module_name(project, layout.frontend + '/x.py').rpartition('.')[0]}.{backend}"
     other_files = [path for path in files if path not in targets and not path.endswith("__init__.py")]
     other_files = [path for path in other_files if package not in project.text(path)]
-    defined = definitions(project, layout, other_files)
+    definitions_elsewhere = definitions(project, layout, other_files)
     clashes: list[Clash] = []
     for name, own_definition in definitions(project, layout, [source.path for source in moving]).items():
         moved_names = {
@@ -160,8 +160,8 @@ def _check_elsewhere(project: Project, layout: Layout, backend: str, moving: Seq
             for name in unit.binds
         }
         is_leaving = any(name in source.names or source.is_emptied for source in moving) or name in moved_names
-        if name in defined and is_leaving:
-            other_definition = defined[name]
+        if name in definitions_elsewhere and is_leaving:
+            other_definition = definitions_elsewhere[name]
             both_places = (
                 f"{own_definition.place.path}:{own_definition.place.line}",
                 f"{other_definition.place.path}:{other_definition.place.line}",
@@ -202,8 +202,10 @@ def _moves_of(project: Project, layout: Layout, backend: str, sources: Sequence[
         names = [module_name(project, f"{folder}/{backend}/x.py") for folder in (layout.frontend, layout.backend)]
         old, new = (name.rpartition(".")[0] for name in names)
         target_by_module[old] = new
-    unemptied = [source for source in sources if source.names and not source.is_emptied]
-    target_by_name_by_module = {source.module: dict.fromkeys(source.names, source.target) for source in unemptied}
+    unemptied_sources = [source for source in sources if source.names and not source.is_emptied]
+    target_by_name_by_module = {
+        source.module: dict.fromkeys(source.names, source.target) for source in unemptied_sources
+    }
     for each_source in sources:
         for owner in each_source.parts:
             for name in owner.binds:

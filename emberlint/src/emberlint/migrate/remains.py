@@ -30,15 +30,15 @@ def remains(source: SourceModule, reached_names: Set[str] = frozenset()) -> str 
     moved_uses = {name for unit in source.moved for name in unit.uses} | {
         name for taken_parts in source.parts.values() for taken_part in taken_parts for name in taken_part.uses
     }
-    exported = set(all_names(source.units) or ()) | used_names
-    pruned = [
+    exported_names = set(all_names(source.units) or ()) | used_names
+    pruned_nodes = [
         node_left
-        for node_left in (_prune_import(node, moved_uses - exported) for node in remaining_units)
+        for node_left in (_prune_import(node, moved_uses - exported_names) for node in remaining_units)
         if node_left is not None
     ]
-    top = _import_index(pruned)
+    top = _import_index(pruned_nodes)
     line = cst.SimpleStatementLine([cst.ImportFrom(module=name_expression(source.target), names=aliases)])
-    body = [*pruned[:top], *([line] if aliases else []), *pruned[top:]]
+    body = [*pruned_nodes[:top], *([line] if aliases else []), *pruned_nodes[top:]]
     return source.tree.with_changes(body=body).code
 
 

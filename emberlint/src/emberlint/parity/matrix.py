@@ -117,7 +117,7 @@ def matrix(project: Project, layout: Layout, backends: Sequence[str] = ()) -> Ma
         return Matrix(
             layout, names, tuple(_rows_without_declarations(names, definitions_by_backend, misplaced_by_backend))
         )
-    offered = exported_names(project, layout)
+    offered_names = exported_names(project, layout)
     rows = []
     for op in sorted(declaration_by_name.values(), key=lambda one: (one.category, one.place.path, one.place.line)):
         cell_by_backend = {
@@ -129,7 +129,7 @@ def matrix(project: Project, layout: Layout, backends: Sequence[str] = ()) -> Ma
             )
             for name in names
         }
-        rows.append(OpRow(op.name, op.category, op.composite, cell_by_backend, op, _is_exported(op, offered)))
+        rows.append(OpRow(op.name, op.category, op.composite, cell_by_backend, op, _is_exported(op, offered_names)))
     return Matrix(layout, names, tuple(rows))
 
 

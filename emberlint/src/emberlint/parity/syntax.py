@@ -67,10 +67,10 @@ def refusal(node: FunctionNode) -> str | None:
     body = without_docstring(node)
     if len(body) != 1 or not isinstance(body[0], ast.Raise) or body[0].exc is None:
         return None
-    raised = body[0].exc
-    if not last_name(raised).startswith(("NotImplemented", "Unsupported")):
+    raised_expression = body[0].exc
+    if not last_name(raised_expression).startswith(("NotImplemented", "Unsupported")):
         return None
-    message = raised.args[0] if isinstance(raised, ast.Call) and raised.args else None
+    message = raised_expression.args[0] if isinstance(raised_expression, ast.Call) and raised_expression.args else None
     if message is None:
         return ""
     return str(message.value) if isinstance(message, ast.Constant) else ast.unparse(message)

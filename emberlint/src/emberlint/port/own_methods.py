@@ -18,12 +18,12 @@ def own_methods(files: Iterable[Path], names: Collection[str]) -> Methods:
 
     A file that cannot be read or parsed counts for nothing.
     """
-    mentioned = re.compile(rf"^[ \t]+def[ \t]+(?:{'|'.join(sorted(names))})\b", re.MULTILINE)
+    definition_pattern = re.compile(rf"^[ \t]+def[ \t]+(?:{'|'.join(sorted(names))})\b", re.MULTILINE)
     methods_by_name: dict[str, tuple[ast.FunctionDef, ...]] = {}
     for path in _with_packages(files):
         try:
             text = read_text(path.read_bytes())
-            tree = parse(text) if mentioned.search(text) else None
+            tree = parse(text) if definition_pattern.search(text) else None
         except (OSError, SyntaxError, ValueError, RecursionError):
             continue
         for class_node in ast.walk(tree) if tree is not None else ():

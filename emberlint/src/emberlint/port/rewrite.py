@@ -196,11 +196,11 @@ def _without_marks(text: str) -> str:
 def _add_marks(file: SourceFile, left: list[Step]) -> tuple[str, Callable[[int], int]]:
     """Returns the text with a mark above each statement that keeps a native use, and where a line is then."""
     texts_by_line: dict[int, list[str]] = {}
-    annotated: set[tuple[str, str]] = set()
+    annotated_lines: set[tuple[str, str]] = set()
     for step in left:
-        if step.kind == ANNOTATION and (step.native, step.reason) in annotated:
+        if step.kind == ANNOTATION and (step.native, step.reason) in annotated_lines:
             continue  # one comment for all annotations of a file with the same type
-        annotated.add((step.native, step.reason))
+        annotated_lines.add((step.native, step.reason))
         statement = next((node for node in [step.node, *file.ancestors(step.node)] if isinstance(node, ast.stmt)), None)
         if statement is None:
             continue

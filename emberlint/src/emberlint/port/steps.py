@@ -50,12 +50,12 @@ _ORIGIN = re.compile(r"`(numpy|torch|jax|emberharmony)\.[\w.]+`(?: returns|, a t
 
 def steps(file: SourceFile, terms: Terms) -> list[Step]:
     """Returns a step for each native use and for each method of a tensor whose library is known."""
-    freed = names(file)
-    all_steps = _native_steps(file, terms._replace(freed=freed))
-    if freed and (is_blocked(all_steps, terms) or not frees(file, all_steps, freed)):
-        freed = frozenset()
+    freed_names = names(file)
+    all_steps = _native_steps(file, terms._replace(freed=freed_names))
+    if freed_names and (is_blocked(all_steps, terms) or not frees(file, all_steps, freed_names)):
+        freed_names = frozenset()
         all_steps = _native_steps(file, terms)
-    all_steps = together(file, all_steps, terms._replace(freed=freed))
+    all_steps = together(file, all_steps, terms._replace(freed=freed_names))
     native = regions(file, {step.node for step in all_steps if step.changes})
     if not native:
         return all_steps
@@ -77,10 +77,10 @@ def _steps_outside(file: SourceFile, steps: Sequence[Step], native: Sequence[Reg
         region.node: [step for step in steps if is_inside(file, step.node, region.node)] for region in native
     }
     region_by_mark = {region.mark: region for region in native}
-    dropped = {id(step) for inner_steps in steps_by_region.values() for step in inner_steps}
+    dropped_ids = {id(step) for inner_steps in steps_by_region.values() for step in inner_steps}
     for step in steps:
         region = region_by_mark.pop(step.node, None)
-        if id(step) in dropped:
+        if id(step) in dropped_ids:
             continue
         if region is None:
             yield step

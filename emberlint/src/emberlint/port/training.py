@@ -210,10 +210,10 @@ def _backward_changes(file: SourceFile, call: ast.Call, signature: object) -> It
     end = len(file.lines[(last_statement.end_lineno or 1) - 1])
     closing = line_end(file)
     if isinstance(last_statement, ast.Assign):
-        assigned = last_statement.targets[0]
-        start = column(assigned.lineno, assigned.col_offset) - 1
+        assigned_target = last_statement.targets[0]
+        start = column(assigned_target.lineno, assigned_target.col_offset) - 1
         text = file.lines[last_statement.lineno - 1]
-        equals_index = text.index("=", column(assigned.lineno, assigned.end_col_offset or 0) - 1) + 1
+        equals_index = text.index("=", column(assigned_target.lineno, assigned_target.end_col_offset or 0) - 1) + 1
         yield Change(
             last_statement.lineno, start, len(text) - len(text[equals_index:].lstrip()), 0, f"{''.join(keeping)}return "
         )
@@ -300,14 +300,14 @@ def _require_cleared(file: SourceFile, call: ast.Call, optimizer: str) -> None:
         for earlier_statement in body[: body.index(statement)]
         if isinstance(earlier_statement, ast.Expr)
     ]
-    cleared = (
+    clearing_functions = (
         earlier_statement.func
         for earlier_statement in earlier_calls
         if isinstance(earlier_statement, ast.Call) and is_method(earlier_statement, "zero_grad")
     )
     if not any(
         isinstance(clearing_call, ast.Attribute) and file.segment(clearing_call.value) == optimizer
-        for clearing_call in cleared
+        for clearing_call in clearing_functions
     ):
         raise UntranslatableError(f"{optimizer}.zero_grad() does not come before it, and the file has other optimizers")
 

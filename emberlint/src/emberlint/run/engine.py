@@ -152,5 +152,5 @@ def _merge_findings(
         reported_findings = [
             finding for finding in by_path.get(path, ()) if is_reported(finding, settings, active_codes)
         ]
-        unsilenced = apply(path, [*result.findings, *reported_findings], result.directives, active_codes)
-        yield from sorted(unsilenced, key=lambda one: (one.line, one.column, one.code))
+        unsilenced_findings = apply(path, [*result.findings, *reported_findings], result.directives, active_codes)
+        yield from sorted(unsilenced_findings, key=lambda one: (one.line, one.column, one.code))

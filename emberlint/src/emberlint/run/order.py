@@ -59,8 +59,8 @@ def _circles(paths: Iterable[str], imported: Edges) -> list[list[str]]:
         open_paths.append(start)
         is_open.add(start)
         while work:
-            path, unvisited = work[-1]
-            for unvisited_path in unvisited:
+            path, unvisited_paths = work[-1]
+            for unvisited_path in unvisited_paths:
                 if unvisited_path not in number_by_path:
                     number_by_path[unvisited_path] = lowest_by_path[unvisited_path] = len(number_by_path)
                     open_paths.append(unvisited_path)
@@ -89,15 +89,15 @@ def _order_within_circle(group: list[str], imported: Edges) -> list[str]:
     members = {*group}
     start = min(group)
     ordered_paths: list[str] = []
-    visited = {start}
+    visited_paths = {start}
     work = [(start, iter(imported(start)))]
     while work:
-        path, unvisited = work[-1]
-        next_path = next((frame for frame in unvisited if frame in members and frame not in visited), None)
+        path, unvisited_paths = work[-1]
+        next_path = next((frame for frame in unvisited_paths if frame in members and frame not in visited_paths), None)
         if next_path is None:
             ordered_paths.append(path)
             work.pop()
         else:
-            visited.add(next_path)
+            visited_paths.add(next_path)
             work.append((next_path, iter(imported(next_path))))
     return ordered_paths

@@ -134,10 +134,10 @@ def _repaired_text(
         return Repaired(notebook.content, notebook.with_text(result.after), refused_fixes)
     except NotebookError as error:
         findings = check_texts({path: notebook.text}, settings, codes).findings
-        unrepaired = tuple(
+        unrepaired_findings = tuple(
             (with_cell_place(finding, notebook), str(error)) for finding in findings if finding.fix is not None
         )
-        return Repaired(notebook.content, notebook.content, unrepaired)
+        return Repaired(notebook.content, notebook.content, unrepaired_findings)
 
 
 def replace_text(file: Path, text: str) -> None:

@@ -112,6 +112,6 @@ def _stats_signature(stats: Mapping[str, Times]) -> Iterator[str]:
 
 def is_settled(stat: Times, current_time: int) -> bool:
     """Returns whether a file that changes after the time `now`, in nanoseconds, will have other times."""
-    _, modified, change_time = stat
-    tick = TICK if modified % 1_000_000_000 else COARSE_TICK
-    return max(modified, change_time) + tick < current_time
+    _, modification_time, change_time = stat
+    tick = TICK if modification_time % 1_000_000_000 else COARSE_TICK
+    return max(modification_time, change_time) + tick < current_time

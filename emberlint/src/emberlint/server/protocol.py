@@ -67,14 +67,14 @@ class Server(LanguageServer):
         if last_check is not None and last_check[0] == document.version:
             return last_check[1]
         try:
-            checked = self.session.check(document.file, document.text, whole=False)
+            check_result = self.session.check(document.file, document.text, whole=False)
         except UsageError as error:
             self._tell(str(error))
             self._checked.pop(document.uri, None)
             return None
         self._told = None
-        self._checked[document.uri] = document.version, checked
-        return checked
+        self._checked[document.uri] = document.version, check_result
+        return check_result
 
     def publish(self, uri: str) -> None:
         """Checks a document and sends its diagnostics."""
@@ -98,9 +98,9 @@ class Server(LanguageServer):
         async with self._lock:
             if self._is_current(uri, version):
                 file = checked_document.project.settings.root / checked_document.path
-                rechecked = await asyncio.to_thread(self.session.check, file, checked_document.text)
+                new_check_result = await asyncio.to_thread(self.session.check, file, checked_document.text)
                 if self._is_current(uri, version):
-                    self._checked[uri] = version, rechecked
+                    self._checked[uri] = version, new_check_result
                     self.publish(uri)
 
     def _is_current(self, uri: str, version: int | None) -> bool:

@@ -160,8 +160,8 @@ class Session:
         if project is None or project.stamp != stamp:
             settings = load(root)
             check_ignores(settings)
-            selected = (*settings.select, *settings.extend_select) if settings.select else ()
-            codes = chosen_codes(selected, settings.ignore)
+            selected_words = (*settings.select, *settings.extend_select) if settings.select else ()
+            codes = chosen_codes(selected_words, settings.ignore)
             project = ProjectState(settings, codes, FileCache(settings, codes), stamp)  # of the command; never saved
             self._projects[root] = project
         return project

@@ -26,11 +26,11 @@ class BackendNames:
 
     def holds(self, node: ast.expr) -> bool:
         """Returns whether the value of an expression is the active backend's name."""
-        memoized = self._memo.get(node)
-        if memoized is None:
+        memoized_result = self._memo.get(node)
+        if memoized_result is None:
             self._memo[node] = False  # ends the recursion when a name is defined by itself
-            memoized = self._memo[node] = self._holds(node)
-        return memoized
+            memoized_result = self._memo[node] = self._holds(node)
+        return memoized_result
 
     def _holds(self, node: ast.expr) -> bool:
         if isinstance(node, ast.Call):

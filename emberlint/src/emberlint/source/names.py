@@ -302,9 +302,9 @@ class Names:
             if not _is_attribute_of_self(node) or f".{node.attr}" not in self.names_leading_to(None):
                 return ()
             stored_values = self.stored_attribute(node)
-            imported = self._imported_attribute(node)
+            imported_origins = self._imported_attribute(node)
             return _distinct_origins(
-                (*imported, *(origin for value in stored_values for origin in self.origins(value)))
+                (*imported_origins, *(origin for value in stored_values for origin in self.origins(value)))
             )
         if isinstance(node, ast.Call):
             return self._call_origins(node)
@@ -327,11 +327,11 @@ class Names:
         if isinstance(function, ast.Name) and function.id == "getattr" and len(node.args) >= 2:
             attribute = self.constant(node.args[1])
             return tuple(f"{base}.{attribute}" for base in self.origins(node.args[0])) if attribute else ()
-        imported = self.imported_module(node)
-        if imported is not None:
+        imported_origin = self.imported_module(node)
+        if imported_origin is not None:
             # __import__("a.b") returns a, import_module("a.b") returns a.b.
             is_import_call = isinstance(function, ast.Name) and function.id == "__import__"
-            return (imported.partition(".")[0] if is_import_call else imported,)
+            return (imported_origin.partition(".")[0] if is_import_call else imported_origin,)
         if isinstance(function, ast.Name):
             for binding in self.bindings(function):
                 if isinstance(binding.node, ast.FunctionDef):

@@ -73,8 +73,14 @@ class OpSignature(ProjectRule):
         op_matrix = current(project)
         for row, _, cell in op_matrix.gaps() if op_matrix is not None else ():
             if cell.status is Status.DIFFERS and cell.definition is not None:
-                span, declared_signature, defined = cell.definition.place, cell.declared, cell.defined
+                span, declared_signature, defined_signature = cell.definition.place, cell.declared, cell.defined
                 how = cell.detail
                 yield self.at(
-                    span.path, span[1:], fix=GUIDE, op=row.name, declared=declared_signature, defined=defined, how=how
+                    span.path,
+                    span[1:],
+                    fix=GUIDE,
+                    op=row.name,
+                    declared=declared_signature,
+                    defined=defined_signature,
+                    how=how,
                 )

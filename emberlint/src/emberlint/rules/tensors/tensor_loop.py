@@ -159,10 +159,10 @@ def _unpacked_values(file: SourceFile) -> Iterator[tuple[ast.expr, str]]:
     """
     nodes = file.index.nodes
     targets = ((node.value, target) for node in nodes(ast.Assign) for target in node.targets)
-    iterated = [(value, "unpacking") for value, target in targets if isinstance(target, (ast.Tuple, ast.List))]
-    iterated += [(node.value, "unpacking") for node in nodes(ast.Starred) if isinstance(node.ctx, ast.Load)]
-    iterated += [(node.value, "yield from") for node in nodes(ast.YieldFrom)]
-    for value, how in iterated:
+    iterated_values = [(value, "unpacking") for value, target in targets if isinstance(target, (ast.Tuple, ast.List))]
+    iterated_values += [(node.value, "unpacking") for node in nodes(ast.Starred) if isinstance(node.ctx, ast.Load)]
+    iterated_values += [(node.value, "yield from") for node in nodes(ast.YieldFrom)]
+    for value, how in iterated_values:
         if isinstance(value, (ast.Name, ast.Attribute, ast.Subscript)):
             yield value, how
 

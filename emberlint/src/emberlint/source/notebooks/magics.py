@@ -58,8 +58,8 @@ def _of_line(text: str) -> str | None:
     indent = text[: len(text) - len(command_text)]
     if command_text.startswith(_ESCAPED):
         return f"{indent}pass"
-    assigned = _ASSIGNED.match(text)
-    return f"{assigned[0].rstrip()} get_ipython()" if assigned else None
+    assignment_match = _ASSIGNED.match(text)
+    return f"{assignment_match[0].rstrip()} get_ipython()" if assignment_match else None
 
 
 class _LineState:
