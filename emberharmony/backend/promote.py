@@ -254,7 +254,7 @@ class Promotion:
                 operand = float(operand)
         return self.scalar(operand, native)
 
-    def fill_tensor(self, value: Any, native: Any) -> Any:
+    def filling(self, value: Any, native: Any) -> Any:
         """Returns a fill value, a number or tensor, as a tensor of a native dtype; None keeps the value's own dtype.
 
         An integer dtype drops the fraction of a Python float.

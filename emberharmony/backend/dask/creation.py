@@ -40,7 +40,7 @@ def blocks_of(shape: tuple[int, ...], dtype: Any) -> tuple[tuple[int, ...], ...]
 def _blocks_of_value(value: Any, shape: tuple[int, ...], dtype: Any, chunks: Any, device: Any) -> da.Array:
     if device is not None:
         native_device(device)
-    filling = promotion.fill_tensor(value, dtype)
+    filling = promotion.filling(value, dtype)
     shapes_of("broadcast_to", filling, shape)
     if not math.prod(shape):
         return zeros(shape, filling.dtype)

@@ -27,7 +27,7 @@ def _filled_with(shape: tuple[int, ...], number: float, dtype: Any, device: Any)
 
 
 def _broadcast_value(shape: tuple[int, ...], value: Any, dtype: Any, device: Any) -> jax.Array:
-    filling = promotion.fill_tensor(value, dtype)
+    filling = promotion.filling(value, dtype)
     target_device = place(device)
     check_memory(shape, filling.dtype.itemsize)
     filled = jnp.broadcast_to(filling, shape)

@@ -111,7 +111,7 @@ class JAXShapeOps:
         pairs = pad_pairs(pad_width, x.ndim)
         check_memory([before + n + after for n, (before, after) in zip(x.shape, pairs, strict=True)], x.dtype.itemsize)
         if mode == "constant":
-            value = promotion.fill_tensor(0 if constant_values is None else constant_values, x.dtype)
+            value = promotion.filling(0 if constant_values is None else constant_values, x.dtype)
             return jax.lax.pad(x, value, [(before, after, 0) for before, after in pairs])
         for axis, (before, after) in enumerate(pairs):
             if before or after:

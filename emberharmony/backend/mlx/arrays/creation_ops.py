@@ -40,7 +40,7 @@ def _create_if_it_fits(native: Callable[..., mx.array], shape: Any, dtype: mx.Dt
 def _fill(shape: tuple[int, ...], fill_value: Any, dtype: Any, device: Any) -> mx.array:
     # mx.full (MLX 0.32) ignores its dtype for a value of another kind, and its gradient is wrong: cast the value, and
     # broadcast a tensor.
-    value, stream = promotion.fill_tensor(fill_value, dtype), place(device)
+    value, stream = promotion.filling(fill_value, dtype), place(device)
     check_memory(shape, value.itemsize)
     if isinstance(fill_value, mx.array):
         return mx.broadcast_to(value, shape, stream=stream)

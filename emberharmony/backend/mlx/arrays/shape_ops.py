@@ -190,7 +190,7 @@ class MLXShapeOps:
             return self.composed("pad")(x, pad_width, mode, constant_values)
         pairs = pad_pairs(pad_width, x.ndim)
         if mode == "constant":
-            value = promotion.fill_tensor(0 if constant_values is None else constant_values, x.dtype)
+            value = promotion.filling(0 if constant_values is None else constant_values, x.dtype)
             try:
                 result = mx.pad(x, pairs, constant_values=value)
             except (OverflowError, TypeError):

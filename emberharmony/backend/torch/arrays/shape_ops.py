@@ -192,7 +192,7 @@ class TorchShapeOps:
             check_memory([before + n + after for n, (before, after) in zip(x.shape, pairs, strict=True)], x.itemsize)
             if constant_values is None:
                 return torch.nn.functional.pad(x, flat_pairs)
-            value = promotion.fill_tensor(constant_values, x.dtype).item()
+            value = promotion.filling(constant_values, x.dtype).item()
             if isinstance(value, complex):
                 # `functional.pad` takes no complex value (PyTorch 2.13).
                 pieces = (
