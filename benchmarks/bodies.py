@@ -53,6 +53,7 @@ def owner(kind: str, op: str) -> Any:
     if kind in ("gradient", "batching"):
         table = RULES if kind == "gradient" else BATCHING
         return table if op in table else None
+    current().import_categories()
     backend = type(current()) if kind == "definition" else AbstractBackend
     holder = next((cls for cls in backend.__mro__ if op in vars(cls)), None)
     # Where it has no rule, the class of abstract tensors has one for all elementwise ops.

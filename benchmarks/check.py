@@ -41,10 +41,12 @@ WARM, COUNTED = 500, 1000
 LOOKED_UP = ("sin(x)", "add(x, y)")
 COMPILED = "value_and_grad of mlp small, compiled, over that by hand"
 IMPORTS = {
-    "import emberharmony.ops": ("import emberharmony.ops", ""),
-    "import emberharmony.ops, backend named": ("import emberharmony.ops", "numpy"),
+    "import emberharmony.ops, backend named": "import emberharmony.ops",
+    "import emberharmony.ops, backend named, three calls": (
+        "from emberharmony import ops; x = numpy.ones((2, 2)); ops.sum(ops.matmul(ops.add(x, x), x))"
+    ),
 }
-"""The statement, and the value of EMBERHARMONY_BACKEND."""
+"""What follows `import numpy` in a program with EMBERHARMONY_BACKEND=numpy."""
 
 SPARE_TYPES = (0, 7)
 """How many types are made before those of the library. Rows are counted with each number, and the least count stands.
@@ -197,18 +199,18 @@ def count_rows(backend: str) -> tuple[str, dict[str, float]]:
     return key(backend, head["vectors"]), added
 
 
-def count_import(statement: str, backend: str) -> int:
-    """Returns the number of instructions of a program with one statement, whose bytecode is cached."""
-    subprocess.run([sys.executable, "-c", statement], env=environment(backend), check=True)
+def count_import(program: str) -> int:
+    """Returns the number of instructions of a program on NumPy, whose bytecode is cached."""
+    subprocess.run([sys.executable, "-c", program], env=environment("numpy"), check=True)
     with tempfile.TemporaryDirectory() as folder:
-        valgrind(["-c", statement], Path(folder), environment(backend))
+        valgrind(["-c", program], Path(folder), environment("numpy"))
         return total(next(Path(folder).iterdir()))
 
 
 def imports() -> dict[str, float]:
     """Returns the instructions of each import that are added to those of `import numpy`."""
-    alone = count_import("import numpy", "")
-    return {name: count_import(*program) - alone for name, program in IMPORTS.items()}
+    alone = count_import("import numpy")
+    return {name: count_import(f"import numpy; {program}") - alone for name, program in IMPORTS.items()}
 
 
 def key(backend: str, vectors: list[str]) -> str:

@@ -9,9 +9,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
+from emberharmony.backend.categories import Categories
 from emberharmony.backend.host import HOLD_NUMBERS, holds_tensors, is_foreign, numbers_to_host, to_host
 from emberharmony.backend.probes import Probes
-from emberharmony.backend.promote import Direct, Kinds, Promotion
+from emberharmony.backend.promote import Kinds
 from emberharmony.backend.shared.device import HostMemory, processor
 from emberharmony.backend.shared.precision import ProductPrecision
 from emberharmony.backend.steps import Steps
@@ -81,8 +82,9 @@ def unsupported(reason: str) -> Any:
     return Unsupported(reason)
 
 
-class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
-    """A backend: the ops of one tensor library. A subclass adds one mixin per category and the attributes below.
+class Backend(Categories, Steps, Transforms, Probes, ProductPrecision, HostMemory):
+    """A backend: the ops of one tensor library. A subclass adds one mixin per category, or names it in
+    `categories` so that it is imported at the first use, and the attributes below.
 
     Each op is a method named after it. The method takes native tensors (and Python numbers, where the parameter is
     annotated `Operand`), native dtypes and the declared defaults, and returns native tensors. A subclass must define
@@ -127,8 +129,6 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
     """A function by which a thread may read what other threads compute later; None where nothing has to be done."""
     of_numbers: ClassVar[Any] = None
     """A function that makes a tensor of Python numbers and a neutral dtype, or returns None to leave it to the host."""
-    promotion: ClassVar[Promotion | None] = None
-    """By what the definitions of ops whose declarations say what they take become whole ops; None leaves them."""
     prefix: str
     """The prefix of the global names that the compiled ops of this backend use; unique per backend object."""
     bound: Bound
@@ -141,7 +141,7 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
     def __init__(self) -> None:
         complete()
         self.take_prefix()
-        self._complete_definitions()
+        self._complete_definitions(type(self).__mro__)
         self.home = self.bound = Bound(self)
         self.kinds = Kinds(self.dtypes)
 
@@ -149,23 +149,6 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
         """Takes a prefix that no other backend object has, because the ops of all share one namespace of globals."""
         self.prefix = self.name if self.name not in _TAKEN else f"{self.name}{next(_PREFIXES)}"
         _TAKEN.add(self.prefix)
-
-    @classmethod
-    def _complete_definitions(cls) -> None:
-        """Makes whole ops of the functions of promoted tensors that the class, or a class above it, defines for ops."""
-        if cls.promotion is None:
-            return
-        missing_names = {name for name, spec in OPS.items() if spec.facts.takes}
-        for owner in cls.__mro__:
-            for name in missing_names & owner.__dict__.keys():
-                definition = owner.__dict__[name]
-                function = definition.__func__ if isinstance(definition, staticmethod) else definition
-                # Others are whole already, methods, or unsupported.
-                if isinstance(definition, Direct) or (function is not definition and not hasattr(function, "__fast__")):
-                    spec = OPS[name]
-                    complete_op = cls.promotion.whole(function, spec.facts, spec.declared.__code__.co_argcount)
-                    setattr(owner, name, staticmethod(complete_op))
-            missing_names -= owner.__dict__.keys()
 
     @property
     def without_watchers(self) -> Backend:
@@ -184,12 +167,6 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
             "map_slices",
         )
         return {name: getattr(Backend, name) for name in (*names, "custom_vjp", "is_traced", "may_keep")}
-
-    @classmethod
-    def missing_ops(cls) -> list[str]:
-        """Returns the sorted names of the primitives that the class neither defines nor declares unsupported."""
-        complete()
-        return sorted(name for name, spec in OPS.items() if not spec.composite and getattr(cls, name, None) is None)
 
     @classmethod
     def overwritten_defaults(cls) -> list[str]:
@@ -555,14 +532,6 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
         except KeyError as error:
             raise DTypeError(f"the backend has no dtype {array.dtype}; cast the array first") from error
 
-    def defines(self, spec: OpSpec) -> bool:
-        """Returns whether the backend has a definition of its own for an op; otherwise a composite's body runs.
-
-        Args:
-            spec: the declaration of the op, `OPS[name]`.
-        """
-        return getattr(type(self), spec.name, None) is not None
-
     def implementation(self, spec: OpSpec) -> Callable[..., Any]:
         """Returns the function that runs an op on this backend: its own definition, else the body of the declaration.
 
@@ -572,7 +541,7 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
         Raises:
             BackendProtocolError: if the op is a primitive that the backend does not define.
         """
-        if getattr(type(self), spec.name, None) is not None:
+        if getattr(type(self), spec.name, None) is not None or self.defines(spec):
             return getattr(self, spec.name)
         if spec.composite:
             return spec.body if self.defines_all else self._with_self_active(spec.body)
@@ -594,6 +563,8 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
         if name in ALIASES:
             return getattr(self, ALIASES[name])
         spec = OPS.get(name)
+        if spec is not None and self.categories and self.defines(spec):
+            return getattr(self, name)
         if spec is None or not spec.composite:
             raise unknown_names.without(f"backend {self.name!r}", "op", name)
         return self.composed(name)

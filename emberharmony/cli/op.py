@@ -59,13 +59,14 @@ def sections(spec: OpSpec, backend: Any) -> Iterator[str]:
 def _kind_text(spec: OpSpec, backend: Any) -> str:
     if not spec.composite:
         return f"a primitive, which each backend defines; on {backend.name} {_owner_text(spec, backend)}"
-    if getattr(type(backend), spec.name, None) is not None:
+    if backend.defines(spec):
         return f"a composite that {backend.name} overrides in {_owner_text(spec, backend)}"
     return f"a composite: {backend.name} runs the body of its declaration"
 
 
 def _owner_text(spec: OpSpec, backend: Any) -> str:
-    owner = next((cls for cls in type(backend).__mro__ if spec.name in vars(cls)), None)
+    backend.defines(spec)  # imports the definition
+    owner = next((cls for cls in (*backend.definers, *type(backend).__mro__) if spec.name in vars(cls)), None)
     if owner is None:
         return "nothing"
     return f"{owner.__module__.rpartition('.')[2]}.{owner.__name__}"

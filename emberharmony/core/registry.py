@@ -168,12 +168,24 @@ class OpSpec:
     declaration says of the op.
     """
 
-    __slots__ = ("_body", "_composed", "_composite", "_parameters", "aliases", "declared", "facts", "function", "name")
+    __slots__ = (
+        "_body",
+        "_composed",
+        "_composite",
+        "_parameters",
+        "_place",
+        "aliases",
+        "declared",
+        "facts",
+        "function",
+        "name",
+    )
 
     def __init__(self, name: str, declared: FunctionType, facts: Facts = NONE) -> None:
         self.name, self.declared, self.facts = name, declared, facts
         self._parameters: tuple[OpParameter, ...] | None = None
         self._composite: bool | None = None
+        self._place: str | None = None
         self._body: Callable[..., Any] | None = None
         self._composed: Callable[..., Any] | None = None
         self.aliases: tuple[str, ...] = ()
@@ -187,7 +199,9 @@ class OpSpec:
     @property
     def place(self) -> str:
         """The path of the category in each folder that has a file for it: `logic/bitwise`, or `math`."""
-        return "/".join([*self.declared.__module__.split(".")[2:-1], self.category])
+        if self._place is None:
+            self._place = "/".join([*self.declared.__module__.split(".")[2:-1], self.category])
+        return self._place
 
     @property
     def returns(self) -> str:

@@ -23,9 +23,9 @@ def status(backend: Backend, spec: OpSpec) -> tuple[str, str]:
     The words are "native" (the backend defines a primitive), "override" (it replaces a composite), "composite" (the
     body of the declaration runs) and "unsupported".
     """
-    definition = getattr(type(backend), spec.name, None)
-    if definition is None:
+    if not backend.defines(spec):
         return "composite", ""
+    definition = getattr(type(backend), spec.name)
     if hasattr(definition, "reason"):
         return "unsupported", definition.reason
     return ("override" if spec.composite else "native"), ""

@@ -27,6 +27,7 @@ MOST = 8
 
 def own(backend: Any) -> list[str]:
     """Returns the ops that have a row and that a class of backends defines itself."""
+    backend.import_categories()
     return sorted(op for op in ROWS if getattr(backend, op, None) is not None and not hasattr(Backend, op))
 
 

@@ -11,42 +11,15 @@ from emberharmony.backend.base import Backend
 from emberharmony.backend.host import name_of
 from emberharmony.backend.mlx import cells as cells
 from emberharmony.backend.mlx import numpy_operators as numpy_operators
-from emberharmony.backend.mlx.algebra.norms_ops import MLXNormsOps
-from emberharmony.backend.mlx.algebra.products_ops import MLXProductsOps
 from emberharmony.backend.mlx.arrays.creation_ops import MLXCreationOps
-from emberharmony.backend.mlx.arrays.indexing_ops import MLXIndexingOps
 from emberharmony.backend.mlx.arrays.indices import read_if_checked
-from emberharmony.backend.mlx.arrays.shape_ops import MLXShapeOps
-from emberharmony.backend.mlx.arrays.writing_ops import MLXWritingOps
 from emberharmony.backend.mlx.device_ops import MLXDeviceOps, join_thread, place
 from emberharmony.backend.mlx.dtype_ops import MLXDTypeOps
 from emberharmony.backend.mlx.dtypes import DTYPES, of_host, promotion
-from emberharmony.backend.mlx.elementwise.complex_numbers_ops import MLXComplexNumbersOps
-from emberharmony.backend.mlx.elementwise.elementary_ops import MLXElementaryOps
-from emberharmony.backend.mlx.elementwise.rounding_ops import MLXRoundingOps
 from emberharmony.backend.mlx.elementwise.special_ops import MLXSpecialOps
 from emberharmony.backend.mlx.flow.steps import MLXSteps
 from emberharmony.backend.mlx.flow.transforms_ops import MLXTransformsOps
-from emberharmony.backend.mlx.images.fft_ops import MLXFftOps
-from emberharmony.backend.mlx.logic.bitwise_ops import MLXBitwiseOps
-from emberharmony.backend.mlx.logic.comparison_ops import MLXComparisonOps
-from emberharmony.backend.mlx.math_ops import MLXMathOps
-from emberharmony.backend.mlx.neural.activation_ops import MLXActivationOps
-from emberharmony.backend.mlx.neural.attention_ops import MLXAttentionOps
-from emberharmony.backend.mlx.neural.convolution_ops import MLXConvolutionOps
-from emberharmony.backend.mlx.neural.layers_ops import MLXLayersOps
-from emberharmony.backend.mlx.neural.losses_ops import MLXLossesOps
-from emberharmony.backend.mlx.neural.normalization_ops import MLXNormalizationOps
-from emberharmony.backend.mlx.neural.pooling_ops import MLXPoolingOps
-from emberharmony.backend.mlx.neural.quantization_ops import MLXQuantizationOps
-from emberharmony.backend.mlx.neural.sequences_ops import MLXSequencesOps
 from emberharmony.backend.mlx.probes import MLXProbes
-from emberharmony.backend.mlx.random_ops import MLXRandomOps
-from emberharmony.backend.mlx.reductions.histograms_ops import MLXHistogramsOps
-from emberharmony.backend.mlx.reductions.reduction_ops import MLXReductionOps
-from emberharmony.backend.mlx.reductions.segments_ops import MLXSegmentsOps
-from emberharmony.backend.mlx.reductions.sorting_ops import MLXSortingOps
-from emberharmony.backend.mlx.solver_ops import MLXSolverOps
 from emberharmony.backend.mlx.tensor_ops import MLXTensorOps, of_numbers
 from emberharmony.core import errors, op_globals
 from emberharmony.core.cells.moves import HostBits
@@ -61,39 +34,12 @@ else:
 
 
 class MLXBackend(
-    MLXMathOps,
-    MLXRoundingOps,
-    MLXElementaryOps,
     MLXSpecialOps,
-    MLXComplexNumbersOps,
-    MLXReductionOps,
-    MLXHistogramsOps,
-    MLXComparisonOps,
-    MLXBitwiseOps,
     MLXCreationOps,
-    MLXShapeOps,
     MLXTensorOps,
-    MLXIndexingOps,
-    MLXWritingOps,
-    MLXSegmentsOps,
-    MLXSortingOps,
-    MLXSequencesOps,
-    MLXProductsOps,
-    MLXSolverOps,
-    MLXNormsOps,
-    MLXFftOps,
-    MLXQuantizationOps,
-    MLXRandomOps,
     MLXDTypeOps,
     MLXDeviceOps,
-    MLXActivationOps,
-    MLXAttentionOps,
-    MLXNormalizationOps,
-    MLXLayersOps,
-    MLXLossesOps,
     MLXTransformsOps,
-    MLXConvolutionOps,
-    MLXPoolingOps,
     MLXProbes,
     MLXSteps,
     Backend,
@@ -101,6 +47,35 @@ class MLXBackend(
     """MLX: tensors are `mlx.core.array`, computed only by `ops.eval` or when their values are read."""
 
     name = "mlx"
+    categories = {  # noqa: RUF012  (it shrinks)
+        "algebra/norms": "MLXNormsOps",
+        "algebra/products": "MLXProductsOps",
+        "arrays/indexing": "MLXIndexingOps",
+        "arrays/shape": "MLXShapeOps",
+        "arrays/writing": "MLXWritingOps",
+        "elementwise/complex_numbers": "MLXComplexNumbersOps",
+        "elementwise/elementary": "MLXElementaryOps",
+        "elementwise/rounding": "MLXRoundingOps",
+        "images/fft": "MLXFftOps",
+        "logic/bitwise": "MLXBitwiseOps",
+        "logic/comparison": "MLXComparisonOps",
+        "math": "MLXMathOps",
+        "neural/activation": "MLXActivationOps",
+        "neural/attention": "MLXAttentionOps",
+        "neural/convolution": "MLXConvolutionOps",
+        "neural/layers": "MLXLayersOps",
+        "neural/losses": "MLXLossesOps",
+        "neural/normalization": "MLXNormalizationOps",
+        "neural/pooling": "MLXPoolingOps",
+        "neural/quantization": "MLXQuantizationOps",
+        "neural/sequences": "MLXSequencesOps",
+        "random": "MLXRandomOps",
+        "reductions/histograms": "MLXHistogramsOps",
+        "reductions/reduction": "MLXReductionOps",
+        "reductions/segments": "MLXSegmentsOps",
+        "reductions/sorting": "MLXSortingOps",
+        "solver": "MLXSolverOps",
+    }
     tensor_type = mx.array
     defines_all = True
     dtypes = DTYPES

@@ -9,44 +9,16 @@ import torch
 from emberharmony.backend.base import Backend
 from emberharmony.backend.first_trace import DYNAMO
 from emberharmony.backend.torch import cells as cells
-from emberharmony.backend.torch.algebra.norms_ops import TorchNormsOps
-from emberharmony.backend.torch.algebra.products_ops import TorchProductsOps
 from emberharmony.backend.torch.arrays.creation_ops import TorchCreationOps
-from emberharmony.backend.torch.arrays.indexing_ops import TorchIndexingOps
-from emberharmony.backend.torch.arrays.rearranging_ops import TorchRearrangingOps
-from emberharmony.backend.torch.arrays.shape_ops import TorchShapeOps
-from emberharmony.backend.torch.arrays.writing_ops import TorchWritingOps
 from emberharmony.backend.torch.device_ops import TorchDeviceOps, place
 from emberharmony.backend.torch.dtype_ops import TorchDTypeOps
 from emberharmony.backend.torch.dtypes import DTYPES, promotion
-from emberharmony.backend.torch.elementwise.complex_numbers_ops import TorchComplexNumbersOps
-from emberharmony.backend.torch.elementwise.elementary_ops import TorchElementaryOps
-from emberharmony.backend.torch.elementwise.rounding_ops import TorchRoundingOps
 from emberharmony.backend.torch.elementwise.special_ops import TorchSpecialOps
 from emberharmony.backend.torch.flow.steps import TorchSteps
 from emberharmony.backend.torch.flow.transforms_ops import TorchTransformsOps
-from emberharmony.backend.torch.images.fft_ops import TorchFftOps
-from emberharmony.backend.torch.images.interpolation_ops import TorchInterpolationOps
-from emberharmony.backend.torch.logic.bitwise_ops import TorchBitwiseOps
-from emberharmony.backend.torch.logic.comparison_ops import TorchComparisonOps
-from emberharmony.backend.torch.math_ops import TorchMathOps
-from emberharmony.backend.torch.neural.activation_ops import TorchActivationOps
-from emberharmony.backend.torch.neural.attention_ops import TorchAttentionOps
-from emberharmony.backend.torch.neural.convolution_ops import TorchConvolutionOps
-from emberharmony.backend.torch.neural.layers_ops import TorchLayersOps
-from emberharmony.backend.torch.neural.losses_ops import TorchLossesOps
-from emberharmony.backend.torch.neural.normalization_ops import TorchNormalizationOps
-from emberharmony.backend.torch.neural.pooling_ops import TorchPoolingOps
 from emberharmony.backend.torch.neural.quantization_ops import TorchQuantizationOps
-from emberharmony.backend.torch.neural.recurrent_ops import TorchRecurrentOps
 from emberharmony.backend.torch.precision import TorchPrecision
 from emberharmony.backend.torch.probes import TorchProbes
-from emberharmony.backend.torch.random_ops import TorchRandomOps
-from emberharmony.backend.torch.reductions.histograms_ops import TorchHistogramsOps
-from emberharmony.backend.torch.reductions.reduction_ops import TorchReductionOps
-from emberharmony.backend.torch.reductions.segments_ops import TorchSegmentsOps
-from emberharmony.backend.torch.reductions.sorting_ops import TorchSortingOps
-from emberharmony.backend.torch.solver_ops import TorchSolverOps
 from emberharmony.backend.torch.tensor_ops import TorchTensorOps, of_host
 from emberharmony.backend.torch.tracing import has_values, in_functional_transform, is_unwatched
 from emberharmony.core import errors
@@ -63,41 +35,13 @@ def _is_plain(value: Any) -> bool:
 
 
 class TorchBackend(
-    TorchMathOps,
-    TorchRoundingOps,
-    TorchElementaryOps,
     TorchSpecialOps,
-    TorchComplexNumbersOps,
-    TorchReductionOps,
-    TorchHistogramsOps,
-    TorchComparisonOps,
-    TorchBitwiseOps,
     TorchCreationOps,
-    TorchShapeOps,
-    TorchRearrangingOps,
     TorchTensorOps,
-    TorchIndexingOps,
-    TorchWritingOps,
-    TorchSegmentsOps,
-    TorchSortingOps,
-    TorchProductsOps,
-    TorchSolverOps,
-    TorchNormsOps,
-    TorchFftOps,
     TorchQuantizationOps,
-    TorchRandomOps,
     TorchDTypeOps,
     TorchDeviceOps,
-    TorchActivationOps,
-    TorchAttentionOps,
-    TorchInterpolationOps,
-    TorchLayersOps,
-    TorchLossesOps,
-    TorchNormalizationOps,
-    TorchRecurrentOps,
     TorchTransformsOps,
-    TorchConvolutionOps,
-    TorchPoolingOps,
     TorchProbes,
     TorchPrecision,
     TorchSteps,
@@ -106,6 +50,36 @@ class TorchBackend(
     """PyTorch: tensors are `torch.Tensor` and its subclasses, such as parameters."""
 
     name = "torch"
+    categories = {  # noqa: RUF012  (it shrinks)
+        "algebra/norms": "TorchNormsOps",
+        "algebra/products": "TorchProductsOps",
+        "arrays/indexing": "TorchIndexingOps",
+        "arrays/rearranging": "TorchRearrangingOps",
+        "arrays/shape": "TorchShapeOps",
+        "arrays/writing": "TorchWritingOps",
+        "elementwise/complex_numbers": "TorchComplexNumbersOps",
+        "elementwise/elementary": "TorchElementaryOps",
+        "elementwise/rounding": "TorchRoundingOps",
+        "images/fft": "TorchFftOps",
+        "images/interpolation": "TorchInterpolationOps",
+        "logic/bitwise": "TorchBitwiseOps",
+        "logic/comparison": "TorchComparisonOps",
+        "math": "TorchMathOps",
+        "neural/activation": "TorchActivationOps",
+        "neural/attention": "TorchAttentionOps",
+        "neural/convolution": "TorchConvolutionOps",
+        "neural/layers": "TorchLayersOps",
+        "neural/losses": "TorchLossesOps",
+        "neural/normalization": "TorchNormalizationOps",
+        "neural/pooling": "TorchPoolingOps",
+        "neural/recurrent": "TorchRecurrentOps",
+        "random": "TorchRandomOps",
+        "reductions/histograms": "TorchHistogramsOps",
+        "reductions/reduction": "TorchReductionOps",
+        "reductions/segments": "TorchSegmentsOps",
+        "reductions/sorting": "TorchSortingOps",
+        "solver": "TorchSolverOps",
+    }
     tensor_type = torch.Tensor
     defines_all = True
     dtypes = DTYPES

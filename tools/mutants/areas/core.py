@@ -4,6 +4,33 @@ from mutants.mutant import Mutant
 
 MUTANTS = [
     Mutant(
+        name="categories-left-unfinished",
+        module="emberharmony/backend/categories.py",
+        function="Categories._import_category",
+        original="cls._complete_definitions(definers)",
+        replacement="definers",
+        tests=("tests/backend/test_categories.py",),
+        why="an op of a category that is imported late does not promote its operands",
+    ),
+    Mutant(
+        name="categories-of-a-subclass",
+        module="emberharmony/backend/categories.py",
+        function="Categories.__init_subclass__",
+        original="owner._import_category(place)",
+        replacement="place",
+        tests=("tests/backend/test_categories.py",),
+        why="a subclass cannot call the op that it overrides, because the class above has not imported it",
+    ),
+    Mutant(
+        name="categories-asked-too-early",
+        module="emberharmony/backend/categories.py",
+        function="Categories.defines",
+        original="getattr(type(self), spec.name, None) is None",
+        replacement="False",
+        tests=("tests/backend/test_categories.py",),
+        why="the body of a composite runs in the place of a definition that is not imported yet",
+    ),
+    Mutant(
         name="promotion-half-floats",
         module="emberharmony/core/numeric/promotion.py",
         function="_promoted_pair",

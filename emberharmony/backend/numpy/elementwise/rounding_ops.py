@@ -55,9 +55,9 @@ class NumpyRoundingOps(Decimals):
 
     def _rounded_floats(self, x: np.ndarray, decimals: int) -> np.ndarray:
         if abs(decimals) < 38:
-            return super()._rounded_floats(x, decimals)
+            return Decimals._rounded_floats(self, x, decimals)
         with np.errstate(over="ignore", invalid="ignore"):
-            return super()._rounded_floats(x, decimals)
+            return Decimals._rounded_floats(self, x, decimals)
 
     def nan_to_num(self, x: np.ndarray, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> np.ndarray:
         if holds_tensor(nan, posinf, neginf):

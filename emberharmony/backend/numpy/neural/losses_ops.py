@@ -1,7 +1,7 @@
 """Losses, on NumPy: the logarithm of the softmax at the labels alone."""
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -62,10 +62,6 @@ class NumpyLossesOps:
     """
 
     composed: Callable[[str], Callable[..., np.ndarray]]
-
-    def with_slope(self, op: str, arguments: Sequence[Any]) -> tuple[np.ndarray, np.ndarray] | None:
-        """Returns a mean of cross-entropies and its derivative by the logits, from the same powers."""
-        return cross_entropy_with_slope(*arguments) if op == "cross_entropy" else None
 
     def sparse_categorical_crossentropy(
         self, target: np.ndarray, output: np.ndarray, from_logits: bool = False, axis: int = -1
