@@ -57,7 +57,7 @@ def test_a_probe_is_finite_where_all_elements_are(dtype: Any) -> None:
         found = [probes.probe(torch.ones(3, dtype=dtype))]
         if dtype is not torch.int32:
             large = torch.full((3,), torch.finfo(dtype).max / 4, dtype=dtype)
-            assert probes.failing([probes.probe(large)]) == []
+            assert probes.failures([probes.probe(large)]) == []
             found.append(probes.probe(torch.tensor([1.0, math.nan], dtype=dtype)))
         assert probes.failures(found) == list(range(1, len(found)))
         assert probes.failures(list(map(torch.as_tensor, found))) == list(range(1, len(found)))

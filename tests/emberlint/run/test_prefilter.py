@@ -33,6 +33,6 @@ def test_the_filter_hides_no_finding(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(SourceFile, "mentions", lambda self, word: True)
     monkeypatch.setattr(SourceFile, "calls_method", lambda self, methods: True)
     monkeypatch.setattr(Names, "leads", lambda self, node, naming: True)
-    monkeypatch.setattr(Names, "leading", lambda self, tops: _Everything())
+    monkeypatch.setattr(Names, "names_leading_to", lambda self, tops: _Everything())
     assert filtered == _findings()
     assert sum(map(len, filtered)) > 500

@@ -89,7 +89,7 @@ def test_the_reference_may_have_the_fault_itself(monkeypatch: pytest.MonkeyPatch
     bad = faulty("numpy", "tanh", _off)
     from emberharmony.testing.differences import judge
 
-    right = judge.portable
+    right = judge.with_host_draws
     monkeypatch.setattr(judge, "with_host_draws", lambda name: right(bad))
     report = compare(ops.tanh, X, backends=(bad, OTHER))
     assert report.first is not None

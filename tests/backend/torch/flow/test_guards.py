@@ -53,7 +53,7 @@ class Guards:
 @pytest.fixture
 def guards(monkeypatch: pytest.MonkeyPatch) -> Guards:
     found = Guards()
-    monkeypatch.setattr("emberharmony.backend.torch.flow.compilation.changing", found.judged)
+    monkeypatch.setattr("emberharmony.backend.torch.flow.compilation.needed_guards", found.judged)
     return found
 
 
