@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 else:
     derivatives = Deferred("emberharmony.transforms.derivatives")
 
+_SAFE = 1e15
+"""Squares in float32 neither overflow nor get lost if the norm is below this and above its inverse."""
 POLICIES = ("raise", "skip", "zero")
 
 
@@ -121,7 +123,13 @@ def gradient_norm(params: Any, norm_type: float = 2.0) -> Tensor:
         params: a tree with parameters.
         norm_type: the order of the norm.
     """
-    return _norm_of_all([cell.grad for cell in _with_gradient(params)], norm_type)
+    gradients = [cell.grad for cell in _with_gradient(params)]
+    if gradients and norm_type == 2:
+        squares = [ops.sum(ops.square(at_least_float32(gradient))) for gradient in gradients]
+        norm = ops.sqrt(ops.sum(ops.stack(squares)))
+        if 1 / _SAFE < ops.to_numpy(norm) < _SAFE:
+            return norm
+    return _norm_of_all(gradients, norm_type)
 
 
 def scale_gradients(params: Any, norm: Tensor, limit: float) -> None:

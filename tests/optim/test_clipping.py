@@ -53,6 +53,11 @@ def test_the_norm_of_half_precision_is_computed_in_float32(backend: str) -> None
     norm = optim.clip_by_global_norm(cell, 1.0)
     assert float(norm) == pytest.approx(12e4, rel=1e-3)  # which float16 cannot hold
     assert np.allclose(ops.to_numpy(cell.grad), 0.25, atol=1e-3)
+    cell = Parameter(ops.zeros((7,), "float16"))
+    cell.grad = ops.full((7,), 0.1, "float16")
+    assert float(optim.clip_by_global_norm(cell, 1.0)) == pytest.approx(
+        math.sqrt(7.0) * float(np.float16(0.1)), rel=1e-6
+    )
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
@@ -79,6 +84,13 @@ def test_squares_out_of_range_are_told_apart(backend: str) -> None:
     other.grad = ops.full((1,), 3e38)
     with pytest.raises(optim.NonFiniteGradientError, match="exceed the range"):
         optim.clip_by_global_norm([cell, other], 1.0)
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e-10, 1.0, 1e10, 1e30])
+def test_gradients_of_any_size_have_their_norm(scale: float, backend: str) -> None:
+    cells = [Parameter([0.0]), Parameter([0.0])]
+    cells[0].grad, cells[1].grad = ops.convert_to_tensor([3.0 * scale]), ops.convert_to_tensor([4.0 * scale])
+    assert float(optim.clip_by_global_norm(cells, math.inf)) == pytest.approx(5.0 * scale, rel=1e-6, abs=0.0)
 
 
 def test_nothing_to_clip(backend: str) -> None:

@@ -131,15 +131,6 @@ MUTANTS = [
         why="positions of padded texts are too large",
     ),
     Mutant(
-        name="fit-clips-smaller",
-        module="emberharmony/optim/clipping.py",
-        function="_clip_factor",
-        original="ops.minimum(ops.divide(limit, ops.add(norm, 1e-6)), 1.0)",
-        replacement="ops.divide(limit, ops.add(norm, 1e-6))",
-        tests=("tests/nn/training/test_fit.py --ember-backend numpy",),
-        why="small gradients are scaled up to clip",
-    ),
-    Mutant(
         name="fit-validates-by-steps",
         module="emberharmony/nn/training/fitting.py",
         function="fit",
