@@ -71,8 +71,8 @@ def compare(
     Two models of any libraries, such as `a.py:model b.py:Net()`, are compared module by module, and the first module
     that is wrong is named.
 
-    Two files of --save, perhaps from two machines, are compared in the same way. The exit status is 1 if an op is wrong
-    or the runs call other ops, and 0 if not.
+    Two files of --save, perhaps from two machines, are compared in the same way. The exit status is 0 if the two
+    sides agree, and 1 if an op is wrong or the program does something else on one side.
     """
     from emberharmony.testing.differences import compare as comparing  # here, because it takes time to import
 

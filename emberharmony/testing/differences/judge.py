@@ -54,13 +54,15 @@ class Difference(NamedTuple):
 
     `units` is the largest difference in units of the allowed one, `share` that difference as a share of the largest
     element, and `why` says what differs in kind: a dtype, a shape, the number of results. `explained` says that the
-    noise of the inputs explains the difference, whose units are then not measured.
+    noise of the inputs explains the difference, whose units are then not measured. `most` is the largest difference of
+    floating elements as it is.
     """
 
     units: float
     share: float
     why: str = ""
     explained: bool = False
+    most: float = 0.0
 
 
 _EQUAL = Difference(0.0, 0.0)
@@ -68,7 +70,7 @@ _EQUAL = Difference(0.0, 0.0)
 _NOISE = 1e-4
 """Differences of this share of the largest element and smaller, as rounding leaves them, may explain others."""
 
-_GROWTH = 4.0
+GROWTH = 4.0
 """They explain differences that are so many times as large."""
 
 
@@ -87,13 +89,13 @@ def explains(one: Record, other: Record, share: float) -> bool:
     noise = 0.0
     for a, b in zip(first_arguments, second, strict=False):
         noise += distance(a, b).share
-    if not 0.0 < noise <= _NOISE or share > _GROWTH * noise or describe_mismatch(first_arguments, second):
+    if not 0.0 < noise <= _NOISE or share > GROWTH * noise or describe_mismatch(first_arguments, second):
         return False
     bound = allowance(one.op)
     if bound.exact or not bound.each:
         return True
     deviation = max(_relative_differences(one.results(), other.results()), default=0.0)
-    return deviation <= _GROWTH * sum(_relative_differences(first_arguments, second))
+    return deviation <= GROWTH * sum(_relative_differences(first_arguments, second))
 
 
 def _distance_moved(one: Record, other: Record, result: Host) -> Distance | None:
@@ -145,22 +147,23 @@ class Judge:
             other: the call on the second side.
             explain: whether noise of the inputs may explain it.
         """
-        if one.op in _UNSPECIFIED:
-            return _EQUAL
         first_results, second = one.results(), other.results()
         # Most calls return one tensor, which the same object stands for.
         is_same_result = one.result is other.result or one.numbers() == other.numbers()
         reason = describe_mismatch(first_results, second) or ("" if is_same_result else "the numbers returned differ")
-        if reason:
-            return Difference(math.inf, math.inf, reason)
+        if reason or one.op in _UNSPECIFIED:
+            for a, b in zip(first_results, second, strict=False):
+                distance(a, b)  # so that `Nearby.refresh` knows them as results of this call
+            return _EQUAL if one.op in _UNSPECIFIED else Difference(math.inf, math.inf, reason)
         bounds, bound = self._bounds, allowance(one.op)
-        worst_error = largest_gap = unit_size = 0.0
+        worst_error = largest_gap = unit_size = most = 0.0
         looked_into = []
         for a, b in zip(first_results, second, strict=True):
             x = distance(a, b, bound.each, _distance_moved(one, other, a))
             if not x.share:
                 continue
             largest_gap = max(largest_gap, x.share)
+            most = max(most, x.most if x.most < math.inf else 0.0)
             unit_size = unit_size or (1.0 if bound.each else length(one))
             if a.dtype not in EPSILON or not math.isfinite(x.share):
                 looked_into.append((a, b))
@@ -173,13 +176,13 @@ class Judge:
         if not largest_gap:
             return _EQUAL
         if (worst_error > 1 or looked_into) and explain and explains(one, other, largest_gap):
-            return Difference(math.inf, largest_gap, explained=True)
+            return Difference(math.inf, largest_gap, explained=True, most=most)
         if looked_into:
             rounding_reach = reach(one)
             worst_error = max(
                 worst_error, *(bounds.units(one.op, a, b, unit_size, rounding_reach) for a, b in looked_into)
             )
-        return Difference(worst_error, largest_gap)
+        return Difference(worst_error, largest_gap, most=most)
 
     def judge(self, record: Record, kinds: bool = True) -> Judged:
         """Returns the error of a call in units of the allowed one.

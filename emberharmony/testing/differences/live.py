@@ -1,9 +1,11 @@
 """The calls of a run that is compared while it goes: their tensors are read where they are, and not kept."""
 
+import copy
 import sys
 from collections.abc import Callable
 from typing import Any
 
+from emberharmony.backend.shared.random import Generator
 from emberharmony.core.tracing import TensorProxy
 from emberharmony.testing.differences.measures import distance
 from emberharmony.testing.differences.records import NO_OPTIONS, Array, Host, Record, bits_of, encode, reference
@@ -45,14 +47,36 @@ class Near(Host):
         self._native = self._bits = None  # type: ignore[assignment]
 
 
-class Live(Record):
+class Nearby(Record):
+    """A call whose tensors are in the memory of the run."""
+
+    __slots__ = ()
+
+    def refresh(self, one: Record) -> None:
+        """Measures anew how far the arguments are from those of the other side, and sees which ones have changed."""
+        for index, (a, b) in enumerate(zip(one.given(), self.given(), strict=False)):
+            old_measure, b.measured = b.measured, None
+            gap, last = distance(a, b), self.seen[index]
+            if last >= 0 and (old_measure is None or old_measure[0] is not a):
+                self.seen[index] = -1
+            elif last >= 0 and old_measure is not None and old_measure[1].share != gap.share:
+                self.seen[index] = -2 - last
+
+    def keep(self, writer: Writer) -> Record:
+        """Returns the call with its tensors in a file."""
+        near_tensors: Any = self.tensors
+        return self.made_of([writer.keep(host.native, host, self.number)[0] for host in near_tensors])
+
+
+class Live(Nearby):
     """A call whose tensors are in the memory of the run; it holds until the run goes on.
 
     Most calls are compared by their results alone, so the arguments are read when they are asked for.
     """
 
-    __slots__ = ("_call", "_frame", "_watch")
+    __slots__ = ("_arguments", "_call", "_frame", "_watch")
 
+    _arguments: tuple[Any, Any]
     _call: WatchedCall
     _frame: Any
     _watch: "Following"
@@ -62,7 +86,7 @@ class Live(Record):
         path = call.path if call.path or call.gradient_of else path_of(call, frame, user_line(frame)[0])
         self.op, self.path, self.gradient_of = call.spec.name, path, call.gradient_of
         self.backend, self.number, self.error = call.backend.name, number, ""
-        self.streams = call.kept.pop(watch)
+        self.streams, self._arguments = call.kept.pop(watch) or (None, (call.args, call.kwargs))
         self._call, self._watch, self._frame = call, watch, frame
         self._given = None
 
@@ -106,26 +130,20 @@ class Live(Record):
             seen_calls.append(last)
             return len(results) + len(arguments) - 1
 
-        self.args = encode(self._call.args, self._call.backend, add)
-        kwargs = self._call.kwargs
+        args, kwargs = self._arguments
+        self.args = encode(args, self._call.backend, add)
         self.kwargs = encode(kwargs, self._call.backend, add) if kwargs else NO_OPTIONS
         self._given, self.seen = arguments, seen_calls
         self.tensors = [*results, *arguments]
 
-    def refresh(self, one: Record) -> None:
-        """Measures anew how far the arguments are from those of the other side, and sees which ones have changed."""
-        for index, (a, b) in enumerate(zip(one.given(), self.given(), strict=False)):
-            old_measure, b.measured = b.measured, None
-            gap, last = distance(a, b), self.seen[index]
-            if last >= 0 and (old_measure is None or old_measure[0] is not a):
-                self.seen[index] = -1
-            elif last >= 0 and old_measure is not None and old_measure[1].share != gap.share:
-                self.seen[index] = -2 - last
 
-    def keep(self, writer: Writer) -> Record:
-        """Returns the call with its tensors in a file."""
-        near_tensors: Any = self.tensors
-        return self.made_of([writer.keep(host.native, host, self.number)[0] for host in near_tensors])
+def _with_copied_generators(call: WatchedCall) -> tuple[Any, Any]:
+    """Returns the arguments of a call, with generators that no op draws from."""
+
+    def copied(value: Any) -> Any:
+        return copy.deepcopy(value) if isinstance(value, Generator) else value
+
+    return tuple(map(copied, call.args)), {name: copied(value) for name, value in call.kwargs.items()}
 
 
 class Following(Watch):
@@ -135,15 +153,18 @@ class Following(Watch):
         tell: the function; what it keeps of a call it must copy.
     """
 
+    returned = Nearby
+
     def __init__(self, tell: Callable[[Any], None]) -> None:
         super().__init__(tell)
         self._known = Tensors()
         self._read: set[Near] = set()
 
     def before(self, call: WatchedCall) -> None:
-        """Takes the state of the streams, before the op runs."""
+        """Takes the states of the streams and generators, before the op draws from them."""
         if not self._is_hidden(call):
-            call.kept[self] = states(call)
+            streams = states(call)
+            call.kept[self] = streams and (streams, _with_copied_generators(call))
 
     def after(self, call: WatchedCall, result: Any) -> None:
         """Tells the call."""
@@ -155,6 +176,21 @@ class Following(Watch):
         if self in call.kept and not getattr(error, "of_watcher", False):
             self._tell_call(call, (), f"{type(error).__name__}: {error}")
 
+    def finish(self, result: Any, backend: Any) -> None:
+        """Tells what the program returned."""
+        try:
+            super().finish(result, backend)
+        finally:
+            self._release()
+
+    def _place(self, tensor: Any, backend: Any, number: int) -> tuple[Host, int]:
+        return self.host_of(tensor, backend, number)
+
+    def _release(self) -> None:
+        for host in self._read:
+            host.release()
+        self._read.clear()
+
     def _tell_call(self, call: WatchedCall, result: Any, error: str) -> None:
         number = self._count
         self._count += 1
@@ -164,9 +200,7 @@ class Following(Watch):
         try:
             self._tell(record)
         finally:
-            for host in self._read:
-                host.release()
-            self._read.clear()
+            self._release()
             seen_tensors = self._known.seen
             for value in call.args:
                 seen_tensor = seen_tensors.get(id(value))

@@ -2,13 +2,14 @@
 
 import contextlib
 import math
+from collections import deque
 from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
-from emberharmony.core.registry import OPS
+from emberharmony.testing.differences.arguments import RESULT, Unequal, unequal_arguments
 from emberharmony.testing.differences.descent import fault_inside
-from emberharmony.testing.differences.judge import ORACLE, Judge, Judged, NotJudgedError
+from emberharmony.testing.differences.judge import GROWTH, ORACLE, Difference, Judge, Judged, NotJudgedError
 from emberharmony.testing.differences.measures import distance
 from emberharmony.testing.differences.records import Record
 from emberharmony.testing.differences.report import Divergence, Report, Row
@@ -18,6 +19,12 @@ from emberharmony.testing.sample import EPSILON
 
 _AMPLIFIED = 100.0
 """A difference that grows by more than this in one call is called amplified."""
+
+_SHOWN = 5
+"""So many arguments that differ are in a message."""
+
+_READ = 1000
+"""So many of the numbers that differed last are known where the program gives them to a call or returns them."""
 
 
 class Lockstep:
@@ -46,7 +53,9 @@ class Lockstep:
         self._report, self._reader, self._backends, self._judge = report, first, backends, judge
         self._keep, self._stop, self._thorough, self._rest = keep, stop, thorough, Calls()
         self._count = 0
-        self._noise = 0.0
+        self._noise = self._most = 0.0
+        self._numbers = deque[tuple[Any, Any]](maxlen=_READ)
+        self._named = set[tuple[str, ...]]()
         self._parted_at: int | None = None
         self._last = ""
         self._stopped = False
@@ -85,12 +94,7 @@ class Lockstep:
 
     def _align(self, errors: Sequence[str]) -> None:
         if self._parted_at is None:
-            offset = self._reader.tell()
-            if self._reader.next() is None:
-                if bool(errors[0]) != bool(errors[1]) and not self._report.divergences:
-                    self._note_outside_error(errors)
-                return
-            self._parted_at = offset
+            self._parted_at = self._reader.tell()
         first_keys = list(self._reader.keys(self._parted_at))
         second = list(self._rest.keys())
         matcher = SequenceMatcher(
@@ -101,13 +105,21 @@ class Lockstep:
             if tag == "equal":
                 equal_count += b - a
             # Rules of gradients and optimizers may call other ops on another backend, which no program decides.
-            elif any(not key[2] and key[1] != OPTIMIZER for _, key in (*first_keys[a:b], *second[c:d])):
+            elif any(
+                not key[2] and key[1] != OPTIMIZER and key[0] != RESULT for _, key in (*first_keys[a:b], *second[c:d])
+            ):
                 next_calls = (
-                    self._reader.at(first_keys[a][0]) if a < len(first_keys) else None,
-                    self._rest.at(second[c][0]) if c < len(second) else None,
+                    self._reader.at(first_keys[a][0])
+                    if a < len(first_keys) and first_keys[a][1][0] != RESULT
+                    else None,
+                    self._rest.at(second[c][0]) if c < len(second) and second[c][1][0] != RESULT else None,
                 )
-                self._note_other_ops(self._count + equal_count, next_calls, 1 if tag == "insert" else 0, errors)
+                side = 1 if tag == "insert" or next_calls[0] is None else 0
+                self._note_other_ops(self._count + equal_count, next_calls, side, errors)
                 break
+        else:
+            if bool(errors[0]) != bool(errors[1]) and not self._report.divergences:
+                self._note_outside_error(errors)
         for block in matcher.get_matching_blocks():
             for i in range(block.size):
                 first_record = self._reader.at(first_keys[block.a + i][0])
@@ -135,8 +147,8 @@ class Lockstep:
         )
         texts = []
         for name, next_call in zip(self._report.sides, next_calls, strict=True):
-            has_line = next_call is not None and next_call.line not in ("", record.line)
-            location = f" ({next_call.line})" if next_call is not None and has_line else ""
+            has_other_line = next_call is not None and next_call.line not in ("", record.line)
+            location = f" ({next_call.line})" if next_call is not None and has_other_line else ""
             texts.append(f"{f'{next_call.op}()' if next_call is not None else 'the end'} on {name}{location}")
         reason = self._last or "no result before it differs by more than rounding"
         error_text = "".join(f"; {name} raised {e}" for name, e in zip(self._report.sides, errors, strict=True) if e)
@@ -149,57 +161,117 @@ class Lockstep:
 
     def _compare_pair(self, one: Record, other: Record) -> None:
         """Compares two calls, and adds their row."""
+        if one.op == RESULT:
+            self._compare_results(one, other)
+            return
         call, self._count = self._count, self._count + 1
         one_raises = bool(one.error) != bool(other.error)
         difference = self._judge.difference(one, other, not (one_raises or self._thorough))
-        if difference.share and not one.gradient_of:
-            self._note_options(one, other)
+        unequal = unequal_arguments(one, other) if (difference.share or one_raises) and not one.gradient_of else []
+        options = [option for option in unequal if not self._is_explained(option)]
+        if difference.share:
+            self._remember(one, other)
         if difference.units <= 1 and not one_raises:
-            if difference.share:
-                self._remember(one, other)
-            self._add(call, one, difference.share, (None, None), "rounding" if difference.share else "equal")
+            self._note_options(one, options)
+            self._add(call, one, difference, (None, None), "rounding" if difference.share else "equal")
             return
-        self._remember(one, other)
-        if not difference.explained:
+        explained = difference.explained and not options
+        if not explained:
             other.refresh(one)
         argument_distances = _argument_distances(one, other)
         self._note_outside_argument(call, one, other, argument_distances)
-        if difference.explained:
-            self._add(call, one, difference.share, (None, None), "inherited")
+        if explained:
+            self._add(call, one, difference, (None, None), "inherited")
             return
+        before = max([*argument_distances, *(argument.share for argument in unequal)], default=0.0)
+        self._judge_and_add(call, (one, other), difference, options, before)
+
+    def _judge_and_add(
+        self, call: int, pair: tuple[Record, Record], difference: Difference, options: Sequence[Unequal], before: float
+    ) -> None:
+        """Judges both sides of a call, and adds its row.
+
+        Args:
+            call: its number.
+            pair: it on both sides.
+            difference: how the results differ.
+            options: the arguments that are no tensors and differ for no reason.
+            before: how far the arguments differ.
+
+        Raises:
+            Stopped: if a side is wrong, and `stop` is "first".
+        """
+        one, other = pair
+        verdicts = self._judge_pair(one, other)
+        errors = tuple(None if judgement is None else judgement.error for judgement in verdicts)
+        wrong_sides = [i for i in (0, 1) if (verdict := verdicts[i]) is not None and not verdict.error <= 1]
+        one_raises = bool(one.error) != bool(other.error)
+        if one_raises and not wrong_sides and not options:  # NumPy raises as well, so the side that returns is wrong
+            wrong_sides = [1 if one.error else 0]
+        if wrong_sides:
+            self._note_options(one, options)
+            self._wrong_divergence(call, pair, wrong_sides, verdicts, difference.share)
+        elif options:
+            self._add_options(call, one, options, difference.share, errors)
+            self._add(call, one, difference, errors, "options")
+            return
+        elif verdicts[0] is None and verdicts[1] is None and not _have_other_inputs(one, other):
+            self._add_unknown(call, one, difference.share)
+        else:
+            self._add_inherited(call, one, before, difference, errors)
+            return
+        self._add(call, one, difference, errors, "wrong")
+        if self._stop == "first":
+            self._stopped = True
+            raise Stopped
+
+    def _compare_results(self, one: Record, other: Record) -> None:
+        """Compares what the programs return, as far as no call has given it."""
+        other.refresh(one)
+        self._note_outside_argument(self._count, one, other, _argument_distances(one, other))
+        unequal = [value for value in unequal_arguments(one, other) if not self._is_explained(value)]
+        if unequal:
+            divergence = self._divergence(self._count, one, "result", max(value.share for value in unequal))
+            texts = ", ".join(value.text(self._report.sides) for value in unequal[:_SHOWN])
+            divergence.message = f"the program returns {texts}"
+            self._report.divergences.append(divergence)
+
+    def _is_explained(self, unequal: Unequal) -> bool:
+        """Returns whether numbers of Python differ as a result before does, or no more than results before do."""
+        limit = max(_AMPLIFIED * EPSILON["float32"], GROWTH * self._noise)
+        return unequal.share <= limit or unequal.values in self._numbers
+
+    def _note_options(self, one: Record, options: Sequence[Unequal]) -> None:
+        """Notes that the program gives a call other arguments on the two sides, once for each line."""
+        for option in options:
+            text = f"the program calls {one.op}() with {option.text(self._report.sides)}"
+            note = f"{text} ({one.line})" if one.line else text
+            if note not in self._report.notes:
+                self._report.notes.append(note)
+
+    def _add_options(
+        self, call: int, one: Record, options: Sequence[Unequal], share: float, errors: tuple[float | None, ...]
+    ) -> None:
+        """Adds that the program gives a call other arguments on the two sides, once for each line."""
+        names = (one.op, one.path, one.line, *(option.name for option in options))
+        if names in self._named:
+            return
+        self._named.add(names)
+        divergence = self._divergence(call, one, "options", share)
+        divergence.error = {s: e for s, e in zip(self._report.sides, errors, strict=True) if e is not None}
+        divergence.options = {option.name: option.values for option in options}
+        texts = ", ".join(option.text(self._report.sides) for option in options[:_SHOWN])
+        divergence.message = f"the program calls {one.op}() with {texts} at call {call}{_location_text(divergence)}"
+        self._report.divergences.append(divergence)
+
+    def _judge_pair(self, one: Record, other: Record) -> list[Judged | None]:
+        """Judges both sides of a call; None if NumPy cannot make it."""
         has_other_dtypes = [host.dtype for host in one.results()] != [host.dtype for host in other.results()]
         verdicts = [self._judge_call(record, has_other_dtypes) for record in (one, other)]
         if any(verdict is not None and verdict.by == ORACLE and verdict.error <= 1 for verdict in verdicts):
             # The oracle acquits a side that NumPy's backend would have blamed, so it must judge the other side too.
             verdicts = [self._judge.by_oracle(r) or v for r, v in zip((one, other), verdicts, strict=True)]
-        errors = tuple(None if judgement is None else judgement.error for judgement in verdicts)
-        wrong_sides = [i for i in (0, 1) if (verdict := verdicts[i]) is not None and not verdict.error <= 1]
-        if one_raises and not wrong_sides:  # NumPy raises as well, so the side that returns is wrong
-            wrong_sides = [1 if one.error else 0]
-        if wrong_sides:
-            self._wrong_divergence(call, (one, other), wrong_sides, verdicts, difference.share)
-        elif verdicts[0] is None and verdicts[1] is None and not _have_other_inputs(one, other):
-            self._add_unknown(call, one, difference.share)
-        else:
-            self._add_inherited(call, one, max(argument_distances, default=0.0), difference.share, errors)
-            return
-        self._add(call, one, difference.share, errors, "wrong")
-        if self._stop == "first":
-            self._stopped = True
-            raise Stopped
-
-    def _note_options(self, one: Record, other: Record) -> None:
-        """Notes that the program gives a call other options on the two sides, once for each line."""
-        names = [parameter.name for parameter in OPS[one.op].parameters]
-        both_options = one.options(names), other.options(names)
-        first_side, second = self._report.sides
-        for name in sorted(both_options[0].keys() & both_options[1].keys() - {"device"}):
-            a, b = both_options[0][name], both_options[1][name]
-            if a != b:
-                text = f"the program calls {one.op}() with {name}={a!r} on {first_side} and {b!r} on {second}"
-                note = f"{text} ({one.line})" if one.line else text
-                if note not in self._report.notes:
-                    self._report.notes.append(note)
+        return verdicts
 
     def _judge_call(self, record: Record, kinds: bool) -> Judged | None:
         try:
@@ -207,7 +279,12 @@ class Lockstep:
         except NotJudgedError:
             return None
 
-    def _add(self, call: int, one: Record, share: float, errors: tuple[float | None, ...], verdict: str) -> None:
+    def _add(
+        self, call: int, one: Record, difference: Difference, errors: tuple[float | None, ...], verdict: str
+    ) -> None:
+        share = difference.share
+        if difference.most > self._most:
+            self._most = difference.most
         if share < math.inf:
             self._noise = max(self._noise, share)
         shapes = tuple([host.shape for host in one.given()])  # a comprehension of a list begins sooner
@@ -220,6 +297,7 @@ class Lockstep:
             values = [hosts[0].values().reshape(-1)[0] for hosts in results]
             if values[0] != values[1]:
                 first_side, second = self._report.sides
+                self._numbers.append((values[0].item(), values[1].item()))
                 self._last = f"{one.op}() before it gives {values[0]} on {first_side} and {values[1]} on {second}"
 
     def _divergence(self, call: int, record: Record, cause: str, share: float) -> Divergence:
@@ -278,29 +356,37 @@ class Lockstep:
 
     def _note_outside_argument(self, call: int, one: Record, other: Record, before: Sequence[float]) -> None:
         """Notes an argument whose values no op gave, if it differs by much more than all results before."""
-        coarsest = max((eps for host in one.given() if (eps := EPSILON.get(host.dtype))), default=0.0)
-        for share, a, b in zip(before, _last_calls(one), _last_calls(other), strict=False):
-            if share > _AMPLIFIED * max(self._noise, coarsest) and min(a, b) < 0:
+        # Operators of one library may return a wider dtype than those of the other.
+        coarsest = max((EPSILON.get(host.dtype, 0.0) for host in (*one.given(), *other.given())), default=0.0)
+        pairs = zip(one.given(), other.given(), strict=False)
+        for share, (x, y), a, b in zip(before, pairs, _last_calls(one), _last_calls(other), strict=False):
+            # A part of a tensor, or a difference of two, has larger differences only as shares of its elements.
+            is_larger = share > _AMPLIFIED * max(self._noise, coarsest) and distance(x, y).most > GROWTH * self._most
+            if is_larger and min(a, b) < 0:
                 self._noise = share
                 divergence = self._divergence(call, one, "outside", share)
                 first_side, second = self._report.sides
                 side_text = f" on {first_side}" if b >= 0 else f" on {second}" if a >= 0 else ""
                 last = max(-2 - call_number for call_number in (a, b) if call_number < 0)
-                location = f"between call {last} and call {call}" if last >= 0 else f"before call {call}"
+                is_result = one.op == RESULT
+                values_text = "values that the program returns" if is_result else f"values of an argument of {one.op}()"
+                end = "the end" if is_result else f"call {call}"
+                location = f"between call {last} and {end}" if last >= 0 else f"before {end}"
                 divergence.message = (
-                    f"values of an argument of {one.op}() come from outside of ops{side_text}, {location}"
+                    f"{values_text} come from outside of ops{side_text}, {location}"
                     f"{_location_text(divergence)}, and differ by {share:.2g} of the largest element"
                 )
                 self._report.divergences.append(divergence)
 
     def _add_inherited(
-        self, call: int, one: Record, before: float, share: float, errors: tuple[float | None, ...]
+        self, call: int, one: Record, before: float, difference: Difference, errors: tuple[float | None, ...]
     ) -> None:
+        share = difference.share
         if not before:
-            self._add(call, one, share, errors, "rounding")
+            self._add(call, one, difference, errors, "rounding")
             return
         if not share > _AMPLIFIED * before or not math.isfinite(before):
-            self._add(call, one, share, errors, "inherited")
+            self._add(call, one, difference, errors, "inherited")
             return
         divergence = self._divergence(call, one, "amplified", share)
         divergence.condition = self._judge.condition(one)
@@ -310,7 +396,7 @@ class Lockstep:
             f"its condition is {divergence.condition:.2g}"
         )
         self._report.divergences.append(divergence)
-        self._add(call, one, share, errors, "amplified")
+        self._add(call, one, difference, errors, "amplified")
 
 
 def _divergence_message(divergence: Divergence, verdict: Judged | None) -> str:

@@ -61,8 +61,8 @@ def distance(a: Host, b: Host, each: bool = False, source: Distance | None = Non
     if measured_distance is not None and measured_distance[0] is a:
         return measured_distance[1]  # type: ignore[no-any-return]
     if a.shape != b.shape:
-        return Distance(math.inf, math.inf)
-    if source is not None and 0 < source.most < math.inf and _largest_gap(a, b) == source.most:
+        measured = Distance(math.inf, math.inf)
+    elif source is not None and 0 < source.most < math.inf and _largest_gap(a, b) == source.most:
         measured = source
     else:
         measured = _measure_distance(a, b, each)
@@ -86,7 +86,7 @@ def _measure_distance(a: Host, b: Host, by_element: bool) -> Distance:
         if kind not in "fc":
             unequal += int(np.count_nonzero(x != y))
             continue
-        if kind == "f" and (size := _largest_magnitude(x)) < _CALM:
+        if kind == "f" and y.dtype.kind != "c" and (size := _largest_magnitude(x)) < _CALM:
             deviation = x - y
             gap = _largest_magnitude(deviation)
         else:

@@ -23,7 +23,8 @@ th, td {{ text-align: left; padding: 2px 8px; vertical-align: top }} th {{ borde
 tr:nth-child(even) {{ background: var(--soft) }} td.number {{ text-align: right }} th.number {{ text-align: right }}
 code {{ font-family: ui-monospace, monospace; font-size: 13px }} .whole {{ white-space: nowrap }}
 summary {{ cursor: pointer; padding: 3px 0; overflow-wrap: anywhere }}
-.wrong, .error, .unknown {{ color: var(--wrong); font-weight: 600 }} .amplified, .parted {{ color: var(--grown) }}
+.wrong, .error, .unknown {{ color: var(--wrong); font-weight: 600 }}
+.amplified, .options, .parted {{ color: var(--grown) }}
 .verdict {{ font-size: 1.2em; padding: .6em 1em; border-left: 5px solid {color}; background: var(--soft);
   overflow-wrap: anywhere }}
 .bar {{ display: inline-block; height: 9px; background: var(--bar); margin-right: 6px }}
@@ -142,7 +143,7 @@ def _divergence_html(divergence: "Divergence", sides: tuple[str, ...], is_open: 
         ("judge", divergence.judge),
     ]
     lines_html = "".join(f"<tr><td>{name}<td>{html.escape(text)}" for name, text in facts if text)
-    cause = "wrong" if divergence.is_wrong else "parted" if divergence.cause == "control flow" else divergence.cause
+    cause = "wrong" if divergence.is_wrong else "parted" if divergence.parts else divergence.cause
     return (
         f"<details{' open' * is_open}><summary class={cause}>{html.escape(divergence.message)}</summary>"
         f"<div class=wide><table>{lines_html}{errors_html}</table></div>"

@@ -168,16 +168,6 @@ class Record:
         result = self.result
         return [] if result.__class__ is dict and "t" in result else list(_tensor_numbers(result))
 
-    def options(self, names: Iterable[str]) -> dict[str, Any]:
-        """Returns the arguments that are numbers, booleans, text or None, by name.
-
-        Args:
-            names: those of the parameters of the op.
-        """
-        (positional,) = self.args.values()
-        given_options = [*zip(names, positional, strict=False), *self.kwargs["d"]]
-        return {name: value for name, value in given_options if value.__class__ in PLAIN}
-
     def made_of(self, tensors: list[Host], **other: Any) -> "Record":
         """Returns the call with other tensors, and with other values of the attributes that are named."""
         fields = {name: getattr(self, name) for name in Record.__slots__ if not name.startswith("_")}

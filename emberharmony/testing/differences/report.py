@@ -16,6 +16,8 @@ FORMAT = 1
 
 _SHOWN = 30
 
+_PARTINGS = ("control flow", "options", "outside", "result")
+
 _FAULTS = ("local", "error", "unknown", "weights", "formula", "precision", "gradient")
 
 
@@ -31,7 +33,9 @@ class Divergence:
         line: the user's line, as "file:line".
         cause: "local" (the op itself is wrong), "error" (it raises an error on one side), "amplified" (its inputs
             differ already, and it enlarges that), "outside" (values of its inputs come from outside of ops, and
-            differ), "control flow" (the runs call other ops from here on) or "unknown" (it cannot be judged).
+            differ), "options" (the program gives it other arguments that are no tensors), "result" (the program returns
+            other numbers or another structure), "control flow" (the runs call other ops from here on) or "unknown" (it
+            cannot be judged).
         wrong: the side that is wrong, several joined by " and ", or "" if none is.
         error: the error of each judged side, in units of what is allowed.
         carried: the difference of the two results as a share of the largest element.
@@ -43,7 +47,7 @@ class Divergence:
         message: one sentence.
         inside: the judged calls inside of the composite, as (op, error).
         other: of two models, the module of the second one that corresponds.
-        options: of two models, the options of the modules that differ, as (first, second).
+        options: the arguments that differ, or of two models, the options of the modules, as (first, second).
     """
 
     op: str
@@ -69,6 +73,11 @@ class Divergence:
     def is_wrong(self) -> bool:
         """Whether an op is wrong here, rather than its inputs."""
         return self.cause in _FAULTS
+
+    @property
+    def parts(self) -> bool:
+        """Whether the program does something else on the two sides here."""
+        return self.cause in _PARTINGS
 
 
 @dataclass
@@ -108,14 +117,21 @@ class Report:
 
     @property
     def first(self) -> Divergence | None:
-        """The first call that is wrong; if none is, the first where the runs part; else None."""
+        """The first call that is wrong; if none is, the first place where the program does something else; else None.
+
+        There it calls other ops, gives a call other options or numbers, has other values that come from no op, or
+        returns other numbers.
+        """
         wrong_divergences = [divergence for divergence in self.divergences if divergence.is_wrong]
-        flow_divergences = [divergence for divergence in self.divergences if divergence.cause == "control flow"]
-        return next(iter([*wrong_divergences, *flow_divergences]), None)
+        partings = [divergence for divergence in self.divergences if divergence.parts]
+        return next(iter([*wrong_divergences, *partings]), None)
 
     @property
     def ok(self) -> bool:
-        """Whether no op is wrong and the runs call the same ops."""
+        """Whether the two sides agree: no op is wrong, and the program does the same on both.
+
+        Their results may differ, but by no more than rounding and the differences of the inputs explain.
+        """
         return self.first is None
 
     def __repr__(self) -> str:
@@ -132,7 +148,7 @@ class Report:
         return table(self.summary(), self._table_header(), rows, left=5, notes=notes_text)
 
     def summary(self) -> str:
-        """Returns one sentence: which op is wrong, on which side, and where."""
+        """Returns one sentence: which op is wrong, on which side, and where; or what the program does else."""
         first = self.first
         if first is not None:
             return first.message
@@ -140,9 +156,7 @@ class Report:
         inherited_text = (
             f"; {differing_count} differ by more than rounding, as their inputs do" if differing_count else ""
         )
-        outside_divergences = [divergence for divergence in self.divergences if divergence.cause == "outside"]
-        outside_text = f"; {outside_divergences[0].message}" if outside_divergences else ""
-        return f"no op of {len(self.rows)} calls is wrong{inherited_text}{outside_text}"
+        return f"no op of {len(self.rows)} calls is wrong{inherited_text}"
 
     def table(self) -> str:
         """Returns a table of the divergences, and below it the notes.

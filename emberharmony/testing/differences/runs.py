@@ -21,6 +21,7 @@ from emberharmony.core.dispatch import Bound
 from emberharmony.core.errors import ArgumentTypeError, EmberError, TracedTensorError, brief
 from emberharmony.core.registry import OpSpec
 from emberharmony.core.trees.tree import tree_map
+from emberharmony.testing.differences.arguments import RESULT
 from emberharmony.testing.differences.records import NO_OPTIONS, Host, Record, encode, to_host
 from emberharmony.testing.differences.spool import Writer
 from emberharmony.transforms.logs.lines import line_of
@@ -110,6 +111,8 @@ class Watch(Watcher):
     """
 
     backward = True
+    returned = Record
+    """The class of the record of what the program returned."""
 
     def __init__(self, tell: Callable[[Record], None], writer: Writer | None = None, inside: bool = False) -> None:
         self._tell, self._writer, self._inside = tell, writer, inside
@@ -122,17 +125,11 @@ class Watch(Watcher):
         backend, tensors, seen_calls = call.backend, list[Host](), list[int]()
         number = self._count
         self._count += 1
-        writer = self._writer
 
         def add(tensor: Any) -> int:
-            host_array = to_host(tensor, backend)
-            # The op may write into its arguments, and a host array may share their memory.
-            if writer is None:
-                tensors.append(host_array.in_memory())
-            else:
-                stored_tensor, last = writer.keep(tensor, host_array, number)
-                tensors.append(stored_tensor)
-                seen_calls.append(last)
+            host, last = self._place(tensor, backend, number)
+            tensors.append(host)
+            seen_calls.append(last)
             return len(tensors) - 1
 
         args = encode(call.args, backend, add)
@@ -177,6 +174,34 @@ class Watch(Watcher):
             TracedTensorError: always.
         """
         raise TracedTensorError(text)
+
+    def finish(self, result: Any, backend: Any) -> None:
+        """Tells what the program returned, as the argument of a last call.
+
+        Args:
+            result: what it returned.
+            backend: the backend.
+        """
+        tensors, seen_calls, number = list[Host](), list[int](), self._count
+
+        def add(tensor: Any) -> int:
+            host, last = self._place(tensor, backend, number)
+            tensors.append(host)
+            seen_calls.append(last)
+            return len(tensors) - 1
+
+        args = {"u": [encode(result, backend, add)]}
+        record = self.returned(
+            RESULT, "", "", "", backend.name, args, NO_OPTIONS, tensors, seen_calls, number, {"u": []}
+        )
+        record._given, record._made = tensors, []
+        self._tell(record)
+
+    def _place(self, tensor: Any, backend: Any, number: int) -> tuple[Host, int]:
+        """Returns a tensor on the host, and the number of the call that had it last, as in `Record.seen`."""
+        host_array = to_host(tensor, backend)
+        # The op may write into its arguments, and a host array may share their memory.
+        return (host_array.in_memory(), -1) if self._writer is None else self._writer.keep(tensor, host_array, number)
 
     def _is_hidden(self, call: WatchedCall) -> bool:
         if call.spec.name in _LEFT_OUT or _takes_callable(call.spec):
@@ -241,7 +266,7 @@ def run(fn: Callable[..., Any], inputs: Any, backend: Any, watch: Watch, device:
         tensors = tree_map(_to_active, tuple(inputs))
         stack.enter_context(Observation(watch))
         try:
-            fn(*tensors)
+            watch.finish(fn(*tensors), backend)
         except Stopped:
             return ""
         except Exception as error:

@@ -27,6 +27,8 @@ def compare(
     The calls of ops of the two runs are aligned by op and module. Where the results differ by more than rounding, each
     side is judged: its result is compared with that of NumPy in float64 on the inputs of that side. So an op whose
     inputs differ already is not blamed. A composite that is wrong is made again, and the calls inside of it are judged.
+    `Report.ok` says whether the two sides agree: no op is wrong, and the program gives its calls the same options and
+    Python numbers, makes the same calls and returns the same, as far as no difference of results explains others.
 
     The runs see copies of the model, optimizer and generators that the program refers to. Random ops draw the same
     numbers on both sides. The tape computes the gradients that the program takes, so their ops are compared too.

@@ -1,0 +1,140 @@
+"""Arguments that are no tensors, such as options and Python numbers: those that differ between two sides."""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from emberharmony.core.registry import OPS
+from emberharmony.testing.differences.records import PLAIN, Record
+
+RESULT = "(result)"
+"""Stands for an op in the record of what a program returns, which is its only argument."""
+
+_ABSENT = {"o": "no argument"}
+
+
+class Unequal(NamedTuple):
+    """An argument that differs between two sides.
+
+    Attributes:
+        name: its name, and the place in it.
+        values: it on both sides: a number or text as it is, and anything else as it is shown.
+        shown: it on both sides as text.
+        share: the difference of two floating numbers as a share of the larger one; infinite for anything else.
+    """
+
+    name: str
+    values: tuple[Any, Any]
+    shown: tuple[str, str]
+    share: float
+
+    def text(self, sides: Sequence[str]) -> str:
+        """Returns the name with both values.
+
+        Args:
+            sides: the names of the sides.
+        """
+        return f"{self.name}={self.shown[0]} on {sides[0]} and {self.shown[1]} on {sides[1]}"
+
+
+def unequal_arguments(one: Record, other: Record) -> list[Unequal]:
+    """Returns the arguments of a call that differ between two sides, without tensors and devices.
+
+    Random ops have the state of the streams that they draw from as a further one.
+
+    Args:
+        one: the call on the first side.
+        other: the call on the second side.
+    """
+    first, second = _by_name(one), _by_name(other)
+    names = dict.fromkeys([*first, *second])
+    names.pop("device", None)
+    unequal = [
+        difference
+        for name in names
+        for difference in _differences(name, first.get(name, _ABSENT), second.get(name, _ABSENT), (one, other))
+    ]
+    if not unequal and one.streams != other.streams:
+        states = [{"g": (record.streams or [{}])[0]} for record in (one, other)]
+        unequal.append(_unequal("the random state", states[0], states[1], math.inf))
+    return unequal
+
+
+def _by_name(record: Record) -> dict[str, Any]:
+    """Returns all arguments of a call by name, in the form of `encode`; those that are left out have their defaults."""
+    parameters = () if record.op == RESULT else OPS[record.op].parameters
+    names = [parameter.name for parameter in parameters if not parameter.keyword_only] or ["result"]
+    (positional,) = record.args.values()
+    further = {f"{names[-1]}[{i}]": value for i, value in enumerate(positional[len(names) :], 1)}
+    return {**dict(zip(names, positional, strict=False)), **further, **dict(record.kwargs["d"])}
+
+
+def _differences(name: str, a: Any, b: Any, records: tuple[Record, Record]) -> Iterator[Unequal]:
+    """Yields where two values in the form of `encode` differ; two tensors do not."""
+    first, second = _plain(a, b, records[0]), _plain(b, a, records[1])
+    tags = [next(iter(value)) if isinstance(value, dict) else "" for value in (first, second)]
+    if tags == ["", ""]:
+        share = _share(first, second)
+        if share:
+            yield _unequal(name, first, second, share)
+        return
+    contents = [value[tag] if tag else value for value, tag in zip((first, second), tags, strict=True)]
+    if {"t", "h"} >= set(tags):
+        return
+    if {"l", "u"} >= set(tags) and len(contents[0]) == len(contents[1]):
+        for i, (x, y) in enumerate(zip(*contents, strict=True)):
+            yield from _differences(f"{name}[{i}]", x, y, records)
+    elif tags == ["d", "d"] and [key for key, _ in contents[0]] == [key for key, _ in contents[1]]:
+        for (key, x), (_, y) in zip(*contents, strict=True):
+            yield from _differences(f"{name}[{_text(key)}]", x, y, records)
+    elif tags == ["s", "s"] and not any(
+        difference for x, y in zip(*contents, strict=True) for difference in _differences("", x, y, records)
+    ):
+        return
+    elif tags != ["o", "o"] and first != second:
+        yield _unequal(name, first, second, math.inf)
+
+
+def _unequal(name: str, first: Any, second: Any, share: float) -> Unequal:
+    shown = _text(first), _text(second)
+    values = [text if isinstance(value, dict) else value for value, text in zip((first, second), shown, strict=True)]
+    return Unequal(name, (values[0], values[1]), shown, share)
+
+
+def _plain(value: Any, other: Any, record: Record) -> Any:
+    """Returns a dtype as its name, a complex number as itself, and a tensor of one element as a number beside one."""
+    if not isinstance(value, dict):
+        return value
+    ((tag, content),) = value.items()
+    if tag in ("t", "h") and other.__class__ in PLAIN and record.tensors[content].size == 1:
+        return record.tensors[content].values().item()
+    return content if tag == "k" else complex(*content) if tag == "c" else value
+
+
+def _share(a: Any, b: Any) -> float:
+    """Returns how far two plain values differ: as a share for floating numbers, and otherwise 0 or infinity."""
+    if a == b or (a != a and b != b):
+        return 0.0
+    numbers = all(isinstance(value, (int, float, complex)) for value in (a, b))
+    if numbers and any(isinstance(value, (float, complex)) for value in (a, b)):
+        share = abs(a - b) / max(abs(a), abs(b))
+        return share if math.isfinite(share) else math.inf
+    return math.inf
+
+
+def _text(value: Any) -> str:
+    """Returns a value in the form of `encode` as text."""
+    if not isinstance(value, dict):
+        return repr(value)
+    ((tag, content),) = value.items()
+    if tag in ("t", "h"):
+        return "a tensor"
+    if tag in ("l", "u"):
+        return f"({', '.join(map(_text, content))}{',' if len(content) == 1 else ''})"
+    if tag == "d":
+        return "{" + ", ".join(f"{_text(k)}: {_text(v)}" for k, v in content) + "}"
+    if tag == "s":
+        return f"slice({', '.join(map(_text, content))})"
+    if tag == "g":
+        return f"a generator of seed {content.get('entropy')} at {content.get('counter')}:{content.get('position')}"
+    return "..." if tag == "e" else str(complex(*content) if tag == "c" else content)
