@@ -7,7 +7,6 @@ a dtype in each library (bfloat16, uint16, bool), and memory that two backends s
 thread has a copy of its own.
 """
 
-import copy
 import warnings
 from collections.abc import Iterable, Iterator
 from itertools import count
@@ -142,7 +141,9 @@ class Movable:
         cell._journey.devices.update((self._journey or cell._journey).devices)
         cell._held = _copy_of(self._held_after_writes())
         cell._grad = None if self._grad is None else _copy_of(self._grad)
-        cell._restore(copy.deepcopy(self._attributes(), memo))
+        from copy import deepcopy  # imported here, because only copies need it
+
+        cell._restore(deepcopy(self._attributes(), memo))
         return cell
 
 

@@ -3,7 +3,7 @@
 import contextlib
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import mlx.core as mx
 
@@ -12,12 +12,17 @@ from emberharmony.backend.mlx.derivatives import Transforming, pull_back, separa
 from emberharmony.backend.mlx.flow.compilation import MLXFunction
 from emberharmony.backend.mlx.tracing import LATER, Mapping, Unread, is_nested, is_traced, is_unread, run_watched
 from emberharmony.backend.shared.compilation import OnTapeError, UncompiledError, as_native
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.errors import TracedTensorError, has_message
 from emberharmony.core.state.checked_mode import checked, checking
 from emberharmony.core.state.draws import Draws, HostDrawError, WithoutDraws
 from emberharmony.core.tracing import CLOSED_OVER, TensorProxy
-from emberharmony.transforms.logs.lines import line_of_error
 from emberharmony.transforms.watchers import THREADS, tell, watchers
+
+if TYPE_CHECKING:
+    from emberharmony.transforms.logs import lines
+else:
+    lines = Deferred("emberharmony.transforms.logs.lines")
 
 TensorFunction = Callable[..., Sequence[mx.array]]
 Tensors = Sequence[mx.array]
@@ -266,7 +271,7 @@ def _run_fallback(
     called_watchers = watchers()
     draw_again: Any = contextlib.nullcontext if draws is None else draws.later_run
     if called_watchers:
-        file, line = line_of_error(first_error)
+        file, line = lines.line_of_error(first_error)
         tell(called_watchers, "on_unseen", _UNSEEN.format(f" at {file}:{line}" if file else ""))
     if forward is not None and (checking() or any(watcher.looks_again for watcher in called_watchers)):
         with draw_again():
