@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from emberharmony.backend.shared.random_parameters import floating, largest_below
+from emberharmony.backend.shared.random_parameters import floating, largest_below, require_order
 from emberharmony.core.dtypes import float16, float32, float64
-from emberharmony.errors import DTypeError
+from emberharmony.errors import ArgumentError, DTypeError
 
 
 def test_draws_have_floating_dtypes_only() -> None:
@@ -24,3 +24,15 @@ def test_below_gives_a_slightly_smaller_number(high: float) -> None:
         found = native(largest_below(high, dtype))
         assert found < high
         assert high - found <= max(2 * np.spacing(native(abs(high))), math.ulp(0.0)) or high == 0.0
+
+
+@pytest.mark.parametrize("shape", [0, 0.0])
+@pytest.mark.parametrize("second", [1, -0.5, None, (2, 3)])
+def test_a_mean_in_the_place_of_the_shape_is_refused(shape: float, second: object) -> None:
+    with pytest.raises(ArgumentError, match="the order is normal\\(shape, mean\\)"):
+        require_order("normal(shape, mean)", shape, second)
+
+
+@pytest.mark.parametrize(("shape", "second"), [(0, 0), (0, 0.0), (3, 1), ((), 1.0), ((0,), 2.0), ([], 1)])
+def test_other_shapes_come_first(shape: object, second: object) -> None:
+    require_order("normal(shape, mean)", shape, second)

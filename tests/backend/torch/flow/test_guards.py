@@ -76,6 +76,14 @@ def test_declarations_and_classes_of_the_package_are_not_guarded(guards: Guards)
     assert not [each for each in own if "__defaults__" not in each[1]]
 
 
+def test_a_range_of_a_length_has_few_guards(guards: Guards) -> None:
+    counts = []
+    for function in (lambda x: x + ops.arange(3), lambda x: x + ops.arange(0, 3)):
+        ops.compile(function)(ops.ones(3))
+        counts.append(len(guards.kept) + len(guards.dropped) - sum(counts))
+    assert counts[0] < counts[1]
+
+
 def test_tensors_and_attributes_of_layers_are_guarded(model: nn.Module, guards: Guards) -> None:
     ops.compile(lambda x: model(x))(ops.ones((2, 3)))
     names = [name for _, name in guards.kept]
