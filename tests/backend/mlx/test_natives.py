@@ -237,6 +237,14 @@ def test_long_programs_of_large_parameters_are_computed_in_chunks(monkeypatch: p
         chunked.clear()
 
 
+def test_a_chunk_ends_before_the_parameter_that_would_exceed_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "CHUNK", 10)
+    for sizes, wanted in (((4, 4, 4), [2, 1]), ((5, 5), [2]), ((11, 1), [1, 1]), ((1, 11, 11), [1, 1, 1])):
+        parts: list[Any] = []
+        programs._evaluate_in_parts([[f(size) for size in sizes]] * 2, parts.append)
+        assert [[len(column) for column in part] for part in parts] == [[count, count] for count in wanted]
+
+
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 def test_labels_out_of_range_count_as_ignored_ones(reduction: str) -> None:
     for classes, count in ((3, 4), (1025, 3), (2, 1030)):

@@ -102,11 +102,10 @@ def _conv_of_tuples(
         return None
     if not len(strides) == len(padding) == len(dilation) == n:
         return None  # PyTorch would take one number for all axes
-    input_channels = kernel.shape[-2]
-    groups = x.shape[1] // input_channels
+    groups = x.shape[1] // kernel.shape[-2]
     try:
         # Greater numbers could overflow in PyTorch.
-        if groups * input_channels != x.shape[1] or max(*strides, *padding, *dilation) >= 2**31:
+        if max(*strides, *padding, *dilation) >= 2**31:
             return None
         weight = kernel.permute(n + 1, n, *range(n)).contiguous()
         return _with_plain_layout(_CONV[n - 1](_with_plain_layout(x), weight, bias, strides, padding, dilation, groups))
