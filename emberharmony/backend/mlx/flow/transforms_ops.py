@@ -251,8 +251,9 @@ def _run_or_fallback(
 
 
 def _is_refusal(error: Exception) -> bool:
-    """Returns whether an error may say that MLX refuses a tensor that is on a tape."""
-    return has_message(error, (TypeError, ValueError, RuntimeError), _REFUSED)
+    """Returns whether an error may say that MLX refuses a tensor that is on a tape; that of a watcher does not."""
+    is_of_watcher = getattr(error, "of_watcher", False)
+    return not is_of_watcher and has_message(error, (TypeError, ValueError, RuntimeError), _REFUSED)
 
 
 def _run_fallback(
