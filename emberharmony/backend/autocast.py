@@ -41,7 +41,7 @@ class _Casting:
         return self
 
     def over(self, inner: Any) -> "_Casting":
-        """Returns these ops over other ops of the backend."""
+        """Returns the ops that cast for `inner`, other ops of the backend, as these do for their own."""
         return _Casting(self.inner.over(inner), self.half)
 
     def __getattr__(self, name: str) -> Any:

@@ -76,7 +76,7 @@ class _Move:
         self._exchanges: list[Step] = []
         self._cells: list[Iterable[Step]] = []
         self._done: dict[int, Any] = {}
-        self._kept: list[Any] = []  # keeps what was met, so that no other object gets its id
+        self._kept_objects: list[Any] = []  # keeps what was met, so that no other object gets its id
 
     def steps(self) -> Iterator[Step]:
         """Returns the steps that exchange everything."""
@@ -92,7 +92,7 @@ class _Move:
         if value.__class__ in _PLAIN:
             return value
         if id(value) not in self._done:
-            self._kept.append(value)
+            self._kept_objects.append(value)
             self._done[id(value)] = value  # for cycles
             self._done[id(value)] = self._move_by_kind(value, place)
         return self._done[id(value)]

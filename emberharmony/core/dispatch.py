@@ -165,7 +165,7 @@ class Bound:
         return self
 
     def over(self, inner: "Bound") -> "Bound":
-        """Returns these ops with the ops of a backend exchanged for others: here the others themselves."""
+        """Returns `inner`, because ops without rules of their own add nothing to other ops of the backend."""
         return inner
 
     def forget(self, name: str) -> None:

@@ -218,7 +218,7 @@ class Updates:
 
     def __init__(self, rule: Callable[..., Any]) -> None:
         self.rule, self._kernel = rule, kernel_of(rule)
-        self._known: dict[Any, _KnownProgram] = {}
+        self._program_by_key: dict[Any, _KnownProgram] = {}
 
     def update_for(self, state: Mapping[str, Any], hyper: Mapping[str, Any]) -> Update | None:
         """Returns what the rule computes in a step; None if it has no program.
@@ -231,14 +231,14 @@ class Updates:
         if self._kernel is None or not isinstance(rate, _PYTHON):
             return None
         key = *state, *map(isinstance, state.values(), repeat(_PYTHON))
-        program = self._known.get(key)
+        program = self._program_by_key.get(key)
         names = [name for name, x in state.items() if isinstance(x, _PYTHON)] if program is None else program.names
         input_numbers = [*map(state.__getitem__, names), rate]
         if program is None or not program.fits(hyper, input_numbers):
             options_of = operator.itemgetter(*[name for name in hyper if name not in _UNRECORDED] or ["lr"])
             recording = recorder.record_rule(self.rule, state, hyper)
             tensors = [] if recording is None else [name for name, x in recording.made.items() if x is None]
-            program = self._known[key] = _KnownProgram(
+            program = self._program_by_key[key] = _KnownProgram(
                 options_of, len(hyper), options_of(hyper), names, input_numbers, recording, tensors
             )
         recording = program.recording

@@ -57,7 +57,7 @@ def compare(function: Callable[..., Any], args: Any, kwargs: Any) -> list[str]:
             found.append(f"another result for {values!r:.300}")
         if bits(values) != before:
             found.append(f"a changed argument for {values!r:.300}")
-    PROGRAMS.update(type(program).__name__ for program in compiled._made.values())
+    PROGRAMS.update(type(program).__name__ for program in compiled._program_by_key.values())
     return found
 
 

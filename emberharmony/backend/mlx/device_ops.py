@@ -88,7 +88,7 @@ class _Workplace:
 
     def __init__(self) -> None:
         self._lock = allocate_lock()
-        self._open: list[tuple[object, mx.Device]] = []
+        self._open_entries: list[tuple[object, mx.Device]] = []
         self._base = mx.default_device()
 
     def set_base(self, device: mx.Device) -> None:
@@ -102,19 +102,19 @@ class _Workplace:
         """Makes a device the default while a `with` block runs; blocks of several threads may end in any order."""
         marker = object()
         with self._lock:
-            if not self._open:
+            if not self._open_entries:
                 self._base = mx.default_device()
-            self._open.append((marker, device))
+            self._open_entries.append((marker, device))
             self._apply_innermost()
         try:
             yield
         finally:
             with self._lock:
-                self._open = [entry for entry in self._open if entry[0] is not marker]
+                self._open_entries = [entry for entry in self._open_entries if entry[0] is not marker]
                 self._apply_innermost()
 
     def _apply_innermost(self) -> None:
-        mx.set_default_device(self._open[-1][1] if self._open else self._base)
+        mx.set_default_device(self._open_entries[-1][1] if self._open_entries else self._base)
 
 
 _WORKPLACE = _Workplace()

@@ -60,7 +60,7 @@ class LibraryFunction:
 
     def __init__(self, fn: Callable[..., Any], is_uncompilable: Callable[[BaseException], bool]) -> None:
         self._fn, self._is_uncompilable = fn, is_uncompilable
-        self._made: dict[Any, _Graph | None] = {}
+        self._graph_by_key: dict[Any, _Graph | None] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Returns the result of the function."""
@@ -70,11 +70,11 @@ class LibraryFunction:
         array = self.compiler.array
         try:
             key = default_float(), hashable(structure), *(_leaf_kind(leaf, array) for leaf in leaves)
-            if key not in self._made:
-                self._made[key] = _Graph(self._fn, leaves, structure, self.compiler)
+            if key not in self._graph_by_key:
+                self._graph_by_key[key] = _Graph(self._fn, leaves, structure, self.compiler)
         except TypeError:  # a leaf or static value that is not hashable cannot be part of the key
             return self._fn(*args, **kwargs)
-        graph = self._made[key]
+        graph = self._graph_by_key[key]
         if graph is not None and graph.is_current():
             try:
                 with WithoutDraws():
@@ -84,7 +84,7 @@ class LibraryFunction:
             except Exception as error:
                 if not self._is_uncompilable(error):
                     raise
-        self._made[key] = None
+        self._graph_by_key[key] = None
         return self._fn(*args, **kwargs)
 
 

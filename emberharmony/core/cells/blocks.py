@@ -72,21 +72,21 @@ class ReadFromOutside(ReadCells):
 
     def __enter__(self) -> "dict[Cell, Any]":
         self._before = dict(THREAD.values)
-        self._own: set[Cell] = set()
+        self._own_cells: set[Cell] = set()
         return super().__enter__()
 
     def note_new_cell(self, cell: "Cell") -> None:
         """Notes that a cell is made."""
-        self._own.add(cell)
+        self._own_cells.add(cell)
 
     def has_made(self, cell: "Cell") -> bool:
         """Returns whether a cell was made in the block."""
-        return cell in self._own
+        return cell in self._own_cells
 
     def add(self, cell: "Cell", held: "Held | None", tensor: Any) -> None:
         """Adds a cell that is read, unless the block itself has assigned the tensor in it."""
         refuse_changing(cell)
-        if cell not in self._own and (held is None or held is self._before.get(cell)):
+        if cell not in self._own_cells and (held is None or held is self._before.get(cell)):
             super().add(cell, held, tensor)
 
 

@@ -268,8 +268,8 @@ def _fast_path_tests(shape: Shape, when: str, weak: str, plain: str, exact: bool
                 f"{is_exactly(last_index)} and ({when})",
                 f"isinstance(p{last_index}, native_type) and ({when})",
             )
-        ways = (likely, weak.format(*names), general_test if plain or not exact else "")
-        tests[-1] = f"({' or '.join(filter(None, ways))})"
+        alternatives = (likely, weak.format(*names), general_test if plain or not exact else "")
+        tests[-1] = f"({' or '.join(filter(None, alternatives))})"
     elif when != "True":
         tests.append(f"({when})")
     return tensors, tests

@@ -64,24 +64,24 @@ def held_in(root: Any) -> Iterator[Held]:
 
 def instances_in(root: Any, kind: type[C]) -> list[C]:
     """Returns the values of `held_in(root)` that are objects of a class, each once, in an eighth of the time."""
-    ways = _WAYS[kind]
+    handling_by_class = _HANDLING_BY_KIND[kind]
     instances_by_id: dict[int, C] = {}
     entered_objects: dict[int, Any] = {}
     unread_values = [root]
     while unread_values:
         value = unread_values.pop()
-        advice = ways[value.__class__]
-        if advice == "skipped":
+        handling = handling_by_class[value.__class__]
+        if handling == "skipped":
             continue
         value_id = id(value)
-        if advice == "found":
+        if handling == "found":
             instances_by_id[value_id] = value
         elif value_id in entered_objects:
             continue
-        elif advice == "attributes":
+        elif handling == "attributes":
             entered_objects[value_id] = value
             unread_values += [*value.__dict__.values()][::-1]
-        elif advice == "list":
+        elif handling == "list":
             entered_objects[value_id] = value
             unread_values += value[::-1]
         else:
@@ -143,7 +143,7 @@ class _Entered(dict[type, bool]):
         return is_entered
 
 
-class _Ways(dict[type, str]):
+class _HandlingByClass(dict[type, str]):
     """A cache from a class to what `instances_in` does with its objects.
 
     Args:
@@ -156,21 +156,21 @@ class _Ways(dict[type, str]):
 
     def __missing__(self, cls: type) -> str:
         if ENTERED[cls]:
-            advice = "attributes" if cls.__dictoffset__ and not SLOTS[cls] else "entered"
+            handling = "attributes" if cls.__dictoffset__ and not SLOTS[cls] else "entered"
         elif KINDS[cls] in (LEAF, "none"):
-            advice = "found" if KINDS[cls] == LEAF and issubclass(cls, self.kind) else "skipped"
+            handling = "found" if KINDS[cls] == LEAF and issubclass(cls, self.kind) else "skipped"
         else:
-            advice = "entered"
-        self[cls] = advice
-        return advice
+            handling = "entered"
+        self[cls] = handling
+        return handling
 
 
-class _WaysByKind(dict[type, _Ways]):
-    """A cache from a class to its `_Ways`, which follow from `KINDS`."""
+class _HandlingByKind(dict[type, _HandlingByClass]):
+    """A cache from a class to its `_HandlingByClass`, which follow from `KINDS`."""
 
-    def __missing__(self, kind: type) -> _Ways:
-        self[kind] = ways = _Ways(kind)
-        return ways
+    def __missing__(self, kind: type) -> _HandlingByClass:
+        self[kind] = handling_by_class = _HandlingByClass(kind)
+        return handling_by_class
 
 
 SLOTS = _Slots()
@@ -179,8 +179,8 @@ SLOTS = _Slots()
 ENTERED = _Entered({SimpleNamespace: True})
 """By class, whether the attributes of its objects are searched."""
 
-_WAYS = _WaysByKind()
-DERIVED.append(_WAYS)
+_HANDLING_BY_KIND = _HandlingByKind()
+DERIVED.append(_HANDLING_BY_KIND)
 
 _OTHERS = (dict, list, tuple, type, str, bytes, int, float, complex, enum.Enum)
 _LIBRARY = ("emberharmony.core.", "emberharmony.backend.", "emberharmony.transforms.")

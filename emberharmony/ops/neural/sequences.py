@@ -109,8 +109,8 @@ def ctc_loss(
     for step in range(steps):
         step_scores = get_item(emitted, (slice(None), step))
         if step:
-            ways = [scores, _delay_scores(scores, 1), where(skips, _delay_scores(scores, 2), _NEVER)]
-            step_scores = add(logsumexp(stack(ways, -1), -1), step_scores)
+            arriving_scores = [scores, _delay_scores(scores, 1), where(skips, _delay_scores(scores, 2), _NEVER)]
+            step_scores = add(logsumexp(stack(arriving_scores, -1), -1), step_scores)
         else:
             step_scores = where(less(state_numbers, 2), step_scores, _NEVER)
         scores = where(expand_dims(greater(output_length, step), -1), step_scores, scores)

@@ -44,7 +44,7 @@ _SMALL = 2**21
 MEMORY = 2**27
 """So many bytes of small tensors stay in memory, which is faster than a file."""
 
-_ROOM = 2**22
+_LARGEST_BLOCK = 2**22
 """So many bytes are taken at once for them, so that the system needs few pages."""
 
 _ALIGNED = 64
@@ -194,7 +194,7 @@ class Writer:
         self._file.append(MAGIC)
         self._heads: list[int] = []
         self._block = np.empty(_BLOCK, np.uint8)
-        self._room = self._free = np.empty(_BLOCK, np.uint8)
+        self._memory_block = self._free = np.empty(_BLOCK, np.uint8)
         self._known = Tensors()
 
     def keep(self, tensor: Any, host: Host, call: int) -> tuple[Stored, int]:
@@ -247,7 +247,9 @@ class Writer:
     def _store_tensor(self, host: Host, flat: Array) -> Stored:
         if flat.size <= self._memory and flat.size <= _SMALL:
             if flat.size > len(self._free):
-                self._room = self._free = np.empty(max(flat.size, min(2 * len(self._room), _ROOM)), np.uint8)
+                self._memory_block = self._free = np.empty(
+                    max(flat.size, min(2 * len(self._memory_block), _LARGEST_BLOCK)), np.uint8
+                )
             self._memory -= flat.size
             memory, self._free = self._free[: flat.size], self._free[-(-flat.size // _ALIGNED) * _ALIGNED :]
             memory[:] = flat

@@ -116,7 +116,7 @@ class Arrays:
 
     def variant_of(self, array: str, ndim: int) -> tuple[str, int]:
         """Returns the source of a host array with another shape, dtype or value, and its number of axes."""
-        ways = [
+        sources = [
             (f"{array}[None]", ndim + 1),
             (f"{array}.reshape(-1)", 1),
             (f"{array}[..., None]", ndim + 1),
@@ -125,7 +125,7 @@ class Arrays:
             *[(self.with_odd_element(array), ndim)] * 4,
         ]
         if ndim:
-            ways += [
+            sources += [
                 *[(f"{array}[{', '.join([':'] * axis + [':0'])}]", ndim) for axis in range(ndim)],
                 (f"{array}[:1]", ndim),
                 (f"{array}[0]", ndim - 1),
@@ -133,4 +133,4 @@ class Arrays:
                 (f"{array}[1:]", ndim),
                 (f"np.broadcast_to({array}[:1], (2**12, *{array}.shape[1:]))", ndim),
             ]
-        return self.rng.choice(ways)
+        return self.rng.choice(sources)

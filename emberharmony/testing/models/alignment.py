@@ -238,7 +238,7 @@ def _wraps(first: Side, second: Side, one: str, other: str) -> bool:
 
 
 def _pair_uncalled(first: Side, second: Side, ones: Sequence[str], others: Sequence[str]) -> dict[str, str]:
-    """Returns those of `_pair_by_values` of which one is not called, perhaps after an error: its order is unknown."""
+    """Returns the pairs of equal values of which a module is not called, perhaps after an error, and has no order."""
     pairs = _pair_by_values(first, second, ones, others)
     return {
         first_path: second_path

@@ -111,7 +111,7 @@ class Checker(Watcher):
             self._nonfinite.look_at_pull(step)
 
     def on_derivative(self, values: Sequence[Any], gradients: Sequence[Any], backend: Any) -> None:
-        """Tells it a loss and the gradients of the parameters."""
+        """Looks for NaN in a loss and in the gradients of the parameters."""
         unseen, self._unseen = self._unseen, ""
         if self._nonfinite is not None:
             self._nonfinite.look_at_derivative(values, gradients, backend)

@@ -49,7 +49,7 @@ class Findings(list[Finding]):
         if policy is not None and policy not in POLICIES:
             raise ArgumentError(f"checked() has the policies {', '.join(map(repr, POLICIES))}, not {policy!r}")
         self._policy = policy
-        self._known: set[tuple[str, str, str, str]] = set()
+        self._known_keys: set[tuple[str, str, str, str]] = set()
 
     def add(self, finding: Finding) -> None:
         """Adds a finding, unless the same check found the same in this line before, and raises or warns.
@@ -59,9 +59,9 @@ class Findings(list[Finding]):
         """
         policy = self._policy or ("raise" if finding.check == "nan" else "warn")
         key = finding.check, finding.op, finding.path, finding.line
-        if key in self._known and policy != "raise":
+        if key in self._known_keys and policy != "raise":
             return
-        self._known.add(key)
+        self._known_keys.add(key)
         self.append(finding)
         if policy == "raise":
             raise (NonFiniteError if finding.check == "nan" else CheckError)(finding.text, finding)

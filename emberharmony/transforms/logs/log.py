@@ -226,7 +226,7 @@ class LogWriter(Watcher):
     ) -> None:
         self.log, self.backward, self._values = log, backward, values
         self._patterns = (capture,) if isinstance(capture, str) else None if capture is None else tuple(capture)
-        self._known: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+        self._facts_by_key: dict[tuple[Any, ...], tuple[Any, ...]] = {}
         log._begun = perf_counter()
 
     # An event holds nothing of its own that Python's garbage collection follows, because each such object costs as much
@@ -253,7 +253,7 @@ class LogWriter(Watcher):
         if call.kwargs:
             _describe(call.kwargs, tensor_type, argument_facts)
         described_arguments = tuple(argument_facts)
-        event.given = self._known.setdefault(described_arguments, described_arguments)
+        event.given = self._facts_by_key.setdefault(described_arguments, described_arguments)
         event.made, event.error, event.peak, event.values, event.started, event.seconds = (), "", None, None, 0.0, 0.0
         call.kept[self] = event
         self.log._events.append(event)
@@ -271,7 +271,7 @@ class LogWriter(Watcher):
                 facts: list[Any] = []
                 _describe(result, tensor_type, facts)
                 result_facts = tuple(facts)
-            event.made = self._known.setdefault(result_facts, result_facts)
+            event.made = self._facts_by_key.setdefault(result_facts, result_facts)
             if self._values and not event.error:
                 try:
                     event.values = statistics_of(result, call.backend)

@@ -130,7 +130,7 @@ MUTANTS = [
         name="findings-once",
         module="emberharmony/transforms/checks/findings.py",
         function="Findings.add",
-        original="key in self._known and policy != 'raise'",
+        original="key in self._known_keys and policy != 'raise'",
         replacement="False",
         tests=(
             "tests/transforms/checks/test_drift.py --ember-backend numpy",

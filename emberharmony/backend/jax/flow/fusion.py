@@ -40,7 +40,7 @@ class _Fused:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._made: dict[Any, Callable[..., Any] | None] = {}
+        self._function_by_key: dict[Any, Callable[..., Any] | None] = {}
 
     def __call__(self, backend: Any, *args: Any, **kwargs: Any) -> Any:
         """Returns the result of the composite on a backend."""
@@ -49,12 +49,12 @@ class _Fused:
         key = id(backend), default_float(), structure, *kinds
         tensors = [leaf for leaf, marker in zip(leaves, kinds, strict=True) if marker is _TENSOR]
         try:
-            program = self._made[key]
+            program = self._function_by_key[key]
         except KeyError:
             # Tensors must not be kept here.
             others = [None if marker is _TENSOR else leaf for leaf, marker in zip(leaves, kinds, strict=True)]
             body = functools.partial(_run_composite, backend.composed(self.name), structure, others, kinds)
-            program = jax.jit(body) if len(self._made) < _MOST else None
+            program = jax.jit(body) if len(self._function_by_key) < _MOST else None
         except TypeError:  # an argument that is not hashable cannot be part of the key
             program = None
         if program is None or not tensors or checking() or any(isinstance(leaf, TensorProxy) for leaf in leaves):
@@ -65,9 +65,9 @@ class _Fused:
         except Exception as error:
             if not backend.cannot_transform(error):
                 raise
-            self._made[key] = None
+            self._function_by_key[key] = None
             return backend.composed(self.name)(*args, **kwargs)
-        self._made[key] = program
+        self._function_by_key[key] = program
         return result
 
 

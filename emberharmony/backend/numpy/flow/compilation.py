@@ -59,7 +59,7 @@ class NumpyFunction:
 
     def __init__(self, fn: Callable[..., Any], backend: Any, engines: "Engines | None" = None) -> None:
         self._fn, self._backend, self._engines = fn, backend, engines
-        self._made: dict[Any, _Program | None] = {}
+        self._program_by_key: dict[Any, _Program | None] = {}
         self._cells: dict[Any, list[Cell]] = {}
         self._tries: dict[Any, int] = {}
         self._last: _Program | None = None
@@ -95,9 +95,9 @@ class NumpyFunction:
             cells = list(dict.fromkeys(leaf for leaf in leaves if isinstance(leaf, Cell)))
         cell_tensors = [cell.value for cell in cells]
         inner = (key, *map(_leaf_kind, cell_tensors))
-        if inner not in self._made:
+        if inner not in self._program_by_key:
             return self._record(key, inner, leaves, structure, cells, cell_tensors, args, kwargs)
-        program = self._made[inner]
+        program = self._program_by_key[inner]
         if program is None:
             return self._fn(*args, **kwargs)
         self._last = program
@@ -125,7 +125,7 @@ class NumpyFunction:
                 with streams:
                     arrays = program(leaves, held_cells)
         except ShapeChangedError:
-            self._made[program.key] = None
+            self._program_by_key[program.key] = None
             self._last = None
         except Exception:  # noqa: BLE001  (the function raises the same error, typed, from the line of the user's code)
             pass
@@ -149,7 +149,7 @@ class NumpyFunction:
     ) -> Any:
         """Runs the function while its calls are recorded; returns the result."""
         is_inside_block = is_without_draws() or bool(cells_of_open_blocks())
-        if is_inside_block or len(self._made) >= MOST or not all(map(self._is_known, (*leaves, *held_cells))):
+        if is_inside_block or len(self._program_by_key) >= MOST or not all(map(self._is_known, (*leaves, *held_cells))):
             return self._fn(*args, **kwargs)
         array_leaves = [i for i, leaf in enumerate(leaves) if leaf.__class__ is np.ndarray]
         input_tensors = [*(leaves[i] for i in array_leaves), *held_cells]
@@ -177,7 +177,7 @@ class NumpyFunction:
                 raise
             self._tries[key] = self._tries.get(key, 0) + 1
             if not isinstance(error, NotNowError) or self._tries[key] > _TRIES:
-                self._made[inner] = None
+                self._program_by_key[inner] = None
             draws.rewind()
             return self._fn(*args, **kwargs)
         finally:
@@ -188,7 +188,7 @@ class NumpyFunction:
             if cell not in tensor_by_cell and not isinstance(cell.tensor_and_home()[0], TensorProxy)
         ]
         if recorder.obstacle or (new_cells and self._tries.get(key, 0) == _TRIES):
-            self._made[inner] = None
+            self._program_by_key[inner] = None
         elif new_cells:  # their values were constants; the next call has them as inputs
             self._cells[key] = [*cells, *new_cells]
             self._tries[key] = self._tries.get(key, 0) + 1
@@ -197,7 +197,7 @@ class NumpyFunction:
             program = _Program(replay, inner, structure, leaves, array_leaves, cells, held_cells, result)
             program.draws = any(call.draws for call in recorder.calls)
             program.is_pure = not program.draws and result.effects is None
-            self._made[inner] = self._last = program
+            self._program_by_key[inner] = self._last = program
             if self._engines is not None:
                 self._engines.try_on(program, recorder, input_tensors, result.outputs)
         values = [*input_tensors, *recorder.values[len(input_tensors) :]]  # the arrays themselves, not the views

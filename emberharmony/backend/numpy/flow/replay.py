@@ -198,10 +198,10 @@ class _ReplaySource(NumpySource):
         for i, call in enumerate(program.calls):
             last.update(dict.fromkeys((*call.operands, *call.results), i))
         kept_registers = {*targets.values(), *(x for x in program.outputs if x.__class__ is Register)}
-        self._gone: dict[int, list[str]] = {}
+        self._unused_by_place: dict[int, list[str]] = {}
         for x, i in last.items():
             if x >= program.inputs and x not in kept_registers and memory.is_large(x):
-                self._gone.setdefault(i, []).append(self.names[x])
+                self._unused_by_place.setdefault(i, []).append(self.names[x])
 
     def expressions(self, outputs: Sequence[Any], places: Sequence[Register]) -> list[str]:
         """Returns the expression of each output.
@@ -231,7 +231,7 @@ class _ReplaySource(NumpySource):
 
     def lines(self, place: int, call: ProgramCall) -> list[str]:
         """Returns the statements of a call, and the one that deletes the values that no later call needs."""
-        freed_registers = self._gone.get(place)
+        freed_registers = self._unused_by_place.get(place)
         return [*self._statements(call), *([f"del {', '.join(freed_registers)}"] if freed_registers else [])]
 
     def _statements(self, call: ProgramCall) -> list[str]:

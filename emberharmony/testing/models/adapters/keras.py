@@ -199,26 +199,26 @@ class _BeforeActivation:
 
     def __init__(self, hook: Hook) -> None:
         self._hook = hook
-        self._told: set[str] = set()
+        self._told_paths: set[str] = set()
 
     def activation(self, path: str, activation: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """Returns the activation of a layer, which tells the hook of its input first."""
 
         def tell(x: Any) -> Any:
-            self._told.add(path)
+            self._told_paths.add(path)
             return activation(self._hook.exit(path, x))
 
         return tell
 
     def enter(self, path: str, args: Any, kwargs: Any) -> tuple[Any, Any]:
-        self._told.discard(path)
+        self._told_paths.discard(path)
         return self._hook.enter(path, args, kwargs)
 
     def exit(self, path: str, result: Any) -> Any:
-        return result if path in self._told else self._hook.exit(path, result)
+        return result if path in self._told_paths else self._hook.exit(path, result)
 
     def leave(self, path: str) -> None:
-        if path not in self._told:
+        if path not in self._told_paths:
             self._hook.leave(path)
 
 

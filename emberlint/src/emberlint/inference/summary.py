@@ -239,15 +239,15 @@ class SummaryReader:
 
     def __init__(self, summaries: Summaries) -> None:
         self._summaries = summaries
-        self._known: dict[str, v.Value] = {}
+        self._value_by_origin: dict[str, v.Value] = {}
         self._classes: dict[str, v.ClassUnit] = {}
 
     def find(self, origin: str) -> v.Value:
         """Returns the value of a name of another file of the project, or None."""
-        if origin not in self._known:
-            self._known[origin] = None  # ends the recursion of names imported in a circle
-            self._known[origin] = self._find(origin)
-        return self._known[origin]
+        if origin not in self._value_by_origin:
+            self._value_by_origin[origin] = None  # ends the recursion of names imported in a circle
+            self._value_by_origin[origin] = self._find(origin)
+        return self._value_by_origin[origin]
 
     def all_names(self, module: str) -> dict[str, v.Value]:
         """Returns the values of the public names of a module, for `import *`."""

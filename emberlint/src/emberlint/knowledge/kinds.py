@@ -210,7 +210,7 @@ class Kinds:
                 for dotted_name in (*settings.tensor_types, *settings.module_classes, *self.functions)
             }
         )
-        self._known: dict[str, str] = {}
+        self._kind_by_origin: dict[str, str] = {}
         self._constants: dict[str, bool] = {}
 
     def is_rooted(self, origin: str) -> bool:
@@ -266,9 +266,9 @@ class Kinds:
 
     def result_kind(self, origin: str) -> str:
         """Returns the kind of the result of calling an origin, or `unknown`."""
-        result_kind = self._known.get(origin)
+        result_kind = self._kind_by_origin.get(origin)
         if result_kind is None:
-            result_kind = self._known[origin] = self._find_result_kind(origin)
+            result_kind = self._kind_by_origin[origin] = self._find_result_kind(origin)
         return result_kind
 
     def _find_result_kind(self, origin: str) -> str:

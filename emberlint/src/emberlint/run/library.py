@@ -29,23 +29,23 @@ class Library:
         self.spool = spool
         self._encoded: dict[str, Any] = {}
         self._digests: dict[str, str] = {}
-        self._near: dict[str, Sequence[str]] = {}
+        self._near_by_path: dict[str, Sequence[str]] = {}
 
     def link(self, near_paths: Mapping[str, Sequence[str]]) -> None:
         """Records the files that each file imports."""
-        self._near.update(near_paths)
+        self._near_by_path.update(near_paths)
 
     def imports_of(self, path: str) -> Sequence[str]:
         """Returns the files that a file imports."""
-        if not self._near and self.spool is not None:
-            self._near = json.loads((self.spool / IMPORTS).read_text(encoding="utf-8"))
-        return self._near.get(path, ())
+        if not self._near_by_path and self.spool is not None:
+            self._near_by_path = json.loads((self.spool / IMPORTS).read_text(encoding="utf-8"))
+        return self._near_by_path.get(path, ())
 
     def share(self, spool: Path | None) -> None:
         """Writes the summaries, and each later one, to a folder for other processes to read; None ends the sharing."""
         self.spool = spool
         if spool is not None:
-            (spool / IMPORTS).write_text(json.dumps(self._near), encoding="utf-8")
+            (spool / IMPORTS).write_text(json.dumps(self._near_by_path), encoding="utf-8")
         for path, summary in [*self._encoded.items()] if spool is not None else ():
             self.put(path, summary)
 
@@ -112,13 +112,13 @@ class Shelf:
         self._path = path
         self.near = near
         self._hidden = hidden
-        self._seen = {near_file: near_file not in hidden for near_file in near}
+        self._is_seen_by_file = {near_file: near_file not in hidden for near_file in near}
 
     def is_seen(self, place: str) -> bool:
         """Returns whether imports lead from the file to a place that it may see."""
-        if place not in self._seen:
-            self._seen[place] = place not in self._hidden and place in self._reachable_files()
-        return self._seen[place]
+        if place not in self._is_seen_by_file:
+            self._is_seen_by_file[place] = place not in self._hidden and place in self._reachable_files()
+        return self._is_seen_by_file[place]
 
     def _reachable_files(self) -> Iterator[str]:
         """Yields the files to which imports lead, near ones first, without those behind hidden ones."""

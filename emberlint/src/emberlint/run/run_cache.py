@@ -37,7 +37,7 @@ class RunCache:
         self._file = settings.root / FOLDER / f"{circumstances(settings, [*words, signature])}.run"
 
     def recall(self) -> list[Finding] | None:
-        """Returns the findings of that run, or None if it is not cached or a file beyond the checked ones differs."""
+        """Returns the findings of the cached run, or None without one, or if a file beyond the checked ones differs."""
         encoded = self._line(2)
         return None if encoded is None else [decode_finding(encoded_finding) for encoded_finding in encoded]
 

@@ -45,7 +45,7 @@ class Server(LanguageServer):
         self._checked: dict[str, tuple[int | None, Checked]] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._lock = asyncio.Lock()  # one check of a whole project at a time
-        self._told: str | None = None  # the last message about wrong settings
+        self._last_message: str | None = None  # the last message about wrong settings
 
     def document(self, uri: str) -> Document:
         """Returns the document with an address, or the notebook that has it as a cell."""
@@ -72,7 +72,7 @@ class Server(LanguageServer):
             self._tell(str(error))
             self._checked.pop(document.uri, None)
             return None
-        self._told = None
+        self._last_message = None
         self._checked[document.uri] = document.version, check_result
         return check_result
 
@@ -158,8 +158,8 @@ class Server(LanguageServer):
             timer.cancel()
 
     def _tell(self, message: str) -> None:
-        if message != self._told:
-            self._told = message
+        if message != self._last_message:
+            self._last_message = message
             self.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Error, f"emberlint: {message}"))
 
 

@@ -44,11 +44,13 @@ class Surroundings:
         self.shelf = self._run.shelf(path)
         own_path = settings.root / path  # may change at any time, because the document stands for it
         summary_by_file = (
-            {} if before is None else {file: summary for file, summary in before._known.items() if file != own_path}
+            {}
+            if before is None
+            else {file: summary for file, summary in before._times_by_path.items() if file != own_path}
         )
         read_paths = (settings.root / path for path in (*self._run.beyond, *self._modules.folders))
         file_times = _all_times(path for path in read_paths if path not in summary_by_file)
-        self._known: dict[Path, Times] = {**summary_by_file, **(file_times or {})}
+        self._times_by_path: dict[Path, Times] = {**summary_by_file, **(file_times or {})}
         self._is_settled = file_times is not None and all(is_settled(time, start) for time in file_times.values())
 
     def hold(self, text: str) -> bool:
@@ -56,7 +58,7 @@ class Surroundings:
         return self._is_settled and self._imports_of(text) == self._imports and self._are_unchanged()
 
     def _are_unchanged(self) -> bool:
-        return _all_times(self._known) == self._known
+        return _all_times(self._times_by_path) == self._times_by_path
 
     def _can_serve(self, path: str) -> bool:
         """Returns whether another document can follow: no file has changed, and it is on the disk or the same one."""
