@@ -15,12 +15,15 @@ import pytest
 from emberharmony import compare
 from emberharmony.backend.discovery import is_installed
 from emberharmony.demo.programs import example
+from emberharmony.errors import TracedTensorError
 
 ROOT = Path(__file__).parents[3]
 PAIRS = [pair for pair in (("numpy", "torch"), ("torch", "mlx")) if all(map(is_installed, pair))]
 """The pairs of backends that are compared."""
 
 TRAINED = ("gpt", "lstm", "residual", "vae")
+UNSEEN = ("gaussian_process", "least_squares", "logistic_regression")
+"""The examples with an operator whose left operand is native, of which MLX itself computes the gradient."""
 
 pairs = pytest.mark.parametrize("pair", PAIRS, ids="-".join)
 
@@ -33,6 +36,10 @@ def test_no_op_of_an_example_is_wrong(name: str, pair: tuple[str, str]) -> None:
         with contextlib.redirect_stdout(io.StringIO()):
             runpy.run_path(str(ROOT / "examples" / f"{name}.py"), run_name="__main__")
 
+    if "mlx" in pair and name in UNSEEN:
+        with pytest.raises(TracedTensorError, match=rf"a traced tensor at .*{name}\.py:\d+.* call the functions of ops"):
+            compare(program, backends=pair, stop="all")
+        return
     report = compare(program, backends=pair, stop="all")
     assert len(report.rows) > 20
     assert not [found.message for found in report.divergences if found.is_wrong]
