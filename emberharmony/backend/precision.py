@@ -80,8 +80,10 @@ class PrecisionBlock(Scope, contextlib.ContextDecorator):
         outer_entry = self._stack.get()
         self._stack.set((Request(self._state, setting, wanted_setting), outer_entry, self, self._watch))
         current_precision = backend.product_precision()
-        rank = STATES.index
-        if current_precision["products"] != self._state or rank(current_precision["convolutions"]) > rank(self._state):
+        rank_of = STATES.index
+        if current_precision["products"] != self._state or rank_of(current_precision["convolutions"]) > rank_of(
+            self._state
+        ):
             self._stack.set(outer_entry)
             raise UnsupportedOpError(
                 f"precision({self._state!r}) on backend {backend.name!r}, device {backend.get_default_device()!r}: "

@@ -19,7 +19,7 @@ def progress(total: int, description: str = "") -> Iterator[Advance]:
     Nothing is shown if the output is not a terminal, or if rich is not installed.
     """
     if not (sys.stdout.isatty() and _has_rich()):
-        yield _ignore_progress
+        yield _advance_hidden_bar
         return
     from rich import progress as bars  # imported here, because only terminals with rich need it
 
@@ -66,5 +66,5 @@ def _has_rich() -> bool:
     return importlib.util.find_spec("rich") is not None
 
 
-def _ignore_progress(steps: int = 1, description: str | None = None) -> None:
-    """Advances a bar that is not shown."""
+def _advance_hidden_bar(steps: int = 1, description: str | None = None) -> None:
+    """Does nothing, because no bar is shown."""

@@ -262,7 +262,7 @@ def sign(x: TensorLike) -> Tensor:
     zero = equal(x, 0)
     if x_dtype.is_complex:
         return indexing.where(zero, 0, divide(x, cast(indexing.where(zero, 1, absolute(x)), x_dtype)))
-    # NaN is neither, and stays.
+    # NaN is neither above nor below 0, and stays NaN.
     result = indexing.where(greater(x, 0), 1, indexing.where(zero, 0, x))
     return result if x_dtype.kind == "unsigned" else indexing.where(less(x, 0), -1, result)
 

@@ -272,9 +272,9 @@ def warmup(after: Rate, steps: int, start_factor: float = 0.0) -> Schedule:
         >>> rate(0), rate(5), rate(10), round(rate(60), 6)
         (0.0, 0.05, 0.1, 0.05)
     """
-    after_warmup = after if callable(after) else constant(after)
-    rising = linear(after_warmup(0), start_factor, 1.0, _positive_option("warmup", "steps", steps))
-    return join([rising, after_warmup], [steps])
+    schedule_after = after if callable(after) else constant(after)
+    rising = linear(schedule_after(0), start_factor, 1.0, _positive_option("warmup", "steps", steps))
+    return join([rising, schedule_after], [steps])
 
 
 @keep_call

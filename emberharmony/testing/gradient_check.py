@@ -190,8 +190,8 @@ class Problem:
 
     def gradient(self, points: Arrays, compiled: bool = False) -> Arrays:
         """Returns the gradients of `<v, f>` at `points`, with 0 where an argument is not finite."""
-        pulled = ops.compile(self._pull_back) if compiled else self._pull_back
-        return self._where_finite(self._host_gradients(pulled(*self._primals(points))))
+        pull_back = ops.compile(self._pull_back) if compiled else self._pull_back
+        return self._where_finite(self._host_gradients(pull_back(*self._primals(points))))
 
     def _pull_back(self, *primals: Any) -> list[Any]:
         _, pull = current().pullback(self.flat, primals)

@@ -73,27 +73,27 @@ def _calls_strategy(draw: st.DrawFn, sample: Sample) -> tuple[str, int, Case]:
     dtype = draw(st.sampled_from((*sample.dtypes, *sample.integers)))
     index = draw(st.sampled_from(_cases(sample)))
     item = sample.cases[index]
-    is_narrow = as_dtype(dtype).bits == 16
+    is_float16 = as_dtype(dtype).bits == 16
     shapes = [value.shape if _is_redrawn(value) else () for value in item.args]
     if sample.elementwise:
         shapes = list(
             draw(hnp.mutually_broadcastable_shapes(num_shapes=len(item.args), max_dims=3, min_side=0, max_side=4))[0]
         )
     args = [
-        draw(_arrays_like(value, shape, is_narrow)) if _is_redrawn(value) else value
+        draw(_arrays_in_range_of(value, shape, is_float16)) if _is_redrawn(value) else value
         for value, shape in zip(item.args, shapes, strict=True)
     ]
     return dtype, index, Case(tuple(args), item.kwargs)
 
 
-def _arrays_like(array: Array, shape: tuple[int, ...], is_narrow: bool) -> st.SearchStrategy[Array]:
+def _arrays_in_range_of(array: Array, shape: tuple[int, ...], is_float16: bool) -> st.SearchStrategy[Array]:
     """Returns a strategy of arrays of a shape, with values between the extremes of `array`.
 
-    The values are exact in float16 if `narrow`, else in float32, so that casting them adds no error.
+    The values are exact in float16 if `is_float16`, else in float32, so that casting them adds no error.
     """
     if not array.size:
         return st.just(array)
-    width = np.float16 if is_narrow else np.float32
-    low, high = float(width(array.min())), float(width(array.max()))
-    numbers = st.floats(low, high, width=16 if is_narrow else 32, allow_subnormal=False)
+    float_type = np.float16 if is_float16 else np.float32
+    low, high = float(float_type(array.min())), float(float_type(array.max()))
+    numbers = st.floats(low, high, width=16 if is_float16 else 32, allow_subnormal=False)
     return hnp.arrays(np.float64, shape, elements=numbers)

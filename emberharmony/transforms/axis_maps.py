@@ -31,15 +31,15 @@ def map_over(op: str, fn: Function, in_axes: Any, out_axes: Any) -> Function:
         nonlocal last_function
         result_tree = ResultTree(op)
         leaves: Sequence[Any]
-        rebuilt: Callable[[list[Any]], Any]
+        rebuild: Callable[[list[Any]], Any]
         if has_one_axis and _are_tensors(args, in_axes, result_tree.backend.tensor_type):
             # Each argument is a leaf, so that no tree has to be flattened and built again.
-            leaves, rebuilt = args, _with_own_lists
+            leaves, rebuild = args, _with_own_lists
             axes, mapped_positions = in_axes, [i for i, axis in enumerate(in_axes) if axis is not None]
             tensors = [args[i] for i in mapped_positions]
         else:
             leaves, structure = flatten(args)
-            rebuilt = functools.partial(tree_unflatten, structure)
+            rebuild = functools.partial(tree_unflatten, structure)
             remembered = last_function
             if remembered is None or remembered[0] != structure:
                 axes = spread(result_tree, "in_axes", in_axes, args)
@@ -56,7 +56,7 @@ def map_over(op: str, fn: Function, in_axes: Any, out_axes: Any) -> Function:
             new_leaves = list(leaves)
             for i, value in zip(mapped_positions, slices, strict=True):
                 new_leaves[i] = refill(new_leaves[i], value)
-            return result_tree.tensors(fn(*rebuilt(new_leaves), **kwargs))
+            return result_tree.tensors(fn(*rebuild(new_leaves), **kwargs))
 
         stacked = result_tree.backend.map_slices(call_on_slices, tensors, result_axes)
         if out_axes.__class__ is int and out_axes == 0:

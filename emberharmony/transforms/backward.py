@@ -144,8 +144,11 @@ def _pull_node(gradients: dict[Any, Any], node: Node) -> list[tuple[Any, Any, An
             gradient = gradient_list[i]
         else:
             if i != done_place:  # several parents in one list share the result of one rule
-                part = rule[i]
-                gradient_list, done_place = None if part is None else part(cotangent, result, *arguments), i
+                pull_argument = rule[i]
+                gradient_list, done_place = (
+                    None if pull_argument is None else pull_argument(cotangent, result, *arguments),
+                    i,
+                )
             gradient = gradient_list
         if gradient is None:
             continue

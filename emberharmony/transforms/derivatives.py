@@ -388,9 +388,9 @@ class _CallWithGradient(ResultTree):
             )
         pairs = zip(trees, arguments, strict=True)
         leaves = [leaf for tree, structure in pairs for leaf in self._leaves(tree, structure)]
-        zeros = self.backend.bound.zeros_like
+        zeros_like = self.backend.bound.zeros_like
         return [
-            zeros(primal) if leaves[i] is None else self.match(leaves[i], primal, "gradient")
+            zeros_like(primal) if leaves[i] is None else self.match(leaves[i], primal, "gradient")
             for i, primal in zip(self.places, primals, strict=True)
         ]
 

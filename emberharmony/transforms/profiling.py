@@ -81,18 +81,18 @@ class Profile(Log):
         Raises:
             ArgumentError: if `by` is not "op", "module" or "line".
         """
-        key = GROUPS.get(by)
-        if key is None:
+        key_of = GROUPS.get(by)
+        if key_of is None:
             raise ArgumentError(f"rows() groups by {', '.join(map(repr, GROUPS))}, not {by!r}")
         own_seconds, costs = self.own_seconds(), self.costs()
         peak_rates = self.rates
         events_by_key: dict[str, list[Event]] = {}
         for event in self:
-            events_by_key.setdefault(key(event), []).append(event)
+            events_by_key.setdefault(key_of(event), []).append(event)
         rows = []
         for name, events in events_by_key.items():
             operations, moved_bytes = (sum(costs[event][i] for event in events) for i in (0, 1))
-            seconds = sum(event.seconds for event in events if not _is_inside(event, key))
+            seconds = sum(event.seconds for event in events if not _is_inside(event, key_of))
             group_seconds = sum(own_seconds[event] for event in events)
             # A cost that stands for a whole op is compared with its whole time.
             compared_seconds = [

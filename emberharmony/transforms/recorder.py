@@ -392,7 +392,7 @@ class RuleProgram(NamedTuple):
 
 
 def record_rule(rule: Callable[..., Any], state: Mapping[str, Any], options: Mapping[str, Any]) -> RuleProgram | None:
-    """Returns what a rule computes; None if it calls anything else than the ops that a program may have.
+    """Returns the program of an optimizer's rule; None if the rule calls anything that a program cannot hold.
 
     If the rule reads numbers, as in an `if`, those of the state and the rate are constants of the program.
 

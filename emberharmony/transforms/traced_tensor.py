@@ -5,7 +5,7 @@ from typing import Any, NoReturn
 
 from emberharmony.core import op_globals
 from emberharmony.core.errors import TracedTensorError
-from emberharmony.core.stand_ins.shared_methods import ExplainedMethods, applied_outside, op_of_traced
+from emberharmony.core.stand_ins.shared_methods import ExplainedMethods, op_of_traced, outside_function_error
 from emberharmony.core.tracing import TensorProxy, outside_function_message
 
 
@@ -101,7 +101,7 @@ class TracedTensor(ExplainedMethods, TensorProxy):
         )
 
     def _refuse(self, what: str) -> NoReturn:
-        raise applied_outside(what, self)
+        raise outside_function_error(what, self)
 
 
 op_globals.publish(traced_tensor=TracedTensor)

@@ -228,7 +228,7 @@ def lstsq(kit: Any) -> Function:
 
 def qr(kit: Any) -> Function:
     """Returns the function `linalg.qr` of a backend."""
-    factors = source.function(kit, OPS["qr"], strict=False)
+    decompose = source.function(kit, OPS["qr"], strict=False)
 
     def qr(x: Any, /, *, mode: str = "reduced") -> Any:
         """Returns Q and R with `x = Q @ R`, with the signs that NumPy gives them; `ops.qr` has a positive diagonal.
@@ -237,7 +237,7 @@ def qr(kit: Any) -> Function:
             x: matrices (..., m, n).
             mode: "reduced" gives Q as many columns as R has rows; "complete" makes Q square.
         """
-        return factors(x, mode, False)
+        return decompose(x, mode, False)
 
     return qr
 

@@ -74,10 +74,10 @@ def bind(library: Library) -> dict[str, Function]:
     """Returns the ops that the namespace has functions for, as functions of tensors of one dtype."""
     native_by_op = {op: native for op in _PLAIN if (native := library.function(op)) is not None}
     definition_by_op = {op: _for_all_dtypes(library, native, OPS[op]) for op, native in native_by_op.items()}
-    wider = _Wider(library).bound()
+    definition_by_open_op = _ForAllDtypes(library).bound()
     if library.takes_all:
-        wider = {op: direct(library.function(op)) for op in wider}
-    return definition_by_op | wider | _Elementwise(library).bound()
+        definition_by_open_op = {op: direct(library.function(op)) for op in definition_by_open_op}
+    return definition_by_op | definition_by_open_op | _Elementwise(library).bound()
 
 
 class _Bound(Definitions):
@@ -93,7 +93,7 @@ class _Bound(Definitions):
         return definitions | direct_by_op
 
 
-class _Wider(_Bound):
+class _ForAllDtypes(_Bound):
     """The ops whose functions the standard leaves open for booleans or integers."""
 
     def add(self, a: Any, b: Any) -> Any:
@@ -159,15 +159,15 @@ class _Elementwise(_Bound):
 
     def power(self, a: Any, b: Any) -> Any:
         xp, library = self._xp, self._library
-        power = library.function("power")
+        native_power = library.function("power")
         if library.kind(a) != "signed":
-            return power(a, b)
+            return native_power(a, b)
         # The standard leaves negative powers of integers open. Here those of 1 and -1 are exact, and others are 0.
         zero, one = library.number(0, a), library.number(1, a)
         negative, even = xp.less(b, zero), xp.equal(xp.bitwise_and(b, one), zero)
         sign = xp.where(even, one, a)
         size_one = xp.logical_or(xp.equal(a, one), xp.equal(a, library.number(-1, a)))
-        nonnegative_power = power(a, xp.where(negative, zero, b))
+        nonnegative_power = native_power(a, xp.where(negative, zero, b))
         return xp.where(negative, xp.where(size_one, sign, zero), nonnegative_power)
 
     def floor_divide(self, a: Any, b: Any) -> Any:

@@ -90,8 +90,8 @@ class _Reductions(Definitions):
         start = self._library.cast(self._promotion.common(x, without_axes("initial", initial))[1], x.dtype)
         if all(x.shape[a] for a in axes):
             extreme = native(self._booleans_as_integers(x), axis=axes, keepdims=keepdims)
-            larger = getattr(self._xp, f"{name}imum")
-            return self._library.astype(larger(extreme, self._booleans_as_integers(start)), x.dtype)
+            larger_or_smaller = getattr(self._xp, f"{name}imum")
+            return self._library.astype(larger_or_smaller(extreme, self._booleans_as_integers(start)), x.dtype)
         kept_shape = shape_after_reduction(x.shape, axes, keepdims)
         return self._xp.broadcast_to(start, tuple(kept_shape))
 

@@ -26,18 +26,18 @@ def with_differential(function: Function, differential: Differential) -> Functio
 
 
 def _with_rule(function: Function, rule: Function) -> Function:
-    custom = jax.custom_jvp(function)
+    function_with_rule = jax.custom_jvp(function)
 
     def push_tangents(primals: Arrays, tangents: Any) -> tuple[Any, Any]:
-        result = custom(*primals)
+        result = function_with_rule(*primals)
         has_several = isinstance(result, tuple)
         result_tangents = rule(primals, result if has_several else (result,), tangents)
         if not has_several:
             return result, result_tangents[0].astype(result.dtype)
         return result, tuple(t.astype(y.dtype) for t, y in zip(result_tangents, result, strict=True))
 
-    custom.defjvp(push_tangents, symbolic_zeros=True)
-    return custom
+    function_with_rule.defjvp(push_tangents, symbolic_zeros=True)
+    return function_with_rule
 
 
 def _tangent_tensor(tangent: Any) -> Any:

@@ -64,13 +64,13 @@ def with_own_derivatives(
 
     def push_own(primals: Arrays, tangents: Tangents) -> Arrays:
         all_tangents = [mx.zeros_like(x) if t is None else t for x, t in zip(primals, tangents, strict=True)]
-        outputs = _as_sequence(custom(*primals))
+        outputs = _as_sequence(function_with_rules(*primals))
         if hosted and any(map(_is_complex, (*primals, *outputs))):
             raise NotImplementedError("[jvp] Not implemented for complex matrices on the host; use ops.jvp")
         return differential(primals, outputs, all_tangents)
 
-    custom = (_with_rules if hosted else _opaque_function)(function, pull or transpose, push_own)
-    return custom
+    function_with_rules = (_with_rules if hosted else _opaque_function)(function, pull or transpose, push_own)
+    return function_with_rules
 
 
 def elementwise(function: Function, *partials: Partial, chooses: bool = False) -> Function:
@@ -98,11 +98,13 @@ def elementwise(function: Function, *partials: Partial, chooses: bool = False) -
 
     def push_tangents(primals: Arrays, tangents: Tangents) -> Arrays:
         # Skip missing tangents: their partial derivative may be NaN.
-        pairs = zip(tangents, factors(primals, custom(*primals)), strict=True)
+        pairs = zip(tangents, factors(primals, function_with_rules(*primals)), strict=True)
         return (functools.reduce(operator.add, (t * factor for t, factor in pairs if t is not None)),)
 
-    custom = _opaque_function(function, pull, push_tangents)
-    return lambda x, *rest: custom(x, *(y if isinstance(y, mx.array) else _number_like(y, x) for y in rest))
+    function_with_rules = _opaque_function(function, pull, push_tangents)
+    return lambda x, *rest: function_with_rules(
+        x, *(y if isinstance(y, mx.array) else _number_like(y, x) for y in rest)
+    )
 
 
 # A flag: whether no transform is running, so that the native functions need no derivatives of our own.

@@ -77,8 +77,8 @@ class TorchDeviceOps:
     def device_model(device: Any) -> str:
         """Returns what the maker of a device calls it; that of Apple's GPU is the name of the processor."""
         target_device = native(device)
-        named_by = getattr(getattr(torch, target_device.type), "get_device_name", None)
-        return processor() if named_by is None else str(named_by(target_device))
+        name_of = getattr(getattr(torch, target_device.type), "get_device_name", None)
+        return processor() if name_of is None else str(name_of(target_device))
 
     @staticmethod
     def get_device(x: torch.Tensor) -> str:

@@ -42,10 +42,10 @@ def op_of_traced(ufunc: Any, method: str, options: Mapping[str, Any], tensor: An
         )
     if op is not None and method == "__call__" and not options:
         return op
-    raise applied_outside(name if method == "__call__" else f"{name}.{method}", tensor)
+    raise outside_function_error(name if method == "__call__" else f"{name}.{method}", tensor)
 
 
-def applied_outside(what: str, tensor: Any = None) -> TracedTensorError:
+def outside_function_error(what: str, tensor: Any = None) -> TracedTensorError:
     """Returns the error for a function outside of ops that is applied to a tensor which is being differentiated.
 
     Args:

@@ -159,9 +159,9 @@ def _first_difference(net: "Captured", runner: Runner, tolerance: float, gradien
         host_array[position] = slot.target if slot.kind == "layer" else host_array[position]
     assert net.source is not None
     for step in steps(net.source, graph, host_array):
-        note = _difference_of_call(runner, graph, step, inputs, tolerance, gradient_tolerance)
-        if note:
-            return f"{graph.describe(step.place)}: {note}"
+        difference = _difference_of_call(runner, graph, step, inputs, tolerance, gradient_tolerance)
+        if difference:
+            return f"{graph.describe(step.place)}: {difference}"
     return ""
 
 

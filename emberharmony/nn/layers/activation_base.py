@@ -63,12 +63,12 @@ def _constructor_of_options(kinds: dict[str, Any], options: dict[str, Any]) -> C
 def _call_method(op: Callable[..., Any], names: tuple[str, ...]) -> Callable[..., Any]:
     """Returns a `__call__` that calls a function with the input and the options."""
     if not names:
-        calling = lambda self, x: op(x)
+        call = lambda self, x: op(x)
     elif len(names) == 1:
         (name,) = names
-        calling = lambda self, x: op(x, getattr(self, name))
+        call = lambda self, x: op(x, getattr(self, name))
     else:
-        options = attrgetter(*names)
-        calling = lambda self, x: op(x, *options(self))
-    calling.__name__ = calling.__qualname__ = "__call__"  # Python names it in its errors
-    return calling
+        options_of = attrgetter(*names)
+        call = lambda self, x: op(x, *options_of(self))
+    call.__name__ = call.__qualname__ = "__call__"  # Python names it in its errors
+    return call

@@ -123,12 +123,12 @@ class QuantizedLinear(_Quantized):
         rng: "rngs.Generator | rngs.Rngs | None" = None,
         dtype: DTypeLike | None = None,
     ) -> None:
-        self._take(Linear(in_features, out_features, bias, rng=rng, dtype=dtype), group_size, bits)
+        self._quantize(Linear(in_features, out_features, bias, rng=rng, dtype=dtype), group_size, bits)
 
-    def _take(self, linear: Linear, group_size: int, bits: int) -> None:
-        matrix = linear.weight
-        self.out_features, self.in_features = matrix.shape
-        self._pack(matrix, group_size, bits)
+    def _quantize(self, linear: Linear, group_size: int, bits: int) -> None:
+        weight = linear.weight
+        self.out_features, self.in_features = weight.shape
+        self._pack(weight, group_size, bits)
         self.bias = linear.bias
 
     @classmethod
@@ -144,7 +144,7 @@ class QuantizedLinear(_Quantized):
             True
         """
         layer = cls.__new__(cls)
-        layer._take(linear, group_size, bits)
+        layer._quantize(linear, group_size, bits)
         return layer.train(linear.training)
 
     def __call__(self, x: TensorLike) -> Tensor:
@@ -198,9 +198,9 @@ class QuantizedEmbedding(_Quantized):
         rng: "rngs.Generator | rngs.Rngs | None" = None,
         dtype: DTypeLike | None = None,
     ) -> None:
-        self._take(Embedding(num_embeddings, embedding_dim, rng=rng, dtype=dtype), group_size, bits)
+        self._quantize(Embedding(num_embeddings, embedding_dim, rng=rng, dtype=dtype), group_size, bits)
 
-    def _take(self, embedding: Embedding, group_size: int, bits: int) -> None:
+    def _quantize(self, embedding: Embedding, group_size: int, bits: int) -> None:
         table = embedding.weight
         self.num_embeddings, self.embedding_dim = table.shape
         self._pack(table, group_size, bits)
@@ -218,7 +218,7 @@ class QuantizedEmbedding(_Quantized):
             True
         """
         layer = cls.__new__(cls)
-        layer._take(embedding, group_size, bits)
+        layer._quantize(embedding, group_size, bits)
         return layer.train(embedding.training)
 
     def __call__(self, input: Any) -> Tensor:

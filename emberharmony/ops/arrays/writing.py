@@ -196,13 +196,17 @@ def _write_at(x: Tensor, selection: Selection, value: Tensor, mode: str) -> Tens
         # The key has only True or False, which add an axis, so write the whole tensor once or not at all.
         positions: Any = zeros((*(selection.shape[axis] for axis in selection.lead), 1), "int64", get_device(x))
         return squeeze(scatter_update(expand_dims(x, 0), positions, updates, _REDUCTIONS[mode]), 0)
-    positions = shared_writing.stack_columns(selection.columns, selection.spans)
+    positions = shared_writing.stack_columns(selection.columns, selection.column_shapes)
     if positions is None:
         leading_lengths = [selection.shape[axis] for axis in selection.lead]
         columns = [convert_to_tensor(column, device=get_device(x)) for column in selection.columns]
-        columns_and_spans = zip(columns, selection.spans, strict=True)
+        column_shape_pairs = zip(columns, selection.column_shapes, strict=True)
         positions = stack(
-            [broadcast_to(reshape(_as_int64(column), span), leading_lengths) for column, span in columns_and_spans], -1
+            [
+                broadcast_to(reshape(_as_int64(column), column_shape), leading_lengths)
+                for column, column_shape in column_shape_pairs
+            ],
+            -1,
         )
     axis_order = [*selection.axes, *(axis for axis in range(len(x.shape)) if axis not in selection.axes)]
     written_rows = scatter_update(transpose(x, axis_order), positions, updates, _REDUCTIONS[mode])

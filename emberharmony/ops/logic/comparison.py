@@ -78,7 +78,7 @@ def less_equal(x1: Operand, x2: Operand) -> Tensor:
         >>> ops.less_equal([1, 3], 2).tolist()
         [True, False]
     """
-    # NaN is neither.
+    # NaN is neither less than a number nor equal to it, so `not (x1 > x2)` would be wrong for it.
     return logical_or(less(x1, x2), equal(x1, x2))
 
 

@@ -121,15 +121,15 @@ def _zero_without_keys(
     query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, mask: Tensor | None, *options: Any
 ) -> Tensor:
     """Returns attention in which queries without any key get 0; they attend to all keys until the end."""
-    is_visible = None if mask is None else cast(mask, "bool")
+    pair_mask = None if mask is None else cast(mask, "bool")
     if bias is not None:
         finite = greater(bias, -math.inf)
-        is_visible = finite if is_visible is None else logical_and(is_visible, finite)
+        pair_mask = finite if pair_mask is None else logical_and(pair_mask, finite)
     if options[1]:
-        is_visible = logical_and(
-            is_visible, to_device(tri(query.shape[1], key.shape[1], dtype="bool"), get_device(query))
+        pair_mask = logical_and(
+            pair_mask, to_device(tri(query.shape[1], key.shape[1], dtype="bool"), get_device(query))
         )
-    has_key = any(is_visible, -1, True)
+    has_key = any(pair_mask, -1, True)
     mask = None if mask is None else logical_or(mask, logical_not(has_key))
     bias = None if bias is None else where(has_key, bias, 0.0)
     attention_output = dot_product_attention(query, key, value, bias, mask, *options)

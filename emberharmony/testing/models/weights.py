@@ -156,17 +156,19 @@ def _of_joined(
 ) -> Iterator[Unequal]:
     """Yields the differences of layers that one model has as one, and the other one as several: their rows joined."""
     for path, second_path in alignment.names.items():
-        inner_names = [
+        child_names_by_side = [
             [child for child in side.children(name) if child in unmatched and child not in claimed_names]
             for side, name, unmatched, claimed_names in zip(
                 (first, second), (path, second_path), left, claimed, strict=True
             )
         ]
-        joined_side = next((i for i in (0, 1) if len(inner_names[i]) == 1 < len(inner_names[1 - i])), None)
+        joined_side = next(
+            (i for i in (0, 1) if len(child_names_by_side[i]) == 1 < len(child_names_by_side[1 - i])), None
+        )
         if joined_side is None:
             continue
         sides = first, second
-        (joined_path,), part_paths = inner_names[joined_side], inner_names[1 - joined_side]
+        (joined_path,), part_paths = child_names_by_side[joined_side], child_names_by_side[1 - joined_side]
         hosts = sides[joined_side].tensors(joined_path)[0].hosts
         tensors_by_path = {part_path: sides[1 - joined_side].tensors(part_path)[0].hosts for part_path in part_paths}
         if any(piece.keys() != hosts.keys() for piece in tensors_by_path.values()):

@@ -201,13 +201,13 @@ class _BothExits:
     def __get__(self, scope: Checking | None, kind: type[Checking]) -> Callable[..., None]:
         if scope is None:
             return lambda block, *raised: block.__exit__(*raised)
-        observed = Observation.__dict__["__exit__"].__get__(scope, kind)
-        mode = None if scope._mode is None else scope._mode.__exit__
+        leave_observation = Observation.__dict__["__exit__"].__get__(scope, kind)
+        leave_mode = None if scope._mode is None else scope._mode.__exit__
 
         def leave_block(kind: object = None, error: object = None, trace: object = None) -> None:
-            observed(kind, error, trace)
-            if mode is not None:
-                mode(kind, error, trace)
+            leave_observation(kind, error, trace)
+            if leave_mode is not None:
+                leave_mode(kind, error, trace)
             watcher = scope.watcher
             if isinstance(watcher, Checker):
                 watcher.end(error is not None)

@@ -93,7 +93,7 @@ class NonFinite:
         if results:
             case = _Case(spec.name, spec.name, call.path, None, backend, call.args, results)
             case.keywords = call.kwargs
-            self._probe(case)
+            self._check_results(case)
         return False
 
     def note(self, notes: dict[Any, Any], call: WatchedCall, result: Any, finite: bool, line: Any) -> None:
@@ -191,7 +191,7 @@ class NonFinite:
             arguments = step.arguments, step.result, step.cotangents
             case = _Case(step.op, step.outer, step.path, step.line, step.backend, arguments, results)
             case.backward = True
-            self._probe(case)
+            self._check_results(case)
 
     def look_at_derivative(self, values: Sequence[Any], gradients: Sequence[Any], backend: Any) -> None:
         """Looks at a loss, and at its gradients where only these and the loss count."""
@@ -204,9 +204,9 @@ class NonFinite:
     def _look_at_loss(self, values: Any, backend: Any) -> None:
         losses = _inexact_tensors(values, backend)
         if losses:
-            self._probe(_Case("", "", "", user_line(sys._getframe(1)), backend, (), losses))
+            self._check_results(_Case("", "", "", user_line(sys._getframe(1)), backend, (), losses))
 
-    def _probe(self, case: _Case) -> None:
+    def _check_results(self, case: _Case) -> None:
         backend = case.backend
         if not self._is_later(backend):
             for result in case.results:

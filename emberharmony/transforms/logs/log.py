@@ -113,16 +113,16 @@ class Log(Sequence[Event]):
         Raises:
             ArgumentError: if `by` is none of these.
         """
-        key = GROUPS.get(by)
-        if key is None:
+        key_of = GROUPS.get(by)
+        if key_of is None:
             raise ArgumentError(f"a table groups by {', '.join(map(repr, GROUPS))}, not {by!r}")
         own_seconds, rows = self.own_seconds(), dict[str, list[float]]()
         for event in self._events:
-            name = key(event)
+            name = key_of(event)
             row = rows.setdefault(name, [0, 0.0, 0.0, 0])
             row[0] += 1
             outer_event = event.outer
-            while outer_event is not None and key(outer_event) != name:
+            while outer_event is not None and key_of(outer_event) != name:
                 outer_event = outer_event.outer
             row[1] += event.seconds if outer_event is None else 0.0  # else it is in the time of an outer call already
             row[2] += own_seconds[event]

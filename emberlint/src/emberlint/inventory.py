@@ -79,9 +79,9 @@ class Inventory:
 
 def _annotation_nodes(file: SourceFile) -> frozenset[ast.AST]:
     """Returns every node inside an annotation of a parameter, a result or a variable."""
-    nodes = file.index.nodes
-    annotations = [node.annotation for node in nodes(ast.arg, ast.AnnAssign)]
-    annotations += [node.returns for node in nodes(ast.FunctionDef, ast.AsyncFunctionDef)]
+    nodes_of = file.index.nodes
+    annotations = [node.annotation for node in nodes_of(ast.arg, ast.AnnAssign)]
+    annotations += [node.returns for node in nodes_of(ast.FunctionDef, ast.AsyncFunctionDef)]
     return frozenset(node for annotation in annotations if annotation is not None for node in ast.walk(annotation))
 
 

@@ -258,7 +258,7 @@ MUTANTS = [
     Mutant(
         name="results-that-wait-for-the-end",
         module="emberharmony/transforms/checks/nonfinite.py",
-        function="NonFinite._probe",
+        function="NonFinite._check_results",
         original="len(self._waiting) >= _MOST",
         replacement="False",
         tests=("tests/transforms/checks/test_nonfinite.py -k once_they_are_many",),

@@ -106,7 +106,7 @@ class JAXFusedOps:
 
 
 def fuse(backend: type) -> None:
-    """Adds the composites that a backend does not define to its mixin."""
+    """Adds to `JAXFusedOps`, a base of the backend, the composites that it does not define, each as one program."""
     for name, spec in OPS.items():
         if not hasattr(backend, name) and fuses(spec):
             setattr(JAXFusedOps, name, _as_method(name))

@@ -64,7 +64,7 @@ class JAXTransformsOps:
             for i, leaf in zip(inexact_positions, leaves, strict=True):
                 new_primals[i] = leaf
             outputs = as_native(fn(*new_primals))
-            # JAX calls the gradient functions of users also for outputs whose cotangents are zeros.
+            # JAX calls the gradient functions of users also for outputs whose cotangents are zeros, so leave those out.
             positions[:] = [i for i, y in enumerate(outputs[:1] if first else outputs) if kind_of(y) in _INEXACT]
             return tuple(outputs[i] for i in positions), tuple(outputs)
 

@@ -133,9 +133,9 @@ def _inverse_of(half: Callable[[Any, Any], Any], upper: bool, unit: bool = False
     def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
         return (-(outputs[0] @ half(mx, tangents[0]) @ outputs[0]),)
 
-    lazy = smooth(lambda x: mx.linalg.tri_inv(full_inverse(mx, x), upper, stream=mx.cpu), push_tangents)
-    complexes = lapack_function(lambda x: np.linalg.inv(full_inverse(np, x)), push_tangents)
-    return lambda x: complexes(x) if is_complex(x) else lazy(x)
+    invert_lazily = smooth(lambda x: mx.linalg.tri_inv(full_inverse(mx, x), upper, stream=mx.cpu), push_tangents)
+    invert_on_host = lapack_function(lambda x: np.linalg.inv(full_inverse(np, x)), push_tangents)
+    return lambda x: invert_on_host(x) if is_complex(x) else invert_lazily(x)
 
 
 def _square_of(x: Any) -> Any:

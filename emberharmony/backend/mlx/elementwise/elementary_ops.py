@@ -142,8 +142,8 @@ def _op_in_float64(function: Callable[..., mx.array]) -> Unary:
 
 def _i0(xp: Any, x: mx.array) -> mx.array:
     # The function is made of pieces, through which MLX would lose the second derivative at 0.
-    smooth = elementwise(lambda x: elementary.i0(xp, x), lambda x, y: elementary.i0_slope(xp, x, y))
-    result: mx.array = smooth(x)
+    i0_with_rule = elementwise(lambda x: elementary.i0(xp, x), lambda x, y: elementary.i0_slope(xp, x, y))
+    result: mx.array = i0_with_rule(x)
     return result
 
 
@@ -173,13 +173,15 @@ def _summed_logarithms(function: Callable[..., mx.array], power: Unary) -> Calla
         finite = mx.isfinite(y)
         return mx.where(finite, power(mx.where(finite, x - y, mx.zeros_like(y))), (x == y).astype(y.dtype))
 
-    smooth = elementwise(function, lambda a, b, y: exponential_share(a, y), lambda a, b, y: exponential_share(b, y))
+    function_with_rule = elementwise(
+        function, lambda a, b, y: exponential_share(a, y), lambda a, b, y: exponential_share(b, y)
+    )
 
     def call_in_single(x1: mx.array, x2: mx.array) -> mx.array:
         # Half precision would lose digits in between.
         if x1.dtype.size > 2:
-            return smooth(x1, x2)
-        return smooth(x1.astype(mx.float32), x2.astype(mx.float32)).astype(x1.dtype)
+            return function_with_rule(x1, x2)
+        return function_with_rule(x1.astype(mx.float32), x2.astype(mx.float32)).astype(x1.dtype)
 
     return call_in_single
 

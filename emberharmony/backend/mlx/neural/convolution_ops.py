@@ -341,11 +341,11 @@ class MLXConvolutionOps:
         is_untransformed = op_globals.untransformed
         is_usual = strides.__class__ is dilation_rate.__class__ is int and padding.__class__ is str
         if is_usual and data_format is None and bias is None and _are_single(inputs, kernel):
-            quick_result = _quick_conv(
+            quick_convolution = _quick_conv(
                 self.composed, is_untransformed, inputs.shape, kernel.shape, strides, padding, dilation_rate
             )
-            if quick_result is not None:
-                convolved: mx.array = quick_result(inputs, kernel)
+            if quick_convolution is not None:
+                convolved: mx.array = quick_convolution(inputs, kernel)
                 return convolved
         x, w, *b = promotion.common(inputs, kernel, *([] if bias is None else [bias]))
         is_channels_last = channels_last(data_format)
@@ -353,13 +353,13 @@ class MLXConvolutionOps:
         groups = check_channels(x.shape, w.shape)
         check_bias(bias, w.shape[-1])
         plan = recent_windows(x.shape[1:-1], w.shape[:-2], strides, padding, dilation_rate)
-        quick_result = (
+        quick_convolution = (
             _fastest_convolution(self.composed, is_untransformed, len(x), w.shape, groups, plan)
             if _are_single(x, w)
             else None
         )
-        if quick_result is not None:
-            result = quick_result(x, w)
+        if quick_convolution is not None:
+            result = quick_convolution(x, w)
             result = result + b[0] if b else result
             return result if is_channels_last else mx.moveaxis(result, -1, 1)
         # The kernel has no bias, which has to be added before half precision is rounded.
@@ -386,9 +386,11 @@ class MLXConvolutionOps:
     ) -> mx.array:
         is_usual = strides.__class__ is dilation_rate.__class__ is int and padding.__class__ is str
         if is_usual and data_format is None and op_globals.untransformed and _are_single(inputs, kernel):
-            quick_result = _quick_depthwise(self.composed, inputs.shape, kernel.shape, strides, padding, dilation_rate)
-            if quick_result is not None:
-                convolved: mx.array = quick_result(inputs, kernel)
+            quick_convolution = _quick_depthwise(
+                self.composed, inputs.shape, kernel.shape, strides, padding, dilation_rate
+            )
+            if quick_convolution is not None:
+                convolved: mx.array = quick_convolution(inputs, kernel)
                 return convolved
         return self.composed("depthwise_conv")(inputs, kernel, strides, padding, data_format, dilation_rate)
 
@@ -410,11 +412,11 @@ class MLXConvolutionOps:
             is_channels_last = channels_last(data_format)
             x = inputs if is_channels_last else mx.moveaxis(inputs, 1, -1)
             check_bias(bias, kernel.shape[-2])
-            quick_result = _quick_transposed(
+            quick_convolution = _quick_transposed(
                 self.composed, is_untransformed, x.shape, kernel.shape, strides, padding, dilation_rate
             )
-            if quick_result is not None:
-                result = quick_result(x, kernel)
+            if quick_convolution is not None:
+                result = quick_convolution(x, kernel)
                 result = result if bias is None else result + bias
                 return result if is_channels_last else mx.moveaxis(result, -1, 1)
         return self.composed("conv_transpose")(

@@ -285,7 +285,7 @@ def _cumulative_op(native: Callable[..., mx.array]) -> Any:
 
 
 @functools.cache
-def _sum_of_squares(axes: tuple[int, ...]) -> Function:
+def _sum_of_squared_deviations(axes: tuple[int, ...]) -> Function:
     """Returns a function that adds up, in float64, the squared deviations of float32 or float64 from their mean.
 
     The axes are kept. A GPU has no float64. Derivatives of large tensors are computed in the dtype of the tensor, which
@@ -320,7 +320,7 @@ def _var(x: mx.array, axis: Any = None, keepdims: bool = False, correction: Any 
         return _var(mx.real(x), axis, keepdims, correction) + _var(mx.imag(x), axis, keepdims, correction)
     count = math.prod(x.shape[a] for a in axes)
     if axes:
-        squares = _sum_of_squares(axes)(x.astype(mx.float32) if x.itemsize == 2 else x)
+        squares = _sum_of_squared_deviations(axes)(x.astype(mx.float32) if x.itemsize == 2 else x)
         total = squares if keepdims else mx.squeeze(squares, axes)
     else:
         # Nothing is reduced, so the variance is 0, or NaN for NaN and infinity.

@@ -48,14 +48,17 @@ _BASIC = (int, slice, type(None), type(...))
 
 
 def _lower_reduction(emit: Emit, ufunc: np.ufunc, x: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray | None:
-    """Returns what `fold` does with few elements, or along the last axis; None if it would add in another order."""
+    """Returns NumPy's reduction where `fold` calls it too: for few elements, and along the last axis; else None.
+
+    Along other axes `fold` adds blocks of rows, in another order than NumPy, so the digits differ.
+    """
     if x.dtype.char not in "fd" or (x.size > FEW and not _is_along_last(x, axis)):
         return None
     return emit(REDUCTIONS[ufunc], (x, tuple(axis) if axis.__class__ is list else axis, None, None, keepdims), {})
 
 
 def _is_along_last(x: np.ndarray, axis: Any) -> bool:
-    """Returns whether NumPy adds pairwise along this axis, so that nothing is folded."""
+    """Returns whether an axis is the last of a contiguous array: NumPy adds pairwise there, so `fold` calls NumPy."""
     if axis is None:
         return x.flags.c_contiguous and x.ndim == 1
     return x.flags.c_contiguous and x.ndim > 0 and axis.__class__ is int and axis in (-1, x.ndim - 1)

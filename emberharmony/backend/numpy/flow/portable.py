@@ -88,7 +88,7 @@ def _of_arrays(
 def _plain_arguments(recorder: NumpyRecorder, call: ProgramCall) -> dict[str, Any]:
     """Returns the arguments of the call of an op without objects of NumPy but arrays."""
     parameter_by_name = {parameter.name: parameter for parameter in OPS[call.function].parameters}
-    by_place = [parameter for parameter in parameter_by_name.values() if not parameter.keyword_only]
+    positional_parameters = [parameter for parameter in parameter_by_name.values() if not parameter.keyword_only]
 
     def plain_value(value: Any, is_tensor: bool) -> Any:
         if isinstance(value, np.generic):
@@ -99,7 +99,12 @@ def _plain_arguments(recorder: NumpyRecorder, call: ProgramCall) -> dict[str, An
             return slice(*[plain_value(x, False) for x in (value.start, value.stop, value.step)])
         return value
 
-    args = tuple([plain_value(x, by_place[min(i, len(by_place) - 1)].role != "Value") for i, x in enumerate(call.args)])
+    args = tuple(
+        [
+            plain_value(x, positional_parameters[min(i, len(positional_parameters) - 1)].role != "Value")
+            for i, x in enumerate(call.args)
+        ]
+    )
     options = tuple([(name, plain_value(x, parameter_by_name[name].role != "Value")) for name, x in call.keywords])
     return {"args": args, "keywords": options}
 

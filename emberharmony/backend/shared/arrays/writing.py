@@ -38,7 +38,7 @@ class Selection(NamedTuple):
     """The axes of the tensor that are indexed."""
     columns: list[Any]
     """The indices of each of these axes: an array or a tensor."""
-    spans: list[tuple[int, ...]]
+    column_shapes: list[tuple[int, ...]]
     """The shape in which each column broadcasts against the others."""
 
 
@@ -119,27 +119,27 @@ def _assemble_selection(
     leading_axes = sorted({*slices_by_axis, *range(first, first + rank)})
     axes: list[int] = []
     columns: list[Any] = []
-    spans: list[tuple[int, ...]] = []
+    column_shapes: list[tuple[int, ...]] = []
     for result_axis, (length, axis, places) in slices_by_axis.items():
         if axis is not None and places is not None:
             axes.append(axis)
             columns.append(np.arange(places.start, places.stop, places.step))
-            spans.append(tuple(length if i == result_axis else 1 for i in leading_axes))
+            column_shapes.append(tuple(length if i == result_axis else 1 for i in leading_axes))
     axes_before = sum(leading_axis < first for leading_axis in leading_axes)
     for axis, index in arrays:
         if axis is not None:
             axes.append(axis)
             columns.append(index)
             index_shape = (*(1,) * (rank - len(index.shape)), *index.shape)
-            spans.append((*(1,) * axes_before, *index_shape, *(1,) * (len(leading_axes) - axes_before - rank)))
-    return Selection(shape, block, leading_axes, axes, columns, spans)
+            column_shapes.append((*(1,) * axes_before, *index_shape, *(1,) * (len(leading_axes) - axes_before - rank)))
+    return Selection(shape, block, leading_axes, axes, columns, column_shapes)
 
 
-def stack_columns(columns: Sequence[Any], spans: Sequence[tuple[int, ...]]) -> "np.ndarray | None":
+def stack_columns(columns: Sequence[Any], column_shapes: Sequence[tuple[int, ...]]) -> "np.ndarray | None":
     """Returns the columns of a selection as one array of index vectors; None if one is a tensor of a backend."""
     if not all(isinstance(column, np.ndarray) for column in columns):
         return None
-    full_columns = [column.reshape(span) for column, span in zip(columns, spans, strict=True)]
+    full_columns = [column.reshape(column_shape) for column, column_shape in zip(columns, column_shapes, strict=True)]
     return np.stack(np.broadcast_arrays(*full_columns), -1)
 
 
@@ -272,6 +272,6 @@ def key_along(indices: Any, is_tensor: bool, shape: Sequence[int], axis: int) ->
             f"indices of shape {tuple(positions.shape)} do not broadcast against a tensor of shape {tuple(shape)} on "
             f"the axes other than {axis}; reshape them to as many axes"
         )
-    spans = ((-1 if i == a else 1 for i in range(len(shape))) for a in range(len(shape)))
-    grid = [np.arange(n).reshape(tuple(span)) for n, span in zip(shape, spans, strict=True)]
+    axis_shapes = ((-1 if i == a else 1 for i in range(len(shape))) for a in range(len(shape)))
+    grid = [np.arange(n).reshape(tuple(axis_shape)) for n, axis_shape in zip(shape, axis_shapes, strict=True)]
     return (*grid[:axis], positions, *grid[axis + 1 :])

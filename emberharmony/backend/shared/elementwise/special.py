@@ -301,15 +301,15 @@ def polygamma(xp: Any, n: Any, x: Any) -> Any:
     # Beyond, Stirling's formula, with the power of two next to the base as the scale.
     large_n = at_least(xp, order, _EXACT - 1.0)
     base = large_n / math.e
-    scale = xp.power(2.0 + 0.0 * large_n, xp.floor(xp.log(base) / math.log(2.0)))
-    factor = xp.sqrt(2.0 * math.pi * large_n) * xp.power(base / scale, large_n) * xp.exp(stirling(large_n)) / scale
-    scale = xp.where(is_exact, xp.entries(_SCALES, index), scale)
+    pow2 = xp.power(2.0 + 0.0 * large_n, xp.floor(xp.log(base) / math.log(2.0)))
+    factor = xp.sqrt(2.0 * math.pi * large_n) * xp.power(base / pow2, large_n) * xp.exp(stirling(large_n)) / pow2
+    pow2 = xp.where(is_exact, xp.entries(_SCALES, index), pow2)
     factor = xp.where(is_exact, xp.entries(_FACTORIALS, index), factor)
     # Neither the factor nor the sum may overflow, or vanish, before their product does.
-    is_beyond_scale = is_regular & (x > scale)
-    factor = factor * xp.where(is_beyond_scale, xp.power(0.5 + 0.0 * order, order + 1.0), 1.0)
-    scale = scale * xp.where(is_beyond_scale, 2.0, 1.0)
-    size = factor * _zeta(xp, order + 1.0, harmless_outside(xp, is_regular, x, 1.0), scale)
+    is_beyond_pow2 = is_regular & (x > pow2)
+    factor = factor * xp.where(is_beyond_pow2, xp.power(0.5 + 0.0 * order, order + 1.0), 1.0)
+    pow2 = pow2 * xp.where(is_beyond_pow2, 2.0, 1.0)
+    size = factor * _zeta(xp, order + 1.0, harmless_outside(xp, is_regular, x, 1.0), pow2)
     size = xp.where(is_regular, size, xp.where(x == math.inf, 0.0, math.inf))
     is_even = order - 2.0 * xp.floor(order / 2.0) == 0.0
     # At 0 the result has the sign of x ** -(n + 1).

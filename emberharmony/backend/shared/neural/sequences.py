@@ -60,14 +60,14 @@ def _next_beam(beam: _Beam, row: Array, width: int, blank: int) -> _Beam:
         blank: the class of the blank.
     """
     count, class_count = len(beam.labels), len(row)
-    total = np.logaddexp(beam.closed, beam.open)
+    beam_scores = np.logaddexp(beam.closed, beam.open)
     last_labels = np.array([labels[-1] if labels else blank for labels in beam.labels])
-    longer = total[:, None] + row
+    longer = beam_scores[:, None] + row
     # A label that repeats the last one needs a blank between them.
     longer[np.arange(count), last_labels] = beam.closed + row[last_labels]
     longer[:, blank] = -np.inf
     closed_scores, open_scores = (
-        total + row[blank],
+        beam_scores + row[blank],
         np.where(last_labels == blank, -np.inf, beam.open + row[last_labels]),
     )
     index_by_labels = {labels: index for index, labels in enumerate(beam.labels)}

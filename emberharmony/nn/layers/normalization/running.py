@@ -270,11 +270,13 @@ class _InstanceNorm(_Running):
         if self.running_mean is None:
             return ops.group_normalization(x, x.shape[axis], self.weight, self.bias, axis, self.eps)
         result, mean, variance = self._by_own(x, other_axes, axis)
-        shape = (-1, x.shape[axis])
+        sample_channel_shape = (-1, x.shape[axis])
         mean, variance = ops.stop_gradient(mean), ops.stop_gradient(variance)
-        self._move_running(self.running_mean, ops.mean(ops.reshape(mean, shape), 0), self.momentum)
+        self._move_running(self.running_mean, ops.mean(ops.reshape(mean, sample_channel_shape), 0), self.momentum)
         if self.running_var is not None:
-            unbiased_variance = ops.multiply(ops.mean(ops.reshape(variance, shape), 0), count / (count - 1))
+            unbiased_variance = ops.multiply(
+                ops.mean(ops.reshape(variance, sample_channel_shape), 0), count / (count - 1)
+            )
             self._move_running(self.running_var, unbiased_variance, self.momentum)
         return result
 

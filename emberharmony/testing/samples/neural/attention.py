@@ -29,12 +29,10 @@ def _attention(
     logits = np.einsum("btnh,bsnh->bnts", q, k) * (q.shape[-1] ** -0.5 if scale is None else scale)
     cap = attn_logits_soft_cap
     logits = (logits if cap is None else cap * np.tanh(logits / cap)) + bias
-    is_visible = np.broadcast_to(mask, logits.shape) & (
-        np.tril(np.ones(logits.shape[-2:], bool)) if is_causal else True
-    )
-    weights = special.softmax(np.where(is_visible, logits, -1e30), -1)
+    pair_mask = np.broadcast_to(mask, logits.shape) & (np.tril(np.ones(logits.shape[-2:], bool)) if is_causal else True)
+    weights = special.softmax(np.where(pair_mask, logits, -1e30), -1)
     if empty_rows == "zero":
-        weights = np.where(np.any(is_visible & (logits > -np.inf), -1, keepdims=True), weights, 0)
+        weights = np.where(np.any(pair_mask & (logits > -np.inf), -1, keepdims=True), weights, 0)
     return np.einsum("bnts,bsnh->btnh", weights, v)
 
 

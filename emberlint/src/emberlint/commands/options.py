@@ -25,10 +25,10 @@ FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 def selection(function: FunctionT) -> FunctionT:
     """Adds PATHS and the options that choose rules."""
     for group, codes in [*GROUPS.items()][::-1]:
-        flag = click.option(
+        add_flag = click.option(
             f"--{group}-only", "groups", flag_value=group, multiple=True, help=f"Only {', '.join(codes)}."
         )
-        function = flag(function)
+        function = add_flag(function)
     function = click.option(
         "--min-tier", type=click.Choice([*Tier.__members__]), help="Lowest tier of evidence to report."
     )(function)

@@ -68,10 +68,10 @@ def port(
     comments if you say --mark.
     """
     try:
-        own_methods = import_module("emberlint.port.own_methods").own_methods
+        find_own_methods = import_module("emberlint.port.own_methods").own_methods
         port_function = import_module("emberlint.port").port  # not at the top: it needs libcst, which a check does not
         report = import_module("emberlint.port.report")
-        trial = import_module("emberlint.port.trial").trial
+        run_trial = import_module("emberlint.port.trial").trial
     except ModuleNotFoundError as error:
         raise UsageError(f"a port needs {error.name}: pip install emberlint") from error
     if backends and check_run is None:
@@ -81,7 +81,7 @@ def port(
     path_roles = [(relative(path, project_settings.root), "frontend") for path in paths if path.is_file()]
     settings = project_settings.with_(roles=(*path_roles, *project_settings.roles, ("**", "frontend")))
     files = options.files_for(paths, settings)
-    own_names = own_methods(files.values(), libraries_with().keys())
+    own_names = find_own_methods(files.values(), libraries_with().keys())
     library = Library(Modules(settings))
     result_by_path: dict[str, Any] = {}
     changed_by_path: dict[str, tuple[str, Path, Repaired]] = {}
@@ -128,7 +128,9 @@ def port(
             rewrite(path, files[path], reason_by_path.get(path, ""), is_left=True)
     # The tests run before anything is written, so that an interruption leaves the project as it is.
     text_by_path = {path: result_texts.after for path, (_, _, result_texts) in changed_by_path.items()}
-    tried = trial(check_run, settings.root, settings.src, text_by_path, backends or ("numpy",)) if check_run else None
+    tried = (
+        run_trial(check_run, settings.root, settings.src, text_by_path, backends or ("numpy",)) if check_run else None
+    )
     for shown_path, file, result_texts in changed_by_path.values():
         if diff:
             click.echo("".join(result_texts.diff(shown_path)), nl=False)

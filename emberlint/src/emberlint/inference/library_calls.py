@@ -50,8 +50,8 @@ class LibraryCalls(BuiltinCalls):
             return v.LAYER
         if result_kind == "shape":
             return v.shape()
-        special = getattr(self, f"_special_{result_kind}", None)
-        return None if special is None else special(origin, arguments)
+        handle_special = getattr(self, f"_special_{result_kind}", None)
+        return None if handle_special is None else handle_special(origin, arguments)
 
     def _dtype(self, callee: v.Imported, arguments: Arguments) -> str:
         """Returns the floating dtype of the result of an op, if it is certain."""

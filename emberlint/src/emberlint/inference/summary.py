@@ -75,7 +75,7 @@ class _Writer:
         return self.value(value)
 
     def value(self, value: v.Value, depth: int = 0) -> Encoded:
-        """Returns an encoded value, or None if nothing is known of it."""
+        """Returns the code of a value for the summary, or None if nothing is known of it."""
         if value is None or depth > _DEPTH:
             return None
         mark = _MARKS.get(id(value))

@@ -97,7 +97,7 @@ def select(modules: Mapping[str, SourceModule], operations: Sequence[str]) -> No
         return
     closure = _Closure(modules)
     for name in operations:
-        closure.operation(name)
+        closure.select_operation(name)
     closure.finish()
 
 
@@ -125,60 +125,60 @@ class _Closure:
             if isinstance(unit.node, cst.ClassDef)
         }
 
-    def operation(self, name: str) -> None:
+    def select_operation(self, name: str) -> None:
         for module in self.modules.values():
             for unit in list(module.units):
                 if unit in self.bodies:
                     for member_unit in self.bodies[unit]:
                         if name in member_unit.binds:
-                            self.member(module, unit, member_unit)
+                            self.select_member(module, unit, member_unit)
                 elif unit.kind == "definition" and name in unit.binds:
-                    self.unit(module, unit)
+                    self.select_unit(module, unit)
 
-    def unit(self, one: SourceModule, unit: Unit) -> None:
+    def select_unit(self, module: SourceModule, unit: Unit) -> None:
         """Selects a statement and everything it uses."""
-        if unit in one.moved:
+        if unit in module.moved:
             return
-        one.moved.append(unit)
-        one.parts.pop(unit, None)
+        module.moved.append(unit)
+        module.parts.pop(unit, None)
         for name in sorted(unit.uses):
-            self.name(one, name)
+            self.select_name(module, name)
 
-    def member(self, one: SourceModule, owner: Unit, part: Unit) -> None:
+    def select_member(self, module: SourceModule, owner: Unit, member: Unit) -> None:
         """Selects a member of a class, and everything it uses of the class and of the module."""
-        taken_parts = one.parts.setdefault(owner, [])
-        if owner in one.moved or part in taken_parts:
+        taken_parts = module.parts.setdefault(owner, [])
+        if owner in module.moved or member in taken_parts:
             return
-        taken_parts.append(part)
+        taken_parts.append(member)
         body = self.bodies[owner]
-        needed_names = member_needs(part, next(iter(owner.binds)))
+        needed_names = member_needs(member, next(iter(owner.binds)))
         for other_member in body:
-            if other_member.binds & (needed_names | part.uses) or (
-                other_member is not part and member_stores(other_member) & needed_names
+            if other_member.binds & (needed_names | member.uses) or (
+                other_member is not member and member_stores(other_member) & needed_names
             ):
-                self.member(one, owner, other_member)
-        for name in sorted(part.uses | _header_names(owner)):
+                self.select_member(module, owner, other_member)
+        for name in sorted(member.uses | _header_names(owner)):
             if not any(name in other.binds for other in body):
-                self.name(one, name)
+                self.select_name(module, name)
 
-    def name(self, one: SourceModule, name: str) -> None:
+    def select_name(self, source_module: SourceModule, name: str) -> None:
         """Selects the statements that bind a name in a module, or in a sibling from which the module imports it."""
-        for unit in one.definitions.get(name, ()):
-            self.unit(one, unit)
-        origin = one.import_target(name)
+        for unit in source_module.definitions.get(name, ()):
+            self.select_unit(source_module, unit)
+        origin = source_module.import_target(name)
         if origin is not None:
             module, attribute = origin
             whole_module = self.modules.get(f"{module}.{attribute}" if attribute else module)
             if whole_module is not None:
                 for unit in whole_module.units:
                     if unit.kind in ("definition", "effect"):
-                        self.unit(whole_module, unit)
+                        self.select_unit(whole_module, unit)
             elif attribute and module in self.modules:
-                self.name(self.modules[module], attribute)
-        elif name not in one.definitions:
-            for module in one.stars():
-                if module in self.modules and self.modules[module] is not one:
-                    self.name(self.modules[module], name)
+                self.select_name(self.modules[module], attribute)
+        elif name not in source_module.definitions:
+            for module in source_module.stars():
+                if module in self.modules and self.modules[module] is not source_module:
+                    self.select_name(self.modules[module], name)
 
     def finish(self) -> None:
         """Sorts the selected statements, merges complete classes into units, and adds statements that act on them."""

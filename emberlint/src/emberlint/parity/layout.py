@@ -68,13 +68,13 @@ def find(project: Project) -> Layout | None:
 
 def _base_folders(project: Project) -> Iterator[str]:
     yield ""
-    from_texts = {"/".join(path.split("/")[:depth]) for path in project.texts for depth in (1, 2)}
-    on_disk: set[str] = set()
+    folders_of_files = {"/".join(path.split("/")[:depth]) for path in project.texts for depth in (1, 2)}
+    folders_on_disk: set[str] = set()
     for parent in (project.settings.root, project.settings.root / "src"):
         if parent.is_dir():
             children = (child for child in parent.iterdir() if child.is_dir() and not child.name.startswith("."))
-            on_disk.update(child.relative_to(project.settings.root).as_posix() for child in children)
-    yield from sorted(base for base in from_texts | on_disk if not base.endswith(".py"))
+            folders_on_disk.update(child.relative_to(project.settings.root).as_posix() for child in children)
+    yield from sorted(base for base in folders_of_files | folders_on_disk if not base.endswith(".py"))
 
 
 def _layout_of_folders(project: Project, frontend: str, backend: str) -> Layout | None:

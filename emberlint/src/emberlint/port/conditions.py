@@ -106,10 +106,10 @@ def _reason_for_numpy(
         return f"the file imports {exact_type}, whose numbers NumPy takes as objects, and which ops refuse"
     if signature.op in CONVERSIONS and data is not None and _is_untested_optional(file, data):
         return f"`{file.segment(data)}` may be None, which ops refuse"
-    promised_type = promises.number(file, call)
-    if promised_type:
+    function_name = promises.function_promising_number(file, call)
+    if function_name:
         return (
-            f"`{promised_type}` promises a number, and ops.{signature.op} gives a tensor: wrap it in float() or the "
+            f"`{function_name}` promises a number, and ops.{signature.op} gives a tensor: wrap it in float() or the "
             "like"
         )
     return None

@@ -232,9 +232,9 @@ def _import_changes(file: SourceFile, freed: frozenset[str]) -> Iterator[Change]
             *([f"{head} {', '.join(alias_texts)}"] if kept_aliases else []),
             f"from emberharmony import {', '.join(unused_names)}",
         ]
-        column = file.column
+        column_of = file.column
         start, end = (
-            column(statement.lineno, offset) - 1 for offset in (statement.col_offset, statement.end_col_offset or 0)
+            column_of(statement.lineno, offset) - 1 for offset in (statement.col_offset, statement.end_col_offset or 0)
         )
         indent = file.lines[statement.lineno - 1][:start]
         yield Change(statement.lineno, start, end, 0, f"{line_end(file)}{indent}".join(lines))

@@ -18,8 +18,8 @@ _GOOGLE = re.compile(r"^[ \t]*(?:Returns|Yields):[ \t]*\n?[ \t]*([^\n:]*):", re.
 _SPHINX = re.compile(r"^[ \t]*:rtype:[ \t]*(.*)", re.MULTILINE)
 
 
-def number(file: SourceFile, call: ast.Call) -> str:
-    """Returns the name of the function that returns the result of a call as a number, or an empty string."""
+def function_promising_number(file: SourceFile, call: ast.Call) -> str:
+    """Returns the name of the function around a call that promises to return its result as a number, else ""."""
     functions = (
         ancestor for ancestor in file.ancestors(call) if isinstance(ancestor, ast.FunctionDef | ast.AsyncFunctionDef)
     )

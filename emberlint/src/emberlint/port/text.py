@@ -100,8 +100,8 @@ class NodeEditor:
         """Returns the change of a node's text."""
         if node.end_lineno != node.lineno:
             raise UntranslatableError("its name spans several lines")
-        column = self.file.column
-        start, end = column(node.lineno, node.col_offset) - 1, column(node.lineno, node.end_col_offset or 0) - 1
+        column_of = self.file.column
+        start, end = column_of(node.lineno, node.col_offset) - 1, column_of(node.lineno, node.end_col_offset or 0) - 1
         return Change(node.lineno, start, end, 0, text)
 
     def _drop_argument(self, call: ast.Call, node: ast.expr | ast.keyword) -> Change:

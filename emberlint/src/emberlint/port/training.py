@@ -196,10 +196,10 @@ def _backward_changes(file: SourceFile, call: ast.Call, signature: object) -> It
         raise UntranslatableError(f"`{min(taken_names & {name, KEPT})}` is bound in this file")
     ops, parameters = spelling(file, call).text, _parameters_text(file, call)
     assert isinstance(call.func, ast.Attribute)
-    target = file.segment(call.func.value)
+    loss_text = file.segment(call.func.value)
     first_statement, last_statement = loss.region[0], loss.region[-1]
-    column = file.column
-    indent = file.lines[first_statement.lineno - 1][: column(first_statement.lineno, first_statement.col_offset) - 1]
+    column_of = file.column
+    indent = file.lines[first_statement.lineno - 1][: column_of(first_statement.lineno, first_statement.col_offset) - 1]
     new_line = f"{line_end(file)}{indent}"
     keeping = [f"{KEPT}.append({ops}.stop_gradient({name})){new_line}    " for name in loss.kept]
     opening_text = f"{indent}{f'{KEPT} = []{new_line}' if keeping else ''}def {name}():{line_end(file)}    "
@@ -211,19 +211,19 @@ def _backward_changes(file: SourceFile, call: ast.Call, signature: object) -> It
     closing = line_end(file)
     if isinstance(last_statement, ast.Assign):
         assigned_target = last_statement.targets[0]
-        start = column(assigned_target.lineno, assigned_target.col_offset) - 1
+        start = column_of(assigned_target.lineno, assigned_target.col_offset) - 1
         text = file.lines[last_statement.lineno - 1]
-        equals_index = text.index("=", column(assigned_target.lineno, assigned_target.end_col_offset or 0) - 1) + 1
+        equals_index = text.index("=", column_of(assigned_target.lineno, assigned_target.end_col_offset or 0) - 1) + 1
         yield Change(
             last_statement.lineno, start, len(text) - len(text[equals_index:].lstrip()), 0, f"{''.join(keeping)}return "
         )
     else:
-        closing = f"{new_line}    {''.join(keeping)}return {target}{closing}"
+        closing = f"{new_line}    {''.join(keeping)}return {loss_text}{closing}"
     yield Change(last_statement.end_lineno or 0, end, end, 1000, closing)
-    start, end = (column(call.lineno, offset) - 1 for offset in (call.col_offset, call.end_col_offset or 0))
+    start, end = (column_of(call.lineno, offset) - 1 for offset in (call.col_offset, call.end_col_offset or 0))
     assignment_text = f"{loss.kept[0]} = {KEPT}[0]" if len(loss.kept) == 1 else f"{', '.join(loss.kept)} = {KEPT}"
     names_text = f"{new_line}{assignment_text}" if keeping else ""
-    yield Change(call.lineno, start, end, 0, f"{target} = {ops}.backward({name}, {parameters}){names_text}")
+    yield Change(call.lineno, start, end, 0, f"{loss_text} = {ops}.backward({name}, {parameters}){names_text}")
 
 
 def _parameters_text(file: SourceFile, call: ast.Call) -> str:

@@ -11,7 +11,7 @@ _DEPTH = 3  # the longest chain of assignments `a = b`, `b = c` to follow
 
 
 class Length(NamedTuple):
-    """The length of an axis of something that may be a tensor; the axis is None for an index of all axes."""
+    """The length of an axis of something that may be a tensor; the axis is None where an index goes over all axes."""
 
     tensor: ast.expr
     axis: int | None

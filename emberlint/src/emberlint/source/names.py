@@ -210,8 +210,8 @@ class Names:
     @cached_property
     def _branches(self) -> dict[ast.AST, str]:
         """The branch (`orelse` or `finalbody`) of each statement that is not in the first branch of its parent."""
-        nodes = self.tree.nodes
-        forks = (*nodes(ast.If, ast.Try, ast.TryStar), *nodes(ast.For, ast.AsyncFor, ast.While))
+        nodes_of = self.tree.nodes
+        forks = (*nodes_of(ast.If, ast.Try, ast.TryStar), *nodes_of(ast.For, ast.AsyncFor, ast.While))
         block_names = ((fork, name) for fork in forks for name in ("orelse", "finalbody") if getattr(fork, name, None))
         return {statement: name for fork, name in block_names for statement in getattr(fork, name)}
 

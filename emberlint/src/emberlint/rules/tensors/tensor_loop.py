@@ -157,11 +157,11 @@ def _unpacked_values(file: SourceFile) -> Iterator[tuple[ast.expr, str]]:
 
     A call may return a tuple although the inference takes it for a tensor, as `self.lstm(x)`, so calls do not count.
     """
-    nodes = file.index.nodes
-    targets = ((node.value, target) for node in nodes(ast.Assign) for target in node.targets)
+    nodes_of = file.index.nodes
+    targets = ((node.value, target) for node in nodes_of(ast.Assign) for target in node.targets)
     iterated_values = [(value, "unpacking") for value, target in targets if isinstance(target, (ast.Tuple, ast.List))]
-    iterated_values += [(node.value, "unpacking") for node in nodes(ast.Starred) if isinstance(node.ctx, ast.Load)]
-    iterated_values += [(node.value, "yield from") for node in nodes(ast.YieldFrom)]
+    iterated_values += [(node.value, "unpacking") for node in nodes_of(ast.Starred) if isinstance(node.ctx, ast.Load)]
+    iterated_values += [(node.value, "yield from") for node in nodes_of(ast.YieldFrom)]
     for value, how in iterated_values:
         if isinstance(value, (ast.Name, ast.Attribute, ast.Subscript)):
             yield value, how
