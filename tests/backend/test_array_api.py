@@ -208,6 +208,7 @@ def test_numbers_drawn_by_default_are_below_one_in_half_precision() -> None:
 
 def test_backends_that_say_so_define_all_that_is_asked_of_them_unawares(backend: str) -> None:
     known = type(discovery.load(backend))
+    known.import_categories()
     package = Path(emberharmony.__file__).parent
     found = {name for file in package.rglob("*.py") for name in re.findall(r"bound\.(\w+)\(", file.read_text("utf-8"))}
     assert len(found & OPS.keys()) > 50
