@@ -1,7 +1,7 @@
 """The public functions that observe ops; what they need is imported when they are called."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, overload
 
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.errors import ArgumentError
@@ -75,6 +75,28 @@ def profile(backward: bool = False, memory: bool = False) -> "profiling.Profilin
         524288
     """
     return profiling.Profiling(backward, memory)
+
+
+@overload
+def checked(on: bool = True, /) -> "checked_mode.checked": ...
+
+
+@overload
+def checked(  # type: ignore[overload-overlap]  # the other names give a list of findings
+    check: Literal["bounds"], /
+) -> "checked_mode.checked": ...
+
+
+@overload
+def checked(
+    *checks: str,
+    policy: str | None = None,
+    every: str | None = None,
+    judge: str = "born",
+    infinities: bool = True,
+    lazy: int = 1000,
+    moves: int = checked_mode.FEW_MOVES,
+) -> "block.Checking": ...
 
 
 def checked(

@@ -122,3 +122,7 @@ optimizer.step({weight: np.ones(1)}, clear=False)
 optim.SGD([{"params": weight, "lr": 0.1}], momentum=0.9).load_state_dict(optimizer.state_dict(host=True))
 new_params, new_state = optim.Adam(lr=0.1).update([np.ones(1)], optim.Adam().init([np.ones(1)]), [np.ones(1)])
 rates: list[float] = optimizer.learning_rates()
+with ops.checked("nan", policy="record") as findings:
+    first_op: list[str] = [finding.op for finding in findings]
+with ops.checked(), ops.checked(False), ops.checked("bounds"):
+    ops.take([1, 2], [0])

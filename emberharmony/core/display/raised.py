@@ -64,7 +64,12 @@ RAISED: tuple[tuple[str, str, str], ...] = (
         "grad is None until ops.backward(lambda: loss_fn(model(x), y), model), and again after optimizer.step()",
     ),
     (
-        rf"Concatenation operation is not|unsupported operand type.*: {_TENSOR} and {_TENSOR}",
+        r"Concatenation operation is not",
+        "",
+        "an array of NumPy stands left of a tensor of PyTorch: call ops.array(x) before the model, or ops.add(x, y)",
+    ),
+    (
+        rf"unsupported operand type.*: {_TENSOR} and {_TENSOR}",
         "",
         "these are tensors of two backends: ops.to_numpy(x) makes an array, which the ops of each backend take, and "
         "ops.convert_to_tensor(array) a tensor of the active one",
@@ -250,7 +255,7 @@ RAISED: tuple[tuple[str, str, str], ...] = (
     (r"'dict' object has no attribute", "param_groups", "a group is a dict: optimizer.param_groups[0]['lr']"),
     (r"'dict' object has no attribute", "", "it is a dict: take an item by its name, as state['weight']"),
     (
-        r"^'?[\w.]+'?$",
+        r"^('[\w.]+'|\d+)$",
         "state_dict param_groups state named_parameters load",
         "it is a dict, and has no such key: list(x) gives the keys, names such as '0.weight'",
     ),

@@ -207,6 +207,7 @@ def test_view_as_pytorch_has_it_works_or_has_a_hint(backend: str, shape: tuple[A
 
 def test_methods_and_numpy_functions_of_tensors_of_torch_have_hints() -> None:
     torch = pytest.importorskip("torch")
+    assert "hint: an array of NumPy stands left of a tensor" in shown(caught(lambda: np.ones(2) + torch.ones(2)))
     assert "hint: use ops.mean(x)" in shown(caught(lambda: torch.ones(2, dtype=torch.bool).mean()))
     traced = torch.ones(2, requires_grad=True)
     assert "hint: use the functions of ops" in shown(caught(lambda: np.exp(traced)))
@@ -290,3 +291,14 @@ def test_a_program_ends_with_a_short_traceback() -> None:
     assert run.stderr.count("\n") <= 6, run.stderr
     assert "needs in_features=2" in run.stderr
     assert "direct cause" not in run.stderr
+
+
+def test_an_assertion_with_a_key_as_its_message_is_no_missing_key(backend: str) -> None:
+    state = nn.Linear(1, 1).state_dict()
+
+    def compare() -> None:
+        for name in state:
+            raise AssertionError(name)
+
+    assert "hint" not in shown(caught(compare))
+    assert "list(x) gives the keys" in shown(caught(lambda: nn.Linear(1, 1).state_dict()["kernel"]))
