@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from emberharmony.backend.base import Backend
 from emberharmony.core.dispatch import GLOBALS, Bound, op
 from emberharmony.core.dtypes import ALL
-from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError, brief
 from emberharmony.core.registry import ALIASES, OPS
 from emberharmony.ops.flow.transforms import custom_gradient
 from emberharmony.rules import RULES
@@ -91,7 +91,7 @@ def _with_rule(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _checked_rule(name: str, rule: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns a gradient rule that raises an error where a gradient is missing, on every backend alike.
+    """Returns a gradient rule that raises an error for a gradient that is missing or too large, on each backend.
 
     Raises:
         ArgumentTypeError: if the rule takes other arguments than it is called with.
@@ -120,6 +120,14 @@ def _checked_rule(name: str, rule: Callable[..., Any]) -> Callable[..., Any]:
                 f"the gradient rule of {name} returned {result_text}; it returns a tuple with one gradient for each "
                 f"argument ({', '.join(parameters)}), and None for an argument that has none"
             )
+        for i, (argument, gradient) in enumerate(zip(arguments, gradients, strict=True)):
+            shape, expected_shape = getattr(gradient, "shape", None), getattr(argument, "shape", None)
+            if shape is not None and expected_shape is not None and tuple(shape) != tuple(expected_shape):
+                raise ShapeError(
+                    f"the gradient rule of {name} returned a gradient of shape {tuple(shape)} for "
+                    f"{[*parameters][min(i, len(parameters) - 1)]}, which has shape {tuple(expected_shape)}; sum it over "
+                    f"the axes along which the argument is broadcast"
+                )
         return tuple(gradients)
 
     return full_rule
@@ -130,8 +138,9 @@ def register_vjp(name: str | Callable[..., Any]) -> Callable[[F], F]:
 
     The function is called as `rule(g, y, *arguments)`: with the cotangent of the op's result, the result, and the op's
     arguments in the declared order, options too. It returns a tuple with one gradient for each argument, and None in
-    the place of an argument that has none, as of an option. If it is written with `ops`, it can itself be
-    differentiated, for derivatives of higher order.
+    the place of an argument that has none, as of an option; None counts as zero. A gradient has the shape of its
+    argument, also where that is broadcast. If the rule is written with `ops`, it can itself be differentiated, for
+    derivatives of higher order.
 
     For an op made by `register_op` the rule is used on every backend. For a built-in op it is used only where the tape
     differentiates, on NumPy and on backends without gradients of their own: PyTorch and MLX differentiate built-in

@@ -240,4 +240,13 @@ MUTANTS = [
         ),
         why="updates that were overwritten get a gradient",
     ),
+    Mutant(
+        name="gradient-of-a-rule-is-too-large",
+        module="emberharmony/rules/registration.py",
+        function="_checked_rule.full_rule",
+        original="tuple(shape) != tuple(expected_shape)",
+        replacement="False",
+        tests=("tests/transforms/test_registration.py -k 'shape_of_its_argument and numpy'",),
+        why="a rule that does not sum over broadcast axes works on NumPy and fails elsewhere",
+    ),
 ]
