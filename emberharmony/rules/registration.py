@@ -125,8 +125,8 @@ def _checked_rule(name: str, rule: Callable[..., Any]) -> Callable[..., Any]:
             if shape is not None and expected_shape is not None and tuple(shape) != tuple(expected_shape):
                 raise ShapeError(
                     f"the gradient rule of {name} returned a gradient of shape {tuple(shape)} for "
-                    f"{[*parameters][min(i, len(parameters) - 1)]}, which has shape {tuple(expected_shape)}; sum it over "
-                    f"the axes along which the argument is broadcast"
+                    f"{[*parameters][min(i, len(parameters) - 1)]}, which has shape {tuple(expected_shape)}; sum it "
+                    f"over the axes along which the argument is broadcast"
                 )
         return tuple(gradients)
 
