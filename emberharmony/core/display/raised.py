@@ -66,7 +66,8 @@ RAISED: tuple[tuple[str, str, str], ...] = (
     (
         r"Concatenation operation is not",
         "",
-        "an array of NumPy stands left of a tensor of PyTorch: call ops.array(x) before the model, or ops.add(x, y)",
+        "these are tensors of two backends, an array of NumPy left of a tensor of PyTorch: call ops.array(x) before "
+        "the model, or ops.add(x, y)",
     ),
     (
         rf"unsupported operand type.*: {_TENSOR} and {_TENSOR}",

@@ -207,7 +207,8 @@ def test_view_as_pytorch_has_it_works_or_has_a_hint(backend: str, shape: tuple[A
 
 def test_methods_and_numpy_functions_of_tensors_of_torch_have_hints() -> None:
     torch = pytest.importorskip("torch")
-    assert "hint: an array of NumPy stands left of a tensor" in shown(caught(lambda: np.ones(2) + torch.ones(2)))
+    mixed = shown(caught(lambda: np.ones(2) + torch.ones(2)))
+    assert "an array of NumPy left of a tensor of PyTorch: call ops.array(x)" in mixed
     assert "hint: use ops.mean(x)" in shown(caught(lambda: torch.ones(2, dtype=torch.bool).mean()))
     traced = torch.ones(2, requires_grad=True)
     assert "hint: use the functions of ops" in shown(caught(lambda: np.exp(traced)))

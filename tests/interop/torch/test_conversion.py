@@ -126,7 +126,7 @@ def test_a_layer_that_is_called_with_other_options_is_none() -> None:
 
 
 def test_the_second_mode_may_call_what_the_first_did_not(backend: str) -> None:
-    net, x = modules.captured("modes"), modules.x(2, 4)
+    net, x = modules.copied("modes"), modules.x(2, 4)
     module = modules.made("modes")
     for training in (True, False):
         module.train(training), net.train(training)
