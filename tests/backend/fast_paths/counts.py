@@ -140,14 +140,15 @@ def _in(form: Callable[[Any], Any], value: Any) -> Any:
 def looked_up(backend: str) -> Iterator[None]:
     """Makes a backend the active one by an override, as an earlier test may have left one that is alive.
 
-    While one is, ops find the backend in another way. Of the backends that tests have loaded before only the active one
-    is asked whether it differentiates a value.
+    While one is, ops find the backend in another way, and so they do with the device once a block has chosen one. Of
+    the backends that tests have loaded before only the active one is asked whether it differentiates a value.
     """
     before, tellers = op_globals.override, dict[Any, Any]()
     try:
         op_globals.publish(override=selection._OVERRIDE.get)
         with ops.use_backend(another(backend)), ops.use_backend(backend):  # type: ignore[arg-type]
-            x = ops.zeros(())
+            with ops.device("cpu"):
+                x = ops.zeros(())
             type(selection.active().backend.without_watchers).import_categories()  # the first call of each takes more
             tellers |= TELLERS
             for kind in tellers:
