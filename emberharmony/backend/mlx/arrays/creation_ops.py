@@ -37,6 +37,16 @@ def _create_if_it_fits(native: Callable[..., mx.array], shape: Any, dtype: mx.Dt
     return native(lengths, native_dtype, stream=place(device))
 
 
+def _create_matrix(
+    native: Callable[..., mx.array], N: int, M: int | None, k: int, dtype: mx.Dtype | None, device: Any
+) -> mx.array:
+    """Returns the matrix of a diagonal or a triangle that a function of MLX makes."""
+    rows_and_columns = as_shape((N, N if M is None else M))
+    matrix_dtype = _dtype_or_default(dtype)
+    check_memory(rows_and_columns, matrix_dtype.size)
+    return native(*rows_and_columns, clip_offset(k, *rows_and_columns), matrix_dtype, stream=place(device))
+
+
 def _fill(shape: tuple[int, ...], fill_value: Any, dtype: Any, device: Any) -> mx.array:
     # mx.full (MLX 0.32) ignores its dtype for a value of another kind, and its gradient is wrong: cast the value, and
     # broadcast a tensor.
@@ -107,27 +117,11 @@ class MLXCreationOps(HostMade):
 
     @staticmethod
     def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None) -> mx.array:
-        row_count, column_count = as_shape((N, N if M is None else M))
-        check_memory((row_count, column_count), _dtype_or_default(dtype).size)
-        return mx.eye(
-            row_count,
-            column_count,
-            clip_offset(k, row_count, column_count),
-            _dtype_or_default(dtype),
-            stream=place(device),
-        )
+        return _create_matrix(mx.eye, N, M, k, dtype, device)
 
     @staticmethod
     def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None) -> mx.array:
-        row_count, column_count = as_shape((N, N if M is None else M))
-        check_memory((row_count, column_count), _dtype_or_default(dtype).size)
-        return mx.tri(
-            row_count,
-            column_count,
-            clip_offset(k, row_count, column_count),
-            _dtype_or_default(dtype),
-            stream=place(device),
-        )
+        return _create_matrix(mx.tri, N, M, k, dtype, device)
 
     @staticmethod
     def tril(x: mx.array, k: int = 0) -> mx.array:
