@@ -53,10 +53,14 @@ class Categories:
         definitions = getattr(module_of(f"{owner.__module__}.{place.replace('/', '.')}_ops"), name)
         definers = definitions.__mro__[:-1]
         cls._complete_definitions(definers)
-        for definer in reversed(definers):
-            for attribute, definition in list(vars(definer).items()):
-                if not attribute.startswith("__"):
-                    setattr(owner, attribute, definition)
+        attributes = {
+            name: attribute
+            for definer in reversed(definers)
+            for name, attribute in vars(definer).items()
+            if not name.startswith("__")
+        }
+        for attribute in sorted(attributes, key=OPS.__contains__):  # ops last: another thread may call one at once
+            setattr(owner, attribute, attributes[attribute])
         owner.definers = (*cls.definers, *definers)
         categories.pop(place, None)
 
