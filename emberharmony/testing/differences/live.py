@@ -11,7 +11,7 @@ from emberharmony.testing.differences.measures import distance
 from emberharmony.testing.differences.records import NO_OPTIONS, Array, Host, Record, bits_of, encode, reference
 from emberharmony.testing.differences.runs import Watch, path_of, states
 from emberharmony.testing.differences.spool import Tensors, Writer
-from emberharmony.transforms.logs.lines import user_line
+from emberharmony.transforms.logs.lines import line_text, user_line
 from emberharmony.transforms.observe import WatchedCall
 
 _LATER = frozenset(("args", "kwargs", "tensors", "seen", "line"))
@@ -95,8 +95,7 @@ class Live(Nearby):
         if name not in _LATER:
             raise AttributeError(name)
         if name == "line":
-            file, line = user_line(self._frame)
-            self.line = f"{file}:{line}" if file else ""
+            self.line = line_text(user_line(self._frame))
         else:
             self._read()
         return getattr(self, name)
@@ -140,10 +139,10 @@ class Live(Nearby):
 def _with_copied_generators(call: WatchedCall) -> tuple[Any, Any]:
     """Returns the arguments of a call, with generators that no op draws from."""
 
-    def copied(value: Any) -> Any:
+    def copy_generator(value: Any) -> Any:
         return copy.deepcopy(value) if isinstance(value, Generator) else value
 
-    return tuple(map(copied, call.args)), {name: copied(value) for name, value in call.kwargs.items()}
+    return tuple(map(copy_generator, call.args)), {name: copy_generator(value) for name, value in call.kwargs.items()}
 
 
 class Following(Watch):

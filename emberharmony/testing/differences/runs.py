@@ -24,7 +24,7 @@ from emberharmony.core.trees.tree import tree_map
 from emberharmony.testing.differences.arguments import RESULT
 from emberharmony.testing.differences.records import NO_OPTIONS, Host, Record, encode, to_host
 from emberharmony.testing.differences.spool import Writer
-from emberharmony.transforms.logs.lines import line_of
+from emberharmony.transforms.logs.lines import line_of, line_text
 from emberharmony.transforms.observe import Observation, WatchedCall, Watcher
 
 STREAM: ContextVar[Generator] = ContextVar("emberharmony_compared_stream")
@@ -135,10 +135,11 @@ class Watch(Watcher):
         args = encode(call.args, backend, add)
         kwargs = encode(call.kwargs, backend, add) if call.kwargs else NO_OPTIONS
         name = call.spec.name
-        file, line = line_of(name)
-        location = f"{file}:{line}" if file else ""
-        path = path_of(call, sys._getframe(2), file)
-        record = Record(name, path, location, call.gradient_of, backend.name, args, kwargs, tensors, seen_calls, number)
+        line = line_of(name)
+        path = path_of(call, sys._getframe(2), line[0])
+        record = Record(
+            name, path, line_text(line), call.gradient_of, backend.name, args, kwargs, tensors, seen_calls, number
+        )
         record._given, record.streams = tensors, states(call)
         call.kept[self] = record
 

@@ -12,7 +12,7 @@ from emberharmony.core.state.checked_mode import FEW_MOVES, checked, checking, i
 from emberharmony.transforms.checks.drift import DeviceMixes, Drift, DTypes, Gradients, Graphs
 from emberharmony.transforms.checks.findings import Finding, Findings, place
 from emberharmony.transforms.checks.nonfinite import INEXACT, READS, NonFinite
-from emberharmony.transforms.logs.lines import line_of, user_line
+from emberharmony.transforms.logs.lines import line_of, line_text, user_line
 from emberharmony.transforms.observe import Observation, Pulled, WatchedCall, Watcher
 from emberharmony.transforms.watchers import THREADS
 
@@ -129,7 +129,7 @@ class Checker(Watcher):
         has_nan = any(x.nan for x in contents)
         if self.findings or not (has_nan or (self._infinities and any(x.infinite for x in contents))):
             return
-        line = ":".join(map(str, user_line(sys._getframe(1))))
+        line = line_text(user_line(sys._getframe(1)))
         kind, name = "NaN" if has_nan else "infinite", backend.name
         text = f"a gradient on backend {name!r} is {kind}{place('', line)}; no op can be named: {reason}"
         self.findings.add(Finding("nan", "", text, "", line, name))

@@ -8,6 +8,7 @@ from emberharmony.core.numeric.promotion import promote
 from emberharmony.core.registry import OpSpec
 from emberharmony.transforms.checks.findings import Finding, Findings, place
 from emberharmony.transforms.checks.nonfinite import INEXACT
+from emberharmony.transforms.logs.lines import line_text
 from emberharmony.transforms.observe import WatchedCall
 
 _INTEGERS = ("signed", "unsigned")
@@ -40,7 +41,7 @@ class Drift:
         """Is told that an op of the program has ended."""
 
     def _report(self, call: WatchedCall, line: Any, text: str) -> None:
-        location = f"{line[0]}:{line[1]}" if line[0] else ""
+        location = line_text(line)
         head = f"{call.op}() on backend {call.backend.name!r}"
         self._findings.add(
             Finding(

@@ -23,7 +23,7 @@ from emberharmony.core.selection import Override
 from emberharmony.transforms.checks.causes import Faulty, likely_cause
 from emberharmony.transforms.checks.findings import Finding, Findings, place
 from emberharmony.transforms.checks.safe import is_safe, is_safe_backward
-from emberharmony.transforms.logs.lines import user_line
+from emberharmony.transforms.logs.lines import line_text, user_line
 from emberharmony.transforms.observe import Observation, Pulled, WatchedCall, Watcher, values_of
 from emberharmony.transforms.watchers import THREADS
 
@@ -278,7 +278,7 @@ class NonFinite:
         (entry, names), self._entry = self._entry or (case, ""), None
         if self._findings or not contents.nan:
             return
-        line = f"{entry.line[0]}:{entry.line[1]}" if entry.line[0] else ""
+        line = line_text(entry.line)
         first_text = f"{entry.op}() got the first one, in {names}{place(entry.path, line)}" if names else ""
         self._findings.add(
             Finding(
@@ -361,7 +361,7 @@ def _finding_at(case: _Case, made: Any, operands: dict[str, Any]) -> Finding:
     op_text = f"the gradient of {spec.name}()" if case.backward else f"{spec.name}()"
     op_text += f" inside of {case.outer}()" if case.outer != case.op else ""
     user_line_of_case = case.line or user_line(sys._getframe(3))
-    line = f"{user_line_of_case[0]}:{user_line_of_case[1]}" if user_line_of_case[0] else ""
+    line = line_text(user_line_of_case)
     has_infinite = any(x.infinite for x in operands.values())
     inputs_text = "its inputs hold infinities and no NaN" if has_infinite else "inputs are finite"
     text = (

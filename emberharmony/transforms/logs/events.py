@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from emberharmony.core.dtypes import ALL
+from emberharmony.transforms.logs.lines import line_text
 from emberharmony.transforms.logs.statistics import ValueStatistics
 
 FIELDS = (
@@ -100,8 +101,7 @@ class Event:
     @property
     def frame(self) -> str:
         """The user's line, as "file:line"."""
-        file, line = self.line
-        return f"{file}:{line}" if file else ""
+        return line_text(self.line)
 
     def __repr__(self) -> str:
         arguments_text = ", ".join(

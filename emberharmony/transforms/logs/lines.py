@@ -62,6 +62,11 @@ def user_line(frame: Any) -> tuple[str, int]:
     return ("", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
 
 
+def line_text(line: tuple[str, int]) -> str:
+    """Returns a line as "file:line"; an empty string if the user has none."""
+    return f"{line[0]}:{line[1]}" if line[0] else ""
+
+
 def line_of_error(error: BaseException) -> tuple[str, int]:
     """Returns the file and line of the innermost frame of an error's traceback that does not belong to the package."""
     line, trace = ("", 0), error.__traceback__

@@ -272,8 +272,8 @@ def _run_fallback(
     called_watchers = watchers()
     draw_again: Any = contextlib.nullcontext if draws is None else draws.later_run
     if called_watchers:
-        file, line = lines.line_of_error(first_error)
-        tell(called_watchers, "on_unseen", _UNSEEN.format(f" at {file}:{line}" if file else ""))
+        line = lines.line_text(lines.line_of_error(first_error))
+        tell(called_watchers, "on_unseen", _UNSEEN.format(f" at {line}" if line else ""))
     if forward is not None and (checking() or any(watcher.looks_again for watcher in called_watchers)):
         with draw_again():
             forward()
