@@ -108,12 +108,7 @@ class Lockstep:
             elif any(
                 not key[2] and key[1] != OPTIMIZER and key[0] != RESULT for _, key in (*first_keys[a:b], *second[c:d])
             ):
-                next_calls = (
-                    self._reader.at(first_keys[a][0])
-                    if a < len(first_keys) and first_keys[a][1][0] != RESULT
-                    else None,
-                    self._rest.at(second[c][0]) if c < len(second) and second[c][1][0] != RESULT else None,
-                )
+                next_calls = _call_at(self._reader, first_keys, a), _call_at(self._rest, second, c)
                 side = 1 if tag == "insert" or next_calls[0] is None else 0
                 self._note_other_ops(self._count + equal_count, next_calls, side, errors)
                 break
@@ -147,9 +142,11 @@ class Lockstep:
         )
         texts = []
         for name, next_call in zip(self._report.sides, next_calls, strict=True):
-            has_other_line = next_call is not None and next_call.line not in ("", record.line)
-            location = f" ({next_call.line})" if next_call is not None and has_other_line else ""
-            texts.append(f"{f'{next_call.op}()' if next_call is not None else 'the end'} on {name}{location}")
+            if next_call is None:
+                texts.append(f"the end on {name}")
+            else:
+                location = f" ({next_call.line})" if next_call.line not in ("", record.line) else ""
+                texts.append(f"{next_call.op}() on {name}{location}")
         reason = self._last or "no result before it differs by more than rounding"
         error_text = "".join(f"; {name} raised {e}" for name, e in zip(self._report.sides, errors, strict=True) if e)
         divergence.message = (
@@ -210,7 +207,7 @@ class Lockstep:
             wrong_sides = [1 if one.error else 0]
         if wrong_sides:
             self._note_options(one, options)
-            self._wrong_divergence(call, pair, wrong_sides, verdicts, difference.share)
+            self._wrong_divergence(call, pair, wrong_sides, verdicts, difference.share, errors)
         elif options:
             self._add_options(call, one, options, difference.share, errors)
             self._add(call, one, difference, errors, "options")
@@ -257,8 +254,7 @@ class Lockstep:
         if names in self._named:
             return
         self._named.add(names)
-        divergence = self._divergence(call, one, "options", share)
-        divergence.error = {s: e for s, e in zip(self._report.sides, errors, strict=True) if e is not None}
+        divergence = self._divergence(call, one, "options", share, errors)
         divergence.options = {option.name: option.values for option in options}
         texts = ", ".join(option.text(self._report.sides) for option in options[:_SHOWN])
         divergence.message = f"the program calls {one.op}() with {texts} at call {call}{_location_text(divergence)}"
@@ -300,7 +296,9 @@ class Lockstep:
                 self._numbers.append((values[0].item(), values[1].item()))
                 self._last = f"{one.op}() before it gives {values[0]} on {first_side} and {values[1]} on {second}"
 
-    def _divergence(self, call: int, record: Record, cause: str, share: float) -> Divergence:
+    def _divergence(
+        self, call: int, record: Record, cause: str, share: float, errors: tuple[float | None, ...] = (None, None)
+    ) -> Divergence:
         arguments = record.given()
         return Divergence(
             record.op,
@@ -309,6 +307,7 @@ class Lockstep:
             cause,
             line=record.line,
             carried=share,
+            error={side: error for side, error in zip(self._report.sides, errors, strict=True) if error is not None},
             shapes=tuple(host.shape for host in arguments),
             dtypes=tuple(host.dtype for host in arguments),
             gradient_of=record.gradient_of,
@@ -321,13 +320,13 @@ class Lockstep:
         wrong_sides: list[int],
         judged: Sequence[Judged | None],
         share: float,
+        errors: tuple[float | None, ...],
     ) -> None:
         side = wrong_sides[0]
         record, verdict = pair[side], judged[side]
-        divergence = self._divergence(call, record, "error" if record.error else "local", share)
+        divergence = self._divergence(call, record, "error" if record.error else "local", share, errors)
         names = self._report.sides
         divergence.wrong = " and ".join(names[i] for i in wrong_sides)
-        divergence.error = {names[i]: j.error for i, j in enumerate(judged) if j is not None}
         divergence.judge = verdict.by if verdict is not None else "NumPy, which raises an error too"
         inner_divergence = None
         if self._backends[side] is not None and not record.error:
@@ -388,9 +387,8 @@ class Lockstep:
         if not share > _AMPLIFIED * before or not math.isfinite(before):
             self._add(call, one, difference, errors, "inherited")
             return
-        divergence = self._divergence(call, one, "amplified", share)
+        divergence = self._divergence(call, one, "amplified", share, errors)
         divergence.condition = self._judge.condition(one)
-        divergence.error = {s: e for s, e in zip(self._report.sides, errors, strict=True) if e is not None}
         divergence.message = (
             f"{one.op}() enlarges a difference {share / before:.2g} times at call {call}{_location_text(divergence)}; "
             f"its condition is {divergence.condition:.2g}"
@@ -415,6 +413,11 @@ def _divergence_message(divergence: Divergence, verdict: Judged | None) -> str:
 def _location_text(divergence: Divergence) -> str:
     location = f" in {divergence.path}" if divergence.path else ""
     return f"{location} ({divergence.line})" if divergence.line else location
+
+
+def _call_at(calls: Calls | Reader, keys: Sequence[tuple[Any, Any]], index: int) -> Record | None:
+    """Returns the call with an index among the rest of a run; None at its end, where it returns its result."""
+    return calls.at(keys[index][0]) if index < len(keys) and keys[index][1][0] != RESULT else None
 
 
 def _have_same_key(one: Record, other: Record) -> bool:

@@ -238,3 +238,8 @@ def all_planted(seeds: Iterator[int] | range) -> Iterator[Planted]:
     for seed in seeds:
         for kind in KINDS:
             yield planted(seed, kind)
+
+
+def off(f: Any, *args: Any, **kwargs: Any) -> Any:
+    """Returns 1.001 times what a function returns."""
+    return ops.multiply(f(*args, **kwargs), 1.001)

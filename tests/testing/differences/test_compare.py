@@ -16,26 +16,15 @@ from click.testing import CliRunner
 
 import emberharmony
 from emberharmony import nn, ops, optim
-from emberharmony.backend.discovery import is_installed
 from emberharmony.cli.main import command
 from emberharmony.errors import ArgumentError, BackendNotFoundError, DeviceError
 from emberharmony.rules import RULES
 from emberharmony.testing.differences import compare as comparing
 from emberharmony.testing.differences.bounds import allowance
 from emberharmony.testing.differences.report import Report, Row
-from emberharmony.testing.differences.runs import STREAM
 from emberharmony.transforms.observe import is_open
-from tests.testing.differences.faults import faulty
-
-OTHER = next((name for name in ("torch", "mlx") if is_installed(name)), "numpy")
-PAIR = ("numpy", OTHER)
-two_backends = pytest.mark.skipif(OTHER == "numpy", reason="NumPy is the only backend, so both sides have its name")
-compare = partial(emberharmony.compare, backends=PAIR)
-X = np.random.default_rng(0).normal(size=(4, 4)).astype("float32")
-
-
-def _off(f: Any, *args: Any, **kwargs: Any) -> Any:
-    return ops.multiply(f(*args, **kwargs), 1.001)
+from tests.testing.differences.faults import faulty, off
+from tests.testing.differences.pair import OTHER, PAIR, X, compare, two_backends
 
 
 def test_a_right_program_has_no_wrong_op() -> None:
@@ -74,7 +63,7 @@ def test_an_op_inside_of_a_composite_is_named() -> None:
         def __call__(self, x: Any) -> Any:
             return ops.tanh(self.part(x))
 
-    report = compare(Net(), X, backends=(OTHER, faulty("numpy", "hypot", _off)), stop="all")
+    report = compare(Net(), X, backends=(OTHER, faulty("numpy", "hypot", off)), stop="all")
     first = report.first
     assert first is not None
     assert (first.op, first.outer, first.wrong, first.cause) == ("hypot", ("squareplus",), "numpy", "local")
@@ -87,7 +76,7 @@ def test_an_op_inside_of_a_composite_is_named() -> None:
 
 @two_backends
 def test_the_reference_may_have_the_fault_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    bad = faulty("numpy", "tanh", _off)
+    bad = faulty("numpy", "tanh", off)
     from emberharmony.testing.differences import judge
 
     right = judge.with_host_draws
@@ -385,7 +374,7 @@ def test_optimizers_make_the_same_calls_on_all_backends() -> None:
 
 @two_backends
 def test_a_fault_of_the_backward_pass_is_named() -> None:
-    first = compare(ops.sin, X, backends=("numpy", faulty(OTHER, "cos", _off)), gradients=True).first
+    first = compare(ops.sin, X, backends=("numpy", faulty(OTHER, "cos", off)), gradients=True).first
     assert first is not None
     assert (first.op, first.wrong, first.gradient_of) == ("cos", OTHER, "sin")
     assert "in the gradient of sin()" in first.message
@@ -405,7 +394,7 @@ def test_files_of_calls(tmp_path: Path) -> None:
     program = lambda x: ops.sum(ops.gelu(ops.cast(x, "bfloat16")))
     comparing.record(program, X, path=one, backend="numpy")
     comparing.record(program, X, path=other, backend=OTHER)
-    comparing.record(program, X, path=bad, backend=faulty(OTHER, "gelu", _off))
+    comparing.record(program, X, path=bad, backend=faulty(OTHER, "gelu", off))
     assert comparing.compare_logs(one, other, "all").ok
     assert [row.op for row in comparing.compare_logs(one, other).rows] == ["cast", "gelu", "sum"]
     data = Path(one).read_bytes()
@@ -444,7 +433,7 @@ def test_the_repro_is_small_and_fails_where_the_op_is_wrong(tmp_path: Path, monk
 
 
 def test_a_call_that_draws_numbers_has_no_repro(tmp_path: Path) -> None:
-    report = compare(lambda x: ops.dropout(x, 0.5), X, backends=("numpy", faulty(OTHER, "dropout", _off)))
+    report = compare(lambda x: ops.dropout(x, 0.5), X, backends=("numpy", faulty(OTHER, "dropout", off)))
     assert report.first is not None
     with pytest.raises(ArgumentError, match="draws other numbers"):
         report.repro(str(tmp_path / "repro.py"))
@@ -452,7 +441,7 @@ def test_a_call_that_draws_numbers_has_no_repro(tmp_path: Path) -> None:
 
 
 def test_the_page_has_all_calls(tmp_path: Path) -> None:
-    bad = faulty(OTHER, "rsqrt", _off)
+    bad = faulty(OTHER, "rsqrt", off)
     report = compare(lambda x: ops.tanh(ops.rsqrt(ops.abs(x))), X, backends=("numpy", bad), stop="all")
     report.html(str(tmp_path / "page.html"))
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
@@ -505,178 +494,3 @@ def test_the_command(tmp_path: Path) -> None:
         assert run(*arguments).exit_code == 2, arguments
     for arguments in ([f"{source}:god", *base], ["x.py:f"], ["a", "b", "c"], [str(source)], [log, str(source)]):
         assert run(*arguments).exit_code == 2, arguments
-
-
-def _one_side(first: Any, second: Any) -> Any:
-    return first if ops.get_backend() == "numpy" else second
-
-
-@two_backends
-def test_options_that_differ_between_the_sides_are_named_once_for_each_line() -> None:
-    def program(x: Any) -> Any:
-        for _ in range(2):
-            x = ops.gelu(x, approximate=_one_side(True, False))
-        return x
-
-    report = compare(program, X, stop="all")
-    first = report.first
-    assert first is not None
-    assert [divergence.cause for divergence in report.divergences] == ["options"]
-    assert (first.op, first.cause, first.call, first.wrong) == ("gelu", "options", 0, "")
-    assert first.options == {"approximate": (True, False)}
-    line = f"{__file__}:{program.__code__.co_firstlineno + 2}"
-    text = f"the program calls gelu() with approximate=True on numpy and False on {OTHER}"
-    assert report.summary() == f"{text} at call 0 ({line})"
-    assert [row.verdict for row in report.rows] == ["options", "options"]
-    assert json.loads(report.to_json())["first"]["options"] == {"approximate": [True, False]}
-    small = compare(program, X * 1e-4, stop="all")
-    assert small.ok
-    assert small.notes == [f"{text} ({line})"]
-
-
-OPTIONS: dict[str, Callable[[Any], Any]] = {
-    "x2=0.501 on numpy and 0.5 on": lambda x: ops.multiply(x, _one_side(0.501, 0.5)),
-    "approximate=True on numpy and False on": lambda x: (
-        ops.gelu(x) if ops.get_backend() == "numpy" else ops.gelu(x, approximate=False)
-    ),
-    "axis[1]=1 on numpy and 2 on": lambda x: ops.sum(ops.reshape(x, (2, 2, 4)), axis=(0, _one_side(1, 2))),
-    "dtype='float16' on numpy and 'float32' on": lambda x: ops.cast(x, _one_side(ops.float16, ops.float32)),
-    "x2=2.5 on numpy and (2+1j) on": lambda x: ops.multiply(x, _one_side(2.5, 2 + 1j)),
-    "key[1]=slice(0, 2, None) on numpy and slice(1, 3, None) on": lambda x: ops.get_item(
-        x, (0, _one_side(slice(0, 2), slice(1, 3)))
-    ),
-    "x2=2.0 on numpy and 3.0 on": lambda x: ops.multiply(x, _one_side(2.0, ops.full((), 3.0))),
-}
-
-
-@two_backends
-@pytest.mark.parametrize("text", OPTIONS)
-def test_arguments_that_are_no_tensors_are_compared(text: str) -> None:
-    report = compare(OPTIONS[text], X, stop="all")
-    assert report.first is not None, report.table()
-    assert report.first.cause == "options", report.table()
-    assert f"with {text}" in report.summary()
-
-
-def test_numbers_that_follow_from_results_are_no_options_that_differ() -> None:
-    """A number that a result gives is off by as much as the result, and one that is computed from it by little more."""
-    noisy = faulty(OTHER, "sum", lambda f, *args: ops.multiply(f(*args), 1 + 2e-3))
-
-    def program(x: Any) -> Any:
-        total = float(ops.sum(x))
-        return ops.multiply(x, total), ops.multiply(x, 1 / total), total
-
-    for x in (X, np.abs(X)):
-        report = compare(program, x, backends=("numpy", noisy), stop="all", tolerance=1e5)
-        assert report.ok, report.table()
-    report = compare(
-        lambda x: (program(x), ops.multiply(x, _one_side(0.5, 0.52))),
-        np.abs(X),
-        backends=("numpy", noisy),
-        stop="all",
-        tolerance=1e5,
-    )
-    assert report.ok is (OTHER == "numpy")
-
-
-def test_a_whole_number_that_a_result_gives_is_explained() -> None:
-    first, second = np.array([[1.0, 1.0 + 1e-6], [1.0 + 1e-6, 1.0]], "float32")
-    noisy = faulty(OTHER, "multiply", lambda f, x, y: ops.add(f(x, y), ops.convert_to_tensor(second - first)))
-
-    def program(x: Any) -> Any:
-        at = int(ops.argmax(ops.multiply(x, 1.0)))
-        return at, ops.add(x, at)
-
-    report = compare(program, first, backends=("numpy", noisy), stop="all", tolerance=100)
-    assert report.ok, report.table()
-    assert [row.carried for row in report.rows][1] == 1.0
-
-
-@two_backends
-@pytest.mark.parametrize(
-    ("values", "text"),
-    [
-        ((0.5, 0.501), "result=0.5 on numpy and 0.501 on"),
-        (({"a": [1, 2]}, {"a": [1, 3]}), "result['a'][1]=2 on numpy and 3 on"),
-        (("cat", "dog"), "result='cat' on numpy and 'dog' on"),
-        (((1, 2), (1, 2, 3)), "result=(1, 2) on numpy and (1, 2, 3) on"),
-        ((None, 3), "result=None on numpy and 3 on"),
-    ],
-)
-def test_numbers_and_texts_that_the_program_returns_are_compared(values: Any, text: str) -> None:
-    def program(x: Any) -> Any:
-        ops.tanh(x)
-        return _one_side(*values)
-
-    report = compare(program, X)
-    assert report.first is not None
-    assert (report.first.op, report.first.cause) == ("(result)", "result")
-    assert report.summary().startswith(f"the program returns {text}")
-    assert compare(lambda x: (program(x), 1.0, float("nan"))[1:], X).ok
-
-
-@two_backends
-def test_an_option_that_one_side_refuses_is_no_wrong_op() -> None:
-    report = compare(lambda x: ops.sum(x, axis=_one_side(0, 5)), X)
-    assert report.first is not None
-    assert report.first.cause == "options"
-    assert "axis=0 on numpy and 5 on" in report.summary()
-
-
-@two_backends
-def test_a_wrong_op_comes_before_options_that_differ() -> None:
-    bad = faulty(OTHER, "gelu", _off)
-    report = compare(lambda x: ops.gelu(x, approximate=_one_side(True, False)), X, backends=("numpy", bad))
-    assert report.first is not None
-    assert (report.first.cause, report.first.wrong) == ("local", OTHER)
-    assert report.notes[0].startswith("the program calls gelu() with approximate=True")
-
-
-@two_backends
-def test_the_state_of_random_numbers_is_an_argument() -> None:
-    seeds = ops.random.Generator(3), ops.random.Generator(4)
-    report = compare(lambda x: ops.random.normal((3,), generator=_one_side(*seeds)), X)
-    assert report.first is not None
-    assert report.first.cause == "options"
-    assert "generator=a generator of seed 3 at" in report.summary()
-
-
-@two_backends
-def test_streams_that_were_drawn_from_on_one_side_alone_are_an_argument() -> None:
-    def program(x: Any) -> Any:
-        if ops.get_backend() == "numpy":
-            STREAM.get().uniform((1,))
-        return ops.dropout(x, 0.5)
-
-    report = compare(program, X)
-    assert report.first is not None
-    assert report.first.cause == "options"
-    assert "with the random state=a generator of seed 0 at" in report.summary()
-
-
-@two_backends
-def test_an_option_behind_noise_is_named() -> None:
-    noisy = faulty(OTHER, "negative", lambda f, x: ops.multiply(f(x), 1 + 9e-5))
-    x = -np.linspace(1.5, 4, 20, dtype="float32")
-    program = lambda x, exact: ops.gelu(ops.negative(x), approximate=_one_side(True, not exact))
-    for exact, causes in ((True, ["local", "options"]), (False, ["local"])):
-        report = compare(partial(program, exact=exact), x, backends=("numpy", noisy), stop="all")
-        assert [divergence.cause for divergence in report.divergences] == causes, report.table()
-
-
-def test_results_of_other_shapes_are_none_from_outside() -> None:
-    bad = faulty(OTHER, "sum", lambda f, *args: ops.reshape(f(*args), (1,)))
-    for program in (ops.sum, lambda x: ops.negative(ops.sum(x))):
-        report = compare(program, X, backends=("numpy", bad), stop="all")
-        assert [divergence.cause for divergence in report.divergences] == ["local"], report.table()
-
-
-@two_backends
-def test_a_wider_dtype_of_one_library_is_nothing_from_outside() -> None:
-    """NumPy promotes float32 and int64 to float64, PyTorch and MLX do not."""
-
-    def program(x: Any) -> Any:
-        return ops.negative(x) / _one_side(np.float64(3), 3.0)
-
-    report = compare(program, X, stop="all")
-    assert report.ok, report.table()

@@ -9,7 +9,7 @@ MUTANTS = [
         function="_share",
         original="a == b or (a != a and b != b)",
         replacement="True",
-        tests=("tests/testing/differences/test_compare.py -k options_that_differ",),
+        tests=("tests/testing/differences/test_agreement.py -k options_that_differ",),
         why="a program that gives an op other options on one side is reported as right",
     ),
     Mutant(
@@ -18,7 +18,7 @@ MUTANTS = [
         function="",
         original='_PARTINGS = ("control flow", "options", "outside", "result")',
         replacement='_PARTINGS = ("control flow", "outside", "result")',
-        tests=("tests/testing/differences/test_compare.py -k options_that_differ",),
+        tests=("tests/testing/differences/test_agreement.py -k options_that_differ",),
         why="the exit status is 0 although the sides give an op other options",
     ),
     Mutant(
@@ -36,7 +36,7 @@ MUTANTS = [
         function="unequal_arguments",
         original="not unequal and one.streams != other.streams",
         replacement="False",
-        tests=("tests/testing/differences/test_compare.py -k streams_that",),
+        tests=("tests/testing/differences/test_agreement.py -k streams_that",),
         why="a side that draws other random numbers is reported as right",
     ),
     Mutant(
@@ -45,7 +45,7 @@ MUTANTS = [
         function="Lockstep._is_explained",
         original="unequal.share <= limit",
         replacement="True",
-        tests=("tests/testing/differences/test_compare.py -k arguments_that_are_no_tensors",),
+        tests=("tests/testing/differences/test_agreement.py -k arguments_that_are_no_tensors",),
         why="0.5 on one side and 0.501 on the other is taken for rounding",
     ),
     Mutant(
@@ -54,7 +54,7 @@ MUTANTS = [
         function="Lockstep._is_explained",
         original="unequal.values in self._numbers",
         replacement="False",
-        tests=("tests/testing/differences/test_compare.py -k whole_number",),
+        tests=("tests/testing/differences/test_agreement.py -k whole_number",),
         why="an index that argmax gives is taken for an option that differs",
     ),
     Mutant(
@@ -63,7 +63,7 @@ MUTANTS = [
         function="Lockstep._compare_pair",
         original="difference.explained and not options",
         replacement="difference.explained",
-        tests=("tests/testing/differences/test_compare.py -k behind_noise",),
+        tests=("tests/testing/differences/test_agreement.py -k behind_noise",),
         why="an option whose effect is as small as the noise of the inputs is not seen",
     ),
     Mutant(
@@ -72,7 +72,7 @@ MUTANTS = [
         function="Lockstep._judge_and_add",
         original="one_raises and not wrong_sides and not options",
         replacement="one_raises and not wrong_sides",
-        tests=("tests/testing/differences/test_compare.py -k refuses",),
+        tests=("tests/testing/differences/test_agreement.py -k refuses",),
         why="the side that gives a result is blamed where the other one was given a wrong option",
     ),
     Mutant(
@@ -90,7 +90,7 @@ MUTANTS = [
         function="Lockstep._note_outside_argument",
         original="(*one.given(), *other.given())",
         replacement="one.given()",
-        tests=("tests/testing/differences/test_compare.py -k wider_dtype",),
+        tests=("tests/testing/differences/test_agreement.py -k wider_dtype",),
         why="float32 on one side is taken for values from outside of ops beside float64 on the other",
     ),
     Mutant(
@@ -105,10 +105,10 @@ MUTANTS = [
     Mutant(
         name="compare-states-after-drawing",
         module="emberharmony/testing/differences/live.py",
-        function="_with_copied_generators.copied",
+        function="_with_copied_generators.copy_generator",
         original="copy.deepcopy(value) if isinstance(value, Generator) else value",
         replacement="value",
-        tests=("tests/testing/differences/test_compare.py -k random_numbers_is_an_argument",),
+        tests=("tests/testing/differences/test_agreement.py -k random_numbers_is_an_argument",),
         why="a random op is judged by the numbers that follow those that it drew",
     ),
     Mutant(
@@ -123,9 +123,9 @@ MUTANTS = [
     Mutant(
         name="compare-ends-before-the-next-call",
         module="emberharmony/testing/differences/lockstep.py",
-        function="Lockstep._align",
-        original="a < len(first_keys)",
-        replacement="a < b",
+        function="_call_at",
+        original="index < len(keys)",
+        replacement="False",
         tests=("tests/testing/differences/test_compare.py -k next_call_of_both",),
         why="a side that makes fewer calls is said to end where the other one makes more",
     ),
