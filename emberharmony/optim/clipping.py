@@ -152,8 +152,7 @@ def _nonfinite_error(norm: Tensor, params: Any) -> NonFiniteGradientError:
         return NonFiniteGradientError(f"{head}, because their squares exceed the range of the dtype")
     return NonFiniteGradientError(
         f"{head}; those of {', '.join(nonfinite_parameters[:5])} are not finite: lower the learning rate, or pass "
-        "nonfinite='skip' or "
-        f"'zero'"
+        f"nonfinite='skip' or 'zero'"
     )
 
 

@@ -167,14 +167,14 @@ def test_builtins_functions_without_a_body_and_gradients_of_unknown_ops_are_refu
 
 def test_a_gradient_of_a_rule_has_the_shape_of_its_argument(backend: str) -> None:
     @emberharmony.register_op
-    def scaled(a: TensorLike, b: TensorLike) -> Any:
+    def scale_by(a: TensorLike, b: TensorLike) -> Any:
         return ops.multiply(a, b)
 
-    @emberharmony.register_vjp(scaled)
-    def unreduced(g: Any, y: Any, a: Any, b: Any) -> Any:
+    @emberharmony.register_vjp(scale_by)
+    def pull_without_sum(g: Any, y: Any, a: Any, b: Any) -> Any:
         return ops.multiply(g, b), ops.multiply(g, a)
 
     a, b = ops.array([1.0, 2.0, 3.0]), ops.array(2.0)
-    with pytest.raises(ShapeError, match=r"rule of scaled returned a gradient of shape \(3,\) for b, .* shape \(\)"):
-        ops.grad(lambda b: ops.sum(scaled(a, b)))(b)
-    assert ops.grad(lambda b: ops.sum(scaled(a, ops.broadcast_to(b, (3,)))))(b).tolist() == 6.0
+    with pytest.raises(ShapeError, match=r"rule of scale_by returned a gradient of shape \(3,\) for b, .* shape \(\)"):
+        ops.grad(lambda b: ops.sum(scale_by(a, b)))(b)
+    assert ops.grad(lambda b: ops.sum(scale_by(a, ops.broadcast_to(b, (3,)))))(b).tolist() == 6.0

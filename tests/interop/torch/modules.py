@@ -274,7 +274,7 @@ def made(name: str) -> nn.Module:
     return CASES[name][0]()
 
 
-def copied(name: str) -> Captured:
+def copy_of(name: str) -> Captured:
     """Returns a captured module that reads the table of ATen anew."""
     net = copy.deepcopy(captured(name))
     net._modes = Modes(net.graphs, net.source)

@@ -126,7 +126,7 @@ def test_a_layer_that_is_called_with_other_options_is_none() -> None:
 
 
 def test_the_second_mode_may_call_what_the_first_did_not(backend: str) -> None:
-    net, x = modules.copied("modes"), modules.x(2, 4)
+    net, x = modules.copy_of("modes"), modules.x(2, 4)
     module = modules.made("modes")
     for training in (True, False):
         module.train(training), net.train(training)
@@ -135,7 +135,7 @@ def test_the_second_mode_may_call_what_the_first_did_not(backend: str) -> None:
 
 @pytest.mark.parametrize("name", ["lora", "quantized"])
 def test_layers_in_the_place_of_captured_ones_give_their_weights(backend: str, name: str) -> None:
-    net, x, tokens = modules.copied("layers"), modules.x(2, 4, 32), torch.tensor([[1, 4], [0, 2]])
+    net, x, tokens = modules.copy_of("layers"), modules.x(2, 4, 32), torch.tensor([[1, 4], [0, 2]])
     if name == "lora":
         nn.add_lora(net, "line", rank=2)
         net.cell("line.bias").value = ops.add(net.cell("line.bias").value, 1.0)
@@ -206,7 +206,7 @@ def test_pytorch_compiles_a_module_as_a_whole(quick: str) -> None:
     x, tokens = modules.x(1, 4), torch.tensor([[1], [3], [0]])
     expected = modules.captured("kinks")(x, tokens)
     for ran in (False, True):
-        net = modules.copied("kinks")
+        net = modules.copy_of("kinks")
         if ran:
             net(x, tokens)
         counters.clear()
@@ -354,7 +354,7 @@ def test_check_agrees_and_names_the_first_call_that_differs(backend: str, monkey
         ("aten.hardtanh", lambda x, low, high: ops.clip(x, low, high), "gradient differs"),
     ):
         monkeypatch.setitem(TABLE, target, wrong)
-        report = modules.copied("kinks").check([backend])
+        report = modules.copy_of("kinks").check([backend])
         assert not report.ok
         assert target in report.rows[0].first
         assert "modules.py:" in report.rows[0].first

@@ -60,7 +60,7 @@ def test_a_captured_module_is_pickled() -> None:
 
 @pytest.mark.parametrize("name", ["lora", "quantized"])
 def test_layers_in_the_place_of_captured_ones_are_saved(backend: str, name: str, tmp_path: Path) -> None:
-    net, x, tokens = modules.copied("layers"), modules.x(2, 4, 32).numpy(), np.array([[1, 4], [0, 2]])
+    net, x, tokens = modules.copy_of("layers"), modules.x(2, 4, 32).numpy(), np.array([[1, 4], [0, 2]])
     if name == "lora":
         nn.add_lora(net, rank=2, dropout=0.5)
         correction = dict(net.named_parameters())["line.lora_b.weight"]
@@ -76,7 +76,7 @@ def test_layers_in_the_place_of_captured_ones_are_saved(backend: str, name: str,
 
 
 def test_loaded_layers_draw_masks_of_their_own(tmp_path: Path) -> None:
-    nn.add_lora(modules.copied("no_grad"), rank=1, dropout=0.5).save(tmp_path)
+    nn.add_lora(modules.copy_of("no_grad"), rank=1, dropout=0.5).save(tmp_path)
     layers: Any = dict(emberharmony.load_program(tmp_path).train().members())
     masked = [ops.to_numpy(layers[name].dropout(np.ones(64, "float32"))) for name in ("a", "b")]
     assert set(masked[0]) == {0.0, 2.0}
@@ -84,7 +84,7 @@ def test_loaded_layers_draw_masks_of_their_own(tmp_path: Path) -> None:
 
 
 def test_a_layer_that_a_program_cannot_hold_is_named(tmp_path: Path) -> None:
-    net = modules.copied("no_grad").replace("a", nn.Sequential(nn.Linear(4, 4)))
+    net = modules.copy_of("no_grad").replace("a", nn.Sequential(nn.Linear(4, 4)))
     with pytest.raises(ArgumentError, match=r"a, a Sequential: put one of Linear, .* in its place"):
         net.save(tmp_path)
 
