@@ -10,10 +10,12 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
 from statistics import mode
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -144,6 +146,8 @@ def looked_up(backend: str) -> Iterator[None]:
     the backends that tests have loaded before only the active one is asked whether it differentiates a value.
     """
     before, tellers = op_globals.override, dict[Any, Any]()
+    placement = getattr(import_module(f"emberharmony.backend.{backend}.device_ops"), "PLACEMENT", SimpleNamespace())
+    is_touched = getattr(placement, "touched", False)
     try:
         op_globals.publish(override=selection._OVERRIDE.get)
         with ops.use_backend(another(backend)), ops.use_backend(backend):  # type: ignore[arg-type]
@@ -156,6 +160,7 @@ def looked_up(backend: str) -> Iterator[None]:
                     del TELLERS[kind]
             yield
     finally:
+        placement.touched = is_touched
         TELLERS.update(tellers)
         op_globals.publish(override=before)
 
