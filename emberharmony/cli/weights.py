@@ -20,7 +20,7 @@ from emberharmony.io.differences import Difference, differences
 from emberharmony.io.index import INDEX
 from emberharmony.io.rewriting import Rewritten, new_names, rewrite
 from emberharmony.io.sources import Source, source
-from emberharmony.io.statistics import Statistics, json_number, not_finite, statistics
+from emberharmony.io.statistics import Statistics, json_number, nonfinite_text, statistics
 
 _MATCH = click.option("--match", "pattern", default="*", show_default=True, help="Only tensors with such a name.")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -297,7 +297,7 @@ def _table_cells(figures: Statistics | None) -> list[str]:
         return ["-"] * 5
     return [
         *map(_number_text, (figures.minimum, figures.maximum, figures.mean, figures.std)),
-        not_finite(figures) or "-",
+        nonfinite_text(figures) or "-",
     ]
 
 
@@ -319,7 +319,7 @@ def _nonfinite_faults(path: str) -> Iterator[dict[str, Any]]:
             figures = statistics(file, name, advance)
             if figures is not None and (figures.nans or figures.infinities):
                 yield _fault_entry(
-                    WeightFileError("values", path, f"has elements that are {not_finite(figures)}", name)
+                    WeightFileError("values", path, f"has elements that are {nonfinite_text(figures)}", name)
                 )
 
 

@@ -78,13 +78,13 @@ class Archive:
         Raises:
             WeightFileError: if the array is damaged.
         """
-        with self._open_member(name) as (stream, shape, fortran, dtype):
-            size = math.prod(shape) * dtype.itemsize
-            content = bytearray(stream.read(size))
-            if len(content) != size or stream.read(1):
-                raise ValueError(f"has {len(content)} bytes, expected {size}")
+        with self._open_member(name) as (stream, shape, is_fortran, dtype):
+            byte_count = math.prod(shape) * dtype.itemsize
+            content = bytearray(stream.read(byte_count))
+            if len(content) != byte_count or stream.read(1):
+                raise ValueError(f"has {len(content)} bytes, expected {byte_count}")
             array = np.frombuffer(content, dtype) if content else np.empty(0, dtype)
-            return array.reshape(shape[::-1]).T if fortran else array.reshape(shape)
+            return array.reshape(shape[::-1]).T if is_fortran else array.reshape(shape)
         raise AssertionError
 
     @contextmanager
@@ -96,16 +96,16 @@ class Archive:
                 raise ValueError(f"{member.compress_size} bytes cannot hold {member.file_size}")
             with self._archive.open(member) as stream:
                 version = npy.read_magic(stream)
-                reader = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}.get(version)
-                if reader is None:
+                read_header = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}.get(version)
+                if read_header is None:
                     raise ValueError(f"version {version} of the format .npy is for structured arrays")
-                shape, fortran, dtype = reader(stream)
+                shape, fortran, dtype = read_header(stream)
                 if dtype.hasobject or dtype.itemsize == 0 or dtype.names is not None:
                     raise ValueError(
                         f"dtype {dtype} is no number; arrays of objects are pickles, which could run any program"
                     )
-                end = stream.tell() + math.prod(shape) * dtype.itemsize
-                if min(shape, default=0) < 0 or end != member.file_size:
+                expected_end = stream.tell() + math.prod(shape) * dtype.itemsize
+                if min(shape, default=0) < 0 or expected_end != member.file_size:
                     raise ValueError(f"shape {shape} of {dtype} does not fill its {member.file_size} bytes")
                 yield stream, shape, fortran, dtype
         except _FAULTS as error:

@@ -102,9 +102,9 @@ def check(path: str | os.PathLike[str]) -> Report:
             info_by_name = _array_descriptions(file_path, collect_fault)
             nbytes = sum(info.nbytes for info in info_by_name.values())
         elif file_path.endswith(OF_TORCH):
-            file = source(file_path)
-            info_by_name = file.tensors
-            nbytes = sum({file.place(name): info.nbytes for name, info in info_by_name.items()}.values())
+            tensor_source = source(file_path)
+            info_by_name = tensor_source.tensors
+            nbytes = sum({tensor_source.place(name): info.nbytes for name, info in info_by_name.items()}.values())
         else:
             headers = [header_of(file_path, collect_fault)]
     except WeightFileError as error:
@@ -134,9 +134,9 @@ def _array_descriptions(path: str, fault: Fault) -> dict[str, TensorInfo]:
 
 def _header_warnings(header: Header) -> list[str]:
     dtype_names = set(NAMES.values())
-    foreign = sorted({info.dtype for info in header.tensors.values()} - dtype_names)
-    notes = [f"field {name} is unknown and ignored" for name in header.unknown[:20]]
-    notes += [f"no backend has dtype {dtype}: only raw() reads it" for dtype in foreign]
+    foreign_dtypes = sorted({info.dtype for info in header.tensors.values()} - dtype_names)
+    warning_texts = [f"field {name} is unknown and ignored" for name in header.unknown[:20]]
+    warning_texts += [f"no backend has dtype {dtype}: only raw() reads it" for dtype in foreign_dtypes]
     if any(info.start % 8 and info.nbytes for info in header.tensors.values() if info.dtype in ("float64", "int64")):
-        notes.append("tensors do not begin at multiples of 8 bytes, so they are copied when they are read")
-    return notes
+        warning_texts.append("tensors do not begin at multiples of 8 bytes, so they are copied when they are read")
+    return warning_texts

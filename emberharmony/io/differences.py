@@ -50,73 +50,80 @@ def differences(
         WeightFileError: if a file cannot be read.
     """
     for name in names:
-        a, b = first.tensors.get(name), second.tensors.get(name)
-        if a is None or b is None:
-            yield Difference(name, "extra" if a is None else "missing", a, b)
-        elif a.shape != b.shape:
-            yield Difference(name, "shape", a, b)
+        first_info, second_info = first.tensors.get(name), second.tensors.get(name)
+        if first_info is None or second_info is None:
+            yield Difference(name, "extra" if first_info is None else "missing", first_info, second_info)
+        elif first_info.shape != second_info.shape:
+            yield Difference(name, "shape", first_info, second_info)
         else:
             yield _compare_tensors(first, second, name, advance)
 
 
 def _compare_tensors(first: Source, second: Source, name: str, advance: Callable[[int], None]) -> Difference:
     """Returns the comparison of two tensors of one shape."""
-    a, b = first.tensors[name], second.tensors[name]
-    difference = Difference(name, "equal" if a.dtype == b.dtype else "dtype", a, b, 0, 0, 0.0)
-    for x, y in zip_longest(first.blocks(name), second.blocks(name)):
-        advance(0 if x is None else x.nbytes)
-        if a.dtype == b.dtype and np.array_equal(x.view(np.uint8), y.view(np.uint8)):
+    first_info, second_info = first.tensors[name], second.tensors[name]
+    difference = Difference(
+        name, "equal" if first_info.dtype == second_info.dtype else "dtype", first_info, second_info, 0, 0, 0.0
+    )
+    for first_block, second_block in zip_longest(first.blocks(name), second.blocks(name)):
+        advance(0 if first_block is None else first_block.nbytes)
+        if first_info.dtype == second_info.dtype and np.array_equal(
+            first_block.view(np.uint8), second_block.view(np.uint8)
+        ):
             continue
-        difference = difference._replace(kind="values" if a.dtype == b.dtype else "dtype")
+        difference = difference._replace(kind="values" if first_info.dtype == second_info.dtype else "dtype")
         first_numbers, second_numbers = (
-            (None, None) if x is None or y is None else (numbers(x, a.dtype), numbers(y, b.dtype))
+            (None, None)
+            if first_block is None or second_block is None
+            else (numbers(first_block, first_info.dtype), numbers(second_block, second_info.dtype))
         )
         if first_numbers is None or second_numbers is None:
             return difference._replace(elements=None, absolute=None, relative=None)
-        bits = _count_unequal(x, y) if a.dtype == b.dtype else None
+        unequal_count = _count_unequal(first_block, second_block) if first_info.dtype == second_info.dtype else None
         with np.errstate(all="ignore"):
-            difference = _add_block(difference, first_numbers, second_numbers, bits)
+            difference = _add_block(difference, first_numbers, second_numbers, unequal_count)
     return difference
 
 
 def _count_unequal(x: Array, y: Array) -> int:
     """Returns how many elements have different bits: also zeros with different signs, and different NaN."""
-    width = x.itemsize
-    if width <= 8:
-        return int(np.count_nonzero(x.view(f"u{width}") != y.view(f"u{width}")))
-    is_different = x.view(np.uint8).reshape(-1, width) != y.view(np.uint8).reshape(-1, width)
+    bytes_per_element = x.itemsize
+    if bytes_per_element <= 8:
+        return int(np.count_nonzero(x.view(f"u{bytes_per_element}") != y.view(f"u{bytes_per_element}")))
+    is_different = x.view(np.uint8).reshape(-1, bytes_per_element) != y.view(np.uint8).reshape(-1, bytes_per_element)
     return int(np.count_nonzero(is_different.any(1)))
 
 
-def _add_block(difference: Difference, x: Array, y: Array, bits: int | None) -> Difference:
+def _add_block(difference: Difference, x: Array, y: Array, unequal_count: int | None) -> Difference:
     """Returns the comparison of two tensors so far, extended by another block of their elements.
 
     Args:
         difference: the comparison.
         x: a block of the first tensor as numbers.
         y: the same block of the second.
-        bits: how many elements have different bits, or None if that is the number of those that are not equal.
+        unequal_count: how many elements have different bits, or None if that is the number of those that are not equal.
     """
     has_nan_in_one = np.isnan(x) != np.isnan(y)
-    differ = (x != y) & ~(np.isnan(x) & np.isnan(y))
-    elements = int(np.count_nonzero(differ)) if bits is None else bits
-    x, y = x[differ & ~has_nan_in_one], y[differ & ~has_nan_in_one]
+    is_unequal = (x != y) & ~(np.isnan(x) & np.isnan(y))
+    element_count = int(np.count_nonzero(is_unequal)) if unequal_count is None else unequal_count
+    x, y = x[is_unequal & ~has_nan_in_one], y[is_unequal & ~has_nan_in_one]
     difference = difference._replace(
-        elements=(difference.elements or 0) + elements, nans=difference.nans + int(np.count_nonzero(has_nan_in_one))
+        elements=(difference.elements or 0) + element_count,
+        nans=difference.nans + int(np.count_nonzero(has_nan_in_one)),
     )
     if not x.size:
         return difference
     if x.dtype == y.dtype and x.dtype.kind in "iu":
-        gap = np.where(x > y, x, y).astype(np.uint64) - np.where(x > y, y, x).astype(np.uint64)
-        absolute: float | int = int(gap.max())
-        distance = gap.astype(np.float64)
+        integer_distance = np.where(x > y, x, y).astype(np.uint64) - np.where(x > y, y, x).astype(np.uint64)
+        largest_distance: float | int = int(integer_distance.max())
+        distance = integer_distance.astype(np.float64)
     else:
         wide_dtype = np.complex128 if "c" in (x.dtype.kind, y.dtype.kind) else np.float64
         distance = np.abs(x.astype(wide_dtype) - y.astype(wide_dtype))
-        absolute = float(distance.max())
-    largest = np.maximum(np.abs(x.astype(np.complex128)), np.abs(y.astype(np.complex128)))
-    relative = np.where(np.isinf(distance), np.inf, distance / largest)
+        largest_distance = float(distance.max())
+    larger_magnitude = np.maximum(np.abs(x.astype(np.complex128)), np.abs(y.astype(np.complex128)))
+    relative_distance = np.where(np.isinf(distance), np.inf, distance / larger_magnitude)
     return difference._replace(
-        absolute=max(difference.absolute or 0, absolute),
-        relative=max(difference.relative or 0.0, float(relative.max())),
+        absolute=max(difference.absolute or 0, largest_distance),
+        relative=max(difference.relative or 0.0, float(relative_distance.max())),
     )

@@ -144,33 +144,37 @@ def read_header(stream: BinaryIO, path: str, size: int, fault: Fault = raise_fau
             raise WeightFileError(
                 "header_size", path, f"has {len(first_bytes)} bytes, a safetensors file has at least 10"
             )
-        length = int.from_bytes(first_bytes, "little")
-        if length > min(LARGEST_HEADER, size - 8):
+        header_length = int.from_bytes(first_bytes, "little")
+        if header_length > min(LARGEST_HEADER, size - 8):
             raw = stream.read(512)
-        if length > LARGEST_HEADER:
-            raise WeightFileError("header_size", path, f"its header would have {length} bytes, allowed are 100,000,000")
-        if length > size - 8:
-            raise WeightFileError("header_size", path, f"its header would have {length} bytes, the file has {size}")
-        raw = stream.read(length)
-        if len(raw) < length:
+        if header_length > LARGEST_HEADER:
             raise WeightFileError(
-                "truncated", path, f"its header has {length} bytes, of which {len(raw)} could be read"
+                "header_size", path, f"its header would have {header_length} bytes, allowed are 100,000,000"
+            )
+        if header_length > size - 8:
+            raise WeightFileError(
+                "header_size", path, f"its header would have {header_length} bytes, the file has {size}"
+            )
+        raw = stream.read(header_length)
+        if len(raw) < header_length:
+            raise WeightFileError(
+                "truncated", path, f"its header has {header_length} bytes, of which {len(raw)} could be read"
             )
         with PausedCollector():  # it would look for cycles in 100,000 tuples, which have none
-            return _check_header(raw, path, 8 + length, size, fault)
+            return _check_header(raw, path, 8 + header_length, size, fault)
     except WeightFileError as error:
-        is_of_header = error.kind.startswith("header")
-        if error.hint or not (is_of_header or error.kind == "truncated"):
+        is_header_fault = error.kind.startswith("header")
+        if error.hint or not (is_header_fault or error.kind == "truncated"):
             raise
-        hint = (hint_of_other_format(first_bytes + raw[:512]) if is_of_header else "") or _DAMAGED
+        hint = (hint_of_other_format(first_bytes + raw[:512]) if is_header_fault else "") or _DAMAGED
         raise WeightFileError(error.kind, path, error.reason, error.tensor, hint) from error.__cause__
 
 
 def hint_of_other_format(start: bytes) -> str:
     """Returns what another kind of file is and the way out, from its first bytes, or an empty string."""
-    text = start.lstrip()
+    stripped_start = start.lstrip()
     for first_bytes, hint in _STARTS:
-        if text[: len(first_bytes)].lower() == first_bytes.lower():
+        if stripped_start[: len(first_bytes)].lower() == first_bytes.lower():
             return f"the file is {hint}"
     if start[:1] == b"\x80" and start[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05"):
         return "the file is a pickle, which could run any program: convert it where you trust it"
@@ -213,11 +217,15 @@ def _info_of_entry(name: str, entry: Any, path: str, start: int, unknown: list[s
     """Returns the description of a tensor that an entry gives."""
     try:
         # Without a dict, which takes longer, for the fields in the order of all known writers.
-        (first, tag), (second, shape), (third_name, offsets) = entry
-        is_usual = (first, second, third_name) == ("dtype", "shape", "data_offsets") and entry.__class__ is tuple
+        (first_key, tag), (second_key, shape), (third_key, offsets) = entry
+        has_usual_order = (first_key, second_key, third_key) == (
+            "dtype",
+            "shape",
+            "data_offsets",
+        ) and entry.__class__ is tuple
     except (TypeError, ValueError):
-        is_usual = False
-    if not is_usual:
+        has_usual_order = False
+    if not has_usual_order:
         tag, shape, offsets = _entry_fields(name, entry, path, unknown)
     if tag.__class__ is not str or tag not in BITS:
         raise WeightFileError("dtype", path, f"has dtype {text_of(tag)}, which the format does not have", name)
@@ -249,19 +257,19 @@ def _tensor_bytes(shape: Any, tag: str, path: str, name: str) -> int:
     """Returns the bytes that a tensor takes."""
     if shape.__class__ is not list:
         raise WeightFileError("shape", path, f"its shape must be a list of integers, not {text_of(shape)}", name)
-    elements = 1
+    element_count = 1
     for length in shape:
         if length.__class__ is not int or not 0 <= length < _LIMIT:
             raise WeightFileError("shape", path, f"its shape {text_of(shape)} is no list of lengths", name)
-        elements *= length
-        if elements >= _LIMIT:
+        element_count *= length
+        if element_count >= _LIMIT:
             raise WeightFileError("overflow", path, f"shape {text_of(shape)} has more than 2**64 elements", name)
-    bits = elements * BITS[tag]
-    if bits >= _LIMIT:
+    bit_count = element_count * BITS[tag]
+    if bit_count >= _LIMIT:
         raise WeightFileError("overflow", path, f"shape {text_of(shape)} of {tag} has more than 2**64 bits", name)
-    if bits % 8:
-        raise WeightFileError("shape", path, f"has {bits} bits of {tag}, which are no whole bytes", name)
-    return bits // 8
+    if bit_count % 8:
+        raise WeightFileError("shape", path, f"has {bit_count} bits of {tag}, which are no whole bytes", name)
+    return bit_count // 8
 
 
 def _require_cover(tensors: dict[str, TensorInfo], path: str, start: int, size: int, fault: Fault) -> None:
@@ -286,8 +294,10 @@ def _require_cover(tensors: dict[str, TensorInfo], path: str, start: int, size: 
             fault_kind, fault_text = (
                 ("overlap", "overlaps the one before") if begin < covered_end else ("hole", "leaves a hole")
             )
-            location = f"begins at byte {begin - start} of the data, expected {covered_end - start}: it {fault_text}"
-            fault(WeightFileError(fault_kind, path, location, name))
+            location_text = (
+                f"begins at byte {begin - start} of the data, expected {covered_end - start}: it {fault_text}"
+            )
+            fault(WeightFileError(fault_kind, path, location_text, name))
         covered_end = max(covered_end, end)
     if covered_end < size:
         fault(WeightFileError("hole", path, f"its last {size - covered_end} bytes belong to no tensor"))

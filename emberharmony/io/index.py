@@ -35,16 +35,16 @@ def read_index(path: str) -> tuple[dict[str, str], Any]:
     metadata_entry = fields.get("metadata")
     metadata = {} if metadata_entry is None else unique(metadata_entry, path, "metadata", "index")
     try:
-        files = strings(fields["weight_map"], path, "weight_map")
+        file_by_name = strings(fields["weight_map"], path, "weight_map")
     except WeightFileError as error:
         fault_kind = "duplicate" if error.kind == "duplicate" else "index"
         raise WeightFileError(fault_kind, path, error.reason) from None
-    for file in set(files.values()):
-        _require_plain(path, file)
-    return files, metadata.get("total_size")
+    for file in set(file_by_name.values()):
+        _require_in_folder(path, file)
+    return file_by_name, metadata.get("total_size")
 
 
-def _require_plain(path: str, file: str) -> None:
+def _require_in_folder(path: str, file: str) -> None:
     """Checks that a file of an index is in its folder; links may lead to where a link of the index itself leads.
 
     Raises:
@@ -54,8 +54,8 @@ def _require_plain(path: str, file: str) -> None:
     is_plain = file not in ("", ".", "..") and not re.search(r"[/\\:\0]", file) and file.endswith(ENDING)
     if not is_plain:
         raise WeightFileError("index", path, f"names the file {brief(file)}, expected a plain name ending in {ENDING}")
-    own_folders = {os.path.realpath(folder), os.path.dirname(os.path.realpath(path))}
-    if os.path.dirname(os.path.realpath(os.path.join(folder, file))) not in own_folders:
+    allowed_folders = {os.path.realpath(folder), os.path.dirname(os.path.realpath(path))}
+    if os.path.dirname(os.path.realpath(os.path.join(folder, file))) not in allowed_folders:
         raise WeightFileError("index", path, f"names {brief(file)}, a link that leads out of the folder")
 
 
@@ -69,12 +69,12 @@ def checked_index(path: str, fault: Fault = raise_fault) -> dict[str, Header]:
     Raises:
         WeightFileError: if a file is damaged, or index and files do not hold the same tensors.
     """
-    files, total = read_index(path)
+    file_by_name, saved_total_size = read_index(path)
     folder = os.path.dirname(path)
     names_by_file: dict[str, set[str]] = {}
-    for name, file in files.items():
+    for name, file in file_by_name.items():
         names_by_file.setdefault(file, set()).add(name)
-    headers: dict[str, Header] = {}
+    header_by_file: dict[str, Header] = {}
     faults: list[WeightFileError] = []
 
     def note_fault(error: WeightFileError) -> None:
@@ -82,23 +82,29 @@ def checked_index(path: str, fault: Fault = raise_fault) -> dict[str, Header]:
         fault(error)
 
     for file in sorted(names_by_file):
-        shard = os.path.join(folder, file)
+        shard_path = os.path.join(folder, file)
         fault_count_before = len(faults)
         try:
-            headers[shard] = header = header_of(shard, note_fault)
+            header_by_file[shard_path] = header = header_of(shard_path, note_fault)
         except WeightFileError as error:
             note_fault(error)
             continue
         if len(faults) > fault_count_before:
             continue
-        for missing_names in sorted(names_by_file[file] - header.tensors.keys()):
-            note_fault(WeightFileError("index", shard, "lacks a tensor that the index says it has", missing_names))
-        for extra in sorted(header.tensors.keys() - names_by_file[file]):
-            note_fault(WeightFileError("index", shard, "has a tensor that the index does not list for it", extra))
-    total_bytes = sum(held_bytes(header.tensors) for header in headers.values())
-    if total is not None and total != total_bytes and not faults:
-        fault(WeightFileError("index", path, f"says total_size {brief(total)}, its tensors have {total_bytes} bytes"))
-    return headers
+        for missing_name in sorted(names_by_file[file] - header.tensors.keys()):
+            note_fault(WeightFileError("index", shard_path, "lacks a tensor that the index says it has", missing_name))
+        for extra_name in sorted(header.tensors.keys() - names_by_file[file]):
+            note_fault(
+                WeightFileError("index", shard_path, "has a tensor that the index does not list for it", extra_name)
+            )
+    total_bytes = sum(held_bytes(header.tensors) for header in header_by_file.values())
+    if saved_total_size is not None and saved_total_size != total_bytes and not faults:
+        fault(
+            WeightFileError(
+                "index", path, f"says total_size {brief(saved_total_size)}, its tensors have {total_bytes} bytes"
+            )
+        )
+    return header_by_file
 
 
 def held_bytes(tensors: dict[str, TensorInfo]) -> int:
@@ -111,9 +117,11 @@ def own_shards(path: str) -> list[str]:
     if not os.path.exists(path + INDEX):
         return []
     try:
-        files, _ = read_index(path + INDEX)
+        file_by_name, _ = read_index(path + INDEX)
     except WeightFileError:  # a damaged index is replaced, and the files around it may be anybody's
         return []
     folder, stem = os.path.dirname(path), os.path.basename(path).removesuffix(ENDING)
-    shard_files = [file for file in sorted(set(files.values())) if SHARD.search(file) and SHARD.sub("", file) == stem]
+    shard_files = [
+        file for file in sorted(set(file_by_name.values())) if SHARD.search(file) and SHARD.sub("", file) == stem
+    ]
     return [os.path.join(folder, file) for file in shard_files]

@@ -92,7 +92,7 @@ def save(
         {'in': [1.0, 2.0], 'out': [1.0, 2.0]}
         ('keras', (3, 2), ['weight', 'bias'])
     """
-    _require_order(what, path)
+    _require_savable(what, path)
     if not isinstance(what, Mapping):
         layout = layout or "torch"
         what = what.state_dict(layout=layout)
@@ -103,7 +103,7 @@ def save(
     return save_tensors(what, path, metadata=metadata, max_shard_size=max_shard_size, layout=layout)
 
 
-def _require_order(what: Any, path: Any) -> None:
+def _require_savable(what: Any, path: Any) -> None:
     """Checks that a path follows what can be saved.
 
     Raises:
@@ -244,8 +244,8 @@ def convert(
     if dtype is not None and not as_dtype(dtype).is_floating:
         raise ArgumentError(f"convert() casts to a floating dtype, not {brief(dtype)}")
     file_path = file_of_path(src)
-    texts = metadata_of(file_path)
-    source_layout = layout_of(texts, file_path, source)
+    source_metadata = metadata_of(file_path)
+    source_layout = layout_of(source_metadata, file_path, source)
     if source_layout != layout and model is None:
         raise ArgumentError(
             f"convert(): {file_path} has the layout {source_layout!r}, and only the layers of a model say how its "
@@ -262,7 +262,7 @@ def convert(
             tensors = tensors if source_layout == layout else converted_tensors
         if dtype is not None:
             tensors = {name: ops.cast(x, dtype) if ops.dtype(x).is_floating else x for name, x in tensors.items()}
-        kept_metadata = {name: text for name, text in texts.items() if name not in (TIED, TAG, "format")}
+        kept_metadata = {name: text for name, text in source_metadata.items() if name not in (TIED, TAG, "format")}
         kept_metadata.update(metadata or {})
         return save_tensors(tensors, dst, metadata=kept_metadata, max_shard_size=max_shard_size, layout=layout)
 
@@ -279,12 +279,12 @@ def _require_model(function: str, model: Any) -> None:
 def _rename_tensors(tensors: dict[str, Any], rename: Callable[[str], str] | None) -> dict[str, Any]:
     if rename is None:
         return tensors
-    by_new_name: dict[str, Any] = {}
+    tensor_by_new_name: dict[str, Any] = {}
     for name, tensor in tensors.items():
         new_name = rename(name)
         if not isinstance(new_name, str):
             raise ArgumentTypeError(f"convert(): rename() must return the new name, got {brief(new_name)} for {name!r}")
-        if new_name in by_new_name:
+        if new_name in tensor_by_new_name:
             raise StateDictError(f"convert(): rename() gives two tensors the name {new_name!r}")
-        by_new_name[new_name] = tensor
-    return by_new_name
+        tensor_by_new_name[new_name] = tensor
+    return tensor_by_new_name

@@ -92,7 +92,7 @@ def file_of_path(path: str | os.PathLike[str]) -> str:
         raise ArgumentTypeError(f"load(): expected the path of a file, 'model.safetensors', got {brief(path)}")
     file_path = os.fspath(path)
     if os.path.isdir(file_path):
-        return in_folder(file_path)
+        return file_in_folder(file_path)
     if file_path.endswith(ENDING) and not os.path.exists(file_path) and os.path.exists(file_path + INDEX):
         return file_path + INDEX
     return file_path
@@ -100,13 +100,13 @@ def file_of_path(path: str | os.PathLike[str]) -> str:
 
 def _read_tensors(path: str, names: list[str] | None, entry: str | None) -> dict[str, Any]:
     if path.endswith(INDEX):
-        return _of_shards(path, names)
+        return _tensors_of_shards(path, names)
     if path.endswith((".npz", *OF_TORCH)):
         open_file(path)[0].close()  # a file that is missing raises the same error for all formats
     if path.endswith(".npz"):
         return read_npz(path, names)
     if path.endswith(OF_TORCH):
-        return _of_torch(path, names, entry)
+        return _tensors_of_torch(path, names, entry)
     with TensorFile(path) as file:
         return dict(_tensors_of_names(file, file if names is None else names))
 
@@ -125,7 +125,7 @@ def _tensors_of_names(file: Any, names: Iterable[str]) -> Iterator[tuple[str, An
         yield name, tensor_by_info[info]
 
 
-def in_folder(folder: str) -> str:
+def file_in_folder(folder: str) -> str:
     """Returns the file of tensors in a folder: the only index, or else the only safetensors file.
 
     Raises:
@@ -140,13 +140,13 @@ def in_folder(folder: str) -> str:
     indexes = [file for file in files if file.endswith(ENDING + INDEX)]
     # `save` writes the new file before it removes the index of the shards that the file replaces.
     replaced_files = [file for file in whole_files if file + INDEX in indexes]
-    for fitting in (replaced_files, indexes, whole_files):
-        if len(fitting) == 1:
-            return os.path.join(folder, fitting[0])
-        if fitting:
-            names_text = ", ".join(fitting[:5])
+    for fitting_files in (replaced_files, indexes, whole_files):
+        if len(fitting_files) == 1:
+            return os.path.join(folder, fitting_files[0])
+        if fitting_files:
+            names_text = ", ".join(fitting_files[:5])
             raise WeightFileError(
-                "missing", folder, f"has {len(fitting)} files to choose from ({names_text}); name one"
+                "missing", folder, f"has {len(fitting_files)} files to choose from ({names_text}); name one"
             )
     hint = "pass the file itself, as io.load('model.safetensors'), which io.save(model, 'model.safetensors') writes"
     if any(file.startswith("step-") for file in files):
@@ -154,23 +154,23 @@ def in_folder(folder: str) -> str:
     raise WeightFileError("missing", folder, f"has no file *{ENDING} and no index *{ENDING}{INDEX}", hint=hint)
 
 
-def _of_shards(path: str, names: list[str] | None) -> dict[str, Any]:
-    shards = checked_index(path)
-    shard_of_name = {name: shard for shard, header in shards.items() for name in header.tensors}
-    wanted_names = list(shard_of_name) if names is None else names
+def _tensors_of_shards(path: str, names: list[str] | None) -> dict[str, Any]:
+    header_by_shard = checked_index(path)
+    shard_by_name = {name: shard for shard, header in header_by_shard.items() for name in header.tensors}
+    wanted_names = list(shard_by_name) if names is None else names
     for name in wanted_names:
-        if name not in shard_of_name:
-            raise StateDictError(f"{path} has no tensor {name!r}{suggest(name, shard_of_name)}")
+        if name not in shard_by_name:
+            raise StateDictError(f"{path} has no tensor {name!r}{suggest(name, shard_by_name)}")
     tensor_by_name: dict[str, Any] = {}
-    for shard in shards:
-        names_in_shard = [name for name in wanted_names if shard_of_name[name] == shard]
+    for shard in header_by_shard:
+        names_in_shard = [name for name in wanted_names if shard_by_name[name] == shard]
         if names_in_shard:
             with TensorFile(shard) as file:
                 tensor_by_name.update(_tensors_of_names(file, names_in_shard))
     return {name: tensor_by_name[name] for name in wanted_names}
 
 
-def _of_torch(path: str, names: list[str] | None, entry: str | None) -> dict[str, Any]:
+def _tensors_of_torch(path: str, names: list[str] | None, entry: str | None) -> dict[str, Any]:
     load_backend("torch")  # its error has the command that installs PyTorch
     from emberharmony.backend.torch.files import read_tensors
 

@@ -52,25 +52,25 @@ def pieces(raw: bytes, path: str) -> Iterator[tuple[tuple[str, Any], ...]]:
     if raw[:1] != b"{":
         raise WeightFileError("header_json", path, f"its header begins with {raw[:1]!r}, expected b'{{'")
     raw = raw.rstrip(b" \t\r\n")
-    start, size = 1, PIECE
-    while len(raw) - start > size:
-        window = raw[start : start + size]
+    start, window_size = 1, PIECE
+    while len(raw) - start > window_size:
+        window = raw[start : start + window_size]
         outline = _outline(window, MOST_MARKS, in_object=True)
         if outline.comma >= 0:
             yield _parsed_value(b"{" + window[: outline.comma] + b"}", path, "header_json", outline)
-            start, size = start + outline.comma + 1, PIECE
+            start, window_size = start + outline.comma + 1, PIECE
             continue
         if outline.many:
             raise WeightFileError("header_json", path, f"its JSON has {_TOO_MANY} in the entry at byte {start}")
-        longest = LARGEST_HEADER if window[:99].lstrip().startswith(b'"__metadata__"') else LARGEST_ENTRY
-        if size >= longest:
-            reason = f"its header has an entry of more than {longest:,} bytes at byte {start}, or is no JSON there"
+        most_bytes = LARGEST_HEADER if window[:99].lstrip().startswith(b'"__metadata__"') else LARGEST_ENTRY
+        if window_size >= most_bytes:
+            reason = f"its header has an entry of more than {most_bytes:,} bytes at byte {start}, or is no JSON there"
             raise WeightFileError("header_json", path, reason)
-        size = min(8 * size, longest)
-    last = parse(b"{" + raw[start:], path)
-    if not last and start > 1:
+        window_size = min(8 * window_size, most_bytes)
+    last_pairs = parse(b"{" + raw[start:], path)
+    if not last_pairs and start > 1:
         raise WeightFileError("header_json", path, "its header is no JSON: no name after its last comma")
-    yield last
+    yield last_pairs
 
 
 class _Outline(NamedTuple):
@@ -87,36 +87,36 @@ class _Outline(NamedTuple):
     comma: int
 
 
-def _outline(raw: bytes, most_bytes: int, *, in_object: bool = False) -> _Outline:
+def _outline(raw: bytes, most_marks: int, *, in_object: bool = False) -> _Outline:
     """Returns the outline of JSON; of other text any outline.
 
     Args:
         raw: the text.
-        most_bytes: about how many brackets and commas are allowed, without those in strings.
+        most_marks: about how many brackets and commas are allowed, without those in strings.
         in_object: whether it is a part of an object, which may be cut at a comma.
     """
     if b"\\" in raw:
         raw = raw.replace(b"\\\\", b"__").replace(b'\\"', b"__")
-    is_quoted, depth, deepest, mark_count, comma = 0, 0, 0, 0, -1
+    is_quoted, depth, deepest, mark_count, last_comma = 0, 0, 0, 0, -1
     for start in range(0, len(raw), 1 << 16):
         block = np.frombuffer(raw, np.uint8, min(1 << 16, len(raw) - start), start)
         mark_positions = np.flatnonzero(_MARKS[block])
         if not mark_positions.size:
             continue
-        characters = block[mark_positions]
-        quotes = np.cumsum(characters == ord('"')) + is_quoted
-        is_outside = (quotes & 1) == 0
-        levels = np.cumsum(_STEPS[characters] * is_outside) + depth
-        is_outside &= characters != ord('"')
+        marks = block[mark_positions]
+        quote_counts = np.cumsum(marks == ord('"')) + is_quoted
+        is_outside = (quote_counts & 1) == 0
+        levels = np.cumsum(_STEPS[marks] * is_outside) + depth
+        is_outside &= marks != ord('"')
         mark_count += int(np.count_nonzero(is_outside))
         deepest = max(deepest, int(levels.max()))
-        outer_commas = np.flatnonzero(is_outside & (characters == ord(",")) & (levels == 0))
+        outer_commas = np.flatnonzero(is_outside & (marks == ord(",")) & (levels == 0))
         if outer_commas.size:
-            comma = start + int(mark_positions[outer_commas[-1]])
-        is_quoted, depth = int(quotes[-1]) & 1, int(levels[-1])
-        if mark_count > most_bytes:
+            last_comma = start + int(mark_positions[outer_commas[-1]])
+        is_quoted, depth = int(quote_counts[-1]) & 1, int(levels[-1])
+        if mark_count > most_marks:
             break
-    return _Outline(deepest, mark_count > most_bytes and not (in_object and comma >= 0), comma)
+    return _Outline(deepest, mark_count > most_marks and not (in_object and last_comma >= 0), last_comma)
 
 
 def parse(raw: bytes, path: str, kind: str = "header_json", most: int = MOST_MARKS) -> Any:
@@ -163,7 +163,7 @@ def _parsed_value(raw: bytes, path: str, kind: str, outline: _Outline) -> Any:
     return decoded
 
 
-def _any_fraction(text: str) -> float:
+def _fraction_placeholder(text: str) -> float:
     """Returns a fraction in the place of any number with a point: no field takes one, so its digits are not read."""
     return -0.5
 
@@ -177,9 +177,9 @@ def _refuse_number(text: str) -> NoReturn:
     raise ValueError(f"{text} is no number of JSON")
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=tuple, parse_float=_any_fraction, parse_constant=_refuse_number)
+_DECODER = json.JSONDecoder(object_pairs_hook=tuple, parse_float=_fraction_placeholder, parse_constant=_refuse_number)
 _CAREFUL = json.JSONDecoder(
-    object_pairs_hook=tuple, parse_float=_any_fraction, parse_constant=_refuse_number, parse_int=_field_integer
+    object_pairs_hook=tuple, parse_float=_fraction_placeholder, parse_constant=_refuse_number, parse_int=_field_integer
 )
 
 
@@ -194,8 +194,8 @@ def unique(pairs: Any, path: str, place: str, kind: str, tensor: str | None = No
     fields = dict(pairs)
     if len(fields) != len(pairs):
         seen_names: set[str] = set()
-        twice = next(name for name, _ in pairs if name in seen_names or seen_names.add(name))  # type: ignore[func-returns-value]
-        raise WeightFileError("duplicate", path, f"{place} has the name {brief(twice)} twice", tensor)
+        duplicate_name = next(name for name, _ in pairs if name in seen_names or seen_names.add(name))  # type: ignore[func-returns-value]
+        raise WeightFileError("duplicate", path, f"{place} has the name {brief(duplicate_name)} twice", tensor)
     return fields
 
 

@@ -49,17 +49,19 @@ def new_names(names: Iterable[str], rules: Sequence[tuple[re.Pattern[str], str]]
     new_by_old: dict[str, str] = {}
     name_by_new_name: dict[str, str] = {}
     for name in names:
-        new = name
+        new_name = name
         for pattern, replacement in rules:
             try:
-                new = pattern.sub(replacement, new)
+                new_name = pattern.sub(replacement, new_name)
             except (re.error, IndexError) as error:
                 raise ArgumentError(f"the new name {replacement!r} does not fit {pattern.pattern!r}: {error}") from None
-        if new in name_by_new_name:
-            raise ArgumentError(f"{brief(name_by_new_name[new])} and {brief(name)} would both be named {brief(new)}")
-        if new == "__metadata__":
+        if new_name in name_by_new_name:
+            raise ArgumentError(
+                f"{brief(name_by_new_name[new_name])} and {brief(name)} would both be named {brief(new_name)}"
+            )
+        if new_name == "__metadata__":
             raise ArgumentError(f"{brief(name)} would be named '__metadata__', which is no name of a tensor")
-        new_by_old[name], name_by_new_name[new] = new, name
+        new_by_old[name], name_by_new_name[new_name] = new_name, name
     return new_by_old
 
 
@@ -89,9 +91,9 @@ def rewrite(
         DTypeError: if the format lacks the dtype of a tensor.
         WeightFileError: if a file cannot be read or written.
     """
-    target = None if dtype is None else as_dtype(dtype)
-    if target is not None and not (target.is_floating and target.name in HOST):
-        raise ArgumentError(f"the dtype must be a floating one, not {target.name}")
+    target_dtype = None if dtype is None else as_dtype(dtype)
+    if target_dtype is not None and not (target_dtype.is_floating and target_dtype.name in HOST):
+        raise ArgumentError(f"the dtype must be a floating one, not {target_dtype.name}")
     if not path.endswith((ENDING, ".npz")):
         raise ArgumentError(f"{brief(path)} must end in {ENDING} or .npz")
     overflow_count_by_name: dict[str, int] = {}
@@ -102,7 +104,7 @@ def rewrite(
             item_by_stored_name[stored_name].ties.append(new_name)
             continue
         item_by_stored_name[stored_name] = _rewritten_item(
-            source, name, new_name, target and target.name, advance, overflow_count_by_name
+            source, name, new_name, target_dtype and target_dtype.name, advance, overflow_count_by_name
         )
     with ops.use_backend("numpy"):
         if path.endswith(ENDING):
@@ -125,12 +127,20 @@ def _rewritten_item(
         DTypeError: if safetensors lacks its dtype.
     """
     info = source.tensors[name]
-    target = dtype if dtype is not None and info.dtype in HOST and as_dtype(info.dtype).is_floating else info.dtype
-    tag = TAGS.get(target, target)
+    target_dtype = (
+        dtype if dtype is not None and info.dtype in HOST and as_dtype(info.dtype).is_floating else info.dtype
+    )
+    tag = TAGS.get(target_dtype, target_dtype)
     if tag not in BITS:
         raise DTypeError(f"{source.path}: {brief(name)} has dtype {info.dtype}, which safetensors lacks")
-    size = info.nbytes if target == info.dtype else info.nbytes // HOST[info.dtype].itemsize * HOST[target].itemsize
-    return Item(new, [], tag, info.shape, size, partial(_byte_parts, source, name, target, advance, overflowed))
+    byte_count = (
+        info.nbytes
+        if target_dtype == info.dtype
+        else info.nbytes // HOST[info.dtype].itemsize * HOST[target_dtype].itemsize
+    )
+    return Item(
+        new, [], tag, info.shape, byte_count, partial(_byte_parts, source, name, target_dtype, advance, overflowed)
+    )
 
 
 def _byte_parts(
@@ -146,9 +156,11 @@ def _byte_parts(
             old_numbers, new_numbers = numbers(block, old_dtype), numbers(cast_block, dtype)
             assert old_numbers is not None
             assert new_numbers is not None
-            new_infinities = int(np.count_nonzero(np.isinf(new_numbers))) - int(np.count_nonzero(np.isinf(old_numbers)))
-            if new_infinities:
-                overflowed[name] = overflowed.get(name, 0) + new_infinities
+            new_infinity_count = int(np.count_nonzero(np.isinf(new_numbers))) - int(
+                np.count_nonzero(np.isinf(old_numbers))
+            )
+            if new_infinity_count:
+                overflowed[name] = overflowed.get(name, 0) + new_infinity_count
             yield as_bytes(cast_block)
         advance(block.nbytes)
 

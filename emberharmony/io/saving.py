@@ -53,13 +53,15 @@ def save_tensors(
     layout: str | None = None,
 ) -> list[str]:
     """Writes tensors to a safetensors file, and returns the names of the files; see `io.save`."""
-    target = os.fspath(path)
-    if not target.endswith(ENDING):
-        stem = os.path.splitext(target)[0]
-        other_path = f"{'model' if not stem or stem.endswith(os.sep) else stem}{ENDING}"
-        raise ArgumentError(f"save() writes files whose names end in {ENDING}, not {brief(target)}: use {other_path!r}")
+    target_path = os.fspath(path)
+    if not target_path.endswith(ENDING):
+        stem = os.path.splitext(target_path)[0]
+        suggested_path = f"{'model' if not stem or stem.endswith(os.sep) else stem}{ENDING}"
+        raise ArgumentError(
+            f"save() writes files whose names end in {ENDING}, not {brief(target_path)}: use {suggested_path!r}"
+        )
     _require_strings(metadata or {})
-    return write(target, _items_once(tensors), tag_metadata(metadata or {}, layout), max_shard_size)
+    return write(target_path, _items_once(tensors), tag_metadata(metadata or {}, layout), max_shard_size)
 
 
 def write(path: str, items: Iterable[Item], metadata: Mapping[str, str], max_shard_size: int | str | None) -> list[str]:
@@ -71,13 +73,13 @@ def write(path: str, items: Iterable[Item], metadata: Mapping[str, str], max_sha
     """
     # In the order of the file: wide dtypes first, so that all tensors are aligned, then by name.
     items = sorted(items, key=lambda item: (-BITS[item.tag], item.name))
-    groups = [items] if max_shard_size is None else _shard_groups(items, _bytes_of_size(max_shard_size))
+    shard_groups = [items] if max_shard_size is None else _shard_groups(items, _bytes_of_size(max_shard_size))
     try:
-        if len(groups) == 1:
+        if len(shard_groups) == 1:
             _write_file(path, items, metadata)
             _remove_index(path)
             return [path]
-        return _write_shards(path, groups, metadata)
+        return _write_shards(path, shard_groups, metadata)
     except OSError as error:
         folder = os.path.dirname(path)
         if folder and not os.path.isdir(folder):
@@ -124,15 +126,15 @@ def _items_once(tensors: Mapping[str, Any]) -> list[Item]:
             elif isinstance(value, (Mapping, int, float)):  # as in `torch.save({"epoch": 3, "model": ...}, path)`
                 way_out = "a training is saved by io.save({'model': model, 'optimizer': optimizer, 'step': 3}, folder)"
             raise ArgumentTypeError(f"save(): {name!r} is {brief(value)}, expected a tensor; {way_out}")
-        item, tensor_place = _item_and_place(name, tensor, backend)
+        item, memory_place = _item_and_place(name, tensor, backend)
         referenced_items.append(tensor)
-        first_item = item_by_key.get(("same", id(tensor))) or (item_by_key.get(tensor_place) if tensor_place else None)
+        first_item = item_by_key.get(("same", id(tensor))) or (item_by_key.get(memory_place) if memory_place else None)
         if first_item is not None:
             first_item.ties.append(name)
             continue
         item_by_key["same", id(tensor)] = item
-        if tensor_place:
-            item_by_key[tensor_place] = item
+        if memory_place:
+            item_by_key[memory_place] = item
     return list({id(item): item for item in item_by_key.values()}.values())
 
 
@@ -203,13 +205,13 @@ def _bytes_of_size(size: int | str) -> int:
 def _shard_groups(items: list[Item], limit: int) -> list[list[Item]]:
     """Returns the tensors of each shard."""
     groups: list[list[Item]] = [[]]
-    group_bytes = 0
+    bytes_of_group = 0
     for item in items:
-        if groups[-1] and group_bytes + item.nbytes > limit:
+        if groups[-1] and bytes_of_group + item.nbytes > limit:
             groups.append([])
-            group_bytes = 0
+            bytes_of_group = 0
         groups[-1].append(item)
-        group_bytes += item.nbytes
+        bytes_of_group += item.nbytes
     return groups
 
 
@@ -221,18 +223,18 @@ def _write_shards(path: str, groups: list[list[Item]], metadata: Mapping[str, st
     """
     folder, stem = os.path.dirname(path), os.path.basename(path).removesuffix(ENDING)
     token, old_shards = os.urandom(4).hex(), own_shards(path)
-    names = [f"{stem}-{token}-{i + 1:05}-of-{len(groups):05}{ENDING}" for i in range(len(groups))]
+    shard_names = [f"{stem}-{token}-{i + 1:05}-of-{len(groups):05}{ENDING}" for i in range(len(groups))]
     weight_map = {
         name: file
-        for file, items in zip(names, groups, strict=True)
+        for file, items in zip(shard_names, groups, strict=True)
         for item in items
         for name in (item.name, *item.ties)
     }
-    total = sum(item.nbytes for items in groups for item in items)
-    index = {"metadata": {**metadata, "total_size": total}, "weight_map": weight_map}
+    total_bytes = sum(item.nbytes for items in groups for item in items)
+    index = {"metadata": {**metadata, "total_size": total_bytes}, "weight_map": weight_map}
     written_shards: list[str] = []
     try:
-        for file, items in zip(names, groups, strict=True):
+        for file, items in zip(shard_names, groups, strict=True):
             written_shards.append(os.path.join(folder, file))
             _write_file(written_shards[-1], items, metadata)
         with replace_bytes(path + INDEX) as stream:

@@ -85,10 +85,12 @@ class _Shards:
         if info != self.tensors[name]:
             raise WeightFileError("truncated", file.path, "was changed while it was read", name)
         dtype_name = info.dtype if info.dtype in HOST else "uint8"
-        width = HOST[dtype_name].itemsize
-        for start in range(0, info.nbytes, BLOCK * width):
-            size = min(BLOCK * width, info.nbytes - start)
-            yield file.part(name, TensorInfo(dtype_name, (size // width,), size, info.start + start))
+        bytes_per_element = HOST[dtype_name].itemsize
+        for start in range(0, info.nbytes, BLOCK * bytes_per_element):
+            block_bytes = min(BLOCK * bytes_per_element, info.nbytes - start)
+            yield file.part(
+                name, TensorInfo(dtype_name, (block_bytes // bytes_per_element,), block_bytes, info.start + start)
+            )
 
     def place(self, name: str) -> Hashable:
         info = self.tensors[name]
@@ -141,20 +143,20 @@ class _OfTorch:
         self._held = read_tensors(path, mapped=True)
         self.tensors = {}
         for name in self._held:
-            bits, dtype = self._bits(name)
+            bits, dtype = self._bits_and_dtype(name)
             self.tensors[name] = TensorInfo(dtype, bits.shape, bits.nbytes, 0)
 
     def blocks(self, name: str) -> Iterator[Array]:
-        return _blocks_of(self._bits(name)[0])
+        return _blocks_of(self._bits_and_dtype(name)[0])
 
     def place(self, name: str) -> Hashable:
-        bits, dtype = self._bits(name)
+        bits, dtype = self._bits_and_dtype(name)
         return (bits.ctypes.data, bits.shape, bits.strides, dtype) if bits.size else name
 
     def close(self) -> None:
         self._held = {}
 
-    def _bits(self, name: str) -> tuple[Array, str]:
+    def _bits_and_dtype(self, name: str) -> tuple[Array, str]:
         tensor = self._held[name]
         backend = owner(tensor)
         assert backend is not None

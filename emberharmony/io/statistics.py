@@ -47,37 +47,42 @@ def statistics(source: Source, name: str, advance: Advance = lambda size: None) 
     if numbers(np.empty(0, np.uint16), dtype) is None:
         return None
     total_statistics = Statistics()
-    count, mean, squares = 0, np.float64(0), np.float64(0)
+    count, mean, squared_deviation_sum = 0, np.float64(0), np.float64(0)
     with np.errstate(all="ignore"):
         for block in source.blocks(name):
             values = numbers(block, dtype)
             assert values is not None
             finite_values, total_statistics = _finite_and_counts(values, total_statistics)
             if finite_values.size:
-                size, centre, deviation_sum = _moments(finite_values)
-                delta = centre - mean
-                total = count + size
-                mean = mean + delta * (size / total)
-                squares = squares + deviation_sum + abs(delta) ** 2 * (count * (size / total))
-                count = total
+                block_count, block_mean, block_deviation_sum = _moments(finite_values)
+                mean_difference = block_mean - mean
+                new_count = count + block_count
+                mean = mean + mean_difference * (block_count / new_count)
+                squared_deviation_sum = (
+                    squared_deviation_sum
+                    + block_deviation_sum
+                    + abs(mean_difference) ** 2 * (count * (block_count / new_count))
+                )
+                count = new_count
             advance(block.nbytes)
     if not count:
         return total_statistics
     plain_mean = complex(mean) if dtype.startswith("complex") else float(mean.real)
-    return total_statistics._replace(mean=plain_mean, std=float(np.sqrt(squares / count)))
+    return total_statistics._replace(mean=plain_mean, std=float(np.sqrt(squared_deviation_sum / count)))
 
 
 def _finite_and_counts(values: Array, earlier_statistics: Statistics) -> tuple[Array, Statistics]:
     """Returns the finite elements of a block, and the statistics with its counts and extremes."""
     if values.dtype.kind in "fc":
-        finite = np.isfinite(values)
-        nonfinite_count = values.size - int(np.count_nonzero(finite))
+        is_finite = np.isfinite(values)
+        nonfinite_count = values.size - int(np.count_nonzero(is_finite))
         if nonfinite_count:
-            nans = int(np.count_nonzero(np.isnan(values)))
+            nan_count = int(np.count_nonzero(np.isnan(values)))
             earlier_statistics = earlier_statistics._replace(
-                nans=earlier_statistics.nans + nans, infinities=earlier_statistics.infinities + nonfinite_count - nans
+                nans=earlier_statistics.nans + nan_count,
+                infinities=earlier_statistics.infinities + nonfinite_count - nan_count,
             )
-            values = values[finite]
+            values = values[is_finite]
     if values.size and values.dtype.kind != "c":
         smallest, largest = values.min().item(), values.max().item()
         earlier_statistics = earlier_statistics._replace(
@@ -92,22 +97,22 @@ def _moments(values: Array) -> tuple[int, Any, Any]:
     wide_dtype: Any = np.complex128 if values.dtype.kind == "c" else np.float64
     if values.dtype.itemsize >= 8 and values.dtype.kind in "fc" and np.abs(values).max() > _LARGE:
         wide_dtype = np.clongdouble if values.dtype.kind == "c" else np.longdouble
-    centre = values.mean(dtype=wide_dtype)
-    deviations = np.subtract(values, centre, dtype=wide_dtype)
+    mean = values.mean(dtype=wide_dtype)
+    deviations = np.subtract(values, mean, dtype=wide_dtype)
     return (
         values.size,
-        centre,
+        mean,
         (deviations.real**2 + deviations.imag**2).sum()
         if values.dtype.kind == "c"
         else (deviations * deviations).sum(),
     )
 
 
-def not_finite(figures: Statistics) -> str:
+def nonfinite_text(figures: Statistics) -> str:
     """Returns what elements of a tensor are not finite, or an empty text."""
-    counts = [f"{figures.nans:,} NaN"] if figures.nans else []
-    counts += [f"{figures.infinities:,} infinite"] if figures.infinities else []
-    return " and ".join(counts)
+    count_texts = [f"{figures.nans:,} NaN"] if figures.nans else []
+    count_texts += [f"{figures.infinities:,} infinite"] if figures.infinities else []
+    return " and ".join(count_texts)
 
 
 def json_number(value: float | complex | None) -> Any:

@@ -26,8 +26,8 @@ def tag_metadata(metadata: Mapping[str, str], layout: str | None) -> dict[str, s
     require_layout(layout)
     if metadata.get(TAG, layout) != layout:
         raise ArgumentError(f"save(): metadata has the layout {brief(metadata[TAG])}, but layout is {layout!r}")
-    words = [word for word, name in _FORMATS.items() if name == layout]
-    return {**({"format": words[0]} if words else {}), **metadata, TAG: layout}
+    format_words = [word for word, name in _FORMATS.items() if name == layout]
+    return {**({"format": format_words[0]} if format_words else {}), **metadata, TAG: layout}
 
 
 def metadata_of(path: str) -> dict[str, str]:

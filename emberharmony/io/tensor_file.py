@@ -203,15 +203,15 @@ class TensorFile(Mapping[str, Any]):
             raise WeightFileError("closed", self.path, "is closed", name, "read tensors before the end of the block")
         if self._map is not None:
             return as_array(self._map, info.start, info, self.path, name)
-        memory = np.empty(info.nbytes, np.uint8)
+        bytes_of_tensor = np.empty(info.nbytes, np.uint8)
         with self._lock:
             self._stream.seek(info.start)
-            bytes_read = self._stream.readinto(memory.data) if info.nbytes else 0  # type: ignore[attr-defined]
+            bytes_read = self._stream.readinto(bytes_of_tensor.data) if info.nbytes else 0  # type: ignore[attr-defined]
         if bytes_read != info.nbytes:
             raise WeightFileError(
                 "truncated", self.path, f"has lost bytes since it was opened: {bytes_read} left", name
             )
-        return as_array(memory, 0, info, self.path, name)
+        return as_array(bytes_of_tensor, 0, info, self.path, name)
 
 
 class TensorSlice:
@@ -226,9 +226,9 @@ class TensorSlice:
         return self._file.info(self._name).shape
 
     def __getitem__(self, index: Any) -> Any:
-        part = np.asarray(self._file._array(self._name)[index])
+        selected_elements = np.asarray(self._file._array(self._name)[index])
         info = self._file.info(self._name)
-        return as_tensor(np.array(part, order="C"), info.dtype, self._file.path, self._name)
+        return as_tensor(np.array(selected_elements, order="C"), info.dtype, self._file.path, self._name)
 
 
 def open(path: Path, *, mmap: bool = True) -> TensorFile:

@@ -20,11 +20,9 @@ def tied_infos(header: Header, path: str) -> dict[str, TensorInfo]:
     text = header.metadata.get(TIED)
     if text is None:
         return {}
-    names = strings(parse(text.encode(), path, "metadata", MOST_NAMES), path, f"{TIED} in __metadata__")
-    for name, first in names.items():
-        if name in header.tensors or first not in header.tensors:
-            fault_text = (
-                f"{TIED} in __metadata__ ties {brief(name)} to {brief(first)}, which must be a second name and a first"
-            )
-            raise WeightFileError("metadata", path, fault_text)
-    return {name: header.tensors[first] for name, first in names.items()}
+    first_name_by_name = strings(parse(text.encode(), path, "metadata", MOST_NAMES), path, f"{TIED} in __metadata__")
+    for name, first_name in first_name_by_name.items():
+        if name in header.tensors or first_name not in header.tensors:
+            ties_text = f"{TIED} in __metadata__ ties {brief(name)} to {brief(first_name)}"
+            raise WeightFileError("metadata", path, f"{ties_text}, which must be a second name and a first")
+    return {name: header.tensors[first_name] for name, first_name in first_name_by_name.items()}

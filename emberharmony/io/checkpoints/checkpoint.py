@@ -15,7 +15,7 @@ from emberharmony.core.errors import (
     suggest,
 )
 from emberharmony.io.checkpoints import folders
-from emberharmony.io.checkpoints.collecting import Collected, streams, versions_of_writer
+from emberharmony.io.checkpoints.collecting import Collected, random_stream_state, versions_of_writer
 from emberharmony.io.checkpoints.packing import pack_state, unpack_state
 from emberharmony.io.checkpoints.records import VERSION, Record, read_record, write_record
 from emberharmony.io.checkpoints.restoring import Restoring
@@ -119,23 +119,23 @@ class Checkpoint:
         packed_extra = self._extra_as_json(extra or {})
         if not collected_parts.parts and not packed_extra:
             raise ArgumentError("save() was given nothing to save: pass model=, optimizer=, random=, data=")
-        content = {
+        content_of_record = {
             "version": VERSION,
             "step": step,
             "written": versions_of_writer(),
             "parts": collected_parts.parts,
-            "streams": streams(),
+            "streams": random_stream_state(),
             "extra": packed_extra,
         }
         try:
             records = self._records()
-            content["serial"] = 1 + max((record.serial for record in records), default=0)
+            content_of_record["serial"] = 1 + max((record.serial for record in records), default=0)
 
             def fill(folder: str) -> None:
                 for name, tensors in collected_parts.tensors.items():
                     if tensors:
                         save_tensors(tensors, os.path.join(folder, f"{name}.safetensors"))
-                write_record(folder, content)
+                write_record(folder, content_of_record)
 
             path = folders.write(self.folder, step, fill)
         except (OSError, WeightFileError) as error:
@@ -144,7 +144,7 @@ class Checkpoint:
             raise CheckpointError(
                 "unwritable", self.folder, f"step {step} could not be saved, the older checkpoints stay: {error}"
             ) from error
-        self._remove_old([*records, Record(path, content)])
+        self._remove_old([*records, Record(path, content_of_record)])
         return path
 
     def restore(
@@ -187,7 +187,7 @@ class Checkpoint:
             raise CheckpointError("damaged", record.path, str(error)) from error
         restoring.require_all()
         if step is None:
-            restoring.notes += self._notes_on_newer(record)
+            restoring.notes += self._notes_on_incomplete_steps(record)
         if restoring.notes:
             notes_text = "".join(f"\n  {note}" for note in restoring.notes)
             # Before anything is changed, because a filter can make an error of the warning.
@@ -249,15 +249,15 @@ class Checkpoint:
 
     def _records(self) -> list[Record]:
         """Returns the whole checkpoints; of several of one step the one that was saved last."""
-        by_step: dict[int, Record] = {}
+        record_by_step: dict[int, Record] = {}
         for step, path in folders.folders(self.folder):
             try:
                 record = read_record(path)
             except CheckpointError:  # `restore` names those that are damaged
                 continue
-            if record.step == step and (step not in by_step or by_step[step].serial < record.serial):
-                by_step[step] = record
-        return list(by_step.values())
+            if record.step == step and (step not in record_by_step or record_by_step[step].serial < record.serial):
+                record_by_step[step] = record
+        return list(record_by_step.values())
 
     def _record(self, step: int | None) -> Record:
         """Returns the checkpoint of a step, or the one that was saved last.
@@ -269,11 +269,11 @@ class Checkpoint:
             reason = "is a file, and not the folder of checkpoints; io.load_model(model, path) reads a file of weights"
             raise CheckpointError("missing", self.folder, reason)
         records = self._records()
-        fitting = [record for record in records if step in (None, record.step)]
-        if fitting:
-            return max(fitting, key=_serial_number)
-        for number, path in reversed(folders.folders(self.folder)):
-            if step in (None, number):
+        fitting_records = [record for record in records if step in (None, record.step)]
+        if fitting_records:
+            return max(fitting_records, key=_serial_number)
+        for step_of_folder, path in reversed(folders.folders(self.folder)):
+            if step in (None, step_of_folder):
                 read_record(path)  # says what is wrong
         expected_text = "a checkpoint" if step is None else f"a checkpoint of step {step}"
         steps_text = f"there are those of {sorted(record.step for record in records)}"
@@ -281,34 +281,36 @@ class Checkpoint:
             steps_text = "nothing was saved there; ask latest() first, which is None then, and begin without restore()"
         raise CheckpointError("missing", self.folder, f"has not {expected_text}: {steps_text}")
 
-    def _notes_on_newer(self, record: Record) -> list[str]:
+    def _notes_on_incomplete_steps(self, record: Record) -> list[str]:
         """Returns notes on folders of later steps that are no whole checkpoints."""
         complete_steps = {record_of_step.step for record_of_step in self._records()}
         newer_steps = {step for step, _ in folders.folders(self.folder) if step > record.step} - complete_steps
         return [f"the folder of step {step} is no whole checkpoint and is ignored" for step in sorted(newer_steps)]
 
     def _best_record(self, records: list[Record]) -> Record | None:
-        numbers = [(self._number_to_compare(record), -record.serial, record) for record in records]
-        measured_records = [(number, serial, record) for number, serial, record in numbers if number is not None]
+        numbers_and_records = [(self._number_to_compare(record), -record.serial, record) for record in records]
+        comparable_entries = [
+            (number, serial, record) for number, serial, record in numbers_and_records if number is not None
+        ]
         sign = -1.0 if self.mode == "min" else 1.0
-        return max(measured_records, key=lambda each: (sign * each[0], each[1]))[2] if measured_records else None
+        return max(comparable_entries, key=lambda each: (sign * each[0], each[1]))[2] if comparable_entries else None
 
     def _number_to_compare(self, record: Record) -> float | None:
         """Returns the number of `keep_best`; None if it has none, or one that is NaN."""
-        value = unpack_state(record.content["extra"], {}).get(self.keep_best)
-        is_comparable = isinstance(value, (int, float)) and not math.isnan(value)
-        return float(value) if is_comparable else None
+        saved_number = unpack_state(record.content["extra"], {}).get(self.keep_best)
+        is_comparable = isinstance(saved_number, (int, float)) and not math.isnan(saved_number)
+        return float(saved_number) if is_comparable else None
 
     def _remove_old(self, records: list[Record]) -> None:
         """Removes the checkpoints that are not to be kept, and those that were replaced."""
         newest_first = sorted(records, key=_serial_number, reverse=True)
         newest_by_step = {record.step: record for record in reversed(newest_first)}
         kept_records = [record for record in newest_first if newest_by_step[record.step] is record]
-        staying_paths = {record.path for record in (kept_records if self.keep is None else kept_records[: self.keep])}
+        kept_paths = {record.path for record in (kept_records if self.keep is None else kept_records[: self.keep])}
         if self.keep_best is not None and (best_record := self._best_record(kept_records)) is not None:
-            staying_paths.add(best_record.path)
+            kept_paths.add(best_record.path)
         for record in newest_first:
-            if record.path not in staying_paths:
+            if record.path not in kept_paths:
                 try:
                     folders.discard(record.path, record.step)
                 except FileNotFoundError:  # another process has removed it

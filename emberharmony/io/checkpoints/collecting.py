@@ -74,9 +74,9 @@ class Collected:
             description["schedule"] = schedule_of(part)
         if kind == "optimizer":
             description["groups"] = groups_of(part)
-            rates = enumerate(stateful_rates(part))
+            indexed_rates = enumerate(stateful_rates(part))
             description["rates"] = {
-                str(i): pack_state(rate.state_dict(), "lr", {}) for i, rate in rates if rate is not None
+                str(i): pack_state(rate.state_dict(), "lr", {}) for i, rate in indexed_rates if rate is not None
             }
         if not hasattr(part, "state_dict"):
             return description
@@ -91,10 +91,10 @@ class Collected:
             description["generators"] = [
                 {"places": names, "state": generator.state_dict()} for names, generator in generators_of(part)
             ]
-        file = self.tensors[kind if kind in self.tensors else "state"]
+        tensors_of_file = self.tensors[kind if kind in self.tensors else "state"]
         prefix = name if kind in self.tensors else ".".join(filter(None, (kind, name)))
         try:
-            description["state"] = pack_state(state, prefix, file)
+            description["state"] = pack_state(state, prefix, tensors_of_file)
         except ArgumentTypeError as error:
             raise ArgumentTypeError(f"{label}: {error}") from error
         return description
@@ -153,20 +153,31 @@ def generators_of(part: Any) -> list[tuple[list[str], Any]]:
 
 def _generators_in(part: Any) -> Iterator[tuple[str, Any]]:
     """Yields the place and the object of each generator, and of named streams in the place of theirs."""
-    name_by_id = {id(module): name for name, module in part.named_modules()} if hasattr(part, "named_modules") else {}
-    owner_by_path: dict[tuple[Any, ...], Any] = {}
-    for source in held_in(part):
-        if isinstance(source.value, ops.random.Generator):
-            owner_path = next((path for path in owner_by_path if source.path[: len(path)] == path), None)
-            if owner_path is not None:
+    module_name_by_id = (
+        {id(module_name): name for name, module_name in part.named_modules()} if hasattr(part, "named_modules") else {}
+    )
+    streams_by_path: dict[tuple[Any, ...], Any] = {}
+    for place_of_generator in held_in(part):
+        if isinstance(place_of_generator.value, ops.random.Generator):
+            path_of_streams = next(
+                (path for path in streams_by_path if place_of_generator.path[: len(path)] == path), None
+            )
+            if path_of_streams is not None:
                 continue
             # Streams are made when they are first asked for, so only their owner knows all of them.
-            if source.holder is not part and hasattr(source.holder, "loading") and source.path[-1] == "_default":
-                owner_by_path[tuple(source.path[:-1])] = source.holder
-                yield ".".join(map(str, source.path[:-1])), source.holder
+            if (
+                place_of_generator.holder is not part
+                and hasattr(place_of_generator.holder, "loading")
+                and place_of_generator.path[-1] == "_default"
+            ):
+                streams_by_path[tuple(place_of_generator.path[:-1])] = place_of_generator.holder
+                yield ".".join(map(str, place_of_generator.path[:-1])), place_of_generator.holder
             else:
-                module = name_by_id.get(id(source.holder))
-                yield (f"{module}.{source.path[-1]}" if module else str(source.path)), source.value
+                module_name = module_name_by_id.get(id(place_of_generator.holder))
+                yield (
+                    (f"{module_name}.{place_of_generator.path[-1]}" if module_name else str(place_of_generator.path)),
+                    place_of_generator.value,
+                )
 
 
 def versions_of_writer() -> dict[str, Any]:
@@ -182,7 +193,7 @@ def versions_of_writer() -> dict[str, Any]:
     }
 
 
-def streams() -> dict[str, Any]:
+def random_stream_state() -> dict[str, Any]:
     """Returns the state of the default random streams of the active backend, or why it has none."""
     try:
         return {"state": ops.random.get_state()}

@@ -29,8 +29,8 @@ def folders(folder: str) -> list[tuple[int, str]]:
         names = os.listdir(folder)
     except FileNotFoundError:
         return []
-    matches = [(match, name) for name in sorted(names) if (match := _STEP.fullmatch(name))]
-    return [(int(match[1]), os.path.join(folder, name)) for match, name in matches]
+    matches_and_names = [(match, name) for name in sorted(names) if (match := _STEP.fullmatch(name))]
+    return [(int(match[1]), os.path.join(folder, name)) for match, name in matches_and_names]
 
 
 def write(folder: str, step: int, fill: Callable[[str], None]) -> str:
@@ -51,18 +51,18 @@ def write(folder: str, step: int, fill: Callable[[str], None]) -> str:
         os.makedirs(folder, exist_ok=True)
         flush_folder(os.path.dirname(os.path.abspath(folder)))
     sweep(folder)
-    temporary = _temporary(folder, step)
-    _WRITING.add(temporary)
+    temporary_path = _temporary_path(folder, step)
+    _WRITING.add(temporary_path)
     try:
-        os.mkdir(temporary)
-        fill(temporary)
-        flush_folder(temporary)
-        path = _give_free_name(temporary, os.path.join(folder, f"step-{step:06}"))
+        os.mkdir(temporary_path)
+        fill(temporary_path)
+        flush_folder(temporary_path)
+        path = _give_free_name(temporary_path, os.path.join(folder, f"step-{step:06}"))
     except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
+        shutil.rmtree(temporary_path, ignore_errors=True)
         raise
     finally:
-        _WRITING.discard(temporary)
+        _WRITING.discard(temporary_path)
     flush_folder(folder)
     return path
 
@@ -70,16 +70,16 @@ def write(folder: str, step: int, fill: Callable[[str], None]) -> str:
 def _give_free_name(temporary: str, path: str) -> str:
     """Gives a temporary folder its name, or that name with the first number that is free, and returns it."""
     for number in range(1, 10_000):
-        name = path if number == 1 else f"{path}.{number}"
+        free_path = path if number == 1 else f"{path}.{number}"
         # On POSIX a folder takes the place of an empty one.
-        if not os.path.lexists(name):
+        if not os.path.lexists(free_path):
             try:
-                os.rename(temporary, name)
+                os.rename(temporary, free_path)
             except OSError as error:  # another process was faster
                 if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                     raise
             else:
-                return name
+                return free_path
     raise FileExistsError(errno.EEXIST, "there are 9,999 folders of this step", path)
 
 
@@ -89,9 +89,9 @@ def discard(path: str, step: int) -> None:
     Raises:
         OSError: if the folder cannot be renamed; it is whole then.
     """
-    temporary = _temporary(os.path.dirname(path), step)
-    os.rename(path, temporary)
-    shutil.rmtree(temporary, ignore_errors=True)
+    temporary_path = _temporary_path(os.path.dirname(path), step)
+    os.rename(path, temporary_path)
+    shutil.rmtree(temporary_path, ignore_errors=True)
 
 
 def sweep(folder: str) -> None:
@@ -102,7 +102,7 @@ def sweep(folder: str) -> None:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def _temporary(folder: str, step: int) -> str:
+def _temporary_path(folder: str, step: int) -> str:
     return os.path.join(folder, f"step-{step:06}.tmp-{os.getpid()}-{_host_hash()}-{os.urandom(4).hex()}")
 
 

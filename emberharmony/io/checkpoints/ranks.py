@@ -52,19 +52,19 @@ class RankCheckpoint:
         Raises:
             CheckpointError: on all ranks, if the state cannot be written on one.
         """
-        extra = {name: parts.pop(name) for name in ("extra",) if name in parts}
-        path, fault = "", ""
+        extra_option = {name: parts.pop(name) for name in ("extra",) if name in parts}
+        path, error_text = "", ""
         try:
             if self.sharded or rank() == 0:
-                path = self.checkpoint.save(step, **parts, **extra)
+                path = self.checkpoint.save(step, **parts, **extra_option)
             else:
                 Collected(parts)  # the state of a sharded optimizer is collected by all ranks
         except CheckpointError as error:
-            fault = str(error)
-        faults = [(i, text) for i, (_, text) in enumerate(gather([path, fault])) if text]
-        if faults:
-            fault_texts = [f"rank {i}: {text}" for i, text in faults]
-            raise CheckpointError("unwritable", self.checkpoint.folder, f"step {step} could not be saved", fault_texts)
+            error_text = str(error)
+        ranks_and_errors = [(i, text) for i, (_, text) in enumerate(gather([path, error_text])) if text]
+        if ranks_and_errors:
+            fault_lines = [f"rank {i}: {text}" for i, text in ranks_and_errors]
+            raise CheckpointError("unwritable", self.checkpoint.folder, f"step {step} could not be saved", fault_lines)
         return path if self.sharded else str(share(path))
 
     def restore(self, **parts: Any) -> int:
@@ -78,14 +78,16 @@ class RankCheckpoint:
         """
         if parts.get("step") is None:
             parts["step"] = self.latest()
-        step, fault = 0, ""
+        step, error_text = 0, ""
         try:
             step = self.checkpoint.restore(**parts)
         except CheckpointError as error:
-            fault = str(error)
-        faults = [f"rank {i}: {text}" for i, text in enumerate(gather(fault)) if text]
-        if faults:
-            raise CheckpointError("different", self.checkpoint.folder, "could not be restored on all ranks", faults)
+            error_text = str(error)
+        fault_lines = [f"rank {i}: {text}" for i, text in enumerate(gather(error_text)) if text]
+        if fault_lines:
+            raise CheckpointError(
+                "different", self.checkpoint.folder, "could not be restored on all ranks", fault_lines
+            )
         return step
 
     def latest(self) -> int | None:

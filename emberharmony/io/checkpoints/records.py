@@ -79,15 +79,17 @@ def read_record(folder: str) -> Record:
         raise CheckpointError("damaged", folder, f"{NAME} has wrong fields: {wrong_fields or list(content['files'])}")
     for name, file_fields in content["files"].items():
         try:
-            size = os.path.getsize(os.path.join(folder, name))
+            file_size = os.path.getsize(os.path.join(folder, name))
         except OSError as error:
             raise CheckpointError("damaged", folder, f"{name} is missing") from error
-        if size != file_fields.get("bytes"):
-            raise CheckpointError("damaged", folder, f"{name} has {size} bytes, expected {file_fields.get('bytes')}")
+        if file_size != file_fields.get("bytes"):
+            raise CheckpointError(
+                "damaged", folder, f"{name} has {file_size} bytes, expected {file_fields.get('bytes')}"
+            )
     return Record(folder, content)
 
 
-def check_digest(record: Record, name: str) -> str:
+def checked_file_path(record: Record, name: str) -> str:
     """Returns the path of a file of tensors after a check that its bytes are those that were written.
 
     Raises:

@@ -24,7 +24,7 @@ from emberharmony.io.checkpoints.collecting import (
     versions_of_writer,
 )
 from emberharmony.io.checkpoints.packing import unpack_state
-from emberharmony.io.checkpoints.records import Record, check_digest
+from emberharmony.io.checkpoints.records import Record, checked_file_path
 from emberharmony.io.loading import load
 
 
@@ -65,10 +65,10 @@ class Restoring:
         Raises:
             CheckpointError: if a part of another library refuses its state; all parts are as before then.
         """
-        restored_parts: list[tuple[Any, Any]] = []
+        parts_and_old_states: list[tuple[Any, Any]] = []
         try:
             for label, part, state in self._foreign:
-                restored_parts.append((part, copy.deepcopy(part.state_dict())))
+                parts_and_old_states.append((part, copy.deepcopy(part.state_dict())))
                 try:
                     part.load_state_dict(state)
                 except Exception as error:
@@ -79,7 +79,7 @@ class Restoring:
                 restore_host_stream(self._record.content["streams"]["state"])
             commit(self._steps)
         except BaseException:
-            for part, old_state in reversed(restored_parts):
+            for part, old_state in reversed(parts_and_old_states):
                 part.load_state_dict(old_state)
             raise
 
@@ -134,7 +134,7 @@ class Restoring:
             if ("state" in saved_state) is not hasattr(part, "state_dict"):
                 self.faults.append(f"{label}: one of the two sides has a state and the other has none")
             return
-        tensors = self._tensors(kind if kind in ("model", "optimizer") else "state")
+        tensors = self._load_tensors(kind if kind in ("model", "optimizer") else "state")
         state = unpack_state(saved_state["state"], tensors)
         if kind == "model":
             self._compare_model(label, part, saved_state, state)
@@ -146,12 +146,12 @@ class Restoring:
         else:
             self._foreign.append((label, part, state))
 
-    def _tensors(self, kind: str) -> dict[str, Any]:
+    def _load_tensors(self, kind: str) -> dict[str, Any]:
         """Returns the tensors of a file, on the active backend."""
         if kind not in self._files:
-            name = f"{kind}.safetensors"
-            has_file = name in self._record.content["files"]
-            self._files[kind] = load(check_digest(self._record, name)) if has_file else {}
+            file_name = f"{kind}.safetensors"
+            has_file = file_name in self._record.content["files"]
+            self._files[kind] = load(checked_file_path(self._record, file_name)) if has_file else {}
         return self._files[kind]
 
     def _compare_model(self, label: str, part: Any, saved_state: Mapping[str, Any], state: Any) -> None:
@@ -172,14 +172,14 @@ class Restoring:
                 for x in ties_on_one_side
                 if x not in ties_on_other_side
             ]
-        names_by_cast: dict[str, list[str]] = {}
+        names_by_cast_text: dict[str, list[str]] = {}
         for name in own_state.keys() & state.keys():
             saved_dtype, own_dtype = ops.dtype(state[name]).name, ops.dtype(own_state[name]).name
             if saved_dtype != own_dtype:
-                names_by_cast.setdefault(f"{saved_dtype} in the checkpoint and {own_dtype} here", []).append(name)
+                names_by_cast_text.setdefault(f"{saved_dtype} in the checkpoint and {own_dtype} here", []).append(name)
         self.notes += [
             f"{label}: {_first_names(sorted(names))} are {text}, so they are cast"
-            for text, names in names_by_cast.items()
+            for text, names in names_by_cast_text.items()
         ]
         self._match_generators(label, part, saved_state["generators"])
 
@@ -187,29 +187,34 @@ class Restoring:
         """Adds the states of the random generators in a model."""
         generator_by_place = {name: source for names, source in generators_of(part) for name in names}
         messages = self.faults if self.resumes else self.notes
-        unmatched_by_place = dict(generator_by_place)
-        for generator in saved_generators:
-            names_of_generator = generator["places"]
-            for place in names_of_generator:
-                unmatched_by_place.pop(place, None)
-            missing_names = [place for place in names_of_generator if place not in generator_by_place]
+        unmatched_generator_by_place = dict(generator_by_place)
+        for saved_generator in saved_generators:
+            saved_places = saved_generator["places"]
+            for place in saved_places:
+                unmatched_generator_by_place.pop(place, None)
+            missing_places = [place for place in saved_places if place not in generator_by_place]
             messages += [
-                f"{label}: missing random generator {place}, which the checkpoint has" for place in missing_names
+                f"{label}: missing random generator {place}, which the checkpoint has" for place in missing_places
             ]
-            if len({id(generator_by_place[place]) for place in names_of_generator if place in generator_by_place}) > 1:
+            if len({id(generator_by_place[place]) for place in saved_places if place in generator_by_place}) > 1:
                 messages.append(
-                    f"{label}: {_first_names(names_of_generator)} share a random generator in the checkpoint "
-                    "and not here"
+                    f"{label}: {_first_names(saved_places)} share a random generator in the checkpoint and not here"
                 )
-            elif not missing_names:
-                self._steps += generator_by_place[names_of_generator[0]].loading(generator["state"])
-        messages += [f"{label}: the checkpoint lacks the random generator {place}" for place in unmatched_by_place]
+            elif not missing_places:
+                self._steps += generator_by_place[saved_places[0]].loading(saved_generator["state"])
+        messages += [
+            f"{label}: the checkpoint lacks the random generator {place}" for place in unmatched_generator_by_place
+        ]
         shared_places = [places for places, _ in generators_of(part) if len(places) > 1]
-        for names_here in shared_places:
-            overlapping = [generator for generator in saved_generators if set(generator["places"]) & set(names_here)]
-            if len(overlapping) > 1:
+        for places_here in shared_places:
+            overlapping_generators = [
+                saved_generator
+                for saved_generator in saved_generators
+                if set(saved_generator["places"]) & set(places_here)
+            ]
+            if len(overlapping_generators) > 1:
                 messages.append(
-                    f"{label}: {_first_names(names_here)} share a random generator here and not in the checkpoint"
+                    f"{label}: {_first_names(places_here)} share a random generator here and not in the checkpoint"
                 )
 
     def _match_groups(self, label: str, part: Any, saved_state: Mapping[str, Any]) -> None:
@@ -245,14 +250,14 @@ class Restoring:
             )
         if not self._streams_fit() and not self._only_host_drew():
             reason = self._record.content.get("streams", {}).get("reason")
-            wrote, reads = (
+            writer_text, reader_text = (
                 f"{versions.get('backend')} {versions.get('version')}"
                 for versions in (saved_versions, current_versions)
             )
-            cause = reason or f"{wrote} wrote them and {reads} is active"
+            reason_text = reason or f"{writer_text} wrote them and {reader_text} is active"
             self.notes.append(
-                f"the default random streams (numbers drawn without a generator) are not restored: {cause}; draw from "
-                f"an ops.random.Generator, which every backend continues"
+                f"the default random streams (numbers drawn without a generator) are not restored: {reason_text}; "
+                f"draw from an ops.random.Generator, which every backend continues"
             )
 
     def _only_host_drew(self) -> bool:
@@ -270,8 +275,8 @@ class Restoring:
 
 
 def _change_text(what: str, old: Any, new: Any, used_text: str) -> str:
-    text = f"{what} is {_option_text(old)} in the checkpoint and {_option_text(new)} here"
-    return f"{text}; {used_text}" if used_text else text
+    change_text = f"{what} is {_option_text(old)} in the checkpoint and {_option_text(new)} here"
+    return f"{change_text}; {used_text}" if used_text else change_text
 
 
 def _option_text(value: Any) -> str:
@@ -282,5 +287,5 @@ def _option_text(value: Any) -> str:
 
 
 def _first_names(names: list[str]) -> str:
-    text = ", ".join(names[:5])
-    return text if len(names) <= 5 else f"{text} and {len(names) - 5} more"
+    names_text = ", ".join(names[:5])
+    return names_text if len(names) <= 5 else f"{names_text} and {len(names) - 5} more"

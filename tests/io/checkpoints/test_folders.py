@@ -117,7 +117,7 @@ def test_folders_that_ended_processes_left_are_removed_and_others_stay(tmp_path:
 
 
 def test_another_thread_of_the_process_may_be_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    writing = folders._temporary(str(tmp_path), 1)
+    writing = folders._temporary_path(str(tmp_path), 1)
     os.mkdir(writing)
     monkeypatch.setattr(folders, "_WRITING", {writing})
     saved(io.Checkpoint(tmp_path), 1.0)
