@@ -50,19 +50,6 @@ def test_an_error_of_a_watcher_is_not_taken_for_one_of_the_kernel(name: str, mon
             call()
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.complex64, torch.int32])
-def test_a_probe_is_finite_where_all_elements_are(dtype: Any) -> None:
-    with use_backend("torch"):
-        probes = op_globals.active().backend
-        found = [probes.probe(torch.ones(3, dtype=dtype))]
-        if dtype is not torch.int32:
-            large = torch.full((3,), torch.finfo(dtype).max / 4, dtype=dtype)
-            assert probes.failures([probes.probe(large)]) == []
-            found.append(probes.probe(torch.tensor([1.0, math.nan], dtype=dtype)))
-        assert probes.failures(found) == list(range(1, len(found)))
-        assert probes.failures(list(map(torch.as_tensor, found))) == list(range(1, len(found)))
-
-
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # PyTorch 2.13 compiles its rules of the forward mode
 def test_a_probe_of_values_that_nobody_can_read_is_finite() -> None:
     found = []

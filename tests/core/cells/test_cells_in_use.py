@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from emberharmony import Buffer, Parameter, errors, ops
+from emberharmony.core.cells.blocks import Assignments
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.state.checked_mode import FEW_MOVES
 from emberharmony.core.state.commits import commit
@@ -164,6 +165,10 @@ def test_a_cell_does_not_keep_a_traced_tensor(backend: str) -> None:
     assert lists(state.value) == [0.0, 0.0]
     assert lists(ops.vmap(lambda x: assigning(x[None]))([1.0, 2.0])) == [1.0, 2.0]
     assert lists(state.value) == [4.0]  # that of the last slice, because vmap ran as a loop
+    with Assignments({state: ops.convert_to_tensor([0.0])}):
+        assert lists(ops.vmap(lambda x: assigning(x[None]))([1.0, 3.0])) == [1.0, 3.0]
+        assert lists(state.value) == [9.0]
+    assert lists(state.value) == [4.0]
     compiled = ops.compile(assigning)
     for value in (1.0, 3.0):
         assert lists(compiled(ops.convert_to_tensor([value, value]))) == 2 * value

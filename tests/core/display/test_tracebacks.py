@@ -6,7 +6,7 @@ import subprocess
 import sys
 import traceback
 import warnings
-from types import SimpleNamespace
+from types import SimpleNamespace, TracebackType
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ import pytest
 import emberharmony
 from emberharmony import Parameter, io, nn, ops, optim
 from emberharmony.core.display import tracebacks
-from emberharmony.core.display.tracebacks import VARIABLE, shorten_error, show_warning
+from emberharmony.core.display.tracebacks import VARIABLE, lines_of_error, shorten_error, show_warning
 from emberharmony.core.state import hooks
 from emberharmony.data import digits
 
@@ -60,6 +60,23 @@ def test_an_error_is_shown_with_the_lines_of_the_user_only(backend: str, monkeyp
     assert not getattr(error, "__notes__", [])
     monkeypatch.setenv(VARIABLE, "full")
     assert "emberharmony/ops" in shown(error)
+
+
+def test_ipython_shows_the_lines_of_the_user_only() -> None:
+    def lines_of_ipython(kind: Any, error: Any, trace: Any, offset: int = 0) -> list[str]:
+        return (
+            [str(offset), *traceback.format_exception(kind, error, trace)]
+            if isinstance(trace, TracebackType)
+            else trace
+        )
+
+    error = caught(lambda: users_function(ops.ones((2, 3))))
+    text = "".join(lines_of_error(lines_of_ipython, type(error), error, error.__traceback__, offset=7))
+    assert text.startswith("7")
+    assert "return ops.matmul(x, x)" in text
+    assert "emberharmony/" not in text.replace("tests/core", "")
+    for given in ((SyntaxError, SyntaxError("x"), ["a line"]), (None, None, error.__traceback__)):
+        assert lines_of_error(lines_of_ipython, *given) == lines_of_ipython(*given)
 
 
 def test_an_unexpected_error_of_the_library_is_shown_whole(monkeypatch: pytest.MonkeyPatch) -> None:

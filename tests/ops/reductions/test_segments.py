@@ -152,3 +152,8 @@ def test_slices_without_elements_give_empty_segments(backend: str, name: str, id
         assert tuple(getattr(ops, name)(ops.ones((2, 4, 0)), given_ids, 3).shape) == (3, 4, 0)
     gradient = ops.grad(lambda x: ops.sum(getattr(ops, name)(x, ids, 3)))(ops.ones((2, 0)))
     assert tuple(gradient.shape) == (2, 0)
+
+
+def test_small_integers_wrap_where_products_leave_the_range(backend: str) -> None:
+    products = ops.segment_prod(np.full(5, 255, np.int16), [0, 0, 0, 0, 1], 2)
+    assert products.tolist() == [-1023, 255]
