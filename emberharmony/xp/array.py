@@ -65,8 +65,8 @@ class ArrayBase(SharedMethods, Standing):
         """
         spec = OPS[op]
         if spec.takes_callable or spec.returns in _TREES:  # arrays are nodes of trees
-            return self._kit.on_trees(spec, arguments)
-        return call_op(self._kit.plain(op), op, arguments)
+            return self._kit.call_on_trees(spec, arguments)
+        return call_op(self._kit.plain_function(op), op, arguments)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType:
         """Returns the namespace of the backend.
@@ -148,15 +148,15 @@ class ArrayBase(SharedMethods, Standing):
         Args:
             dtype: the dtype that the bits are read as.
         """
-        target_dtype, space = (
+        target_dtype, namespace = (
             dtype_named(np.dtype(dtype).name if isinstance(dtype, type) else dtype),
             self._kit.namespace,
         )
         if target_dtype == self.dtype:
             return self[...]
         if target_dtype.itemsize * 2 == self.itemsize and (target_dtype.kind, self.dtype.kind) == ("f", "c"):
-            return space.reshape(space.view_as_real(self), (*self.shape[:-1], -1))  # has a derivative
-        return space.view(self, target_dtype)
+            return namespace.reshape(namespace.view_as_real(self), (*self.shape[:-1], -1))  # has a derivative
+        return namespace.view(self, target_dtype)
 
     def copy(self) -> Any:
         """Returns an array of the same values with memory of its own."""
@@ -213,8 +213,8 @@ class ArrayBase(SharedMethods, Standing):
         kit = self._kit
         kit.join()
         with LOCK:
-            if not kit.memory.write(self, kit.low(key), kit.low(given)) and kit.memory.shares:
-                kit.memory.keep(key, given)  # a transform may have recorded the write
+            if not kit.memory.write(self, kit.lower(key), kit.lower(given)) and kit.memory.shares:
+                kit.memory.mark_kept(key, given)  # a transform may have recorded the write
 
     def __pos__(self) -> Any:
         return self.copy()
@@ -259,16 +259,16 @@ class ArrayBase(SharedMethods, Standing):
             return bool(value(self))  # a traced tensor knows whether its value may be asked for
 
     def __float__(self) -> float:
-        return float(_of_kind(self._number("float()"), float))
+        return float(_convertible_number(self._number("float()"), float))
 
     def __int__(self) -> int:
-        return int(_of_kind(self._number("int()"), float))
+        return int(_convertible_number(self._number("int()"), float))
 
     def __complex__(self) -> complex:
         return complex(self._number("complex()"))
 
     def __index__(self) -> int:
-        return operator.index(_of_kind(self._number("the use as an index"), int))
+        return operator.index(_convertible_number(self._number("the use as an index"), int))
 
     def __len__(self) -> int:
         if not self.ndim:
@@ -359,7 +359,7 @@ def _require_no_out(out: Any) -> None:
         raise TypeError("out is not supported: write x[...] = result")
 
 
-def _of_kind(number: Any, kind: type) -> Any:
+def _convertible_number(number: Any, kind: type) -> Any:
     """Returns a Python number that converts to a class without loss of a part.
 
     Raises:

@@ -28,12 +28,12 @@ class Dtype:
 
     def __new__(cls, neutral: DType) -> "Dtype":
         """Returns the object of a dtype of `ops`."""
-        existing = _KNOWN.get(neutral.name)
-        if existing is None:
-            existing = object.__new__(cls)
-            existing.name, existing.neutral = neutral.name, neutral
-            existing = _KNOWN.setdefault(neutral.name, existing)
-        return existing
+        dtype_object = _KNOWN.get(neutral.name)
+        if dtype_object is None:
+            dtype_object = object.__new__(cls)
+            dtype_object.name, dtype_object.neutral = neutral.name, neutral
+            dtype_object = _KNOWN.setdefault(neutral.name, dtype_object)
+        return dtype_object
 
     @property
     def itemsize(self) -> int:

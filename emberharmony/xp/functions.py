@@ -52,8 +52,8 @@ def asarray(kit: Any) -> Function:
 
 def _default_dtype(kit: Any, given: Any) -> Any:
     """Returns the default dtype of the namespace for numbers of Python, and lists of nothing else; None for others."""
-    numbers = None if kit.float is None else numbers_to_host(given)
-    return None if numbers is None else kit.default_of({"f": "float", "c": "complex"}.get(numbers.dtype.kind, ""))
+    host_array = None if kit.float is None else numbers_to_host(given)
+    return None if host_array is None else kit.default_of({"f": "float", "c": "complex"}.get(host_array.dtype.kind, ""))
 
 
 def with_default_dtype(kit: Any, function: Function) -> Function:
@@ -84,7 +84,7 @@ def default_dtypes(kit: Any) -> Function:
     return default_dtypes
 
 
-def default_of(kind: str) -> Callable[[Any], Function]:
+def default_dtype_maker(kind: str) -> Callable[[Any], Function]:
     """Returns the maker of a function that returns a default dtype."""
     return lambda kit: lambda: Info(kit).default_dtypes()[kind]
 
@@ -173,7 +173,7 @@ def put_along_axis(kit: Any) -> Function:
             raise TypeError(f"put_along_axis writes into an array of {kit.module}, not into {type(arr).__name__}")
         kit.join()
         with LOCK:
-            arr[...] = kit.lift(kit.ops.put_along_axis(value(arr), kit.low(indices), kit.low(values), axis))
+            arr[...] = kit.lift(kit.ops.put_along_axis(value(arr), kit.lower(indices), kit.lower(values), axis))
 
     return put_along_axis
 
@@ -217,11 +217,20 @@ def lstsq(kit: Any) -> Function:
             without elements if m <= n, the rank of `a`, and its singular values.
         """
         namespace, (rows, columns) = kit.namespace, a.shape
-        x, values = solve(a, b, rcond), namespace.linalg.svdvals(a)
-        smallest_ratio = namespace.finfo(values.dtype).eps * max(rows, columns) if rcond is None else rcond
-        squares = namespace.reshape(namespace.abs(b - a @ x) ** 2, (rows, -1))
-        sums = namespace.sum(squares, axis=0) if rows > columns else namespace.zeros(0, dtype=squares.dtype)
-        return x, sums, namespace.count_nonzero(values > smallest_ratio * namespace.max(values)), values
+        x, singular_values = solve(a, b, rcond), namespace.linalg.svdvals(a)
+        relative_cutoff = namespace.finfo(singular_values.dtype).eps * max(rows, columns) if rcond is None else rcond
+        squared_residuals = namespace.reshape(namespace.abs(b - a @ x) ** 2, (rows, -1))
+        residual_sums = (
+            namespace.sum(squared_residuals, axis=0)
+            if rows > columns
+            else namespace.zeros(0, dtype=squared_residuals.dtype)
+        )
+        return (
+            x,
+            residual_sums,
+            namespace.count_nonzero(singular_values > relative_cutoff * namespace.max(singular_values)),
+            singular_values,
+        )
 
     return lstsq
 
@@ -247,21 +256,23 @@ def isdtype(kit: Any) -> Function:
 
     def isdtype(dtype: Any, kind: Any) -> bool:
         """Returns whether a dtype is of a kind: a word of the standard, a dtype, or a tuple of these."""
-        return bool(kit.ops.isdtype(dtype_named(dtype).neutral, kit.low(kind)))
+        return bool(kit.ops.isdtype(dtype_named(dtype).neutral, kit.lower(kind)))
 
     return isdtype
 
 
 def result_type(kit: Any) -> Function:
     """Returns the function `result_type` of a backend."""
-    promoting_function = source.function(kit, OPS["result_type"])
+    promote_types = source.function(kit, OPS["result_type"])
 
-    @functools.wraps(promoting_function)
+    @functools.wraps(promote_types)
     def result_type(*arrays_and_dtypes: Any) -> Dtype:
-        dtype: Dtype = promoting_function(*arrays_and_dtypes)
+        dtype: Dtype = promote_types(*arrays_and_dtypes)
         default_dtype = kit.default_of(dtype.neutral.kind)
-        dtypes = [getattr(x, "dtype", x) for x in arrays_and_dtypes if x.__class__ not in (bool, int, float, complex)]
-        if default_dtype is None or any(dtype_named(each).kind in "fc" for each in dtypes):
+        given_dtypes = [
+            getattr(x, "dtype", x) for x in arrays_and_dtypes if x.__class__ not in (bool, int, float, complex)
+        ]
+        if default_dtype is None or any(dtype_named(each).kind in "fc" for each in given_dtypes):
             return dtype
         return Dtype(default_dtype)  # a float of Python beside integers, or alone
 
@@ -299,9 +310,13 @@ class Info(ArrayNamespaceInfo):
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
         """Returns the default dtypes, by the kinds of the standard."""
-        defaults = super().default_dtypes(device=device)
-        defaults_by_kind = {f"{word} floating": self._kit.default_of(dtype_kind) for word, dtype_kind in _KINDS.items()}
-        return defaults | {name: Dtype(dtype) for name, dtype in defaults_by_kind.items() if dtype is not None}
+        default_by_kind = super().default_dtypes(device=device)
+        own_default_by_kind = {
+            f"{word} floating": self._kit.default_of(dtype_kind) for word, dtype_kind in _KINDS.items()
+        }
+        return default_by_kind | {
+            name: Dtype(dtype) for name, dtype in own_default_by_kind.items() if dtype is not None
+        }
 
     def _spell_dtypes(self, dtypes: dict[str, Any]) -> dict[str, Any]:
         return {name: Dtype(dtype) for name, dtype in dtypes.items()}
@@ -320,9 +335,9 @@ MAKERS: dict[str, Callable[[Any], Function]] = {
     "asarray": asarray,
     "astype": astype,
     "capabilities": capabilities,
-    "default_complex": default_of("complex floating"),
+    "default_complex": default_dtype_maker("complex floating"),
     "default_dtypes": default_dtypes,
-    "default_float": default_of("real floating"),
+    "default_float": default_dtype_maker("real floating"),
     "from_dlpack": from_dlpack,
     "isdtype": isdtype,
     "linalg.lstsq": lstsq,

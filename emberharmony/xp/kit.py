@@ -36,7 +36,7 @@ _INTEGERS = ("bool", "unsigned", "signed")
 _FLOATS = ("float", "complex")
 
 
-def _remain() -> None:
+def _do_nothing() -> None:
     """Does nothing, on backends whose threads read what others compute."""
 
 
@@ -50,17 +50,17 @@ def _under_lock(function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def _float_places(spec: OpSpec) -> tuple[int, ...]:
+def _positions_made_float(spec: OpSpec) -> tuple[int, ...]:
     """Returns the places of the tensors that an op may make floats of, where they are integers.
 
     Indices are none. An op with a parameter for the dtype has no such places, nor has one that would draw numbers anew.
     """
     parameters = spec.parameters
-    has_own = any(p.role == "DTypeLike" or p.name == "seed" for p in parameters)
-    if has_own or spec.returns != "Tensor" or spec.facts.view or spec.facts.gradient:
+    has_dtype_or_seed = any(p.role == "DTypeLike" or p.name == "seed" for p in parameters)
+    if has_dtype_or_seed or spec.returns != "Tensor" or spec.facts.view or spec.facts.gradient:
         return ()
-    operands = tuple(i for i, p in enumerate(parameters) if p.role == "Operand")
-    return operands or tuple(i for i, p in enumerate(parameters) if p.is_tensor)
+    operand_positions = tuple(i for i, p in enumerate(parameters) if p.role == "Operand")
+    return operand_positions or tuple(i for i, p in enumerate(parameters) if p.is_tensor)
 
 
 class Ops:
@@ -126,29 +126,29 @@ class Kit:
         self.backend: Any = load(name)
         self.bound, self.native = self.backend.bound, self.backend.tensor_type
         self.float = DType(self.backend.usual_float) if self.backend.usual_float else None
-        op_globals.publish(**{self.name_of("unset"): self.float is None})
+        op_globals.publish(**{self.global_name_of("unset"): self.float is None})
         self.writes = type(self.backend).may_write is not Backend.may_write  # some library writes into tensors
         self.is_view: Callable[[Any], bool] = eval(f"lambda x: {self.backend.view_test.format('x')}")
         self.dtypes: dict[Any, Dtype] = _Dtypes(self.backend)
-        self.join: Callable[[], None] = self.backend.join_thread or _remain
+        self.join: Callable[[], None] = self.backend.join_thread or _do_nothing
         self.ops: Any = Ops(self)
         self.memory = Memory(self)
         self._plain: dict[str, Callable[..., Any]] = {}
         self._published: list[OpSpec] = []
-        body = {"__slots__": (), "__hash__": None, "__module__": module, "_kit": self}
-        self.array: Any = type("Array", (ArrayBase,), body)
+        class_attributes = {"__slots__": (), "__hash__": None, "__module__": module, "_kit": self}
+        self.array: Any = type("Array", (ArrayBase,), class_attributes)
         self._publish_names()
         for method, function in operators(self).items():
             function.__qualname__, function.__module__ = f"Array.{method}", module
             setattr(self.array, method, function)
         KITS.append(self)
         self.array.__doc__ = f"An array of the backend {name!r}; functions of the namespace make them."
-        register_node(self.array, self._leaf_of, lambda _, children: self.array_of_leaf(children[0]))
+        register_node(self.array, self._flatten_array, lambda _, children: self.array_of_leaf(children[0]))
 
     def _publish_names(self) -> None:
         """Publishes what the generated functions read, under names such as `numpy_xp_Array`."""
         array_class = self.ops.zeros(1).__class__  # `native` may be an abstract class
-        op_globals.publish_type(self.name_of("type"), array_class, _UNOBSERVED)
+        op_globals.publish_type(self.global_name_of("type"), array_class, _UNOBSERVED)
         value_by_name = {
             "Array": self.array,
             "Links": Links,
@@ -162,19 +162,19 @@ class Kit:
             "copy": self.ops.copy,
             "dtype": Dtype,
             "exact": array_class,
-            "forget": self.memory.forget,
+            "forget": self.memory.forget_dead_views,
             "is_plain": is_plain,
-            "keep": self.memory.keep,
+            "keep": self.memory.mark_kept,
             "join": self.backend.join_thread,
             "kinds": self.backend.kinds,
             "lift": self.lift,
             "lift_shared": self.lift_shared,
             "link": self.memory.link,
             "linked": self.memory.link_result,
-            "low": self.low,
+            "low": self.lower,
             "may_write": self.backend.may_write,
-            "odd": self.odd,
-            "outdate": self.memory.outdate,
+            "odd": self.apply_to_foreign_operand,
+            "outdate": self.memory.mark_outdated,
             "overwrite": self.memory.overwrite,
             "picked": self.elements_at,
             "ref": ref,
@@ -183,9 +183,9 @@ class Kit:
             "write": ArrayBase.__setitem__,
             "write_into": self.backend.write_into,
         }
-        op_globals.publish(**{self.name_of(name): value for name, value in value_by_name.items()})
+        op_globals.publish(**{self.global_name_of(name): value for name, value in value_by_name.items()})
 
-    def name_of(self, name: str) -> str:
+    def global_name_of(self, name: str) -> str:
         """Returns the global name of what the generated functions of this backend read."""
         return f"{self.backend.prefix}_xp_{name}"
 
@@ -193,13 +193,15 @@ class Kit:
         """Sets the default float of the namespace; None makes it that of `ops`."""
         with LOCK:
             self.float = dtype
-            op_globals.set_flag(self.name_of("unset"), dtype is None)
+            op_globals.set_flag(self.global_name_of("unset"), dtype is None)
             self.renew()
 
-    def plain_type(self, name: str) -> str:
+    def name_of_plain_type(self, name: str) -> str:
         """Returns the name, in generated texts, of a published type that is None also while ops are observed."""
         tensor_type, flags = op_globals.published_type(name)
-        op_globals.publish_type(self.name_of(name), tensor_type, *flags, _UNOBSERVED, self.name_of("unset"))
+        op_globals.publish_type(
+            self.global_name_of(name), tensor_type, *flags, _UNOBSERVED, self.global_name_of("unset")
+        )
         return f"@{name}"
 
     def publish(self, op: str) -> OpSpec:
@@ -207,7 +209,7 @@ class Kit:
         spec = OPS[op]
         if spec not in self._published:
             self._published.append(spec)
-            op_globals.publish(**{self.name_of(f"_{op}"): self.function(spec)})
+            op_globals.publish(**{self.global_name_of(f"_{op}"): self.function(spec)})
         return spec
 
     def function(self, spec: OpSpec) -> Callable[..., Any]:
@@ -218,8 +220,8 @@ class Kit:
         function: Callable[..., Any] = getattr(self.bound, spec.name)
         if OBSERVED.now:
             function = partial(self._call_observed, spec.name)
-        if self.float is not None and (float_places := _float_places(spec)):
-            function = partial(self._call_with_floats, function, float_places)
+        if self.float is not None and (positions_made_float := _positions_made_float(spec)):
+            function = partial(self._call_with_floats, function, positions_made_float)
         return _under_lock(function) if self.backend.join_thread and not spec.facts.elementwise else function
 
     def _call_observed(self, op: str, /, *args: Any, **kwargs: Any) -> Any:
@@ -254,7 +256,9 @@ class Kit:
     def renew(self) -> None:
         """Publishes the ops anew: when observation begins or ends, or the default float changes."""
         self.ops.forget()
-        op_globals.publish(**{self.name_of(f"_{spec.name}"): self.function(spec) for spec in list(self._published)})
+        op_globals.publish(
+            **{self.global_name_of(f"_{spec.name}"): self.function(spec) for spec in list(self._published)}
+        )
 
     def is_native(self, tensor: Any) -> bool:
         """Returns whether a value is a tensor of the library."""
@@ -272,29 +276,31 @@ class Kit:
         """Returns the default dtype of the namespace for a kind of dtypes, if it has one of its own."""
         if self.float is None or kind not in ("float", "complex"):
             return None
-        has_wide = self.float.name == "float64" and "complex128" in self.backend.dtypes.available
-        return self.float if kind == "float" else complex128 if has_wide else complex64
+        has_complex128 = self.float.name == "float64" and "complex128" in self.backend.dtypes.available
+        return self.float if kind == "float" else complex128 if has_complex128 else complex64
 
     @staticmethod
     def size(tensor: Any) -> int:
         """Returns the number of elements of a tensor."""
-        count = 1
+        element_count = 1
         for length in tensor.shape:
-            count *= length
-        return count
+            element_count *= length
+        return element_count
 
-    def plain(self, op: str) -> Callable[..., Any]:
+    def plain_function(self, op: str) -> Callable[..., Any]:
         """Returns the function of an op for arrays, with the parameters as the op declares them."""
         if op not in self._plain:
             self._plain[op] = source.function(self, OPS[op], strict=False)
         return self._plain[op]
 
-    def on_trees(self, spec: OpSpec, arguments: tuple[Any, ...]) -> Any:
+    def call_on_trees(self, spec: OpSpec, arguments: tuple[Any, ...]) -> Any:
         """Calls an op that takes trees, in which arrays are nodes."""
-        low_arguments = [self.low(x) if p.is_tensor else x for p, x in zip(spec.parameters, arguments, strict=False)]
-        low_arguments += arguments[len(low_arguments) :]
+        lowered_arguments = [
+            self.lower(x) if p.is_tensor else x for p, x in zip(spec.parameters, arguments, strict=False)
+        ]
+        lowered_arguments += arguments[len(lowered_arguments) :]
         with selection.Override(self.backend):
-            return call_op(selection.current().implementation(spec), spec.name, low_arguments)
+            return call_op(selection.current().implementation(spec), spec.name, lowered_arguments)
 
     def tensor_for(self, array: Any, bound: Any) -> Any:
         """Returns the tensor of an array for the ops of a backend.
@@ -309,7 +315,7 @@ class Kit:
             )
         return value(array)
 
-    def low(self, given: Any) -> Any:
+    def lower(self, given: Any) -> Any:
         """Returns an argument for the ops: with tensors in the places of arrays, at any depth of containers.
 
         Raises:
@@ -321,9 +327,9 @@ class Kit:
         if cls in _OPTIONS:
             return given
         if cls is tuple or cls is list:
-            return cls([self.low(x) for x in given])
+            return cls([self.lower(x) for x in given])
         if isinstance(given, tuple) and hasattr(given, "_fields"):
-            return cls(*[self.low(x) for x in given])
+            return cls(*[self.lower(x) for x in given])
         if cls is Dtype:
             return given.neutral
         if cls is slice:
@@ -340,7 +346,7 @@ class Kit:
                 f"an array of {given._kit.name!r} is among the arguments of a function of {self.name!r}: "
                 f"from_dlpack converts it"
             )
-        return {name: self.low(x) for name, x in given.items()} if cls is dict else given
+        return {name: self.lower(x) for name, x in given.items()} if cls is dict else given
 
     def _bound_of_slice(self, number: Any) -> Any:
         return number if isinstance(number, int) or not hasattr(number, "__index__") else number.__index__()
@@ -353,33 +359,33 @@ class Kit:
         """Returns the same, of tensors whose memory may be used elsewhere: the first write into an array copies it."""
         return self._lift_result(result, foreign=True)
 
-    def _leaf_of(self, array: Any) -> tuple[tuple[Any], None]:
+    def _flatten_array(self, array: Any) -> tuple[tuple[Any], None]:
         """Returns the tensor of an array for a tree; what the tree is for, as `ops.vjp`, may keep it beyond a write."""
         if self.memory.shares:
-            self.memory.keep(array)
+            self.memory.mark_kept(array)
         return (value(array),), None
 
     def array_of_leaf(self, leaf: Any) -> Any:
         """Returns an array of a leaf of a tree: a tensor, or what a transform put in its place."""
-        lifted = self.array()
-        lifted._v, lifted._links = leaf, new_links(foreign=True)
-        return lifted
+        array = self.array()
+        array._v, array._links = leaf, new_links(foreign=True)
+        return array
 
     def _lift_result(self, result: Any, foreign: bool) -> Any:
         if isinstance(result, (self.native, TensorProxy)):
-            lifted = self.array()
+            array = self.array()
             foreign = foreign or (result.__class__ is self.native and self.is_view(result))
-            lifted._v, lifted._links = result, new_links(foreign=True) if foreign else None
-            return lifted
+            array._v, array._links = result, new_links(foreign=True) if foreign else None
+            return array
         cls = type(result)
         if isinstance(result, tuple):
-            items = [self._lift_result(x, foreign) for x in result]
-            return cls(*items) if hasattr(result, "_fields") else tuple(items)
+            lifted_items = [self._lift_result(x, foreign) for x in result]
+            return cls(*lifted_items) if hasattr(result, "_fields") else tuple(lifted_items)
         if cls is list:
             return [self._lift_result(x, foreign) for x in result]
         return {name: self._lift_result(x, foreign) for name, x in result.items()} if cls is dict else result
 
-    def odd(self, op: Callable[..., Any], array: Any, other: Any, reflected: bool) -> Any:
+    def apply_to_foreign_operand(self, op: Callable[..., Any], array: Any, other: Any, reflected: bool) -> Any:
         """Returns the result of an operator whose other operand is neither an array nor a plain number of Python."""
         if isinstance(other, np.generic) or (isinstance(other, np.ndarray) and not other.ndim):
             other = other.item()
@@ -393,27 +399,27 @@ class Kit:
         Raises:
             IndexOutOfBoundsError: if the shape of a mask does not fit, which NumPy and PyTorch call an IndexError too.
         """
-        key = self.low(key)
-        if self.is_tensor(key) and self._chooses_nothing(key, array.shape):
+        key = self.lower(key)
+        if self.is_tensor(key) and self._is_empty_mask(key, array.shape):
             return self.lift(self.ops.zeros((0, *array.shape[len(key.shape) :]), dtype=value(array).dtype))
-        source = value(array)
+        source_tensor = value(array)
         try:
-            elements = self.lift(self.ops.get_item(source, key))
+            elements = self.lift(self.ops.get_item(source_tensor, key))
         except ShapeError as error:
             raise IndexOutOfBoundsError(str(error)) from error
         key_parts = key if key.__class__ is tuple else (key,)
         if all(key_part.__class__ in _BASIC for key_part in key_parts) and (
             self.backend.scalars_share_memory or not is_element(elements, key)
         ):
-            self.memory.link(elements, array, key, source)
+            self.memory.link(elements, array, key, source_tensor)
         return elements
 
-    def _chooses_nothing(self, key: Any, shape: tuple[int, ...]) -> bool:
+    def _is_empty_mask(self, key: Any, shape: tuple[int, ...]) -> bool:
         """Returns whether a tensor is a mask without elements, whose other axes fit."""
-        axes = tuple(key.shape)
-        if 0 not in axes or len(axes) > len(shape) or self.backend.kinds[key.dtype] != "bool":
+        mask_shape = tuple(key.shape)
+        if 0 not in mask_shape or len(mask_shape) > len(shape) or self.backend.kinds[key.dtype] != "bool":
             return False
-        return all(k in (n, 0) for k, n in zip(axes, shape, strict=False))
+        return all(k in (n, 0) for k, n in zip(mask_shape, shape, strict=False))
 
 
 class _Dtypes(dict[Any, Dtype]):

@@ -70,9 +70,9 @@ def links_of(array: Any) -> Any:
         with LOCK:
             links = array._links
             if links.__class__ is tuple:
-                parent, link_kind = links
+                parent, key_or_call = links
                 links = new_links()
-                links.parent, links.how, links.element = parent, link_kind, is_element(array, link_kind)
+                links.parent, links.how, links.element = parent, key_or_call, is_element(array, key_or_call)
                 array._links = links
     return links
 
@@ -111,11 +111,11 @@ class Stale(Standing):
             # A transform may still hold this object while the array has its tensor already.
             if array is None or array._v is not self:
                 raise RuntimeError("a view was read after it was deleted")
-            tensor = self.memory.read(value(self.parent), links_of(array).how)
+            tensor = self.memory.read_view(value(self.parent), links_of(array).how)
             if self.parent._v.__class__ is not Stale:
                 array._v = tensor
             if self.memory.shares:
-                self.memory._mark_copy(tensor, self.parent)
+                self.memory._mark_kept_if_copied(tensor, self.parent)
             return tensor
 
     def on(self, bound: Any) -> Any:
@@ -127,8 +127,8 @@ class Stale(Standing):
         return call_op(getattr(backend.bound, op), op, [with_tensors(x) for x in arguments])
 
     def __getattr__(self, name: str) -> Any:
-        known = {} if self.loan is None else self.loan.known
-        return known[name] if name in known else getattr(self.value(), name)
+        known_attributes = {} if self.loan is None else self.loan.known
+        return known_attributes[name] if name in known_attributes else getattr(self.value(), name)
 
 
 def loan_of(array: Any) -> Loan | None:
@@ -146,12 +146,14 @@ def with_tensors(argument: Any) -> Any:
 
 def call_op(function: Callable[..., Any], op: str, arguments: Any) -> Any:
     """Calls an op with arguments in the order of its declaration."""
-    names = [p.name for p in OPS[op].parameters if p.keyword_only]
-    positional_count = len(arguments) - len(names)
-    return function(*arguments[:positional_count], **dict(zip(names, arguments[positional_count:], strict=True)))
+    keyword_names = [p.name for p in OPS[op].parameters if p.keyword_only]
+    positional_count = len(arguments) - len(keyword_names)
+    return function(
+        *arguments[:positional_count], **dict(zip(keyword_names, arguments[positional_count:], strict=True))
+    )
 
 
-def family(array: Any) -> Iterator[Any]:
+def view_chain(array: Any) -> Iterator[Any]:
     """Yields an array, the array that it is a view of, and so on up to the array that is no view."""
     while array is not None:
         yield array

@@ -11,7 +11,7 @@ from weakref import ref
 import numpy as np
 
 
-class _Door:
+class _BufferOwner:
     """The object through which NumPy reads the memory; it lives as long as any array or buffer over the memory."""
 
     __slots__ = ("__array_interface__", "__weakref__", "memory")
@@ -29,32 +29,32 @@ class Loan:
         device: the name of its device.
     """
 
-    __slots__ = ("_door", "device", "known", "memory")
+    __slots__ = ("_owner_reference", "device", "known", "memory")
 
     def __init__(self, memory: np.ndarray, dtype: Any, device: Any) -> None:
         self.memory, self.device = memory, device
         self.known = {"shape": memory.shape, "ndim": memory.ndim, "dtype": dtype}
-        self._door: Any = lambda: None
+        self._owner_reference: Any = lambda: None
 
     @property
     def is_open(self) -> bool:
         """Whether somebody may still write into the memory."""
-        return self._door() is not None
+        return self._owner_reference() is not None
 
     def give(self) -> np.ndarray:
         """Returns an array over the memory."""
-        door = self._door()
-        if door is None:
+        interface = self._owner_reference()
+        if interface is None:
             # Bytes, because the interface has no word for bfloat16.
-            door = _Door(self.memory.reshape(-1).view(np.uint8))
-            self._door = ref(door)
-        return np.asarray(door).view(self.memory.dtype).reshape(self.memory.shape)
+            interface = _BufferOwner(self.memory.reshape(-1).view(np.uint8))
+            self._owner_reference = ref(interface)
+        return np.asarray(interface).view(self.memory.dtype).reshape(self.memory.shape)
 
 
 def view_at(memory: np.ndarray, key: Any) -> np.ndarray:
     """Returns a view of memory at a key of integers and slices, also of one element, for which NumPy gives a scalar."""
-    parts = key if key.__class__ is tuple else (key,)
-    view: np.ndarray = memory[parts if any(part is ... for part in parts) else (*parts, ...)]
+    key_parts = key if key.__class__ is tuple else (key,)
+    view: np.ndarray = memory[key_parts if any(part is ... for part in key_parts) else (*key_parts, ...)]
     return view
 
 
@@ -69,11 +69,11 @@ def elements_at(memory: np.ndarray, positions: np.ndarray) -> np.ndarray | None:
         return None
     lengths = np.array(positions.shape)
     first_position = int(positions[(0,) * positions.ndim])
-    neighbours = np.eye(positions.ndim, dtype=int) * (lengths > 1)
-    steps = [int(positions[tuple(neighbour)]) - first_position for neighbour in neighbours]
-    distances = np.ix_(*(np.arange(length) * step for length, step in zip(lengths, steps, strict=True)))
-    is_repeated = any((lengths > 1) & (np.array(steps) == 0))
-    if is_repeated or not np.array_equal(positions, sum(distances, start=np.asarray(first_position))):
+    unit_vectors = np.eye(positions.ndim, dtype=int) * (lengths > 1)
+    steps = [int(positions[tuple(neighbour)]) - first_position for neighbour in unit_vectors]
+    offset_grid = np.ix_(*(np.arange(length) * step for length, step in zip(lengths, steps, strict=True)))
+    has_repeated_element = any((lengths > 1) & (np.array(steps) == 0))
+    if has_repeated_element or not np.array_equal(positions, sum(offset_grid, start=np.asarray(first_position))):
         return None
     flat_memory, strides = memory.reshape(-1)[first_position:], [step * memory.itemsize for step in steps]
     return np.lib.stride_tricks.as_strided(flat_memory, positions.shape, strides)

@@ -29,8 +29,8 @@ class Namespace(ModuleType):
     """
 
     def __init__(self, kit: Kit, part: str = "") -> None:
-        ops = complete()
-        self._source: ModuleType = getattr(ops, part) if part else ops
+        ops_module = complete()
+        self._source: ModuleType = getattr(ops_module, part) if part else ops_module
         super().__init__(f"{kit.module}.{part}" if part else kit.module, self._source.__doc__)
         self._kit, self._part = kit, part
         if not part:
@@ -39,14 +39,14 @@ class Namespace(ModuleType):
             for neutral in kit.backend.dtypes.natives:
                 setattr(self, neutral.name, Dtype(neutral))
         # A method `__getattr__` of the class would slow down all attributes; one in the dict runs for new ones only.
-        self.__dict__["__getattr__"] = self._first_use
+        self.__dict__["__getattr__"] = self._make_attribute
 
     def _names(self) -> Iterator[str]:
         for name in self._source.__all__:
             if name not in _CHOOSERS and (not isinstance(getattr(self._source, name), DType) or name in vars(self)):
                 yield name
 
-    def _first_use(self, name: str) -> Any:
+    def _make_attribute(self, name: str) -> Any:
         """Makes and keeps the attribute of this name.
 
         Raises:
@@ -54,8 +54,8 @@ class Namespace(ModuleType):
         """
         if name in _EXTENSIONS and not self._part:
             return self.__dict__.setdefault(name, _EXTENSIONS[name](self))
-        value = vars(self._source).get(name)
-        if isinstance(value, DType):
+        op_or_constant = vars(self._source).get(name)
+        if isinstance(op_or_constant, DType):
             names_text = ", ".join(dtype.name for dtype in self._kit.backend.dtypes.natives)
             raise AttributeError(f"backend {self._kit.name!r} has no dtype {name!r}; it has {names_text}", name=name)
         is_unknown = name not in self._source.__all__ or name in _CHOOSERS
@@ -63,14 +63,14 @@ class Namespace(ModuleType):
             raise without(repr(self), "attribute", name, self._source.__name__.removeprefix("emberharmony."), "xp")
         with LOCK:  # of two threads the first makes it
             if name not in self.__dict__:
-                self.__dict__[name] = self._member_of(name, value)
+                self.__dict__[name] = self._make_member(name, op_or_constant)
         return self.__dict__[name]
 
-    def _member_of(self, name: str, value: Any) -> Any:
+    def _make_member(self, name: str, value: Any) -> Any:
         kit = self._kit
-        maker = MAKERS.get(f"{self._part}.{name}" if self._part else name)
-        if maker is not None:
-            function = maker(kit)
+        make_function = MAKERS.get(f"{self._part}.{name}" if self._part else name)
+        if make_function is not None:
+            function = make_function(kit)
             function.__module__, function.__qualname__ = self.__name__, name
             return function
         if isinstance(value, ModuleType):
@@ -126,20 +126,20 @@ def namespace(backend: Any) -> Namespace:
     """
     if isinstance(backend, ArrayBase):
         return backend._kit.namespace  # type: ignore[no-any-return]
-    space = _SPACES.get(backend)
-    if space is None:
+    namespace_of_backend = _SPACES.get(backend)
+    if namespace_of_backend is None:
         with LOCK:
-            space = _SPACES.get(backend)
-            if space is None:
+            namespace_of_backend = _SPACES.get(backend)
+            if namespace_of_backend is None:
                 module = f"{_PACKAGE}.{backend}"
-                space = _SPACES[backend] = Namespace(Kit(backend, module))
-                space._kit.join()
-                sys.modules[module] = space
-                setattr(sys.modules[_PACKAGE], backend, space)
-    return space
+                namespace_of_backend = _SPACES[backend] = Namespace(Kit(backend, module))
+                namespace_of_backend._kit.join()
+                sys.modules[module] = namespace_of_backend
+                setattr(sys.modules[_PACKAGE], backend, namespace_of_backend)
+    return namespace_of_backend
 
 
-def extend(name: str, made: "Callable[[Namespace], Any] | None") -> None:
+def set_or_remove_extension(name: str, made: "Callable[[Namespace], Any] | None") -> None:
     """Gives all namespaces an attribute, or takes it from them.
 
     Args:

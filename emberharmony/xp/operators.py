@@ -189,8 +189,8 @@ def operators(kit: Any) -> dict[str, Callable[..., Any]]:
     """Returns the methods of the operators of the array class of a backend."""
     method_by_name: dict[str, Callable[..., Any]] = {}
     for name, op in BINARY.items():
-        for text in (_OPERATOR, _REFLECTED, _IN_PLACE):
-            method_by_name |= _operator_methods(kit, text, name, op)
+        for template in (_OPERATOR, _REFLECTED, _IN_PLACE):
+            method_by_name |= _operator_methods(kit, template, name, op)
     for name, op in _COMPARISONS.items():
         method_by_name |= _operator_methods(kit, _OPERATOR, name, op)
     for name, op in _UNARY.items():
@@ -202,25 +202,27 @@ def operators(kit: Any) -> dict[str, Callable[..., Any]]:
     return method_by_name | _operator_methods(kit, _GET, "getitem", "get_item")
 
 
-def _operator_methods(kit: Any, text: str, name: str, op: str) -> dict[str, Callable[..., Any]]:
-    spec, index, wraps = kit.publish(op), kit.backend.native_index, kit.backend.wraps
+def _operator_methods(kit: Any, template: str, name: str, op: str) -> dict[str, Callable[..., Any]]:
+    spec, index_condition, returns_scalars = kit.publish(op), kit.backend.native_index, kit.backend.wraps
     text_by_placeholder = {
         "guard": join_line(kit),
         "kept": "".join(keep_lines(kit, ["self"])),
         "name": name,
         "op": op,
-        "read": _READ.format(index) if index else "v = @_get_item(a, key); n = a.__class__ is @exact",
+        "read": _READ.format(index_condition)
+        if index_condition
+        else "v = @_get_item(a, key); n = a.__class__ is @exact",
         "element": "" if kit.backend.scalars_share_memory else _ELEMENT,
-        "scalar": "v.__class__ is not @exact and " if wraps else "",
-        "wrapped": "$wrap(v)" if wraps else "v",
+        "scalar": "v.__class__ is not @exact and " if returns_scalars else "",
+        "wrapped": "$wrap(v)" if returns_scalars else "v",
     }
-    if text not in (_GET, _SET, _SET_ANEW):
+    if template not in (_GET, _SET, _SET_ANEW):
         text_by_placeholder["one"] = native_call(kit, spec, ["a"])
-        for operand_kind, number in (("arrays", False), ("number", True)):
-            memory_lines = _own_memory_lines(kit, spec, number) if text is _IN_PLACE else []
-            store = _store_line(kit, spec, number) if text is _IN_PLACE else ""
-            text_by_placeholder[operand_kind] = native_call(kit, spec, ["a", "b"], number, memory_lines, store)
-    return define(kit, fill_text(text, text_by_placeholder))
+        for operand_kind, is_number in (("arrays", False), ("number", True)):
+            memory_lines = _own_memory_lines(kit, spec, is_number) if template is _IN_PLACE else []
+            store_line = _store_line(kit, spec, is_number) if template is _IN_PLACE else ""
+            text_by_placeholder[operand_kind] = native_call(kit, spec, ["a", "b"], is_number, memory_lines, store_line)
+    return define_functions(kit, fill_text(template, text_by_placeholder))
 
 
 def _store_line(kit: Any, spec: OpSpec, number: bool) -> str:
@@ -229,12 +231,12 @@ def _store_line(kit: Any, spec: OpSpec, number: bool) -> str:
     Args:
         number: whether the other operand is a number of Python.
     """
-    equality = "is" if kit.ops.zeros(1).dtype is kit.ops.zeros(1).dtype else "=="
-    tests = ["self._links is None"]
+    equality_operator = "is" if kit.ops.zeros(1).dtype is kit.ops.zeros(1).dtype else "=="
+    conditions = ["self._links is None"]
     if number or spec.facts.gives or "dtype is {1}." not in fast_of(spec, kit.backend).when:
-        tests.append(f"v.dtype {equality} a.dtype")
-    tests += [] if number else ["v.shape == a.shape"]
-    return f"if {' and '.join(tests)}: self._v = v; return self"
+        conditions.append(f"v.dtype {equality_operator} a.dtype")
+    conditions += [] if number else ["v.shape == a.shape"]
+    return f"if {' and '.join(conditions)}: self._v = v; return self"
 
 
 def _own_memory_lines(kit: Any, spec: OpSpec, number: bool) -> list[str]:
@@ -245,13 +247,13 @@ def _own_memory_lines(kit: Any, spec: OpSpec, number: bool) -> list[str]:
     Args:
         number: whether the other operand is a number of Python.
     """
-    function = kit.backend.in_place(fast_of(spec, kit.backend).native)
-    if function is None:
+    in_place_function = kit.backend.in_place(fast_of(spec, kit.backend).native)
+    if in_place_function is None:
         return []
-    op_globals.publish(**{kit.name_of(f"into_{spec.name}"): function})
-    tests = [f"not {kit.backend.recorded_test.format(name)}" for name in "ab"[: 2 - number]]
+    op_globals.publish(**{kit.global_name_of(f"into_{spec.name}"): in_place_function})
+    conditions = [f"not {kit.backend.recorded_test.format(name)}" for name in "ab"[: 2 - number]]
     return [
-        f"if self._links is None and {' and '.join(tests)}:",
+        f"if self._links is None and {' and '.join(conditions)}:",
         f"    try: @into_{spec.name}(a, b); return self",
         "    except Exception: pass",
     ]
@@ -273,21 +275,28 @@ def native_call(
         first: lines before the call of the native function.
         then: a line that follows it.
     """
-    fallback = f"@_{spec.name}({', '.join(names)})"
-    test = fast_test(kit, spec, names, number)
-    arrays = ["self", "other"][: len(names) - number]
-    slow = [f"v = {fallback}", *keep_lines(kit, arrays)]
-    if test is None:
-        return "\n".join(slow)
-    quick = [*first, f"try: v = {fast_call(kit, spec, names)}", f"except Exception: v = {fallback}"]
-    quick += [*wrap_lines(kit, spec), *native_keep_lines(kit, spec, arrays), then]
-    return "\n".join([f"if {test}:", *(f"    {line}" for line in quick), "else:", *(f"    {line}" for line in slow)])
+    fallback_call = f"@_{spec.name}({', '.join(names)})"
+    fast_condition = fast_condition_of(kit, spec, names, number)
+    array_names = ["self", "other"][: len(names) - number]
+    slow_lines = [f"v = {fallback_call}", *keep_lines(kit, array_names)]
+    if fast_condition is None:
+        return "\n".join(slow_lines)
+    fast_lines = [*first, f"try: v = {fast_call(kit, spec, names)}", f"except Exception: v = {fallback_call}"]
+    fast_lines += [*wrap_lines(kit, spec), *native_keep_lines(kit, spec, array_names), then]
+    return "\n".join(
+        [
+            f"if {fast_condition}:",
+            *(f"    {line}" for line in fast_lines),
+            "else:",
+            *(f"    {line}" for line in slow_lines),
+        ]
+    )
 
 
 def fast_call(kit: Any, spec: OpSpec, names: list[str]) -> str:
     """Returns the call of the native function of an op."""
-    arguments = fast_of(spec, kit.backend).arguments
-    return f"${spec.name}({arguments.format(*names) or ', '.join(names)})"
+    arguments_template = fast_of(spec, kit.backend).arguments
+    return f"${spec.name}({arguments_template.format(*names) or ', '.join(names)})"
 
 
 def wrap_lines(kit: Any, spec: OpSpec) -> list[str]:
@@ -296,7 +305,7 @@ def wrap_lines(kit: Any, spec: OpSpec) -> list[str]:
     return ["if v.__class__ is not @exact: v = $wrap(v)"] if can_be_scalar else []
 
 
-def fast_test(kit: Any, spec: OpSpec, names: list[str], number: bool = False) -> str | None:
+def fast_condition_of(kit: Any, spec: OpSpec, names: list[str], number: bool = False) -> str | None:
     """Returns the condition under which the native function does what an op does, for one or two operands.
 
     Args:
@@ -306,19 +315,19 @@ def fast_test(kit: Any, spec: OpSpec, names: list[str], number: bool = False) ->
     Returns:
         None if the native function never does.
     """
-    quick = fast_of(spec, kit.backend)
-    if len(spec.parameters) != len(names) or (number and not quick.weak):
+    fast_form = fast_of(spec, kit.backend)
+    if len(spec.parameters) != len(names) or (number and not fast_form.weak):
         return None
-    condition = re.sub(r"\bnative_(\w+)", r"$\1", (quick.weak if number else quick.when).format(*names))
+    condition = re.sub(r"\bnative_(\w+)", r"$\1", (fast_form.weak if number else fast_form.when).format(*names))
     condition = re.sub(r"\bfloat32_default\b", "(float32_default and @unset)", condition)
-    tests = [f"{name}.__class__ is {'@type' if name is names[0] else '@exact'}" for name in names]
+    conditions = [f"{name}.__class__ is {'@type' if name is names[0] else '@exact'}" for name in names]
     if number:
-        tests[-1] = f"({condition})"
-    elif quick.plain:
-        tests[-1] = f"{names[-1]}.__class__ is {kit.plain_type(quick.plain)}"
+        conditions[-1] = f"({condition})"
+    elif fast_form.plain:
+        conditions[-1] = f"{names[-1]}.__class__ is {kit.name_of_plain_type(fast_form.plain)}"
     elif condition:
-        tests.append(f"({condition})")
-    return " and ".join(tests)
+        conditions.append(f"({condition})")
+    return " and ".join(conditions)
 
 
 def keep_lines(kit: Any, arguments: list[str]) -> list[str]:
@@ -327,15 +336,15 @@ def keep_lines(kit: Any, arguments: list[str]) -> list[str]:
     Args:
         arguments: the arrays, or what may hold some.
     """
-    tests = ["v.__class__ is not @exact"]
-    tests += [kit.backend.recorded_test.format("v")] if kit.backend.recorded_test else []
-    return [f"if {' or '.join(tests)}: @keep({', '.join(arguments)})"] if kit.backend.shares_memory else []
+    conditions = ["v.__class__ is not @exact"]
+    conditions += [kit.backend.recorded_test.format("v")] if kit.backend.recorded_test else []
+    return [f"if {' or '.join(conditions)}: @keep({', '.join(arguments)})"] if kit.backend.shares_memory else []
 
 
 def native_keep_lines(kit: Any, spec: OpSpec, arguments: list[str]) -> list[str]:
     """Returns what `keep_lines` does, for a native result; no library records how booleans were computed."""
-    test = kit.backend.recorded_test if spec.facts.gives != "bool" else ""
-    return [f"if {test.format('v')}: @keep({', '.join(arguments)})"] if test else []
+    recorded_condition = kit.backend.recorded_test if spec.facts.gives != "bool" else ""
+    return [f"if {recorded_condition.format('v')}: @keep({', '.join(arguments)})"] if recorded_condition else []
 
 
 def join_line(kit: Any) -> str:
@@ -345,14 +354,14 @@ def join_line(kit: Any) -> str:
 
 def fill_text(text: str, parts: dict[str, str]) -> str:
     """Returns a text with parts in the places of their names in parentheses; lines of a part are indented alike."""
-    for name, form in parts.items():
+    for name, replacement in parts.items():
         for line, indent in re.findall(rf"^(( *)\({name}\)\n)", text, re.MULTILINE):
-            text = text.replace(line, textwrap.indent(f"{form.strip()}\n", indent))
-        text = text.replace(f"({name})", form)
+            text = text.replace(line, textwrap.indent(f"{replacement.strip()}\n", indent))
+        text = text.replace(f"({name})", replacement)
     return text
 
 
-def define(kit: Any, text: str, **values: Any) -> dict[str, Callable[..., Any]]:
+def define_functions(kit: Any, text: str, **values: Any) -> dict[str, Callable[..., Any]]:
     """Returns the functions that a text defines: `@name` is a name of the arrays, `$name` one of the ops.
 
     Args:
@@ -360,6 +369,6 @@ def define(kit: Any, text: str, **values: Any) -> dict[str, Callable[..., Any]]:
     """
     prefix = kit.backend.prefix
     text = re.sub(r"\$(\w)", rf"{prefix}_\1", re.sub(r"@(\w)", rf"{prefix}_xp_\1", text))
-    namespace: dict[str, Any] = dict(values)
-    exec(compile(text, _FILE.format(kit.name), "exec"), vars(op_globals), namespace)
-    return {name: function for name, function in namespace.items() if name not in values}
+    value_by_name: dict[str, Any] = dict(values)
+    exec(compile(text, _FILE.format(kit.name), "exec"), vars(op_globals), value_by_name)
+    return {name: function for name, function in value_by_name.items() if name not in values}

@@ -12,7 +12,7 @@ from typing import Any
 
 from emberharmony.core.registry import ALIASES, OPS, OpSpec, complete
 from emberharmony.xp.array import ArrayBase
-from emberharmony.xp.namespace import Namespace, extend
+from emberharmony.xp.namespace import Namespace, set_or_remove_extension
 
 _NAMES = {"expit": "sigmoid", "psi": "digamma"}
 """The ops by SciPy's names for them, where these differ."""
@@ -29,9 +29,9 @@ class Special(ModuleType):
     def __init__(self, space: Namespace) -> None:
         super().__init__(f"{space.__name__}.special", __doc__)
         self._space = space
-        self.__dict__["__getattr__"] = self._first_use
+        self.__dict__["__getattr__"] = self._make_attribute
 
-    def _first_use(self, name: str) -> Any:
+    def _make_attribute(self, name: str) -> Any:
         spec = op_of(name)
         if spec is None:
             raise AttributeError(f"{self.__name__} has no {name!r}: SciPy computes it by NumPy", name=name)
@@ -53,8 +53,8 @@ def _special_function(space: Namespace, name: str, spec: OpSpec) -> Callable[...
     @functools.wraps(function)
     def call(*args: Any) -> Any:
         arrays = [x if isinstance(x, ArrayBase) else space.asarray(x) for x in args]
-        dtype = space.result_type(*arrays, 1.0)
-        return function(*(space.astype(x, dtype, copy=False) for x in arrays))
+        result_dtype = space.result_type(*arrays, 1.0)
+        return function(*(space.astype(x, result_dtype, copy=False) for x in arrays))
 
     call.__name__ = call.__qualname__ = name
     return call
@@ -72,9 +72,9 @@ def enable_scipy(enabled: bool = True) -> None:
     Raises:
         ImportError: if SciPy is missing, or no longer dispatches as version 1.17 does.
     """
-    dispatch = importlib.import_module(_DISPATCH)
-    cached = getattr(getattr(dispatch, "_FuncInfo", None), "_wrapper_for", None)
-    if cached is None or not hasattr(cached, "cache_clear"):
+    dispatch_module = importlib.import_module(_DISPATCH)
+    cached_lookup = getattr(getattr(dispatch_module, "_FuncInfo", None), "_wrapper_for", None)
+    if cached_lookup is None or not hasattr(cached_lookup, "cache_clear"):
         raise ImportError("this version of SciPy finds special functions in another way: report it to EmberHarmony")
-    extend("special", Special if enabled else None)
-    cached.cache_clear()
+    set_or_remove_extension("special", Special if enabled else None)
+    cached_lookup.cache_clear()

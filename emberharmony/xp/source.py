@@ -10,7 +10,15 @@ from typing import Any
 
 from emberharmony.core import selection
 from emberharmony.core.registry import EMPTY, OpParameter, OpSpec
-from emberharmony.xp.operators import define, fast_call, fast_test, join_line, keep_lines, native_keep_lines, wrap_lines
+from emberharmony.xp.operators import (
+    define_functions,
+    fast_call,
+    fast_condition_of,
+    join_line,
+    keep_lines,
+    native_keep_lines,
+    wrap_lines,
+)
 from emberharmony.xp.standard import Passed, signature_of
 
 _RESULTS = {
@@ -32,15 +40,15 @@ def function(kit: Any, spec: OpSpec, part: str = "", name: str = "", strict: boo
         strict: whether parameters are passed as the standard says; else as the op declares them.
     """
     name = name or spec.name
-    passed_signature = signature_of(part, name) if strict else None
+    standard_signature = signature_of(part, name) if strict else None
     parameters = (
-        _in_standard_order(spec, passed_signature)
-        if passed_signature
+        _in_standard_order(spec, standard_signature)
+        if standard_signature
         else [(p, p.name, _parameter_kind(p)) for p in spec.parameters]
     )
     kit.publish(spec.name)
     default_by_name = {f"_default_{p.name}": p.default for p in spec.parameters if p.default is not EMPTY}
-    defined_function: Callable[..., Any] = define(
+    defined_function: Callable[..., Any] = define_functions(
         kit, _function_source(kit, spec, parameters, strict, name), **default_by_name
     )[name]
     defined_function.__doc__, defined_function.__module__ = (
@@ -51,77 +59,77 @@ def function(kit: Any, spec: OpSpec, part: str = "", name: str = "", strict: boo
 
 
 def _parameter_kind(parameter: OpParameter) -> int:
-    parameter_kinds = inspect.Parameter
+    parameter_class = inspect.Parameter
     if parameter.variadic:
-        return parameter_kinds.VAR_POSITIONAL
-    return parameter_kinds.KEYWORD_ONLY if parameter.keyword_only else parameter_kinds.POSITIONAL_OR_KEYWORD
+        return parameter_class.VAR_POSITIONAL
+    return parameter_class.KEYWORD_ONLY if parameter.keyword_only else parameter_class.POSITIONAL_OR_KEYWORD
 
 
 def _in_standard_order(spec: OpSpec, passed: tuple[Passed, ...]) -> list[tuple[OpParameter, str, int]]:
     """Returns the parameters of an op in the order of the standard, with their names there and how they are passed."""
     parameter_by_name = {p.name: p for p in spec.parameters}
-    ordered = [
+    standard_parameters = [
         (parameter_by_name.get(each.name, spec.parameters[i]), each.name, each.kind) for i, each in enumerate(passed)
     ]
-    taken_names = {p.name for p, _, _ in ordered}
-    rest = [p for p in spec.parameters if p.name not in taken_names]
-    return ordered + [(p, p.name, inspect.Parameter.KEYWORD_ONLY) for p in rest]
+    taken_names = {p.name for p, _, _ in standard_parameters}
+    remaining_parameters = [p for p in spec.parameters if p.name not in taken_names]
+    return standard_parameters + [(p, p.name, inspect.Parameter.KEYWORD_ONLY) for p in remaining_parameters]
 
 
 def _signature_source(parameters: list[tuple[OpParameter, str, int]]) -> str:
-    parameter_kinds = inspect.Parameter
+    parameter_class = inspect.Parameter
     declarations: list[str] = []
-    kind_before: int | None = None
+    previous_kind: int | None = None
     for parameter, name, parameter_kind in parameters:
-        if kind_before == parameter_kinds.POSITIONAL_ONLY and parameter_kind != kind_before:
+        if previous_kind == parameter_class.POSITIONAL_ONLY and parameter_kind != previous_kind:
             declarations.append("/")
-        if parameter_kind == parameter_kinds.KEYWORD_ONLY and kind_before not in (
+        if parameter_kind == parameter_class.KEYWORD_ONLY and previous_kind not in (
             parameter_kind,
-            parameter_kinds.VAR_POSITIONAL,
+            parameter_class.VAR_POSITIONAL,
         ):
             declarations.append("*")
         default_text = "" if parameter.default is EMPTY else f"=_default_{parameter.name}"
-        declarations.append(f"*{name}" if parameter_kind == parameter_kinds.VAR_POSITIONAL else f"{name}{default_text}")
-        kind_before = parameter_kind
-    return ", ".join([*declarations, "/"] if kind_before == parameter_kinds.POSITIONAL_ONLY else declarations)
+        declarations.append(f"*{name}" if parameter_kind == parameter_class.VAR_POSITIONAL else f"{name}{default_text}")
+        previous_kind = parameter_kind
+    return ", ".join([*declarations, "/"] if previous_kind == parameter_class.POSITIONAL_ONLY else declarations)
 
 
 def _function_source(
     kit: Any, spec: OpSpec, parameters: list[tuple[OpParameter, str, int]], strict: bool, name: str
 ) -> str:
-    views = spec.facts.view
+    may_be_view = spec.facts.view
     name_by_parameter = {p.name: name for p, name, _ in parameters}
     first_parameter = next((p for p in spec.parameters if p.is_tensor), None)
     lines, passed_arguments = _quick_lines(kit, spec, [name_by_parameter[p.name] for p in spec.parameters]), []
     for p in spec.parameters:
         low_expression = _argument_expression(p, name_by_parameter[p.name])
-        if p is first_parameter or (views and not p.variadic):
+        if p is first_parameter or (may_be_view and not p.variadic):
             local_name = "_a" if p is first_parameter else f"_a_{p.name}"
             lines.append(f"{local_name} = {low_expression}")
             low_expression = local_name
         passed_arguments.append(
             f"*{low_expression}" if p.variadic else f"{p.name}={low_expression}" if p.keyword_only else low_expression
         )
-    call = f"@_{spec.name}({', '.join(passed_arguments)})"
+    op_call = f"@_{spec.name}({', '.join(passed_arguments)})"
     if kit.backend.defines(spec) and not spec.takes_callable:
-        lines.append(f"v = {call}")
+        lines.append(f"v = {op_call}")
     else:
-        lines += [f"if @active($bound): v = {call}", "else:", f" with @Override($backend): v = {call}"]
+        lines += [f"if @active($bound): v = {op_call}", "else:", f" with @Override($backend): v = {op_call}"]
     if spec.returns not in _PLAIN_RESULTS and "DType" not in spec.returns:
         lines += keep_lines(
             kit, [f"*{name_by_parameter[p.name]}" if p.variadic else name_by_parameter[p.name] for p in spec.parameters]
         )
-    if not views:
+    if not may_be_view:
         lines += _separation_lines(kit, spec, first_parameter is not None)
-    if views and first_parameter is not None:
+    if may_be_view and first_parameter is not None:
         arguments_text = ", ".join(["_p", *passed_arguments[1:]])
         first_name = name_by_parameter[first_parameter.name]
         lines.append(f"if {first_name}.__class__ is @Array:")
         lines.append(f" return @linked(v, {first_name}, _a, lambda _p: @_{spec.name}({arguments_text}))")
     # An op that a program calls by itself may also import memory, as from_dlpack does.
-    lines.append("return @lift_shared(v)" if views or not strict else _result_line(spec))
-    body = "".join(f" {line}\n" for line in [join_line(kit), *lines])
-    return f"def {name}({_signature_source(parameters)}):\n{body}"
+    lines.append("return @lift_shared(v)" if may_be_view or not strict else _result_line(spec))
+    body_source = "".join(f" {line}\n" for line in [join_line(kit), *lines])
+    return f"def {name}({_signature_source(parameters)}):\n{body_source}"
 
 
 def _quick_lines(kit: Any, spec: OpSpec, names: list[str]) -> list[str]:
@@ -129,28 +137,30 @@ def _quick_lines(kit: Any, spec: OpSpec, names: list[str]) -> list[str]:
 
     What computes a float or a boolean makes new memory. The others may return their argument, or a part of it.
     """
-    tensors = [p.is_tensor and not p.variadic and not p.optional for p in spec.parameters]
-    if not spec.facts.elementwise or spec.facts.view or len(names) > 2 or not all(tensors):
+    are_tensors = [p.is_tensor and not p.variadic and not p.optional for p in spec.parameters]
+    if not spec.facts.elementwise or spec.facts.view or len(names) > 2 or not all(are_tensors):
         return []
-    values = ["_t", "_u"][: len(names)]
-    test = fast_test(kit, spec, values)
-    if test is None or not kit.backend.defines(spec):
+    tensor_names = ["_t", "_u"][: len(names)]
+    fast_condition = fast_condition_of(kit, spec, tensor_names)
+    if fast_condition is None or not kit.backend.defines(spec):
         return []
     is_fresh = spec.facts.gives in ("float", "bool")
-    result = [_RESULTS["Tensor"]]
+    return_lines = [_RESULTS["Tensor"]]
     if not is_fresh:
-        condition = " and ".join(f"v is not {value}" for value in values)
+        is_new_condition = " and ".join(f"v is not {value}" for value in tensor_names)
         view_condition = f" and not {kit.backend.view_test.format('v')}" if kit.backend.shares_memory else ""
-        result = [f"if {condition}{view_condition}: {_RESULTS['Tensor']}"]
+        return_lines = [f"if {is_new_condition}{view_condition}: {_RESULTS['Tensor']}"]
     lines = [
         f"if {' and '.join(f'{name}.__class__ is @Array' for name in names)}:",
-        " " + "; ".join(f"{value} = {name}._v" for value, name in zip(values, names, strict=True)),
-        f" if {test}:",
-        f"  try: v = {fast_call(kit, spec, values)}",
+        " " + "; ".join(f"{value} = {name}._v" for value, name in zip(tensor_names, names, strict=True)),
+        f" if {fast_condition}:",
+        f"  try: v = {fast_call(kit, spec, tensor_names)}",
         "  except Exception: pass",
         "  else:",
     ]
-    return lines + [f"   {line}" for line in [*wrap_lines(kit, spec), *native_keep_lines(kit, spec, names), *result]]
+    return lines + [
+        f"   {line}" for line in [*wrap_lines(kit, spec), *native_keep_lines(kit, spec, names), *return_lines]
+    ]
 
 
 def _separation_lines(kit: Any, spec: OpSpec, given: bool) -> list[str]:

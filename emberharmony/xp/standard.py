@@ -77,21 +77,21 @@ def _signature_table() -> dict[str, tuple[Passed, ...]]:
 
 def _read_parameters(parameters: str) -> list[Passed]:
     """Returns the parameters of a line of the table."""
-    parameter_kinds = inspect.Parameter
+    parameter_class = inspect.Parameter
     declarations = parameters.replace("=", "").split(", ")
-    next_kind: int = parameter_kinds.POSITIONAL_OR_KEYWORD
-    passed: list[Passed] = []
+    next_kind: int = parameter_class.POSITIONAL_OR_KEYWORD
+    read_so_far: list[Passed] = []
     for declaration in declarations:
         if declaration == "/":
-            for each in passed:
-                each.kind = parameter_kinds.POSITIONAL_ONLY
+            for each in read_so_far:
+                each.kind = parameter_class.POSITIONAL_ONLY
         elif declaration.startswith("*"):
-            next_kind = parameter_kinds.KEYWORD_ONLY
+            next_kind = parameter_class.KEYWORD_ONLY
             if declaration != "*":
-                passed.append(Passed(declaration[1:], parameter_kinds.VAR_POSITIONAL))
+                read_so_far.append(Passed(declaration[1:], parameter_class.VAR_POSITIONAL))
         else:
-            passed.append(Passed(declaration, next_kind))
-    return passed
+            read_so_far.append(Passed(declaration, next_kind))
+    return read_so_far
 
 
 def signature_of(part: str, name: str) -> tuple[Passed, ...] | None:
@@ -101,5 +101,5 @@ def signature_of(part: str, name: str) -> tuple[Passed, ...] | None:
         part: the namespace of the function, such as "linalg"; empty for the main one.
         name: the name of the function there.
     """
-    table = _signature_table()
-    return table.get(f"{part}.{name}", table.get(name))
+    signature_by_name = _signature_table()
+    return signature_by_name.get(f"{part}.{name}", signature_by_name.get(name))

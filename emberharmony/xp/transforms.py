@@ -23,14 +23,14 @@ def on_trees(kit: Any, function: Callable[..., Any]) -> Callable[..., Any]:
     def run(*args: Any, **kwargs: Any) -> Any:
         kit.join()
         lowered_args = [_lower_argument(kit, x) for x in args]
-        value_by_name = {name: _lower_argument(kit, x) for name, x in kwargs.items()}
+        lowered_kwargs = {name: _lower_argument(kit, x) for name, x in kwargs.items()}
         if selection.is_active(kit.bound):
-            result = function(*lowered_args, **value_by_name)
+            result = function(*lowered_args, **lowered_kwargs)
         else:
             with selection.Override(kit.backend):
-                result = function(*lowered_args, **value_by_name)
+                result = function(*lowered_args, **lowered_kwargs)
         if any(map(_is_function, result if type(result) is tuple else (result,))):  # it may keep the arguments
-            kit.memory.keep(*args, *kwargs.values())
+            kit.memory.mark_kept(*args, *kwargs.values())
         return _lift_result(kit, result)
 
     return run
@@ -41,12 +41,12 @@ def _lower_argument(kit: Any, argument: Any) -> Any:
     if isinstance(argument, (list, tuple)) and any(map(_is_function, argument)):
         return argument.__class__([_lower_argument(kit, x) for x in argument])
     if not _is_function(argument):
-        return kit.low(argument)
+        return kit.lower(argument)
 
     @functools.wraps(argument, updated=())
     def call_on_arrays(*args: Any, **kwargs: Any) -> Any:
         lifted_arguments = [kit.lift_shared(x) for x in args]
-        return kit.low(argument(*lifted_arguments, **{name: kit.lift_shared(x) for name, x in kwargs.items()}))
+        return kit.lower(argument(*lifted_arguments, **{name: kit.lift_shared(x) for name, x in kwargs.items()}))
 
     return call_on_arrays
 

@@ -22,7 +22,19 @@ from weakref import ref
 import numpy as np
 
 from emberharmony.backend.shared.arrays.indexing import is_plain
-from emberharmony.xp.links import FEW, LOCK, Call, Links, Stale, family, links_of, live_views, loan_of, new_links, value
+from emberharmony.xp.links import (
+    FEW,
+    LOCK,
+    Call,
+    Links,
+    Stale,
+    links_of,
+    live_views,
+    loan_of,
+    new_links,
+    value,
+    view_chain,
+)
 from emberharmony.xp.loans import Loan, elements_at, view_at
 
 _RANKS = {"bool": 0, "unsigned": 1, "signed": 1, "float": 2, "complex": 3}
@@ -36,15 +48,15 @@ class Memory:
         self.kit, self.backend, self.ops = kit, kit.backend, kit.ops
         self.shares: bool = kit.backend.shares_memory
 
-    def keep(self, *arguments: Any) -> None:
+    def mark_kept(self, *arguments: Any) -> None:
         """Notes that a transform may keep the tensors of arrays, at any depth of containers: the next write copies."""
-        for given in arguments:
-            if given.__class__ in (list, tuple):
-                self.keep(*given)
-            elif given.__class__ is dict:
-                self.keep(*given.values())
-            elif given.__class__ is self.kit.array and not self.kit.is_stand_in(given._v):
-                *_, root = family(given)
+        for argument in arguments:
+            if argument.__class__ in (list, tuple):
+                self.mark_kept(*argument)
+            elif argument.__class__ is dict:
+                self.mark_kept(*argument.values())
+            elif argument.__class__ is self.kit.array and not self.kit.is_stand_in(argument._v):
+                *_, root = view_chain(argument)
                 self._own_links(root).foreign = True
 
     def link(self, view: Any, parent: Any, how: Any, source: Any) -> None:
@@ -60,18 +72,18 @@ class Memory:
         if links.__class__ is not Links:
             links = self._own_links(parent)
         if links.element:
-            links = self._separate(parent)
+            links = self._give_own_memory(parent)
             source = parent._v
-            view._v = self.read(source, how)
+            view._v = self.read_view(source, how)
         if self.shares:
-            self._mark_copy(view._v, parent)
+            self._mark_kept_if_copied(view._v, parent)
         view._links = parent, how
         views = links.views
         views.append(ref(view))
         if len(views) > links.most:
-            self.forget(links)
+            self.forget_dead_views(links)
         if parent._v is not source or source.__class__ is Stale:
-            self.outdate(view)
+            self.mark_outdated(view)
 
     def lend(self, array: Any) -> np.ndarray:
         """Returns an array of NumPy over the memory of an array, which is on the host from now on.
@@ -80,8 +92,8 @@ class Memory:
         """
         with LOCK:
             if self._own_links(array).element:
-                self._separate(array)
-            *views, root = family(array)
+                self._give_own_memory(array)
+            *views, root = view_chain(array)
             loan = loan_of(root)
             if loan is None:
                 tensor = value(root)
@@ -101,8 +113,10 @@ class Memory:
             return functools.reduce(view_at, hows, memory)
         positions = np.arange(memory.size).reshape(memory.shape)
         for how in hows:
-            is_call = how.__class__ is Call
-            positions = self.ops.to_numpy(how.run(self.ops.asarray(positions))) if is_call else view_at(positions, how)
+            is_function_call = how.__class__ is Call
+            positions = (
+                self.ops.to_numpy(how.run(self.ops.asarray(positions))) if is_function_call else view_at(positions, how)
+            )
         return elements_at(memory, positions)
 
     def read_loan(self, loan: Loan) -> Any:
@@ -110,15 +124,15 @@ class Memory:
         tensor = self.backend.from_numpy(loan.memory)
         return tensor if self.ops.get_device(tensor) == loan.device else self.ops.to_device(tensor, loan.device)
 
-    def outdate(self, view: Any) -> None:
+    def mark_outdated(self, view: Any) -> None:
         """Lets a view be read again, because another thread wrote to its array before the view was linked."""
         if not links_of(view).element:
             view._v = Stale(self, view)
 
-    def _mark_copy(self, tensor: Any, parent: Any) -> None:
+    def _mark_kept_if_copied(self, tensor: Any, parent: Any) -> None:
         """Makes writes create new tensors if a view does not share its array's memory, as `x[::-1]` on PyTorch."""
         if not self.kit.is_stand_in(tensor) and not self.backend.aliases(tensor, value(parent)):
-            self.keep(parent)
+            self.mark_kept(parent)
 
     @staticmethod
     def _own_links(array: Any) -> Links:
@@ -130,14 +144,14 @@ class Memory:
         return links
 
     @staticmethod
-    def forget(links: Links) -> None:
+    def forget_dead_views(links: Links) -> None:
         """Forgets the views that are gone; another thread may add one meanwhile."""
         with LOCK:
-            count = len(links.views)
-            links.views[:count] = [reference for reference in links.views[:count] if reference() is not None]
+            view_count = len(links.views)
+            links.views[:view_count] = [reference for reference in links.views[:view_count] if reference() is not None]
             links.most = max(FEW, 2 * len(links.views))
 
-    def _separate(self, array: Any) -> Links:
+    def _give_own_memory(self, array: Any) -> Links:
         """Gives an element memory of its own."""
         with LOCK:
             array._v = self.ops.copy(value(array))
@@ -165,7 +179,7 @@ class Memory:
             self.link(array, parent, Call(run), source)
         return array
 
-    def read(self, tensor: Any, how: Any) -> Any:
+    def read_view(self, tensor: Any, how: Any) -> Any:
         """Returns a view of a tensor."""
         return how.run(tensor) if how.__class__ is Call else self.ops.get_item(tensor, how)
 
@@ -173,27 +187,29 @@ class Memory:
         """Writes into an array, and returns whether into its memory; the caller holds the lock."""
         links = links_of(array)
         if links is not None and links.element:
-            links = self._separate(array)
-        old = value(array)
-        new = self._value_to_write(given, old)
-        if self.shares and self._is_plain(array, old, new):
+            links = self._give_own_memory(array)
+        old_tensor = value(array)
+        new_value = self._value_to_write(given, old_tensor)
+        if self.shares and self._may_write_in_place(array, old_tensor, new_value):
             if links is not None:
-                self._detach(array)
+                self._copy_elements(array)
             try:
-                self.backend.write_into(old, key, new)
+                self.backend.write_into(old_tensor, key, new_value)
                 return True
             except (IndexError, ValueError, TypeError, RuntimeError):
-                if not self._is_writable(old):
+                if not self._is_writable(old_tensor):
                     raise
             # The op takes other keys too, and raises the typed error.
-            self.backend.write_into(old, ..., self.ops.set_item(old, key, self._cast(new, old)))
+            self.backend.write_into(
+                old_tensor, ..., self.ops.set_item(old_tensor, key, self._cast(new_value, old_tensor))
+            )
             return True
-        new = self._cast(new, old)
-        written_value = self._in_place(array, old, key, new)
-        self._update(array, self.ops.set_item(old, key, new) if written_value is None else written_value)
+        new_value = self._cast(new_value, old_tensor)
+        new_tensor = self._write_in_place(array, old_tensor, key, new_value)
+        self._replace_tensor(array, self.ops.set_item(old_tensor, key, new_value) if new_tensor is None else new_tensor)
         return False
 
-    def _in_place(self, array: Any, old: Any, key: Any, new: Any) -> Any:
+    def _write_in_place(self, array: Any, old: Any, key: Any, new: Any) -> Any:
         """Returns the tensor of an array after a write into its memory, on a backend that moves that into a new tensor.
 
         Returns:
@@ -227,20 +243,22 @@ class Memory:
             ValueError: if the shape differs.
             TypeError: if the dtype of the array cannot hold the result.
         """
-        old = value(array)
-        if tuple(new.shape) != tuple(old.shape):
-            raise ValueError(f"a result of shape {tuple(new.shape)} does not fit into an array of {tuple(old.shape)}")
-        new = self._cast(self._value_to_write(new, old), old)
+        old_tensor = value(array)
+        if tuple(new.shape) != tuple(old_tensor.shape):
+            raise ValueError(
+                f"a result of shape {tuple(new.shape)} does not fit into an array of {tuple(old_tensor.shape)}"
+            )
+        new = self._cast(self._value_to_write(new, old_tensor), old_tensor)
         links = links_of(array)
         if links is None or links.element:
             array._v, array._links = new, None
-        elif self.shares and self._is_plain(array, old, new):
-            self._detach(array)
-            self.backend.write_into(old, ..., new)
+        elif self.shares and self._may_write_in_place(array, old_tensor, new):
+            self._copy_elements(array)
+            self.backend.write_into(old_tensor, ..., new)
         else:
-            self._update(array, new)
+            self._replace_tensor(array, new)
 
-    def _is_plain(self, array: Any, old: Any, new: Any) -> bool:
+    def _may_write_in_place(self, array: Any, old: Any, new: Any) -> bool:
         """Returns whether a write may go into memory: if that is the array's own, and nothing records it."""
         tensors = [old] if new.__class__ in _NUMBERS else [old, new]
         links = links_of(array)
@@ -253,32 +271,32 @@ class Memory:
             links = links_of(links.parent)
         return not any(map(self.kit.is_stand_in, tensors)) and self.backend.may_write(*tensors)
 
-    def _detach(self, array: Any) -> None:
+    def _copy_elements(self, array: Any) -> None:
         """Copies the arrays that share memory with an array but must not see the next write into it."""
-        waiting = [*family(array)][-1:]
-        while waiting:
-            for each in live_views(waiting.pop()):
-                if links_of(each).element:
-                    each._v, each._links = self.ops.copy(value(each)), None
+        arrays_to_visit = [*view_chain(array)][-1:]
+        while arrays_to_visit:
+            for view in live_views(arrays_to_visit.pop()):
+                if links_of(view).element:
+                    view._v, view._links = self.ops.copy(value(view)), None
                 else:
-                    waiting.append(each)
+                    arrays_to_visit.append(view)
 
-    def _update(self, array: Any, new: Any) -> None:
+    def _replace_tensor(self, array: Any, new: Any) -> None:
         """Gives an array a new tensor, and all that it is a view of; the other views become outdated."""
-        stale_arrays = list(family(array))
-        loan = loan_of(stale_arrays[-1])
+        array_and_parents = list(view_chain(array))
+        loan = loan_of(array_and_parents[-1])
         array._v = new
-        for view, parent in itertools.pairwise(stale_arrays):
+        for view, parent in itertools.pairwise(array_and_parents):
             parent._v = self._write_back(value(parent), links_of(view).how, view._v)
-        root = stale_arrays[-1]
+        root = array_and_parents[-1]
         if loan is not None and loan.is_open:
             np.copyto(loan.memory, self.ops.to_numpy(root._v))
             root._v = Stale(self, root, loan)
         if self.shares or root._v.__class__ is Stale:  # the views have to lie in the memory, which later writes go into
-            stale_arrays = [root]
+            array_and_parents = [root]
         if root._links is not None:
             links_of(root).foreign = False
-            self._outdate_views(stale_arrays)
+            self._outdate_views(array_and_parents)
 
     def _outdate_views(self, fresh: list[Any]) -> None:
         """Lets the views of an array be read again.
@@ -286,14 +304,14 @@ class Memory:
         Args:
             fresh: views that have their elements already, and last the array.
         """
-        waiting = fresh[-1:]
-        while waiting:
-            for each in live_views(waiting.pop()):
-                if each._v.__class__ is Stale or links_of(each).element:
+        arrays_to_visit = fresh[-1:]
+        while arrays_to_visit:
+            for view in live_views(arrays_to_visit.pop()):
+                if view._v.__class__ is Stale or links_of(view).element:
                     continue
-                if all(each is not kept for kept in fresh):
-                    each._v = Stale(self, each)
-                waiting.append(each)
+                if all(view is not kept for kept in fresh):
+                    view._v = Stale(self, view)
+                arrays_to_visit.append(view)
 
     def _write_back(self, parent: Any, how: Any, view: Any) -> Any:
         """Returns the tensor of a parent after its view was written to.
@@ -321,16 +339,16 @@ class Memory:
         Raises:
             TypeError: if the dtype cannot hold values of its kind.
         """
-        kinds = self.backend.kinds
+        kind_by_dtype = self.backend.kinds
         if given.__class__ in _NUMBERS:
-            rank = 0 if given.__class__ is int else _NUMBERS.index(given.__class__)  # an integer also fits a mask
+            kind_rank = 0 if given.__class__ is int else _NUMBERS.index(given.__class__)  # an integer also fits a mask
         else:
             if not self.kit.is_tensor(given):
                 given = self.ops.convert_to_tensor(given)
-            rank = _RANKS[kinds[given.dtype]]
-        if rank > _RANKS[kinds[old.dtype]]:
-            name = self.kit.dtypes[old.dtype]
-            raise TypeError(f"a value of another kind does not fit into an array of {name}: use astype")
+            kind_rank = _RANKS[kind_by_dtype[given.dtype]]
+        if kind_rank > _RANKS[kind_by_dtype[old.dtype]]:
+            dtype_name = self.kit.dtypes[old.dtype]
+            raise TypeError(f"a value of another kind does not fit into an array of {dtype_name}: use astype")
         return given
 
     def _cast(self, new: Any, old: Any) -> Any:

@@ -76,7 +76,7 @@ def test_no_result_lies_in_the_memory_of_an_argument_or_of_another_result(share:
         call = call_of(row, "value", (*row.dtypes, *row.integers, "float32")[0], "", row.cases[0])
         arguments = [_arrays(xp, x) for x in call.args]
         keywords = {name: _arrays(xp, x) for name, x in call.kwargs.items()}
-        function = xp._kit.plain(op)
+        function = xp._kit.plain_function(op)
         before = [np.array(x) for x in _found(xp, (arguments, keywords))]
         others = _found(xp, function(*arguments, **keywords))
         wanted = [np.array(x) for x in others]
@@ -258,7 +258,7 @@ def test_threads_lose_no_write(xp: Any) -> None:
 def test_a_view_that_is_read_while_another_thread_writes_is_read_again(xp: Any) -> None:
     x, memory = xp.zeros((2, 2)), xp._kit.memory
     source = x._v
-    view = xp._kit.lift(memory.read(source, slice(0, 1)))
+    view = xp._kit.lift(memory.read_view(source, slice(0, 1)))
     x += 1.0  # before the view is linked
     memory.link(view, x, slice(0, 1), source)
     assert view.tolist() == [[1.0, 1.0]]
