@@ -41,11 +41,11 @@ class ArrayBase(SharedMethods, Standing):
 
     @property
     def runs_on(self) -> Any:
-        """The backend."""
+        """The backend that computes the array."""
         return self._kit.backend
 
     def on(self, bound: Any) -> Any:
-        """Returns the tensor.
+        """Returns the native tensor of the array for the ops of a backend.
 
         Args:
             bound: the ops of the backend that asks, as `backend.bound`.
@@ -110,7 +110,7 @@ class ArrayBase(SharedMethods, Standing):
 
     @property
     def T(self) -> Any:
-        """The matrix with its axes exchanged.
+        """The transpose of a matrix.
 
         Raises:
             ValueError: if it has not two axes.
@@ -167,7 +167,7 @@ class ArrayBase(SharedMethods, Standing):
         return self._kit.namespace.reshape(self, (-1,))
 
     def sum(self, axis: Any = None, dtype: Any = None, out: None = None, *, keepdims: bool = False) -> Any:
-        """Returns the sum over axes; libraries for NumPy's arrays pass `out=None`, which says nothing."""
+        """Returns the sum over axes; `out` is accepted as None only, which libraries for NumPy's arrays pass."""
         _require_no_out(out)
         return self._kit.namespace.sum(self, axis=axis, dtype=dtype, keepdims=keepdims)
 
@@ -220,13 +220,13 @@ class ArrayBase(SharedMethods, Standing):
         return self.copy()
 
     def _shared_tensor(self) -> Any:
-        """Returns the tensor for somebody who may keep it, so that writes go into its memory, or into a copy."""
+        """Returns the native tensor to code that may keep it: later writes go into its memory, or into a copy of it."""
         if self._links is None:
             self._links = new_links(foreign=not self._kit.memory.shares)
         return value(self)
 
     def _read(self, what: str) -> Any:
-        """Returns the tensor for a reader that takes its numbers out of the computation.
+        """Returns the native tensor, whose values are about to be read by Python or another library.
 
         Raises:
             TracedTensorError: if the tensor is being differentiated, so that its gradient would be lost.
@@ -330,7 +330,7 @@ class ArrayBase(SharedMethods, Standing):
         except BufferError:
             if given_options.pop("max_version", None) is None:
                 raise
-            # Another version than asked for is allowed, and JAX has no older one.
+            # The protocol allows a capsule of another version than asked for, and JAX makes no older one.
             return tensor.__dlpack__(**given_options)
 
     def __copy__(self) -> Any:
@@ -354,13 +354,13 @@ class ArrayBase(SharedMethods, Standing):
 
 
 def _require_no_out(out: Any) -> None:
-    """Raises a TypeError if a result should be written into an array, which would stay as it is."""
+    """Raises a TypeError if the argument `out` is given, because results are never written into it."""
     if out is not None:
         raise TypeError("out is not supported: write x[...] = result")
 
 
 def _convertible_number(number: Any, kind: type) -> Any:
-    """Returns a Python number that converts to a class without loss of a part.
+    """Returns a Python number after a check that converting it to a class drops no imaginary or fractional part.
 
     Raises:
         TypeError: if it does not.

@@ -27,7 +27,7 @@ class Dtype:
     neutral: DType
 
     def __new__(cls, neutral: DType) -> "Dtype":
-        """Returns the object of a dtype of `ops`."""
+        """Returns the only `Dtype` for a dtype of `ops`, and creates it the first time."""
         dtype_object = _KNOWN.get(neutral.name)
         if dtype_object is None:
             dtype_object = object.__new__(cls)
@@ -56,7 +56,7 @@ class Dtype:
 
     @property
     def type(self) -> Any:
-        """NumPy's class of scalars of the dtype."""
+        """NumPy's class of scalars of the dtype, such as `numpy.float32`."""
         return self.dtype.type
 
     def __eq__(self, other: object) -> bool:
@@ -77,7 +77,7 @@ class Dtype:
 
 
 def dtype_named(dtype: Any) -> Dtype:
-    """Returns the object for anything that denotes a dtype.
+    """Returns the `Dtype` for anything that denotes a dtype, such as a name or a dtype of NumPy.
 
     Raises:
         DTypeError: if it denotes none.

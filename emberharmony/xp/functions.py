@@ -1,4 +1,4 @@
-"""Functions of a namespace that are not made from an op alone: they make arrays of what is none, or return dtypes."""
+"""Functions of an array API namespace that are written by hand, such as `asarray`, `astype` and `result_type`."""
 
 import functools
 from collections.abc import Callable
@@ -51,13 +51,13 @@ def asarray(kit: Any) -> Function:
 
 
 def _default_dtype(kit: Any, given: Any) -> Any:
-    """Returns the default dtype of the namespace for numbers of Python, and lists of nothing else; None for others."""
+    """Returns the namespace's own default dtype for Python numbers and lists of them; None for all other values."""
     host_array = None if kit.float is None else numbers_to_host(given)
     return None if host_array is None else kit.default_of({"f": "float", "c": "complex"}.get(host_array.dtype.kind, ""))
 
 
 def with_default_dtype(kit: Any, function: Function) -> Function:
-    """Returns a function that makes arrays of numbers, with the default dtype of the namespace."""
+    """Returns a function that creates arrays, changed so that Python numbers get the namespace's default dtype."""
 
     @functools.wraps(function)
     def create(*args: Any, **options: Any) -> Any:
@@ -85,7 +85,7 @@ def default_dtypes(kit: Any) -> Function:
 
 
 def default_dtype_maker(kind: str) -> Callable[[Any], Function]:
-    """Returns the maker of a function that returns a default dtype."""
+    """Returns a maker of the function of a backend that returns the default dtype of a kind."""
     return lambda kit: lambda: Info(kit).default_dtypes()[kind]
 
 
@@ -111,7 +111,7 @@ def set_default_float(kit: Any) -> Function:
 
 
 def _array_data(given: Any) -> Any:
-    """Returns what an array is made of; the scalars of NumPy stay, whose dtypes count."""
+    """Returns the data for a new array: arrays in lists become tensors, everything else stays, also NumPy's scalars."""
     if isinstance(given, ArrayBase):
         return value(given)
     return [_array_data(x) for x in given] if given.__class__ in (list, tuple) else given
@@ -179,7 +179,7 @@ def put_along_axis(kit: Any) -> Function:
 
 
 def with_names_of_numpy(name: str) -> Callable[[Any], Function]:
-    """Returns the maker of a mean or variance that takes NumPy's `ddof` for `correction` too, and `dtype`."""
+    """Returns a maker of the mean, `std` or `var` of a backend that also takes NumPy's `ddof` and `dtype`."""
 
     def declare(kit: Any) -> Function:
         spec = OPS[name]
@@ -326,7 +326,7 @@ class Info(ArrayNamespaceInfo):
         return Devices(super().devices())
 
     def capabilities(self) -> dict[str, Any]:
-        """Returns what the backend can: all index by masks, since `x[mask]` is an op."""
+        """Returns the standard's capabilities by name; all backends have boolean indexing, since `x[mask]` is an op."""
         return super().capabilities() | {"boolean indexing": True}
 
 

@@ -1,4 +1,4 @@
-"""What the array class, the functions and the views of one backend share."""
+"""The `Kit` of a backend: its array class, and the helpers by which arrays, functions and views use its ops."""
 
 import threading
 from collections.abc import Callable
@@ -37,11 +37,11 @@ _FLOATS = ("float", "complex")
 
 
 def _do_nothing() -> None:
-    """Does nothing, on backends whose threads read what others compute."""
+    """Does nothing: the `join` of backends whose threads see the results of each other without synchronization."""
 
 
 def _under_lock(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns a function that runs in one thread at a time."""
+    """Returns a function that holds the lock while it calls another one, so that one thread at a time runs it."""
 
     def run(*args: Any, **kwargs: Any) -> Any:
         with LOCK:
@@ -51,7 +51,7 @@ def _under_lock(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _positions_made_float(spec: OpSpec) -> tuple[int, ...]:
-    """Returns the places of the tensors that an op may make floats of, where they are integers.
+    """Returns the positions of the parameters whose integer tensors an op may convert to floats.
 
     Indices are none. An op with a parameter for the dtype has no such places, nor has one that would draw numbers anew.
     """
@@ -78,7 +78,7 @@ class Ops:
         return function
 
     def forget(self) -> None:
-        """Forgets the functions, which are made again when they are asked for."""
+        """Deletes the cached functions, which are made again when they are next asked for."""
         for name in [name for name in vars(self) if name != "_kit"]:
             vars(self).pop(name, None)
 
@@ -90,11 +90,11 @@ class _Observed:
         self.now = False
 
     def start(self) -> None:
-        """Lets the functions of all backends tell the watchers."""
+        """Makes the functions of all namespaces report their calls to the watchers."""
         self._exchange(True)
 
     def stop(self) -> None:
-        """Lets the functions of all backends call native functions again, without the watchers."""
+        """Makes the functions of all namespaces call native functions directly again, without the watchers."""
         self._exchange(False)
 
     def _exchange(self, now: bool) -> None:
@@ -112,7 +112,7 @@ KITS: "list[Kit]" = []
 
 
 class Kit:
-    """What the arrays of one backend need.
+    """The array class of one backend, with the ops, dtypes and memory that its arrays use.
 
     Args:
         name: the name of the backend.
@@ -146,7 +146,7 @@ class Kit:
         register_node(self.array, self._flatten_array, lambda _, children: self.array_of_leaf(children[0]))
 
     def _publish_names(self) -> None:
-        """Publishes what the generated functions read, under names such as `numpy_xp_Array`."""
+        """Publishes the objects that generated functions read as globals, under names such as `numpy_xp_Array`."""
         array_class = self.ops.zeros(1).__class__  # `native` may be an abstract class
         op_globals.publish_type(self.global_name_of("type"), array_class, _UNOBSERVED)
         value_by_name = {
@@ -186,7 +186,7 @@ class Kit:
         op_globals.publish(**{self.global_name_of(name): value for name, value in value_by_name.items()})
 
     def global_name_of(self, name: str) -> str:
-        """Returns the global name of what the generated functions of this backend read."""
+        """Returns the name under which an object is global for the generated functions of this backend."""
         return f"{self.backend.prefix}_xp_{name}"
 
     def set_float(self, dtype: DType | None) -> None:
@@ -197,7 +197,7 @@ class Kit:
             self.renew()
 
     def name_of_plain_type(self, name: str) -> str:
-        """Returns the name, in generated texts, of a published type that is None also while ops are observed."""
+        """Publishes a tensor type, which is None while ops are observed, and returns its name in generated texts."""
         tensor_type, flags = op_globals.published_type(name)
         op_globals.publish_type(
             self.global_name_of(name), tensor_type, *flags, _UNOBSERVED, self.global_name_of("unset")
@@ -213,7 +213,7 @@ class Kit:
         return spec
 
     def function(self, spec: OpSpec) -> Callable[..., Any]:
-        """Returns the compiled function of an op, which tells the watchers while ops are observed.
+        """Returns the compiled function of an op; while ops are observed, one that reports its calls to the watchers.
 
         Where threads share a stream, only one at a time may compute, which any op may do that is not elementwise.
         """
@@ -225,13 +225,13 @@ class Kit:
         return _under_lock(function) if self.backend.join_thread and not spec.facts.elementwise else function
 
     def _call_observed(self, op: str, /, *args: Any, **kwargs: Any) -> Any:
-        """Calls the op of those that tell the watchers of this thread or task, if it has any."""
+        """Calls an op so that the watchers of this thread or task see the call."""
         return getattr(selection.watched_ops(self.bound), op)(*args, **kwargs)
 
     def _call_with_floats(
         self, function: Callable[..., Any], places: tuple[int, ...], /, *args: Any, **kwargs: Any
     ) -> Any:
-        """Calls an op; again with the namespace's default float if `ops` made its own default float of integers."""
+        """Calls an op, and calls it again on floats of the namespace if its result has the default float of `ops`."""
         result = function(*args, **kwargs)
         dtype = self.backend.dtypes.neutral[result.dtype]
         if dtype not in (default_float(), default_complex()) or self.default_of(dtype.kind) == dtype:
@@ -248,13 +248,13 @@ class Kit:
         return self.is_tensor(argument) and self.backend.kinds[argument.dtype] in kinds
 
     def _as_float(self, argument: Any) -> Any:
-        """Returns an argument with floats of the namespace in the places of tensors of integers."""
+        """Returns an argument in which integer tensors are cast to the default float of the namespace."""
         if argument.__class__ in (list, tuple):
             return argument.__class__(self._as_float(x) for x in argument)
         return self.ops.cast(argument, self.float) if self._has_kind(argument, _INTEGERS) else argument
 
     def renew(self) -> None:
-        """Publishes the ops anew: when observation begins or ends, or the default float changes."""
+        """Publishes the functions of the ops again, after observation began or ended or the default float changed."""
         self.ops.forget()
         op_globals.publish(
             **{self.global_name_of(f"_{spec.name}"): self.function(spec) for spec in list(self._published)}
@@ -269,11 +269,11 @@ class Kit:
         return isinstance(tensor, (self.native, TensorProxy))
 
     def is_stand_in(self, tensor: Any) -> bool:
-        """Returns whether something stands for a tensor in the place of one."""
+        """Returns whether a value is no native tensor, but a stand-in for one, such as a traced tensor."""
         return not isinstance(tensor, self.native)
 
     def default_of(self, kind: str) -> DType | None:
-        """Returns the default dtype of the namespace for a kind of dtypes, if it has one of its own."""
+        """Returns the namespace's own default dtype for a kind, "float" or "complex"; None if it has none."""
         if self.float is None or kind not in ("float", "complex"):
             return None
         has_complex128 = self.float.name == "float64" and "complex128" in self.backend.dtypes.available
@@ -360,7 +360,7 @@ class Kit:
         return self._lift_result(result, foreign=True)
 
     def _flatten_array(self, array: Any) -> tuple[tuple[Any], None]:
-        """Returns the tensor of an array for a tree; what the tree is for, as `ops.vjp`, may keep it beyond a write."""
+        """Returns the native tensor of an array as the only leaf of a tree, and marks it as kept by a transform."""
         if self.memory.shares:
             self.memory.mark_kept(array)
         return (value(array),), None
@@ -415,7 +415,7 @@ class Kit:
         return elements
 
     def _is_empty_mask(self, key: Any, shape: tuple[int, ...]) -> bool:
-        """Returns whether a tensor is a mask without elements, whose other axes fit."""
+        """Returns whether a key is a boolean mask without elements, whose other axes fit the shape of the array."""
         mask_shape = tuple(key.shape)
         if 0 not in mask_shape or len(mask_shape) > len(shape) or self.backend.kinds[key.dtype] != "bool":
             return False
@@ -423,7 +423,7 @@ class Kit:
 
 
 class _Dtypes(dict[Any, Dtype]):
-    """By native dtype, the dtype of the namespaces."""
+    """A dict from native dtypes of a backend to `Dtype` objects, which are added when they are first asked for."""
 
     def __init__(self, backend: Any) -> None:
         super().__init__()

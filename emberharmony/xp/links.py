@@ -1,4 +1,4 @@
-"""How an array is linked to those that it shares its memory with, and what is read when it is needed.
+"""The links between arrays that share memory, and the stale tensors of views, which are read again when needed.
 
 All arrays share one lock. Threads that write to slices of one array, as those of joblib do, lose no update. Without it
 reading, setting and writing slices from several threads lost updates in 15 of 20 rounds.
@@ -20,7 +20,7 @@ _new = object.__new__
 
 
 class Links:
-    """What an array has to do with others.
+    """The relations of an array to arrays that share its memory: its parent, its views, and who owns the memory.
 
     Attributes:
         parent: the array that it is a view of, or None.
@@ -50,7 +50,7 @@ class Call:
 
 
 def new_links(foreign: bool = False) -> Links:
-    """Returns the links of an array without relatives."""
+    """Returns new links for an array that is no view and has no views."""
     links = _new(Links)
     links.parent = links.how = None
     links.views, links.most, links.foreign, links.element = [], FEW, foreign, False
@@ -64,7 +64,7 @@ def is_element(array: Any, how: Any) -> bool:
 
 
 def links_of(array: Any) -> Any:
-    """Returns the `Links` of an array, or None; a view begins with the pair of its parent and how it is read."""
+    """Returns the `Links` of an array, or None; for a new view they are made of the pair (parent, key)."""
     links = array._links
     if links.__class__ is tuple:
         with LOCK:
@@ -108,7 +108,7 @@ class Stale(Standing):
                 if array is not None and not self.loan.is_open:
                     array._v = tensor
                 return tensor
-            # A transform may still hold this object while the array has its tensor already.
+            # A transform may still refer to this object although the array has got its tensor already.
             if array is None or array._v is not self:
                 raise RuntimeError("a view was read after it was deleted")
             tensor = self.memory.read_view(value(self.parent), links_of(array).how)
@@ -132,7 +132,7 @@ class Stale(Standing):
 
 
 def loan_of(array: Any) -> Loan | None:
-    """Returns the memory of an array that NumPy has, if it has it."""
+    """Returns the `Loan` of an array whose memory was given to NumPy; None for other arrays."""
     return array._v.loan if array._v.__class__ is Stale else None
 
 

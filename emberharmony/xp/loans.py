@@ -1,4 +1,4 @@
-"""Memory that NumPy has of an array, on backends whose tensors nothing outside of the library may write into.
+"""Loans: host memory of an array that is given to NumPy, for backends whose tensors only the library may change.
 
 A function with `output=`, and compiled code that takes only memory that may be written to, get a copy on the host. As
 long as somebody holds it, or a view of it, the copy is the memory of the array: the tensor is read from it whenever it
@@ -12,7 +12,7 @@ import numpy as np
 
 
 class _BufferOwner:
-    """The object through which NumPy reads the memory; it lives as long as any array or buffer over the memory."""
+    """The owner of memory lent to NumPy; it is alive as long as any NumPy array or buffer uses the memory."""
 
     __slots__ = ("__array_interface__", "__weakref__", "memory")
 
@@ -42,10 +42,10 @@ class Loan:
         return self._owner_reference() is not None
 
     def give(self) -> np.ndarray:
-        """Returns an array over the memory."""
+        """Returns a NumPy array that shares the lent memory."""
         interface = self._owner_reference()
         if interface is None:
-            # Bytes, because the interface has no word for bfloat16.
+            # The array interface of NumPy cannot name bfloat16, so it describes bytes.
             interface = _BufferOwner(self.memory.reshape(-1).view(np.uint8))
             self._owner_reference = ref(interface)
         return np.asarray(interface).view(self.memory.dtype).reshape(self.memory.shape)
@@ -59,7 +59,7 @@ def view_at(memory: np.ndarray, key: Any) -> np.ndarray:
 
 
 def elements_at(memory: np.ndarray, positions: np.ndarray) -> np.ndarray | None:
-    """Returns a view of the elements at positions of contiguous memory; None if there is none.
+    """Returns a strided view of the elements at the given positions of contiguous memory; None if no strides fit.
 
     Args:
         memory: contiguous memory.

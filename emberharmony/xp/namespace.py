@@ -47,7 +47,7 @@ class Namespace(ModuleType):
                 yield name
 
     def _make_attribute(self, name: str) -> Any:
-        """Makes and keeps the attribute of this name.
+        """Creates and stores the attribute of a name that is asked for the first time, and returns it.
 
         Raises:
             AttributeError: if there is none; the message has the nearest name.
@@ -140,7 +140,7 @@ def namespace(backend: Any) -> Namespace:
 
 
 def set_or_remove_extension(name: str, made: "Callable[[Namespace], Any] | None") -> None:
-    """Gives all namespaces an attribute, or takes it from them.
+    """Adds an attribute to all array API namespaces, or removes it.
 
     Args:
         made: returns the attribute of a namespace; None takes it away.

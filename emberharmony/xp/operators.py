@@ -342,18 +342,18 @@ def keep_lines(kit: Any, arguments: list[str]) -> list[str]:
 
 
 def native_keep_lines(kit: Any, spec: OpSpec, arguments: list[str]) -> list[str]:
-    """Returns what `keep_lines` does, for a native result; no library records how booleans were computed."""
+    """Returns the lines of `keep_lines` for a native result; none for booleans, which no library differentiates."""
     recorded_condition = kit.backend.recorded_test if spec.facts.gives != "bool" else ""
     return [f"if {recorded_condition.format('v')}: @keep({', '.join(arguments)})"] if recorded_condition else []
 
 
 def join_line(kit: Any) -> str:
-    """Returns the line by which a thread joins the work of the others, on backends that ask for it."""
+    """Returns the line that waits for the work of other threads, or an empty text if the backend needs none."""
     return "if @thread() != @MAIN: @join()" if kit.backend.join_thread else ""
 
 
 def fill_text(text: str, parts: dict[str, str]) -> str:
-    """Returns a text with parts in the places of their names in parentheses; lines of a part are indented alike."""
+    """Returns a template in which each `(name)` is replaced by its text, whose lines are indented alike."""
     for name, replacement in parts.items():
         for line, indent in re.findall(rf"^(( *)\({name}\)\n)", text, re.MULTILINE):
             text = text.replace(line, textwrap.indent(f"{replacement.strip()}\n", indent))
@@ -362,7 +362,7 @@ def fill_text(text: str, parts: dict[str, str]) -> str:
 
 
 def define_functions(kit: Any, text: str, **values: Any) -> dict[str, Callable[..., Any]]:
-    """Returns the functions that a text defines: `@name` is a name of the arrays, `$name` one of the ops.
+    """Returns the functions that a source text defines, in which `@name` and `$name` stand for prefixed globals.
 
     Args:
         values: what expressions of default values refer to.

@@ -39,7 +39,7 @@ class Special(ModuleType):
 
 
 def op_of(name: str) -> OpSpec | None:
-    """Returns the op that computes a special function, or None."""
+    """Returns the op that computes a special function, by SciPy's name; None if no op does."""
     complete()
     name = _NAMES.get(name, name)
     spec = OPS.get(ALIASES.get(name, name))

@@ -66,7 +66,7 @@ def _parameter_kind(parameter: OpParameter) -> int:
 
 
 def _in_standard_order(spec: OpSpec, passed: tuple[Passed, ...]) -> list[tuple[OpParameter, str, int]]:
-    """Returns the parameters of an op in the order of the standard, with their names there and how they are passed."""
+    """Returns the parameters of an op in the standard's order, each with its name there and its kind of passing."""
     parameter_by_name = {p.name: p for p in spec.parameters}
     standard_parameters = [
         (parameter_by_name.get(each.name, spec.parameters[i]), each.name, each.kind) for i, each in enumerate(passed)
@@ -126,14 +126,14 @@ def _function_source(
         first_name = name_by_parameter[first_parameter.name]
         lines.append(f"if {first_name}.__class__ is @Array:")
         lines.append(f" return @linked(v, {first_name}, _a, lambda _p: @_{spec.name}({arguments_text}))")
-    # An op that a program calls by itself may also import memory, as from_dlpack does.
+    # An op that user code calls directly may also import memory of others, as from_dlpack does.
     lines.append("return @lift_shared(v)" if may_be_view or not strict else _result_line(spec))
     body_source = "".join(f" {line}\n" for line in [join_line(kit), *lines])
     return f"def {name}({_signature_source(parameters)}):\n{body_source}"
 
 
 def _quick_lines(kit: Any, spec: OpSpec, names: list[str]) -> list[str]:
-    """Returns the lines of a call with arrays alone that the native function takes, if the op is of this form.
+    """Returns the lines that call the native function at once if all arguments are arrays; none for other ops.
 
     What computes a float or a boolean makes new memory. The others may return their argument, or a part of it.
     """
@@ -164,7 +164,7 @@ def _quick_lines(kit: Any, spec: OpSpec, names: list[str]) -> list[str]:
 
 
 def _separation_lines(kit: Any, spec: OpSpec, given: bool) -> list[str]:
-    """Returns the lines for a result which is an argument itself, or may lie in the memory of one.
+    """Returns the lines that copy or mark a result that is an argument itself, or shares memory with one.
 
     Args:
         given: whether there is a tensor among the arguments.
@@ -178,7 +178,7 @@ def _separation_lines(kit: Any, spec: OpSpec, given: bool) -> list[str]:
 
 
 def _argument_expression(parameter: OpParameter, name: str) -> str:
-    """Returns the expression of an argument for the op."""
+    """Returns the source of the expression that converts an argument of a function for the op."""
     if parameter.variadic:
         return f"@low({name})"
     if parameter.is_tensor:

@@ -53,7 +53,7 @@ n, /, *, d=, dtype=, device=: fftfreq rfftfreq
 
 
 class Passed:
-    """How a parameter is passed.
+    """A parameter of a function of the standard: its name, and whether it is passed by position or by keyword.
 
     Attributes:
         name: the name, without stars.
@@ -76,7 +76,7 @@ def _signature_table() -> dict[str, tuple[Passed, ...]]:
 
 
 def _read_parameters(parameters: str) -> list[Passed]:
-    """Returns the parameters of a line of the table."""
+    """Returns the parameters that a line of the table of signatures lists."""
     parameter_class = inspect.Parameter
     declarations = parameters.replace("=", "").split(", ")
     next_kind: int = parameter_class.POSITIONAL_OR_KEYWORD
@@ -95,7 +95,7 @@ def _read_parameters(parameters: str) -> list[Passed]:
 
 
 def signature_of(part: str, name: str) -> tuple[Passed, ...] | None:
-    """Returns the parameters of a function of the standard, as far as the table has it.
+    """Returns the parameters of a function of the standard; None if the table of signatures lacks it.
 
     Args:
         part: the namespace of the function, such as "linalg"; empty for the main one.

@@ -13,7 +13,7 @@ from emberharmony.xp.array import ArrayBase
 
 
 def on_trees(kit: Any, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns a function of trees for the arrays of a backend.
+    """Returns a function of `ops` on trees, changed so that it takes and returns arrays of a backend.
 
     Args:
         function: one of `ops`, or a function that such a function returned.
@@ -52,12 +52,12 @@ def _lower_argument(kit: Any, argument: Any) -> Any:
 
 
 def _is_function(value: Any) -> bool:
-    """Returns whether a value is called with trees; a layer is itself a tree, a class is an option."""
+    """Returns whether a value is a function to be called with trees; layers, classes and arrays are not."""
     return callable(value) and not isinstance(value, (ArrayBase, type)) and not hasattr(value, "parameters")
 
 
 def _lift_result(kit: Any, made: Any) -> Any:
-    """Returns the result of a function of trees, whose memory may be used elsewhere too."""
+    """Returns the result of a function of trees with arrays in the places of tensors, whose memory may be shared."""
     if type(made) is tuple:
         return tuple(_lift_result(kit, x) for x in made)
     return on_trees(kit, made) if _is_function(made) else kit.lift_shared(made)

@@ -49,7 +49,7 @@ class Memory:
         self.shares: bool = kit.backend.shares_memory
 
     def mark_kept(self, *arguments: Any) -> None:
-        """Notes that a transform may keep the tensors of arrays, at any depth of containers: the next write copies."""
+        """Marks arrays, at any depth of containers, as kept by a transform: the next write into one copies it first."""
         for argument in arguments:
             if argument.__class__ in (list, tuple):
                 self.mark_kept(*argument)
@@ -86,7 +86,7 @@ class Memory:
             self.mark_outdated(view)
 
     def lend(self, array: Any) -> np.ndarray:
-        """Returns an array of NumPy over the memory of an array, which is on the host from now on.
+        """Returns a NumPy array that shares the memory of an array, which from now on lies on the host.
 
         A view whose elements do not lie at equal distances in it is given as a copy that cannot be written to.
         """
@@ -108,7 +108,7 @@ class Memory:
             return lent_array
 
     def _lent_view(self, memory: np.ndarray, hows: list[Any]) -> np.ndarray | None:
-        """Returns a view of the memory that NumPy has, read as views of an array are; None if that would be a copy."""
+        """Returns the NumPy view of lent memory at a chain of keys and calls; None if it would have to be a copy."""
         if all(how.__class__ is not Call for how in hows):
             return functools.reduce(view_at, hows, memory)
         positions = np.arange(memory.size).reshape(memory.shape)
@@ -120,23 +120,23 @@ class Memory:
         return elements_at(memory, positions)
 
     def read_loan(self, loan: Loan) -> Any:
-        """Returns a tensor of the memory that NumPy has."""
+        """Returns a native tensor with the present values of memory lent to NumPy, on the device of the array."""
         tensor = self.backend.from_numpy(loan.memory)
         return tensor if self.ops.get_device(tensor) == loan.device else self.ops.to_device(tensor, loan.device)
 
     def mark_outdated(self, view: Any) -> None:
-        """Lets a view be read again, because another thread wrote to its array before the view was linked."""
+        """Marks a view as outdated, so that it is read again from its parent."""
         if not links_of(view).element:
             view._v = Stale(self, view)
 
     def _mark_kept_if_copied(self, tensor: Any, parent: Any) -> None:
-        """Makes writes create new tensors if a view does not share its array's memory, as `x[::-1]` on PyTorch."""
+        """Marks the parent of a view as kept if the view has memory of its own, as `x[::-1]` on PyTorch."""
         if not self.kit.is_stand_in(tensor) and not self.backend.aliases(tensor, value(parent)):
             self.mark_kept(parent)
 
     @staticmethod
     def _own_links(array: Any) -> Links:
-        """Returns the links of an array, which it gets if it has none."""
+        """Returns the links of an array, and creates them if it has none."""
         with LOCK:
             links: Links | None = links_of(array)
             if links is None:
@@ -145,14 +145,14 @@ class Memory:
 
     @staticmethod
     def forget_dead_views(links: Links) -> None:
-        """Forgets the views that are gone; another thread may add one meanwhile."""
+        """Removes references to deleted views from the links of an array; other threads may add views meanwhile."""
         with LOCK:
             view_count = len(links.views)
             links.views[:view_count] = [reference for reference in links.views[:view_count] if reference() is not None]
             links.most = max(FEW, 2 * len(links.views))
 
     def _give_own_memory(self, array: Any) -> Links:
-        """Gives an element memory of its own."""
+        """Copies an element of an array into memory of its own, and returns its new links."""
         with LOCK:
             array._v = self.ops.copy(value(array))
             array._links = separate_links = new_links()
@@ -180,7 +180,7 @@ class Memory:
         return array
 
     def read_view(self, tensor: Any, how: Any) -> Any:
-        """Returns a view of a tensor."""
+        """Returns the elements of a tensor at a key, or the result of a `Call` on it."""
         return how.run(tensor) if how.__class__ is Call else self.ops.get_item(tensor, how)
 
     def write(self, array: Any, key: Any, given: Any) -> bool:
@@ -199,7 +199,7 @@ class Memory:
             except (IndexError, ValueError, TypeError, RuntimeError):
                 if not self._is_writable(old_tensor):
                     raise
-            # The op takes other keys too, and raises the typed error.
+            # `set_item` also takes keys that the library refuses, and raises the typed error.
             self.backend.write_into(
                 old_tensor, ..., self.ops.set_item(old_tensor, key, self._cast(new_value, old_tensor))
             )
@@ -210,7 +210,7 @@ class Memory:
         return False
 
     def _write_in_place(self, array: Any, old: Any, key: Any, new: Any) -> Any:
-        """Returns the tensor of an array after a write into its memory, on a backend that moves that into a new tensor.
+        """Writes into the memory of an array that nobody shares, and returns the library's new tensor of that memory.
 
         Returns:
             None if somebody else may hold the tensor, or if only the op knows how to write.
@@ -237,7 +237,7 @@ class Memory:
         return flags is None or flags.writeable
 
     def overwrite(self, array: Any, new: Any) -> None:
-        """Gives an array the result of an operator in place; the caller holds the lock.
+        """Replaces the elements of an array by the result of an operator such as `+=`; the caller holds the lock.
 
         Raises:
             ValueError: if the shape differs.
@@ -259,7 +259,7 @@ class Memory:
             self._replace_tensor(array, new)
 
     def _may_write_in_place(self, array: Any, old: Any, new: Any) -> bool:
-        """Returns whether a write may go into memory: if that is the array's own, and nothing records it."""
+        """Returns whether a write may change an array's memory: nobody else owns it and no transform records it."""
         tensors = [old] if new.__class__ in _NUMBERS else [old, new]
         links = links_of(array)
         while links is not None:
@@ -272,7 +272,7 @@ class Memory:
         return not any(map(self.kit.is_stand_in, tensors)) and self.backend.may_write(*tensors)
 
     def _copy_elements(self, array: Any) -> None:
-        """Copies the arrays that share memory with an array but must not see the next write into it."""
+        """Copies the elements that were read from an array, so that the next write into it does not change them."""
         arrays_to_visit = [*view_chain(array)][-1:]
         while arrays_to_visit:
             for view in live_views(arrays_to_visit.pop()):
@@ -282,7 +282,7 @@ class Memory:
                     arrays_to_visit.append(view)
 
     def _replace_tensor(self, array: Any, new: Any) -> None:
-        """Gives an array a new tensor, and all that it is a view of; the other views become outdated."""
+        """Gives an array a new tensor, writes it back into its parents, and marks all other views as outdated."""
         array_and_parents = list(view_chain(array))
         loan = loan_of(array_and_parents[-1])
         array._v = new
@@ -299,7 +299,7 @@ class Memory:
             self._outdate_views(array_and_parents)
 
     def _outdate_views(self, fresh: list[Any]) -> None:
-        """Lets the views of an array be read again.
+        """Marks the views of an array as outdated, except those that are given.
 
         Args:
             fresh: views that have their elements already, and last the array.
@@ -314,7 +314,7 @@ class Memory:
                 arrays_to_visit.append(view)
 
     def _write_back(self, parent: Any, how: Any, view: Any) -> Any:
-        """Returns the tensor of a parent after its view was written to.
+        """Returns the tensor of a parent with the new elements of one of its views in their places.
 
         Raises:
             ValueError: if elements of the parent stand at several places of the view.
@@ -334,7 +334,7 @@ class Memory:
         return self.ops.reshape(new_parent, shape)
 
     def _value_to_write(self, given: Any, old: Any) -> Any:
-        """Returns a value to write as a number or a tensor.
+        """Returns a value as a number or tensor after a check that its kind of dtype fits into an array.
 
         Raises:
             TypeError: if the dtype cannot hold values of its kind.
