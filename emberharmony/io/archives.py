@@ -64,7 +64,7 @@ class Archive:
         self._stream.close()
 
     def info(self, name: str) -> TensorInfo:
-        """Returns the description of an array, of which only the header is read.
+        """Returns dtype, shape and size of an array in the archive; only the header of the array is read.
 
         Raises:
             WeightFileError: if the header is damaged.
@@ -73,7 +73,7 @@ class Archive:
             return TensorInfo(str(dtype.newbyteorder("=")), shape, math.prod(shape) * dtype.itemsize, 0)
 
     def array(self, name: str) -> np.ndarray[Any, Any]:
-        """Returns an array; its memory is taken only if the archive can hold as many bytes.
+        """Returns an array of the archive after a check that the archive is long enough for the size in its header.
 
         Raises:
             WeightFileError: if the array is damaged.
@@ -89,7 +89,7 @@ class Archive:
 
     @contextmanager
     def _open_member(self, name: str) -> Iterator[tuple[Any, tuple[int, ...], bool, np.dtype[Any]]]:
-        """Gives a block the bytes of an array, its shape, whether its order is Fortran's, and its dtype."""
+        """Opens an array of the archive, and yields its stream, shape, whether it is in Fortran's order, and dtype."""
         member = self.members[name]
         try:
             if member.file_size > _RATIO * (member.compress_size + 1):

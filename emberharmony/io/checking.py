@@ -20,7 +20,7 @@ _SHOWN = 20
 
 @dataclass(frozen=True)
 class Report:
-    """What `io.check` has found.
+    """The report of `io.check` on a file: its tensors, its metadata, and the faults and warnings.
 
     Attributes:
         path: the file that was checked.
@@ -42,7 +42,7 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether the check found no fault."""
         return self.error is None
 
     def _repr_html_(self) -> str:

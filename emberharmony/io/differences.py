@@ -11,7 +11,7 @@ from emberharmony.io.sources import Array, Source, numbers
 
 
 class Difference(NamedTuple):
-    """How two tensors of one name differ.
+    """The comparison of the two tensors of one name in two files.
 
     Attributes:
         name: their name.
@@ -38,7 +38,7 @@ class Difference(NamedTuple):
 def differences(
     first: Source, second: Source, names: Iterable[str], advance: Callable[[int], None]
 ) -> Iterator[Difference]:
-    """Yields the comparison of the tensors of each name.
+    """Yields a `Difference` for each name: the comparison of its tensors in two files.
 
     Args:
         first: the one file.
@@ -60,7 +60,7 @@ def differences(
 
 
 def _compare_tensors(first: Source, second: Source, name: str, advance: Callable[[int], None]) -> Difference:
-    """Returns the comparison of two tensors of one shape."""
+    """Returns the comparison of the tensors of one name and shape in two files, read block by block."""
     first_info, second_info = first.tensors[name], second.tensors[name]
     difference = Difference(
         name, "equal" if first_info.dtype == second_info.dtype else "dtype", first_info, second_info, 0, 0, 0.0
@@ -86,7 +86,7 @@ def _compare_tensors(first: Source, second: Source, name: str, advance: Callable
 
 
 def _count_unequal(x: Array, y: Array) -> int:
-    """Returns how many elements have different bits: also zeros with different signs, and different NaN."""
+    """Returns the number of elements of two arrays with different bits; 0.0 and -0.0 count as different."""
     bytes_per_element = x.itemsize
     if bytes_per_element <= 8:
         return int(np.count_nonzero(x.view(f"u{bytes_per_element}") != y.view(f"u{bytes_per_element}")))
@@ -95,7 +95,7 @@ def _count_unequal(x: Array, y: Array) -> int:
 
 
 def _add_block(difference: Difference, x: Array, y: Array, unequal_count: int | None) -> Difference:
-    """Returns the comparison of two tensors so far, extended by another block of their elements.
+    """Returns a comparison of two tensors, extended by the comparison of another block of their elements.
 
     Args:
         difference: the comparison.

@@ -96,7 +96,7 @@ class TensorInfo(NamedTuple):
 
 
 class Header(NamedTuple):
-    """The content of a header.
+    """The content of a file's header: its tensors, its metadata and unknown fields.
 
     Attributes:
         tensors: the description of each tensor, by name.
@@ -116,7 +116,7 @@ Fault = Callable[[WeightFileError], None]
 
 
 def raise_fault(error: WeightFileError) -> None:
-    """Raises a fault, so that the first one ends the check.
+    """Raises the given error: the default handler of faults, with which a check ends at the first fault.
 
     Raises:
         WeightFileError: always.
@@ -171,7 +171,7 @@ def read_header(stream: BinaryIO, path: str, size: int, fault: Fault = raise_fau
 
 
 def hint_of_other_format(start: bytes) -> str:
-    """Returns what another kind of file is and the way out, from its first bytes, or an empty string."""
+    """Returns a hint for a file of another format, recognized by its first bytes; an empty string if unknown."""
     stripped_start = start.lstrip()
     for first_bytes, hint in _STARTS:
         if stripped_start[: len(first_bytes)].lower() == first_bytes.lower():
@@ -182,7 +182,7 @@ def hint_of_other_format(start: bytes) -> str:
 
 
 def _check_header(raw: bytes, path: str, start: int, size: int, fault: Fault) -> Header:
-    """Returns a header whose names, dtypes, shapes and places have been checked.
+    """Parses the JSON of a header, and returns it after checks of names, dtypes, shapes and byte ranges.
 
     Args:
         raw: its JSON.
@@ -214,9 +214,9 @@ def _check_header(raw: bytes, path: str, start: int, size: int, fault: Fault) ->
 
 
 def _info_of_entry(name: str, entry: Any, path: str, start: int, unknown: list[str]) -> TensorInfo:
-    """Returns the description of a tensor that an entry gives."""
+    """Returns the description of a tensor from its checked entry in the JSON of a header."""
     try:
-        # Without a dict, which takes longer, for the fields in the order of all known writers.
+        # All known writers use this order of fields; unpacking it is faster than making a dict.
         (first_key, tag), (second_key, shape), (third_key, offsets) = entry
         has_usual_order = (first_key, second_key, third_key) == (
             "dtype",
@@ -242,7 +242,7 @@ def _info_of_entry(name: str, entry: Any, path: str, start: int, unknown: list[s
 
 
 def _entry_fields(name: str, entry: Any, path: str, unknown: list[str]) -> tuple[Any, Any, Any]:
-    """Returns dtype, shape and offsets of an entry, in whatever order it has them."""
+    """Returns the fields dtype, shape and data_offsets of an entry, which may have any order there."""
     fields = unique(entry, path, "its entry", "entry", name)
     try:
         dtype_shape_offsets = fields["dtype"], fields["shape"], fields["data_offsets"]
@@ -254,7 +254,7 @@ def _entry_fields(name: str, entry: Any, path: str, unknown: list[str]) -> tuple
 
 
 def _tensor_bytes(shape: Any, tag: str, path: str, name: str) -> int:
-    """Returns the bytes that a tensor takes."""
+    """Returns the number of bytes of a tensor by its shape and dtype, after a check of both."""
     if shape.__class__ is not list:
         raise WeightFileError("shape", path, f"its shape must be a list of integers, not {text_of(shape)}", name)
     element_count = 1

@@ -16,7 +16,7 @@ SHARD = re.compile(r"-[0-9a-f]{8}-\d{5}-of-\d{5}\.safetensors$")
 
 
 def read_index(path: str) -> tuple[dict[str, str], Any]:
-    """Returns the file of each tensor of an index, and the total size that the index names, or None.
+    """Returns a dict from the names of tensors to their files, and the total size in the index, or None.
 
     Raises:
         WeightFileError: if the index is damaged, or names a file outside its folder.
@@ -45,7 +45,7 @@ def read_index(path: str) -> tuple[dict[str, str], Any]:
 
 
 def _require_in_folder(path: str, file: str) -> None:
-    """Checks that a file of an index is in its folder; links may lead to where a link of the index itself leads.
+    """Checks that a file named in an index lies in the folder of the index, also if one of them is a link.
 
     Raises:
         WeightFileError: if it is elsewhere.
@@ -108,7 +108,7 @@ def checked_index(path: str, fault: Fault = raise_fault) -> dict[str, Header]:
 
 
 def held_bytes(tensors: dict[str, TensorInfo]) -> int:
-    """Returns the bytes of tensors, each counted once."""
+    """Returns the total size of tensors in bytes, in which tied tensors count once."""
     return sum({info.start: info.nbytes for info in tensors.values() if info.nbytes}.values())
 
 

@@ -19,7 +19,7 @@ from emberharmony.io.ties import TIED
 
 
 class Model(Protocol):
-    """What these functions need of a model; `nn.Module` has it."""
+    """The protocol of a model that can be saved and loaded here; `nn.Module` follows it."""
 
     def state_dict(self, *, layout: str = "torch") -> dict[str, Any]:
         """Returns the tensors of the model by name."""
@@ -33,12 +33,12 @@ class Model(Protocol):
         keep_dtype: bool = True,
         layout: str = "torch",
     ) -> Any:
-        """Assigns tensors by name."""
+        """Assigns tensors to the parameters and buffers of the model by name."""
 
     def convert_state_dict(
         self, values: Mapping[str, Any], *, source: str = "torch", layout: str = "torch"
     ) -> dict[str, Any]:
-        """Returns tensors in another layout."""
+        """Returns tensors of the model, converted to another layout such as that of MLX or Keras."""
 
 
 def save(
@@ -104,7 +104,7 @@ def save(
 
 
 def _require_savable(what: Any, path: Any) -> None:
-    """Checks that a path follows what can be saved.
+    """Checks the first two arguments of `save`: a model or dict of tensors, then a path.
 
     Raises:
         ArgumentTypeError: if not.
@@ -130,7 +130,7 @@ def _require_savable(what: Any, path: Any) -> None:
 
 
 def _save_checkpoint(parts: Mapping[str, Any], path: str | os.PathLike[str]) -> str:
-    """Saves the parts of a training, and returns the folder.
+    """Saves the parts of a training as a checkpoint, and returns the path of its folder.
 
     Raises:
         ArgumentError: if there is an unknown part.

@@ -83,7 +83,7 @@ def load(
 
 
 def file_of_path(path: str | os.PathLike[str]) -> str:
-    """Returns the file that a path stands for: one in a folder, or the index of a file that does not exist itself.
+    """Returns the path to read for a given path: the file in a folder, or the index of a missing file's shards.
 
     Raises:
         WeightFileError: if a folder has none, or several.
@@ -112,7 +112,7 @@ def _read_tensors(path: str, names: list[str] | None, entry: str | None) -> dict
 
 
 def _tensors_of_names(file: Any, names: Iterable[str]) -> Iterator[tuple[str, Any]]:
-    """Yields tensors of a file; the names of one tied tensor give one tensor."""
+    """Yields (name, tensor) for names in a file; the names of a tied tensor get the same object."""
     if not file.has_ties:
         for name in names:
             yield name, file[name]
@@ -135,7 +135,7 @@ def file_in_folder(folder: str) -> str:
         files = sorted(os.listdir(folder))
     except OSError as error:
         raise WeightFileError("unreadable", folder, f"cannot be read: {error}") from error
-    # A save that was killed may have left shards of which no index knows.
+    # A process that was killed while saving may have left shards that no index lists.
     whole_files = [file for file in files if file.endswith(ENDING) and not SHARD.search(file)]
     indexes = [file for file in files if file.endswith(ENDING + INDEX)]
     # `save` writes the new file before it removes the index of the shards that the file replaces.

@@ -1,4 +1,4 @@
-"""JSON of files of tensors: in pieces, with bounds on its depth and its values, and with duplicate names visible.
+"""Parses the JSON of files of tensors in pieces, with limits of depth and size, and reports duplicate names.
 
 `json` with `object_pairs_hook=tuple` stays in C and keeps duplicate names visible. JSON in memory takes up to 30 times
 its bytes, so a header is read in pieces of about 64 KB: NumPy marks which bytes are in strings and sums up the nesting,
@@ -74,7 +74,7 @@ def pieces(raw: bytes, path: str) -> Iterator[tuple[tuple[str, Any], ...]]:
 
 
 class _Outline(NamedTuple):
-    """The nesting and the size of JSON, seen without reading it.
+    """The nesting and size of a JSON text, found by counting its brackets and commas.
 
     Attributes:
         depth: the deepest nesting.
@@ -88,7 +88,7 @@ class _Outline(NamedTuple):
 
 
 def _outline(raw: bytes, most_marks: int, *, in_object: bool = False) -> _Outline:
-    """Returns the outline of JSON; of other text any outline.
+    """Returns the outline of a JSON text, found without parsing; the outline of other text means nothing.
 
     Args:
         raw: the text.
@@ -135,7 +135,7 @@ def parse(raw: bytes, path: str, kind: str = "header_json", most: int = MOST_MAR
 
 
 def _parsed_value(raw: bytes, path: str, kind: str, outline: _Outline) -> Any:
-    """Returns the value of JSON as `parse` does.
+    """Parses a JSON text whose outline is known, and returns its value.
 
     The outline is checked first, because `json` recurses, and because many values take much memory.
     """
@@ -148,7 +148,7 @@ def _parsed_value(raw: bytes, path: str, kind: str, outline: _Outline) -> Any:
         raise WeightFileError(kind, path, f"its JSON is nested more than {DEEPEST} deep, a header has 3 levels")
     if outline.many:
         raise WeightFileError(kind, path, f"its JSON has {_TOO_MANY}")
-    # A name may contain such characters too, which only means that the slower function reads the numbers.
+    # A minus or many digits in a name choose the slower decoder without need, which is harmless.
     decoder = _CAREFUL if b"-" in raw or b"0" * 20 in raw.translate(_DIGITS) else _DECODER
     try:
         decoded = decoder.decode(text)
@@ -164,12 +164,12 @@ def _parsed_value(raw: bytes, path: str, kind: str, outline: _Outline) -> Any:
 
 
 def _fraction_placeholder(text: str) -> float:
-    """Returns a fraction in the place of any number with a point: no field takes one, so its digits are not read."""
+    """Returns the same fraction for every number with a decimal point, because no field accepts such a number."""
     return -0.5
 
 
 def _field_integer(text: str) -> int:
-    """Returns an integer; -1 for one that is negative (-0 too) or beyond 64 bits, which no field takes either."""
+    """Returns the integer in a text, or -1 if it is negative or beyond 64 bits, because no field accepts those."""
     return int(text) if len(text) <= 20 and text[0] != "-" else -1
 
 
@@ -184,7 +184,7 @@ _CAREFUL = json.JSONDecoder(
 
 
 def unique(pairs: Any, path: str, place: str, kind: str, tensor: str | None = None) -> dict[str, Any]:
-    """Returns the pairs of a JSON object as a dict.
+    """Returns the pairs of a JSON object as a dict after a check that no name occurs twice.
 
     Raises:
         WeightFileError: of the given kind, if it is no object; of the kind "duplicate", if a name occurs twice.
@@ -200,7 +200,7 @@ def unique(pairs: Any, path: str, place: str, kind: str, tensor: str | None = No
 
 
 def strings(pairs: Any, path: str, place: str) -> dict[str, str]:
-    """Returns a JSON object whose values are strings as a dict.
+    """Returns the pairs of a JSON object as a dict after a check that all values are strings.
 
     Raises:
         WeightFileError: if it is another value.
@@ -213,7 +213,7 @@ def strings(pairs: Any, path: str, place: str) -> dict[str, str]:
 
 
 def text_of(value: Any) -> str:
-    """Returns a value of JSON for a message; a tuple is an object there."""
+    """Returns the text of a parsed JSON value for a message; tuples are written as objects."""
     if value.__class__ is list and len(value) > 8:
         return f"a list of {len(value)} values"
     return "an object" if value.__class__ is tuple else brief(value)

@@ -1,4 +1,4 @@
-"""A file of tensors written again: with other names, another dtype, in another format, or in shards."""
+"""Rewrites a file of tensors with new names, another dtype or format, or in shards, one block at a time."""
 
 import os
 import re
@@ -25,7 +25,7 @@ Advance = Callable[[int], None]
 
 
 class Rewritten(NamedTuple):
-    """What `rewrite` has written.
+    """The result of `rewrite`: the files written, and facts about the cast of their tensors.
 
     Attributes:
         files: the names of the files.
@@ -121,7 +121,7 @@ def rewrite(
 def _rewritten_item(
     source: Source, name: str, new: str, dtype: str | None, advance: Advance, overflowed: dict[str, int]
 ) -> Item:
-    """Returns a tensor to save.
+    """Returns the item that writes a tensor of a source under its new name, cast to a dtype.
 
     Raises:
         DTypeError: if safetensors lacks its dtype.
@@ -146,7 +146,7 @@ def _rewritten_item(
 def _byte_parts(
     source: Source, name: str, dtype: str, advance: Advance, overflowed: dict[str, int]
 ) -> Iterator[memoryview]:
-    """Yields the bytes of a tensor, cast to a dtype."""
+    """Yields the bytes of a tensor of a source block by block, cast to a dtype."""
     old_dtype = source.tensors[name].dtype
     for block in source.blocks(name):
         if dtype == old_dtype:
@@ -166,7 +166,7 @@ def _byte_parts(
 
 
 def _cast_block(block: Array, old: str, new: str, path: str, name: str) -> Array:
-    """Returns a block in another dtype; bfloat16 as uint16."""
+    """Returns a block of elements cast to another dtype; bfloat16 is represented by its bits as uint16."""
     with np.errstate(over="ignore"):
         tensor = ops.cast(as_tensor(block, old, path, name), as_dtype(new))
     backend = owner(tensor)
@@ -176,7 +176,7 @@ def _cast_block(block: Array, old: str, new: str, path: str, name: str) -> Array
 
 
 def _write_npz(path: str, items: Iterable[Item]) -> list[str]:
-    """Replaces an `.npz` file.
+    """Writes tensors to an `.npz` file, which is replaced as a whole, and returns its path in a list.
 
     Raises:
         ArgumentError: if an archive cannot have a name.

@@ -1,4 +1,4 @@
-"""Tensors are written to a file as a whole or not at all.
+"""Writes tensors to safetensors files, each of which is replaced as a whole or not at all.
 
 Shards get a random token in their names. With the usual names a save would overwrite shards that the old index still
 names, and an end of the process in between would lose both.
@@ -34,7 +34,7 @@ _UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
 
 class Item(NamedTuple):
-    """A tensor to save: its first name, its other names, how the file describes it, and what yields its bytes."""
+    """A tensor to save: its name, its tied names, its dtype, shape and size, and a function that yields its bytes."""
 
     name: str
     ties: list[str]
@@ -65,13 +65,13 @@ def save_tensors(
 
 
 def write(path: str, items: Iterable[Item], metadata: Mapping[str, str], max_shard_size: int | str | None) -> list[str]:
-    """Writes tensors that are described already, as `save_tensors` does, and returns the names of the files.
+    """Writes items, which describe tensors, to one file or to shards with an index, and returns the file names.
 
     Raises:
         ArgumentError: if the size is none.
         WeightFileError: if a file cannot be written.
     """
-    # In the order of the file: wide dtypes first, so that all tensors are aligned, then by name.
+    # The file has wide dtypes first, which aligns all tensors, and equal dtypes in the order of names.
     items = sorted(items, key=lambda item: (-BITS[item.tag], item.name))
     shard_groups = [items] if max_shard_size is None else _shard_groups(items, _bytes_of_size(max_shard_size))
     try:
@@ -110,7 +110,7 @@ def _require_text(name: str) -> None:
 
 
 def _items_once(tensors: Mapping[str, Any]) -> list[Item]:
-    """Returns the tensors to save, each once."""
+    """Returns an item for each distinct tensor of a dict; further names of the same tensor become its ties."""
     item_by_key: dict[Any, Item] = {}
     referenced_items = []  # so that no other object gets the id of one
     for name, value in tensors.items():
@@ -139,7 +139,7 @@ def _items_once(tensors: Mapping[str, Any]) -> list[Item]:
 
 
 def _item_and_place(name: str, tensor: Any, backend: Backend) -> tuple[Item, Any]:
-    """Returns a tensor to save, and its place in memory, or None if the host has only a copy of it."""
+    """Returns the item for a tensor and its place in memory, or None as place if the host only gets a copy."""
     try:
         packed, packed_again = backend.pack(tensor), backend.pack(tensor)
     except EmberError as error:
@@ -152,13 +152,13 @@ def _item_and_place(name: str, tensor: Any, backend: Backend) -> tuple[Item, Any
             f"save(): {name!r} has dtype {packed.dtype}, which safetensors lacks; cast it to one of {names_text}"
         )
     item = Item(name, [], TAGS[packed.dtype], tuple(bits.shape), bits.nbytes, partial(_byte_parts, backend, tensor))
-    # Two copies lie in different places, so what lies in one place is the memory of the tensor itself.
+    # Two copies would have different addresses, so an equal address is that of the tensor's own memory.
     is_shared = bits.size > 0 and bits.ctypes.data == packed_again.bits.ctypes.data
     return item, (bits.ctypes.data, bits.shape, bits.strides, packed.dtype) if is_shared else None
 
 
 def _byte_parts(backend: Backend, tensor: Any) -> Iterator[memoryview]:
-    """Yields the bytes of a tensor."""
+    """Yields the bytes of a native tensor as a safetensors file stores them."""
     bits = backend.pack(tensor).bits
     if bits.dtype == np.bool_ and bits.size and bits.view(np.uint8).max() > 1:
         bits = bits.view(np.uint8) != 0
@@ -166,7 +166,7 @@ def _byte_parts(backend: Backend, tensor: Any) -> Iterator[memoryview]:
 
 
 def _write_file(path: str, items: Iterable[Item], metadata: Mapping[str, str]) -> None:
-    """Replaces one file.
+    """Writes a header and tensors to a safetensors file, which is replaced as a whole.
 
     Raises:
         OSError: if it cannot be written.
@@ -193,7 +193,7 @@ def _write_file(path: str, items: Iterable[Item], metadata: Mapping[str, str]) -
 
 
 def _bytes_of_size(size: int | str) -> int:
-    """Returns a size in bytes that may be given as "5GB"."""
+    """Returns the number of bytes for a size given as an integer or as a text such as "5GB"."""
     if isinstance(size, str):
         match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?) ?([KMGT]B|)", size.strip().upper())
         size = round(float(match[1]) * _UNITS[match[2]]) if match else 0
@@ -203,7 +203,7 @@ def _bytes_of_size(size: int | str) -> int:
 
 
 def _shard_groups(items: list[Item], limit: int) -> list[list[Item]]:
-    """Returns the tensors of each shard."""
+    """Divides tensors in their order into lists, one for each shard, of at most a number of bytes."""
     groups: list[list[Item]] = [[]]
     bytes_of_group = 0
     for item in items:

@@ -1,4 +1,4 @@
-"""The tensors of any file that `io` reads, one block at a time, as arrays on the host."""
+"""Reads the tensors of any supported file one block at a time, as NumPy arrays on the host."""
 
 import os
 from collections.abc import Hashable, Iterator
@@ -24,7 +24,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Source(Protocol):
-    """Tensors of which one block is in memory at a time; of `.npz` files one tensor.
+    """The tensors of a file, read one block at a time; those of `.npz` files one tensor at a time.
 
     Attributes:
         path: the file, after the choice in a folder.
@@ -46,14 +46,14 @@ class Source(Protocol):
         """
 
     def place(self, name: str) -> Hashable:
-        """Returns what is equal for the names of one tied tensor."""
+        """Returns a key of the memory of a tensor, which is equal for all names of one tied tensor."""
 
     def close(self) -> None:
         """Closes the file."""
 
 
 def source(path: str | os.PathLike[str]) -> Source:
-    """Returns the tensors of a file, a folder, an index of shards, an `.npz` or a `.pth` file.
+    """Opens a file, a folder, an index of shards, an `.npz` or a `.pth` file, and returns the source of its tensors.
 
     Raises:
         BackendUnavailableError: if a `.pth` file needs PyTorch, which is not installed.
@@ -79,7 +79,7 @@ class _Shards:
         self._open: TensorFile | None = None
 
     def blocks(self, name: str) -> Iterator[Array]:
-        """Yields the elements of a tensor."""
+        """Yields the elements of a tensor in C order, as arrays with one axis."""
         file = self._file(name)
         info = file.info(name)
         if info != self.tensors[name]:
@@ -132,7 +132,7 @@ class _Arrays:
 
 
 class _OfTorch:
-    """The tensors of a file of PyTorch, which is mapped into memory if it can be."""
+    """The tensors of a file written by PyTorch, which is mapped into memory if its format allows it."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -172,7 +172,7 @@ def _blocks_of(array: Array) -> Iterator[Array]:
 
 
 def numbers(block: Array, dtype: str) -> Array | None:
-    """Returns a block of a tensor as numbers with which NumPy can compute, or None if it has none for the dtype."""
+    """Returns a block of a tensor in a dtype with which NumPy can compute; None if there is no such dtype."""
     if dtype == "bfloat16":
         return (block.astype(np.uint32) << 16).view(np.float32)
     if dtype not in HOST and dtype not in ("complex128", "longdouble"):

@@ -36,7 +36,7 @@ class Statistics(NamedTuple):
 
 
 def statistics(source: Source, name: str, advance: Advance = lambda size: None) -> Statistics | None:
-    """Returns the statistics of a tensor, or None if it has no numbers that NumPy knows.
+    """Returns the statistics of a tensor of a source, or None if NumPy cannot compute with its dtype.
 
     Source: Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances" (1979).
 
@@ -72,7 +72,7 @@ def statistics(source: Source, name: str, advance: Advance = lambda size: None) 
 
 
 def _finite_and_counts(values: Array, earlier_statistics: Statistics) -> tuple[Array, Statistics]:
-    """Returns the finite elements of a block, and the statistics with its counts and extremes."""
+    """Returns the finite elements of a block, and the statistics updated with the block's counts and extremes."""
     if values.dtype.kind in "fc":
         is_finite = np.isfinite(values)
         nonfinite_count = values.size - int(np.count_nonzero(is_finite))
@@ -93,7 +93,7 @@ def _finite_and_counts(values: Array, earlier_statistics: Statistics) -> tuple[A
 
 
 def _moments(values: Array) -> tuple[int, Any, Any]:
-    """Returns the number of elements, their mean, and the sum of the squares of their distances from it."""
+    """Returns the number of elements, their mean, and the sum of their squared deviations from the mean."""
     wide_dtype: Any = np.complex128 if values.dtype.kind == "c" else np.float64
     if values.dtype.itemsize >= 8 and values.dtype.kind in "fc" and np.abs(values).max() > _LARGE:
         wide_dtype = np.clongdouble if values.dtype.kind == "c" else np.longdouble
@@ -109,14 +109,14 @@ def _moments(values: Array) -> tuple[int, Any, Any]:
 
 
 def nonfinite_text(figures: Statistics) -> str:
-    """Returns what elements of a tensor are not finite, or an empty text."""
+    """Returns a text with the numbers of NaN and infinite elements of a tensor; an empty text if there are none."""
     count_texts = [f"{figures.nans:,} NaN"] if figures.nans else []
     count_texts += [f"{figures.infinities:,} infinite"] if figures.infinities else []
     return " and ".join(count_texts)
 
 
 def json_number(value: float | complex | None) -> Any:
-    """Returns a number as JSON can hold it: complex and non-finite ones as text."""
+    """Returns a number in a form that JSON allows: complex and non-finite numbers become texts."""
     if isinstance(value, complex) or (isinstance(value, float) and not math.isfinite(value)):
         return str(value)
     return value

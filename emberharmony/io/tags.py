@@ -16,7 +16,7 @@ _FORMATS = {"pt": "torch", "mlx": "mlx"}
 
 
 def tag_metadata(metadata: Mapping[str, str], layout: str | None) -> dict[str, str]:
-    """Returns metadata with the tag of a layout, and the word for it that other libraries read.
+    """Returns metadata with the tag of a layout and the value of `format` that other libraries read.
 
     Raises:
         ArgumentError: if the layout is unknown, or the metadata has another one.
@@ -31,7 +31,7 @@ def tag_metadata(metadata: Mapping[str, str], layout: str | None) -> dict[str, s
 
 
 def metadata_of(path: str) -> dict[str, str]:
-    """Returns the strings beside the tensors of a file, or of the first shard of an index; other archives have none.
+    """Returns the metadata of a safetensors file, or of the first shard of an index; a dict without entries for others.
 
     Raises:
         WeightFileError: if a file is damaged, or the shards of an index have different tags.

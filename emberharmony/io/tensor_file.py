@@ -24,7 +24,7 @@ Path = str | os.PathLike[str]
 
 
 def open_file(path: str) -> tuple[BinaryIO, int]:
-    """Returns a regular file, open for reading, with its size.
+    """Opens a regular file for reading, and returns the stream and the size of the file in bytes.
 
     Raises:
         WeightFileError: if it is no regular file, or cannot be read.
@@ -49,7 +49,7 @@ def open_file(path: str) -> tuple[BinaryIO, int]:
 
 
 def _hint_at_file(name: str, folder: str) -> str:
-    """Returns a hint at a file that may be meant, or at the folder in which there is none."""
+    """Returns the hint for a missing file: a similar file name in the folder, or the name of the folder."""
     files = os.listdir(folder)
     files_of_stem = [file for file in files if os.path.splitext(file)[0] == name]
     hint = f"; did you mean {files_of_stem[0]!r}?" if files_of_stem else suggest(name, files)
@@ -57,7 +57,7 @@ def _hint_at_file(name: str, folder: str) -> str:
 
 
 def header_of(path: str, fault: Fault = raise_fault) -> Header:
-    """Returns the checked header of a file, with all names of tied tensors.
+    """Returns the checked header of a safetensors file, in which tied tensors have all their names.
 
     Args:
         path: the file.
@@ -177,7 +177,7 @@ class TensorFile(Mapping[str, Any]):
         """Closes the file; tensors that were read stay valid."""
         self._closed = True
         self._stream.close()
-        # `mmap.close` would end the memory of the arrays that were read; without it the map ends with the last of them.
+        # Arrays that were read use the mapped memory, so the map is not closed, but freed with the last of them.
         self._map = None
 
     def __enter__(self) -> "TensorFile":
@@ -190,7 +190,7 @@ class TensorFile(Mapping[str, Any]):
         return self.part(name, self.info(name))
 
     def part(self, name: str, info: TensorInfo) -> np.ndarray[Any, Any]:
-        """Returns some bytes of a tensor as an array on the host; bfloat16 as uint16.
+        """Returns a byte range of the file as a NumPy array of the described dtype and shape; bfloat16 as uint16.
 
         Args:
             name: the tensor, for messages.

@@ -14,7 +14,7 @@ HOST = {name: np.dtype("uint16" if name == "bfloat16" else name).newbyteorder("<
 
 
 def as_array(buffer: Any, start: int, info: TensorInfo, path: str, name: str) -> np.ndarray[Any, Any]:
-    """Returns bytes as an array on the host, in the memory of the buffer where it is aligned.
+    """Returns the bytes of a tensor in a buffer as a NumPy array, which shares the buffer's memory if it is aligned.
 
     Raises:
         WeightFileError: if no backend has the dtype, or NumPy no such shape.
@@ -33,7 +33,7 @@ def as_array(buffer: Any, start: int, info: TensorInfo, path: str, name: str) ->
 
 
 def as_tensor(array: np.ndarray[Any, Any], dtype: str, path: str, name: str) -> Any:
-    """Returns an array on the host as a tensor of the active backend, in its memory if the backend can share it.
+    """Converts a NumPy array to a tensor of the active backend, which shares the memory where the backend can.
 
     Raises:
         DTypeError: if the backend lacks the dtype.

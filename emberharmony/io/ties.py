@@ -12,7 +12,7 @@ TIED = "emberharmony.tied"
 
 
 def tied_infos(header: Header, path: str) -> dict[str, TensorInfo]:
-    """Returns the second names that a header has in its metadata, each with the description of its tensor.
+    """Returns the further names of tied tensors in a header's metadata, each with the description of its tensor.
 
     Raises:
         WeightFileError: if the names are no names of this file.

@@ -190,7 +190,7 @@ class Checkpoint:
             restoring.notes += self._notes_on_incomplete_steps(record)
         if restoring.notes:
             notes_text = "".join(f"\n  {note}" for note in restoring.notes)
-            # Before anything is changed, because a filter can make an error of the warning.
+            # The warning comes before any change, because a filter can turn it into an error.
             warnings.warn(f"{record.path}: step {record.step} differs:{notes_text}", CheckpointWarning, stacklevel=2)
         restoring.finish()
         return record.step
@@ -216,7 +216,7 @@ class Checkpoint:
         return None if best_record is None else best_record.step
 
     def extra(self, step: int | None = None) -> dict[str, Any]:
-        """Returns what was saved as `extra`.
+        """Returns the dict `extra` that was saved with a checkpoint.
 
         Args:
             step: which checkpoint; by default the one that was saved last.
@@ -228,7 +228,7 @@ class Checkpoint:
         return extra
 
     def _extra_as_json(self, extra: dict[str, Any]) -> dict[str, Any]:
-        """Returns `extra` as JSON."""
+        """Returns the option `extra` of `save` in a form that JSON can write."""
         if type(extra) is not dict or not all(type(name) is str for name in extra):
             raise ArgumentTypeError(f"save(): extra is a dict with names as keys, not {brief(extra)}")
         if self.keep_best is not None and self.keep_best not in extra:
@@ -248,7 +248,7 @@ class Checkpoint:
         return packed_by_name
 
     def _records(self) -> list[Record]:
-        """Returns the whole checkpoints; of several of one step the one that was saved last."""
+        """Returns the records of all complete checkpoints; of several of one step that of the last one saved."""
         record_by_step: dict[int, Record] = {}
         for step, path in folders.folders(self.folder):
             try:
@@ -260,7 +260,7 @@ class Checkpoint:
         return list(record_by_step.values())
 
     def _record(self, step: int | None) -> Record:
-        """Returns the checkpoint of a step, or the one that was saved last.
+        """Returns the record of the checkpoint of a step; of the last one saved if the step is None.
 
         Raises:
             CheckpointError: if there is none, or it is damaged.
@@ -282,7 +282,7 @@ class Checkpoint:
         raise CheckpointError("missing", self.folder, f"has not {expected_text}: {steps_text}")
 
     def _notes_on_incomplete_steps(self, record: Record) -> list[str]:
-        """Returns notes on folders of later steps that are no whole checkpoints."""
+        """Returns a note on each folder of a step later than a record's that is no complete checkpoint."""
         complete_steps = {record_of_step.step for record_of_step in self._records()}
         newer_steps = {step for step, _ in folders.folders(self.folder) if step > record.step} - complete_steps
         return [f"the folder of step {step} is no whole checkpoint and is ignored" for step in sorted(newer_steps)]
@@ -296,13 +296,13 @@ class Checkpoint:
         return max(comparable_entries, key=lambda each: (sign * each[0], each[1]))[2] if comparable_entries else None
 
     def _number_to_compare(self, record: Record) -> float | None:
-        """Returns the number of `keep_best`; None if it has none, or one that is NaN."""
+        """Returns the number in a record by which `keep_best` ranks checkpoints; None if it is missing or NaN."""
         saved_number = unpack_state(record.content["extra"], {}).get(self.keep_best)
         is_comparable = isinstance(saved_number, (int, float)) and not math.isnan(saved_number)
         return float(saved_number) if is_comparable else None
 
     def _remove_old(self, records: list[Record]) -> None:
-        """Removes the checkpoints that are not to be kept, and those that were replaced."""
+        """Removes old checkpoints beyond the number to keep, except the best one, and those of steps saved again."""
         newest_first = sorted(records, key=_serial_number, reverse=True)
         newest_by_step = {record.step: record for record in reversed(newest_first)}
         kept_records = [record for record in newest_first if newest_by_step[record.step] is record]

@@ -1,4 +1,4 @@
-"""What a checkpoint holds of the parts of a training, and how that is described."""
+"""Collects the states of the parts of a training, such as model and optimizer, for a checkpoint."""
 
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -18,7 +18,7 @@ KINDS = ("model", "optimizer", "schedule", "random", "data")
 
 
 def parts_of(kind: str, value: Any) -> dict[str, Any]:
-    """Returns the parts that were given for an argument by their names: one without a name, or those of a dict or list.
+    """Returns the parts given for one argument of a checkpoint by name: those of a dict or list, or one named "".
 
     Raises:
         ArgumentTypeError: if a part has no state that can be saved and loaded.
@@ -42,12 +42,12 @@ def parts_of(kind: str, value: Any) -> dict[str, Any]:
 
 
 def label_of(kind: str, name: str) -> str:
-    """Returns how messages name a part."""
+    """Returns the name of a part of a training for messages, such as `model` or `optimizer['critic']`."""
     return f"{kind}[{name!r}]" if name else kind
 
 
 class Collected:
-    """The parts of a training as JSON, and their tensors by file.
+    """The states of the parts of a training: descriptions for JSON, and the tensors of each file.
 
     Args:
         given: what was given for each of `KINDS`.
@@ -152,7 +152,7 @@ def generators_of(part: Any) -> list[tuple[list[str], Any]]:
 
 
 def _generators_in(part: Any) -> Iterator[tuple[str, Any]]:
-    """Yields the place and the object of each generator, and of named streams in the place of theirs."""
+    """Yields (place, generator) for each random generator in a model; named streams count as one generator."""
     module_name_by_id = (
         {id(module_name): name for name, module_name in part.named_modules()} if hasattr(part, "named_modules") else {}
     )
@@ -164,7 +164,7 @@ def _generators_in(part: Any) -> Iterator[tuple[str, Any]]:
             )
             if path_of_streams is not None:
                 continue
-            # Streams are made when they are first asked for, so only their owner knows all of them.
+            # Named streams are created when they are first asked for, so only the object that owns them has all.
             if (
                 place_of_generator.holder is not part
                 and hasattr(place_of_generator.holder, "loading")
@@ -181,7 +181,7 @@ def _generators_in(part: Any) -> Iterator[tuple[str, Any]]:
 
 
 def versions_of_writer() -> dict[str, Any]:
-    """Returns what writes the checkpoint: the backend, and the versions that decide random numbers and rounding."""
+    """Returns the backend, the versions and the precision by which a checkpoint is written, by name."""
     backend = selection.active().backend
     return {
         "backend": backend.name,
@@ -194,7 +194,7 @@ def versions_of_writer() -> dict[str, Any]:
 
 
 def random_stream_state() -> dict[str, Any]:
-    """Returns the state of the default random streams of the active backend, or why it has none."""
+    """Returns the state of the active backend's default random streams, or the reason why it cannot be saved."""
     try:
         return {"state": ops.random.get_state()}
     except UnsupportedOpError as error:

@@ -1,4 +1,4 @@
-"""Folders that appear as a whole or not at all: one for each step of a training."""
+"""Writes and removes the folder of a step of a training, so that a folder is complete or does not exist."""
 
 import errno
 import os
@@ -20,7 +20,7 @@ _WRITING: set[str] = set()
 
 
 def folders(folder: str) -> list[tuple[int, str]]:
-    """Returns the step and the path of each folder of a step; temporary ones are left out.
+    """Returns (step, path) for each folder of a step in a folder of checkpoints; temporary ones are left out.
 
     Raises:
         OSError: if the folder cannot be read, other than because it does not exist.
@@ -34,7 +34,7 @@ def folders(folder: str) -> list[tuple[int, str]]:
 
 
 def write(folder: str, step: int, fill: Callable[[str], None]) -> str:
-    """Writes the folder of a step and returns its path; after an error or an interruption there is no new folder.
+    """Writes the folder of a step and returns its path; an error or interruption leaves no new folder.
 
     The files are written into a temporary folder, which gets its name when all of them are on the disk. A folder that
     the step has already stays; the new one then has a number behind its name.
@@ -68,10 +68,10 @@ def write(folder: str, step: int, fill: Callable[[str], None]) -> str:
 
 
 def _give_free_name(temporary: str, path: str) -> str:
-    """Gives a temporary folder its name, or that name with the first number that is free, and returns it."""
+    """Renames a temporary folder to a path, or to that path with the first free number, and returns the new path."""
     for number in range(1, 10_000):
         free_path = path if number == 1 else f"{path}.{number}"
-        # On POSIX a folder takes the place of an empty one.
+        # On POSIX, renaming a folder to the path of an empty folder replaces that folder.
         if not os.path.lexists(free_path):
             try:
                 os.rename(temporary, free_path)
@@ -84,7 +84,7 @@ def _give_free_name(temporary: str, path: str) -> str:
 
 
 def discard(path: str, step: int) -> None:
-    """Removes the folder of a step, which has a temporary name before its first file goes.
+    """Removes the folder of a step after renaming it to a temporary name, so that no half-removed folder is seen.
 
     Raises:
         OSError: if the folder cannot be renamed; it is whole then.

@@ -1,4 +1,4 @@
-"""States as JSON: trees of dicts, lists and numbers, whose tensors are in a file beside."""
+"""Converts states, trees of dicts, lists, numbers and tensors, to JSON with the tensors apart, and back."""
 
 import math
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ _PLAIN = (str, bool, int, type(None))
 
 
 def pack_state(state: Any, name: str, tensors: dict[str, Any]) -> Any:
-    """Returns a state as `json.dumps` accepts it, and puts its tensors into `tensors`.
+    """Returns a state in a form that `json.dumps` accepts, and moves its tensors into a dict.
 
     What JSON lacks is an object with one name that begins with `$`: a tensor, a tuple, a dict with other keys than
     text, and a number that is not finite.
@@ -55,7 +55,7 @@ def pack_state(state: Any, name: str, tensors: dict[str, Any]) -> Any:
 
 
 def unpack_state(state: Any, tensors: Mapping[str, Any]) -> Any:
-    """Returns the state of which `pack_state` has made JSON.
+    """Returns the state from which `pack_state` made the given JSON and dict of tensors.
 
     Raises:
         KeyError: if a tensor is missing.

@@ -17,7 +17,7 @@ _FIELDS = {"version": int, "step": int, "serial": int, "written": dict, "files":
 
 
 class Record(NamedTuple):
-    """A checkpoint whose record has been read: its folder, and what the record holds.
+    """A checkpoint whose file `state.json` has been read: the path of its folder, and the content of the file.
 
     Attributes:
         path: the folder.
@@ -29,12 +29,12 @@ class Record(NamedTuple):
 
     @property
     def step(self) -> int:
-        """The step after which it was saved."""
+        """The step of the training after which the checkpoint was saved."""
         return int(self.content["step"])
 
     @property
     def serial(self) -> int:
-        """How many checkpoints were saved before it."""
+        """The number of checkpoints that were saved before this one."""
         return int(self.content["serial"])
 
 

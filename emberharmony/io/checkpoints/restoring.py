@@ -29,7 +29,7 @@ from emberharmony.io.loading import load
 
 
 class Restoring:
-    """A checkpoint while it is matched with the parts of a training.
+    """The restoring of one checkpoint: compares it with the parts of a training, and collects what to load.
 
     Args:
         record: the checkpoint.
@@ -60,7 +60,7 @@ class Restoring:
             self._compare_writers()
 
     def finish(self) -> None:
-        """Puts all states into the parts in one step.
+        """Loads all matched states into the parts of a training; after an error all of them are as before.
 
         Raises:
             CheckpointError: if a part of another library refuses its state; all parts are as before then.
@@ -84,7 +84,7 @@ class Restoring:
             raise
 
     def require_all(self) -> None:
-        """Checks that nothing is missing and nothing differs that prevents the restoring.
+        """Checks that no fault was found that prevents the restoring.
 
         Raises:
             CheckpointError: if there is a fault; the message has all of them.
@@ -111,7 +111,7 @@ class Restoring:
             self._match_noting_faults(label, lambda n=name, p=part: self._match_part(kind, n, p, saved_state[n]))  # type: ignore[misc]
 
     def _match_noting_faults(self, label: str, match: Callable[[], None]) -> None:
-        """Matches a part, and notes an error of it as a fault, so that those of the other parts are named as well."""
+        """Calls a function that matches a part, and collects its error, so that the other parts are checked too."""
         try:
             match()
         except (CheckpointError, OSError):
@@ -147,7 +147,7 @@ class Restoring:
             self._foreign.append((label, part, state))
 
     def _load_tensors(self, kind: str) -> dict[str, Any]:
-        """Returns the tensors of a file, on the active backend."""
+        """Returns the tensors of a checkpoint's file of one kind, such as "model", on the active backend."""
         if kind not in self._files:
             file_name = f"{kind}.safetensors"
             has_file = file_name in self._record.content["files"]
@@ -155,7 +155,7 @@ class Restoring:
         return self._files[kind]
 
     def _compare_model(self, label: str, part: Any, saved_state: Mapping[str, Any], state: Any) -> None:
-        """Notes how a model differs from the one that was saved, and adds the states of its generators."""
+        """Notes how a model differs from the saved one, and adds the steps that restore its random generators."""
         own_state = part.state_dict()
         if not own_state.keys() & state.keys():
             raise StateDictError(
@@ -184,7 +184,7 @@ class Restoring:
         self._match_generators(label, part, saved_state["generators"])
 
     def _match_generators(self, label: str, part: Any, saved_generators: list[Any]) -> None:
-        """Adds the states of the random generators in a model."""
+        """Adds the steps that restore the random generators in a model, and notes generators that do not match."""
         generator_by_place = {name: source for names, source in generators_of(part) for name in names}
         messages = self.faults if self.resumes else self.notes
         unmatched_generator_by_place = dict(generator_by_place)
@@ -218,7 +218,7 @@ class Restoring:
                 )
 
     def _match_groups(self, label: str, part: Any, saved_state: Mapping[str, Any]) -> None:
-        """Notes which options of an optimizer differ, and adds the states of its schedules."""
+        """Notes which options of an optimizer differ from the saved ones, and adds steps that restore its schedules."""
         own_groups = groups_of(part)
         for i, (saved_group, own_group) in enumerate(zip(saved_state["groups"], own_groups, strict=False)):
             for name in sorted(saved_group.keys() & own_group.keys()):
@@ -234,7 +234,7 @@ class Restoring:
                 self._load_part(f"{label}: lr of group {i}", rate, unpack_state(state, {}))
 
     def _compare_writers(self) -> None:
-        """Notes what the backends and versions that wrote the checkpoint do differently."""
+        """Notes differences between the backend and versions that wrote a checkpoint and those that restore it."""
         saved_versions, current_versions = self._record.content["written"], versions_of_writer()
         if saved_versions.get("default_float") != current_versions["default_float"]:
             self.notes.append(
@@ -261,7 +261,7 @@ class Restoring:
             )
 
     def _only_host_drew(self) -> bool:
-        """Returns whether every backend can restore the streams, because nothing was drawn from that of a backend."""
+        """Returns whether random numbers were drawn only from the host's stream, which every backend can restore."""
         return self._record.content.get("streams", {}).get("state", {}).get("drawn") is False
 
     def _streams_fit(self) -> bool:
@@ -280,7 +280,7 @@ def _change_text(what: str, old: Any, new: Any, used_text: str) -> str:
 
 
 def _option_text(value: Any) -> str:
-    """Returns an option for a message; a schedule as the call that makes it."""
+    """Returns the text of an option of an optimizer for messages; a schedule is written as the call that makes it."""
     if isinstance(value, dict) and "arguments" in value:
         return f"{value['schedule']}({', '.join(map(_option_text, value['arguments']))})"
     return str(value["schedule"]) if isinstance(value, dict) and "schedule" in value else brief(value)
