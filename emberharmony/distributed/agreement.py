@@ -30,15 +30,15 @@ def require_agreement(world: World, call: str, options: dict[str, Any], leaves: 
 
     def lines_if_different(transport: Transport) -> list[list[str]] | None:
         text = json.dumps(lines).encode()
-        digest = np.frombuffer(hashlib.sha256(text).digest() + len(text).to_bytes(8, "little"), np.uint8).copy()
-        digests = transport.all_gather(digest)
-        if (digests == digest).all():
+        digest_bytes = np.frombuffer(hashlib.sha256(text).digest() + len(text).to_bytes(8, "little"), np.uint8).copy()
+        digests = transport.all_gather(digest_bytes)
+        if (digests == digest_bytes).all():
             return None
         lengths = [int.from_bytes(row[-8:].tobytes(), "little") for row in digests]
-        padded = np.zeros(max(lengths), np.uint8)
-        padded[: len(text)] = np.frombuffer(text, np.uint8)
-        rows = transport.all_gather(padded)
-        return [json.loads(row[:length].tobytes()) for row, length in zip(rows, lengths, strict=True)]
+        padded_text = np.zeros(max(lengths), np.uint8)
+        padded_text[: len(text)] = np.frombuffer(text, np.uint8)
+        text_of_each_rank = transport.all_gather(padded_text)
+        return [json.loads(row[:length].tobytes()) for row, length in zip(text_of_each_rank, lengths, strict=True)]
 
     lines_of_ranks = world.run(call, lines_if_different)
     if lines_of_ranks is not None:
@@ -49,15 +49,17 @@ def _disagreement_error(world: World, lines_of_ranks: list[list[str]]) -> Distri
     """Returns the error for ranks that have made different calls."""
     count_by_lines = Counter(map(tuple, lines_of_ranks))
     # Of several that are as frequent, the one of the lowest rank.
-    usual_line = max(count_by_lines, key=lambda each: (count_by_lines[each], -lines_of_ranks.index(list(each))))
-    texts = []
-    ranks = [rank for rank, lines in enumerate(lines_of_ranks) if tuple(lines) != usual_line]
-    for rank in ranks:
+    usual_lines = max(count_by_lines, key=lambda each: (count_by_lines[each], -lines_of_ranks.index(list(each))))
+    rank_texts = []
+    differing_ranks = [rank for rank, lines in enumerate(lines_of_ranks) if tuple(lines) != usual_lines]
+    for rank in differing_ranks:
         lines = lines_of_ranks[rank]
-        if lines[0] != usual_line[0]:
-            texts.append(f"rank {rank} calls {lines[0]}(), the others {usual_line[0]}()")
+        if lines[0] != usual_lines[0]:
+            rank_texts.append(f"rank {rank} calls {lines[0]}(), the others {usual_lines[0]}()")
             continue
-        unusual_lines = [line for line in lines[1:] if line not in usual_line] or ["nothing else"]
-        missing_lines = [line for line in usual_line[1:] if line not in lines] or ["nothing there"]
-        texts.append(f"rank {rank} gives {'; '.join(unusual_lines[:3])} (the others: {'; '.join(missing_lines[:3])})")
-    return DistributedError(f"{world.call}: the ranks differ: {'. '.join(texts)}", world.call, ranks)
+        unusual_lines = [line for line in lines[1:] if line not in usual_lines] or ["nothing else"]
+        missing_lines = [line for line in usual_lines[1:] if line not in lines] or ["nothing there"]
+        rank_texts.append(
+            f"rank {rank} gives {'; '.join(unusual_lines[:3])} (the others: {'; '.join(missing_lines[:3])})"
+        )
+    return DistributedError(f"{world.call}: the ranks differ: {'. '.join(rank_texts)}", world.call, differing_ranks)

@@ -91,13 +91,13 @@ class Board:
         """Returns what a rank wrote."""
         for _ in range(100):
             row = self._memory[rank * _WIDTH : (rank + 1) * _WIDTH]
-            (total,) = _SUM.unpack_from(row, _FORM.size)
-            if total == zlib.crc32(row[: _FORM.size]) or not any(row):
+            (checksum,) = _SUM.unpack_from(row, _FORM.size)
+            if checksum == zlib.crc32(row[: _FORM.size]) or not any(row):
                 break
             time.sleep(0.001)
         process, state, number, call_start, call = _FORM.unpack_from(row)
-        (alive,) = _ALIVE.unpack_from(row, _ALIVE_AT)
-        return Entry(process, state, number, call_start, alive, call.rstrip(b"\0").decode(errors="replace"))
+        (last_sign_of_life,) = _ALIVE.unpack_from(row, _ALIVE_AT)
+        return Entry(process, state, number, call_start, last_sign_of_life, call.rstrip(b"\0").decode(errors="replace"))
 
     def absent_ranks(self, seconds: float) -> list[int]:
         """Waits until all ranks have joined, and returns those that have not when the time is over."""
@@ -108,7 +108,7 @@ class Board:
             time.sleep(0.01)
         return absent_ranks_now
 
-    def missing(self, number: int, call: str, peer: int | None = None, wait: float = 1.0) -> dict[int, str]:
+    def missing_ranks(self, number: int, call: str, peer: int | None = None, wait: float = 1.0) -> dict[int, str]:
         """Returns the ranks that keep a call from ending, each with what the board says about it.
 
         A process that was killed takes a moment to disappear, and others may only be late. So it looks again until it
@@ -122,25 +122,27 @@ class Board:
         """
         deadline = time.monotonic() + wait
         while True:
-            text_by_late_rank: dict[int, str] = {}
-            reasons_by_rank: dict[int, str] = {}
+            lateness_by_rank: dict[int, str] = {}
+            reason_by_rank: dict[int, str] = {}
             for rank in range(self.size) if peer is None else (peer,):
-                if rank != self._rank and (text := self._lateness(self.read(rank), number, call, peer is not None)):
-                    text_by_late_rank[rank] = text
+                if rank != self._rank and (
+                    text := self._lateness_text(self.read(rank), number, call, peer is not None)
+                ):
+                    lateness_by_rank[rank] = text
                 if rank != self._rank and (text := self._reason_of_end(self.read(rank))):
-                    reasons_by_rank[rank] = text
-            if reasons_by_rank or time.monotonic() > deadline:
+                    reason_by_rank[rank] = text
+            if reason_by_rank or time.monotonic() > deadline:
                 # A rank may be late because it waits for another one, so only the last of them are the cause. And one
                 # that has left the call is a cause only if there is no other.
-                progress_by_rank = {i: self.read(i).progress for i in (*text_by_late_rank, *reasons_by_rank)}
-                last_progress = min((progress_by_rank[i] for i in text_by_late_rank), default=0.0)
+                progress_by_rank = {i: self.read(i).progress for i in (*lateness_by_rank, *reason_by_rank)}
+                last_progress = min((progress_by_rank[i] for i in lateness_by_rank), default=0.0)
                 reason_by_rank_inside = {
-                    i: text for i, text in reasons_by_rank.items() if progress_by_rank[i] < number or peer is not None
+                    i: text for i, text in reason_by_rank.items() if progress_by_rank[i] < number or peer is not None
                 }
                 return (
                     reason_by_rank_inside
-                    or reasons_by_rank
-                    or {i: text for i, text in text_by_late_rank.items() if progress_by_rank[i] == last_progress}
+                    or reason_by_rank
+                    or {i: text for i, text in lateness_by_rank.items() if progress_by_rank[i] == last_progress}
                 )
             time.sleep(0.02)
 
@@ -161,20 +163,20 @@ class Board:
         process_text, last_call = f"(process {entry.process})", _last_call_text(entry)
         if entry.state == ENDED:
             return f"{process_text} has ended its program; {last_call}"
-        condition = _process_condition(entry.process)
-        if condition == "gone":
-            location = "in" if entry.state == INSIDE else "after"
+        process_condition = _process_condition(entry.process)
+        if process_condition == "gone":
+            in_or_after = "in" if entry.state == INSIDE else "after"
             call_text = (
-                f"{location} {call_label(entry.call, entry.number)}" if entry.number else "before its first call"
+                f"{in_or_after} {call_label(entry.call, entry.number)}" if entry.number else "before its first call"
             )
             return f"{process_text} was killed or ended {call_text}"
-        if condition == "stopped":
+        if process_condition == "stopped":
             return f"{process_text} is stopped; {last_call}"
-        if condition == "unknown" and time.monotonic() - entry.alive > _SILENT:
+        if process_condition == "unknown" and time.monotonic() - entry.alive > _SILENT:
             return f"{process_text} does not run, or is stopped; {last_call}"
         return ""
 
-    def _lateness(self, entry: Entry, number: int, call: str, is_peer: bool) -> str:
+    def _lateness_text(self, entry: Entry, number: int, call: str, is_peer: bool) -> str:
         """Returns where a rank is that is not in the call; an empty text if it is, or was."""
         if not entry.process:
             return "has not joined the run; no call of init() has come from it"
@@ -199,7 +201,7 @@ def call_label(call: str, number: int) -> str:
     return f"{call}() (call {number})"
 
 
-def make(path: str, size: int) -> None:
+def create_file(path: str, size: int) -> None:
     """Makes the file of a board without entries."""
     with open(path, "wb") as file:
         file.truncate(size * _WIDTH)
@@ -215,6 +217,6 @@ def _process_condition(process: int) -> str:
         return "unknown"
     with contextlib.suppress(OSError, IndexError), open(f"/proc/{process}/stat", encoding="utf-8") as file:
         # The name of the program stands in parentheses before the state, and may hold spaces itself.
-        state = file.read().rpartition(")")[2].split()[0]
-        return {"Z": "gone", "X": "gone", "T": "stopped", "t": "stopped"}.get(state, "running")
+        state_letter = file.read().rpartition(")")[2].split()[0]
+        return {"Z": "gone", "X": "gone", "T": "stopped", "t": "stopped"}.get(state_letter, "running")
     return "unknown"

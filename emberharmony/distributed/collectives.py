@@ -83,12 +83,14 @@ def all_gather(tree: Any) -> Any:
         >>> ops.distributed.all_gather(ops.array([[1.0, 2.0]])).tolist()
         [[1.0, 2.0]]
     """
-    ranks = world()
+    own_world = world()
 
     def run(transport: Transport, hosts: Hosts) -> Hosts:
-        rows = wire.by_buckets([_bytes(bits) for bits, _ in hosts], wire.BUCKET, transport.all_gather, (ranks.size,))
+        rows = wire.apply_by_buckets(
+            [_as_bytes(bits) for bits, _ in hosts], wire.BUCKET, transport.all_gather, (own_world.size,)
+        )
         return [
-            HostBits(row.view(bits.dtype).reshape((ranks.size * (bits.shape or (1,))[0], *bits.shape[1:])), dtype)
+            HostBits(row.view(bits.dtype).reshape((own_world.size * (bits.shape or (1,))[0], *bits.shape[1:])), dtype)
             for row, (bits, dtype) in zip(rows, hosts, strict=True)
         ]
 
@@ -96,7 +98,7 @@ def all_gather(tree: Any) -> Any:
         gradients = reduce_scatter(list(cotangents))
         return [ops.reshape(gradient, tuple(x.shape)) for gradient, x in zip(gradients, primals, strict=True)]
 
-    return _run_collective(ranks, "all_gather", tree, {}, run, pull_back)
+    return _run_collective(own_world, "all_gather", tree, {}, run, pull_back)
 
 
 def reduce_scatter(tree: Any) -> Any:
@@ -116,19 +118,19 @@ def reduce_scatter(tree: Any) -> Any:
         >>> ops.distributed.reduce_scatter(ops.array([1.0, 2.0])).tolist()
         [1.0, 2.0]
     """
-    ranks = world()
+    own_world = world()
 
     def run(transport: Transport, hosts: Hosts) -> Hosts:
-        def change(rows: Vector) -> Vector:
-            total: Vector = wire.pairwise(list(transport.all_to_all(rows.view(np.uint8)).view(rows.dtype)))
-            return total
+        def exchange_and_sum(rows: Vector) -> Vector:
+            sum_of_rows: Vector = wire.pairwise_sum(list(transport.all_to_all(rows.view(np.uint8)).view(rows.dtype)))
+            return sum_of_rows
 
         def rows_of(tensor: HostBits) -> Vector:
-            vector = wire.vector_to_sum(tensor)
-            return vector.reshape(ranks.size, vector.size // ranks.size)
+            padded_vector = wire.vector_to_sum(tensor)
+            return padded_vector.reshape(own_world.size, padded_vector.size // own_world.size)
 
-        sums = wire.by_dtype("reduce_scatter", hosts, rows_of, wire.BUCKET, change)
-        chunk_shapes = [(x.bits.shape[0] // ranks.size, *x.bits.shape[1:]) for x in hosts]
+        sums = wire.sum_by_dtype("reduce_scatter", hosts, rows_of, wire.BUCKET, exchange_and_sum)
+        chunk_shapes = [(x.bits.shape[0] // own_world.size, *x.bits.shape[1:]) for x in hosts]
         return [
             wire.tensor_of_sums(total, x.dtype, chunk_shape)
             for total, x, chunk_shape in zip(sums, hosts, chunk_shapes, strict=True)
@@ -138,15 +140,15 @@ def reduce_scatter(tree: Any) -> Any:
         gradients: list[Any] = all_gather(list(cotangents))
         return gradients
 
-    def check(shape: tuple[int, ...], dtype: DType) -> None:
+    def require_divisible(shape: tuple[int, ...], dtype: DType) -> None:
         wire.sum_dtype("reduce_scatter", dtype.name)
-        if not shape or shape[0] % ranks.size:
+        if not shape or shape[0] % own_world.size:
             raise ShapeError(
-                f"reduce_scatter(): a tensor has shape {shape}, expected a first axis that divides by the {ranks.size} "
-                f"ranks"
+                f"reduce_scatter(): a tensor has shape {shape}, expected a first axis that divides by the "
+                f"{own_world.size} ranks"
             )
 
-    return _run_collective(ranks, "reduce_scatter", tree, {}, run, pull_back, check)
+    return _run_collective(own_world, "reduce_scatter", tree, {}, run, pull_back, require_divisible)
 
 
 def broadcast(tree: Any, root: int = 0) -> Any:
@@ -166,22 +168,22 @@ def broadcast(tree: Any, root: int = 0) -> Any:
         >>> ops.distributed.broadcast(ops.array([1.0, 2.0])).tolist()
         [1.0, 2.0]
     """
-    ranks = world()
-    _require_rank("broadcast", ranks, root)
+    own_world = world()
+    _require_rank("broadcast", own_world, root)
 
     def run(transport: Transport, hosts: Hosts) -> Hosts:
-        def change(vector: Vector) -> Vector:
+        def broadcast_bucket(vector: Vector) -> Vector:
             transport.broadcast(vector, root)
             return vector
 
-        gathered_rows = wire.by_buckets([_bytes(bits) for bits, _ in hosts], wire.BUCKET, change)
+        gathered_rows = wire.apply_by_buckets([_as_bytes(bits) for bits, _ in hosts], wire.BUCKET, broadcast_bucket)
         return [_bits_like(vector, tensor) for vector, tensor in zip(gathered_rows, hosts, strict=True)]
 
     def pull_back(primals: Tensors, cotangents: Tensors) -> list[Any]:
-        total = all_sum(list(cotangents))
-        return [x if ranks.rank == root else ops.zeros_like(x) for x in total]
+        sum_of_cotangents = all_sum(list(cotangents))
+        return [x if own_world.rank == root else ops.zeros_like(x) for x in sum_of_cotangents]
 
-    return _run_collective(ranks, "broadcast", tree, {"root": root}, run, pull_back)
+    return _run_collective(own_world, "broadcast", tree, {"root": root}, run, pull_back)
 
 
 def send(tree: Any, to: int) -> Any:
@@ -198,22 +200,22 @@ def send(tree: Any, to: int) -> Any:
         ArgumentError: if there is no such rank, or it is this one.
         DistributedError: if the rank is missing.
     """
-    ranks = world()
-    _require_rank("send", ranks, to, other=True)
+    own_world = world()
+    _require_rank("send", own_world, to, other=True)
 
     def run(transport: Transport, hosts: Hosts) -> Hosts:
-        def change(vector: Vector) -> Vector:
+        def send_bucket(vector: Vector) -> Vector:
             transport.send(vector, to)
             return vector
 
-        wire.by_buckets([_bytes(bits) for bits, _ in hosts], wire.BUCKET, change)
+        wire.apply_by_buckets([_as_bytes(bits) for bits, _ in hosts], wire.BUCKET, send_bucket)
         return hosts
 
     def pull_back(primals: Tensors, cotangents: Tensors) -> list[Any]:
         received_tensors = recv(list(cotangents), to)
         return [ops.add(x, y) for x, y in zip(cotangents, received_tensors, strict=True)]
 
-    return _run_collective(ranks, "send", tree, {}, run, pull_back, peer=to)
+    return _run_collective(own_world, "send", tree, {}, run, pull_back, peer=to)
 
 
 def recv(like: Any, source: int) -> Any:
@@ -229,15 +231,15 @@ def recv(like: Any, source: int) -> Any:
         ArgumentError: if there is no such rank, or it is this one.
         DistributedError: if the rank is missing.
     """
-    ranks = world()
-    _require_rank("recv", ranks, source, other=True)
+    own_world = world()
+    _require_rank("recv", own_world, source, other=True)
 
     def run(transport: Transport, hosts: Hosts) -> Hosts:
-        def change(vector: Vector) -> Vector:
+        def receive_bucket(vector: Vector) -> Vector:
             transport.recv(vector, source)
             return vector
 
-        received_rows = wire.by_buckets([_bytes(bits) for bits, _ in hosts], wire.BUCKET, change)
+        received_rows = wire.apply_by_buckets([_as_bytes(bits) for bits, _ in hosts], wire.BUCKET, receive_bucket)
         return [_bits_like(vector, tensor) for vector, tensor in zip(received_rows, hosts, strict=True)]
 
     def pull_back(primals: Tensors, cotangents: Tensors) -> list[Any]:
@@ -245,7 +247,7 @@ def recv(like: Any, source: int) -> Any:
         return [ops.zeros_like(x) for x in primals]
 
     templates = ops.tree_map(lambda x: ops.empty(x.shape, x.dtype) if isinstance(x, ops.TensorSpec) else x, like)
-    return _run_collective(ranks, "recv", templates, {}, run, pull_back, peer=source)
+    return _run_collective(own_world, "recv", templates, {}, run, pull_back, peer=source)
 
 
 def barrier() -> None:
@@ -257,41 +259,41 @@ def barrier() -> None:
     Example:
         >>> ops.distributed.barrier()
     """
-    ranks = world()
+    own_world = world()
     if checking():
-        require_agreement(ranks, "barrier", {}, [])
-    ranks.run("barrier", lambda transport: transport.all_gather(np.zeros(1, np.uint8)))
+        require_agreement(own_world, "barrier", {}, [])
+    own_world.run("barrier", lambda transport: transport.all_gather(np.zeros(1, np.uint8)))
 
 
 def _sum_over_ranks(call: str, tree: Any, divisor: int, options: dict[str, Any]) -> Any:
     """Returns the sum of the trees of all ranks, divided by a number."""
-    ranks, bucket_bytes = world(), options["bucket_bytes"]
+    own_world, bucket_bytes = world(), options["bucket_bytes"]
     if not bucket_bytes > 0:
         raise ArgumentError(f"{call}(): bucket_bytes is {brief(bucket_bytes)}, expected a number above 0")
 
     def run(transport: Transport, hosts: Hosts) -> Hosts:
-        def change(vector: Vector) -> Vector:
+        def sum_bucket(vector: Vector) -> Vector:
             if options["deterministic"]:
-                wire.ordered_sum(transport, vector)
+                wire.sum_in_rank_order(transport, vector)
             else:
                 transport.all_sum(vector)
             if divisor > 1:
                 np.divide(vector, divisor, out=vector)
             return vector
 
-        sums = wire.by_dtype(call, hosts, wire.vector_to_sum, bucket_bytes, change)
+        sums = wire.sum_by_dtype(call, hosts, wire.vector_to_sum, bucket_bytes, sum_bucket)
         return [wire.tensor_of_sums(total, x.dtype, x.bits.shape) for total, x in zip(sums, hosts, strict=True)]
 
     def pull_back(primals: Tensors, cotangents: Tensors) -> list[Any]:
         gradients: list[Any] = _sum_over_ranks(call, list(cotangents), divisor, options)
         return gradients
 
-    def check(shape: tuple[int, ...], dtype: DType) -> None:
+    def require_summable(shape: tuple[int, ...], dtype: DType) -> None:
         wire.sum_dtype(call, dtype.name)
         if call == "all_mean" and dtype.kind not in _INEXACT:
             raise DTypeError(f"{call}(): a tensor has dtype {dtype}, expected a floating or complex one")
 
-    return _run_collective(ranks, call, tree, options, run, pull_back, check)
+    return _run_collective(own_world, call, tree, options, run, pull_back, require_summable)
 
 
 def _run_collective(
@@ -325,8 +327,10 @@ def _run_collective(
         if check is not None:
             check(tuple(x.shape), dtype)
     if checking() and peer is None:
-        names = [str(path) for path in ops.tree_paths(tree)]
-        descriptions = [(name, x.shape, dtype.name) for name, x, dtype in zip(names, operands, dtypes, strict=True)]
+        leaf_names = [str(path) for path in ops.tree_paths(tree)]
+        descriptions = [
+            (name, x.shape, dtype.name) for name, x, dtype in zip(leaf_names, operands, dtypes, strict=True)
+        ]
         require_agreement(world, call, options, descriptions)
     devices = [bound.get_device(x) for x in operands]
     outputs: list[Any] = [None] * len(operands)
@@ -371,7 +375,7 @@ def _require_rank(call: str, world: World, rank: int, other: bool = False) -> No
         )
 
 
-def _bytes(bits: Vector) -> Vector:
+def _as_bytes(bits: Vector) -> Vector:
     return np.ascontiguousarray(bits).reshape(-1).view(np.uint8)
 
 

@@ -71,31 +71,33 @@ def place(environ: Mapping[str, str] | None = None) -> Place:
         DistributedError: if a variable has no number, or the rank is not below the size.
     """
     variables = os.environ if environ is None else environ
-    for rank, size, local_rank, local_size in _NAMES:
-        if rank in variables and size in variables:
-            local = 0 if local_size.startswith("SLURM") else number(variables, local_size, 0)
-            tasks = variables.get(local_size, "") if local_size.startswith("SLURM") else ""
-            count = number(variables, size, 1)
-            if tasks == str(count):
-                local = count
+    for rank_name, size_name, local_rank_name, local_size_name in _NAMES:
+        if rank_name in variables and size_name in variables:
+            local_count = 0 if local_size_name.startswith("SLURM") else integer_variable(variables, local_size_name, 0)
+            tasks_per_node = variables.get(local_size_name, "") if local_size_name.startswith("SLURM") else ""
+            process_count = integer_variable(variables, size_name, 1)
+            if tasks_per_node == str(process_count):
+                local_count = process_count
             return _valid_place(
                 Place(
-                    number(variables, rank, 0),
-                    count,
-                    number(variables, local_rank, 0),
-                    local,
-                    _address(variables, local == count),
+                    integer_variable(variables, rank_name, 0),
+                    process_count,
+                    integer_variable(variables, local_rank_name, 0),
+                    local_count,
+                    _address(variables, local_count == process_count),
                     _port(variables),
                 )
             )
     if "MLX_RANK" in variables and "MLX_HOSTFILE" in variables:
         with open(variables["MLX_HOSTFILE"], encoding="utf-8") as file:
             hosts = [addresses[0] for addresses in json.load(file)]
-        names = [host.rpartition(":")[0] for host in hosts]
-        rank_here = number(variables, "MLX_RANK", 0)
-        same_host_count = names.count(names[rank_here]) if rank_here < len(names) else 0
-        earlier_ranks = names[:rank_here].count(names[rank_here]) if rank_here < len(names) else 0
-        return _valid_place(Place(rank_here, len(hosts), earlier_ranks, same_host_count, names[0], _port(variables)))
+        host_names = [host.rpartition(":")[0] for host in hosts]
+        own_rank = integer_variable(variables, "MLX_RANK", 0)
+        same_host_count = host_names.count(host_names[own_rank]) if own_rank < len(host_names) else 0
+        earlier_rank_count = host_names[:own_rank].count(host_names[own_rank]) if own_rank < len(host_names) else 0
+        return _valid_place(
+            Place(own_rank, len(hosts), earlier_rank_count, same_host_count, host_names[0], _port(variables))
+        )
     return Place()
 
 
@@ -110,8 +112,8 @@ def first_host(nodes: str) -> str:
     match = re.match(r"([^,\[]+)(?:\[([^\]]*)\])?([^,\[]*)", nodes.strip())
     if match is None:
         return ""
-    number = (match[2] or "").split(",")[0].split("-")[0]
-    return f"{match[1]}{number}{match[3]}"
+    first_number = (match[2] or "").split(",")[0].split("-")[0]
+    return f"{match[1]}{first_number}{match[3]}"
 
 
 def _address(environ: Mapping[str, str], is_local: bool) -> str:
@@ -119,17 +121,17 @@ def _address(environ: Mapping[str, str], is_local: bool) -> str:
         return environ["MASTER_ADDR"]
     if is_local:
         return "127.0.0.1"
-    nodes = environ.get("SLURM_STEP_NODELIST") or environ.get("SLURM_JOB_NODELIST") or ""
-    return first_host(nodes) if nodes else ""
+    node_list = environ.get("SLURM_STEP_NODELIST") or environ.get("SLURM_JOB_NODELIST") or ""
+    return first_host(node_list) if node_list else ""
 
 
 def _port(environ: Mapping[str, str]) -> int:
     """Returns the port; without a variable for it, one that all processes of a job compute from its name."""
-    job_text = "/".join(environ[name] for name in _JOBS if name in environ)
-    return number(environ, "MASTER_PORT", 20000 + zlib.crc32(job_text.encode()) % 12000 if job_text else PORT)
+    job_name = "/".join(environ[name] for name in _JOBS if name in environ)
+    return integer_variable(environ, "MASTER_PORT", 20000 + zlib.crc32(job_name.encode()) % 12000 if job_name else PORT)
 
 
-def number(environ: Mapping[str, str], name: str, default: int) -> int:
+def integer_variable(environ: Mapping[str, str], name: str, default: int) -> int:
     """Returns the integer in a variable, or another one if it is not set.
 
     Raises:

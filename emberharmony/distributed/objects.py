@@ -17,13 +17,15 @@ def gather(value: Any) -> list[Any]:
         >>> gathered({"step": 3})
         [{'step': 3}]
     """
-    text = _bytes(value)
+    encoded_value = _encoded(value)
 
     def run(transport: Transport) -> list[Any]:
-        lengths = transport.all_gather(np.asarray([len(text)], np.int64).view(np.uint8)).view(np.int64).reshape(-1)
-        padded = np.zeros(int(lengths.max()), np.uint8)
-        padded[: len(text)] = text
-        rows = transport.all_gather(padded)
+        lengths = (
+            transport.all_gather(np.asarray([len(encoded_value)], np.int64).view(np.uint8)).view(np.int64).reshape(-1)
+        )
+        padded_bytes = np.zeros(int(lengths.max()), np.uint8)
+        padded_bytes[: len(encoded_value)] = encoded_value
+        rows = transport.all_gather(padded_bytes)
         return [json.loads(row[:length].tobytes()) for row, length in zip(rows, lengths, strict=True)]
 
     return world().run("gathered", run)
@@ -31,18 +33,18 @@ def gather(value: Any) -> list[Any]:
 
 def share(value: Any, root: int = 0) -> Any:
     """Returns the value of one rank, which JSON can write, on all ranks."""
-    ranks = world()
-    text = _bytes(value) if ranks.rank == root else np.zeros(0, np.uint8)
+    own_world = world()
+    encoded_value = _encoded(value) if own_world.rank == root else np.zeros(0, np.uint8)
 
     def run(transport: Transport) -> Any:
-        length = np.asarray([len(text)], np.int64)
-        transport.broadcast(length.view(np.uint8), root)
-        sent_bytes = text.copy() if ranks.rank == root else np.zeros(int(length[0]), np.uint8)
+        byte_count = np.asarray([len(encoded_value)], np.int64)
+        transport.broadcast(byte_count.view(np.uint8), root)
+        sent_bytes = encoded_value.copy() if own_world.rank == root else np.zeros(int(byte_count[0]), np.uint8)
         transport.broadcast(sent_bytes, root)
         return json.loads(sent_bytes.tobytes())
 
-    return ranks.run("shared", run)
+    return own_world.run("shared", run)
 
 
-def _bytes(value: Any) -> Vector:
+def _encoded(value: Any) -> Vector:
     return np.frombuffer(json.dumps(value).encode(), np.uint8)

@@ -49,12 +49,12 @@ def sum_dtype(call: str, dtype: str) -> str:
 def vector_to_sum(tensor: HostBits) -> Vector:
     """Returns a tensor as a vector of the dtype in which it is summed, perhaps in its memory."""
     bits: Vector = np.ascontiguousarray(tensor.bits).reshape(-1)
-    wire = _SUMMED[tensor.dtype]
+    summed_dtype = _SUMMED[tensor.dtype]
     if tensor.dtype == "bfloat16":
         return (bits.astype(np.uint32) << 16).view(np.float32)
     if tensor.dtype in ("uint32", "uint64", "complex64", "complex128"):
-        return bits.view(wire)
-    return bits.astype(wire, copy=False)
+        return bits.view(summed_dtype)
+    return bits.astype(summed_dtype, copy=False)
 
 
 def tensor_of_sums(vector: Vector, dtype: str, shape: tuple[int, ...]) -> HostBits:
@@ -70,19 +70,19 @@ def tensor_of_sums(vector: Vector, dtype: str, shape: tuple[int, ...]) -> HostBi
 def _bfloat16_bits(vector: Vector) -> Vector:
     """Returns the bits of float32 numbers rounded to bfloat16, to even if two are as near."""
     bits = vector.view(np.uint32)
-    rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
-    return np.where(np.isnan(vector), bits >> 16 | 0x40, rounded).astype(np.uint16)
+    rounded_bits = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+    return np.where(np.isnan(vector), bits >> 16 | 0x40, rounded_bits).astype(np.uint16)
 
 
-def pieces(lengths: Sequence[int], most_elements: int) -> Iterator[list[tuple[int, int, int]]]:
+def split_into_buckets(lengths: Sequence[int], most_elements: int) -> Iterator[list[tuple[int, int, int]]]:
     """Yields buckets of at most `most_elements` elements, as lists of (index of the vector, start, end).
 
     Small vectors share a bucket and long ones are cut. The cuts depend on the lengths only, so they are the same on
     all ranks.
 
     Example:
-        >>> from emberharmony.distributed.wire import pieces
-        >>> list(pieces([2, 5, 0, 1], 4))
+        >>> from emberharmony.distributed.wire import split_into_buckets
+        >>> list(split_into_buckets([2, 5, 0, 1], 4))
         [[(0, 0, 2), (1, 0, 2)], [(1, 2, 5), (3, 0, 1)]]
     """
     bucket: list[tuple[int, int, int]] = []
@@ -100,7 +100,7 @@ def pieces(lengths: Sequence[int], most_elements: int) -> Iterator[list[tuple[in
         yield bucket
 
 
-def by_buckets(
+def apply_by_buckets(
     arrays: Sequence[Vector], bucket_bytes: int, change: Callable[[Vector], Vector], leading_shape: tuple[int, ...] = ()
 ) -> list[Vector]:
     """Returns what a function makes of arrays of one dtype, which are joined along their last axis into buckets.
@@ -113,18 +113,18 @@ def by_buckets(
     """
     if not arrays:
         return []
-    results = [np.empty((*leading_shape, x.shape[-1]), x.dtype) for x in arrays]
+    result_arrays = [np.empty((*leading_shape, x.shape[-1]), x.dtype) for x in arrays]
     most_columns = max(1, bucket_bytes // (arrays[0].itemsize * math.prod(arrays[0].shape[:-1])))
-    for bucket in pieces([x.shape[-1] for x in arrays], most_columns):
-        result = change(np.concatenate([arrays[i][..., start:stop] for i, start, stop in bucket], axis=-1))
+    for bucket in split_into_buckets([x.shape[-1] for x in arrays], most_columns):
+        changed_bucket = change(np.concatenate([arrays[i][..., start:stop] for i, start, stop in bucket], axis=-1))
         offset = 0
         for i, start, stop in bucket:
-            results[i][..., start:stop] = result[..., offset : offset + stop - start]
+            result_arrays[i][..., start:stop] = changed_bucket[..., offset : offset + stop - start]
             offset += stop - start
-    return results
+    return result_arrays
 
 
-def by_dtype(
+def sum_by_dtype(
     call: str,
     tensors: Sequence[HostBits],
     widen: Callable[[HostBits], Vector],
@@ -143,37 +143,37 @@ def by_dtype(
     positions_by_dtype: dict[str, list[int]] = {}
     for i, tensor in enumerate(tensors):
         positions_by_dtype.setdefault(sum_dtype(call, tensor.dtype), []).append(i)
-    sums_by_place: dict[int, Vector] = {}
+    sum_by_place: dict[int, Vector] = {}
     for positions in positions_by_dtype.values():
-        sums = by_buckets([widen(tensors[i]) for i in positions], bucket_bytes, change)
-        sums_by_place.update(zip(positions, sums, strict=True))
-    return [sums_by_place[i] for i in range(len(tensors))]
+        sums = apply_by_buckets([widen(tensors[i]) for i in positions], bucket_bytes, change)
+        sum_by_place.update(zip(positions, sums, strict=True))
+    return [sum_by_place[i] for i in range(len(tensors))]
 
 
-def ordered_sum(transport: Transport, vector: Vector) -> None:
+def sum_in_rank_order(transport: Transport, vector: Vector) -> None:
     """Replaces a vector by the sum of the vectors of all ranks, added in the order of the ranks.
 
     Each rank gets one part of all vectors, adds it, and gives the sum to all: as many bytes as the sum of a ring.
     """
-    width = -(-len(vector) // transport.size)
-    rows = np.zeros((transport.size, width), vector.dtype)
+    row_length = -(-len(vector) // transport.size)
+    rows = np.zeros((transport.size, row_length), vector.dtype)
     rows.reshape(-1)[: len(vector)] = vector
-    chunk_sum = pairwise(list(transport.all_to_all(rows.view(np.uint8)).view(vector.dtype)))
+    chunk_sum = pairwise_sum(list(transport.all_to_all(rows.view(np.uint8)).view(vector.dtype)))
     vector[...] = transport.all_gather(chunk_sum.view(np.uint8)).view(vector.dtype).reshape(-1)[: len(vector)]
 
 
-def pairwise(terms: list[Any]) -> Any:
+def pairwise_sum(terms: list[Any]) -> Any:
     """Returns a sum whose order depends on the number of terms only: a binary tree over their order.
 
     The first half is the largest power of two below the number. So the sum of 2 ranks, each of which has added 2
     terms in this order, has the same bits as that of 4 ranks.
 
     Example:
-        >>> from emberharmony.distributed.wire import pairwise
-        >>> pairwise(["a", "b", "c", "d"]), pairwise([1, 2, 3])
+        >>> from emberharmony.distributed.wire import pairwise_sum
+        >>> pairwise_sum(["a", "b", "c", "d"]), pairwise_sum([1, 2, 3])
         ('abcd', 6)
     """
     if len(terms) == 1:
         return terms[0]
     half_count = 1 << (len(terms) - 1).bit_length() - 1
-    return pairwise(terms[:half_count]) + pairwise(terms[half_count:])
+    return pairwise_sum(terms[:half_count]) + pairwise_sum(terms[half_count:])

@@ -106,7 +106,7 @@ class World:
         try:
             result = fn(self.transport)
         except BaseException as error:
-            self._fail(error)
+            self._note_failure(error)
             if isinstance(error, LostError):
                 assert self._failure is not None
                 raise self._failure from error.__cause__
@@ -124,7 +124,7 @@ class World:
             return f"{self._call}() with rank {self._peer} (after call {self._number})"
         return board.call_label(self._call, self._number)
 
-    def _fail(self, error: BaseException) -> None:
+    def _note_failure(self, error: BaseException) -> None:
         """Notes that the ranks are no longer in step."""
         if isinstance(error, LostError):
             self._failure = self._lost_error(str(error))
@@ -136,7 +136,7 @@ class World:
 
     def _lost_error(self, reason: str) -> DistributedError:
         """Returns the error of a call that cannot end, with the ranks that keep it from ending."""
-        reason_by_rank = {} if self._board is None else self._board.missing(self._number, self._call, self._peer)
+        reason_by_rank = {} if self._board is None else self._board.missing_ranks(self._number, self._call, self._peer)
         if reason_by_rank:
             reasons_text = "; ".join(f"rank {rank} {text}" for rank, text in reason_by_rank.items())
         elif self._board is None:
@@ -154,14 +154,14 @@ class World:
         while not self._has_ended.wait(0.25):
             if self._board is not None:
                 self._board.beat()
-            begun_world = self._begun
-            waited_seconds = 0.0 if begun_world is None else time.monotonic() - begun_world
+            call_start_time = self._begun
+            waited_seconds = 0.0 if call_start_time is None else time.monotonic() - call_start_time
             if waited_seconds > 0.5 and self._board is not None and self._board.is_hopeless(self._number, self._peer):
                 self.transport.is_hopeless = True
             if waited_seconds > self.timeout + _MARGIN:
-                self._end_stuck()
+                self._end_stuck_process()
 
-    def _end_stuck(self) -> None:
+    def _end_stuck_process(self) -> None:
         """Ends this process, whose transport has not noticed that the time is over."""
         error = self._lost_error(f"the transport has not returned after {self.timeout:g} s")
         sys.stderr.write(f"DistributedError: {error}\n")
@@ -176,23 +176,25 @@ class World:
         The board is that of `emberharmony launch`. With another launcher rank 0 makes one, which has no name any more
         when all have opened it.
         """
-        folder = ""
+        temporary_folder = ""
         if self._board is None and self.rank == 0:
-            folder = tempfile.mkdtemp(prefix="emberharmony-board-")
-            board.make(os.path.join(folder, "board"), self.size)
+            temporary_folder = tempfile.mkdtemp(prefix="emberharmony-board-")
+            board.create_file(os.path.join(temporary_folder, "board"), self.size)
         try:
             # Some file systems for temporary files are not those of the other processes, so they look for it.
-            path = os.path.join(folder, "board") if folder else os.environ.get(environment.BOARD, "")
-            shared_text = np.zeros(256, np.uint8)
+            board_path = (
+                os.path.join(temporary_folder, "board") if temporary_folder else os.environ.get(environment.BOARD, "")
+            )
+            shared_bytes = np.zeros(256, np.uint8)
             if self.rank == 0:
-                _write_text(shared_text, f"{socket.gethostname()}\n{path}")
-            self.run("init", lambda transport: transport.broadcast(shared_text, 0))
-            host, _, path = bytes(shared_text).rstrip(b"\0").decode().partition("\n")
-            is_here = host == socket.gethostname() and os.path.exists(path)
+                _write_text(shared_bytes, f"{socket.gethostname()}\n{board_path}")
+            self.run("init", lambda transport: transport.broadcast(shared_bytes, 0))
+            host, _, board_path = bytes(shared_bytes).rstrip(b"\0").decode().partition("\n")
+            is_here = host == socket.gethostname() and os.path.exists(board_path)
             if not is_here:
                 self._board = None
             elif self._board is None:
-                self._board = board.Board(path, self.rank, self.size)
+                self._board = board.Board(board_path, self.rank, self.size)
             seen_flags = np.asarray([is_here], np.uint8)
             if not self.run("init", lambda transport: transport.all_gather(seen_flags)).all():
                 self._board = None
@@ -200,8 +202,8 @@ class World:
                 "init", lambda transport: transport.all_gather(seen_flags)
             )  # all have opened it before one can end
         finally:
-            if folder:
-                shutil.rmtree(folder, ignore_errors=True)
+            if temporary_folder:
+                shutil.rmtree(temporary_folder, ignore_errors=True)
         threading.Thread(target=self._watch, name="emberharmony-watch", daemon=True).start()
 
     def end(self) -> None:
@@ -253,26 +255,26 @@ def init(transport: str = "auto", timeout: float | None = None) -> World:
             )
         return _WORLD
     timeout = TIMEOUT if timeout is None else timeout
-    rank_and_size = environment.place()
-    name = transports.automatic(rank_and_size) if transport == "auto" else transport
-    path = os.environ.get(environment.BOARD, "")
-    early_board = board.Board(path, rank_and_size.rank, rank_and_size.size) if path and rank_and_size.size > 1 else None
+    own_place = environment.place()
+    transport_name = transports.automatic_transport(own_place) if transport == "auto" else transport
+    board_path = os.environ.get(environment.BOARD, "")
+    early_board = board.Board(board_path, own_place.rank, own_place.size) if board_path and own_place.size > 1 else None
     try:
         # Before the transport, because a ring of MLX waits no longer than 15 s for a rank that comes late.
         if early_board is not None and early_board.absent_ranks(timeout):
             raise LostError(f"not all ranks have come within {timeout:g} s")
-        new_transport = transports.connect(name, rank_and_size, timeout)
+        new_transport = transports.connect(transport_name, own_place, timeout)
     except LostError as error:
-        reason_by_rank = {} if early_board is None else early_board.missing(0, "init", wait=0.2)
+        reason_by_rank = {} if early_board is None else early_board.missing_ranks(0, "init", wait=0.2)
         reasons_text = "".join(f"; rank {rank} {text}" for rank, text in reason_by_rank.items())
         if early_board is not None:
             early_board.write(board.FAILED)
         raise DistributedError(
-            f"init() on rank {rank_and_size.rank} of {rank_and_size.size} by {name!r}: {error}{reasons_text}",
+            f"init() on rank {own_place.rank} of {own_place.size} by {transport_name!r}: {error}{reasons_text}",
             "init()",
             reason_by_rank,
         ) from error
-    world = World(rank_and_size, new_transport, timeout, early_board)
+    world = World(own_place, new_transport, timeout, early_board)
     if world.size > 1:
         world.share_board()
     _WORLD = world
@@ -316,5 +318,5 @@ def _close_world(world: World) -> None:
 
 def _write_text(row: Any, text: str) -> None:
     """Writes text into the beginning of a row of bytes, as far as it fits."""
-    encoded = text.encode()[: len(row)]
-    row[: len(encoded)] = np.frombuffer(encoded, np.uint8)
+    encoded_text = text.encode()[: len(row)]
+    row[: len(encoded_text)] = np.frombuffer(encoded_text, np.uint8)

@@ -63,18 +63,18 @@ def test_the_transport_fits_the_launcher(monkeypatch: pytest.MonkeyPatch) -> Non
     installed = {"torch", "mlx", "mpi"}
     monkeypatch.setattr(transports, "is_installed", lambda name: name in installed)
     pair = Place(0, 2)
-    assert transports.automatic(Place()) == "single"
-    assert transports.automatic(pair) == "torch"
+    assert transports.automatic_transport(Place()) == "single"
+    assert transports.automatic_transport(pair) == "torch"
     monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "0")
-    assert transports.automatic(pair) == "mpi"
+    assert transports.automatic_transport(pair) == "mpi"
     monkeypatch.setenv("MLX_HOSTFILE", "ring.json")
-    assert transports.automatic(pair) == "mlx"
+    assert transports.automatic_transport(pair) == "mlx"
     monkeypatch.setenv("EMBERHARMONY_TRANSPORT", "mpi")
-    assert transports.automatic(pair) == "mpi"
+    assert transports.automatic_transport(pair) == "mpi"
     monkeypatch.delenv("EMBERHARMONY_TRANSPORT")
     installed.clear()
     with pytest.raises(DistributedError, match="rank 0 of 2, but no transport is installed: pip install torch"):
-        transports.automatic(pair)
+        transports.automatic_transport(pair)
 
 
 def test_wrong_transports_are_named() -> None:
@@ -103,7 +103,7 @@ def test_the_lines_of_a_hostfile() -> None:
 
 def test_the_launcher_fits_the_transport(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transports, "is_installed", lambda name: True)
-    monkeypatch.setattr(commands, "program", lambda name: f"/bin/{name}")
+    monkeypatch.setattr(commands, "launcher_path", lambda name: f"/bin/{name}")
     two = commands.read_hosts("a\nb slots=2")
     assert commands.choose_transport_and_launcher("auto", "auto", []) == ("torch", "local")
     assert commands.choose_transport_and_launcher("mlx", "auto", []) == ("mlx", "local")
@@ -121,7 +121,7 @@ def test_the_launcher_fits_the_transport(monkeypatch: pytest.MonkeyPatch) -> Non
     variables = {"EMBERHARMONY_BACKEND": "numpy", "OMP_NUM_THREADS": "2", "HOME": "/"}
 
     def line(launcher: str, transport: str, machines: commands.Machines = machines) -> str:
-        return " ".join(commands.command_of(launcher, transport, ["train.py"], machines, variables))
+        return " ".join(commands.launcher_command_line(launcher, transport, ["train.py"], machines, variables))
 
     found = line("torchrun", "torch")
     assert "--nnodes=2 --node-rank=1 --nproc-per-node=2 --master-addr=a --master-port=7 --log-dir=/dev/null" in found
@@ -132,7 +132,7 @@ def test_the_launcher_fits_the_transport(monkeypatch: pytest.MonkeyPatch) -> Non
     assert line("mpirun", "mpi", machines._replace(hosts=())).endswith("--oversubscribe -n 3 train.py")
     monkeypatch.setattr(commands, "_is_open_mpi", lambda path: False)
     assert line("mpirun", "mpi") == "/bin/mpirun -f hosts -n 3 train.py"
-    monkeypatch.setattr(commands, "program", lambda name: "")
+    monkeypatch.setattr(commands, "launcher_path", lambda name: "")
     with pytest.raises(DistributedError, match="mpirun is not installed"):
         commands.choose_transport_and_launcher("mpi", "auto", [])
 
@@ -141,7 +141,7 @@ def test_buckets_hold_all_elements_once() -> None:
     rng = np.random.default_rng(0)
     for most in (1, 3, 7, 1000):
         lengths = [int(n) for n in rng.integers(0, 12, size=9)]
-        buckets = list(wire.pieces(lengths, most))
+        buckets = list(wire.split_into_buckets(lengths, most))
         assert all(sum(stop - start for _, start, stop in bucket) == most for bucket in buckets[:-1])
         seen = [(i, at) for bucket in buckets for i, start, stop in bucket for at in range(start, stop)]
         assert seen == [(i, at) for i, length in enumerate(lengths) for at in range(length)]

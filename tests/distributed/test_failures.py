@@ -16,7 +16,7 @@ pytestmark = [
 
 def require_right(transport: str, seed: int, how: str = "") -> None:
     """Makes a trial."""
-    if not transports.is_installed(transport) or (transport == "mpi" and not commands.program("mpirun")):
+    if not transports.is_installed(transport) or (transport == "mpi" and not commands.launcher_path("mpirun")):
         pytest.skip(f"{transport} is not installed")
     found = trials.trial(transport, seed, how)
     assert trials.faults(transport, found) == [], found

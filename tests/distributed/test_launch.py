@@ -132,7 +132,7 @@ def test_no_process_stays_when_the_launcher_ends(
 ) -> None:
     if name == "SIGKILL":
         monkeypatch.setenv("STUBBORN", "1")  # the ranks ignore SIGTERM
-    if launcher != "local" and not commands.program(launcher):
+    if launcher != "local" and not commands.launcher_path(launcher):
         pytest.skip(f"{launcher} is not installed")
     program, processes = started(2, launcher)
     assert len(processes) == 4

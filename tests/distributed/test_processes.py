@@ -46,7 +46,7 @@ def written(folder: Path, count: int) -> list[dict[str, Any]]:
 def require_installed(transport: str, launcher: str = "local") -> None:
     """Skips the test if a library or a launcher is missing."""
     launcher = "mpirun" if transport == "mpi" else launcher
-    if not transports.is_installed(transport) or (launcher != "local" and not commands.program(launcher)):
+    if not transports.is_installed(transport) or (launcher != "local" and not commands.launcher_path(launcher)):
         pytest.skip(f"{transport} or {launcher} is not installed")
 
 
@@ -147,13 +147,13 @@ def started_directly(how: str, folder: Path) -> list[subprocess.Popen[str]]:
         return subprocess.Popen(command, env=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     if how == "torchrun":
-        path = commands.program("torchrun")
+        path = commands.launcher_path("torchrun")
         return [start(sys.executable, path, "--nproc-per-node=3", "--standalone", "--log-dir=/dev/null", *program)]
     if how == "mlx.launch":
-        return [start(sys.executable, commands.program("mlx.launch"), "-n", "3", "--", sys.executable, *program)]
+        return [start(sys.executable, commands.launcher_path("mlx.launch"), "-n", "3", "--", sys.executable, *program)]
     if how == "mpirun":
         root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
-        return [start(commands.program("mpirun"), *root, "--oversubscribe", "-n", "3", sys.executable, *program)]
+        return [start(commands.launcher_path("mpirun"), *root, "--oversubscribe", "-n", "3", sys.executable, *program)]
     job = {"SLURM_JOB_ID": str(os.getpid()), "SLURM_STEP_ID": "0", "SLURM_STEP_NODELIST": "node7"}
     job |= {"SLURM_STEP_NUM_TASKS": "3", "SLURM_STEP_TASKS_PER_NODE": "3"}
     return [start(sys.executable, *program, **job, SLURM_PROCID=str(i), SLURM_LOCALID=str(i)) for i in range(3)]
@@ -164,7 +164,7 @@ def started_directly(how: str, folder: Path) -> list[subprocess.Popen[str]]:
 def test_ranks_that_other_launchers_start(how: str, tmp_path: Path) -> None:
     """Torchrun, MLX and Open MPI themselves, and processes with the variables that srun of Slurm sets."""
     require_installed({"torchrun": "torch", "mlx.launch": "mlx", "mpirun": "mpi", "srun": "torch"}[how])
-    if how != "srun" and not commands.program(how):
+    if how != "srun" and not commands.launcher_path(how):
         pytest.skip(f"{how} is not installed")
     for process in started_directly(how, tmp_path):
         _, err = process.communicate(timeout=240)

@@ -26,7 +26,7 @@ class Waiting(Transport):
     def all_gather(self, vector: Any) -> Any:
         until = time.monotonic() + self.timeout
         while True:
-            self.require_hope("it", until)
+            self.require_possible_end("it", until)
             time.sleep(0.01)
 
     def reaches(self, rank: int) -> bool:
@@ -62,7 +62,7 @@ def test_two_threads_do_not_call_at_the_same_time() -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="the board asks POSIX for processes")
 def test_a_call_fails_as_soon_as_a_rank_has_ended(tmp_path: Path) -> None:
     path = str(tmp_path / "board")
-    board.make(path, 3)
+    board.create_file(path, 3)
     others = [board.Board(path, rank, 3) for rank in (1, 2)]
     here = made(seen=board.Board(path, 0, 3))
     threading.Thread(target=here._watch, daemon=True).start()
@@ -109,7 +109,7 @@ def test_messages_to_ranks_that_a_ring_does_not_reach() -> None:
 
 def test_a_rank_that_does_not_join_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     path = str(tmp_path / "board")
-    board.make(path, 3)
+    board.create_file(path, 3)
     board.Board(path, 2, 3)
     monkeypatch.setattr(world, "_WORLD", None)
     monkeypatch.setattr(environment, "place", lambda: Place(0, 3, 0, 3))

@@ -67,10 +67,10 @@ def read_hosts(text: str) -> list[Host]:
         words = line.partition("#")[0].split()
         if not words:
             continue
-        slots = words[1].removeprefix("slots=") if len(words) == 2 else "1"
-        if len(words) > 2 or not slots.isdigit() or not int(slots):
+        slots_text = words[1].removeprefix("slots=") if len(words) == 2 else "1"
+        if len(words) > 2 or not slots_text.isdigit() or not int(slots_text):
             raise ArgumentError(f"line {number} of the hosts is {line.strip()!r}, expected: name slots=2")
-        hosts.append(Host(words[0], int(slots)))
+        hosts.append(Host(words[0], int(slots_text)))
     if not hosts:
         raise ArgumentError("the file of hosts names no machine")
     return hosts
@@ -90,22 +90,22 @@ def choose_transport_and_launcher(transport: str, launcher: str, hosts: Sequence
             transport = {program: name for name, program in _BY_TRANSPORT.items()}[launcher]
         else:
             installed_names = [name for name in ("torch", "mlx") if transports.is_installed(name)]
-            if not installed_names and transports.is_installed("mpi") and program("mpirun"):
+            if not installed_names and transports.is_installed("mpi") and launcher_path("mpirun"):
                 installed_names = ["mpi"]
             if not installed_names:
                 raise DistributedError(
                     "no transport is installed: pip install torch, or mlx, or mpi4py and an MPI with mpirun"
                 )
             transport = installed_names[0]
-    family = transport.partition(":")[0]
-    transports.require_known(family)
+    transport_family = transport.partition(":")[0]
+    transports.require_known(transport_family)
     if launcher == "auto":
-        needs_launcher = bool(hosts) or family == "mpi" or transport == "mlx:mpi"
-        launcher = _BY_TRANSPORT.get(family, "local") if needs_launcher else "local"
+        needs_launcher = bool(hosts) or transport_family == "mpi" or transport == "mlx:mpi"
+        launcher = _BY_TRANSPORT.get(transport_family, "local") if needs_launcher else "local"
         launcher = "mpirun" if transport == "mlx:mpi" else launcher
     if launcher == "local" and hosts:
         raise DistributedError("local processes run on this machine; for others choose torchrun, mlx.launch or mpirun")
-    if launcher != "local" and not program(launcher):
+    if launcher != "local" and not launcher_path(launcher):
         raise DistributedError(
             f"{launcher} is not installed, which starts the processes for the transport {transport!r}"
         )
@@ -127,7 +127,7 @@ def command(program: str) -> list[str]:
     return [sys.executable, program] if is_python else [program]
 
 
-def program(name: str) -> str:
+def launcher_path(name: str) -> str:
     """Returns the path of a launcher, which may be beside the interpreter only; an empty text if there is none."""
     program_path = os.path.join(sysconfig.get_path("scripts"), name)
     if os.access(program_path, os.X_OK):
@@ -146,7 +146,7 @@ def with_guard(command: Sequence[str], launcher: int, prefix: bool) -> list[str]
     return [sys.executable, "-S", "-E", guard.__file__, str(launcher), str(int(prefix)), ",".join(RANKS), *command]
 
 
-def command_of(
+def launcher_command_line(
     launcher: str, transport: str, rank: Sequence[str], machines: Machines, variables: Mapping[str, str]
 ) -> list[str]:
     """Returns the command of a launcher of another library.
@@ -158,8 +158,8 @@ def command_of(
         machines: where they run.
         variables: those of the environment, some of which other machines need too.
     """
-    path, hosts = program(launcher), machines.hosts
-    carried_names = [name for name in sorted(variables) if name.startswith("EMBERHARMONY_") or name in _CARRIED]
+    path, hosts = launcher_path(launcher), machines.hosts
+    variables_to_pass = [name for name in sorted(variables) if name.startswith("EMBERHARMONY_") or name in _CARRIED]
     if launcher == "torchrun":
         ranks_per_node = hosts[machines.node].slots if hosts else machines.ranks
         node_options = [
@@ -182,16 +182,18 @@ def command_of(
     if launcher == "mlx.launch":
         names_text = ",".join(name for host in hosts for name in [host.name] * host.slots)
         host_options = ["--hosts", names_text] if hosts else ["-n", str(machines.ranks)]
-        environment_words = [word for name in carried_names if hosts for word in ("--env", f"{name}={variables[name]}")]
-        option = transport.partition(":")[2] or "ring"
-        return [sys.executable, path, "--backend", option, *host_options, *environment_words, "--", *rank]
+        environment_words = [
+            word for name in variables_to_pass if hosts for word in ("--env", f"{name}={variables[name]}")
+        ]
+        backend_option = transport.partition(":")[2] or "ring"
+        return [sys.executable, path, "--backend", backend_option, *host_options, *environment_words, "--", *rank]
     if not _is_open_mpi(path):  # MPICH and Intel MPI, which carry all variables
         host_options = ["-f", machines.hostfile] if hosts else []
         return [path, *host_options, "-n", str(machines.ranks), *rank]
-    root = ["--allow-run-as-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+    root_options = ["--allow-run-as-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
     host_options = ["--hostfile", machines.hostfile] if hosts else []
-    environment_words = [word for name in carried_names if hosts for word in ("-x", name)]
-    return [path, *root, "--oversubscribe", *host_options, *environment_words, "-n", str(machines.ranks), *rank]
+    environment_words = [word for name in variables_to_pass if hosts for word in ("-x", name)]
+    return [path, *root_options, "--oversubscribe", *host_options, *environment_words, "-n", str(machines.ranks), *rank]
 
 
 @functools.cache

@@ -31,30 +31,32 @@ _DRAIN = 1.0
 
 def main() -> None:
     """Runs the command, and ends as it does."""
-    launcher, head, names, *command = sys.argv[1:]
-    parent = int(launcher) or os.getppid()
-    rank = next((os.environ[name] for name in names.split(",") if name in os.environ), "")
-    pipes = {1: os.pipe(), 2: os.pipe()}
+    launcher, prefix_flag, rank_variables, *command = sys.argv[1:]
+    parent_process = int(launcher) or os.getppid()
+    rank = next((os.environ[name] for name in rank_variables.split(",") if name in os.environ), "")
+    pipe_by_target = {1: os.pipe(), 2: os.pipe()}
     process = os.fork()
     if not process:
-        _exec_command(command, {target: writing for target, (_, writing) in pipes.items()})
+        _exec_command(command, {target: writing for target, (_, writing) in pipe_by_target.items()})
     with contextlib.suppress(OSError):  # the rank does the same; whichever comes first counts
         os.setpgid(process, process)
-    for _, writing in pipes.values():
+    for _, writing in pipe_by_target.values():
         os.close(writing)
     _pass_signals_on(process)
-    line_prefix = f"[{rank}] ".encode() if head == "1" and rank else b""
-    status = _forward_output(process, parent, {reading: target for target, (reading, _) in pipes.items()}, line_prefix)
-    board = os.environ.get("EMBERHARMONY_BOARD", "")
-    if rank and board:
-        _write_ending(f"{board}.{rank}", status)
-    if int(launcher) and os.getppid() != parent and board:
+    line_prefix = f"[{rank}] ".encode() if prefix_flag == "1" and rank else b""
+    exit_status = _forward_output(
+        process, parent_process, {reading: target for target, (reading, _) in pipe_by_target.items()}, line_prefix
+    )
+    board_path = os.environ.get("EMBERHARMONY_BOARD", "")
+    if rank and board_path:
+        _write_ending(f"{board_path}.{rank}", exit_status)
+    if int(launcher) and os.getppid() != parent_process and board_path:
         import shutil
 
-        shutil.rmtree(os.path.dirname(board), ignore_errors=True)  # the folder of the launcher, which has gone
-    if status < 0:
-        _end_by(-status)
-    os._exit(status)
+        shutil.rmtree(os.path.dirname(board_path), ignore_errors=True)  # the folder of the launcher, which has gone
+    if exit_status < 0:
+        _end_by_signal(-exit_status)
+    os._exit(exit_status)
 
 
 def _exec_command(command: list[str], outputs: dict[int, int]) -> None:
@@ -88,38 +90,38 @@ def _pass_signals_on(process: int) -> None:
 
 def _forward_output(process: int, parent: int, sources: dict[int, int], line_prefix: bytes) -> int:
     """Writes the output of the rank until it ends, and returns its status, negative for a signal."""
-    waking, waker = os.pipe()
-    os.set_blocking(waker, False)
+    wake_reader, wake_writer = os.pipe()
+    os.set_blocking(wake_writer, False)
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
-    signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
-    rest_by_descriptor = dict.fromkeys(sources, b"")
+    signal.set_wakeup_fd(wake_writer, warn_on_full_buffer=False)
+    unfinished_line_by_descriptor = dict.fromkeys(sources, b"")
     status: int | None = None
     deadline, orphan_since = float("inf"), 0.0
     with selectors.DefaultSelector() as selector:
-        for source in (*sources, waking):
-            selector.register(source, selectors.EVENT_READ)
-        while status is None or (rest_by_descriptor and time.monotonic() < deadline):
+        for descriptor in (*sources, wake_reader):
+            selector.register(descriptor, selectors.EVENT_READ)
+        while status is None or (unfinished_line_by_descriptor and time.monotonic() < deadline):
             for key, _ in selector.select(0.25):
                 data = os.read(key.fd, 65536)
-                if key.fd != waking:
-                    rest_by_descriptor[key.fd] = _write_lines(
-                        sources[key.fd], line_prefix, rest_by_descriptor[key.fd] + data, is_end=not data
+                if key.fd != wake_reader:
+                    unfinished_line_by_descriptor[key.fd] = _write_lines(
+                        sources[key.fd], line_prefix, unfinished_line_by_descriptor[key.fd] + data, is_end=not data
                     )
                     if not data:
                         selector.unregister(key.fd)
-                        del rest_by_descriptor[key.fd]
+                        del unfinished_line_by_descriptor[key.fd]
             if status is None:
-                ended_process, value = os.waitpid(process, os.WNOHANG)
+                ended_process, wait_status = os.waitpid(process, os.WNOHANG)
                 if ended_process:
-                    status, deadline = os.waitstatus_to_exitcode(value), time.monotonic() + _DRAIN
+                    status, deadline = os.waitstatus_to_exitcode(wait_status), time.monotonic() + _DRAIN
                     _signal_group(process, signal.SIGKILL)
                 elif not orphan_since and os.getppid() != parent:
                     orphan_since = time.monotonic()
                     _signal_group(process, signal.SIGTERM)
                 elif orphan_since and time.monotonic() > orphan_since + _GRACE:
                     _signal_group(process, signal.SIGKILL)
-    for source, unfinished in rest_by_descriptor.items():
-        _write_lines(sources[source], line_prefix, unfinished, is_end=True)
+    for descriptor, unfinished in unfinished_line_by_descriptor.items():
+        _write_lines(sources[descriptor], line_prefix, unfinished, is_end=True)
     return status
 
 
@@ -128,10 +130,10 @@ def _write_lines(to: int, line_prefix: bytes, data: bytes, is_end: bool) -> byte
     *lines, last_line = data.split(b"\n")
     if is_end and last_line:
         lines, last_line = [*lines, last_line], b""
-    text = memoryview(b"".join(line_prefix + line + b"\n" for line in lines))
-    while text:
+    unwritten_bytes = memoryview(b"".join(line_prefix + line + b"\n" for line in lines))
+    while unwritten_bytes:
         try:
-            text = text[os.write(to, text) :]
+            unwritten_bytes = unwritten_bytes[os.write(to, unwritten_bytes) :]
         except BlockingIOError:  # another program has made the file so, and its reader is slow
             time.sleep(0.01)
         except OSError:  # the terminal is closed, so no one reads the output
@@ -153,7 +155,7 @@ def _write_ending(path: str, status: int) -> None:
         os.replace(path + "~", path)
 
 
-def _end_by(number: int) -> None:
+def _end_by_signal(number: int) -> None:
     """Ends this program by the signal that ended the rank, without another file of its memory."""
     import resource
 

@@ -74,13 +74,13 @@ def launch(command: Sequence[str], options: Options) -> int:
     """
     if os.name != "posix":
         raise DistributedError("launch needs POSIX; start the ranks by torchrun or mpiexec instead")
-    _require_right(options)
+    _require_valid_counts(options)
     if len(options.hosts) == 1 and options.hosts[0].is_here:
         options = options._replace(hosts=())
     transport, launcher = commands.choose_transport_and_launcher(options.transport, options.launcher, options.hosts)
-    temporary = tempfile.TemporaryDirectory(prefix="emberharmony-launch-", ignore_cleanup_errors=True)
+    temporary_directory = tempfile.TemporaryDirectory(prefix="emberharmony-launch-", ignore_cleanup_errors=True)
     children: list[subprocess.Popen[bytes]] = []
-    with temporary as folder, _raising_signals():
+    with temporary_directory as folder, _raising_signals():
         try:
             _start_processes(children, command, options, transport, launcher, folder)
             return _await_ranks(children, options, launcher, folder)
@@ -95,7 +95,7 @@ def launch(command: Sequence[str], options: Options) -> int:
                 child.wait()
 
 
-def _require_right(options: Options) -> None:
+def _require_valid_counts(options: Options) -> None:
     """Checks the numbers of ranks and machines.
 
     Raises:
@@ -130,43 +130,47 @@ def _start_processes(
     shared_environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // options.ranks)))
     if not options.hosts:
         shared_environ[environment.BOARD] = os.path.join(folder, "board")
-        board.make(shared_environ[environment.BOARD], options.ranks)
+        board.create_file(shared_environ[environment.BOARD], options.ranks)
 
-    def begin(command_line: Sequence[str], variables: dict[str, str]) -> None:
+    def start_process(command_line: Sequence[str], variables: dict[str, str]) -> None:
         # A separate session, so that Ctrl-C does not reach the process twice.
         children.append(subprocess.Popen(list(command_line), env=variables, start_new_session=True))
 
-    port, *ring = _free_ports(1 + options.ranks)
+    port, *ring_ports = _free_ports(1 + options.ranks)
     if options.hosts:  # the same one on all machines, on each of which torchrun is started
-        port = environment.number(os.environ, "MASTER_PORT", environment.PORT)
-    ranks = commands.with_guard(command, os.getpid() if launcher == "local" else 0, options.prefix)
+        port = environment.integer_variable(os.environ, "MASTER_PORT", environment.PORT)
+    rank_command = commands.with_guard(command, os.getpid() if launcher == "local" else 0, options.prefix)
     if launcher != "local":
         machine_options = commands.Machines(
-            options.ranks, options.hosts, _hostfile(options.hosts, folder), port, options.node
+            options.ranks, options.hosts, _write_hostfile(options.hosts, folder), port, options.node
         )
-        started = commands.command_of(launcher, transport, ranks, machine_options, shared_environ)
-        begin(commands.with_guard(started, os.getpid(), prefix=False), shared_environ)
+        launcher_command = commands.launcher_command_line(
+            launcher, transport, rank_command, machine_options, shared_environ
+        )
+        start_process(commands.with_guard(launcher_command, os.getpid(), prefix=False), shared_environ)
         return
-    path = os.path.join(folder, "ring.json")
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump([[f"127.0.0.1:{port}"] for port in ring], file)
-    shared_environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "MLX_HOSTFILE": path}
+    hostfile_path = os.path.join(folder, "ring.json")
+    with open(hostfile_path, "w", encoding="utf-8") as file:
+        json.dump([[f"127.0.0.1:{port}"] for port in ring_ports], file)
+    shared_environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "MLX_HOSTFILE": hostfile_path}
     shared_environ |= {"WORLD_SIZE": str(options.ranks), "LOCAL_WORLD_SIZE": str(options.ranks)}
-    for number in range(options.ranks):
-        begin(ranks, {**shared_environ, **{name: str(number) for name in ("RANK", "LOCAL_RANK", "MLX_RANK")}})
+    for rank in range(options.ranks):
+        start_process(
+            rank_command, {**shared_environ, **{name: str(rank) for name in ("RANK", "LOCAL_RANK", "MLX_RANK")}}
+        )
 
 
 def _await_ranks(children: list[subprocess.Popen[bytes]], options: Options, launcher: str, folder: str) -> int:
     """Waits for all ranks, and returns the status; if one fails, the others have to end."""
-    pause = 0.005
+    pause_seconds = 0.005
     while True:
-        states = [child.poll() for child in children]
-        if any(states) or any(ending.status for ending in _rank_endings(folder)):
+        exit_codes = [child.poll() for child in children]
+        if any(exit_codes) or any(ending.status for ending in _rank_endings(folder)):
             break
-        if None not in states:
+        if None not in exit_codes:
             return 0
-        time.sleep(pause)
-        pause = min(0.05, pause * 1.5)
+        time.sleep(pause_seconds)
+        pause_seconds = min(0.05, pause_seconds * 1.5)
     first_ending = _first_failure(children, options, folder)
     _print_to_stderr(_describe_failure(first_ending, options, launcher, folder))
     _await_end(children, options.grace)
@@ -181,8 +185,8 @@ def _rank_endings(folder: str) -> list[_Ending]:
         stem, _, rank = name.partition(".")
         if stem == "board" and rank.isdigit():
             with open(os.path.join(folder, name), encoding="utf-8") as file:
-                end_kind, status = file.read().split()
-            endings.append(_Ending(float(end_kind), int(rank), int(status)))
+                end_time, status = file.read().split()
+            endings.append(_Ending(float(end_time), int(rank), int(status)))
     return sorted(endings)
 
 
@@ -192,17 +196,17 @@ def _first_failure(children: list[subprocess.Popen[bytes]], options: Options, fo
     while True:
         failed_endings = [ending for ending in _rank_endings(folder) if ending.status]
         # Launchers of other libraries send SIGTERM to all when one has failed.
-        outside_calls = [
+        endings_outside_calls = [
             ending
             for i, ending in enumerate(failed_endings)
             if _board_entry(ending.rank, options, folder).state != board.FAILED
             and (not i or ending.status != -signal.SIGTERM)
         ]
-        if outside_calls or len(failed_endings) == options.ranks or time.monotonic() > deadline:
+        if endings_outside_calls or len(failed_endings) == options.ranks or time.monotonic() > deadline:
             break
         time.sleep(0.02)
-    statuses = [child.returncode for child in children if child.returncode]
-    return (outside_calls or failed_endings or [_Ending(0.0, None, status) for status in statuses])[0]
+    exit_statuses = [child.returncode for child in children if child.returncode]
+    return (endings_outside_calls or failed_endings or [_Ending(0.0, None, status) for status in exit_statuses])[0]
 
 
 def _board_entry(rank: int | None, options: Options, folder: str) -> board.Entry:
@@ -234,15 +238,17 @@ def _describe_failure(ending: _Ending, options: Options, launcher: str, folder: 
             status_text = f"signal {signal.Signals(-ending.status).name}"
     if ending.rank is None:
         return f"{launcher} ended with {status_text}"
-    entry, location = _board_entry(ending.rank, options, folder), ""
+    entry, location_text = _board_entry(ending.rank, options, folder), ""
     if entry.number:
-        when_text = "after" if entry.state in (board.OUTSIDE, board.ENDED) else "in"
-        location = f" {when_text} {board.call_label(entry.call, entry.number)}"
+        in_or_after = "after" if entry.state in (board.OUTSIDE, board.ENDED) else "in"
+        location_text = f" {in_or_after} {board.call_label(entry.call, entry.number)}"
     if entry.state == board.FAILED:
-        failure_board = board.Board(os.path.join(folder, "board"), None, options.ranks)
-        reason_by_rank = failure_board.missing(entry.number, entry.call, wait=0.0)
-        location += "".join(f"; rank {rank} {text}" for rank, text in reason_by_rank.items() if rank != ending.rank)
-    return f"rank {ending.rank} ended with {status_text}{location}; the others have {options.grace:g} s to end"
+        board_of_run = board.Board(os.path.join(folder, "board"), None, options.ranks)
+        reason_by_rank = board_of_run.missing_ranks(entry.number, entry.call, wait=0.0)
+        location_text += "".join(
+            f"; rank {rank} {text}" for rank, text in reason_by_rank.items() if rank != ending.rank
+        )
+    return f"rank {ending.rank} ended with {status_text}{location_text}; the others have {options.grace:g} s to end"
 
 
 def _print_to_stderr(text: str) -> None:
@@ -260,7 +266,7 @@ def _free_ports(count: int) -> list[int]:
         return [listener.getsockname()[1] for listener in sockets]
 
 
-def _hostfile(hosts: Sequence[Host], folder: str) -> str:
+def _write_hostfile(hosts: Sequence[Host], folder: str) -> str:
     """Writes the machines for mpirun, and returns the file; an empty text if there is only this one."""
     if not hosts:
         return ""
@@ -274,12 +280,12 @@ def _hostfile(hosts: Sequence[Host], folder: str) -> str:
 def _raising_signals() -> Iterator[None]:
     """Makes SIGTERM and SIGHUP raise `KeyboardInterrupt`, as Ctrl-C does, with the exit status as argument."""
 
-    def stop(number: int, frame: object) -> None:
+    def raise_interrupt(number: int, frame: object) -> None:
         raise KeyboardInterrupt(128 + number)
 
     old_handler_by_signal: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():
-        old_handler_by_signal = {number: signal.signal(number, stop) for number in _SIGNALS}
+        old_handler_by_signal = {number: signal.signal(number, raise_interrupt) for number in _SIGNALS}
     try:
         yield
     finally:

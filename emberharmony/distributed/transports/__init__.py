@@ -37,7 +37,7 @@ def connect(name: str, place: Place, timeout: float) -> Transport:
         LostError: if a rank does not come.
     """
     chosen_name, _, option = full_name(name).partition(":")
-    transport = _load(chosen_name)(place, option, timeout)
+    transport = _connect_function(chosen_name)(place, option, timeout)
     transport.name = full_name(name)
     return transport
 
@@ -55,7 +55,7 @@ def full_name(name: str) -> str:
     return f"{chosen_name}:{option}" if option else chosen_name
 
 
-def automatic(place: Place) -> str:
+def automatic_transport(place: Place) -> str:
     """Returns the transport for the way in which this process was started; it is the same one on all ranks.
 
     Raises:
@@ -67,8 +67,8 @@ def automatic(place: Place) -> str:
         return "single"
     if "RANK" not in os.environ and "MLX_HOSTFILE" in os.environ and is_installed("mlx"):
         return "mlx"
-    has_mpi = any(name in os.environ for name in MPI_RANKS)
-    names_by_preference = ("mpi", "torch", "mlx") if has_mpi else ("torch", "mlx")
+    was_started_by_mpi = any(name in os.environ for name in MPI_RANKS)
+    names_by_preference = ("mpi", "torch", "mlx") if was_started_by_mpi else ("torch", "mlx")
     for name in names_by_preference:
         if is_installed(name):
             return name
@@ -82,7 +82,7 @@ def is_installed(name: str) -> bool:
     return not NEEDS[name] or importlib.util.find_spec(NEEDS[name]) is not None
 
 
-def _load(name: str) -> Connect:
+def _connect_function(name: str) -> Connect:
     if name in NEEDS:
         if not is_installed(name):
             raise DistributedError(f"the transport {name!r} needs {NEEDS[name]}: pip install {NEEDS[name]}")

@@ -33,9 +33,9 @@ class MLXTransport(Transport):
     def __init__(self, place: Place, option: str, timeout: float) -> None:
         super().__init__(place, timeout)
         self._tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        threading.Thread(target=self._work, name="emberharmony-mlx", daemon=True).start()
+        threading.Thread(target=self._run_tasks, name="emberharmony-mlx", daemon=True).start()
         self._is_ring = option == "ring"
-        with _addresses(place) if self._is_ring else contextlib.nullcontext():
+        with _ring_environment(place) if self._is_ring else contextlib.nullcontext():
             self._group: Any = self._run_in_thread(lambda: mx.distributed.init(strict=True, backend=option))
         rank_and_size = self._group.rank(), self._group.size()
         if rank_and_size != (place.rank, place.size):
@@ -77,17 +77,17 @@ class MLXTransport(Transport):
 
     def _write_result(self, out: Vector | None, fn: Callable[..., Any], given_vector: Vector | None = None) -> None:
         """Writes the result of a function of MLX for a vector into another one, or into the vector itself."""
-        vector: Any = out if given_vector is None else given_vector
+        source_vector: Any = out if given_vector is None else given_vector
 
-        def compute() -> Any:
+        def run_on_cpu() -> Any:
             # On the CPU also where there is a GPU: the vectors are in the memory of the host.
             # With the dtype, because `mx.array` makes float32 of float64.
-            sent_array = mx.array(vector, dtype=getattr(mx, vector.dtype.name))
-            result = fn(sent_array, group=self._group, stream=mx.cpu)
-            mx.eval(result)
-            return np.array(result)
+            sent_array = mx.array(source_vector, dtype=getattr(mx, source_vector.dtype.name))
+            result_array = fn(sent_array, group=self._group, stream=mx.cpu)
+            mx.eval(result_array)
+            return np.array(result_array)
 
-        result = self._run_in_thread(compute)
+        result = self._run_in_thread(run_on_cpu)
         if out is not None:
             out[...] = result.reshape(out.shape)
 
@@ -98,18 +98,18 @@ class MLXTransport(Transport):
             LostError: if it fails, or takes longer than the time-out.
         """
         done_event = threading.Event()
-        results: list[Any] = []
-        self._tasks.put((fn, results, done_event))
+        outcomes: list[Any] = []
+        self._tasks.put((fn, outcomes, done_event))
         deadline = time.monotonic() + self.timeout
         while not done_event.wait(0.2):
             if self.is_hopeless and done_event.wait(2.0):  # MLX notices most ends itself, and its thread is free then
                 break
-            self.require_hope("MLX", deadline)
-        if isinstance(results[0], Exception):
-            raise LostError(str(results[0])) from results[0]
-        return results[0]
+            self.require_possible_end("MLX", deadline)
+        if isinstance(outcomes[0], Exception):
+            raise LostError(str(outcomes[0])) from outcomes[0]
+        return outcomes[0]
 
-    def _work(self) -> None:
+    def _run_tasks(self) -> None:
         while (task := self._tasks.get()) is not None:
             fn, results, done_event = task
             try:
@@ -120,7 +120,7 @@ class MLXTransport(Transport):
 
 
 @contextlib.contextmanager
-def _addresses(place: Place) -> Iterator[None]:
+def _ring_environment(place: Place) -> Iterator[None]:
     """Says the addresses of a ring on one machine where the launcher has not, in the way in which MLX reads them.
 
     Raises:

@@ -29,7 +29,7 @@ class MPITransport(Transport):
     def __init__(self, place: Place, timeout: float) -> None:
         super().__init__(place, timeout)
         self._world = MPI.COMM_WORLD.Dup()
-        atexit.register(self._leave)
+        atexit.register(self._finalize_unless_failed)
         self._is_lost = False
 
     def all_sum(self, vector: Vector) -> None:
@@ -70,19 +70,19 @@ class MPITransport(Transport):
         Raises:
             LostError: if it does not end in time.
         """
-        tests, deadline = 0, time.monotonic() + self.timeout
+        test_count, deadline = 0, time.monotonic() + self.timeout
         try:
             while not request.Test():
-                tests += 1
-                if tests > _BUSY:
-                    self.require_hope("MPI", deadline)
-                    time.sleep(min(0.001, 1e-7 * tests))
-                elif not tests % 100:
+                test_count += 1
+                if test_count > _BUSY:
+                    self.require_possible_end("MPI", deadline)
+                    time.sleep(min(0.001, 1e-7 * test_count))
+                elif not test_count % 100:
                     os.sched_yield() if hasattr(os, "sched_yield") else time.sleep(0)
         except MPI.Exception as error:
             raise LostError(str(error)) from error
 
-    def _leave(self) -> None:
+    def _finalize_unless_failed(self) -> None:
         # An uncaught error has ended this program, so the others may wait for a call that does not come. MPI would wait
         # for them here; without it `mpirun` ends them.
         if self._is_lost or hasattr(sys, "last_type") or MPI.Is_finalized():

@@ -35,9 +35,9 @@ class TorchTransport(Transport):
         self._is_own = not dist.is_initialized()
         if self._is_own:
             with _raise_lost_error():
-                store = _store(place, timeout)
-                limit = timedelta(seconds=timeout)
-                dist.init_process_group(option, store=store, rank=place.rank, world_size=place.size, timeout=limit)
+                store = _connected_store(place, timeout)
+                time_limit = timedelta(seconds=timeout)
+                dist.init_process_group(option, store=store, rank=place.rank, world_size=place.size, timeout=time_limit)
         elif (dist.get_rank(), dist.get_world_size()) != (place.rank, place.size):
             raise DistributedError(
                 f"torch.distributed is initialised as rank {dist.get_rank()} of {dist.get_world_size()}, but the "
@@ -106,7 +106,7 @@ def _raise_lost_error() -> Iterator[None]:
         raise LostError(text.split(". This is typically")[0]) from error
 
 
-def _store(place: Place, timeout: float) -> Any:
+def _connected_store(place: Place, timeout: float) -> Any:
     """Returns the store by which the ranks find each other, once all have come.
 
     Raises:
@@ -117,12 +117,12 @@ def _store(place: Place, timeout: float) -> Any:
     if place.is_local and "GLOO_SOCKET_IFNAME" not in os.environ:
         # Otherwise gloo takes the address that the name of the machine has, which may not exist.
         os.environ["GLOO_SOCKET_IFNAME"] = "lo0" if sys.platform == "darwin" else "lo"
-    limit = timedelta(seconds=timeout)
+    time_limit = timedelta(seconds=timeout)
     try:
         # An agent of torchrun has opened the store already.
         has_agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
         is_first = place.rank == 0 and not has_agent
-        store: Any = c10d.TCPStore(place.address, place.port, None, is_first, limit, wait_for_workers=False)
+        store: Any = c10d.TCPStore(place.address, place.port, None, is_first, time_limit, wait_for_workers=False)
     except RuntimeError as error:
         reason = str(error).splitlines()[0]
         if "EADDRINUSE" in reason:
@@ -132,13 +132,13 @@ def _store(place: Place, timeout: float) -> Any:
         raise LostError(
             f"rank 0 does not answer at {place.address}:{place.port} within {timeout:g} s: {reason}"
         ) from error
-    prefix = f"emberharmony/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}"
-    store = c10d.PrefixStore(prefix, store)
+    key_prefix = f"emberharmony/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}"
+    store = c10d.PrefixStore(key_prefix, store)
     store.set(f"joined/{place.rank}", "1")
-    names, deadline = [f"joined/{rank}" for rank in range(place.size)], time.monotonic() + timeout
-    while not store.check(names):
+    joined_keys, deadline = [f"joined/{rank}" for rank in range(place.size)], time.monotonic() + timeout
+    while not store.check(joined_keys):
         if time.monotonic() > deadline:
-            absent_ranks = [rank for rank, name in enumerate(names) if not store.check([name])]
+            absent_ranks = [rank for rank, name in enumerate(joined_keys) if not store.check([name])]
             raise LostError(f"ranks {absent_ranks} have not joined within {timeout:g} s")
         time.sleep(0.02)
     return store
@@ -150,7 +150,7 @@ def connect(place: Place, option: str, timeout: float) -> Transport:
     Raises:
         DistributedError: if this PyTorch lacks it.
     """
-    test_by_backend = {"gloo": dist.is_gloo_available, "nccl": dist.is_nccl_available}
-    if option not in test_by_backend or not test_by_backend[option]():
+    is_available_by_backend = {"gloo": dist.is_gloo_available, "nccl": dist.is_nccl_available}
+    if option not in is_available_by_backend or not is_available_by_backend[option]():
         raise DistributedError(f"the transport 'torch:{option}' is not available in PyTorch {torch.__version__}")
     return TorchTransport(place, option, timeout)

@@ -66,14 +66,14 @@ class Transport:
 
         This one gathers everything; a transport that can do better overrides it.
         """
-        everything = self.all_gather(rows.reshape(-1)).reshape(self.size, *rows.shape)
-        return np.ascontiguousarray(everything[:, self.rank])
+        all_rows = self.all_gather(rows.reshape(-1)).reshape(self.size, *rows.shape)
+        return np.ascontiguousarray(all_rows[:, self.rank])
 
     def reaches(self, rank: int) -> bool:
         """Returns whether `send` and `recv` reach a rank."""
         return True
 
-    def require_hope(self, library: str, until: float) -> None:
+    def require_possible_end(self, library: str, until: float) -> None:
         """Checks that a call can still end, for transports that do not find it out themselves.
 
         Args:
