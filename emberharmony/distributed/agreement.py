@@ -14,7 +14,7 @@ from emberharmony.distributed.world import World
 
 
 def require_agreement(world: World, call: str, options: dict[str, Any], leaves: Sequence[tuple[str, Any, str]]) -> None:
-    """Checks that all ranks have made this call with the same options and tensors.
+    """Checks that all ranks have made the same collective call with the same options, shapes and dtypes.
 
     Args:
         world: the ranks.
@@ -48,7 +48,7 @@ def require_agreement(world: World, call: str, options: dict[str, Any], leaves: 
 def _disagreement_error(world: World, lines_of_ranks: list[list[str]]) -> DistributedError:
     """Returns the error for ranks that have made different calls."""
     count_by_lines = Counter(map(tuple, lines_of_ranks))
-    # Of several that are as frequent, the one of the lowest rank.
+    # If several calls are equally frequent, that of the lowest rank counts as the usual one.
     usual_lines = max(count_by_lines, key=lambda each: (count_by_lines[each], -lines_of_ranks.index(list(each))))
     rank_texts = []
     differing_ranks = [rank for rank, lines in enumerate(lines_of_ranks) if tuple(lines) != usual_lines]

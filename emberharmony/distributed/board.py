@@ -30,7 +30,7 @@ _SILENT = 3.0
 
 
 class Entry(NamedTuple):
-    """What a rank wrote.
+    """The entry of a rank on the board: its process, its state, its last call and its last sign of life.
 
     Attributes:
         process: its process; 0 if it has not joined.
@@ -50,12 +50,12 @@ class Entry(NamedTuple):
 
     @property
     def progress(self) -> float:
-        """How many calls have ended, and a half for the one after them if it has begun; -1 before the rank joins."""
+        """The number of calls that the rank has finished, plus 0.5 inside of a call; -1 before the rank joins."""
         return self.number - (0.5 if self.state == INSIDE else 0.0) if self.process else -1.0
 
 
 class Board:
-    """The entries of the ranks on this machine.
+    """The board of a run: a memory-mapped file with one entry for each rank on this machine.
 
     Args:
         path: the file; it has room for all ranks.
@@ -73,7 +73,7 @@ class Board:
             self.write(OUTSIDE)
 
     def write(self, state: int, number: int | None = None, call: str | None = None) -> None:
-        """Writes what this rank does; number and name of the call stay if they are not given."""
+        """Writes the state of this rank on the board, with the number and name of its call, or of the last one."""
         if number is not None and call is not None:
             self._last = number, call
         number, call = self._last
@@ -83,12 +83,12 @@ class Board:
         self.beat()
 
     def beat(self) -> None:
-        """Writes a sign of life."""
+        """Writes the present time into the entry of this rank, as a sign that its process is alive."""
         offset = self._start + _ALIVE_AT
         self._memory[offset : offset + _ALIVE.size] = _ALIVE.pack(time.monotonic())
 
     def read(self, rank: int) -> Entry:
-        """Returns what a rank wrote."""
+        """Returns the entry of a rank; a half-written entry is read again."""
         for _ in range(100):
             row = self._memory[rank * _WIDTH : (rank + 1) * _WIDTH]
             (checksum,) = _SUM.unpack_from(row, _FORM.size)
@@ -100,7 +100,7 @@ class Board:
         return Entry(process, state, number, call_start, last_sign_of_life, call.rstrip(b"\0").decode(errors="replace"))
 
     def absent_ranks(self, seconds: float) -> list[int]:
-        """Waits until all ranks have joined, and returns those that have not when the time is over."""
+        """Waits until all ranks have joined or the seconds are over, and returns the ranks that have not joined."""
         deadline = time.monotonic() + seconds
         while absent_ranks_now := [rank for rank in range(self.size) if not self.read(rank).process]:
             if time.monotonic() > deadline:
@@ -109,7 +109,7 @@ class Board:
         return absent_ranks_now
 
     def missing_ranks(self, number: int, call: str, peer: int | None = None, wait: float = 1.0) -> dict[int, str]:
-        """Returns the ranks that keep a call from ending, each with what the board says about it.
+        """Returns a dict from the ranks that keep a call from ending to texts with the reason.
 
         A process that was killed takes a moment to disappear, and others may only be late. So it looks again until it
         finds one that cannot go on, or the time is over.
@@ -132,8 +132,8 @@ class Board:
                 if rank != self._rank and (text := self._reason_of_end(self.read(rank))):
                     reason_by_rank[rank] = text
             if reason_by_rank or time.monotonic() > deadline:
-                # A rank may be late because it waits for another one, so only the last of them are the cause. And one
-                # that has left the call is a cause only if there is no other.
+                # A late rank may wait for a later one, so only the latest ranks are the cause. A rank that has ended
+                # after it left the call is named only if there is no other cause.
                 progress_by_rank = {i: self.read(i).progress for i in (*lateness_by_rank, *reason_by_rank)}
                 last_progress = min((progress_by_rank[i] for i in lateness_by_rank), default=0.0)
                 reason_by_rank_inside = {
@@ -157,7 +157,7 @@ class Board:
         return False
 
     def _reason_of_end(self, entry: Entry) -> str:
-        """Returns why a rank cannot go on; an empty text if it can."""
+        """Returns the reason why the rank of an entry cannot continue, such as a dead process; empty if it can."""
         if not entry.process or entry.state == FAILED:
             return ""
         process_text, last_call = f"(process {entry.process})", _last_call_text(entry)
@@ -177,7 +177,7 @@ class Board:
         return ""
 
     def _lateness_text(self, entry: Entry, number: int, call: str, is_peer: bool) -> str:
-        """Returns where a rank is that is not in the call; an empty text if it is, or was."""
+        """Returns a text on where a rank is that has not entered a call yet; an empty text if it has."""
         if not entry.process:
             return "has not joined the run; no call of init() has come from it"
         if entry.state == FAILED:
@@ -197,18 +197,18 @@ def _last_call_text(entry: Entry) -> str:
 
 
 def call_label(call: str, number: int) -> str:
-    """Returns the name of a call for a message."""
+    """Returns the text for a collective call in messages, from its name and number."""
     return f"{call}() (call {number})"
 
 
 def create_file(path: str, size: int) -> None:
-    """Makes the file of a board without entries."""
+    """Creates the file of a board for a number of ranks, without entries."""
     with open(path, "wb") as file:
         file.truncate(size * _WIDTH)
 
 
 def _process_condition(process: int) -> str:
-    """Returns "gone", "stopped" or "running", or "unknown" if the system does not tell which of the last two it is."""
+    """Returns whether a process is "gone", "stopped" or "running"; "unknown" for a live one where no /proc exists."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -216,7 +216,7 @@ def _process_condition(process: int) -> str:
     except PermissionError:
         return "unknown"
     with contextlib.suppress(OSError, IndexError), open(f"/proc/{process}/stat", encoding="utf-8") as file:
-        # The name of the program stands in parentheses before the state, and may hold spaces itself.
+        # In this file the state follows the program's name, which is in parentheses and may contain spaces.
         state_letter = file.read().rpartition(")")[2].split()[0]
         return {"Z": "gone", "X": "gone", "T": "stopped", "t": "stopped"}.get(state_letter, "running")
     return "unknown"

@@ -251,7 +251,7 @@ def recv(like: Any, source: int) -> Any:
 
 
 def barrier() -> None:
-    """Waits until all ranks have come here.
+    """Waits until all ranks have called `barrier`.
 
     Raises:
         DistributedError: if a rank does not come in time.
@@ -266,7 +266,7 @@ def barrier() -> None:
 
 
 def _sum_over_ranks(call: str, tree: Any, divisor: int, options: dict[str, Any]) -> Any:
-    """Returns the sum of the trees of all ranks, divided by a number."""
+    """Returns the sum of the trees of all ranks divided by a number, on all ranks."""
     own_world, bucket_bytes = world(), options["bucket_bytes"]
     if not bucket_bytes > 0:
         raise ArgumentError(f"{call}(): bucket_bytes is {brief(bucket_bytes)}, expected a number above 0")
@@ -306,7 +306,7 @@ def _run_collective(
     check: Callable[[tuple[int, ...], DType], None] | None = None,
     peer: int | None = None,
 ) -> Any:
-    """Returns the tree that a collective makes of a tree.
+    """Runs a collective on the tensors of a tree, with its gradient, and returns the tree of results.
 
     Args:
         world: the ranks.
@@ -334,7 +334,7 @@ def _run_collective(
         require_agreement(world, call, options, descriptions)
     devices = [bound.get_device(x) for x in operands]
     outputs: list[Any] = [None] * len(operands)
-    # Integers have no derivative. They are always carried apart, because one rank may differentiate and another not.
+    # Integers, which have no derivative, go in a message of their own, also on ranks that differentiate nothing.
     for chunk_positions in (
         [i for i, dtype in enumerate(dtypes) if dtype.kind not in _INEXACT],
         [i for i, dtype in enumerate(dtypes) if dtype.kind in _INEXACT],
@@ -358,7 +358,7 @@ def _run_collective(
 
 
 def _require_rank(call: str, world: World, rank: int, other: bool = False) -> None:
-    """Checks that there is such a rank.
+    """Checks the argument of a collective that names a rank.
 
     Raises:
         ArgumentError: if not.

@@ -1,4 +1,4 @@
-"""What the launcher of this process says about it: its rank, how many ranks there are, and where the first one is."""
+"""Reads the environment variables of launchers: the rank of this process, the number of ranks, the first address."""
 
 import json
 import os
@@ -40,7 +40,7 @@ _JOBS = ("PMIX_NAMESPACE", "PMI_JOBID", "SLURM_JOB_ID", "SLURM_STEP_ID")
 
 
 class Place(NamedTuple):
-    """The place of this process among those of a run.
+    """The rank of this process, the number of ranks in all and on this machine, and the address of the first rank.
 
     Attributes:
         rank: its number, from 0 on.
@@ -65,7 +65,7 @@ class Place(NamedTuple):
 
 
 def place(environ: Mapping[str, str] | None = None) -> Place:
-    """Returns the place of this process by the variables of torchrun, MPI, Slurm or MLX; that of a single one else.
+    """Returns rank, size and addresses of this process from the variables of torchrun, MPI, Slurm or MLX.
 
     Raises:
         DistributedError: if a variable has no number, or the rank is not below the size.
@@ -102,7 +102,7 @@ def place(environ: Mapping[str, str] | None = None) -> Place:
 
 
 def first_host(nodes: str) -> str:
-    """Returns the first machine of a list of Slurm, such as "node[03-07,11],login2".
+    """Returns the name of the first machine in a node list of Slurm, such as "node[03-07,11],login2".
 
     Example:
         >>> from emberharmony.distributed.environment import first_host
@@ -126,13 +126,13 @@ def _address(environ: Mapping[str, str], is_local: bool) -> str:
 
 
 def _port(environ: Mapping[str, str]) -> int:
-    """Returns the port; without a variable for it, one that all processes of a job compute from its name."""
+    """Returns the port in MASTER_PORT, or else a port computed from the job's name, equal in all its processes."""
     job_name = "/".join(environ[name] for name in _JOBS if name in environ)
     return integer_variable(environ, "MASTER_PORT", 20000 + zlib.crc32(job_name.encode()) % 12000 if job_name else PORT)
 
 
 def integer_variable(environ: Mapping[str, str], name: str, default: int) -> int:
-    """Returns the integer in a variable, or another one if it is not set.
+    """Returns the integer in an environment variable, or a default if it is not set.
 
     Raises:
         DistributedError: if it holds something else.

@@ -1,4 +1,4 @@
-"""Values that are no tensors, such as text and numbers, on all ranks."""
+"""Exchanges values that JSON can write, such as texts and numbers, between all ranks."""
 
 import json
 from typing import Any
@@ -10,7 +10,7 @@ from emberharmony.distributed.world import world
 
 
 def gather(value: Any) -> list[Any]:
-    """Returns the values of all ranks, each of which JSON can write.
+    """Returns the values of all ranks in a list, on all ranks; JSON must be able to write them.
 
     Example:
         >>> from emberharmony.distributed.objects import gathered

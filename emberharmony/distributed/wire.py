@@ -1,4 +1,4 @@
-"""Tensors as vectors on the host: which dtype is carried for which, and in which pieces.
+"""Converts tensors to host vectors for transports, in the dtype for sums, and joins them into buckets.
 
 A tensor is `HostBits`, so it does not matter which backend a rank has.
 """
@@ -47,7 +47,7 @@ def sum_dtype(call: str, dtype: str) -> str:
 
 
 def vector_to_sum(tensor: HostBits) -> Vector:
-    """Returns a tensor as a vector of the dtype in which it is summed, perhaps in its memory."""
+    """Returns a tensor as a host vector of the dtype in which it is summed; the vector may share its memory."""
     bits: Vector = np.ascontiguousarray(tensor.bits).reshape(-1)
     summed_dtype = _SUMMED[tensor.dtype]
     if tensor.dtype == "bfloat16":
@@ -103,7 +103,7 @@ def split_into_buckets(lengths: Sequence[int], most_elements: int) -> Iterator[l
 def apply_by_buckets(
     arrays: Sequence[Vector], bucket_bytes: int, change: Callable[[Vector], Vector], leading_shape: tuple[int, ...] = ()
 ) -> list[Vector]:
-    """Returns what a function makes of arrays of one dtype, which are joined along their last axis into buckets.
+    """Applies a function to arrays of one dtype that are joined into buckets, and returns an array for each.
 
     Args:
         arrays: arrays that differ in their last axis only.
@@ -131,7 +131,7 @@ def sum_by_dtype(
     bucket_bytes: int,
     change: Callable[[Vector], Vector],
 ) -> list[Vector]:
-    """Returns sums of tensors, of which those that are summed in one dtype share buckets.
+    """Returns the sums of tensors; tensors that are summed in the same dtype share buckets.
 
     Args:
         call: the collective, for an error.
@@ -163,7 +163,7 @@ def sum_in_rank_order(transport: Transport, vector: Vector) -> None:
 
 
 def pairwise_sum(terms: list[Any]) -> Any:
-    """Returns a sum whose order depends on the number of terms only: a binary tree over their order.
+    """Returns the sum of terms, added in pairs as a binary tree, so that the order depends on their number only.
 
     The first half is the largest power of two below the number. So the sum of 2 ranks, each of which has added 2
     terms in this order, has the same bits as that of 4 ranks.

@@ -1,4 +1,4 @@
-"""`World`: this process and the others of a run, and the calls that they make together.
+"""`World`: the processes of a run, and the collective calls that they make together.
 
 All collectives go through vectors on the host. A transport then has six methods and knows no backend, and ranks can mix
 backends; it costs a copy between device and host, and no overlap with the backward pass.
@@ -64,7 +64,7 @@ class World:
         return f"World(rank={self.rank}, size={self.size}, transport={self.transport.name!r})"
 
     def run(self, call: str, fn: Callable[[Transport], T], peer: int | None = None) -> T:
-        """Returns what a function makes of the transport; all ranks make the same calls in the same order.
+        """Calls a function with the transport as the next collective call, and returns its result.
 
         Args:
             call: the name of the collective, for messages.
@@ -119,13 +119,13 @@ class World:
 
     @property
     def call(self) -> str:
-        """The present or last call, for messages."""
+        """The text for the present or last collective call in messages."""
         if self._peer is not None:
             return f"{self._call}() with rank {self._peer} (after call {self._number})"
         return board.call_label(self._call, self._number)
 
     def _note_failure(self, error: BaseException) -> None:
-        """Notes that the ranks are no longer in step."""
+        """Records the error of a failed call, after which the ranks are no longer in step and further calls fail."""
         if isinstance(error, LostError):
             self._failure = self._lost_error(str(error))
         else:
@@ -150,7 +150,7 @@ class World:
         )
 
     def _watch(self) -> None:
-        """Gives signs of life, and looks after a call that does not end."""
+        """Runs in a thread: writes signs of life on the board, and ends calls that can no longer end by themselves."""
         while not self._has_ended.wait(0.25):
             if self._board is not None:
                 self._board.beat()
@@ -162,7 +162,7 @@ class World:
                 self._end_stuck_process()
 
     def _end_stuck_process(self) -> None:
-        """Ends this process, whose transport has not noticed that the time is over."""
+        """Prints an error and ends this process, because its transport did not return after the time-out."""
         error = self._lost_error(f"the transport has not returned after {self.timeout:g} s")
         sys.stderr.write(f"DistributedError: {error}\n")
         sys.stderr.flush()
@@ -171,7 +171,7 @@ class World:
         os._exit(EXIT)
 
     def share_board(self) -> None:
-        """Finds out whether all ranks are on one machine, and gives them a board then; starts to watch over the calls.
+        """Opens a common board if all ranks are on one machine, and starts the thread that watches the calls.
 
         The board is that of `emberharmony launch`. With another launcher rank 0 makes one, which has no name any more
         when all have opened it.
@@ -181,7 +181,7 @@ class World:
             temporary_folder = tempfile.mkdtemp(prefix="emberharmony-board-")
             board.create_file(os.path.join(temporary_folder, "board"), self.size)
         try:
-            # Some file systems for temporary files are not those of the other processes, so they look for it.
+            # Processes may have different file systems for temporary files, so each one checks that the file exists.
             board_path = (
                 os.path.join(temporary_folder, "board") if temporary_folder else os.environ.get(environment.BOARD, "")
             )
@@ -207,7 +207,7 @@ class World:
         threading.Thread(target=self._watch, name="emberharmony-watch", daemon=True).start()
 
     def end(self) -> None:
-        """Ends the connections; after it, `init` can be called again."""
+        """Ends the connections with the other ranks; afterwards `init` can be called again."""
         self._has_ended.set()
         if self._failure is None and os.getpid() == self._process:
             if self._board is not None:
@@ -260,7 +260,7 @@ def init(transport: str = "auto", timeout: float | None = None) -> World:
     board_path = os.environ.get(environment.BOARD, "")
     early_board = board.Board(board_path, own_place.rank, own_place.size) if board_path and own_place.size > 1 else None
     try:
-        # Before the transport, because a ring of MLX waits no longer than 15 s for a rank that comes late.
+        # The ranks are awaited on the board before they connect, because MLX's ring waits at most 15 s for a late rank.
         if early_board is not None and early_board.absent_ranks(timeout):
             raise LostError(f"not all ranks have come within {timeout:g} s")
         new_transport = transports.connect(transport_name, own_place, timeout)
@@ -317,6 +317,6 @@ def _close_world(world: World) -> None:
 
 
 def _write_text(row: Any, text: str) -> None:
-    """Writes text into the beginning of a row of bytes, as far as it fits."""
+    """Writes a text into the beginning of a byte array, cut off if it is too long."""
     encoded_text = text.encode()[: len(row)]
     row[: len(encoded_text)] = np.frombuffer(encoded_text, np.uint8)

@@ -22,19 +22,19 @@ _CARRIED = ("OMP_NUM_THREADS", "PYTHONPATH", "PYTHONUNBUFFERED")
 
 
 class Host(NamedTuple):
-    """A machine, and how many ranks run on it."""
+    """A machine of a hostfile and the number of ranks that run on it."""
 
     name: str
     slots: int
 
     @property
     def is_here(self) -> bool:
-        """Whether it is this machine, as far as its name says it."""
+        """Whether the host is this machine, judged by its name."""
         return self.name in ("localhost", "127.0.0.1", "::1", socket.gethostname(), socket.getfqdn())
 
 
 class Machines(NamedTuple):
-    """Where the ranks run.
+    """The machines and port of a run: the number of ranks, the hosts, the hostfile and the own node.
 
     Attributes:
         ranks: how many there are.
@@ -113,7 +113,7 @@ def choose_transport_and_launcher(transport: str, launcher: str, hosts: Sequence
 
 
 def command(program: str) -> list[str]:
-    """Returns how a program is run: by this Python if its name ends in .py.
+    """Returns the command that runs a program, with this Python's interpreter in front if its name ends in .py.
 
     Raises:
         ArgumentError: if there is none.
@@ -128,7 +128,7 @@ def command(program: str) -> list[str]:
 
 
 def launcher_path(name: str) -> str:
-    """Returns the path of a launcher, which may be beside the interpreter only; an empty text if there is none."""
+    """Returns the path of a launcher beside the interpreter or on PATH; an empty text if it is not installed."""
     program_path = os.path.join(sysconfig.get_path("scripts"), name)
     if os.access(program_path, os.X_OK):
         return program_path
@@ -136,7 +136,7 @@ def launcher_path(name: str) -> str:
 
 
 def with_guard(command: Sequence[str], launcher: int, prefix: bool) -> list[str]:
-    """Returns a command with its guard.
+    """Returns a command, extended so that the guard program starts and ends it.
 
     Args:
         command: the program and its arguments.
@@ -149,7 +149,7 @@ def with_guard(command: Sequence[str], launcher: int, prefix: bool) -> list[str]
 def launcher_command_line(
     launcher: str, transport: str, rank: Sequence[str], machines: Machines, variables: Mapping[str, str]
 ) -> list[str]:
-    """Returns the command of a launcher of another library.
+    """Returns the command line by which torchrun, mlx.launch or mpirun starts the ranks.
 
     Args:
         launcher: "torchrun", "mlx.launch" or "mpirun".
@@ -168,7 +168,7 @@ def launcher_command_line(
             f"--nproc-per-node={ranks_per_node}",
         ]
         address_options = [f"--master-addr={hosts[0].name if hosts else '127.0.0.1'}", f"--master-port={machines.port}"]
-        # Without a folder for logs, torchrun makes one that stays.
+        # Without an option for the folder of logs, torchrun makes a temporary one and never removes it.
         return [
             sys.executable,
             path,
@@ -198,7 +198,7 @@ def launcher_command_line(
 
 @functools.cache
 def _is_open_mpi(path: str) -> bool:
-    """Returns whether a `mpirun` is that of Open MPI, by what it says of its version."""
+    """Returns whether the program `mpirun` belongs to Open MPI, judged by the output of `--version`."""
     version_output = subprocess.run([path, "--version"], capture_output=True, text=True, check=False, timeout=60)
     return any(
         name in version_output.stdout + version_output.stderr for name in ("Open MPI", "OpenRTE", "prte", "PRRTE")

@@ -1,4 +1,4 @@
-"""The program between a launcher and a rank, which it starts and ends, with all that the rank has started.
+"""The guard: a program that starts a rank for a launcher, forwards its output and ends all its processes.
 
 It needs the standard library alone, so it starts in 20 ms: `python -S -E guard.py LAUNCHER HEAD NAMES COMMAND...`.
 
@@ -30,7 +30,7 @@ _DRAIN = 1.0
 
 
 def main() -> None:
-    """Runs the command, and ends as it does."""
+    """Runs the command of a rank under this guard, and exits with its exit status or by its signal."""
     launcher, prefix_flag, rank_variables, *command = sys.argv[1:]
     parent_process = int(launcher) or os.getppid()
     rank = next((os.environ[name] for name in rank_variables.split(",") if name in os.environ), "")
@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def _exec_command(command: list[str], outputs: dict[int, int]) -> None:
-    """Replaces this process by the command."""
+    """Replaces this forked process by the command, whose output goes into the pipes."""
     try:
         os.setpgid(0, 0)
         for target, writing in outputs.items():
@@ -78,7 +78,7 @@ def _exec_command(command: list[str], outputs: dict[int, int]) -> None:
 
 
 def _pass_signals_on(process: int) -> None:
-    """Lets the rank and what it has started get the signals that this process gets."""
+    """Sets handlers that send the signals of this process to the rank and all processes that it has started."""
 
     def pass_on(number: int, frame: object) -> None:
         _signal_group(process, signal.SIGKILL if number == HARD else number)
@@ -89,7 +89,7 @@ def _pass_signals_on(process: int) -> None:
 
 
 def _forward_output(process: int, parent: int, sources: dict[int, int], line_prefix: bytes) -> int:
-    """Writes the output of the rank until it ends, and returns its status, negative for a signal."""
+    """Forwards the output of the rank until it ends, and returns its exit status, negative for a signal."""
     wake_reader, wake_writer = os.pipe()
     os.set_blocking(wake_writer, False)
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
@@ -126,7 +126,7 @@ def _forward_output(process: int, parent: int, sources: dict[int, int], line_pre
 
 
 def _write_lines(to: int, line_prefix: bytes, data: bytes, is_end: bool) -> bytes:
-    """Writes the lines in the data, each with the mark in one piece, and returns the beginning of the next line."""
+    """Writes each complete line with the prefix of the rank, and returns the incomplete last line."""
     *lines, last_line = data.split(b"\n")
     if is_end and last_line:
         lines, last_line = [*lines, last_line], b""
@@ -142,13 +142,13 @@ def _write_lines(to: int, line_prefix: bytes, data: bytes, is_end: bool) -> byte
 
 
 def _signal_group(process: int, number: int) -> None:
-    """Sends a signal to the rank and all that it has started."""
+    """Sends a signal to the rank and all processes that it has started."""
     with contextlib.suppress(OSError):
         os.killpg(process, number)
 
 
 def _write_ending(path: str, status: int) -> None:
-    """Writes when and how the rank ended; the file appears whole."""
+    """Writes a file with the time at which the rank ended and its exit status."""
     with contextlib.suppress(OSError):  # the launcher may have gone, with its folder
         with open(path + "~", "w", encoding="utf-8") as file:
             file.write(f"{time.monotonic()!r} {status}")
@@ -156,7 +156,7 @@ def _write_ending(path: str, status: int) -> None:
 
 
 def _end_by_signal(number: int) -> None:
-    """Ends this program by the signal that ended the rank, without another file of its memory."""
+    """Ends this program by the signal that ended the rank, without writing a core file of its own."""
     import resource
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

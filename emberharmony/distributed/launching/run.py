@@ -1,4 +1,4 @@
-"""Runs the ranks as processes of this one, with their output, and ends all of them when one fails."""
+"""Starts the ranks of a run as child processes, waits for them, and ends all of them when one fails."""
 
 import contextlib
 import json
@@ -24,7 +24,7 @@ _BRIEF = 3.0
 
 
 class Options(NamedTuple):
-    """How the ranks are started.
+    """The options of `emberharmony launch`.
 
     Attributes:
         ranks: how many there are.
@@ -48,7 +48,7 @@ class Options(NamedTuple):
 
 
 class _Ending(NamedTuple):
-    """How a rank ended.
+    """The end of a rank: its time, the rank, and the exit status.
 
     Attributes:
         time: when it did, in seconds.
@@ -96,7 +96,7 @@ def launch(command: Sequence[str], options: Options) -> int:
 
 
 def _require_valid_counts(options: Options) -> None:
-    """Checks the numbers of ranks and machines.
+    """Checks the numbers of ranks, hosts and the own node in the options of a launch.
 
     Raises:
         ArgumentError: if they do not fit.
@@ -123,7 +123,7 @@ def _start_processes(
     launcher: str,
     folder: str,
 ) -> None:
-    """Starts all processes and puts them into the list."""
+    """Starts the processes of a run, ranks or a launcher, and appends them to the list of children."""
     shared_environ = {**os.environ, environment.TRANSPORT: transport, "PYTHONUNBUFFERED": "1"}
     if options.backend:
         shared_environ["EMBERHARMONY_BACKEND"] = options.backend
@@ -133,7 +133,7 @@ def _start_processes(
         board.create_file(shared_environ[environment.BOARD], options.ranks)
 
     def start_process(command_line: Sequence[str], variables: dict[str, str]) -> None:
-        # A separate session, so that Ctrl-C does not reach the process twice.
+        # In a separate session the process does not get Ctrl-C directly, but only once, from this launcher.
         children.append(subprocess.Popen(list(command_line), env=variables, start_new_session=True))
 
     port, *ring_ports = _free_ports(1 + options.ranks)
@@ -161,7 +161,7 @@ def _start_processes(
 
 
 def _await_ranks(children: list[subprocess.Popen[bytes]], options: Options, launcher: str, folder: str) -> int:
-    """Waits for all ranks, and returns the status; if one fails, the others have to end."""
+    """Waits for all ranks, and returns the exit status; after a failure the others are ended."""
     pause_seconds = 0.005
     while True:
         exit_codes = [child.poll() for child in children]
@@ -179,7 +179,7 @@ def _await_ranks(children: list[subprocess.Popen[bytes]], options: Options, laun
 
 
 def _rank_endings(folder: str) -> list[_Ending]:
-    """Returns how ranks have ended, in the order of time, as far as they are on this machine and have."""
+    """Returns the endings of the ranks on this machine that have ended, in the order of time."""
     endings = []
     for name in os.listdir(folder):
         stem, _, rank = name.partition(".")
@@ -191,11 +191,11 @@ def _rank_endings(folder: str) -> list[_Ending]:
 
 
 def _first_failure(children: list[subprocess.Popen[bytes]], options: Options, folder: str) -> _Ending:
-    """Returns how the rank ended that failed by itself, if one did; the others may notice it and end before it does."""
+    """Returns the ending of the rank that failed first by itself; others that fail because of it may end before."""
     deadline = time.monotonic() + 1.0
     while True:
         failed_endings = [ending for ending in _rank_endings(folder) if ending.status]
-        # Launchers of other libraries send SIGTERM to all when one has failed.
+        # When one rank has failed, launchers of other libraries send SIGTERM to all other ranks.
         endings_outside_calls = [
             ending
             for i, ending in enumerate(failed_endings)
@@ -210,19 +210,19 @@ def _first_failure(children: list[subprocess.Popen[bytes]], options: Options, fo
 
 
 def _board_entry(rank: int | None, options: Options, folder: str) -> board.Entry:
-    """Returns what a rank has written on the board."""
+    """Returns the entry that a rank wrote on the board of the run."""
     return board.Board(os.path.join(folder, "board"), None, options.ranks).read(rank or 0)
 
 
 def _await_end(children: list[subprocess.Popen[bytes]], seconds: float) -> None:
-    """Waits until all have ended, or the time is over."""
+    """Waits until all child processes have ended, or the seconds are over."""
     deadline = time.monotonic() + seconds
     while None in [child.poll() for child in children] and time.monotonic() < deadline:
         time.sleep(0.02)
 
 
 def _signal_all(children: list[subprocess.Popen[bytes]], numbers: Sequence[int]) -> None:
-    """Sends signals to those that still run, with some seconds after each."""
+    """Sends signals one after the other to the child processes that still run, with a pause after each."""
     for number in numbers:
         for child in children:
             if child.poll() is None:
@@ -231,7 +231,7 @@ def _signal_all(children: list[subprocess.Popen[bytes]], numbers: Sequence[int])
 
 
 def _describe_failure(ending: _Ending, options: Options, launcher: str, folder: str) -> str:
-    """Returns what is known of a rank that failed."""
+    """Returns the message on a failed rank: its exit status or signal, and the call in which it was."""
     status_text = f"exit status {ending.status}"
     if ending.status < 0:
         with contextlib.suppress(ValueError):
@@ -258,7 +258,7 @@ def _print_to_stderr(text: str) -> None:
 
 
 def _free_ports(count: int) -> list[int]:
-    """Returns ports of this machine that nobody listens on."""
+    """Returns a number of free TCP ports of this machine."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for listener in sockets:
@@ -267,7 +267,7 @@ def _free_ports(count: int) -> list[int]:
 
 
 def _write_hostfile(hosts: Sequence[Host], folder: str) -> str:
-    """Writes the machines for mpirun, and returns the file; an empty text if there is only this one."""
+    """Writes the hostfile for mpirun, and returns its path; an empty text if only this machine is used."""
     if not hosts:
         return ""
     path = os.path.join(folder, "hosts")

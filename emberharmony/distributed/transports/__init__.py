@@ -25,7 +25,7 @@ _USUAL = {"torch": "gloo", "mlx": "ring"}
 
 
 def connect(name: str, place: Place, timeout: float) -> Transport:
-    """Returns a transport that is connected with all ranks.
+    """Connects this process with all ranks by a transport, and returns the transport.
 
     Args:
         name: its name, perhaps with an option: "torch", "torch:nccl", "mlx", "mlx:jaccl", "mpi", "single".
@@ -43,7 +43,7 @@ def connect(name: str, place: Place, timeout: float) -> Transport:
 
 
 def full_name(name: str) -> str:
-    """Returns the name of a transport with its option.
+    """Returns the name of a transport with its default option added, as "torch:gloo" for "torch".
 
     Example:
         >>> from emberharmony.distributed.transports import full_name
@@ -93,7 +93,7 @@ def _connect_function(name: str) -> Connect:
 
 
 def require_known(name: str) -> None:
-    """Checks that there is a transport, without its option.
+    """Checks that a transport of a name exists, here or as a plugin.
 
     Raises:
         DistributedError: if not.

@@ -20,7 +20,7 @@ from emberharmony.distributed.transports.transport import LostError, Transport, 
 
 
 class MLXTransport(Transport):
-    """Carries vectors by a group of MLX.
+    """The transport that sends vectors by a group of `mlx.core.distributed`.
 
     MLX 0.32 has no time-outs. So a thread makes the calls, and the caller waits for it no longer than the time-out.
 
@@ -68,7 +68,7 @@ class MLXTransport(Transport):
         self._write_result(vector, lambda x, **where: mx.distributed.recv(x.shape, x.dtype, source, **where))
 
     def close(self) -> None:
-        """Ends the thread."""
+        """Ends the thread that calls MLX."""
         self._tasks.put(None)
 
     def reaches(self, rank: int) -> bool:
@@ -76,12 +76,12 @@ class MLXTransport(Transport):
         return not self._is_ring or (rank - self.rank) % self.size in (1, self.size - 1)
 
     def _write_result(self, out: Vector | None, fn: Callable[..., Any], given_vector: Vector | None = None) -> None:
-        """Writes the result of a function of MLX for a vector into another one, or into the vector itself."""
+        """Calls a collective of MLX on a vector, and writes its result into an output vector."""
         source_vector: Any = out if given_vector is None else given_vector
 
         def run_on_cpu() -> Any:
-            # On the CPU also where there is a GPU: the vectors are in the memory of the host.
-            # With the dtype, because `mx.array` makes float32 of float64.
+            # The vectors are in the memory of the host, so MLX computes on the CPU, also where there is a GPU.
+            # The dtype is given because `mx.array` converts float64 to float32 by default.
             sent_array = mx.array(source_vector, dtype=getattr(mx, source_vector.dtype.name))
             result_array = fn(sent_array, group=self._group, stream=mx.cpu)
             mx.eval(result_array)
@@ -92,7 +92,7 @@ class MLXTransport(Transport):
             out[...] = result.reshape(out.shape)
 
     def _run_in_thread(self, fn: Callable[[], Any]) -> Any:
-        """Returns the result of a function, which the thread calls.
+        """Calls a function in the transport's own thread, waits for it, and returns its result.
 
         Raises:
             LostError: if it fails, or takes longer than the time-out.
@@ -121,7 +121,7 @@ class MLXTransport(Transport):
 
 @contextlib.contextmanager
 def _ring_environment(place: Place) -> Iterator[None]:
-    """Says the addresses of a ring on one machine where the launcher has not, in the way in which MLX reads them.
+    """Sets the variables of MLX for a ring on one machine during a block, unless the launcher has set them.
 
     Raises:
         DistributedError: if the processes are on several machines, whose addresses only a launcher knows.
@@ -144,7 +144,7 @@ def _ring_environment(place: Place) -> Iterator[None]:
 
 
 def connect(place: Place, option: str, timeout: float) -> Transport:
-    """Returns the transport over a ring, or over what the option names.
+    """Connects a transport over MLX's ring, or over the backend of MLX that the option names.
 
     Raises:
         DistributedError: if this MLX lacks it.

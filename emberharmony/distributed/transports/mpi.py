@@ -21,7 +21,7 @@ _BUSY = 2000
 
 
 class MPITransport(Transport):
-    """Carries vectors by a communicator of MPI.
+    """The transport that sends vectors by a communicator of MPI.
 
     All calls are those that do not block, because the others have no time-out.
     """
@@ -43,7 +43,7 @@ class MPITransport(Transport):
         return rows
 
     def all_to_all(self, rows: Vector) -> Vector:
-        """Sends row r to rank r, and returns the rows that come."""
+        """Sends row r to rank r, and returns the rows received: row r comes from rank r."""
         received_rows = np.empty_like(rows)
         self._wait(self._world.Ialltoall(rows, received_rows))
         return received_rows
@@ -65,7 +65,7 @@ class MPITransport(Transport):
         self._is_lost = True
 
     def _wait(self, request: Any) -> None:
-        """Waits for a request.
+        """Waits until a nonblocking request of MPI is complete.
 
         Raises:
             LostError: if it does not end in time.
@@ -83,8 +83,8 @@ class MPITransport(Transport):
             raise LostError(str(error)) from error
 
     def _finalize_unless_failed(self) -> None:
-        # An uncaught error has ended this program, so the others may wait for a call that does not come. MPI would wait
-        # for them here; without it `mpirun` ends them.
+        # After an uncaught error other ranks may wait for a call that this rank never makes, and `MPI_Finalize` would
+        # wait for them. Without it this process ends, and `mpirun` ends the other ranks.
         if self._is_lost or hasattr(sys, "last_type") or MPI.Is_finalized():
             return
         self._world.Free()

@@ -1,4 +1,4 @@
-"""The transport of a process that is alone."""
+"""The transport of a run with one process."""
 
 from emberharmony.core.errors import DistributedError
 from emberharmony.distributed.environment import Place
@@ -6,7 +6,7 @@ from emberharmony.distributed.transports.transport import Transport, Vector
 
 
 class SingleTransport(Transport):
-    """Carries nothing: there is one process."""
+    """The transport of a run with one process, whose collectives exchange nothing."""
 
     def all_sum(self, vector: Vector) -> None:
         """Leaves the vector as it is."""
@@ -20,7 +20,7 @@ class SingleTransport(Transport):
 
 
 def connect(place: Place, option: str, timeout: float) -> Transport:
-    """Returns the transport.
+    """Returns the transport of a run with one process.
 
     Raises:
         DistributedError: if there are several processes.

@@ -21,7 +21,7 @@ c10d: Any = dist
 
 
 class TorchTransport(Transport):
-    """Carries vectors by a process group of PyTorch, which was made before or is made here.
+    """The transport that sends vectors by a process group of PyTorch, an existing one or a new one.
 
     Args:
         place: rank and size.
@@ -57,7 +57,7 @@ class TorchTransport(Transport):
             return rows.cpu().numpy()
 
     def all_to_all(self, rows: Vector) -> Vector:
-        """Sends row r to rank r, and returns the rows that come."""
+        """Sends row r to rank r, and returns the rows received: row r comes from rank r."""
         with self._on_device(rows) as tensor, _raise_lost_error():
             received_rows = torch.empty_like(tensor)
             dist.all_to_all_single(received_rows, tensor)
@@ -79,13 +79,13 @@ class TorchTransport(Transport):
             dist.recv(tensor, source)
 
     def close(self) -> None:
-        """Ends the process group if it was made here."""
+        """Ends the process group if this transport created it."""
         if self._is_own and dist.is_initialized():
             dist.destroy_process_group()
 
     @contextlib.contextmanager
     def _on_device(self, vector: Vector) -> Iterator[torch.Tensor]:
-        """Gives a vector as a tensor, in its own memory if the processors communicate."""
+        """Yields a vector as a tensor: of the same memory on CPUs, or a copy on the GPU, which is copied back after."""
         tensor = torch.from_numpy(vector)
         if self._device.type == "cpu":
             yield tensor
@@ -97,17 +97,17 @@ class TorchTransport(Transport):
 
 @contextlib.contextmanager
 def _raise_lost_error() -> Iterator[None]:
-    """Makes a native error a `LostError`."""
+    """Turns errors of PyTorch inside of a block into a `LostError`."""
     try:
         yield
     except RuntimeError as error:
-        # The messages of gloo begin with a place in its sources and end with advice.
+        # A message of gloo begins with a file name and line in brackets, and its further lines are advice.
         text = re.sub(r"^\[\S*?\] ", "", str(error).splitlines()[0])
         raise LostError(text.split(". This is typically")[0]) from error
 
 
 def _connected_store(place: Place, timeout: float) -> Any:
-    """Returns the store by which the ranks find each other, once all have come.
+    """Returns PyTorch's key-value store by which ranks find each other, after all ranks have joined it.
 
     Raises:
         LostError: if some do not come in time; the message names them.
@@ -115,11 +115,11 @@ def _connected_store(place: Place, timeout: float) -> Any:
     if not place.address:
         raise DistributedError("MASTER_ADDR is not set, so the machine of rank 0 is unknown: set it to its address")
     if place.is_local and "GLOO_SOCKET_IFNAME" not in os.environ:
-        # Otherwise gloo takes the address that the name of the machine has, which may not exist.
+        # Without this variable gloo uses the address of the machine's host name, which may not resolve.
         os.environ["GLOO_SOCKET_IFNAME"] = "lo0" if sys.platform == "darwin" else "lo"
     time_limit = timedelta(seconds=timeout)
     try:
-        # An agent of torchrun has opened the store already.
+        # If an agent of torchrun has created the store, rank 0 only connects with it too.
         has_agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
         is_first = place.rank == 0 and not has_agent
         store: Any = c10d.TCPStore(place.address, place.port, None, is_first, time_limit, wait_for_workers=False)
@@ -145,7 +145,7 @@ def _connected_store(place: Place, timeout: float) -> Any:
 
 
 def connect(place: Place, option: str, timeout: float) -> Transport:
-    """Returns the transport over gloo, or over what the option names.
+    """Connects a transport over gloo, or over the backend of PyTorch that the option names.
 
     Raises:
         DistributedError: if this PyTorch lacks it.

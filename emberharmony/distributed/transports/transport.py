@@ -1,4 +1,4 @@
-"""`Transport`: what carries bytes between the processes of a run."""
+"""`Transport`, the base class of the ways in which the processes of a run exchange vectors."""
 
 import time
 from typing import Any
@@ -18,7 +18,7 @@ class LostError(Exception):
 
 
 class Transport:
-    """The base of transports, which carry host arrays, so that each rank may have another backend.
+    """The base class of transports; they exchange host arrays, so that each rank may use another backend.
 
     A subclass defines `all_sum`, `all_gather`, `broadcast`, `send` and `recv`, on vectors that are contiguous. Those of
     `all_sum` are int32, int64, float32 or float64, the others uint8. Each raises `LostError` after the time-out if it
@@ -74,7 +74,7 @@ class Transport:
         return True
 
     def require_possible_end(self, library: str, until: float) -> None:
-        """Checks that a call can still end, for transports that do not find it out themselves.
+        """Raises a `LostError` if a call cannot end any more, for libraries that would wait for ever.
 
         Args:
             library: what makes the call.
@@ -92,4 +92,4 @@ class Transport:
         """Ends the connections after the last call."""
 
     def abandon(self) -> None:
-        """Gives the connections up after a call that failed, without waiting for other ranks."""
+        """Drops the connections after a failed call, without waiting for other ranks."""
