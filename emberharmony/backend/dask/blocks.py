@@ -131,17 +131,14 @@ def elementwise(op: str, *args: Any, **kwargs: Any) -> da.Array:
     return result if inner_shape == shape else spread(result, shape)
 
 
-def spread(x: da.Array, shape: Sequence[int], chunks: Any = None) -> da.Array:
+def spread(x: da.Array, shape: Sequence[int]) -> da.Array:
     """Returns a tensor broadcast to a shape; elementwise ops then compute with the tensor before it was broadcast.
 
     So the cotangent of a mean, a number for each element, is never written out.
     """
-    if chunks is None:
-        added_axis_count = len(shape) - x.ndim
-        own_chunks = [*[(1,)] * added_axis_count, *x.chunks]
-        joined_chunks = tuple("auto" if n != sum(c) else c for n, c in zip(shape, own_chunks, strict=True))
-        chunks = normalize_chunks(joined_chunks, tuple(shape), dtype=x.dtype)
-    result = da.broadcast_to(x, shape, chunks=chunks)
+    own_chunks = [*[(1,)] * (len(shape) - x.ndim), *x.chunks]
+    joined_chunks = tuple("auto" if n != sum(c) else c for n, c in zip(shape, own_chunks, strict=True))
+    result = da.broadcast_to(x, shape, chunks=normalize_chunks(joined_chunks, tuple(shape), dtype=x.dtype))
     result.source = result.name, x
     return result
 

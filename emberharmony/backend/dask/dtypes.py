@@ -13,7 +13,7 @@ from emberharmony.core import dtypes as neutral
 from emberharmony.core.dtypes import NativeDTypes
 
 _NATIVE: dict[neutral.DType, Any] = {d: np.dtype(d.name) for d in neutral.ALL if d is not neutral.bfloat16}
-if find_spec("ml_dtypes") is not None:
+if find_spec("ml_dtypes") is not None:  # pragma: no branch  # the tests of another environment lack it
     _NATIVE[neutral.bfloat16] = None
 
 DTYPES = NativeDTypes("dask", _NATIVE, on_first_use={neutral.bfloat16: bfloat16_of_numpy})
