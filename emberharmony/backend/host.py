@@ -253,8 +253,9 @@ def _check_dtype(value: Any, array: np.ndarray[Any, Any], host: bool) -> None:
 def to_host(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
     """Returns host data as a NumPy array in native byte order.
 
-    NumPy arrays and scalars keep their dtype. Python numbers, and lists of them, take `dtype`, or by default the dtype
-    of their kind: int64 (uint64 above its range), the default float, or the default complex.
+    NumPy arrays and scalars keep their dtype. Anything else whose elements are Python numbers takes `dtype`, or by
+    default the dtype of their kind: int64, the default float, or the default complex. `numbers_to_host` takes numbers
+    and lists of nothing else.
 
     Raises:
         ArgumentTypeError: if the value is a masked array, or does not convert to an array.
@@ -262,9 +263,6 @@ def to_host(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
         RangeError: if an integer does not fit the dtype, or 64 bits.
         ShapeError: if a nested list is ragged.
     """
-    numbers = numbers_to_host(value, dtype)
-    if numbers is not None:
-        return numbers
     is_host = isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__array__")
     array = _as_array(value, plain_array)
     _check_dtype(value, array, is_host)

@@ -249,7 +249,7 @@ class Promotion:
             kind = self.kinds[native]
             if kind in ("signed", "unsigned"):
                 check_fits(operand, self.dtypes.neutral[native])
-            elif kind != "bool":
+            else:
                 # The libraries cannot convert integers beyond 64 bits to float, so do it here.
                 operand = float(operand)
         return self.scalar(operand, native)

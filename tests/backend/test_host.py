@@ -1,5 +1,6 @@
 """Tests how Python numbers, and lists of them, become tensors: their dtype, their bits and their errors."""
 
+import array
 import pickle
 from typing import Any
 
@@ -10,7 +11,7 @@ from emberharmony import ops
 from emberharmony.backend.host import numbers_to_host, to_host
 from emberharmony.core import dtypes
 from emberharmony.core.cells.moves import HostBits
-from emberharmony.core.errors import DTypeError, RangeError, ShapeError
+from emberharmony.core.errors import ArgumentTypeError, DTypeError, RangeError, ShapeError
 from tests.together import together
 
 HALFWAY = [2**24 + 1, 2**24 + 3, 2**53 + 1, 2**60 + 2**36 + 1, 2**62 + 2**38 - 1, -(2**62) - 2**38 - 1, 2**63 - 1]
@@ -143,6 +144,24 @@ def test_an_array_that_was_pickled_becomes_a_tensor_with_the_dtype_object_of_num
         assert (other.dtype, other.tolist()) == (np.float32, [1.0] * 3)
 
 
+class Column:
+    """A column as pandas has them.
+
+    Args:
+        dtype: the name of its dtype.
+        values: its array.
+    """
+
+    def __init__(self, dtype: str, values: Any) -> None:
+        self.dtype, self._values = dtype, values
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return self._values
+
+    def unique(self) -> Any:
+        return np.unique(self._values)
+
+
 @pytest.mark.parametrize(
     ("value", "way_out"),
     [
@@ -159,8 +178,37 @@ def test_an_array_that_was_pickled_becomes_a_tensor_with_the_dtype_object_of_num
         (print, "it is a function or layer: call it"),
         (dict, "it is a class: make an object of it"),
         (np.array([{}]), r"x.astype\('float32'\)"),
+        (Column("category", np.array(["a"], object)), r"x.cat.codes has an integer"),
+        (Column("datetime64[ns]", np.array(["2026-11-30"], "datetime64[ns]")), r"x.astype\('int64'\) counts"),
+        (Column("object", np.array(["a", "b"], object)), "gives class ids of text"),
     ],
 )
 def test_what_is_no_number_is_refused_with_the_way_out(value: Any, way_out: str) -> None:
     with pytest.raises(DTypeError, match=way_out):
         to_host(value)
+
+
+class Broken:
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        raise TypeError("it has no numbers")
+
+
+@pytest.mark.parametrize("value", [Broken(), [Broken()], [[1.0], [Broken()]]])
+def test_what_makes_no_array_is_refused_with_its_own_error(backend: str, value: Any) -> None:
+    with pytest.raises(ArgumentTypeError, match=f"{type(value).__name__} does not convert to a tensor: it has no"):
+        ops.asarray(value)
+
+
+def test_buffers_take_a_dtype_as_lists_do(backend: str) -> None:
+    for values in ([], [1, 100]):
+        for dtype in ("int8", "int32", "int64", "float32", "bool"):
+            found = ops.asarray(array.array("i", values), dtype)
+            assert (ops.dtype(found), found.tolist()) == (dtype, np.array(values, dtype).tolist())
+    with pytest.raises(RangeError, match="200"):
+        ops.asarray(array.array("i", [200]), "int8")
+
+
+def test_empty_lists_beside_empty_arrays_have_no_dtype_of_their_own(backend: str) -> None:
+    found = ops.asarray([[], np.zeros(0, "int16")])
+    assert (ops.dtype(found), tuple(found.shape)) == (ops.default_float(), (2, 0))
+    assert ops.dtype(ops.asarray([[], np.zeros(0, "int16")], "int64")) == "int64"

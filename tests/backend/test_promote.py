@@ -11,7 +11,8 @@ from emberharmony.backend import create_backend
 from emberharmony.backend.numpy import NumpyBackend
 from emberharmony.backend.promote import Direct, direct
 from emberharmony.core.dispatch import op
-from emberharmony.core.errors import DTypeError
+from emberharmony.core.dtypes import as_dtype
+from emberharmony.core.errors import DTypeError, RangeError
 from emberharmony.core.op_code.op_source import fast_of
 from emberharmony.core.registry import OPS
 from emberharmony.core.selection import current
@@ -79,3 +80,13 @@ def test_a_backend_may_bind_an_op_that_is_declared_late(sum_op: Any) -> None:
 def test_two_objects_of_a_class_share_its_definitions() -> None:
     first, second = create_backend("numpy"), NumpyBackend()
     assert type(first).less is type(second).less
+
+
+def test_python_integers_become_tensors_of_each_kind(backend: str) -> None:
+    promotion = current().promotion
+    for dtype, wanted in (("bool", True), ("uint8", 200), ("int16", 200), ("float32", 200.0), ("complex64", 200 + 0j)):
+        found = promotion.to(200, as_dtype(dtype))
+        assert (ops.dtype(found), found.tolist()) == (dtype, wanted)
+    assert promotion.to(0, as_dtype("bool")).tolist() is False
+    with pytest.raises(RangeError, match="200"):
+        promotion.to(200, as_dtype("int8"))
