@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from emberharmony import ops
-from emberharmony.backend import backend_of, current, use_backend
+from emberharmony.backend import backend_of, choice, current, discovery, use_backend
 from emberharmony.backend.discovery import BUILTIN, create_backend, is_installed
 from emberharmony.core.errors import (
     ArgumentError,
@@ -210,6 +210,33 @@ def test_backend_of_prefers_any_other_backend_to_numpy(backend: str) -> None:
     assert found is not None
     assert found.name == backend
     assert backend_of(1.0, None) is None
+
+
+def test_a_tensor_of_a_library_that_is_not_loaded_loads_its_backend(
+    backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = ops.ones(2)
+    for holder, name in ((discovery, "_LOADED"), (choice, "OWNERS")):
+        monkeypatch.setattr(holder, name, {})
+    monkeypatch.setattr(choice, "load", lambda name: f"the backend {name}")
+    assert choice.owner(x) == f"the backend {backend}"
+
+
+def test_a_tensor_of_a_library_without_backend_is_refused() -> None:
+    class Foreign:
+        def __dlpack__(self) -> None:
+            raise AssertionError
+
+    with pytest.raises(ArgumentTypeError, match=r"no loaded backend has tensors of type .*Foreign \(loaded: .*numpy"):
+        backend_of(Foreign())
+    assert backend_of(object()) is None
+
+
+def test_available_backends_leaves_out_those_that_are_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "backend_names", lambda: ["numpy", "jax", "cupy"])
+    monkeypatch.setattr(choice, "loaded_backends", list)
+    monkeypatch.setattr(choice, "is_installed", lambda name: name == "numpy")
+    assert choice.available_backends() == {"numpy": {"version": np.__version__, "loaded": False, "devices": None}}
 
 
 def test_backend_of_refuses_a_mixture_of_two_libraries() -> None:

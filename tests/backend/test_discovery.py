@@ -22,6 +22,7 @@ from emberharmony.core.errors import (
     BackendUnavailableError,
     UnsupportedOpError,
 )
+from emberharmony.core.registry import OPS
 
 ROOT = Path(__file__).parents[2]
 PLUGIN = ROOT / "tests" / "plugin"
@@ -109,6 +110,8 @@ def test_a_backend_without_an_op_is_refused() -> None:
 
     with pytest.raises(BackendProtocolError, match=r"lacks 1 primitive ops: add; define them"):
         discovery.check(Lacking())
+    with pytest.raises(BackendProtocolError, match="'lacking' lacks the primitive op 'add'"):
+        Lacking().implementation(OPS["add"])
     assert Lacking.missing_ops() == ["add"]
     assert not isinstance(Lacking(), TensorBackend)
 

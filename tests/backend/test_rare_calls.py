@@ -42,6 +42,12 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "open length that does not fit": lambda x, v: ops.reshape(x, (4, -1)),
     "maximum of no elements": lambda x, v: ops.max(none_of(x), axis=0),
     "product of no elements": lambda x, v: ops.matmul(ops.transpose(none_of(x)), none_of(x)),
+    "sums of products of no elements": lambda x, v: ops.einsum("ij,kj->ik", none_of(x), none_of(x)),
+    "cumulative sums of no elements": lambda x, v: ops.cumsum(none_of(x), axis=1),
+    "joined tensors of no elements": lambda x, v: ops.concatenate([none_of(x), none_of(x)]),
+    "signs of floats": lambda x, v: ops.signbit(ops.multiply(x, 0.0)),
+    "signs of integers": lambda x, v: ops.signbit(ops.subtract(v, 1)),
+    "signs of natural numbers": lambda x, v: ops.signbit(ops.cast(v, "uint8")),
     "no repetition": lambda x, v: ops.tile(x, (2, 0)),
     "repeated by one count": lambda x, v: ops.repeat(x, np.array([2]), axis=1),
     "repeated by counts": lambda x, v: ops.repeat(x, np.array([2, 0, 1]), axis=1),
@@ -59,6 +65,7 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "whole matrices": lambda x, v: ops.svd(x, full_matrices=True)[1],
     "singular values of infinity": lambda x, v: ops.svd(x / 0.0),
     "factor of an indefinite matrix": lambda x, v: ops.cholesky(-ops.matmul(x, ops.transpose(x))),
+    "factor of NaN": lambda x, v: ops.cholesky(ops.matmul(x, ops.transpose(x)) * np.nan),
     "product along an axis of one": lambda x, v: ops.prod(ops.full((2, 1), complex(np.inf, 1.0), "complex64"), axis=1),
     "product of kept axes": lambda x, v: ops.prod(ops.expand_dims(x, 1), axis=(1, 2), keepdims=True),
     "product of axes": lambda x, v: ops.prod(ops.expand_dims(x, 1), axis=(1, 2)),
@@ -82,7 +89,7 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
 COUNTS = ("counts by weights", "counts of no elements", "weights of no elements")
 UNKNOWN = ("indices of a number", "mask of no axes", "repeated by counts", "segments of unknown number", *COUNTS)
 """The shapes of these results depend on values."""
-OF_VALUES = ("singular values of infinity", "factor of an indefinite matrix", "length beyond memory")
+OF_VALUES = ("singular values of infinity", "factor of an indefinite matrix", "factor of NaN", "length beyond memory")
 """The errors of these depend on values, or on the memory."""
 
 

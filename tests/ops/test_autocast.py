@@ -32,6 +32,15 @@ def test_each_op_computes_in_the_dtype_of_its_rule(backend: str, dtype: Any) -> 
     assert name(ops.matmul(x, w)) == "float32"
 
 
+def test_axes_and_lists_of_tensors_keep_their_kind(backend: str) -> None:
+    x = ops.full((2, 200), 1000.0, "float16")
+    with ops.autocast("float16"):
+        total = ops.sum(x, axis=(0, 1))  # beyond the range of float16
+        both = ops.einsum("ij,kj->ik", *[x / 1000.0, x / 1000.0])
+    assert (name(total), total.tolist()) == ("float32", 400_000.0)
+    assert (name(both), both.tolist()) == ("float16", [[200.0] * 2] * 2)
+
+
 def test_float64_stays(backend: str) -> None:
     with ops.autocast("float16"):
         assert name(ops.matmul(ops.ones((2, 2), "float64"), ops.ones((2, 2), "float64"))) == "float64"

@@ -1,5 +1,6 @@
 """On PyTorch: functions of the library on parameters, names of devices of a machine with accelerators, empty lists."""
 
+import os
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from emberharmony import Parameter, errors, ops
 from emberharmony.backend import discovery
 from emberharmony.backend.base import HostBits
 from emberharmony.backend.torch import device_ops
+from emberharmony.backend.torch.flow import host_programs
 
 
 def test_functions_of_the_library_take_parameters_by_place_and_name() -> None:
@@ -115,3 +117,43 @@ def test_checkpoints_of_pytorch_stop_an_op_when_all_is_computed_again(name: str)
         (wanted,) = torch.autograd.grad(function(x), x)
         (found,) = torch.autograd.grad(checkpoint(function, x, use_reentrant=False), x)
     torch.testing.assert_close(found, wanted)
+
+
+@pytest.mark.parametrize("differentiate", [ops.grad, torch.func.grad])
+def test_gradients_that_backward_leaves_are_constant_also_inside_another_gradient(differentiate: Any) -> None:
+    with ops.use_backend("torch"):
+        p, x = Parameter([1.0, 2.0]), torch.tensor([3.0, 5.0])
+
+        def function(x: Any) -> Any:
+            ops.backward(lambda: ops.sum(ops.square(p.value) * x), p)
+            return ops.sum(p.grad * x)
+
+        assert differentiate(function)(x).tolist() == [6.0, 20.0]  # p.grad; with its own derivative twice that
+
+
+@pytest.mark.parametrize("name", ["gammaln", "digamma", "erfcx", "log_ndtr"])
+def test_special_functions_pass_a_missing_cotangent_on(name: str) -> None:
+    class Cut(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, y: Any) -> Any:
+            return y.clone()
+
+        @staticmethod
+        def backward(ctx: Any, cotangent: Any) -> None:
+            return None
+
+    x = torch.ones(2, dtype=torch.float64, requires_grad=True)
+    with ops.use_backend("torch"):
+        y = getattr(ops, name)(x)
+    assert torch.autograd.grad(Cut.apply(y).sum(), x, allow_unused=True) == (None,)  # type: ignore[no-untyped-call]
+
+
+def test_programs_on_the_host_leave_the_folder_of_the_compiler_where_no_cache_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch, "compile", lambda function, **options: function)
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
+    for folder, entry in ((None, None), ("kept", "kept")):
+        monkeypatch.setattr(host_programs, "cache_folder", lambda name, folder=folder: folder)
+        host_programs.HostProgram(lambda tensors: tensors, None)
+        assert os.environ.pop("TORCHINDUCTOR_CACHE_DIR", None) == entry

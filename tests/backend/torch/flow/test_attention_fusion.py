@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from emberharmony import ops
+from emberharmony.backend.torch.flow import attention_fusion
 from emberharmony.backend.torch.flow.host_programs import HostProgram
 from emberharmony.core import selection
 
@@ -66,3 +67,16 @@ def test_attention_in_half_precision_equals_the_uncompiled_one() -> None:
     expected = ops.dot_product_attention(query, key, value)
     result = torch.compile(ops.dot_product_attention)(query, key, value)
     assert ops.max(ops.abs(result - expected)) < 0.05
+
+
+@pytest.mark.parametrize("op", [torch.ops.aten.permute.default, torch.ops.aten.transpose.int])
+def test_only_a_permutation_is_parted_from_its_product(op: Any) -> None:
+    graph = torch.fx.Graph()
+    query, key = (graph.placeholder(name) for name in "ab")
+    key.meta["val"] = torch.ones(2, 3, 4)
+    turned = graph.call_function(op, (key, 1, 2) if op is torch.ops.aten.transpose.int else (key, (0, 2, 1)))
+    turned.meta["val"] = torch.ones(2, 4, 3)
+    graph.output(graph.call_function(torch.ops.aten.bmm.default, (query, turned)))
+    attention_fusion.UnfusedAttention()(graph)
+    expanded = graph.find_nodes(op="call_function", target=torch.ops.aten.expand.default)
+    assert len(expanded) == (op is torch.ops.aten.permute.default)
