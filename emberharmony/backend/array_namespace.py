@@ -53,8 +53,8 @@ class ArrayNamespace(ModuleType):
     def _names(self) -> Iterator[str]:
         dtypes = self._backend.dtypes.natives
         for name in self._source.__all__:
-            value = getattr(self._source, name)
-            if name not in _CHOOSERS and (not isinstance(value, DType) or value in dtypes):
+            attribute = getattr(self._source, name)
+            if name not in _CHOOSERS and (not isinstance(attribute, DType) or attribute in dtypes):
                 yield name
 
     def _first_use(self, name: str) -> Any:
@@ -66,20 +66,20 @@ class ArrayNamespace(ModuleType):
         # The dict of the module is tested first, because a search of its `__all__` takes 10 µs.
         if name not in vars(self._source) or name not in self._source.__all__:
             raise without(repr(self), "attribute", name, self._source.__name__.removeprefix("emberharmony."), "xp")
-        value = getattr(self._source, name)
+        attribute = getattr(self._source, name)
         if name in _CHOOSERS:
             raise AttributeError(
                 f"{self!r} has no attribute {name!r}, because it is bound to a backend: use emberharmony.ops.{name}",
                 name=name,
             )
-        if isinstance(value, DType) and value not in self._backend.dtypes.natives:
+        if isinstance(attribute, DType) and attribute not in self._backend.dtypes.natives:
             raise AttributeError(
                 f"{self!r} has no attribute {name!r}, because the backend lacks this dtype; it has "
                 f"{', '.join(self._backend.dtypes.available)}",
                 name=name,
             )
         # Another thread may have made it in the meantime: keep the first.
-        return self.__dict__.setdefault(name, _bound_object(self._backend, name, value))
+        return self.__dict__.setdefault(name, _bound_object(self._backend, name, attribute))
 
     def __dir__(self) -> list[str]:
         return sorted(self._names())
@@ -137,8 +137,8 @@ def _op(backend: Any, spec: OpSpec) -> Function:
         function.__doc__, function.__module__ = spec.function.__doc__, spec.declared.__module__
         function.__annotations__ = spec.declared.__annotations__
         return function
-    finish = _result_conversion(backend, spec)
-    return _with_backend(backend, function, spec.function, finish)
+    convert_result = _result_conversion(backend, spec)
+    return _with_backend(backend, function, spec.function, convert_result)
 
 
 def _with_backend(backend: Any, function: Function, named: Function, finish: Function | None = None) -> Function:
@@ -164,11 +164,11 @@ def _with_backend(backend: Any, function: Function, named: Function, finish: Fun
 
 def _result_conversion(backend: Any, spec: OpSpec) -> Function | None:
     """Returns the function that converts an op's result: dtypes become native, functions get bound to the backend."""
-    native = backend.dtypes.native
+    native_dtype_of = backend.dtypes.native
     if spec.returns == "DType":
-        return native
+        return native_dtype_of
     if spec.returns in ("FloatInfo", "IntegerInfo"):
-        return lambda limits: limits._replace(dtype=native(limits.dtype))
+        return lambda limits: limits._replace(dtype=native_dtype_of(limits.dtype))
     if spec.returns.startswith("Callable"):
         return lambda made: _with_backend(backend, made, made)
     if spec.name == _PULLED_BACK:

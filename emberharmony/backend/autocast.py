@@ -45,27 +45,29 @@ class _Casting:
         return _Casting(self.inner.over(inner), self.half)
 
     def __getattr__(self, name: str) -> Any:
-        inner = getattr(self.inner, name)
+        inner_op = getattr(self.inner, name)
         spec = OPS.get(name)
-        target = None if spec is None else {"half": self.half, "float32": "float32"}.get(spec.facts.autocast)
-        if spec is None or spec.takes_callable or (target is None and not spec.composite):
-            wrapped_op = inner
+        target_dtype = None if spec is None else {"half": self.half, "float32": "float32"}.get(spec.facts.autocast)
+        if spec is None or spec.takes_callable or (target_dtype is None and not spec.composite):
+            wrapped_op = inner_op
         else:
-            wrapped_op = self._cast(inner, target, spec)
+            wrapped_op = self._cast(inner_op, target_dtype, spec)
         setattr(self, name, wrapped_op)
         return wrapped_op
 
     def _cast(self, inner: Any, target: str | None, spec: OpSpec) -> Any:
         """Returns a function that casts the tensors of a call, and runs a composite without the rules."""
         backend, composite = self.inner.backend, spec.composite
-        lists = {p.name for p in spec.parameters if p.role == "TensorLike"}
-        names = [p.name for p in spec.parameters if not p.keyword_only]
+        whole_list_names = {p.name for p in spec.parameters if p.role == "TensorLike"}
+        positional_names = [p.name for p in spec.parameters if not p.keyword_only]
 
         def call(*args: Any, **kwargs: Any) -> Any:
             if target is not None:
-                list_names = (names[min(i, len(names) - 1)] in lists for i in range(len(args)))
-                args = tuple([self._convert(x, target, is_whole) for x, is_whole in zip(args, list_names, strict=True)])
-                kwargs = {name: self._convert(x, target, name in lists) for name, x in kwargs.items()}
+                are_whole = (
+                    positional_names[min(i, len(positional_names) - 1)] in whole_list_names for i in range(len(args))
+                )
+                args = tuple([self._convert(x, target, is_whole) for x, is_whole in zip(args, are_whole, strict=True)])
+                kwargs = {name: self._convert(x, target, name in whole_list_names) for name, x in kwargs.items()}
             return backend.call_with_own_ops(inner, args, kwargs) if composite else inner(*args, **kwargs)
 
         return call
@@ -86,8 +88,8 @@ class _Casting:
             x = x.on(self.inner)
         elif not self.backend.is_tensor(x):
             return x
-        dtype = self.backend.dtype_of(x).name
-        return self.inner.cast(x, target) if dtype != target and dtype in _NARROWED else x
+        dtype_name = self.backend.dtype_of(x).name
+        return self.inner.cast(x, target) if dtype_name != target and dtype_name in _NARROWED else x
 
 
 class autocast(selection.Override):  # noqa: N801  (a context manager that reads as a function, like use_backend)

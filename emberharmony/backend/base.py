@@ -158,7 +158,7 @@ class Backend(Categories, Steps, Transforms, Probes, ProductPrecision, HostMemor
     @classmethod
     def by_tape(cls) -> dict[str, Any]:
         """Returns the methods by which a backend differentiates with the tape, whatever its library can do."""
-        names = (
+        method_names = (
             "pullback",
             "gradients",
             "pushforward",
@@ -166,7 +166,7 @@ class Backend(Categories, Steps, Transforms, Probes, ProductPrecision, HostMemor
             "transpose_pullback",
             "map_slices",
         )
-        return {name: getattr(Backend, name) for name in (*names, "custom_vjp", "is_traced", "may_keep")}
+        return {name: getattr(Backend, name) for name in (*method_names, "custom_vjp", "is_traced", "may_keep")}
 
     @classmethod
     def overwritten_defaults(cls) -> list[str]:
@@ -361,12 +361,12 @@ class Backend(Categories, Steps, Transforms, Probes, ProductPrecision, HostMemor
         Raises:
             DTypeError: if the backend or the device lacks the dtype.
         """
-        array, name = packed
+        array, dtype_name = packed
         if array.dtype.isnative:
             # The dtype of an array that was pickled is equal to NumPy's own, but another object.
             array = array.view(array.dtype.type)
         tensor = self.bound.convert_to_tensor(array, device=device, copy=True)
-        return self.bound.view(tensor, name) if name == "bfloat16" else tensor
+        return self.bound.view(tensor, dtype_name) if dtype_name == "bfloat16" else tensor
 
     def compiles_source(self) -> bool:
         """Returns whether the library's compiler is reading the source that runs, as torch.compile does."""
@@ -451,9 +451,9 @@ class Backend(Categories, Steps, Transforms, Probes, ProductPrecision, HostMemor
         if value.__class__ in HOLD_NUMBERS:
             if self.of_numbers is not None and (number_tensor := self.of_numbers(value, neutral_dtype)) is not None:
                 return number_tensor
-            numbers = numbers_to_host(value, neutral_dtype)
-            if numbers is not None:
-                return self._import_array(numbers)
+            number_array = numbers_to_host(value, neutral_dtype)
+            if number_array is not None:
+                return self._import_array(number_array)
         if isinstance(value, self.tensor_type):
             return value
         if isinstance(value, (Cell, Standing)):

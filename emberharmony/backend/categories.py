@@ -24,9 +24,9 @@ class Categories:
 
     def __init_subclass__(cls) -> None:
         """Imports the definitions of the classes above, whose attributes the methods of a subclass may name."""
-        for owner in cls.__mro__[1:]:
-            for place in list(vars(owner).get("categories", ())):
-                owner._import_category(place)  # type: ignore[attr-defined]
+        for base_class in cls.__mro__[1:]:
+            for category in list(vars(base_class).get("categories", ())):
+                base_class._import_category(category)  # type: ignore[attr-defined]
 
     def __dir__(self) -> Iterable[str]:
         """Returns the names of all attributes, the ops among them."""
@@ -36,8 +36,8 @@ class Categories:
     @classmethod
     def import_categories(cls) -> None:
         """Imports all definitions."""
-        for place in list(cls.categories):
-            cls._import_category(place)
+        for category in list(cls.categories):
+            cls._import_category(category)
 
     @classmethod
     def _import_category(cls, place: str) -> None:
@@ -46,22 +46,22 @@ class Categories:
         Two threads may do it at once, and make it of the same definitions.
         """
         categories = cls.categories
-        name = categories.get(place)
-        if name is None:
+        class_name = categories.get(place)
+        if class_name is None:
             return
         owner: Any = next(kind for kind in cls.__mro__ if vars(kind).get("categories") is categories)
-        definitions = getattr(module_of(f"{owner.__module__}.{place.replace('/', '.')}_ops"), name)
-        definers = definitions.__mro__[:-1]
-        cls._complete_definitions(definers)
+        definitions = getattr(module_of(f"{owner.__module__}.{place.replace('/', '.')}_ops"), class_name)
+        definition_classes = definitions.__mro__[:-1]
+        cls._complete_definitions(definition_classes)
         attributes = {
             name: attribute
-            for definer in reversed(definers)
+            for definer in reversed(definition_classes)
             for name, attribute in vars(definer).items()
             if not name.startswith("__")
         }
-        for attribute in sorted(attributes, key=OPS.__contains__):  # ops last: another thread may call one at once
-            setattr(owner, attribute, attributes[attribute])
-        owner.definers = (*cls.definers, *definers)
+        for attribute_name in sorted(attributes, key=OPS.__contains__):  # ops last: another thread may call one at once
+            setattr(owner, attribute_name, attributes[attribute_name])
+        owner.definers = (*cls.definers, *definition_classes)
         categories.pop(place, None)
 
     @classmethod
@@ -77,7 +77,7 @@ class Categories:
                 # Others are whole already, methods, or unsupported.
                 if isinstance(definition, Direct) or (function is not definition and not hasattr(function, "__fast__")):
                     spec = OPS[name]
-                    complete_op = cls.promotion.whole(function, spec.facts, spec.declared.__code__.co_argcount)
+                    complete_op = cls.promotion.complete_op(function, spec.facts, spec.declared.__code__.co_argcount)
                     setattr(owner, name, staticmethod(complete_op))
             missing_names -= owner.__dict__.keys()
 

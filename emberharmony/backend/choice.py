@@ -104,15 +104,15 @@ _VARIABLE: list[str | None] = []
 
 def _warn_of_late_variable() -> None:
     """Warns once if the program set the environment variable too late: when it asks for the backend, or ends."""
-    now = os.environ.get(ENVIRONMENT)
-    if not _VARIABLE or not now or now == _VARIABLE[-1] or selection.source() == "set_backend":
+    current_name = os.environ.get(ENVIRONMENT)
+    if not _VARIABLE or not current_name or current_name == _VARIABLE[-1] or selection.source() == "set_backend":
         return
-    active = selection.current().name
-    if now != active:
+    active_name = selection.current().name
+    if current_name != active_name:
         _VARIABLE.clear()
         warnings.warn(
-            f"{ENVIRONMENT} was set to {now!r} after the first op had chosen {active!r}, so it had no effect: "
-            f"set it before that, or call ops.set_backend({now!r})",
+            f"{ENVIRONMENT} was set to {current_name!r} after the first op had chosen {active_name!r}, so it had no "
+            f"effect: set it before that, or call ops.set_backend({current_name!r})",
             SettingsWarning,
             stacklevel=3,
         )
@@ -125,7 +125,7 @@ def _load_for(name: str, asker: str) -> Backend:
         raise type(error)(f"{error} ({name!r} was asked for by {asker})") from error
 
 
-def prepare() -> None:
+def load_at_import() -> None:
     """Loads a backend that has to be there before the first call of an op; `ops` calls this at the end of its import.
 
     The choice waits for the first call, so a program that sets its backend does not load two. But JAX's backend and
@@ -194,8 +194,8 @@ def owner(leaf: Any) -> Backend | None:
     if owning_backend is not None:
         return owning_backend
     if isinstance(leaf, TensorProxy):  # such an object counts as a tensor on every backend
-        traced: Backend = leaf.backend
-        return traced
+        traced_backend: Backend = leaf.backend
+        return traced_backend
     for backend in loaded_backends():
         if backend.is_tensor(leaf):
             if leaf.__class__ is backend.tensor_type:
@@ -204,10 +204,10 @@ def owner(leaf: Any) -> Backend | None:
     backend_of_leaf = getattr(leaf, "backend", None)
     if isinstance(backend_of_leaf, Backend):  # a tensor without values, inside of eval_shape
         return backend_of_leaf
-    root = type(leaf).__module__.partition(".")[0]
-    root = "jax" if root == "jaxlib" else root
-    if (root in BUILTIN or root in OPTIONAL) and hasattr(leaf, "dtype"):
-        return load(root)
+    library_name = type(leaf).__module__.partition(".")[0]
+    library_name = "jax" if library_name == "jaxlib" else library_name
+    if (library_name in BUILTIN or library_name in OPTIONAL) and hasattr(leaf, "dtype"):
+        return load(library_name)
     if hasattr(leaf, "__dlpack__"):
         raise ArgumentTypeError(
             f"no loaded backend has tensors of type {type(leaf).__module__}.{type(leaf).__qualname__} "
@@ -269,13 +269,13 @@ class use_backend(selection.Override):  # noqa: N801  (a context manager that re
         Raises:
             ArgumentTypeError: if `function` is a generator function.
         """
-        flags = getattr(getattr(function, "__code__", None), "co_flags", 0)
-        if flags & (GENERATOR | ASYNC_GENERATOR):
+        code_flags = getattr(getattr(function, "__code__", None), "co_flags", 0)
+        if code_flags & (GENERATOR | ASYNC_GENERATOR):
             raise ArgumentTypeError(
                 f"use_backend cannot decorate the generator function {function.__name__}: its body runs outside the "
                 f"call; write `with ops.use_backend(...)` around the code between two yields"
             )
-        if flags & COROUTINE:
+        if code_flags & COROUTINE:
 
             @functools.wraps(function)
             async def await_inside(*args: Any, **kwargs: Any) -> Any:

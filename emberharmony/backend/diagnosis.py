@@ -55,11 +55,11 @@ def explain(
         error_class: the class that the backend's own table of errors gives, None if it has none.
     """
     spec = OPS[op]
-    head = f"{op}() on backend {backend.name!r}: "
+    message_head = f"{op}() on backend {backend.name!r}: "
     if error_class in (None, errors.ShapeError):
-        unfit = _hint_for_shapes(backend, spec, arguments)
-        if unfit:
-            return errors.ShapeError(f"{head}shapes {unfit}")
+        shape_hint = _hint_for_shapes(backend, spec, arguments)
+        if shape_hint:
+            return errors.ShapeError(f"{message_head}shapes {shape_hint}")
     if isinstance(error, ValueError) and re.search(_TOO_LARGE, str(error)):
         error_class = errors.OutOfMemoryError
     if str(error) == "tuple index out of range":
@@ -79,7 +79,7 @@ def explain(
         way_out = _hint_for_axis(backend, spec, arguments) or _hint_for_size(backend, spec, arguments)
     elif not way_out and error_class in _WAY_OUT:
         way_out = f"; {_WAY_OUT[error_class]}"
-    return error_class(f"{head}{message} (given {description}){way_out}")
+    return error_class(f"{message_head}{message} (given {description}){way_out}")
 
 
 def other_library_hint(spec: OpSpec, arguments: tuple[Any, ...]) -> str:
@@ -91,14 +91,14 @@ def other_library_hint(spec: OpSpec, arguments: tuple[Any, ...]) -> str:
     parameters = spec.parameters
     if len(parameters) < 2 or len(arguments) < 2:
         return ""
-    first, second = parameters[:2]
+    first_parameter, second_parameter = parameters[:2]
     x1, x2 = arguments[:2]
-    if first.name == "shape" and second.role == "DTypeLike" and type(x1) is type(x2) is int:
+    if first_parameter.name == "shape" and second_parameter.role == "DTypeLike" and type(x1) is type(x2) is int:
         return f"; a shape of several lengths is one argument, as in {spec.name}({(x1, x2)})"
     if spec.name == "where" and (x2 is None or arguments[-1] is None):
         return "; where takes three tensors, and ops.nonzero(condition) gives the indices of the true elements"
     has_several = isinstance(x2, (list, tuple)) or _has_axes(x2)
-    if has_several and first.role == "Tensors" and second.name == "axis":
+    if has_several and first_parameter.role == "Tensors" and second_parameter.name == "axis":
         return f"; several tensors are one argument, as in {spec.name}([x1, x2])"
     return ""
 
@@ -144,9 +144,11 @@ def _has_axis_out_of_range(spec: OpSpec, arguments: tuple[Any, ...]) -> bool:
 
 def describe(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
     """Returns a short description of the arguments: `x=float32(2, 3), axis=5`."""
-    names = [p.name for p in spec.parameters]
-    names += [""] * (len(arguments) - len(names))
-    return ", ".join(f"{name}={_brief_value(backend, value)}" for name, value in zip(names, arguments, strict=False))
+    parameter_names = [p.name for p in spec.parameters]
+    parameter_names += [""] * (len(arguments) - len(parameter_names))
+    return ", ".join(
+        f"{name}={_brief_value(backend, value)}" for name, value in zip(parameter_names, arguments, strict=False)
+    )
 
 
 def _brief_value(backend: Any, value: Any) -> str:
@@ -159,8 +161,8 @@ def _brief_value(backend: Any, value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"{value.dtype}{value.shape}"
     if isinstance(value, (list, tuple)) and any(backend.is_tensor(item) for item in value):
-        text = ", ".join(_brief_value(backend, item) for item in value[:4])
-        return f"[{text}{', …' if len(value) > 4 else ''}]"
+        items_text = ", ".join(_brief_value(backend, item) for item in value[:4])
+        return f"[{items_text}{', …' if len(value) > 4 else ''}]"
     return brief(value)
 
 
@@ -171,18 +173,18 @@ def _hint_for_shapes(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> 
         for parameter, value in zip(spec.parameters, arguments, strict=False)
         if parameter.role == "Operand" and backend.is_tensor(value)
     }
-    if _do_broadcast(shape_by_name.values()):
+    if _can_broadcast(shape_by_name.values()):
         return ""
-    text = f"{' and '.join(map(str, shape_by_name.values()))} do not broadcast; each axis must be equal or 1"
+    hint = f"{' and '.join(map(str, shape_by_name.values()))} do not broadcast; each axis must be equal or 1"
     for name, shape in shape_by_name.items():
-        if 0 < len(shape) < max(map(len, shape_by_name.values())) and _do_broadcast(
+        if 0 < len(shape) < max(map(len, shape_by_name.values())) and _can_broadcast(
             {**shape_by_name, name: (*shape, 1)}.values()
         ):
-            return f"{text}: axes are compared from the last one, and ops.expand_dims({name}, -1) would fit"
-    return text
+            return f"{hint}: axes are compared from the last one, and ops.expand_dims({name}, -1) would fit"
+    return hint
 
 
-def _do_broadcast(shapes: Iterable[tuple[int, ...]]) -> bool:
+def _can_broadcast(shapes: Iterable[tuple[int, ...]]) -> bool:
     try:
         broadcast(list(shapes))
     except ShapeError:
@@ -207,8 +209,10 @@ def _hint_for_axis(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> st
         return "; pad them to one shape (ops.pad), or join them along an axis (ops.concatenate)"
     if len({len(shape) for shape in shapes}) != 1:
         return missing_axis(shapes, arguments_by_name["axis"]) if spec.name == "concatenate" else ""
-    unequal = [axis for axis, lengths in enumerate(zip(*shapes, strict=True)) if len(set(lengths)) > 1]
-    return f"; with axis={unequal[0]} they would fit" if spec.name == "concatenate" and len(unequal) == 1 else ""
+    unequal_axes = [axis for axis, lengths in enumerate(zip(*shapes, strict=True)) if len(set(lengths)) > 1]
+    return (
+        f"; with axis={unequal_axes[0]} they would fit" if spec.name == "concatenate" and len(unequal_axes) == 1 else ""
+    )
 
 
 def _hint_for_size(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
@@ -216,16 +220,16 @@ def _hint_for_size(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> st
     if spec.name != "reshape" or not backend.is_tensor(arguments[0]):
         return ""
     old_shape = tuple(arguments[0].shape)
-    shape = arguments[1] if isinstance(arguments[1], (list, tuple)) else (arguments[1],)
+    new_shape = arguments[1] if isinstance(arguments[1], (list, tuple)) else (arguments[1],)
     if (
         not old_shape
         or old_shape[0] < 1
-        or shape.count(-1) > 1
-        or not all(isinstance(n, int) and n >= -1 for n in shape)
+        or new_shape.count(-1) > 1
+        or not all(isinstance(n, int) and n >= -1 for n in new_shape)
     ):
         return ""
-    size, known_size = math.prod(old_shape), math.prod(n for n in shape if n != -1)
+    size, known_size = math.prod(old_shape), math.prod(n for n in new_shape if n != -1)
     rows_text = f"({old_shape[0]}, -1) keeps the {old_shape[0]} rows, with {size // old_shape[0]} elements each"
-    if -1 in shape and known_size:
+    if -1 in new_shape and known_size:
         return f"; the {size} elements are no multiple of the {known_size} of the other axes; {rows_text}"
     return f"; the new shape has {known_size} elements, the tensor {size}; {rows_text}"

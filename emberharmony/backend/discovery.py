@@ -74,16 +74,16 @@ def is_installed(name: str) -> bool:
         return name in _plugins()
     import importlib.util  # imported here: it takes 0.3 ms, and importing `ops` does not need it
 
-    root, _, leaf = _OWN[name].partition(".")
+    package_name, _, submodule_name = _OWN[name].partition(".")
     try:
-        spec = importlib.util.find_spec(root)
+        spec = importlib.util.find_spec(package_name)
     except ImportError:  # an import hook forbids the library
         return False
-    if spec is None or not leaf:
+    if spec is None or not submodule_name:
         return spec is not None
     # find_spec("mlx.core") would import the package `mlx`, so look for a file of that name instead.
     folders = spec.submodule_search_locations or []
-    return any(file.startswith(leaf) for folder in folders for file in os.listdir(folder))
+    return any(file.startswith(submodule_name) for folder in folders for file in os.listdir(folder))
 
 
 _LIBRARIES = {"mlx": "mlx[cpu]" if sys.platform == "linux" else "mlx", "dask": "dask[array]"}

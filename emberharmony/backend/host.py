@@ -68,8 +68,8 @@ def refuse_masked(value: object) -> None:
         ArgumentTypeError: if it is.
     """
     # If a masked array exists, numpy.ma is imported already; importing it here would take 20 ms.
-    ma: Any = sys.modules.get("numpy.ma")
-    if ma is not None and _contains_instance(value, ma.MaskedArray):
+    masked_module: Any = sys.modules.get("numpy.ma")
+    if masked_module is not None and _contains_instance(value, masked_module.MaskedArray):
         raise ArgumentTypeError(
             "a numpy.ma.MaskedArray would lose its mask: pass x.filled(value), or x.data and the mask x.mask as two "
             "arguments (ops.where)"
@@ -102,18 +102,18 @@ def dtype_or_number(operand: Any) -> Any:
 
 def kinds_of(value: Any, depth: int = 1) -> set[type] | None:
     """Returns the classes of the Python numbers in a list or tuple; None if it holds more than these and such lists."""
-    kinds = set(map(type, value))
-    if kinds <= _NUMBERS:
-        return kinds
-    if not kinds <= _SEQUENCES or depth >= _DEEPEST:
+    classes = set(map(type, value))
+    if classes <= _NUMBERS:
+        return classes
+    if not classes <= _SEQUENCES or depth >= _DEEPEST:
         return None
-    kinds_inside: set[type] = set()
+    nested_classes: set[type] = set()
     for item in value:
         inner_classes = kinds_of(item, depth + 1)
         if inner_classes is None:
             return None
-        kinds_inside |= inner_classes
-    return kinds_inside
+        nested_classes |= inner_classes
+    return nested_classes
 
 
 def holds_tensors(value: Any, kind: type | tuple[type, ...], depth: int = 1) -> bool:
@@ -154,10 +154,10 @@ def numbers_to_host(value: Any, dtype: DType | None = None) -> np.ndarray[Any, A
     _check_dtype(value, array, host=False)
     if kind_of_array == "f" and classes <= _WHOLE and array.size and (dtype is None or dtype.is_integer):
         # NumPy (2.4) makes floats of integers that only int64 holds beside ones that only uint64 holds.
-        unsigned = _integer_array(value, uint64)
-        if unsigned is None:
+        unsigned_array = _integer_array(value, uint64)
+        if unsigned_array is None:
             raise RangeError(f"no integer dtype holds all integers in {brief(value)}; use floats or split it")
-        array = unsigned
+        array = unsigned_array
     return _as_default_dtype(value, array) if dtype is None else _numbers_as_dtype(array, dtype)
 
 
@@ -273,14 +273,14 @@ def to_host(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
 
 def _as_default_dtype(value: Any, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Returns an array made from Python numbers in their default dtype."""
-    default = _WEAK_KINDS.get(array.dtype.kind)
+    default_dtype = _WEAK_KINDS.get(array.dtype.kind)
     if array.size == 0 and isinstance(value, (list, tuple)):
-        default = default_float
-    elif default is None:
+        default_dtype = default_float
+    elif default_dtype is None:
         return array.astype(np.int64, copy=False) if array.dtype.kind == "i" else array
-    name = default().name
+    dtype_name = default_dtype().name
     # NumPy itself has no bfloat16; the backend narrows float32 to it.
-    return array.astype("f4" if name in ("float32", "bfloat16") else name)
+    return array.astype("f4" if dtype_name in ("float32", "bfloat16") else dtype_name)
 
 
 def _numbers_as_dtype(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
@@ -321,7 +321,7 @@ def bfloat16_of_numpy() -> np.dtype[Any]:
     return np.dtype(ml_dtypes.bfloat16)
 
 
-def readable(key: Any) -> Any:
+def safe_key(key: Any) -> Any:
     """Returns the key of a NumPy array, of which NumPy (2.4) would wrap indices of uint64 around.
 
     Raises:
@@ -329,7 +329,7 @@ def readable(key: Any) -> Any:
         IndexOutOfBoundsError: if an index does not fit int64.
     """
     if key.__class__ is tuple:
-        return tuple([key_part if key_part.__class__ is slice else readable(key_part) for key_part in key])
+        return tuple([key_part if key_part.__class__ is slice else safe_key(key_part) for key_part in key])
     if key.__class__ is list:
         refuse_masked(key)
         array = np.asarray(key) if key else None

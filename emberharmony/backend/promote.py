@@ -41,11 +41,11 @@ class _Table(dict[Any, Any]):
             for neutral_dtype, native_dtype in dtypes.natives.items()
             if native_dtype is not None
         }
-        pairs = ((a, b, TABLE[a, b]) for a in native_by_dtype for b in native_by_dtype)
+        dtype_triples = ((a, b, TABLE[a, b]) for a in native_by_dtype for b in native_by_dtype)
         super().__init__(
             {
                 (native_by_dtype[a], native_by_dtype[b]): native_by_dtype[common_dtype]
-                for a, b, common_dtype in pairs
+                for a, b, common_dtype in dtype_triples
                 if common_dtype in native_by_dtype
             }
         )
@@ -53,14 +53,13 @@ class _Table(dict[Any, Any]):
 
     def __missing__(self, pair: tuple[Any, Any]) -> Any:
         a, b = self._dtypes.neutral[pair[0]], self._dtypes.neutral[pair[1]]
-        result = TABLE[a, b]
-        if result not in self._dtypes.natives:
+        common_dtype = TABLE[a, b]
+        if common_dtype not in self._dtypes.natives:
             raise DTypeError(
-                f"{a.name} and {b.name} promote to {result.name}, which backend {self._dtypes.backend!r} does not "
-                "have; cast "
-                f"one of them (ops.cast)"
+                f"{a.name} and {b.name} promote to {common_dtype.name}, which backend {self._dtypes.backend!r} does "
+                "not have; cast one of them (ops.cast)"
             )
-        self[pair] = self._dtypes[result]
+        self[pair] = self._dtypes[common_dtype]
         return self[pair]
 
 
@@ -188,15 +187,15 @@ class Promotion:
         Raises:
             DTypeError: if the backend does not have that dtype.
         """
-        strong = [x.dtype for x in operands if _has_dtype(x)]
-        if len(strong) > 2:
+        strong_dtypes = [x.dtype for x in operands if _has_dtype(x)]
+        if len(strong_dtypes) > 2:
             # Ignore integers if any operand is floating, as `core.numeric.promotion` does, so that the order of the
             # operands does not matter.
-            strong = [
-                strong_dtype for strong_dtype in strong if self.kinds[strong_dtype] in ("float", "complex")
-            ] or strong
+            strong_dtypes = [
+                strong_dtype for strong_dtype in strong_dtypes if self.kinds[strong_dtype] in ("float", "complex")
+            ] or strong_dtypes
         dtype = None
-        for strong_dtype in strong:
+        for strong_dtype in strong_dtypes:
             dtype = strong_dtype if dtype is None else self._promote(dtype, strong_dtype)
         for x in operands:
             if not _has_dtype(x):
@@ -269,12 +268,12 @@ class Promotion:
         """
         if native is None:
             return self._to(value, self.native_result(value))
-        kind, number = self.kinds[native], type(value)
-        if kind == "bool" and number in _ABSORBS:
+        kind, number_class = self.kinds[native], type(value)
+        if kind == "bool" and number_class in _ABSORBS:
             return self._to(bool(value), native)
-        if number is complex and kind != "complex":
+        if number_class is complex and kind != "complex":
             raise DTypeError(f"the complex number {value} does not fit {self.dtypes.neutral[native].name}")
-        is_cut = number is float and kind in ("signed", "unsigned")
+        is_cut = number_class is float and kind in ("signed", "unsigned")
         return self._to(int(value) if is_cut else value, native)
 
     def common(self, *operands: Any, inexact: bool = False) -> list[Any]:
@@ -284,11 +283,11 @@ class Promotion:
             operands: native tensors and weak Python numbers, as in `native_result`.
             inexact: whether the result is floating or complex also for integers and booleans.
         """
-        native = self.native_result(*operands)
+        native_dtype = self.native_result(*operands)
         # Look up the kind first, even if `inexact` is False: it raises for an array of strings or objects.
-        if self.kinds[native] not in ("float", "complex") and inexact:
-            native = self.dtypes[default_float()]
-        return [self._to(operand, native) for operand in operands]
+        if self.kinds[native_dtype] not in ("float", "complex") and inexact:
+            native_dtype = self.dtypes[default_float()]
+        return [self._to(operand, native_dtype) for operand in operands]
 
     def floats(self, x: Any) -> Any:
         """Returns `x` if it is floating or complex, else cast to the default float, as float functions take it.
@@ -298,7 +297,7 @@ class Promotion:
         """
         return x if self.kinds[x.dtype] in ("float", "complex") else self.to(x, default_float())
 
-    def whole(self, own: Native, facts: Facts, count: int) -> Native:
+    def complete_op(self, own: Native, facts: Facts, count: int) -> Native:
         """Returns the whole op: it brings the operands to one dtype, refuses others, and calls the backend's function.
 
         Args:
@@ -309,13 +308,13 @@ class Promotion:
         if not isinstance(own, Direct):
             is_unchanged = count == 1 and not facts.refuses and facts.gives != "float"
             return own if is_unchanged or hasattr(own, "__promoted__") else self._promoting(own, facts, count)
-        condition, weak, is_plain = (
+        condition, weak_condition, is_plain = (
             self._unary_conditions(own, facts) if count == 1 else self._binary_conditions(own, facts)
         )
-        full_op = own.full or self.for_all(own.native, facts, count)
-        return fast(own.native, condition, weak, plain=is_plain)(self._promoting(full_op, facts, count))
+        full_op = own.full or self.for_all_dtypes(own.native, facts, count)
+        return fast(own.native, condition, weak_condition, plain=is_plain)(self._promoting(full_op, facts, count))
 
-    def for_all(self, native: Native, facts: Facts, count: int) -> Native:
+    def for_all_dtypes(self, native: Native, facts: Facts, count: int) -> Native:
         """Returns a native function for all dtypes that the op takes; those of some libraries lack some of them.
 
         Args:
@@ -359,14 +358,17 @@ class Promotion:
         conditions = " and ".join(
             condition for condition in (guard, f"({self.inexact})" if is_inexact else "") if condition
         )
-        condition, weak = _condition_of_both(self.same, conditions), self.weak_inexact if is_inexact else self.weak
+        condition, weak_condition = (
+            _condition_of_both(self.same, conditions),
+            self.weak_inexact if is_inexact else self.weak,
+        )
         is_unguarded = not guard and (not is_inexact or self.plain_inexact == self.plain_same)
         if definition.when is not None:
             return definition.when, definition.weak if isinstance(definition.weak, str) else "", definition.plain
         if isinstance(definition.weak, str):
             return condition, definition.weak, definition.plain
-        weak = f"({weak}) and {guard}" if guard and weak else weak
-        return condition, weak if definition.weak else "", self.plain_same if is_unguarded else ""
+        weak_condition = f"({weak_condition}) and {guard}" if guard and weak_condition else weak_condition
+        return condition, weak_condition if definition.weak else "", self.plain_same if is_unguarded else ""
 
     def refuse(self, x: Any, kinds: tuple[str, ...]) -> None:
         """Checks that the dtype of `x` is of none of these kinds ("bool", "signed", "complex", …).
@@ -396,7 +398,7 @@ def _condition_of_both(same_dtype: str, conditions: str) -> str:
     return f"{same_dtype} and {conditions}"
 
 
-def single(axis: Any, ndim: int) -> int:
+def nonnegative_axis(axis: Any, ndim: int) -> int:
     """Returns one axis as a number from 0 to ndim - 1.
 
     Raises:
@@ -417,7 +419,7 @@ def tensor_and_axis(x: Any, axis: int | None, least: int = 0) -> tuple[Any, int]
         axis: its axis.
         least: how many axes a tensor counts as having at least. With 1 a 0-d tensor has the axis 0.
     """
-    return (x.reshape(-1), 0) if axis is None else (x, single(axis, max(x.ndim, least)))
+    return (x.reshape(-1), 0) if axis is None else (x, nonnegative_axis(axis, max(x.ndim, least)))
 
 
 def shape_after_reduction(shape: Any, axes: tuple[int, ...], keepdims: bool) -> tuple[int, ...]:

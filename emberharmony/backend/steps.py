@@ -69,8 +69,8 @@ class Steps:
 
     def parts_of(self, vector: Any, likes: Sequence[Any]) -> list[Any]:
         """Returns the elements of a vector as tensors of the shapes of others, each with memory of its own."""
-        ends = list(itertools.accumulate(math.prod(like.shape) for like in likes))
-        bounds_and_shapes = zip([0, *ends], ends, likes, strict=False)
+        end_offsets = list(itertools.accumulate(math.prod(like.shape) for like in likes))
+        bounds_and_shapes = zip([0, *end_offsets], end_offsets, likes, strict=False)
         return [
             self.bound.copy(self.bound.reshape(self.bound.get_item(vector, slice(start, end)), tuple(like.shape)))
             for start, end, like in bounds_and_shapes

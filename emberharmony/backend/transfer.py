@@ -110,9 +110,9 @@ class _Move:
         elif isinstance(value, list):
             self._move_items(value, list.__setitem__, [(i, item, f"{place}[{i}]") for i, item in enumerate(value)])
         elif isinstance(value, tuple):
-            items = [self.value(item, f"{place}[{i}]") for i, item in enumerate(value)]
-            if any(new_item is not old_item for new_item, old_item in zip(items, value, strict=True)):
-                return value._make(items) if hasattr(value, "_make") else tuple(items)
+            moved_items = [self.value(item, f"{place}[{i}]") for i, item in enumerate(value)]
+            if any(new_item is not old_item for new_item, old_item in zip(moved_items, value, strict=True)):
+                return value._make(moved_items) if hasattr(value, "_make") else tuple(moved_items)
             return value
         return self._move_object(value, place) if _is_walked(value.__class__) else value
 
@@ -140,8 +140,8 @@ class _Move:
         slots = [
             (name, getattr(value, name), f"{place}.{name}") for name in SLOTS[value.__class__] if hasattr(value, name)
         ]
-        parameters = getattr(value, "__dataclass_params__", None)
-        if parameters is not None and parameters.frozen:
+        dataclass_params = getattr(value, "__dataclass_params__", None)
+        if dataclass_params is not None and dataclass_params.frozen:
             moved_attributes = [
                 (name, item, self.value(item, attribute_place))
                 for name, item, attribute_place in (*placed_attributes, *slots)

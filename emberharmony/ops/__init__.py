@@ -59,6 +59,7 @@ if _TYPE_CHECKING:  # Type checkers read `__init__.pyi`; editors look here for t
     from emberharmony.ops.reductions.segments import *
     from emberharmony.ops.reductions.sorting import *
     from emberharmony.ops.reductions.statistics import *
+
     # These names are also those of functions and modules that the files above import.
     from emberharmony.ops.elementwise.rounding import ceil as ceil
     from emberharmony.ops.neural.layers import linear as linear
@@ -104,7 +105,7 @@ with _PausedCollector(lasting=True):
         set_backend as set_backend,
         use_backend as use_backend,
     )
-    from emberharmony.backend.choice import prepare as _prepare
+    from emberharmony.backend.choice import load_at_import as _prepare
     from emberharmony.backend.namespace import array_namespace as array_namespace
     from emberharmony.backend.precision import precision as precision
     from emberharmony.backend.shared.device import device as device

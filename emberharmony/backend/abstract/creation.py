@@ -10,7 +10,7 @@ from emberharmony.backend.abstract.rules import Rule, dtype_from, one_element, s
 from emberharmony.backend.host import is_integer
 from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.arrays.creation import check_ends
-from emberharmony.backend.shared.arrays.shape import as_shape, clip_offset, matrices
+from emberharmony.backend.shared.arrays.shape import as_shape, clip_offset, require_matrices
 from emberharmony.backend.shared.random_parameters import floating
 from emberharmony.core.axes import broadcast
 from emberharmony.core.errors import ArgumentError, ShapeError, brief
@@ -47,7 +47,7 @@ def _window(backend: AbstractBackend, name: str, x: int, *options: Any) -> Any:
 
 
 def _triangle_like(backend: AbstractBackend, name: str, x: AbstractTensor, k: int = 0) -> Any:
-    clip_offset(k, *matrices(x).shape[-2:])
+    clip_offset(k, *require_matrices(x).shape[-2:])
     return backend.tensor_of(x.shape, x.dtype)
 
 

@@ -13,15 +13,15 @@ from emberharmony.backend.abstract.rules import Rule, dtype_from, resized_shape
 from emberharmony.backend.host import host_indices
 from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.arrays.indexing import (
-    block,
+    block_slices,
+    check_index_vectors,
+    checked_reduction,
     class_count,
     nonnegative_indices,
     parts_of,
-    reduction_of,
     unravel,
-    vectors,
 )
-from emberharmony.backend.shared.arrays.shape import FURTHEST, as_shape, clip_offset, matrices
+from emberharmony.backend.shared.arrays.shape import FURTHEST, as_shape, clip_offset, require_matrices
 from emberharmony.core.axes import broadcast
 from emberharmony.core.errors import ArgumentTypeError, ShapeError
 from emberharmony.core.options import dense
@@ -128,11 +128,11 @@ class AbstractIndexing:
         return (positions,) * x.ndim
 
     def slice(self, inputs: AbstractTensor, start_indices: Any, shape: Sequence[int]) -> AbstractTensor:
-        block(inputs.shape, self._block_starts(start_indices), shape)
+        block_slices(inputs.shape, self._block_starts(start_indices), shape)
         return self._with_shape(inputs, as_shape(shape))
 
     def slice_update(self, inputs: AbstractTensor, start_indices: Any, updates: AbstractTensor) -> AbstractTensor:
-        block(inputs.shape, self._block_starts(start_indices), updates.shape)
+        block_slices(inputs.shape, self._block_starts(start_indices), updates.shape)
         return inputs
 
     @staticmethod
@@ -152,11 +152,11 @@ class AbstractIndexing:
         reduction: str | None = None,
     ) -> AbstractTensor:
         positions = self.integers(indices)
-        vectors(positions.shape, inputs.shape)
+        check_index_vectors(positions.shape, inputs.shape)
         if isinstance(positions, np.ndarray):
             for axis in range(positions.shape[-1]):
                 nonnegative_indices(positions[..., axis], inputs.shape[axis])
-        reduction_of(reduction, _REDUCTIONS)
+        checked_reduction(reduction, _REDUCTIONS)
         full_shape = (*positions.shape[:-1], *inputs.shape[positions.shape[-1] :])
         if broadcast([updates.shape, full_shape]) != full_shape:
             raise ShapeError(f"updates of shape {updates.shape} do not broadcast to shape {full_shape}")
@@ -166,7 +166,7 @@ class AbstractIndexing:
         )
 
     def diagonal(self, x: AbstractTensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> AbstractTensor:
-        first, second = nonnegative_axes((axis1, axis2), matrices(x).ndim)
+        first, second = nonnegative_axes((axis1, axis2), require_matrices(x).ndim)
         far_offset = clip_offset(offset, FURTHEST, FURTHEST)
         others = [n for a, n in enumerate(x.shape) if a not in (first, second)]
         return self._with_shape(x, (*others, diagonal_length(x.shape[first], x.shape[second], far_offset)))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from emberharmony.backend.abstract.rules import Rule, dtype_from, one_element, resized_shape
 from emberharmony.backend.shared.algebra.products import check_factors, check_subscripts
-from emberharmony.backend.shared.arrays.shape import matrices
+from emberharmony.backend.shared.arrays.shape import require_matrices
 from emberharmony.backend.shared.images.fft import axis_and_length, named_by_keras
 from emberharmony.backend.shared.solver import check_qr_mode, check_sides, square
 from emberharmony.core.axes import broadcast
@@ -86,7 +86,7 @@ class AbstractLinear:
     cholesky = _decomposition_rule(lambda x: [square(x).shape])
     eigh = _decomposition_rule(lambda x: [square(x).shape[:-1], x.shape])
     eig = _decomposition_rule(lambda x: [square(x).shape[:-1], x.shape])
-    lu_factor = _decomposition_rule(lambda x: [matrices(x).shape, (*x.shape[:-2], min(x.shape[-2:]))])
+    lu_factor = _decomposition_rule(lambda x: [require_matrices(x).shape, (*x.shape[:-2], min(x.shape[-2:]))])
     # Dask asks for the shape of both while it is the active backend, which the ops of a body would then run on.
     solve, solve_triangular = Rule(_solve), Rule(_solve)
     fft, ifft, rfft, irfft = (
@@ -101,7 +101,7 @@ class AbstractLinear:
     @Rule
     def qr(self: Any, name: str, x: AbstractTensor, mode: str = "reduced", positive: bool = True) -> Any:
         check_qr_mode(mode)
-        *batch, row_count, column_count = matrices(x).shape
+        *batch, row_count, column_count = require_matrices(x).shape
         inner = row_count if mode == "complete" else min(row_count, column_count)
         return _result_tensors(
             self,
@@ -111,7 +111,7 @@ class AbstractLinear:
 
     @Rule
     def svd(self: Any, name: str, x: AbstractTensor, full_matrices: bool = True, compute_uv: bool = True) -> Any:
-        *batch, row_count, column_count = matrices(x).shape
+        *batch, row_count, column_count = require_matrices(x).shape
         inner = min(row_count, column_count)
         sample_result = one_element(self, name, x, full_matrices, compute_uv)
         if not compute_uv:

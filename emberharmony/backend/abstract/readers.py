@@ -9,7 +9,7 @@ import numpy as np
 
 from emberharmony.backend.abstract.rules import Rule, one_element, reduced_shape, resized_shape
 from emberharmony.backend.promote import nonnegative_axes
-from emberharmony.backend.shared.arrays.shape import as_shape, matrices
+from emberharmony.backend.shared.arrays.shape import as_shape, require_matrices
 from emberharmony.backend.shared.arrays.writing import broadcasts_into, check_mode, convert_like, misfit_error
 from emberharmony.backend.shared.random import checked_seed
 from emberharmony.backend.shared.random_parameters import check_fits_shape, size_of
@@ -164,7 +164,7 @@ class AbstractReaders:
 
     @Rule
     def lu(self: Any, name: str, x: AbstractTensor) -> Any:
-        *batch, row_count, column_count = matrices(x).shape
+        *batch, row_count, column_count = require_matrices(x).shape
         inner = min(row_count, column_count)
         shapes = (*batch, row_count, row_count), (*batch, row_count, inner), (*batch, inner, column_count)
         sample_result = _of_composite(self, name, x)

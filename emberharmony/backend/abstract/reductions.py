@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from emberharmony.backend.abstract.rules import Rule, dtype_from, one_element, reduced_shape, resized_shape
-from emberharmony.backend.promote import require_nonempty, single
+from emberharmony.backend.promote import nonnegative_axis, require_nonempty
 from emberharmony.backend.shared.reductions.histograms import check_weights
-from emberharmony.backend.shared.reductions.segments import check_segments, segment_count, segments
-from emberharmony.backend.shared.reductions.sorting import side_of, top
+from emberharmony.backend.shared.reductions.segments import check_segments, count_segments, segment_count
+from emberharmony.backend.shared.reductions.sorting import check_top_k, side_of
 from emberharmony.core.axes import broadcast
 from emberharmony.core.errors import ArgumentError, ShapeError
 from emberharmony.core.options import dense
@@ -46,7 +46,7 @@ def _result_along(
 
 def _sort(backend: AbstractBackend, name: str, x: AbstractTensor, axis: int | None = -1, *options: Any) -> Any:
     if axis is not None:
-        single(axis, max(x.ndim, 1))
+        nonnegative_axis(axis, max(x.ndim, 1))
     return _result_along(backend, name, x, axis, *options)
 
 
@@ -61,7 +61,7 @@ def _segments(
     ids = backend.integers(segment_ids)
     check_segments(ids.shape, data.shape)
     if isinstance(ids, np.ndarray):
-        count = segments(ids, num_segments)
+        count = count_segments(ids, num_segments)
     elif num_segments is None:
         raise no_value("the number of segments is the largest id plus one; pass num_segments")
     else:
@@ -93,7 +93,7 @@ class AbstractReductions:
 
     @Rule
     def top_k(self: Any, name: str, x: AbstractTensor, k: int, sorted: bool = True) -> Any:
-        top(x.shape, k)
+        check_top_k(x.shape, k)
         values, indices = one_element(self, name, x, 1, sorted)
         shape = resized_shape(x.shape, x.ndim - 1, operator.index(k))
         return self.tensor_of(shape, values.dtype), self.tensor_of(shape, indices.dtype)

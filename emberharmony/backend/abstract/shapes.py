@@ -17,9 +17,9 @@ from emberharmony.backend.shared.arrays.shape import (
     check_copy,
     check_pad,
     counts_per_slice,
-    cuts,
     expanded_shape,
     pad_pairs,
+    part_bounds,
     shifts_of,
     squeezed_shape,
 )
@@ -104,7 +104,7 @@ class AbstractShapes:
         (axis_index,) = nonnegative_axes(axis, x.ndim)
         return [
             self._with_shape(x, resized_shape(x.shape, axis_index, b - a))
-            for a, b in cuts(x.shape[axis_index], indices_or_sections)
+            for a, b in part_bounds(x.shape[axis_index], indices_or_sections)
         ]
 
     def unstack(self, x: AbstractTensor, num: int | None = None, axis: int = 0) -> tuple[AbstractTensor, ...]:

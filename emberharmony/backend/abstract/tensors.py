@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from emberharmony.backend.abstract.rules import Rule, one_element
-from emberharmony.backend.shared.arrays.shape import check_parts
+from emberharmony.backend.shared.arrays.shape import check_complex_pairs
 from emberharmony.backend.shared.tensor import check_view, refuse_copy
 from emberharmony.core.dtypes import DType
 from emberharmony.core.options import dense
@@ -79,7 +79,7 @@ class AbstractTensors:
 
     @Rule
     def view_as_complex(self: Any, name: str, x: AbstractTensor) -> AbstractTensor:
-        check_parts(x.shape)
+        check_complex_pairs(x.shape)
         pair = self.wrapped.bound.ones(2, x.dtype)
         return self.tensor_of(x.shape[:-1], getattr(self.wrapped.bound, name)(pair).dtype)
 

@@ -1,6 +1,6 @@
 """Ops on single elements, over a namespace of the standard: it leaves out dtypes that the ops take, so cast these.
 
-All are functions of tensors of one dtype, see `Promotion.whole`.
+All are functions of tensors of one dtype, see `Promotion.complete_op`.
 """
 
 from collections.abc import Callable

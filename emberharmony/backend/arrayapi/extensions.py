@@ -7,9 +7,9 @@ from typing import Any
 
 from emberharmony.backend.arrayapi.library import Definitions, Library
 from emberharmony.backend.shared.algebra.lapack import NEARLY
-from emberharmony.backend.shared.arrays.shape import matrices
+from emberharmony.backend.shared.arrays.shape import require_matrices
 from emberharmony.backend.shared.images.fft import axis_and_length, named_by_keras
-from emberharmony.backend.shared.solver import check_qr_mode, check_sides, not_finite, square
+from emberharmony.backend.shared.solver import check_qr_mode, check_sides, not_finite_error, square
 from emberharmony.core.errors import LinAlgError
 from emberharmony.core.results import EigResult, QRResult, SlogdetResult, SVDResult
 
@@ -91,7 +91,7 @@ class Factors(Definitions):
             LinAlgError: if a matrix has infinities or NaN.
         """
         if not bool(self._xp.all(self._xp.isfinite(x))):
-            raise not_finite(tuple(x.shape))
+            raise not_finite_error(tuple(x.shape))
         return x
 
     def _adjoint(self, x: Any) -> Any:
@@ -150,7 +150,7 @@ class Factors(Definitions):
     def qr(self, x: Any, mode: str = "reduced", positive: bool = True) -> QRResult:
         (x,), cast_back = self._common_operands(x)
         check_qr_mode(mode)
-        return QRResult(*map(cast_back, self.qr_factors(matrices(x), mode, positive)))
+        return QRResult(*map(cast_back, self.qr_factors(require_matrices(x), mode, positive)))
 
     def qr_factors(self, x: Any, mode: str, positive: bool) -> tuple[Any, Any]:
         """Returns Q and R of matrices; if `positive`, with signs, or phases, that make the diagonal of R positive."""
@@ -175,7 +175,7 @@ class Factors(Definitions):
 
     def svd(self, x: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
         (x,), cast_back = self._common_operands(x)
-        x = self._require_finite(matrices(x))
+        x = self._require_finite(require_matrices(x))
         if not compute_uv:
             return cast_back(self._linalg.svdvals(x))
         return SVDResult(*map(cast_back, self.svd_factors(x, full_matrices)))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from emberharmony.backend.arrayapi.library import Definitions, Library, program, requiring
-from emberharmony.backend.promote import nonnegative_axes, require_nonempty, shape_after_reduction, single
+from emberharmony.backend.promote import nonnegative_axes, nonnegative_axis, require_nonempty, shape_after_reduction
 from emberharmony.backend.shared.algebra.products import check_factors
 from emberharmony.core.options import without_axes
 from emberharmony.core.tracing import Substitute
@@ -119,7 +119,7 @@ class _Reductions(Definitions):
     def _place_of_extreme(self, name: str, x: Any, axis: int | None, keepdims: bool) -> Any:
         self._promotion.refuse(x, _COMPLEX)
         require_nonempty(x.shape, axis)
-        axis = None if axis is None else single(axis, len(x.shape))
+        axis = None if axis is None else nonnegative_axis(axis, len(x.shape))
         index = getattr(self._xp, name)(self._booleans_as_integers(x), axis=axis, keepdims=keepdims)
         return self._library.astype(index, self._library.dtypes["int64"])
 
@@ -132,7 +132,7 @@ class _Reductions(Definitions):
     def _cumulative(self, native: Function, x: Any, axis: int | None, dtype: Any) -> Any:
         if axis is None:
             x, axis = self._xp.reshape(x, (-1,)), 0
-        return self._cumulate(x, native, single(axis, len(x.shape)), self._sum_dtype(x, dtype))
+        return self._cumulate(x, native, nonnegative_axis(axis, len(x.shape)), self._sum_dtype(x, dtype))
 
     @program("native", "axis", "dtype")
     def _cumulate(self, x: Any, native: Function, axis: int, dtype: Any) -> Any:
@@ -154,7 +154,7 @@ class _Reductions(Definitions):
         self._promotion.refuse(x, _COMPLEX)
         if axis is None:
             x, axis = xp.reshape(x, (-1,)), 0
-        axis = single(axis, max(len(x.shape), 1))
+        axis = nonnegative_axis(axis, max(len(x.shape), 1))
         if not math.prod(x.shape) or not x.shape:
             return xp.zeros(tuple(x.shape), dtype=self._library.dtypes["int64"])
         return self._sorting_order(x, axis, bool(descending))

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from emberharmony.backend.arrayapi.library import Definitions, Library
-from emberharmony.backend.promote import nonnegative_axes, single
-from emberharmony.backend.shared.arrays.shape import as_shape, cast_for_join, clip_offset, matrices, shifts_of
+from emberharmony.backend.promote import nonnegative_axes, nonnegative_axis
+from emberharmony.backend.shared.arrays.shape import as_shape, cast_for_join, clip_offset, require_matrices, shifts_of
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import ShapeError
 
@@ -41,10 +41,10 @@ class _Shapes(Definitions):
     """
 
     def tril(self, x: Any, k: int = 0) -> Any:
-        return self._xp.tril(matrices(x), k=clip_offset(k, *x.shape[-2:]))
+        return self._xp.tril(require_matrices(x), k=clip_offset(k, *x.shape[-2:]))
 
     def triu(self, x: Any, k: int = 0) -> Any:
-        return self._xp.triu(matrices(x), k=clip_offset(k, *x.shape[-2:]))
+        return self._xp.triu(require_matrices(x), k=clip_offset(k, *x.shape[-2:]))
 
     def flip(self, x: Any, axis: Any = None) -> Any:
         axes = nonnegative_axes(axis, len(x.shape))
@@ -55,7 +55,7 @@ class _Shapes(Definitions):
             flat_x = self._xp.reshape(x, (-1,))
             return self._xp.reshape(self.roll(flat_x, shift, 0), tuple(x.shape))
         axes_of_shifts = axis if isinstance(axis, (tuple, list)) else (axis,)
-        axes = tuple(single(a, len(x.shape)) for a in axes_of_shifts)
+        axes = tuple(nonnegative_axis(a, len(x.shape)) for a in axes_of_shifts)
         shifts, axes = shifts_of(shift, axes)
         shifts = tuple(n % max(x.shape[a], 1) for n, a in zip(shifts, axes, strict=True))
         return self._xp.roll(x, shifts, axis=axes) if axes else x
@@ -65,7 +65,7 @@ class _Shapes(Definitions):
         shapes = {tuple(tensor.shape) for tensor in tensors}
         if len(shapes) > 1:
             raise ShapeError(f"tensors of shapes {', '.join(map(str, sorted(shapes)))} do not stack")
-        return self._xp.stack(tensors, axis=single(axis, len(tensors[0].shape) + 1))
+        return self._xp.stack(tensors, axis=nonnegative_axis(axis, len(tensors[0].shape) + 1))
 
     def tile(self, x: Any, repeats: Any) -> Any:
         counts = as_shape(repeats)

@@ -11,7 +11,7 @@ from dask.utils import parse_bytes
 
 from emberharmony.backend.dask.blocks import elementwise, shapes_of, with_known_lengths, zeros
 from emberharmony.backend.dask.dtypes import DTYPES, cast, promotion
-from emberharmony.backend.shared.arrays.shape import as_shape, clip_offset, matrices
+from emberharmony.backend.shared.arrays.shape import as_shape, clip_offset, require_matrices
 from emberharmony.backend.shared.device import check_memory, native_device
 from emberharmony.core.dtypes import default_float, int64
 from emberharmony.core.errors import OutOfMemoryError
@@ -60,7 +60,7 @@ def _compare_columns(comparison: str, chunks: Any, k: int) -> da.Array:
 
 def _zero_outside(comparison: str, x: da.Array, k: int) -> da.Array:
     """Returns matrices with zeros where the comparison of column and row is False; `da.tril` warns of complex ones."""
-    diagonal = clip_offset(k, *matrices(with_known_lengths(x)).shape[-2:])
+    diagonal = clip_offset(k, *require_matrices(with_known_lengths(x)).shape[-2:])
     if not x.size:
         return x
     return elementwise("where", _compare_columns(comparison, x.chunks[-2:], diagonal), x, np.zeros((), x.dtype))

@@ -20,9 +20,9 @@ from emberharmony.backend.dask.dtypes import cast
 from emberharmony.backend.dask.shapes import with_shape
 from emberharmony.backend.dask.tensors import DaskTensorOps
 from emberharmony.backend.host import host_indices
-from emberharmony.backend.promote import single
-from emberharmony.backend.shared.arrays.indexing import block, nonnegative_indices, parts_of
-from emberharmony.backend.shared.arrays.shape import FURTHEST, clip_offset, matrices
+from emberharmony.backend.promote import nonnegative_axis
+from emberharmony.backend.shared.arrays.indexing import block_slices, nonnegative_indices, parts_of
+from emberharmony.backend.shared.arrays.shape import FURTHEST, clip_offset, require_matrices
 from emberharmony.core.axes import broadcast
 from emberharmony.core.errors import ArgumentTypeError, ShapeError
 
@@ -105,7 +105,7 @@ class DaskIndexingOps:
         shapes_of("take", x, indices, axis)
         if axis is None:
             x, axis = with_shape(x, (x.size,)), 0
-        axis = single(axis, x.ndim)
+        axis = nonnegative_axis(axis, x.ndim)
         return _take(x, _nonnegative_places(indices, x.shape[axis]), axis)
 
     @staticmethod
@@ -113,7 +113,7 @@ class DaskIndexingOps:
         result_specs = shapes_of("take_along_axis", x, indices, axis)
         if axis is None:
             x, axis = with_shape(x, (x.size,)), 0
-        axis = single(axis, x.ndim)
+        axis = nonnegative_axis(axis, x.ndim)
         if not isinstance(indices, da.Array):
             indices = da.from_array(nonnegative_indices(host_indices(indices), x.shape[axis]), chunks=-1)
         batch_axes: list[int | None] = list(range(x.ndim))
@@ -175,10 +175,10 @@ class DaskIndexingOps:
     @staticmethod
     def slice_update(inputs: da.Array, start_indices: Sequence[int], updates: da.Array) -> da.Array:
         start = start_indices.compute() if isinstance(start_indices, da.Array) else start_indices
-        block_slices = block(with_known_lengths(inputs).shape, start, with_known_lengths(updates).shape)
+        block = block_slices(with_known_lengths(inputs).shape, start, with_known_lengths(updates).shape)
         result = DaskTensorOps.copy(inputs)
         if updates.size:
-            result[block_slices] = cast(updates, inputs.dtype)
+            result[block] = cast(updates, inputs.dtype)
         return result
 
     @staticmethod
@@ -201,7 +201,7 @@ class DaskIndexingOps:
     @staticmethod
     def diagonal(x: da.Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> da.Array:
         spec = shapes_of("diagonal", x, offset, axis1, axis2)
-        x = matrices(x)
+        x = require_matrices(x)
         if 0 in spec.shape:
             return zeros(spec.shape, x.dtype)
         return da.diagonal(x, clip_offset(offset, FURTHEST, FURTHEST), axis1, axis2)

@@ -9,7 +9,7 @@ from dask.array.reductions import cumreduction
 from emberharmony.backend.dask.blocks import Block, Slot, each_block, shapes_of, with_known_lengths, zeros
 from emberharmony.backend.dask.dtypes import DTYPES, cast, widen
 from emberharmony.backend.dask.shapes import with_shape
-from emberharmony.backend.promote import nonnegative_axes, single
+from emberharmony.backend.promote import nonnegative_axes, nonnegative_axis
 from emberharmony.core.options import without_axes
 
 
@@ -104,7 +104,7 @@ def _place_of_extreme(op: str, x: da.Array, axis: int | None, keepdims: bool) ->
     if axis is None:
         # Dask takes the first of equal elements in the order of the blocks, which is that of the elements of a vector.
         x, axis = with_shape(x, (x.size,)), 0
-    axis = single(axis, x.ndim)
+    axis = nonnegative_axis(axis, x.ndim)
     x = _without_empty(x if x.dtype.kind in "iuf" else cast(x, DTYPES["float32"]), (axis,))
     index = getattr(da, op)(x, axis=axis)
     return cast(with_shape(index, spec.shape), spec.dtype)
@@ -124,7 +124,7 @@ def _cumulative(op: str, combine: Any, start: int, x: da.Array, axis: int | None
         widened_x, axis = with_shape(widened_x, (widened_x.size,)), 0
     if not widened_x.size:
         return cast(widened_x, spec.dtype)
-    axis = single(axis, widened_x.ndim)
+    axis = nonnegative_axis(axis, widened_x.ndim)
     widened_x = _without_empty(widened_x, (axis,))
     scan = _Scan(op, (Slot(0),), {"dtype": widened_x.dtype}, widened_x.dtype)
     return cast(cumreduction(scan, combine, start, widened_x, axis, widened_x.dtype), spec.dtype)

@@ -6,7 +6,7 @@ import dask.array as da
 
 from emberharmony.backend.dask.blocks import shapes_of, spread, with_known_lengths, zeros
 from emberharmony.backend.dask.dtypes import promotion
-from emberharmony.backend.promote import nonnegative_axes, single
+from emberharmony.backend.promote import nonnegative_axes, nonnegative_axis
 from emberharmony.backend.shared.arrays.shape import cast_for_join, check_copy, expanded_shape, squeezed_shape
 
 
@@ -51,7 +51,7 @@ class DaskShapeOps:
         if not nonempty_tensors:
             return zeros(spec.shape, spec.dtype)
         return (
-            da.concatenate(nonempty_tensors, axis=single(axis, tensors[0].ndim))
+            da.concatenate(nonempty_tensors, axis=nonnegative_axis(axis, tensors[0].ndim))
             if len(nonempty_tensors) > 1
             else nonempty_tensors[0]
         )

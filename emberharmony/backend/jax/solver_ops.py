@@ -11,8 +11,8 @@ from emberharmony.backend.jax.algebra import linear
 from emberharmony.backend.jax.dtypes import of_host, promotion
 from emberharmony.backend.jax.tracing import truth_or
 from emberharmony.backend.shared.algebra import lapack
-from emberharmony.backend.shared.arrays.shape import matrices
-from emberharmony.backend.shared.solver import check_qr_mode, check_sides, inexact, not_finite, square
+from emberharmony.backend.shared.arrays.shape import require_matrices
+from emberharmony.backend.shared.solver import check_qr_mode, check_sides, inexact, not_finite_error, square
 from emberharmony.core.errors import LinAlgError
 from emberharmony.core.results import EigResult, LUResult, QRResult, SlogdetResult, SVDResult
 
@@ -30,7 +30,7 @@ def _require_finite(x: jax.Array, read: jax.Array | None = None) -> jax.Array:
         LinAlgError: if an element is infinite or NaN.
     """
     if not truth_or(jnp.isfinite(x if read is None else read).all(), True):
-        raise not_finite(x.shape)
+        raise not_finite_error(x.shape)
     return x
 
 
@@ -124,12 +124,12 @@ class JAXSolverOps:
     @inexact(promotion)
     def qr(x: jax.Array, mode: str = "reduced", positive: bool = True) -> QRResult:
         check_qr_mode(mode)
-        return QRResult(*linear.qr(x, mode, positive)) if matrices(x).size else _lapack_on_empty("qr", x, mode)
+        return QRResult(*linear.qr(x, mode, positive)) if require_matrices(x).size else _lapack_on_empty("qr", x, mode)
 
     @staticmethod
     @inexact(promotion)
     def svd(x: jax.Array, full_matrices: bool = True, compute_uv: bool = True) -> SVDResult | jax.Array:
-        if not matrices(x).size:
+        if not require_matrices(x).size:
             empty_result: SVDResult | jax.Array = _lapack_on_empty("svd_or_values", x, full_matrices, compute_uv)
             return empty_result
         return (
@@ -141,7 +141,7 @@ class JAXSolverOps:
     @staticmethod
     @inexact(promotion)
     def svdvals(x: jax.Array) -> jax.Array:
-        return linear.svdvals(_require_finite(x)) if matrices(x).size else _lapack_on_empty("svdvals", x)
+        return linear.svdvals(_require_finite(x)) if require_matrices(x).size else _lapack_on_empty("svdvals", x)
 
     @staticmethod
     @inexact(promotion)
@@ -166,7 +166,7 @@ class JAXSolverOps:
     @staticmethod
     @inexact(promotion)
     def lu_factor(x: jax.Array) -> LUResult:
-        if not matrices(x).size:
+        if not require_matrices(x).size:
             return _lapack_on_empty("lu_factor", x)
         factors, pivots, _ = lax.linalg.lu(x)
         return LUResult(factors, pivots.astype(np.int64))

@@ -18,11 +18,11 @@ else:
     np = Deferred("numpy")
 
 
-def widest(x: Any) -> Any:
+def cast_to_widest(x: Any) -> Any:
     """Returns a tensor in the widest floating or complex dtype that the backend has, to keep digits."""
     bound = op_globals.active()
-    names = ("complex128", "complex64") if bound.backend.kind_of(x) == "complex" else ("float64", "float32")
-    return bound.cast(x, next(name for name in names if name in bound.backend.dtypes.natives))
+    dtype_names = ("complex128", "complex64") if bound.backend.kind_of(x) == "complex" else ("float64", "float32")
+    return bound.cast(x, next(name for name in dtype_names if name in bound.backend.dtypes.natives))
 
 
 def on_host(x: Any) -> np.ndarray:

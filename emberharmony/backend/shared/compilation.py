@@ -67,9 +67,9 @@ class LibraryFunction:
         leaves, structure = tree_flatten((args, kwargs))
         if checking() or any(isinstance(leaf, TensorProxy) or _is_passing(leaf) for leaf in leaves):
             return self._fn(*args, **kwargs)
-        array = self.compiler.array
+        array_class = self.compiler.array
         try:
-            key = default_float(), hashable(structure), *(_leaf_kind(leaf, array) for leaf in leaves)
+            key = default_float(), hashable(structure), *(_leaf_kind(leaf, array_class) for leaf in leaves)
             if key not in self._graph_by_key:
                 self._graph_by_key[key] = _Graph(self._fn, leaves, structure, self.compiler)
         except TypeError:  # a leaf or static value that is not hashable cannot be part of the key
@@ -108,8 +108,8 @@ class _Graph:
         return all(cell.value is value for cell, value in self._read.items())
 
     def __call__(self, leaves: list[Any]) -> Any:
-        arrays = self._compiled([leaves[i] for i in self._places])
-        next_arrays = iter(arrays)
+        output_arrays = self._compiled([leaves[i] for i in self._places])
+        next_arrays = iter(output_arrays)
         return tree_unflatten(self._result, [next(next_arrays) if leaf is _ARRAY else leaf for leaf in self._others])
 
     def _trace_function(self, arrays: list[Any]) -> list[Any]:

@@ -48,9 +48,9 @@ class Placement:
         """
         if not self.touched:
             return None
-        overriding = self.override.get()
-        if overriding is not None:
-            return overriding
+        override_device = self.override.get()
+        if override_device is not None:
+            return override_device
         if self.environment is not None:
             try:
                 self.default, self.environment = native(self.environment), None
@@ -78,10 +78,10 @@ class Placement:
 def host_memory() -> dict[str, int]:
     """Returns the memory information of the host in bytes; -1 stands for unknown, and only the total may be known."""
     try:
-        total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        total_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
-        total = -1
-    return {"used": -1, "reserved": -1, "total": total}
+        total_bytes = -1
+    return {"used": -1, "reserved": -1, "total": total_bytes}
 
 
 def processor() -> str:
@@ -113,12 +113,12 @@ def memory_limit() -> int:
 
     On Linux the limits are those of a container and of `ulimit -v`. If nothing is known, it is `ADDRESSABLE`.
     """
-    total = host_memory()["total"]
-    known_memory = total if total > 0 else ADDRESSABLE
+    total_bytes = host_memory()["total"]
+    known_memory = total_bytes if total_bytes > 0 else ADDRESSABLE
     for limit in map(_read_file, _CONTAINER):
         known_memory = min(known_memory, int(limit)) if limit.strip().isdigit() else known_memory
-    swap = re.search(r"SwapTotal: *(\d+) kB", _read_file("/proc/meminfo"))
-    known_memory += 1024 * int(swap[1]) if swap else 0
+    swap_match = re.search(r"SwapTotal: *(\d+) kB", _read_file("/proc/meminfo"))
+    known_memory += 1024 * int(swap_match[1]) if swap_match else 0
     address_space = _address_space()
     return known_memory if address_space < 0 else min(known_memory, address_space)
 
@@ -132,8 +132,8 @@ def _address_space() -> int:
     soft_limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if soft_limit == resource.RLIM_INFINITY:
         return -1
-    pages = _read_file("/proc/self/statm").split()
-    return max(int(soft_limit) - (int(pages[0]) * resource.getpagesize() if pages else 0), 0)
+    page_counts = _read_file("/proc/self/statm").split()
+    return max(int(soft_limit) - (int(page_counts[0]) * resource.getpagesize() if page_counts else 0), 0)
 
 
 def check_memory(shape: Sequence[int], width: int, limit: Callable[[], int] = lambda: ADDRESSABLE) -> None:
@@ -147,10 +147,10 @@ def check_memory(shape: Sequence[int], width: int, limit: Callable[[], int] = la
     Raises:
         OutOfMemoryError: if the tensor is larger.
     """
-    size = math.prod(shape) * width
-    if size > SURE and size > (known_limit := limit()):
+    byte_count = math.prod(shape) * width
+    if byte_count > SURE and byte_count > (known_limit := limit()):
         raise OutOfMemoryError(
-            f"a tensor of shape {tuple(shape)} takes {size / 2**30:.4g} GiB, and this process can have at most "
+            f"a tensor of shape {tuple(shape)} takes {byte_count / 2**30:.4g} GiB, and this process can have at most "
             f"{known_limit / 2**30:.4g}; compute it in parts, or use a narrower dtype"
         )
 

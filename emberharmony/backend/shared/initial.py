@@ -16,8 +16,8 @@ def truncated_normal(rng: Generator, shape: tuple[int, ...], mean: float, std: f
     # The distribution function is precise below 0 alone, so an interval above 0 is reflected.
     sign = -1.0 if lower_bound > 0.0 else 1.0
     lower_bound, upper_bound = sorted((sign * lower_bound, sign * upper_bound))
-    tails, up_to = (0.5 * math.erfc(-x / math.sqrt(2.0)) for x in (lower_bound, upper_bound))
-    cumulative_probability = tails + rng.uniform(shape, float64) * (up_to - tails)
+    lower_probability, upper_probability = (0.5 * math.erfc(-x / math.sqrt(2.0)) for x in (lower_bound, upper_bound))
+    cumulative_probability = lower_probability + rng.uniform(shape, float64) * (upper_probability - lower_probability)
     return (sign * special_normal.ndtri(np, cumulative_probability) * std + mean).clip(low, high)
 
 
@@ -32,18 +32,18 @@ def orthogonal(rng: Generator, rows: int, columns: int, gain: float) -> Array:
 
 def sparse(rng: Generator, rows: int, columns: int, sparsity: float, std: float) -> Array:
     """Returns a matrix of normal numbers in which a share of each column, rounded up, is 0."""
-    values = rng.normal((rows, columns), float64) * std
+    weights = rng.normal((rows, columns), float64) * std
     sorting_indices = np.argsort(rng.uniform((rows, columns), float64), axis=0)
-    np.put_along_axis(values, sorting_indices[: math.ceil(sparsity * rows)], 0.0, 0)
-    return values
+    np.put_along_axis(weights, sorting_indices[: math.ceil(sparsity * rows)], 0.0, 0)
+    return weights
 
 
 def dirac(shape: tuple[int, ...], groups: int) -> Array:
     """Returns a kernel (out, in, ...) with which each group of a convolution passes its channels through unchanged."""
-    values = np.zeros(shape)
-    outputs = shape[0] // groups
-    middle = tuple(length // 2 for length in shape[2:])
+    kernel = np.zeros(shape)
+    group_outputs = shape[0] // groups
+    centre_indices = tuple(length // 2 for length in shape[2:])
     for group in range(groups):
-        for channel in range(min(outputs, shape[1])):
-            values[(group * outputs + channel, channel, *middle)] = 1.0
-    return values
+        for channel in range(min(group_outputs, shape[1])):
+            kernel[(group * group_outputs + channel, channel, *centre_indices)] = 1.0
+    return kernel

@@ -33,18 +33,18 @@ class Numbers(NamedTuple):
 
 def numbers_in(array: "np.ndarray[Any, Any]") -> Numbers:
     """Returns what is in an array of float64 or complex128; complex numbers count as zero, or large, by magnitude."""
-    nan, infinite = np.isnan(array), np.isinf(array)
-    finite = array[~(nan | infinite)]
-    negative = 0 if np.iscomplexobj(array) else int(np.count_nonzero(array < 0))
+    is_nan, is_infinite = np.isnan(array), np.isinf(array)
+    finite_elements = array[~(is_nan | is_infinite)]
+    negative_count = 0 if np.iscomplexobj(array) else int(np.count_nonzero(array < 0))
     return Numbers(
         array.size,
-        int(np.count_nonzero(nan)),
-        int(np.count_nonzero(infinite & ~nan)),
+        int(np.count_nonzero(is_nan)),
+        int(np.count_nonzero(is_infinite & ~is_nan)),
         int(np.count_nonzero(array == 0)),
-        negative,
-        float(np.max(np.abs(finite))) if finite.size else 0.0,
-        _first_index(nan),
-        _first_index(infinite & ~nan),
+        negative_count,
+        float(np.max(np.abs(finite_elements))) if finite_elements.size else 0.0,
+        _first_index(is_nan),
+        _first_index(is_infinite & ~is_nan),
     )
 
 
@@ -58,7 +58,7 @@ def _first_index(mask: "np.ndarray[Any, Any]") -> tuple[int, ...]:
 def statistics_of(array: "np.ndarray[Any, Any]") -> ValueStatistics:
     """Returns the statistics of the finite elements of an array of float64 or complex128."""
     flat_array = array.reshape(-1)
-    count, mean, deviations, low, high = 0, 0.0, 0.0, math.inf, -math.inf
+    count, mean, squared_deviations, low, high = 0, 0.0, 0.0, math.inf, -math.inf
     with np.errstate(all="ignore"):
         for start in range(0, flat_array.size, _PART):
             block = flat_array[start : start + _PART]
@@ -66,12 +66,15 @@ def statistics_of(array: "np.ndarray[Any, Any]") -> ValueStatistics:
             block = block[np.isfinite(block)]
             if block.size:
                 # Source: Chan, Golub, LeVeque (1979), Updating formulae and a pairwise algorithm for variances.
-                part_mean, part_count = float(block.mean()), block.size
-                gap, total_count = part_mean - mean, count + part_count
-                deviations += float(np.square(block - part_mean).sum()) + gap * gap * count * part_count / total_count
-                mean, count = mean + gap * part_count / total_count, total_count
+                block_mean, block_count = float(block.mean()), block.size
+                mean_difference, total_count = block_mean - mean, count + block_count
+                squared_deviations += (
+                    float(np.square(block - block_mean).sum())
+                    + mean_difference * mean_difference * count * block_count / total_count
+                )
+                mean, count = mean + mean_difference * block_count / total_count, total_count
                 low, high = min(low, float(block.min())), max(high, float(block.max()))
     if not count:
         return ValueStatistics(None, None, None, None, None, 0, flat_array.size)
-    norm = math.sqrt(deviations + count * mean * mean)
-    return ValueStatistics(mean, math.sqrt(deviations / count), low, high, norm, count, flat_array.size)
+    norm = math.sqrt(squared_deviations + count * mean * mean)
+    return ValueStatistics(mean, math.sqrt(squared_deviations / count), low, high, norm, count, flat_array.size)

@@ -194,9 +194,9 @@ class ProductPrecision:
                 return self.product_precision()
         if backend._measured is None:
             backend._measured = {}
-        device_name = backend.bound.get_default_device(), backend.precision_key()
+        cache_key = backend.bound.get_default_device(), backend.precision_key()
         for product_name, measure in _MEASURES.items():
-            if (product_name, device_name) not in backend._measured:
+            if (product_name, cache_key) not in backend._measured:
                 error = backend.call_with_own_ops(measure, (backend.bound,), {})
-                backend._measured[product_name, device_name] = state_of(error)
-        return {product_name: backend._measured[product_name, device_name] for product_name in KINDS}
+                backend._measured[product_name, cache_key] = state_of(error)
+        return {product_name: backend._measured[product_name, cache_key] for product_name in KINDS}

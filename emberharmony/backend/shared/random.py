@@ -70,13 +70,13 @@ class Generator:
 
     def __repr__(self) -> str:
         # Philox makes blocks of four words: `counter` counts them, and `buffer_pos` the used words of the last one.
-        bits: Any = self._source.bit_generator
-        with bits.lock:  # another thread may be drawing
-            state = bits.state
+        bit_generator: Any = self._source.bit_generator
+        with bit_generator.lock:  # another thread may be drawing
+            state = bit_generator.state
         block_count = sum(int(word) << 64 * i for i, word in enumerate(state["state"]["counter"]))
-        words = 4 * (block_count - 1) + state["buffer_pos"]
-        path = "".join(f"split {number}, " for number in self._sequence.spawn_key)
-        return f"<Generator of seed {self._sequence.entropy}, {path}{words:,} words of bits drawn>"
+        word_count = 4 * (block_count - 1) + state["buffer_pos"]
+        split_text = "".join(f"split {number}, " for number in self._sequence.spawn_key)
+        return f"<Generator of seed {self._sequence.entropy}, {split_text}{word_count:,} words of bits drawn>"
 
     def __getstate__(self) -> dict[str, Any]:
         # The hint is the number of children left; reading it does not advance the iterator.
@@ -99,12 +99,12 @@ class Generator:
         """
         spawned_count = _MOST_CHILDREN - length_hint(self._children)
         entropy: Any = self._sequence.entropy
-        key = [int(number) for number in self._sequence.spawn_key]
+        spawn_key = [int(number) for number in self._sequence.spawn_key]
         return {
             "version": random_state.VERSION,
             **random_state.state_of(self._rng),
             "entropy": f"{entropy:x}",
-            "spawn_key": key,
+            "spawn_key": spawn_key,
             "spawned": spawned_count,
         }
 
@@ -132,11 +132,11 @@ class Generator:
 
     def rewinding(self) -> list[Step]:
         """Returns the steps that set the generator back to where it is now."""
-        bits = self._source.bit_generator
-        with bits.lock:  # another thread may be drawing
-            state = bits.state
+        bit_generator = self._source.bit_generator
+        with bit_generator.lock:  # another thread may be drawing
+            state = bit_generator.state
         arguments = (self._source, self._sequence, copy(self._children))
-        return [assignment(bits, "state", state), *map(assignment, repeat(self), _PARTS, arguments)]
+        return [assignment(bit_generator, "state", state), *map(assignment, repeat(self), _PARTS, arguments)]
 
     @property
     def _rng(self) -> np.random.Generator:
@@ -165,9 +165,9 @@ class Generator:
         refuse_effect("a generator would be split")
         # Take the numbers of all children in one call that holds the GIL, so that no other thread gets one of them, and
         # an interruption takes either all or none.
-        numbers = list(islice(self._children, count))
+        child_numbers = list(islice(self._children, count))
         children = []
-        for number in numbers:
+        for number in child_numbers:
             child = Generator.__new__(Generator)
             child._start(_sequence_like(self._sequence, (*self._sequence.spawn_key, number)))
             children.append(child)
@@ -211,12 +211,12 @@ class Generator:
         # Draw from a new stream, seeded by one draw from this one: an interruption between two draws would otherwise
         # leave this stream at a position that depends on the time of the interruption.
         rng = np.random.Generator(np.random.Philox(key=self._rng.integers(0, 2**64, 2, np.uint64)))
-        values = _draw_normal(rng, shared_shape.as_shape(shape), dtype)
-        is_outside = np.abs(values) > 2
+        draws = _draw_normal(rng, shared_shape.as_shape(shape), dtype)
+        is_outside = np.abs(draws) > 2
         while is_outside.any():
-            values[is_outside] = _draw_normal(rng, (int(is_outside.sum()),), dtype)
-            is_outside = np.abs(values) > 2
-        return values
+            draws[is_outside] = _draw_normal(rng, (int(is_outside.sum()),), dtype)
+            is_outside = np.abs(draws) > 2
+        return draws
 
     def integers(self, shape: Any, low: Any, high: Any, dtype: DType = int64) -> Array:
         """Returns integers in [low, high), as uint64 if that is the dtype, else as int64.
@@ -294,9 +294,9 @@ def _sequence_like(
 
 def clone(source: np.random.Generator) -> np.random.Generator:
     """Returns a generator that will draw the same numbers as this one."""
-    bits = type(source.bit_generator)(0)
-    bits.state = source.bit_generator.state
-    return np.random.Generator(bits)
+    bit_generator = type(source.bit_generator)(0)
+    bit_generator.state = source.bit_generator.state
+    return np.random.Generator(bit_generator)
 
 
 def _draw_normal(rng: np.random.Generator, shape: tuple[int, ...], dtype: DType) -> Array:
@@ -333,5 +333,9 @@ op_globals.publish(Generator=Generator)
 
 def generator_of(seed: Any, generator: Generator | None) -> Generator | None:
     """Returns `generator`, or a generator for `seed` (a seed or a generator); None stands for the default stream."""
-    source = generator if generator is not None else seed
-    return source if source is None or isinstance(source, Generator) else Generator(source)
+    seed_or_generator = generator if generator is not None else seed
+    return (
+        seed_or_generator
+        if seed_or_generator is None or isinstance(seed_or_generator, Generator)
+        else Generator(seed_or_generator)
+    )

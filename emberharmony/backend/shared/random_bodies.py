@@ -31,9 +31,9 @@ def _draw_from_stream(name: str, shape: Any, dtype: DType) -> np.ndarray:
 def uniform(shape: Any, dtype: Any) -> Any:
     """Returns numbers from 0 to 1, without 1."""
     float_dtype = floating(dtype)
-    values = _draw_from_stream("random", shape, float_dtype)
+    draws = _draw_from_stream("random", shape, float_dtype)
     # Half precision would round some numbers up to 1, which is excluded.
-    return tensor_from_host(values.clip(max=largest_below(1.0, float_dtype)), float_dtype)
+    return tensor_from_host(draws.clip(max=largest_below(1.0, float_dtype)), float_dtype)
 
 
 def normal(shape: Any, dtype: Any) -> Any:

@@ -59,17 +59,17 @@ def normal(words: np.ndarray) -> np.ndarray:
     count = len(words)
     integer_words = words.astype("<u8", copy=False).view("<i4").astype(np.int32, copy=False)
     length = min(count, BLOCK)
-    signs, spaces = np.empty(length, np.int32), np.empty((3, length), np.float32)
+    sign_buffer, float_buffers = np.empty(length, np.int32), np.empty((3, length), np.float32)
     for start in range(0, count, BLOCK):
-        block_words, second = (
+        block_words, second_words = (
             integer_words[start : min(start + BLOCK, count)],
             integer_words[count + start : min(start + BLOCK, count) + count],
         )
-        sign, (x, square, radius) = signs[: len(block_words)], spaces[:, : len(block_words)]
-        cosine, sine = block_words.view(np.float32), second.view(np.float32)
+        sign, (x, square, radius) = sign_buffer[: len(block_words)], float_buffers[:, : len(block_words)]
+        cosine, sine = block_words.view(np.float32), second_words.view(np.float32)
         np.left_shift(block_words, _SIGN, sign)
         _radii(block_words, square.view(np.int32), x, radius)
-        np.copyto(x, second, casting="unsafe")
+        np.copyto(x, second_words, casting="unsafe")
         np.multiply(x, _SCALE, x)
         np.multiply(x, x, square)
         _polynomial(_SINE_SINGLE, square, sine)

@@ -57,11 +57,11 @@ class StateReader:
 
     def integer(self, name: str, low: int = 0, high: int | None = None) -> int:
         """Returns an integer of at least `low` and at most `high`."""
-        value = self.state.get(name)
-        if type(value) is not int or value < low or (high is not None and value > high):
+        entry = self.state.get(name)
+        if type(entry) is not int or entry < low or (high is not None and entry > high):
             limits_text = f"of at least {low}" if high is None else f"from {low} to {high}"
             raise self.damage_error(name, f"an integer {limits_text}")
-        return value
+        return entry
 
     def optional(self, name: str, high: int | None = None) -> int | None:
         """Returns a natural number of at most `high`, or None."""
@@ -69,24 +69,24 @@ class StateReader:
 
     def integers(self, name: str) -> tuple[int, ...]:
         """Returns a list of natural numbers as a tuple."""
-        value = self.state.get(name)
-        if not isinstance(value, (list, tuple)) or not all(type(entry) is int and entry >= 0 for entry in value):
+        entries = self.state.get(name)
+        if not isinstance(entries, (list, tuple)) or not all(type(entry) is int and entry >= 0 for entry in entries):
             raise self.damage_error(name, "a list of natural numbers")
-        return tuple(value)
+        return tuple(entries)
 
     def words(self, name: str, count: int) -> list[int]:
         """Returns words of 64 bits, which are written as hexadecimal digits."""
-        value = self.state.get(name)
-        if not isinstance(value, str) or len(value) != 16 * count or set(value) - _DIGITS:
+        entry = self.state.get(name)
+        if not isinstance(entry, str) or len(entry) != 16 * count or set(entry) - _DIGITS:
             raise self.damage_error(name, f"{16 * count} hexadecimal digits")
-        return [int(value[i : i + 16], 16) for i in range(0, len(value), 16)]
+        return [int(entry[i : i + 16], 16) for i in range(0, len(entry), 16)]
 
     def hexadecimal(self, name: str) -> int:
         """Returns a natural number of any size, which is written as hexadecimal digits."""
-        value = self.state.get(name)
-        if not isinstance(value, str) or not value or set(value) - _DIGITS:
+        entry = self.state.get(name)
+        if not isinstance(entry, str) or not entry or set(entry) - _DIGITS:
             raise self.damage_error(name, "hexadecimal digits")
-        return int(value, 16)
+        return int(entry, 16)
 
     def inner(self, name: str) -> StateReader:
         """Returns a reader of the dict under a name."""
@@ -97,17 +97,17 @@ class StateReader:
 
 def state_of(source: np.random.Generator) -> State:
     """Returns the state of a generator of NumPy."""
-    bits: Any = source.bit_generator
-    with bits.lock:  # another thread may be drawing
-        native = bits.state
-    kind = native["bit_generator"]
+    bit_generator: Any = source.bit_generator
+    with bit_generator.lock:  # another thread may be drawing
+        native_state = bit_generator.state
+    kind = native_state["bit_generator"]
     state: State = {"kind": kind}
     for name, count in _WORDS[kind].items():
-        value = native[name] if name == "buffer" else native["state"][name]
+        value = native_state[name] if name == "buffer" else native_state["state"][name]
         state[name] = f"{value:0{16 * count}x}" if isinstance(value, int) else "".join(f"{int(v):016x}" for v in value)
     if kind == "Philox":
-        state["position"] = int(native["buffer_pos"])
-    state["spare"] = int(native["uinteger"]) if native["has_uint32"] else None
+        state["position"] = int(native_state["buffer_pos"])
+    state["spare"] = int(native_state["uinteger"]) if native_state["has_uint32"] else None
     return state
 
 
@@ -124,16 +124,20 @@ def generator_from(reader: StateReader, kind: str) -> np.random.Generator:
         raise reader.damage_error("kind", repr(kind))
     words_by_name = {name: reader.words(name, count) for name, count in _WORDS[kind].items()}
     spare_word = reader.optional("spare", 2**32 - 1)
-    native: State = {"bit_generator": kind, "has_uint32": int(spare_word is not None), "uinteger": spare_word or 0}
+    native_state: State = {
+        "bit_generator": kind,
+        "has_uint32": int(spare_word is not None),
+        "uinteger": spare_word or 0,
+    }
     if kind == "Philox":
         array_by_name = {name: np.array(values, np.uint64) for name, values in words_by_name.items()}
-        native |= {
+        native_state |= {
             "buffer": array_by_name.pop("buffer"),
             "buffer_pos": reader.integer("position", 0, 4),
             "state": array_by_name,
         }
     else:
-        native["state"] = {name: high << 64 | low for name, (high, low) in words_by_name.items()}
-    bits = getattr(np.random, kind)(0)
-    bits.state = native
-    return np.random.Generator(bits)
+        native_state["state"] = {name: high << 64 | low for name, (high, low) in words_by_name.items()}
+    bit_generator = getattr(np.random, kind)(0)
+    bit_generator.state = native_state
+    return np.random.Generator(bit_generator)

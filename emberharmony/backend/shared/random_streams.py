@@ -139,10 +139,10 @@ def saved_streams(backend: str, save: Callable[[], State]) -> State:
         "host": HOST.get().state_dict(),
     }
     stream_names = set(seed.streams)
-    native = state["native"] = save()
+    native_state = state["native"] = save()
     if stream_names != set(seed.streams):
-        seed.idle[backend] = native
-    state["drawn"] = seed.idle.get(backend) != native
+        seed.idle[backend] = native_state
+    state["drawn"] = seed.idle.get(backend) != native_state
     return state
 
 
@@ -166,13 +166,13 @@ def checked_streams(backend: str, state: Any) -> tuple[StateReader, _Seed]:
     has_drawn = reader.state.get("drawn", True)  # older saved states lack this entry
     if type(has_drawn) is not bool:
         raise reader.damage_error("drawn", "whether numbers were drawn")
-    native, seed = reader.inner("native"), _seed_of(reader)
+    native_reader, seed = reader.inner("native"), _seed_of(reader)
     seed.idle = {**_Process.seed.idle}
     if has_drawn:
         seed.idle.pop(backend, None)
     else:
-        seed.idle[backend] = native.state
-    return native, seed
+        seed.idle[backend] = native_reader.state
+    return native_reader, seed
 
 
 def restore_host_stream(state: Any) -> None:
@@ -194,8 +194,8 @@ def restore_host_stream(state: Any) -> None:
 def _seed_of(reader: StateReader, others: dict[object, Any] | None = None) -> _Seed:
     """Returns a seed with the host's stream, and with other streams, by default those in use."""
     seed_reader = reader.inner("seed")
-    value = None if seed_reader.state.get("value", "") is None else seed_reader.hexadecimal("value")
-    seed = _Seed(value, seed_reader.integers("lineage"), seed_reader.integer("forked", 0, sys.maxsize))
+    seed_value = None if seed_reader.state.get("value", "") is None else seed_reader.hexadecimal("value")
+    seed = _Seed(seed_value, seed_reader.integers("lineage"), seed_reader.integer("forked", 0, sys.maxsize))
     host_generator = Generator(0)
     host_generator.load_state_dict(reader.inner("host").state)
     seed.streams = {**(_Process.seed.streams if others is None else others), HOST: host_generator}

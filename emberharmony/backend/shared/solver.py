@@ -78,7 +78,7 @@ def check_paired(x1: Any, x2: Any, axis: int) -> None:
         raise ShapeError(f"axis {axis} must have the same length in both tensors, got {lengths[0]} and {lengths[1]}")
 
 
-def not_finite(shape: Sequence[int]) -> LinAlgError:
+def not_finite_error(shape: Sequence[int]) -> LinAlgError:
     """Returns the error for matrices that have no singular values or eigenvalues, since they hold infinities or NaN."""
     return LinAlgError(
         f"expected finite matrices, got infinities or NaN in shape {tuple(shape)}; find them with ops.isfinite, or "

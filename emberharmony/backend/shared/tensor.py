@@ -95,5 +95,5 @@ def view_bits(x: np.ndarray, wanted: DType) -> np.ndarray:
 
 def complex_of_pairs(parts: np.ndarray) -> np.ndarray:
     """Returns the complex numbers whose real and imaginary parts lie along the last axis."""
-    name, part_dtype = ("complex128", np.float64) if parts.dtype == np.float64 else ("complex64", np.float32)
-    return np.ascontiguousarray(parts.astype(part_dtype)).view(name)[..., 0]
+    complex_name, part_dtype = ("complex128", np.float64) if parts.dtype == np.float64 else ("complex64", np.float32)
+    return np.ascontiguousarray(parts.astype(part_dtype)).view(complex_name)[..., 0]

@@ -115,7 +115,7 @@ class _Promotion(Promotion):
         """
         return x if x.dtype.is_floating_point or x.dtype.is_complex else self.to(x, neutral.default_float())
 
-    def for_all(self, native: Native, facts: Facts, count: int) -> Native:
+    def for_all_dtypes(self, native: Native, facts: Facts, count: int) -> Native:
         """Returns a function that also takes two tensors of a wide unsigned dtype."""
         is_exact = count == 2 and facts.gives != "float"
         return through_int64(native, facts.takes.startswith("real")) if is_exact else native

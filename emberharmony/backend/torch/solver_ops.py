@@ -8,8 +8,8 @@ import torch
 from torch.autograd import forward_ad
 
 from emberharmony.backend.shared.algebra import lapack
-from emberharmony.backend.shared.arrays.shape import matrices
-from emberharmony.backend.shared.solver import check_qr_mode, check_sides, inexact, not_finite, square
+from emberharmony.backend.shared.arrays.shape import require_matrices
+from emberharmony.backend.shared.solver import check_qr_mode, check_sides, inexact, not_finite_error, square
 from emberharmony.backend.torch.dtypes import promotion
 from emberharmony.backend.torch.tracing import is_unwatched
 from emberharmony.core.errors import LinAlgError
@@ -97,7 +97,7 @@ def _require_finite(x: torch.Tensor) -> torch.Tensor:
         LinAlgError: if an element is infinite or NaN.
     """
     if not _is_finite(x.detach()):
-        raise not_finite(x.shape)
+        raise not_finite_error(x.shape)
     return x
 
 
@@ -118,7 +118,7 @@ def _svd_in_place(x: torch.Tensor, full_matrices: bool) -> SVDResult:
 
     The signs are those of `_phases`. For few elements this takes half of the time.
     """
-    if not math.isfinite(matrices(x).sum().item()):
+    if not math.isfinite(require_matrices(x).sum().item()):
         _require_finite(x)
     u, s, vh = _svd(x, full_matrices=full_matrices)
     columns, rows = (u[..., : s.shape[-1]], vh[..., : s.shape[-1], :]) if full_matrices else (u, vh)
@@ -295,7 +295,7 @@ class TorchSolverOps:
     @inexact(promotion)
     def qr(x: torch.Tensor, mode: str = "reduced", positive: bool = True) -> QRResult:
         check_qr_mode(mode)
-        q, r = torch.linalg.qr(matrices(x), mode=mode)
+        q, r = torch.linalg.qr(require_matrices(x), mode=mode)
         if not positive:
             return QRResult(q, r)
         # QR is unique only up to signs, or phases; choose those that make the diagonal of R positive.
@@ -309,10 +309,10 @@ class TorchSolverOps:
     @inexact(promotion)
     def svd(x: torch.Tensor, full_matrices: bool = True, compute_uv: bool = True) -> SVDResult | torch.Tensor:
         if not compute_uv:
-            return torch.linalg.svdvals(_require_finite(matrices(x)))
+            return torch.linalg.svdvals(_require_finite(require_matrices(x)))
         if x.__class__ is torch.Tensor and x.is_cpu and x.dtype.is_floating_point and is_unwatched(x):
             return _svd_in_place(x, full_matrices)
-        u, s, vh = _svd(_require_finite(matrices(x)), full_matrices=full_matrices)
+        u, s, vh = _svd(_require_finite(require_matrices(x)), full_matrices=full_matrices)
         k = s.shape[-1]
         # Singular vectors are unique only up to a common phase; choose it so that the backends agree.
         phases = _phases(u[..., :k])
@@ -324,7 +324,7 @@ class TorchSolverOps:
     @staticmethod
     @inexact(promotion)
     def svdvals(x: torch.Tensor) -> torch.Tensor:
-        return torch.linalg.svdvals(_require_finite(matrices(x)))
+        return torch.linalg.svdvals(_require_finite(require_matrices(x)))
 
     @staticmethod
     @inexact(promotion)
@@ -351,5 +351,5 @@ class TorchSolverOps:
     @staticmethod
     @inexact(promotion)
     def lu_factor(x: torch.Tensor) -> LUResult:
-        factors, pivots, _ = torch.linalg.lu_factor_ex(matrices(x))
+        factors, pivots, _ = torch.linalg.lu_factor_ex(require_matrices(x))
         return LUResult(factors, pivots.long() - 1)  # LAPACK counts rows from 1

@@ -17,7 +17,7 @@ _INEXACT = ("float", "complex")
 def with_promoted_operands(declared: FunctionType, facts: Facts) -> Callable[..., Any]:
     """Returns a body whose operands, tensors and numbers, become tensors of one dtype that the op takes.
 
-    It does over ops what `Promotion.whole` does over the functions of a library.
+    It does over ops what `Promotion.complete_op` does over the functions of a library.
     """
     refused_kinds, is_inexact = facts.refuses, facts.gives == "float"
     names = declared.__code__.co_varnames[: declared.__code__.co_argcount]

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 from emberharmony import ops
 from emberharmony.backend.host import host_indices, plain_array
-from emberharmony.backend.shared.neural.losses import counting_on_host, require_ids
+from emberharmony.backend.shared.neural.losses import counted_mask, require_ids
 from emberharmony.core import selection
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.dtypes import DType
@@ -272,7 +272,7 @@ def listed_ids(name: str, target: Any, classes: int, ignored: int | None) -> Any
 
 def _counting_ids(name: str, ids: Any, classes: int, ignored: int | None) -> Any:
     try:
-        return counting_on_host(ids, classes, ignored)
+        return counted_mask(ids, classes, ignored)
     except IndexOutOfBoundsError as error:
         raise fault(IndexOutOfBoundsError(f"{name}(): {error}")) from None
 

@@ -136,9 +136,9 @@ class ConfusionMatrix(Metric):
             IndexOutOfBoundsError: if an id is not a class.
             ShapeError: if the shapes do not fit.
         """
-        expected = host.ids("target", on_host("target", target), self.num_classes)
+        expected = host.checked_ids("target", on_host("target", target), self.num_classes)
         predicted = host.classes_of(on_host("predictions", predictions), expected, self.axis, self.threshold)
-        predicted = host.ids("predictions", predicted, self.num_classes)
+        predicted = host.checked_ids("predictions", predicted, self.num_classes)
         self.add({"counts": host.confusion(predicted, expected, self.num_classes)})
 
     def compute(self) -> HostArray:
@@ -278,7 +278,7 @@ class AUC(Metric):
     growing: ClassVar[tuple[str, ...]] = ("scores", "target")
 
     def initial(self) -> dict[str, Any]:
-        return {"scores": host.zeros(0), "target": host.ids("target", host.zeros(0), 2)}
+        return {"scores": host.zeros(0), "target": host.checked_ids("target", host.zeros(0), 2)}
 
     def update(self, scores: TensorLike, target: TensorLike) -> None:
         """Adds scores, and for each 1 or 0, whether the example is positive.
@@ -291,7 +291,7 @@ class AUC(Metric):
             IndexOutOfBoundsError: if a target is neither 0 nor 1.
             ShapeError: if the shapes differ.
         """
-        host_scores, expected = on_host("scores", scores), host.ids("target", on_host("target", target), 2)
+        host_scores, expected = on_host("scores", scores), host.checked_ids("target", on_host("target", target), 2)
         host.require_shape("scores", host_scores, expected.shape, "that of target")
         self.add({"scores": host_scores.ravel().astype("float64"), "target": expected.ravel()})
 

@@ -78,7 +78,7 @@ class Metric:
                 f"{type(self).__name__}.load_state_dict() takes a dict with {sorted(self._state)}, not {brief(state)}"
             )
         new_state = {
-            name: host.array(state[name]) if hasattr(value, "shape") else type(value)(state[name])
+            name: host.state_array(state[name]) if hasattr(value, "shape") else type(value)(state[name])
             for name, value in self._state.items()
         }
         self._require_fitting("load_state_dict", new_state)
@@ -140,7 +140,7 @@ def on_host(name: str, value: TensorLike) -> HostArray:
         tensor = ops.stop_gradient(value)
         dtype = ops.dtype(tensor)
         value = ops.to_numpy(ops.cast(tensor, "float32") if dtype.is_floating and dtype.bits == 16 else tensor)
-    return host.numbers(name, value)
+    return host.checked_numbers(name, value)
 
 
 def quotient(total: float, count: float) -> float:

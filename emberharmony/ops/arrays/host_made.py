@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from emberharmony.backend.shared.arrays import creation as shared
-from emberharmony.backend.shared.arrays.shape import as_shape, matrices
+from emberharmony.backend.shared.arrays.shape import as_shape, require_matrices
 from emberharmony.core import op_globals
 from emberharmony.core.dtypes import bfloat16, default_float
 from emberharmony.core.errors import DTypeError
@@ -83,7 +83,7 @@ def _filling_tensor(value: Any, dtype: Any) -> Tensor:
 
 def triangle(x: Tensor, k: int, lower: bool) -> Tensor:
     """Returns matrices with zeros above or below a diagonal."""
-    mask = convert_to_tensor(shared.triangle(matrices(x).shape[-2:], k, lower), device=get_device(x))
+    mask = convert_to_tensor(shared.triangle_mask(require_matrices(x).shape[-2:], k, lower), device=get_device(x))
     return where(mask, x, False if dtype_of(x).kind == "bool" else 0)
 
 

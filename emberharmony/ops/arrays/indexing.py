@@ -131,7 +131,7 @@ def get_item(x: TensorLike, key: object) -> Tensor:
         [3, 2, 1]
     """
     key_parts = key if isinstance(key, tuple) else (key,)
-    return _elements_at(x, shared_indexing.selected_places(tuple(map(on_host, key_parts)), tuple(x.shape)))
+    return _elements_at(x, shared_indexing.flat_selection(tuple(map(on_host, key_parts)), tuple(x.shape)))
 
 
 @op(gradient="zero", reads="data")
@@ -192,7 +192,7 @@ def slice(inputs: TensorLike, start_indices: Sequence[int], shape: Sequence[int]
         >>> ops.slice([1, 2, 3, 4], [1], [2]).tolist()
         [2, 3]
     """
-    return get_item(inputs, shared_indexing.block(tuple(inputs.shape), on_host(start_indices), shape))
+    return get_item(inputs, shared_indexing.block_slices(tuple(inputs.shape), on_host(start_indices), shape))
 
 
 @op
@@ -297,7 +297,7 @@ def diagonal(x: TensorLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> 
         >>> ops.diagonal([[1, 2], [3, 4]]).tolist()
         [1, 4]
     """
-    return _elements_at(x, shared_indexing.on_diagonal(x, offset, axis1, axis2))
+    return _elements_at(x, shared_indexing.places_on_diagonal(x, offset, axis1, axis2))
 
 
 @op
@@ -311,7 +311,7 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, Tens
 
     See also: `triu_indices`, the other half; `tril`, the matrix.
     """
-    first, second = map(convert_to_tensor, shared_indexing.triangle(True, n, k, m))
+    first, second = map(convert_to_tensor, shared_indexing.triangle_indices(True, n, k, m))
     return first, second
 
 
@@ -330,7 +330,7 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, Tens
         >>> [i.tolist() for i in ops.triu_indices(2)]
         [[0, 0, 1], [0, 1, 1]]
     """
-    first, second = map(convert_to_tensor, shared_indexing.triangle(False, n, k, m))
+    first, second = map(convert_to_tensor, shared_indexing.triangle_indices(False, n, k, m))
     return first, second
 
 

@@ -62,7 +62,7 @@ def rot90(array: TensorLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tens
         >>> ops.rot90([[1, 2], [3, 4]]).tolist()
         [[2, 4], [1, 3]]
     """
-    axes = shared_shape.plane(axes, len(array.shape))
+    axes = shared_shape.plane_axes(axes, len(array.shape))
     k = as_index(k) % 4
     if k == 0:
         return array
@@ -131,7 +131,7 @@ def space_to_depth(
     block_size = integer("block_size", block_size, 1)
     return rearrange(
         x,
-        channels_last_pattern if shared_rearranging.is_last(data_format) else channels_first_pattern,
+        channels_last_pattern if shared_rearranging.is_channels_last(data_format) else channels_first_pattern,
         {"a": block_size, "b": block_size},
     )
 
@@ -164,6 +164,6 @@ def depth_to_space(
     block_size = integer("block_size", block_size, 1)
     return rearrange(
         x,
-        channels_last_pattern if shared_rearranging.is_last(data_format) else channels_first_pattern,
+        channels_last_pattern if shared_rearranging.is_channels_last(data_format) else channels_first_pattern,
         {"a": block_size, "b": block_size},
     )

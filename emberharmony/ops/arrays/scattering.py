@@ -23,7 +23,7 @@ _COMBINE: dict[str, Any] = {"add": add, "mul": multiply, "max": maximum, "min": 
 
 def scatter_update(inputs: Tensor, indices: Any, updates: Tensor, reduction: str | None) -> Tensor:
     """Returns old and new elements, combined by a reduction; for equal indices the last update by default."""
-    reduction_name = shared.reduction_of(reduction, _COMBINE)
+    reduction_name = shared.checked_reduction(reduction, _COMBINE)
     if reduction_name in ("max", "min"):
         refuse_complex(inputs)
     plan = shared.Scattered(on_host(indices), tuple(inputs.shape))

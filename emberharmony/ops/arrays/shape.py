@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from emberharmony.backend.promote import nonnegative_axes, single
+from emberharmony.backend.promote import nonnegative_axes, nonnegative_axis
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import alias, op
 from emberharmony.core.errors import DTypeError, ShapeError
@@ -94,7 +94,7 @@ def matrix_transpose(x: TensorLike) -> Tensor:
 
     See also: `transpose`, of all axes; `swapaxes`, of any two.
     """
-    return swapaxes(shared.matrices(x), -1, -2)
+    return swapaxes(shared.require_matrices(x), -1, -2)
 
 
 @op(view=True)
@@ -108,7 +108,7 @@ def swapaxes(x: TensorLike, axis1: int, axis2: int) -> Tensor:
     See also: `moveaxis`, that keeps the order; `transpose`, of all axes.
     """
     axis_order = list(range(len(x.shape)))
-    a, b = single(axis1, len(axis_order)), single(axis2, len(axis_order))
+    a, b = nonnegative_axis(axis1, len(axis_order)), nonnegative_axis(axis2, len(axis_order))
     axis_order[a], axis_order[b] = b, a
     return transpose(x, tuple(axis_order))
 
@@ -315,7 +315,7 @@ def stack(x: Tensors, axis: int = 0) -> Tensor:
     distinct_shapes = {tuple(tensor.shape): None for tensor in x}
     if len(distinct_shapes) > 1:
         raise ShapeError(f"tensors of shapes {', '.join(map(str, distinct_shapes))} do not stack")
-    axis = single(axis, len(x[0].shape) + 1) if x else axis  # concatenate says that there are no tensors
+    axis = nonnegative_axis(axis, len(x[0].shape) + 1) if x else axis  # concatenate says that there are no tensors
     return concatenate([expand_dims(tensor, axis) for tensor in x], axis)
 
 
@@ -386,7 +386,7 @@ def split(x: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0
     """
     (axis,) = nonnegative_axes(axis, len(x.shape))
     leading_slices = (slice(None),) * axis
-    cuts = shared.cuts(x.shape[axis], on_host(indices_or_sections))
+    cuts = shared.part_bounds(x.shape[axis], on_host(indices_or_sections))
     return [indexing.get_item(x, (*leading_slices, slice(a, b))) for a, b in cuts]
 
 
@@ -409,7 +409,7 @@ def array_split(x: TensorLike, indices_or_sections: int | Sequence[int], axis: i
         [[1, 2], [3]]
     """
     (axis_index,) = nonnegative_axes(axis, len(x.shape))
-    return split(x, shared.uneven_cuts(x.shape[axis_index], indices_or_sections), axis_index)
+    return split(x, shared.cut_indices_of(x.shape[axis_index], indices_or_sections), axis_index)
 
 
 @op(view=True)
@@ -435,7 +435,7 @@ def vsplit(x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tens
 
     See also: `split`, along any axis.
     """
-    return split(shared.matrices(x), indices_or_sections, 0)
+    return split(shared.require_matrices(x), indices_or_sections, 0)
 
 
 @op(view=True)
@@ -508,7 +508,7 @@ def repeat(x: TensorLike, repeats: int | Sequence[int] | Tensor, axis: int | Non
         >>> ops.repeat([1, 2], 2).tolist()
         [1, 1, 2, 2]
     """
-    x, axis = (ravel(x), 0) if axis is None else (x, single(axis, len(x.shape)))
+    x, axis = (ravel(x), 0) if axis is None else (x, nonnegative_axis(axis, len(x.shape)))
     return indexing.take(x, shared.repeated_places(on_host(repeats), x.shape, axis), axis)
 
 
@@ -546,7 +546,7 @@ def roll(x: TensorLike, shift: int | Sequence[int], axis: Axis = None) -> Tensor
     """
     if axis is None:
         return reshape(roll(ravel(x), shift, 0), x.shape)
-    axes = tuple(single(a, len(x.shape)) for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
+    axes = tuple(nonnegative_axis(a, len(x.shape)) for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
     for n, a in zip(*shared.shifts_of(shift, axes), strict=True):
         leading_slices, cut_index = (slice(None),) * a, -n % max(x.shape[a], 1)
         if cut_index:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from emberharmony.backend.promote import single
+from emberharmony.backend.promote import nonnegative_axis
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.dtypes import uint64
@@ -135,7 +135,7 @@ def put_along_axis(
     shared_writing.check_mode(mode)
     if axis is None:
         return reshape(put_along_axis(ravel(x), indices, values, 0, mode), x.shape)
-    axis = single(axis, len(x.shape))
+    axis = nonnegative_axis(axis, len(x.shape))
     return set_item(x, shared_writing.key_along(indices, is_tensor(indices), x.shape, axis), values, mode)
 
 

@@ -157,7 +157,7 @@ def view_as_complex(x: TensorLike) -> Tensor:
         [2.0, 4.0]
     """
     refuse_complex(x)
-    shared_shape.check_parts(x.shape)
+    shared_shape.check_complex_pairs(x.shape)
     # A sum with 1j times infinity would be NaN.
     return convert_to_tensor(shared_tensor.complex_of_pairs(to_numpy(inexact(x))), device=get_device(x))
 

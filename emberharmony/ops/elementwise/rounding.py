@@ -208,7 +208,7 @@ def ldexp(x1: TensorLike, x2: TensorLike) -> Tensor:
     if exponent.is_floating or exponent.is_complex:
         raise DTypeError(f"the exponents x2 are integers, not {exponent.name}; cast them first (ops.cast)")
     x = cast(x1, as_inexact(base_dtype))
-    widest_x = bodies.widest(x)
+    widest_x = bodies.cast_to_widest(x)
     if exponent.is_integer:
         limits = IntegerInfo.of(exponent)
         x2 = minimum(maximum(x2, max(limits.min, -5000)), min(limits.max, 5000))

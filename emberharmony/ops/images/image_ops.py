@@ -52,7 +52,7 @@ def rgb_to_grayscale(
         >>> ops.rgb_to_grayscale(ops.array([[[200, 100, 0]]], "uint8")).tolist()
         [[[118]]]
     """
-    axis = shared_image.colours(images.shape, data_format)
+    axis = shared_image.colour_axis(images.shape, data_format)
     wide_dtype = cast(images, shared_image.pixel_compute_dtype(dtype(images)))
     red, green, blue = (
         multiply(channel, channel_weight)
@@ -82,7 +82,7 @@ def rgb_to_hsv(images: TensorLike, data_format: Literal["channels_last", "channe
 
     Source: Smith, Color gamut transform pairs, 1978, the hexcone model.
     """
-    axis, float_dtype = shared_image.colours(images.shape, data_format), _floating_dtype(images)
+    axis, float_dtype = shared_image.colour_axis(images.shape, data_format), _floating_dtype(images)
     x = cast(images, shared_image.pixel_compute_dtype(float_dtype))
     red, green, blue = unstack(where(less(absolute(x), finfo(float_dtype).eps), 0.0, x), axis=axis)
     value = maximum(maximum(red, green), blue)
@@ -118,7 +118,7 @@ def hsv_to_rgb(images: TensorLike, data_format: Literal["channels_last", "channe
 
     Source: Smith, Color gamut transform pairs, 1978, the hexcone model.
     """
-    axis, float_dtype = shared_image.colours(images.shape, data_format), _floating_dtype(images)
+    axis, float_dtype = shared_image.colour_axis(images.shape, data_format), _floating_dtype(images)
     hue, saturation, value = unstack(cast(images, shared_image.pixel_compute_dtype(float_dtype)), axis=axis)
     angle = multiply(mod(hue, 1.0), 6.0)
     shares = [

@@ -88,7 +88,7 @@ def resize(
     sizes = [(axis, images.shape[axis], target_size) for axis, target_size in zip(axes, target, strict=True)]
     if interpolation == "nearest":
         for axis, length, wanted in sizes:
-            images = take(images, shared_image.nearest(length, wanted), axis)
+            images = take(images, shared_image.nearest_indices(length, wanted), axis)
         return images
     x = cast(images, shared_image.pixel_compute_dtype(dtype(images)))
     for axis, length, wanted in sizes:
@@ -344,7 +344,7 @@ def _pad_axis(x: Tensor, axis: int, before: int, after: int, value: Any = None) 
 def _in_ratio(x: Tensor, axes: Sequence[int], target: Sequence[int], fill_value: Any = None) -> Tensor:
     """Returns images cropped or padded, equally on both sides, to the aspect ratio of the target."""
     lengths = [x.shape[a] for a in axes]
-    for axis, length, fitted_length in zip(axes, lengths, shared_image.in_proportion(lengths, target), strict=True):
+    for axis, length, fitted_length in zip(axes, lengths, shared_image.proportional_size(lengths, target), strict=True):
         if fill_value is not None:
             margin = max(fitted_length - length, 0) // 2
             x = _pad_axis(x, axis, margin, margin, fill_value)

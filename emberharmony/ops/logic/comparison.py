@@ -249,7 +249,7 @@ def isclose(x1: Operand, x2: Operand, rtol: float = 1e-5, atol: float = 1e-8, eq
     a, b = bodies.common(x1, x2)
     a_dtype = dtype(a)
     if not a_dtype.is_floating and not a_dtype.is_complex:
-        a, b = bodies.widest(a), bodies.widest(b)  # the difference of two integers may wrap
+        a, b = bodies.cast_to_widest(a), bodies.cast_to_widest(b)  # the difference of two integers may wrap
     bound = math.add(math.multiply(math.absolute(b), rtol), atol)
     is_near = logical_and(less_equal(math.absolute(math.subtract(a, b)), bound), isfinite(b))
     is_near = logical_or(is_near, equal(a, b))

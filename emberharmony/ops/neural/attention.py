@@ -191,7 +191,7 @@ def rope(
         cosine, sine = (to_device(convert_to_tensor(table, x_dtype), device) for table in rotations)
         samples: tuple[int, ...] = ()
     else:
-        step = shared_attention.steps_of_angles(pairs, start, factor) if frequencies is None else frequencies
+        step = shared_attention.angle_steps(pairs, start, factor) if frequencies is None else frequencies
         step = to_device(convert_to_tensor(step, x_dtype), device)
         step = step if frequencies is None else multiply(step, factor)
         first_positions = to_device(cast(convert_to_tensor(offset), x_dtype), device)

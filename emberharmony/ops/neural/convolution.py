@@ -216,7 +216,7 @@ def unfold(
 
     Source: `torch.nn.Unfold`.
     """
-    n = shared_convolution.spatial(x.ndim)
+    n = shared_convolution.spatial_axis_count(x.ndim)
     paddings = shared_convolution.per_axis(padding, n, "padding", 0)
     if any(paddings):
         x = pad(x, [(0, 0), (0, 0), *((zeros, zeros) for zeros in paddings)])

@@ -232,7 +232,9 @@ def average_pool(
         zeros = [(0, 0), *pool.given, (0, 0)] if count_include_pad else [(0, 0)] * x.ndim
         lengths = [length + before + after for length, (before, after) in zip(x.shape, zeros, strict=True)]
         inside_mask = ones((1, *lengths[1:-1], 1), dtype(x), get_device(x))
-        count = _combine_windows(pad(inside_mask, pool.beyond() if count_include_pad else plan.pad_widths()), plan, add)
+        count = _combine_windows(
+            pad(inside_mask, pool.extra_padding() if count_include_pad else plan.pad_widths()), plan, add
+        )
     result = cast(divide(total, count), result_dtype)
     return result if last else moveaxis(result, -1, 1)
 
@@ -276,7 +278,9 @@ def lp_pool(
     if math.isinf(exponent):
         return cast(max_pool(inputs, pool_size, strides, "valid", data_format, 1, ceil_mode), result_dtype)
     wide_inputs = cast(inputs, "float32" if result_dtype.bits == 16 else result_dtype)
-    size = math.prod(shared_convolution.per_axis(pool_size, shared_convolution.spatial(inputs.ndim), "pool_size"))
+    size = math.prod(
+        shared_convolution.per_axis(pool_size, shared_convolution.spatial_axis_count(inputs.ndim), "pool_size")
+    )
     mean_power = average_pool(power(wide_inputs, exponent), pool_size, strides, "valid", data_format, ceil_mode)
     total = multiply(mean_power, size)
     # The derivative of a root is infinite at 0, so the root of another number is taken there.
@@ -331,7 +335,7 @@ def _channels_last(
     inputs: Tensor, data_format: Literal["channels_last", "channels_first"] | None
 ) -> tuple[Tensor, bool]:
     """Returns a tensor with its channels on the last axis, and whether they were there."""
-    shared_convolution.spatial(inputs.ndim)
+    shared_convolution.spatial_axis_count(inputs.ndim)
     last = shared_convolution.channels_last(data_format)
     return (inputs if last else moveaxis(inputs, 1, -1)), last
 
@@ -356,14 +360,14 @@ def _adaptive_pool(
     data_format: Literal["channels_last", "channels_first"] | None,
     reduce: Callable[..., Tensor],
 ) -> Tensor:
-    n, x = shared_convolution.spatial(inputs.ndim), inputs
+    n, x = shared_convolution.spatial_axis_count(inputs.ndim), inputs
     first_axis = 1 if shared_convolution.channels_last(data_format) else 2
     for axis, count in enumerate(shared_convolution.per_axis(output_size, n, "output_size"), first_axis):
         length = x.shape[axis]
         if length % count == 0:
             x = reduce(reshape(x, (*x.shape[:axis], count, length // count, *x.shape[axis + 1 :])), axis + 1)
             continue
-        first_indices = shared_convolution.first_windows(length, count)
+        first_indices = shared_convolution.distinct_windows(length, count)
         window_slices = [slice(i * length // count, -(-(i + 1) * length // count)) for i in first_indices]
         leading_slices = (slice(None),) * axis
         x = stack([reduce(get_item(x, (*leading_slices, window_slice)), axis) for window_slice in window_slices], axis)

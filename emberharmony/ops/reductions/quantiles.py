@@ -158,7 +158,7 @@ def median(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
         >>> ops.median([3, 1, 2, 4]).tolist()
         2.5
     """
-    return _quantile(x, shared_quantiles.digits(0.5), False, axis, "linear", keepdims, False)
+    return _quantile(x, shared_quantiles.quantile_array(0.5), False, axis, "linear", keepdims, False)
 
 
 @op(reads="host")
@@ -171,7 +171,7 @@ def nanmedian(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tenso
         >>> ops.nanmedian([1.0, float("nan"), 3.0]).tolist()
         2.0
     """
-    return _quantile(x, shared_quantiles.digits(0.5), False, axis, "linear", keepdims, True)
+    return _quantile(x, shared_quantiles.quantile_array(0.5), False, axis, "linear", keepdims, True)
 
 
 def _quantiles_on_host(q: Any, share: float = 1.0) -> tuple[Any, bool]:
@@ -183,7 +183,9 @@ def _quantiles_on_host(q: Any, share: float = 1.0) -> tuple[Any, bool]:
     if q.__class__ is not float and holds_traced(q):
         tensor = convert_to_tensor(q)
         return (tensor if share == 1.0 else divide(tensor, share)), True
-    return shared_quantiles.digits(q if isinstance(q, (int, float, list, tuple)) else to_numpy(q)) / share, False
+    return shared_quantiles.quantile_array(
+        q if isinstance(q, (int, float, list, tuple)) else to_numpy(q)
+    ) / share, False
 
 
 def _quantile(x: Tensor, q: Any, traced: bool, axis: Axis, method: Method, keepdims: bool, skip: bool) -> Tensor:
@@ -193,7 +195,7 @@ def _quantile(x: Tensor, q: Any, traced: bool, axis: Axis, method: Method, keepd
     shape = [1 if a in axes else n for a, n in enumerate(x.shape) if keepdims or a not in axes]
     length = math.prod([x.shape[a] for a in axes])  # a list, because torch.compile does not trace a generator here
     if not math.prod(x.shape):
-        shared_quantiles.places(shared_quantiles.digits(0.5) if traced else q, 1, method)
+        shared_quantiles.places(shared_quantiles.quantile_array(0.5) if traced else q, 1, method)
         return full((*q.shape, *shape), float("nan"), dtype=result, device=get_device(x))
     rows = reshape(transpose(widen(x), [*kept_axes, *axes]), (-1, length))
     ordered = sort(rows)
@@ -225,7 +227,7 @@ def _differentiable_quantiles(ordered: Tensor, q: Tensor, counts: Any, method: M
     slope below it. For methods other than "linear" the quantile is piecewise constant, so the derivative is 0.
     """
     if method not in shared_quantiles.METHODS:
-        shared_quantiles.places(shared_quantiles.digits(0.5), 1, method)  # raises
+        shared_quantiles.places(shared_quantiles.quantile_array(0.5), 1, method)  # raises
     q = cast(q, dtype_of(ordered))
     fixed_q = stop_gradient(q)
     valid = logical_and(greater_equal(fixed_q, 0.0), less_equal(fixed_q, 1.0))

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from emberharmony.backend.promote import nonnegative_axes, require_nonempty, single
+from emberharmony.backend.promote import nonnegative_axes, nonnegative_axis, require_nonempty
 from emberharmony.core.dispatch import alias, op
 from emberharmony.core.errors import ArgumentError, AxisError
 from emberharmony.core.options import without_axes
@@ -532,7 +532,7 @@ def _first_extreme(reduction: Callable[..., Tensor], x: Tensor, axis: int | None
     if axis is None:
         index = _first_extreme(reduction, ravel(x), 0, False)
         return reshape(index, (1,) * len(x.shape)) if keepdims else index
-    axis = single(axis, len(x.shape))
+    axis = nonnegative_axis(axis, len(x.shape))
     is_extreme = logical_or(equal(x, reduction(x, axis, True)), isnan(x))
     positions = reshape(arange(x.shape[axis], device=get_device(x)), (-1, *(1,) * (len(x.shape) - axis - 1)))
     return min(where(is_extreme, positions, x.shape[axis]), axis, keepdims)
@@ -550,6 +550,6 @@ def _accumulate(combine: Callable[..., Tensor], x: Tensor, axis: int | None, dty
 
 def _prefix_results(combine: Callable[..., Tensor], x: Tensor, axis: int | None, reverse: bool = False) -> Tensor:
     """Returns for each place along an axis what an associative op makes of the elements up to it."""
-    x, axis = (ravel(x), 0) if axis is None else (x, single(axis, len(x.shape)))
+    x, axis = (ravel(x), 0) if axis is None else (x, nonnegative_axis(axis, len(x.shape)))
     prefixes: Tensor = associative_scan(combine, x, reverse, axis) if x.shape[axis] else x
     return prefixes

@@ -120,7 +120,7 @@ def _combine_segments(
     """Returns slices combined into a tensor of neutral elements."""
     ids, dtype = host_indices(on_host(segment_ids)), dtype_of(data)
     shared_segments.check_segments(ids.shape, tuple(data.shape))
-    start, count = shared_segments.neutral_element(dtype, reduction), shared_segments.segments(ids, num_segments)
+    start, count = shared_segments.neutral_element(dtype, reduction), shared_segments.count_segments(ids, num_segments)
     # Half precision is combined in float32, to keep its digits.
     wide_data = cast(data, "float32") if dtype.is_floating and dtype.bits == 16 else data
     rows = full((count, *data.shape[1:]), start, dtype_of(wide_data), get_device(data))

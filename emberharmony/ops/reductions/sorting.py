@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Literal
 
-from emberharmony.backend.promote import nonnegative_axes, single
+from emberharmony.backend.promote import nonnegative_axes, nonnegative_axis
 from emberharmony.core.axes import as_index
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
@@ -61,7 +61,7 @@ def sort(x: TensorLike, axis: int | None = -1, descending: bool = False, stable:
         [1, 2, 3]
     """
     refuse_complex(x)
-    x, axis = (ravel(x), 0) if axis is None else (x, single(axis, len(x.shape) or 1))
+    x, axis = (ravel(x), 0) if axis is None else (x, nonnegative_axis(axis, len(x.shape) or 1))
     return take_along_axis(x, argsort(x, axis, descending, stable), axis) if x.shape else x
 
 
@@ -212,7 +212,7 @@ def top_k(x: TensorLike, k: int, sorted: bool = True) -> tuple[Tensor, Tensor]:
         [[3, 2], [1, 2]]
     """
     refuse_complex(x)
-    shared_sorting.top(tuple(x.shape), k)
+    shared_sorting.check_top_k(tuple(x.shape), k)
     top_indices = get_item(argsort(x, -1, True), (..., slice(0, k)))
     return take_along_axis(x, top_indices, -1), top_indices
 

@@ -26,7 +26,7 @@ def test_the_distance_of_integers_does_not_wrap(backend: str) -> None:
 @pytest.mark.parametrize("dtype", ["float16", "float32", "complex64", "int8"])
 def test_the_widest_dtype_is_one_that_the_backend_has(dtype: str, backend: str) -> None:
     x = ops.convert_to_tensor([1, 2], dtype)
-    wide = bodies.widest(x)
+    wide = bodies.cast_to_widest(x)
     assert ops.dtype(wide).is_complex == ops.dtype(x).is_complex
     assert ops.dtype(wide).bits >= ops.dtype(x).bits
     assert wide.tolist() == x.tolist()

@@ -285,7 +285,7 @@ MUTANTS = [
     Mutant(
         name="torch-first-calls-after-dynamo",
         module="emberharmony/backend/choice.py",
-        function="prepare",
+        function="load_at_import",
         original="first_trace.DYNAMO in sys.modules",
         replacement="False",
         tests=("tests/backend/test_first_trace.py",),

@@ -229,7 +229,7 @@ MUTANTS = [
         name="ops-numbers-beside-a-guard",
         module="emberharmony/backend/promote.py",
         function="Promotion._binary_conditions",
-        original="guard and weak",
+        original="guard and weak_condition",
         replacement="False",
         tests=("tests/backend/test_promote.py",),
         why="NumPy orders complex numbers and a number",
@@ -311,7 +311,7 @@ MUTANTS = [
     Mutant(
         name="ops-wide-indices-of-numpy",
         module="emberharmony/backend/host.py",
-        function="readable",
+        function="safe_key",
         original="key if key.dtype.kind != 'u' else host_indices(key)",
         replacement="key",
         tests=("tests/regressions/test_arguments_of_ops.py -k wrap_around",),

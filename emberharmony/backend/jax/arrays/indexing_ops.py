@@ -23,15 +23,15 @@ from emberharmony.backend.jax.dtypes import DTYPES, cast, of_host, promotion
 from emberharmony.backend.jax.tracing import Tracer, on_host
 from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.arrays.indexing import (
-    block,
+    block_slices,
+    checked_reduction,
     class_count,
     is_plain,
     parts_of,
-    reduction_of,
     require_elements,
     unravel,
 )
-from emberharmony.backend.shared.arrays.shape import FURTHEST, as_shape, clip_offset, matrices
+from emberharmony.backend.shared.arrays.shape import FURTHEST, as_shape, clip_offset, require_matrices
 from emberharmony.core.dispatch import fast
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import ShapeError
@@ -103,22 +103,22 @@ class JAXIndexingOps:
 
     @staticmethod
     def slice(inputs: jax.Array, start_indices: Sequence[int], shape: Sequence[int]) -> jax.Array:
-        return inputs[block(inputs.shape, start_indices, shape)]
+        return inputs[block_slices(inputs.shape, start_indices, shape)]
 
     @staticmethod
     def slice_update(inputs: jax.Array, start_indices: Sequence[int], updates: jax.Array) -> jax.Array:
-        return inputs.at[block(inputs.shape, start_indices, updates.shape)].set(cast(updates, inputs.dtype))
+        return inputs.at[block_slices(inputs.shape, start_indices, updates.shape)].set(cast(updates, inputs.dtype))
 
     @staticmethod
     def scatter_update(inputs: jax.Array, indices: Any, updates: jax.Array, reduction: str | None = None) -> jax.Array:
         positions = rows_at(indices, inputs.shape)
-        if reduction_of(reduction, ON_ROWS) in ("max", "min"):
+        if checked_reduction(reduction, ON_ROWS) in ("max", "min"):
             promotion.refuse(inputs, ("complex",))
         return ON_ROWS[reduction](inputs, positions, cast(updates, inputs.dtype))
 
     @staticmethod
     def diagonal(x: jax.Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> jax.Array:
-        return jnp.diagonal(matrices(x), clip_offset(offset, FURTHEST, FURTHEST), axis1, axis2)
+        return jnp.diagonal(require_matrices(x), clip_offset(offset, FURTHEST, FURTHEST), axis1, axis2)
 
     @staticmethod
     def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[jax.Array, jax.Array]:

@@ -12,7 +12,7 @@ from emberharmony.backend.host import host_indices
 from emberharmony.backend.jax.derivatives import with_differential
 from emberharmony.backend.jax.dtypes import DTYPES, kind_of, program
 from emberharmony.backend.jax.tracing import at_hand, on_host
-from emberharmony.backend.shared.arrays.indexing import columns, nonnegative_indices, vectors
+from emberharmony.backend.shared.arrays.indexing import check_index_vectors, index_columns, nonnegative_indices
 from emberharmony.core.errors import ArgumentTypeError
 
 At = tuple[Any, ...]
@@ -102,8 +102,8 @@ def rows_at(indices: Any, shape: tuple[int, ...]) -> At:
     """
     indices = read_if_at_hand(indices)
     if not isinstance(indices, jax.Array):
-        return columns(indices, shape)
-    vectors(indices.shape, shape)
+        return index_columns(indices, shape)
+    check_index_vectors(indices.shape, shape)
     return tuple(indices_for(indices[..., axis], shape[axis]) for axis in range(indices.shape[-1]))
 
 

@@ -18,11 +18,11 @@ from emberharmony.backend.shared.arrays.shape import (
     check_copy,
     check_pad,
     counts_per_slice,
-    cuts,
     expanded_shape,
-    matrices,
     pad_indices,
     pad_pairs,
+    part_bounds,
+    require_matrices,
     squeezed_shape,
     total,
     unstack_axis,
@@ -53,7 +53,7 @@ class JAXShapeOps:
 
     @staticmethod
     def matrix_transpose(x: jax.Array) -> jax.Array:
-        return jnp.swapaxes(matrices(x), -1, -2)
+        return jnp.swapaxes(require_matrices(x), -1, -2)
 
     @staticmethod
     def swapaxes(x: jax.Array, axis1: int, axis2: int) -> jax.Array:
@@ -88,7 +88,7 @@ class JAXShapeOps:
     def split(x: jax.Array, indices_or_sections: Any, axis: int = 0) -> list[jax.Array]:
         (axis,) = nonnegative_axes(axis, x.ndim)
         leading_slices = (slice(None),) * axis
-        return [x[(*leading_slices, slice(a, b))] for a, b in cuts(x.shape[axis], indices_or_sections)]
+        return [x[(*leading_slices, slice(a, b))] for a, b in part_bounds(x.shape[axis], indices_or_sections)]
 
     @staticmethod
     def unstack(x: jax.Array, num: int | None = None, axis: int = 0) -> tuple[jax.Array, ...]:

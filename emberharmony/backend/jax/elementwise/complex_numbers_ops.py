@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from emberharmony.backend.jax.dtypes import is_complex, program, promotion, widen
-from emberharmony.backend.shared.arrays.shape import check_parts
+from emberharmony.backend.shared.arrays.shape import check_complex_pairs
 
 
 def mirror_below_cut(native: Any) -> Any:
@@ -38,5 +38,5 @@ class JAXComplexNumbersOps:
     @staticmethod
     def view_as_complex(x: jax.Array) -> jax.Array:
         promotion.refuse(x, ("complex",))
-        check_parts(x.shape)
+        check_complex_pairs(x.shape)
         return _complex_of_pairs(widen(promotion.floats(x)))

@@ -18,12 +18,12 @@ from emberharmony.backend.jax.dtypes import of_host, promotion
 from emberharmony.backend.jax.elementwise.elementary_ops import JAXElementaryOps
 from emberharmony.backend.jax.tracing import Tracer, at_hand
 from emberharmony.backend.shared.elementwise.special_binding import (
-    definitions,
-    function,
     namespace,
     operands,
     partials,
+    shared_function_of,
     smooth_namespace,
+    special_ops_class,
 )
 from emberharmony.backend.shared.elementwise.special_derivatives import no_gradient_error
 from emberharmony.backend.shared.elementwise.special_integrals import DOUBLE, SINGLE
@@ -64,7 +64,7 @@ def _raise_no_gradient(argument: str, y: jax.Array) -> NoReturn:
 
 def _special_op(name: str) -> Callable[..., jax.Array]:
     """Returns an op that computes a function of `backend.shared` in float64, as one program."""
-    shared_function = function(name)
+    shared_function = shared_function_of(name)
     slopes = partials(name, lambda: _DERIVED, _raise_no_gradient)
     return partial(
         _call_smooth,
@@ -85,7 +85,7 @@ def _call_smooth(
         return of_host(_compute_wide(function, np, _ON_HOST, *host_values))
 
 
-_Defined: Any = definitions(_special_op)
+_Defined: Any = special_ops_class(_special_op)
 
 
 class JAXSpecialOps(_Defined):  # type: ignore[misc]

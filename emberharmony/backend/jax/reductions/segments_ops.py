@@ -11,7 +11,12 @@ from emberharmony.backend.jax.arrays.indices import ON_ROWS, integers, read_if_a
 from emberharmony.backend.jax.device_ops import check_memory
 from emberharmony.backend.jax.dtypes import DTYPES, of_host, widen
 from emberharmony.backend.jax.tracing import on_host
-from emberharmony.backend.shared.reductions.segments import check_segments, neutral_element, segment_count, segments
+from emberharmony.backend.shared.reductions.segments import (
+    check_segments,
+    count_segments,
+    neutral_element,
+    segment_count,
+)
 
 
 def _segment_reduction(reduction: str) -> Callable[..., jax.Array]:
@@ -32,7 +37,7 @@ def _segment_reduction(reduction: str) -> Callable[..., jax.Array]:
         else:
             ids = host_indices(ids)
             check_segments(ids.shape, data.shape)
-            count = segments(ids, num_segments)
+            count = count_segments(ids, num_segments)
         check_memory((count, *data.shape[1:]), data.dtype.itemsize)
         wide_data = widen(data)
         if not count or not data.size:

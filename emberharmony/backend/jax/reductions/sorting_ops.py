@@ -8,7 +8,7 @@ from emberharmony.backend.jax.dtypes import is_float, of_host, program, promotio
 from emberharmony.backend.jax.standard_ops import JAXStandardOps
 from emberharmony.backend.jax.tracing import Tracer, on_host
 from emberharmony.backend.promote import tensor_and_axis
-from emberharmony.backend.shared.reductions.sorting import WithUnique, side_of, sorter_of, top
+from emberharmony.backend.shared.reductions.sorting import WithUnique, check_top_k, side_of, sorter_of
 from emberharmony.core.errors import ShapeError
 
 _COMPLEX = ("complex",)
@@ -49,7 +49,7 @@ class JAXSortingOps(WithUnique):
     @staticmethod
     def top_k(x: jax.Array, k: int, sorted: bool = True) -> tuple[jax.Array, jax.Array]:
         promotion.refuse(x, _COMPLEX)
-        top(x.shape, k)
+        check_top_k(x.shape, k)
         top_indices = JAXStandardOps.argsort(x, -1, True)[..., :k]
         return (jnp.take_along_axis(x, top_indices, -1, mode="clip") if x.size else x[..., :k]), top_indices
 

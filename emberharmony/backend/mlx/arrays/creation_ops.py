@@ -11,7 +11,7 @@ import mlx.core as mx
 from emberharmony.backend.mlx.device_ops import check_memory, memory, place
 from emberharmony.backend.mlx.dtypes import DTYPES, of_host, promotion
 from emberharmony.backend.shared.arrays.creation import HostMade, with_number
-from emberharmony.backend.shared.arrays.shape import as_shape, clip_offset, matrices
+from emberharmony.backend.shared.arrays.shape import as_shape, clip_offset, require_matrices
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import ShapeError
@@ -125,11 +125,11 @@ class MLXCreationOps(HostMade):
 
     @staticmethod
     def tril(x: mx.array, k: int = 0) -> mx.array:
-        return mx.tril(matrices(x), clip_offset(k, *x.shape[-2:]))
+        return mx.tril(require_matrices(x), clip_offset(k, *x.shape[-2:]))
 
     @staticmethod
     def triu(x: mx.array, k: int = 0) -> mx.array:
-        return mx.triu(matrices(x), clip_offset(k, *x.shape[-2:]))
+        return mx.triu(require_matrices(x), clip_offset(k, *x.shape[-2:]))
 
     @staticmethod
     def diag(x: mx.array, k: int = 0) -> mx.array:

@@ -23,18 +23,18 @@ from emberharmony.backend.mlx.device_ops import check_memory, require_memory
 from emberharmony.backend.mlx.dtypes import DTYPES, cast, of_host, promotion
 from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.arrays.indexing import (
-    block,
+    block_slices,
+    check_index_vectors,
+    checked_reduction,
     class_count,
-    columns,
+    index_columns,
     is_plain,
     parts_of,
-    reduction_of,
     require_elements,
     slice_within,
     unravel,
-    vectors,
 )
-from emberharmony.backend.shared.arrays.shape import FURTHEST, as_shape, clip_offset, matrices
+from emberharmony.backend.shared.arrays.shape import FURTHEST, as_shape, clip_offset, require_matrices
 from emberharmony.backend.shared.device import SURE
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import fast
@@ -127,11 +127,11 @@ class MLXIndexingOps:
 
     @staticmethod
     def slice(inputs: mx.array, start_indices: Sequence[int], shape: Sequence[int]) -> mx.array:
-        return inputs[block(inputs.shape, start_indices, shape)]
+        return inputs[block_slices(inputs.shape, start_indices, shape)]
 
     @staticmethod
     def slice_update(inputs: mx.array, start_indices: Sequence[int], updates: mx.array) -> mx.array:
-        return assign_at(inputs, block(inputs.shape, start_indices, updates.shape), cast(updates, inputs.dtype))
+        return assign_at(inputs, block_slices(inputs.shape, start_indices, updates.shape), cast(updates, inputs.dtype))
 
     @staticmethod
     def scatter_update(inputs: mx.array, indices: Any, updates: mx.array, reduction: str | None = None) -> mx.array:
@@ -139,23 +139,21 @@ class MLXIndexingOps:
         is_unread = isinstance(indices, mx.array)
         # Indices in a tensor stay unread, which keeps them lazy; those out of bounds are dropped.
         if is_unread:
-            vectors(indices.shape, inputs.shape)
+            check_index_vectors(indices.shape, inputs.shape)
             lengths = inputs.shape[: indices.shape[-1]]
             positions = linear(indices, lengths)
         else:
-            index_columns = columns(indices, inputs.shape)
-            lengths = inputs.shape[: len(index_columns)]
-            positions = of_host(
-                np.asarray(np.ravel_multi_index(index_columns, lengths)) if index_columns[0].size else index_columns[0]
-            )
-        if reduction_of(reduction, ON_ROWS) in ("max", "min"):
+            columns = index_columns(indices, inputs.shape)
+            lengths = inputs.shape[: len(columns)]
+            positions = of_host(np.asarray(np.ravel_multi_index(columns, lengths)) if columns[0].size else columns[0])
+        if checked_reduction(reduction, ON_ROWS) in ("max", "min"):
             promotion.refuse(inputs, ("complex",))
         rows = inputs.reshape(math.prod(lengths), *inputs.shape[len(lengths) :])
         return write_rows(rows, positions, cast(updates, inputs.dtype), reduction, is_unread).reshape(inputs.shape)
 
     @staticmethod
     def diagonal(x: mx.array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> mx.array:
-        return mx.diagonal(matrices(x), clip_offset(offset, FURTHEST, FURTHEST), axis1, axis2)
+        return mx.diagonal(require_matrices(x), clip_offset(offset, FURTHEST, FURTHEST), axis1, axis2)
 
     @staticmethod
     def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[mx.array, mx.array]:

@@ -19,11 +19,11 @@ from emberharmony.backend.shared.arrays.shape import (
     check_copy,
     check_pad,
     counts_per_slice,
-    cuts,
     expanded_shape,
-    matrices,
     pad_indices,
     pad_pairs,
+    part_bounds,
+    require_matrices,
     shifts_of,
     total,
     unstack_axis,
@@ -89,7 +89,7 @@ class MLXShapeOps:
 
     @staticmethod
     def matrix_transpose(x: mx.array) -> mx.array:
-        return mx.swapaxes(matrices(x), -1, -2)
+        return mx.swapaxes(require_matrices(x), -1, -2)
 
     @staticmethod
     def moveaxis(x: mx.array, source: Any, destination: Any) -> mx.array:
@@ -136,7 +136,7 @@ class MLXShapeOps:
     @staticmethod
     def split(x: mx.array, indices_or_sections: Any, axis: int = 0) -> list[mx.array]:
         (axis,) = nonnegative_axes(axis, x.ndim)
-        cut_positions = cuts(x.shape[axis], indices_or_sections)
+        cut_positions = part_bounds(x.shape[axis], indices_or_sections)
         return list(mx.split(x, [start for start, _ in cut_positions[1:]], axis))
 
     @staticmethod

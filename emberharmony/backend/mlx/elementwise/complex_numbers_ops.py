@@ -5,7 +5,7 @@ import mlx.core as mx
 from emberharmony.backend.mlx.derivatives import Arrays, Function, with_own_derivatives
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.mlx.math_ops import is_complex
-from emberharmony.backend.shared.arrays.shape import check_parts
+from emberharmony.backend.shared.arrays.shape import check_complex_pairs
 from emberharmony.core.errors import DTypeError
 
 
@@ -43,7 +43,7 @@ class MLXComplexNumbersOps:
     @staticmethod
     def view_as_complex(x: mx.array) -> mx.array:
         promotion.refuse(x, ("complex",))
-        check_parts(x.shape)
+        check_complex_pairs(x.shape)
         if x.dtype == mx.float64:
             raise DTypeError("float64 makes complex128, which MLX does not have; cast to float32 (ops.cast)")
         return paired(x.astype(mx.float32))

@@ -21,12 +21,12 @@ from emberharmony.backend.mlx.tracing import COMPILING
 from emberharmony.backend.shared.compilation import UncompiledError
 from emberharmony.backend.shared.elementwise import special_integrals
 from emberharmony.backend.shared.elementwise.special_binding import (
-    definitions,
-    function,
     namespace,
     operands,
     partials,
+    shared_function_of,
     smooth_namespace,
+    special_ops_class,
 )
 
 _PLAIN = namespace(
@@ -49,7 +49,7 @@ def _compute_namespace(dtype: mx.Dtype) -> tuple[types.SimpleNamespace, mx.Dtype
 
 def _special_op(name: str) -> Callable[..., mx.array]:
     """Returns an op that computes a function of `backend.shared` in float64 on the CPU, else in float32."""
-    shared_function = function(name)
+    shared_function = shared_function_of(name)
 
     def compute(*tensors: mx.array) -> mx.array:
         if COMPILING.traced and on_cpu():
@@ -75,7 +75,7 @@ def _full_like(x: mx.array, number: float) -> mx.array:
     return mx.full(x.shape, number, x.dtype)
 
 
-OPS: Any = definitions(_special_op)
+OPS: Any = special_ops_class(_special_op)
 """The special functions."""
 
 DERIVED = smooth_namespace(OPS, mx, _special_op, exp=MLXElementaryOps.exp, full_like=_full_like, i0=MLXElementaryOps.i0)

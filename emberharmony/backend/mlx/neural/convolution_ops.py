@@ -193,7 +193,7 @@ def _transpose_by_phases(x: mx.array, kernel: mx.array, plan: Transposed, phases
     lengths = [length * step for length, step in zip(result.shape[1 : n + 1], plan.strides, strict=True)]
     result = mx.unflatten(result, n + 1, plan.strides)
     result = result.transpose(0, *(axis for i in range(1, n + 1) for axis in (i, n + i)), 2 * n + 1)
-    cuts = zip(plan.excess(size), plan.lengths(x.shape[1:-1], size), strict=True)
+    cuts = zip(plan.crop_pairs(size), plan.lengths(x.shape[1:-1], size), strict=True)
     kept_slices = [slice(crop_start, crop_start + length) for (crop_start, _), length in cuts]
     return result.reshape(len(x), *lengths, -1)[:, *kept_slices]
 

@@ -9,7 +9,7 @@ import mlx.core as mx
 
 from emberharmony.backend.mlx.algebra.products_ops import LONG
 from emberharmony.backend.mlx.elementwise.elementary_ops import on_cpu
-from emberharmony.backend.shared.arrays.shape import is_linear
+from emberharmony.backend.shared.arrays.shape import fits_linear
 
 _BLOCKS = (64, 32, 16, 8)
 """How many products are added sequentially, which keeps their digits: the first number that divides the length."""
@@ -28,7 +28,7 @@ class MLXLayersOps:
 
     def linear(self, x: mx.array, weight: mx.array, bias: mx.array | None = None, transposed: bool = False) -> mx.array:
         is_plain = transposed and x.dtype == weight.dtype == mx.float32 and (bias is None or bias.dtype == mx.float32)
-        if is_plain and is_linear(x, weight, bias, True):
+        if is_plain and fits_linear(x, weight, bias, True):
             length = weight.shape[1]
             product: mx.array | None = None
             if x.size and x.size * weight.size >> 26 < length <= LONG:

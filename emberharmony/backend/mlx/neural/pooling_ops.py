@@ -6,7 +6,7 @@ from typing import Any
 import mlx.core as mx
 
 from emberharmony.backend.mlx.reductions.reduction_ops import extreme_over
-from emberharmony.backend.shared.neural.convolution import shape_of_windows
+from emberharmony.backend.shared.neural.convolution import window_shape_and_axes
 from emberharmony.core import op_globals
 from emberharmony.core.dispatch import fast
 from emberharmony.core.options import USUAL_POOL
@@ -17,7 +17,7 @@ _FEW = 2**13
 
 def _quick_max(x: mx.array, size: int, *_usual: Any) -> mx.array:
     """Returns the largest element of each window; windows are adjacent, and no element is left over."""
-    window_shape, axes = shape_of_windows(x.shape, size)
+    window_shape, axes = window_shape_and_axes(x.shape, size)
     if x.size < _FEW and op_globals.untransformed:
         return mx.max(x.reshape(window_shape), axes)
     batch, *lengths, channels = x.shape

@@ -41,7 +41,7 @@ def _segment_reduction(reduction: str) -> Callable[..., mx.array]:
         else:
             host_array = host_indices(np.asarray(integers(segment_ids)) if is_unread else segment_ids)
             shared_segments.check_segments(host_array.shape, data.shape)
-            num_segments, is_unread = shared_segments.segments(host_array, num_segments), False
+            num_segments, is_unread = shared_segments.count_segments(host_array, num_segments), False
             ids = of_host(host_array)
         check_memory((num_segments, *data.shape[1:]), data.itemsize)
         if num_segments == 0:

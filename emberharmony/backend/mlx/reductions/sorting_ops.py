@@ -9,7 +9,7 @@ import mlx.core as mx
 from emberharmony.backend.mlx.dtypes import of_host, promotion
 from emberharmony.backend.mlx.math_ops import is_float
 from emberharmony.backend.promote import tensor_and_axis
-from emberharmony.backend.shared.reductions.sorting import WithUnique, side_of, sorter_of, top
+from emberharmony.backend.shared.reductions.sorting import WithUnique, check_top_k, side_of, sorter_of
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.errors import ShapeError
 
@@ -72,7 +72,7 @@ class MLXSortingOps(WithUnique):
     @staticmethod
     def top_k(x: mx.array, k: int, sorted: bool = True) -> tuple[mx.array, mx.array]:
         promotion.refuse(x, _COMPLEX)
-        top(x.shape, k)
+        check_top_k(x.shape, k)
         top_indices = mx.stop_gradient(_argsort(x, -1, True))[..., :k]
         return mx.take_along_axis(x, top_indices, -1), top_indices
 

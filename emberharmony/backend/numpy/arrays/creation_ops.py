@@ -7,7 +7,7 @@ import numpy as np
 from emberharmony.backend.numpy.device_ops import place
 from emberharmony.backend.numpy.dtypes import DTYPES, cast, promotion
 from emberharmony.backend.shared.arrays.creation import HostMade, with_number
-from emberharmony.backend.shared.arrays.shape import as_shape, clip_offset, matrices
+from emberharmony.backend.shared.arrays.shape import as_shape, clip_offset, require_matrices
 from emberharmony.backend.shared.device import check_memory, memory_limit
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import ShapeError
@@ -97,11 +97,11 @@ class NumpyCreationOps(HostMade):
 
     @staticmethod
     def tril(x: np.ndarray, k: int = 0) -> np.ndarray:
-        return np.tril(matrices(x), clip_offset(k, *x.shape[-2:]))
+        return np.tril(require_matrices(x), clip_offset(k, *x.shape[-2:]))
 
     @staticmethod
     def triu(x: np.ndarray, k: int = 0) -> np.ndarray:
-        return np.triu(matrices(x), clip_offset(k, *x.shape[-2:]))
+        return np.triu(require_matrices(x), clip_offset(k, *x.shape[-2:]))
 
     @staticmethod
     def diag(x: np.ndarray, k: int = 0) -> np.ndarray:

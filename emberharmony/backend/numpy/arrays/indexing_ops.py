@@ -6,19 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.host import host_indices, readable
+from emberharmony.backend.host import host_indices, safe_key
 from emberharmony.backend.numpy.dtypes import DTYPES, cast, promotion
 from emberharmony.backend.numpy.folding import check_axis
 from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.arrays.indexing import (
-    block,
+    block_slices,
+    check_index_vectors,
+    checked_reduction,
     class_count,
     nonnegative_indices,
-    reduction_of,
     unravel,
-    vectors,
 )
-from emberharmony.backend.shared.arrays.shape import FURTHEST, as_shape, clip_offset, matrices
+from emberharmony.backend.shared.arrays.shape import FURTHEST, as_shape, clip_offset, require_matrices
 from emberharmony.core.dispatch import fast
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import ShapeError
@@ -120,7 +120,7 @@ class NumpyIndexingOps:
     @staticmethod
     def get_item(x: np.ndarray, key: Any) -> np.ndarray:
         if key.__class__ is not int and key.__class__ is not slice:
-            key = readable(key)
+            key = safe_key(key)
         return x[key]
 
     @staticmethod
@@ -131,12 +131,12 @@ class NumpyIndexingOps:
 
     @staticmethod
     def slice(inputs: np.ndarray, start_indices: Sequence[int], shape: Sequence[int]) -> np.ndarray:
-        return inputs[block(inputs.shape, start_indices, shape)]
+        return inputs[block_slices(inputs.shape, start_indices, shape)]
 
     @staticmethod
     def slice_update(inputs: np.ndarray, start_indices: Sequence[int], updates: np.ndarray) -> np.ndarray:
         result = inputs.copy()
-        result[block(inputs.shape, start_indices, updates.shape)] = cast(updates, inputs.dtype)
+        result[block_slices(inputs.shape, start_indices, updates.shape)] = cast(updates, inputs.dtype)
         return result
 
     @staticmethod
@@ -144,10 +144,10 @@ class NumpyIndexingOps:
         inputs: np.ndarray, indices: Any, updates: np.ndarray, reduction: str | None = None
     ) -> np.ndarray:
         result, positions, values = inputs.copy(), host_indices(indices), cast(updates, inputs.dtype)
-        vectors(positions.shape, inputs.shape)
+        check_index_vectors(positions.shape, inputs.shape)
         # NumPy checks the indices when it uses them.
         columns = tuple([positions[..., axis] for axis in range(positions.shape[-1])])
-        reduction_name = reduction_of(reduction, UFUNCS)
+        reduction_name = checked_reduction(reduction, UFUNCS)
         if reduction_name is None:
             result[columns] = values
             return result
@@ -159,7 +159,7 @@ class NumpyIndexingOps:
 
     @staticmethod
     def diagonal(x: np.ndarray, offset: int = 0, axis1: int = 0, axis2: int = 1) -> np.ndarray:
-        return matrices(x).diagonal(clip_offset(offset, FURTHEST, FURTHEST), axis1, axis2)
+        return require_matrices(x).diagonal(clip_offset(offset, FURTHEST, FURTHEST), axis1, axis2)
 
     @staticmethod
     def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[np.ndarray, np.ndarray]:

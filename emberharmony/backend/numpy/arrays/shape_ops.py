@@ -17,11 +17,11 @@ from emberharmony.backend.shared.arrays.shape import (
     check_copy,
     check_pad,
     counts_per_slice,
-    cuts,
     expanded_shape,
-    matrices,
     pad_indices,
     pad_pairs,
+    part_bounds,
+    require_matrices,
     shifts_of,
     unstack_axis,
 )
@@ -76,7 +76,7 @@ class NumpyShapeOps:
     @staticmethod
     @fast(attrgetter("mT"), "{0}.ndim > 1")
     def matrix_transpose(x: np.ndarray) -> np.ndarray:
-        return matrices(x).swapaxes(-1, -2)
+        return require_matrices(x).swapaxes(-1, -2)
 
     @staticmethod
     def expand_dims(x: np.ndarray, axis: Any = 0) -> np.ndarray:
@@ -125,7 +125,7 @@ class NumpyShapeOps:
     def split(x: np.ndarray, indices_or_sections: Any, axis: int = 0) -> list[np.ndarray]:
         (axis,) = nonnegative_axes(axis, x.ndim)
         leading_slices = (slice(None),) * axis
-        return [x[(*leading_slices, slice(a, b))] for a, b in cuts(x.shape[axis], indices_or_sections)]
+        return [x[(*leading_slices, slice(a, b))] for a, b in part_bounds(x.shape[axis], indices_or_sections)]
 
     @staticmethod
     def unstack(x: np.ndarray, num: int | None = None, axis: int = 0) -> tuple[np.ndarray, ...]:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from emberharmony.backend.host import readable
+from emberharmony.backend.host import safe_key
 from emberharmony.backend.numpy.dtypes import promotion
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import fast
@@ -23,7 +23,7 @@ _MOST_AXES = 32
 
 def _quick_set_item(x: np.ndarray, key: np.ndarray, value: np.ndarray, _mode: str) -> np.ndarray:
     result = x.copy()
-    result[readable(key)] = value
+    result[safe_key(key)] = value
     return result
 
 
@@ -39,7 +39,7 @@ class NumpyWritingOps:
     )
     def set_item(self, x: np.ndarray, key: Any, value: Any, mode: str = "set") -> np.ndarray:
         shared_writing.check_mode(mode)
-        key = readable(key)
+        key = safe_key(key)
         new_value, result = shared_writing.value_like(self, promotion, value, x), x.copy()
         if mode in ("min", "max"):
             promotion.refuse(x, ("complex",))

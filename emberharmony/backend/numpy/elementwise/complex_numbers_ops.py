@@ -3,7 +3,7 @@
 import numpy as np
 
 from emberharmony.backend.numpy.dtypes import promotion
-from emberharmony.backend.shared.arrays.shape import check_parts
+from emberharmony.backend.shared.arrays.shape import check_complex_pairs
 
 
 class NumpyComplexNumbersOps:
@@ -26,7 +26,7 @@ class NumpyComplexNumbersOps:
     @staticmethod
     def view_as_complex(x: np.ndarray) -> np.ndarray:
         promotion.refuse(x, ("complex",))
-        check_parts(x.shape)
+        check_complex_pairs(x.shape)
         result = np.empty(x.shape[:-1], np.complex128 if x.dtype == np.float64 else np.complex64)
         result.real, result.imag = x[..., 0], x[..., 1]
         return result

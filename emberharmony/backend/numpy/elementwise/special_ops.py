@@ -26,7 +26,7 @@ def _functions_and_namespaces(name: str) -> tuple[_Function, _Function | None, A
     from emberharmony.backend.shared.elementwise import special_binding
 
     single_function = getattr(special_single, name, None)
-    return special_binding.function(name), single_function, special_space.DOUBLE, special_space.SINGLE
+    return special_binding.shared_function_of(name), single_function, special_space.DOUBLE, special_space.SINGLE
 
 
 def _compute_by_blocks(name: str, tensors: Sequence[np.ndarray]) -> np.ndarray:

@@ -23,7 +23,7 @@ from emberharmony.backend.numpy.neural.activation_ops import NumpyActivationOps
 from emberharmony.backend.numpy.neural.layers_ops import NumpyLayersOps
 from emberharmony.backend.numpy.reductions.reduction_ops import NumpyReductionOps, logsumexp
 from emberharmony.backend.numpy.tensor_ops import NumpyTensorOps
-from emberharmony.backend.shared.arrays.shape import expanded_shape, is_linear
+from emberharmony.backend.shared.arrays.shape import expanded_shape, fits_linear
 from emberharmony.backend.shared.images.fft import axis_and_length, length_of
 from emberharmony.core.dispatch import convert_arguments
 from emberharmony.core.op_code.op_source import compiled_source, fast_of, parameter_names, source_arguments
@@ -107,7 +107,7 @@ def _linear(
 ) -> np.ndarray | None:
     dtype = x.dtype
     is_plain = dtype.char in "fd" and weight.dtype == dtype and (bias is None or bias.dtype == dtype) and x.size > 0
-    if not is_plain or x.ndim != 2 or not is_linear(x, weight, bias, transposed):
+    if not is_plain or x.ndim != 2 or not fits_linear(x, weight, bias, transposed):
         return None
     product = emit(np.matmul, (x, emit(_TRANSPOSE, (weight,), {}) if transposed else weight), {})
     return product if bias is None else emit(np.add, (product, bias), {})

@@ -166,7 +166,7 @@ class NumpyConvolutionOps:
             x.shape[1:-1], w.shape[:-2], strides, padding, output_padding, dilation_rate
         )
         result = _sum_of_kernels(widen_half(x), widen_half(w), plan.strides, plan.dilation)
-        excess = plan.excess(w.shape[:-2])
+        excess = plan.crop_pairs(w.shape[:-2])
         cuts = (slice(max(a, 0), n - max(b, 0)) for (a, b), n in zip(excess, result.shape[1:-1], strict=True))
         result = result[:, *cuts]
         if any(min(pair) < 0 for pair in excess):

@@ -42,7 +42,7 @@ def _segment_reduction(reduction: str) -> Callable[..., np.ndarray]:
         shared_segments.check_segments(ids.shape, data.shape)
         start = shared_segments.neutral_element(DTYPES.neutral[data.dtype], reduction)
         wide_data = widen_half(data)
-        result = np.empty((shared_segments.segments(ids, num_segments), *data.shape[1:]), wide_data.dtype)
+        result = np.empty((shared_segments.count_segments(ids, num_segments), *data.shape[1:]), wide_data.dtype)
         result.fill(start)
         if wide_data.size >= _MANY and wide_data.size >= _WIDE * len(wide_data):
             _by_rows(UFUNCS[reduction], result, ids, wide_data)

@@ -5,8 +5,8 @@ from typing import Literal
 import numpy as np
 
 from emberharmony.backend.numpy.dtypes import promotion
-from emberharmony.backend.promote import single
-from emberharmony.backend.shared.reductions.sorting import WithUnique, side_of, sorter_of, top
+from emberharmony.backend.promote import nonnegative_axis
+from emberharmony.backend.shared.reductions.sorting import WithUnique, check_top_k, side_of, sorter_of
 from emberharmony.core.errors import ShapeError
 
 _COMPLEX = ("complex",)
@@ -30,7 +30,7 @@ def _array_and_axis(x: np.ndarray, axis: int | None) -> tuple[np.ndarray, int]:
     """Returns `x` and the axis to sort; without an axis, the flattened `x` and 0. A 0-d tensor takes axis 0 too."""
     if axis is None:
         return x.reshape(-1), 0
-    axis = single(axis, max(x.ndim, 1))
+    axis = nonnegative_axis(axis, max(x.ndim, 1))
     return x, axis
 
 
@@ -69,7 +69,7 @@ class NumpySortingOps(WithUnique):
 
     @staticmethod
     def top_k(x: np.ndarray, k: int, sorted: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        top(x.shape, k)
+        check_top_k(x.shape, k)
         top_indices = _argsort(x, -1, True)[..., :k]
         return np.take_along_axis(x, top_indices, -1), top_indices
 

@@ -16,14 +16,14 @@ def _index_letters(subscripts: str, ndims: list[int]) -> tuple[list[str], str]:
     free_letters = [letter for letter in _LETTERS if letter not in subscripts]
     terms, most_letters = [], 0
     for term, ndim in zip(operand_subscripts.split(","), ndims, strict=True):
-        hidden = ndim - len(term.replace("...", "")) if "..." in term else 0
-        most_letters = max(most_letters, hidden)
-        terms.append(term.replace("...", "".join(free_letters[:hidden][::-1])))
-    ellipsis = "".join(free_letters[:most_letters][::-1])
+        hidden_count = ndim - len(term.replace("...", "")) if "..." in term else 0
+        most_letters = max(most_letters, hidden_count)
+        terms.append(term.replace("...", "".join(free_letters[:hidden_count][::-1])))
+    ellipsis_letters = "".join(free_letters[:most_letters][::-1])
     if arrow:
-        return terms, result_subscripts.replace("...", ellipsis)
+        return terms, result_subscripts.replace("...", ellipsis_letters)
     letters = "".join(operand_subscripts.replace("...", "").split(","))
-    return terms, ellipsis + "".join(sorted(letter for letter in set(letters) if letters.count(letter) == 1))
+    return terms, ellipsis_letters + "".join(sorted(letter for letter in set(letters) if letters.count(letter) == 1))
 
 
 class _Factor:
@@ -39,9 +39,9 @@ def _diagonals(ops: Any, factor: _Factor) -> _Factor:
     for letter in letters:
         while letters.count(letter) > 1:
             first_axis = letters.index(letter)
-            second = letters.index(letter, first_axis + 1)
-            tensor = ops.diagonal(tensor, 0, first_axis, second)
-            letters = letters[:first_axis] + letters[first_axis + 1 : second] + letters[second + 1 :] + letter
+            second_axis = letters.index(letter, first_axis + 1)
+            tensor = ops.diagonal(tensor, 0, first_axis, second_axis)
+            letters = letters[:first_axis] + letters[first_axis + 1 : second_axis] + letters[second_axis + 1 :] + letter
     return _Factor(tensor, letters)
 
 
@@ -72,7 +72,7 @@ def _product_of_factors(ops: Any, a: _Factor, b: _Factor, needed_letters: set[st
         _sum_unneeded(ops, b, needed_letters | set(a.letters)),
     )
     shared_letters = [letter for letter in a.letters if letter in b.letters]
-    batch, summed_letters = (
+    batch_letters, summed_letters = (
         [x for x in shared_letters if x in needed_letters],
         [x for x in shared_letters if x not in needed_letters],
     )
@@ -80,17 +80,17 @@ def _product_of_factors(ops: Any, a: _Factor, b: _Factor, needed_letters: set[st
     last_letters_of_b = [letter for letter in b.letters if letter not in shared_letters]
 
     def matrices(factor: _Factor, second: list[str], last_letters: list[str]) -> Any:
-        axis_order = tuple(factor.letters.index(letter) for letter in (*batch, *second, *last_letters))
-        shape = (
-            *(lengths[letter] for letter in batch),
+        axis_order = tuple(factor.letters.index(letter) for letter in (*batch_letters, *second, *last_letters))
+        matrix_shape = (
+            *(lengths[letter] for letter in batch_letters),
             math.prod(lengths[letter] for letter in second),
             math.prod(lengths[letter] for letter in last_letters),
         )
-        return ops.reshape(ops.transpose(factor.tensor, axis_order), shape)
+        return ops.reshape(ops.transpose(factor.tensor, axis_order), matrix_shape)
 
-    letters = "".join((*batch, *row_letters, *last_letters_of_b))
-    left_matrix, right = matrices(a, row_letters, summed_letters), matrices(b, summed_letters, last_letters_of_b)
-    product = ops.matmul(left_matrix, right) if summed_letters else ops.multiply(left_matrix, right)
+    letters = "".join((*batch_letters, *row_letters, *last_letters_of_b))
+    left_matrix, right_matrix = matrices(a, row_letters, summed_letters), matrices(b, summed_letters, last_letters_of_b)
+    product = ops.matmul(left_matrix, right_matrix) if summed_letters else ops.multiply(left_matrix, right_matrix)
     return _Factor(ops.reshape(product, tuple(lengths[letter] for letter in letters)), letters)
 
 
@@ -103,7 +103,7 @@ def einsum(subscripts: str, *operands: Any) -> Any:
     is_boolean = dtype.kind == "bool"
     if is_boolean or (dtype.is_floating and dtype.bits == 16):
         tensors = [ops.cast(x, "int32" if is_boolean else "float32") for x in tensors]
-    terms, output = _index_letters(subscripts, [len(x.shape) for x in tensors])
+    terms, output_letters = _index_letters(subscripts, [len(x.shape) for x in tensors])
     factors = [_diagonals(ops, _Factor(x, term)) for x, term in zip(tensors, terms, strict=True)]
     length_by_letter: dict[str, int] = {}
     for factor in factors:
@@ -112,8 +112,10 @@ def einsum(subscripts: str, *operands: Any) -> Any:
     factors = [_without_ones(ops, factor, length_by_letter) for factor in factors]
     product = factors[0]
     for i, factor in enumerate(factors[1:], 2):
-        needed_letters = set(output).union(*(later_factor.letters for later_factor in factors[i:]))
+        needed_letters = set(output_letters).union(*(later_factor.letters for later_factor in factors[i:]))
         product = _product_of_factors(ops, product, factor, needed_letters, length_by_letter)
-    product = _sum_unneeded(ops, product, set(output))
-    result = ops.transpose(product.tensor, tuple(product.letters.index(letter) for letter in output))
-    return ops.not_equal(result, 0) if is_boolean else ops.cast(result, dtype)
+    product = _sum_unneeded(ops, product, set(output_letters))
+    transposed_product = ops.transpose(
+        product.tensor, tuple(product.letters.index(letter) for letter in output_letters)
+    )
+    return ops.not_equal(transposed_product, 0) if is_boolean else ops.cast(transposed_product, dtype)

@@ -8,8 +8,8 @@ import math
 
 import numpy as np
 
-from emberharmony.backend.shared.arrays.shape import matrices
-from emberharmony.backend.shared.solver import check_qr_mode, check_sides, not_finite, square
+from emberharmony.backend.shared.arrays.shape import require_matrices
+from emberharmony.backend.shared.solver import check_qr_mode, check_sides, not_finite_error, square
 from emberharmony.core.errors import LinAlgError
 from emberharmony.core.results import EigResult, LUResult, QRResult, SlogdetResult, SVDResult
 
@@ -21,8 +21,8 @@ So rounding errors do not change which component that is.
 
 
 def _adjoint(x: np.ndarray) -> np.ndarray:
-    swapped = x.mT
-    return np.conj(swapped) if x.dtype.kind == "c" else swapped
+    transposed = x.mT
+    return np.conj(transposed) if x.dtype.kind == "c" else transposed
 
 
 def are_clear(sums: list[float]) -> bool:
@@ -39,9 +39,9 @@ def _phases(columns: np.ndarray) -> np.ndarray:
     if not columns.size:
         return np.ones((*columns.shape[:-2], 1, columns.shape[-1]), columns.dtype)
     if columns.ndim == 2 and columns.dtype.kind != "c":  # the calls below take 2 µs more
-        sums = np.maximum.reduce(columns) + np.minimum.reduce(columns)
-        if are_clear(sums.tolist()):
-            return np.sign(sums)[None]
+        extreme_sums = np.maximum.reduce(columns) + np.minimum.reduce(columns)
+        if are_clear(extreme_sums.tolist()):
+            return np.sign(extreme_sums)[None]
     magnitudes = np.abs(columns)
     largest_index = (magnitudes >= NEARLY * np.maximum.reduce(magnitudes, -2, keepdims=True)).argmax(-2, keepdims=True)
     if columns.ndim == 2:  # np.take_along_axis takes 4 µs more
@@ -72,7 +72,7 @@ def _require_finite(x: np.ndarray) -> np.ndarray:
     """
     flat_x = x.ravel("K")
     if not math.isfinite(np.vdot(flat_x, flat_x).real) and not np.isfinite(x).all():
-        raise not_finite(x.shape)
+        raise not_finite_error(x.shape)
     return x
 
 
@@ -104,13 +104,13 @@ def adjugate(x: np.ndarray) -> np.ndarray:
 
     For a matrix that is not finite it is NaN.
     """
-    finite = np.isfinite(square(x)).all((-2, -1), keepdims=True)
-    u, s, vh = np.linalg.svd(np.where(finite, x, 0))
+    is_finite = np.isfinite(square(x)).all((-2, -1), keepdims=True)
+    u, s, vh = np.linalg.svd(np.where(is_finite, x, 0))
     # For each singular value, multiply the others: nothing is divided by a singular value, so one may be 0.
     products_of_others = np.where(np.eye(s.shape[-1], dtype=bool), 1, s[..., None, :]).prod(-1)
-    factor = (np.linalg.det(u) * np.linalg.det(vh))[..., None, None]
-    result = factor * (_adjoint(vh) * products_of_others[..., None, :].astype(x.dtype)) @ _adjoint(u)
-    return np.where(finite, result, np.nan).astype(x.dtype, copy=False)
+    unit_determinant = (np.linalg.det(u) * np.linalg.det(vh))[..., None, None]
+    adjugates = unit_determinant * (_adjoint(vh) * products_of_others[..., None, :].astype(x.dtype)) @ _adjoint(u)
+    return np.where(is_finite, adjugates, np.nan).astype(x.dtype, copy=False)
 
 
 def inv(x: np.ndarray) -> np.ndarray:
@@ -147,7 +147,7 @@ def cholesky(x: np.ndarray, upper: bool = False) -> np.ndarray:
 def qr(x: np.ndarray, mode: str = "reduced", positive: bool = True) -> QRResult:
     """Returns orthonormal columns and upper triangular factors, by default with non-negative diagonals."""
     check_qr_mode(mode)
-    q, r = np.linalg.qr(matrices(x), "complete" if mode == "complete" else "reduced")
+    q, r = np.linalg.qr(require_matrices(x), "complete" if mode == "complete" else "reduced")
     if not positive:
         return QRResult(q, r)
     signs = _signs(np.diagonal(r, 0, -2, -1))
@@ -159,7 +159,7 @@ def qr(x: np.ndarray, mode: str = "reduced", positive: bool = True) -> QRResult:
 
 def svd(x: np.ndarray, full_matrices: bool = True) -> SVDResult:
     """Returns singular value decompositions."""
-    u, s, vh = np.linalg.svd(_require_finite(matrices(x)), full_matrices)
+    u, s, vh = np.linalg.svd(_require_finite(require_matrices(x)), full_matrices)
     fix_signs(u, vh, full_matrices)
     return SVDResult(u, s, vh)
 
@@ -186,7 +186,7 @@ def svd_or_values(x: np.ndarray, full_matrices: bool = True, compute_uv: bool = 
 
 def svdvals(x: np.ndarray) -> np.ndarray:
     """Returns singular values."""
-    return np.linalg.svdvals(_require_finite(matrices(x)))
+    return np.linalg.svdvals(_require_finite(require_matrices(x)))
 
 
 def eigh(x: np.ndarray) -> EigResult:
@@ -219,19 +219,19 @@ def lu_factor(x: np.ndarray) -> LUResult:
 
     NumPy has no LU decomposition.
     """
-    lu = matrices(x).copy()
+    lu = require_matrices(x).copy()
     k = min(lu.shape[-2:])
     pivots = np.zeros((*lu.shape[:-2], k), np.int64)
     for j in range(k):
         pivots[..., j] = j + np.abs(lu[..., j:, j]).argmax(-1)
         pivot_index = pivots[..., j, None, None]
-        row = np.take_along_axis(lu, pivot_index, -2)
+        pivot_row = np.take_along_axis(lu, pivot_index, -2)
         np.put_along_axis(lu, pivot_index, lu[..., j : j + 1, :].copy(), -2)
-        lu[..., j : j + 1, :] = row
-        pivot = row[..., j : j + 1]
+        lu[..., j : j + 1, :] = pivot_row
+        pivot_value = pivot_row[..., j : j + 1]
         # If the pivot is 0, the column below it is 0 too, so it may be divided by 1.
-        lu[..., j + 1 :, j : j + 1] /= np.where(pivot == 0, 1, pivot)
-        lu[..., j + 1 :, j + 1 :] -= lu[..., j + 1 :, j : j + 1] * row[..., j + 1 :]
+        lu[..., j + 1 :, j : j + 1] /= np.where(pivot_value == 0, 1, pivot_value)
+        lu[..., j + 1 :, j + 1 :] -= lu[..., j + 1 :, j : j + 1] * pivot_row[..., j + 1 :]
     return LUResult(lu, pivots)
 
 
@@ -244,8 +244,8 @@ def order_of(pivots: np.ndarray, rows: int) -> np.ndarray:
     """
     permutation = np.broadcast_to(np.arange(rows), (*pivots.shape[:-1], rows)).copy()
     for j in range(pivots.shape[-1]):
-        pivot = pivots[..., j : j + 1]
-        swapped_order = np.take_along_axis(permutation, pivot, -1)
-        np.put_along_axis(permutation, pivot, permutation[..., j : j + 1].copy(), -1)
+        pivot_index = pivots[..., j : j + 1]
+        swapped_order = np.take_along_axis(permutation, pivot_index, -1)
+        np.put_along_axis(permutation, pivot_index, permutation[..., j : j + 1].copy(), -1)
         permutation[..., j : j + 1] = swapped_order
     return permutation

@@ -42,16 +42,16 @@ def check_subscripts(subscripts: str, *shapes: Sequence[int]) -> int:
         ShapeError: if a term does not name the axes of its operand, the lengths of an index differ, or the output
             leaves out the axes of an ellipsis.
     """
-    compact = subscripts.replace(" ", "")
-    operand_subscripts, arrow, result_subscripts = compact.partition("->")
+    compact_subscripts = subscripts.replace(" ", "")
+    operand_subscripts, arrow, result_subscripts = compact_subscripts.partition("->")
     terms = operand_subscripts.split(",")
     if len(terms) != len(shapes):
         raise ArgumentError(f"{subscripts!r} names {len(terms)} operands, {len(shapes)} were given")
     letters = operand_subscripts.replace(",", "").replace("...", "")
     if not (letters.isalpha() or not letters) or not letters.isascii():
         raise ArgumentError(f"{subscripts!r} has characters that are not index letters (a to z, A to Z)")
-    output = result_subscripts.replace("...", "")
-    if arrow and (len(set(output)) != len(output) or not set(output) <= set(letters)):
+    output_letters = result_subscripts.replace("...", "")
+    if arrow and (len(set(output_letters)) != len(output_letters) or not set(output_letters) <= set(letters)):
         raise ArgumentError(f"the output of {subscripts!r} has an index that repeats or that no operand has")
     length_by_letter: dict[str, int] = {}
     for term, shape in zip(terms, shapes, strict=True):
@@ -62,14 +62,14 @@ def check_subscripts(subscripts: str, *shapes: Sequence[int]) -> int:
             if arrow and "..." not in result_subscripts and len(shape) > len(term_letters):
                 # PyTorch would sum over these axes.
                 raise ShapeError(f"the output of {subscripts!r} leaves out the axes '...', which cannot be summed")
-            head = term.index("...")
-            tail_length = len(term_letters) - head
-            pairs = [*zip(term_letters[:head], shape[:head], strict=True)]
-            pairs += zip(term_letters[head:], shape[len(shape) - tail_length :], strict=True)
+            head_length = term.index("...")
+            tail_length = len(term_letters) - head_length
+            letters_and_lengths = [*zip(term_letters[:head_length], shape[:head_length], strict=True)]
+            letters_and_lengths += zip(term_letters[head_length:], shape[len(shape) - tail_length :], strict=True)
         else:
-            pairs = [*zip(term_letters, shape, strict=True)]
-        own_length_by_letter = dict(pairs)
-        for letter, length in pairs:
+            letters_and_lengths = [*zip(term_letters, shape, strict=True)]
+        own_length_by_letter = dict(letters_and_lengths)
+        for letter, length in letters_and_lengths:
             if own_length_by_letter[letter] != length:
                 # Axes of length 1 broadcast between operands, but not within one.
                 raise ShapeError(
@@ -79,5 +79,5 @@ def check_subscripts(subscripts: str, *shapes: Sequence[int]) -> int:
             if first_length != length and 1 not in (first_length, length):
                 raise ShapeError(f"index {letter!r} of {subscripts!r} has lengths {first_length} and {length}")
             length_by_letter[letter] = max(first_length, length)
-    kept_letters = output if arrow else [letter for letter in length_by_letter if letters.count(letter) == 1]
+    kept_letters = output_letters if arrow else [letter for letter in length_by_letter if letters.count(letter) == 1]
     return prod([length for letter, length in length_by_letter.items() if letter not in kept_letters])

@@ -68,10 +68,10 @@ class Differentials:
         """Returns the imaginary part of complex numbers times i, as complex numbers."""
         return x - self._xp.real(x)
 
-    def first_largest(self, columns: Any) -> Any:
+    def row_of_largest(self, columns: Any) -> Any:
         """Returns the row of the first of the nearly largest components of each column."""
-        sizes = self._xp.abs(columns)
-        is_nearly_largest = sizes >= NEARLY * self._xp.max(sizes, -2, keepdims=True)
+        magnitudes = self._xp.abs(columns)
+        is_nearly_largest = magnitudes >= NEARLY * self._xp.max(magnitudes, -2, keepdims=True)
         return self._constant(self._xp.argmax(is_nearly_largest.astype(self._xp.uint8), -2, keepdims=True))
 
     def cholesky(self, primals: Tensors, outputs: Tensors, tangents: Tensors) -> Tensors:
@@ -93,9 +93,9 @@ class Differentials:
                 "the additional columns of Q in mode 'complete' are arbitrary and have no derivative; use mode "
                 "'reduced'"
             )
-        square = r[..., :k]
-        scaled = self._over(tangents[0][..., :k], r)
-        scaled_tangent = self.adjoint(q) @ scaled
+        square_r = r[..., :k]
+        tangent_over_r = self._over(tangents[0][..., :k], r)
+        scaled_tangent = self.adjoint(q) @ tangent_over_r
         lower = self._xp.tril(scaled_tangent, -1)
         rotation = lower - self.adjoint(lower)
         if self._is_complex(scaled_tangent):
@@ -105,30 +105,30 @@ class Differentials:
         extra_columns = (
             self.adjoint(q) @ tangents[0][..., k:] - rotation @ r[..., k:] if r.shape[-1] > k else r[..., k:]
         )
-        return scaled - q @ r_tangent, self._xp.concatenate([r_tangent @ square, extra_columns], -1)
+        return tangent_over_r - q @ r_tangent, self._xp.concatenate([r_tangent @ square_r, extra_columns], -1)
 
     def svd(self, primals: Tensors, outputs: Tensors, tangents: Tensors) -> Tensors:
         """Returns the tangents of U, the singular values and Vh."""
         u_full, s, vh_full = outputs
         k = s.shape[-1]
         u, v, tangent = u_full[..., :k], self.adjoint(vh_full[..., :k, :]), tangents[0]
-        scale, gaps = s[..., None, :].astype(u.dtype), self._gaps(s * s).astype(u.dtype)
+        scale, inverse_gaps = s[..., None, :].astype(u.dtype), self._inverse_gaps(s * s).astype(u.dtype)
         scaled_tangent = self.adjoint(u) @ tangent @ v
         left_factor, right_factor = scaled_tangent * scale, self.adjoint(scaled_tangent) * scale
-        rotation = gaps * (left_factor + self.adjoint(left_factor))
+        rotation = inverse_gaps * (left_factor + self.adjoint(left_factor))
         if self._is_complex(u):
             rotation = rotation + self.as_matrix(self.imaginary(self.diagonal(scaled_tangent)) / s)
-        u_moved, v_moved = u @ rotation, v @ (gaps * (right_factor + self.adjoint(right_factor)))
+        u_tangent, v_tangent = u @ rotation, v @ (inverse_gaps * (right_factor + self.adjoint(right_factor)))
         if u.shape[-2] > k:
-            u_moved = u_moved + (tangent @ v - u @ scaled_tangent) / scale
+            u_tangent = u_tangent + (tangent @ v - u @ scaled_tangent) / scale
         if v.shape[-2] > k:
-            v_moved = v_moved + (self.adjoint(tangent) @ u - v @ self.adjoint(scaled_tangent)) / scale
+            v_tangent = v_tangent + (self.adjoint(tangent) @ u - v @ self.adjoint(scaled_tangent)) / scale
         if self._is_complex(u):
-            angle = self._phase_rates(u, u_moved)
-            u_moved, v_moved = u_moved + angle * u, v_moved + angle * v
+            phase_rates = self._phase_rates(u, u_tangent)
+            u_tangent, v_tangent = u_tangent + phase_rates * u, v_tangent + phase_rates * v
         # Columns beyond the singular values are arbitrary, and are treated as constant.
-        vh_tangent = self._pad_columns(v_moved, self.adjoint(vh_full))
-        return self._pad_columns(u_moved, u_full), self.real(self.diagonal(scaled_tangent)), self.adjoint(vh_tangent)
+        vh_tangent = self._pad_columns(v_tangent, self.adjoint(vh_full))
+        return self._pad_columns(u_tangent, u_full), self.real(self.diagonal(scaled_tangent)), self.adjoint(vh_tangent)
 
     def singular_values(self, factors: Tensors, tangent: Any) -> Any:
         """Returns the tangent of the singular values; `factors` are those of the decomposition."""
@@ -139,7 +139,7 @@ class Differentials:
         """Returns the tangents of the eigenvalues and eigenvectors of Hermitian matrices."""
         values, vectors = outputs
         scaled_tangent = self.adjoint(vectors) @ self.hermitian(tangents[0]) @ vectors
-        vectors_tangent = vectors @ (self._gaps(values).astype(scaled_tangent.dtype) * scaled_tangent)
+        vectors_tangent = vectors @ (self._inverse_gaps(values).astype(scaled_tangent.dtype) * scaled_tangent)
         if self._is_complex(vectors):
             vectors_tangent = vectors_tangent + self._phase_rates(vectors, vectors_tangent) * vectors
         return self.real(self.diagonal(scaled_tangent)), vectors_tangent
@@ -148,13 +148,13 @@ class Differentials:
         """Returns the tangents of the eigenvalues and eigenvectors of general matrices."""
         values, vectors = outputs
         scaled_tangent = self._similar(vectors, tangents[0].astype(vectors.dtype))
-        vectors_tangent = vectors @ (self._gaps(values) * scaled_tangent)
+        vectors_tangent = vectors @ (self._inverse_gaps(values) * scaled_tangent)
         own_components = self._xp.real(self._xp.sum(self._xp.conj(vectors) * vectors_tangent, -2, keepdims=True))
         return self.diagonal(scaled_tangent), vectors_tangent + (
             self._phase_rates(vectors, vectors_tangent) - own_components
         ) * vectors
 
-    def _gaps(self, values: Any) -> Any:
+    def _inverse_gaps(self, values: Any) -> Any:
         """Returns `1 / (values[j] - values[i])` as a matrix, and 0 where the two are equal: infinity would give NaN."""
         gaps = values[..., None, :] - values[..., :, None]
         is_same = self._same(gaps)
@@ -168,7 +168,7 @@ class Differentials:
             columns: the vectors, shape (..., n, k).
             tangent: their tangents before the rotation.
         """
-        largest_index = self.first_largest(columns)
+        largest_index = self.row_of_largest(columns)
         largest = self._xp.real(self._xp.take_along_axis(columns, largest_index, -2))
         return -self.imaginary(self._xp.take_along_axis(tangent, largest_index, -2)) / largest
 

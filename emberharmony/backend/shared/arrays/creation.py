@@ -85,7 +85,7 @@ def ones_on_diagonal(rows: int, columns: int | None, k: int) -> np.ndarray:
     return np.eye(height, width, clip_offset(k, height, width))
 
 
-def triangle(shape: Sequence[int], k: int, lower: bool) -> np.ndarray:
+def triangle_mask(shape: Sequence[int], k: int, lower: bool) -> np.ndarray:
     """Returns which elements of a matrix are on its k-th diagonal, and below or above it."""
     height, width = shape
     k = clip_offset(k, height, width)
@@ -122,8 +122,8 @@ def diagonal_places(shape: Sequence[int], k: int, width: int) -> np.ndarray | No
 
 def _int64_range(places: range) -> np.ndarray:
     """Returns a range of int64, not an empty one: np.arange counts in float64, and loses the last of large numbers."""
-    wrapped = (places.step + 2**63) % 2**64 - 2**63  # what wraps around in the product comes back by the sum
-    return np.arange(len(places)) * wrapped + places[0]
+    wrapped_step = (places.step + 2**63) % 2**64 - 2**63  # what wraps around in the product comes back by the sum
+    return np.arange(len(places)) * wrapped_step + places[0]
 
 
 class HostMade:
@@ -225,17 +225,17 @@ class HostMade:
                 return samples
             step = np.linspace(start, stop, num, endpoint, True)[1]  # type: ignore[call-overload]
             # The step of integer samples may have a fraction, so it keeps the floating dtype.
-            floating = dtype is not None and self.dtypes.neutral[dtype].is_floating
-            return samples, self._place_array(np.asarray(step), dtype if floating else result_dtype, device)
+            is_floating = dtype is not None and self.dtypes.neutral[dtype].is_floating
+            return samples, self._place_array(np.asarray(step), dtype if is_floating else result_dtype, device)
         start_tensor, stop_tensor = self.convert(start), self.convert(stop)
-        span = self.subtract(stop_tensor, start_tensor)
+        end_difference = self.subtract(stop_tensor, start_tensor)
         # Mix both ends by weights instead of adding multiples of the step, so that the last sample is exactly `stop`.
-        shares, last_part = self._shares_of_ends(span, num, endpoint)
-        samples = self.add(self.multiply(last_part, start_tensor), self.multiply(shares, stop_tensor))
+        stop_shares, start_shares = self._shares_of_ends(end_difference, num, endpoint)
+        samples = self.add(self.multiply(start_shares, start_tensor), self.multiply(stop_shares, stop_tensor))
         samples = samples if device is None else self.to_device(samples, device)
         samples = self.moveaxis(samples if dtype is None else self.cast(samples, dtype), 0, axis)
-        intervals = num - 1 if endpoint else num
-        return (samples, self.divide(span, intervals)) if retstep else samples
+        interval_count = num - 1 if endpoint else num
+        return (samples, self.divide(end_difference, interval_count)) if retstep else samples
 
     def logspace(
         self,
@@ -280,10 +280,10 @@ class HostMade:
             start_tensor, stop_tensor = self.convert(start), self.convert(stop)
             sign = self.sign(start_tensor)
             start_tensor, stop_tensor = self.divide(start_tensor, sign), self.divide(stop_tensor, sign)
-            shares, last_part = self._shares_of_ends(self.multiply(start_tensor, stop_tensor), num, endpoint)
+            stop_shares, start_shares = self._shares_of_ends(self.multiply(start_tensor, stop_tensor), num, endpoint)
             # The product of these powers is exactly `start` and `stop` at the ends.
             samples = self.multiply(
-                sign, self.multiply(self.power(start_tensor, last_part), self.power(stop_tensor, shares))
+                sign, self.multiply(self.power(start_tensor, start_shares), self.power(stop_tensor, stop_shares))
             )
             samples = samples if device is None else self.to_device(samples, device)
             return self.moveaxis(samples if dtype is None else self.cast(samples, dtype), 0, axis)

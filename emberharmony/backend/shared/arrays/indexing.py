@@ -7,7 +7,7 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from emberharmony.backend.host import host_indices, plain_array
-from emberharmony.backend.shared.arrays.shape import FURTHEST, as_shape, clip_offset, matrices
+from emberharmony.backend.shared.arrays.shape import FURTHEST, as_shape, clip_offset, require_matrices
 from emberharmony.backend.shared.device import ADDRESSABLE, check_memory
 from emberharmony.core.axes import INDEX_RANGE, as_index
 from emberharmony.core.deferred import Deferred
@@ -37,19 +37,23 @@ _BASIC = (int, slice, type(None), type(Ellipsis))
 
 def is_plain(key: Any, shape: Any) -> bool:
     """Returns whether a key consists only of forward slices, None, and integers within bounds."""
-    axes, ndim = 0, len(shape)
+    axis_count, ndim = 0, len(shape)
     for key_part in key if key.__class__ is tuple else (key,):
         if key_part.__class__ is slice:
             if not (_is_near(key_part.start) and _is_near(key_part.stop) and _is_near(key_part.step)):
                 return False
-            if key_part.step is not None and (key_part.step <= 0 or (axes < ndim and shape[axes] >= _LONG)):
+            if key_part.step is not None and (key_part.step <= 0 or (axis_count < ndim and shape[axis_count] >= _LONG)):
                 return False
         elif key_part is None:
             continue
-        elif key_part.__class__ is not int or axes >= ndim or not -shape[axes] <= key_part < shape[axes]:
+        elif (
+            key_part.__class__ is not int
+            or axis_count >= ndim
+            or not -shape[axis_count] <= key_part < shape[axis_count]
+        ):
             return False
-        axes += 1
-    return axes <= ndim
+        axis_count += 1
+    return axis_count <= ndim
 
 
 def _is_near(number: Any) -> bool:
@@ -93,25 +97,27 @@ def parts_of(key: Any, shape: Any, mask_axes: MaskAxes) -> Iterator[tuple[Any, i
     key_parts = [_part_on_host(key_part, mask_axes) for key_part in (key if isinstance(key, tuple) else (key,))]
     if sum(part is Ellipsis for part in key_parts) > 1:
         raise ArgumentError("a key has at most one ellipsis")
-    axes_of = [None if isinstance(part, _BASIC) else mask_axes(part) for part in key_parts]
-    masks = [_is_mask(part, axes) for part, axes in zip(key_parts, axes_of, strict=True)]
-    widths = [_axes_read(part, mask) for part, mask in zip(key_parts, masks, strict=True)]
-    if sum(widths) > len(shape):
-        raise AxisError(f"{sum(widths)} indices for a tensor of {len(shape)} axes")
+    mask_axis_counts = [None if isinstance(part, _BASIC) else mask_axes(part) for part in key_parts]
+    are_masks = [_is_mask(part, axes) for part, axes in zip(key_parts, mask_axis_counts, strict=True)]
+    axis_counts = [_axes_read(part, is_mask) for part, is_mask in zip(key_parts, are_masks, strict=True)]
+    if sum(axis_counts) > len(shape):
+        raise AxisError(f"{sum(axis_counts)} indices for a tensor of {len(shape)} axes")
     axis = 0
-    for part, axes, mask, width in zip(key_parts, axes_of, masks, widths, strict=True):
-        if mask:
-            read_lengths = tuple(shape[axis : axis + width])
+    for part, mask_axis_count, is_mask, axis_count in zip(
+        key_parts, mask_axis_counts, are_masks, axis_counts, strict=True
+    ):
+        if is_mask:
+            read_lengths = tuple(shape[axis : axis + axis_count])
             if tuple(part.shape) != read_lengths:
                 raise ShapeError(
                     f"a mask of shape {tuple(part.shape)} does not fit the axes of shape {read_lengths} it reads"
                 )
         elif type(part) is int:
-            part = single(part, shape[axis])
-        elif axes is None and not isinstance(part, _BASIC):  # so it is an array on the host
+            part = nonnegative_index(part, shape[axis])
+        elif mask_axis_count is None and not isinstance(part, _BASIC):  # so it is an array on the host
             part = nonnegative_indices(part, shape[axis])
-        yield part, axis, mask
-        axis += len(shape) - sum(widths) if part is Ellipsis else width
+        yield part, axis, is_mask
+        axis += len(shape) - sum(axis_counts) if part is Ellipsis else axis_count
 
 
 def _part_on_host(part: Any, mask_axes: MaskAxes) -> Any:
@@ -168,7 +174,7 @@ def nonnegative_indices(indices: np.ndarray, length: int) -> np.ndarray:
     return np.where(indices < 0, indices + length, indices)
 
 
-def single(index: int, length: int) -> int:
+def nonnegative_index(index: int, length: int) -> int:
     """Returns an index from 0 to length - 1 for one from -length to length - 1.
 
     Raises:
@@ -179,7 +185,7 @@ def single(index: int, length: int) -> int:
     return index % length
 
 
-def block(shape: Sequence[int], start: Sequence[Any], lengths: Sequence[int]) -> tuple[slice, ...]:
+def block_slices(shape: Sequence[int], start: Sequence[Any], lengths: Sequence[int]) -> tuple[slice, ...]:
     """Returns the slices of a block within a tensor.
 
     Args:
@@ -198,11 +204,11 @@ def block(shape: Sequence[int], start: Sequence[Any], lengths: Sequence[int]) ->
         )
     slices = []
     for start_on_axis, n, axis_length in zip(start, lengths, shape, strict=True):
-        first = start_on_axis if start_on_axis.__class__ is int else as_index(start_on_axis)
-        last = first + (n if n.__class__ is int else as_index(n))
-        if not 0 <= first <= last <= axis_length:
+        start_index = start_on_axis if start_on_axis.__class__ is int else as_index(start_on_axis)
+        stop_index = start_index + (n if n.__class__ is int else as_index(n))
+        if not 0 <= start_index <= stop_index <= axis_length:
             raise IndexOutOfBoundsError(f"the block at {start} of shape {tuple(lengths)} exceeds shape {tuple(shape)}")
-        slices.append(slice(first, last))
+        slices.append(slice(start_index, stop_index))
     return tuple(slices)
 
 
@@ -229,7 +235,7 @@ def class_count(num_classes: int, ids: Any) -> int:
     return num_classes
 
 
-def vectors(indices: Sequence[int], shape: Sequence[int]) -> None:
+def check_index_vectors(indices: Sequence[int], shape: Sequence[int]) -> None:
     """Checks that indices can name positions in a tensor: one index for each of its first k axes.
 
     Args:
@@ -246,7 +252,7 @@ def vectors(indices: Sequence[int], shape: Sequence[int]) -> None:
         )
 
 
-def columns(indices: Any, shape: Sequence[int]) -> tuple[np.ndarray, ...]:
+def index_columns(indices: Any, shape: Sequence[int]) -> tuple[np.ndarray, ...]:
     """Returns indices of shape (..., k) as k arrays, one for each of the first k axes, checked against their lengths.
 
     Raises:
@@ -254,11 +260,11 @@ def columns(indices: Any, shape: Sequence[int]) -> tuple[np.ndarray, ...]:
         ShapeError: if k is 0 or larger than the number of axes.
     """
     host_array = host_indices(indices)
-    vectors(host_array.shape, shape)
+    check_index_vectors(host_array.shape, shape)
     return tuple(nonnegative_indices(host_array[..., axis], int(shape[axis])) for axis in range(host_array.shape[-1]))
 
 
-def reduction_of(reduction: str | None, reductions: Container[str]) -> str | None:
+def checked_reduction(reduction: str | None, reductions: Container[str]) -> str | None:
     """Returns the name of a reduction, checked.
 
     Raises:
@@ -283,19 +289,19 @@ def require_elements(length: int, count: int) -> None:
         raise IndexOutOfBoundsError("an axis of length 0 has no elements to index")
 
 
-def places_of(shape: Sequence[int]) -> np.ndarray:
+def flat_indices(shape: Sequence[int]) -> np.ndarray:
     """Returns the places of the elements of a tensor in the flattened one."""
     return np.arange(math.prod(shape)).reshape(shape)
 
 
-def selected_places(key: tuple[Any, ...], shape: Sequence[int]) -> np.ndarray:
+def flat_selection(key: tuple[Any, ...], shape: Sequence[int]) -> np.ndarray:
     """Returns the places in a flattened tensor that a key selects, whose parts are on the host.
 
     Raises:
         EmberError: if the key does not fit the shape.
     """
     host_key = tuple(key_part for key_part, _, _ in parts_of(key, shape, lambda part: None))
-    return np.asarray(places_of(shape)[host_key])
+    return np.asarray(flat_indices(shape)[host_key])
 
 
 def places_along(indices: Any, shape: Sequence[int], axis: int) -> np.ndarray:
@@ -309,26 +315,28 @@ def places_along(indices: Any, shape: Sequence[int], axis: int) -> np.ndarray:
     require_elements(shape[axis], positions.size)
     if positions.ndim != len(shape):
         raise ShapeError(f"indices of shape {positions.shape} need as many axes as shape {tuple(shape)}")
-    return np.take_along_axis(places_of(shape), positions, axis)
+    return np.take_along_axis(flat_indices(shape), positions, axis)
 
 
 def places_with_block(shape: Sequence[int], start: Any, lengths: Sequence[int]) -> np.ndarray:
     """Returns the flat index of each element after a block is replaced, in the flattened tensor followed by the block.
 
     Raises:
-        EmberError: as `block` does.
+        EmberError: as `block_slices` does.
     """
-    all_places = places_of(shape)
-    all_places[block(tuple(shape), start, tuple(lengths))] = all_places.size + places_of(lengths)
+    all_places = flat_indices(shape)
+    all_places[block_slices(tuple(shape), start, tuple(lengths))] = all_places.size + flat_indices(lengths)
     return all_places
 
 
-def on_diagonal(x: Any, offset: int, axis1: int, axis2: int) -> np.ndarray:
+def places_on_diagonal(x: Any, offset: int, axis1: int, axis2: int) -> np.ndarray:
     """Returns the places of a diagonal in a flattened tensor."""
-    return places_of(matrices(x).shape).diagonal(clip_offset(offset, FURTHEST, FURTHEST), axis1, axis2).copy()
+    return (
+        flat_indices(require_matrices(x).shape).diagonal(clip_offset(offset, FURTHEST, FURTHEST), axis1, axis2).copy()
+    )
 
 
-def triangle(lower: bool, n: int, k: int, m: int | None) -> tuple[np.ndarray, np.ndarray]:
+def triangle_indices(lower: bool, n: int, k: int, m: int | None) -> tuple[np.ndarray, np.ndarray]:
     """Returns the rows and the columns of the elements of a matrix below or above a diagonal."""
     row_count, column_count = as_shape((n, n if m is None else m))
     first, second = (np.tril_indices if lower else np.triu_indices)(
@@ -354,27 +362,27 @@ class Scattered:
     """
 
     def __init__(self, indices: Any, shape: tuple[int, ...]) -> None:
-        index_columns = columns(indices, shape)
-        lengths, self.rest = shape[: len(index_columns)], shape[len(index_columns) :]
-        self.shape, self.count, self.size = index_columns[0].shape, math.prod(lengths), math.prod(shape)
+        columns = index_columns(indices, shape)
+        indexed_shape, self.rest = shape[: len(columns)], shape[len(columns) :]
+        self.shape, self.count, self.size = columns[0].shape, math.prod(indexed_shape), math.prod(shape)
         self.places = (
-            np.asarray(np.ravel_multi_index(index_columns, lengths)).reshape(-1)
+            np.asarray(np.ravel_multi_index(columns, indexed_shape)).reshape(-1)
             if self.size
-            else index_columns[0].reshape(-1)
+            else columns[0].reshape(-1)
         )
         self.order = np.argsort(self.places, kind="stable")
 
     def row_sources(self) -> np.ndarray:
         """Returns where each row stands among the old rows and the updates behind them: the last update of each."""
-        source = np.arange(self.count)
-        source[self.places[self.order]] = self.count + self.order
-        return source
+        source_rows = np.arange(self.count)
+        source_rows[self.places[self.order]] = self.count + self.order
+        return source_rows
 
     def with_rows_at(self, places: np.ndarray) -> np.ndarray:
         """Returns the plan of a scatter with one new row at each of these places."""
-        source = np.arange(self.count)
-        source[places] = self.count + np.arange(len(places))
-        return source
+        source_rows = np.arange(self.count)
+        source_rows[places] = self.count + np.arange(len(places))
+        return source_rows
 
     def steps(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yields, for steps that double, the earlier update of each in this order, and whether its place is equal."""

@@ -51,25 +51,29 @@ def _plan_rearrangement(pattern: str, shape: Sequence[int], lengths: Mapping[str
     sides = pattern.split("->")
     if len(sides) != 2:
         raise ArgumentError(f"pattern {pattern!r} must have one '->'")
-    source, target = (_axis_groups(side, pattern) for side in sides)
-    if any(_JOINED in group for group in source):
+    source_groups, target_groups = (_axis_groups(side, pattern) for side in sides)
+    if any(_JOINED in group for group in source_groups):
         raise ArgumentError(f"pattern {pattern!r} must have its left ellipsis outside of parentheses")
     ellipsis_group = [_ELLIPSIS]
-    count = len(shape) - len(source) + 1 if ellipsis_group in source else 0
-    hidden = [f".{i}" for i in range(count)]
-    source = _expand_ellipses(source, hidden)
-    if count < 0 or len(source) != len(shape):
+    count = len(shape) - len(source_groups) + 1 if ellipsis_group in source_groups else 0
+    ellipsis_names = [f".{i}" for i in range(count)]
+    source_groups = _expand_ellipses(source_groups, ellipsis_names)
+    if count < 0 or len(source_groups) != len(shape):
         raise ShapeError(f"pattern {pattern!r} does not name the axes of shape {tuple(shape)}")
-    sizes = _axis_sizes(source, shape, lengths, pattern)
-    names = [name for group in source for name in group]
-    target = _expand_ellipses(target, hidden)
-    target_names = [name for group in target for name in group]
-    if len(set(names)) != len(names) or sorted(names) != sorted(target_names):
+    size_by_name = _axis_sizes(source_groups, shape, lengths, pattern)
+    source_names = [name for group in source_groups for name in group]
+    target_groups = _expand_ellipses(target_groups, ellipsis_names)
+    target_names = [name for group in target_groups for name in group]
+    if len(set(source_names)) != len(source_names) or sorted(source_names) != sorted(target_names):
         raise ArgumentError(f"both sides of pattern {pattern!r} must name the same axes, each once")
-    if set(lengths) - set(names):
-        raise ArgumentError(f"pattern {pattern!r} has no axis {', '.join(sorted(set(lengths) - set(names)))}")
-    joined_shape = tuple([math.prod([sizes[name] for name in group]) for group in target])
-    return Rearrangement(tuple([sizes[n] for n in names]), tuple([names.index(n) for n in target_names]), joined_shape)
+    if set(lengths) - set(source_names):
+        raise ArgumentError(f"pattern {pattern!r} has no axis {', '.join(sorted(set(lengths) - set(source_names)))}")
+    joined_shape = tuple([math.prod([size_by_name[name] for name in group]) for group in target_groups])
+    return Rearrangement(
+        tuple([size_by_name[n] for n in source_names]),
+        tuple([source_names.index(n) for n in target_names]),
+        joined_shape,
+    )
 
 
 def _axis_groups(side: str, pattern: str) -> list[list[str]]:
@@ -94,13 +98,15 @@ def _axis_groups(side: str, pattern: str) -> list[list[str]]:
 
 def _expand_ellipses(groups: list[list[str]], hidden: list[str]) -> list[list[str]]:
     """Returns groups of names, in which each ellipsis is replaced by the axes that it stands for."""
-    new_axes: list[list[str]] = []
+    expanded_groups: list[list[str]] = []
     for group in groups:
         if group == [_ELLIPSIS]:
-            new_axes += [[name] for name in hidden]
+            expanded_groups += [[name] for name in hidden]
         else:
-            new_axes.append([n for name in group if name != _JOINED for n in (hidden if name == _ELLIPSIS else [name])])
-    return new_axes
+            expanded_groups.append(
+                [n for name in group if name != _JOINED for n in (hidden if name == _ELLIPSIS else [name])]
+            )
+    return expanded_groups
 
 
 def _axis_sizes(
@@ -127,7 +133,7 @@ def _axis_sizes(
     return size_by_name
 
 
-def is_last(data_format: str) -> bool:
+def is_channels_last(data_format: str) -> bool:
     """Returns whether the channels are on the last axis.
 
     Raises:

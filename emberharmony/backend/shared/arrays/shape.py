@@ -89,7 +89,7 @@ def check_copy(copy: Any) -> None:
         )
 
 
-def cuts(length: int, indices_or_sections: Any) -> list[tuple[int, int]]:
+def part_bounds(length: int, indices_or_sections: Any) -> list[tuple[int, int]]:
     """Returns the (start, stop) of each part into which `split` divides an axis.
 
     Args:
@@ -100,20 +100,20 @@ def cuts(length: int, indices_or_sections: Any) -> list[tuple[int, int]]:
         ShapeError: if the axis does not divide into equal parts.
     """
     if is_integer(indices_or_sections):
-        sections = _count_of_parts(length, indices_or_sections)
-        if length % sections:
+        part_count = _count_of_parts(length, indices_or_sections)
+        if length % part_count:
             raise ShapeError(
-                f"an axis of length {length} does not split into {sections} equal parts; use ops.array_split"
+                f"an axis of length {length} does not split into {part_count} equal parts; use ops.array_split"
             )
-        part_length = length // sections
-        return [(i * part_length, (i + 1) * part_length) for i in range(sections)]
-    points = [as_index(p) for p in indices_or_sections]
-    points = [min(max(p + length, 0) if p < 0 else p, length) for p in points]
-    edges = [0, *points, length]
+        part_length = length // part_count
+        return [(i * part_length, (i + 1) * part_length) for i in range(part_count)]
+    cut_indices = [as_index(p) for p in indices_or_sections]
+    cut_indices = [min(max(p + length, 0) if p < 0 else p, length) for p in cut_indices]
+    edges = [0, *cut_indices, length]
     return [(a, max(a, b)) for a, b in pairwise(edges)]
 
 
-def uneven_cuts(length: int, indices_or_sections: Any) -> list[int]:
+def cut_indices_of(length: int, indices_or_sections: Any) -> list[int]:
     """Returns the indices at which to cut an axis; if the parts cannot be equal, the first ones are longer by one.
 
     Raises:
@@ -121,9 +121,9 @@ def uneven_cuts(length: int, indices_or_sections: Any) -> list[int]:
     """
     if not is_integer(indices_or_sections):
         return list(indices_or_sections)
-    sections = _count_of_parts(length, indices_or_sections)
-    part_length, longer = divmod(length, sections)
-    return [i * part_length + min(i, longer) for i in range(1, sections)]
+    part_count = _count_of_parts(length, indices_or_sections)
+    part_length, longer_count = divmod(length, part_count)
+    return [i * part_length + min(i, longer_count) for i in range(1, part_count)]
 
 
 def _count_of_parts(length: int, sections: Any) -> int:
@@ -152,7 +152,7 @@ def clip_offset(offset: Any, rows: int = _FAR, columns: int = _FAR) -> int:
         raise ArgumentTypeError(f"the offset of a diagonal is an integer, not {offset!r:.60}") from error
 
 
-def plane(axes: Sequence[int], ndim: int) -> tuple[int, int]:
+def plane_axes(axes: Sequence[int], ndim: int) -> tuple[int, int]:
     """Returns two different axes, counted from 0.
 
     Raises:
@@ -290,7 +290,7 @@ def tile_shapes(repeats: Any, shape: Sequence[int]) -> tuple[tuple[int, ...], tu
     return split_shape, tiled_shape, tuple([n * m for n, m in zip(counts, lengths, strict=True)])
 
 
-def matrices(x: Any) -> Any:
+def require_matrices(x: Any) -> Any:
     """Returns a tensor, checked to have at least two axes.
 
     Raises:
@@ -395,7 +395,7 @@ def unstack_axis(num: int | None, axis: int, shape: Sequence[int]) -> int:
     return axis
 
 
-def check_parts(shape: Sequence[int]) -> None:
+def check_complex_pairs(shape: Sequence[int]) -> None:
     """Checks that the last axis has the real and the imaginary part.
 
     Raises:
@@ -405,10 +405,10 @@ def check_parts(shape: Sequence[int]) -> None:
         raise ShapeError(f"shape {tuple(shape)} must end in 2, the real and the imaginary part")
 
 
-def is_linear(x: Any, weight: Any, bias: Any, transposed: bool) -> bool:
+def fits_linear(x: Any, weight: Any, bias: Any, transposed: bool) -> bool:
     """Returns whether the shapes of the arguments of `linear` fit together."""
     lengths = weight.shape
     if len(lengths) != 2 or not len(x.shape):
         return False
-    sources, targets = (1, 0) if transposed else (0, 1)
-    return x.shape[-1] == lengths[sources] and (bias is None or bias.shape == lengths[targets : targets + 1])
+    input_axis, output_axis = (1, 0) if transposed else (0, 1)
+    return x.shape[-1] == lengths[input_axis] and (bias is None or bias.shape == lengths[output_axis : output_axis + 1])

@@ -59,7 +59,7 @@ def selection_of(parts: Sequence[tuple[Any, int, bool]], shape: Sequence[int], n
         tuple[int, int | None, range | None]
     ] = []  # the length; the axis of the tensor; its range, if not whole
     arrays: list[tuple[int | None, Any]] = []
-    start, lengths, is_block = [0] * len(shape), list(shape), True
+    block_start, block_lengths, is_block = [0] * len(shape), list(shape), True
     joint_axis, has_followed, is_split = 0, False, False  # `apart`: whether other parts separate the index tensors
     for (key_part, axis, mask), end in zip(parts, next_axes, strict=True):
         indices = _axis_indices(key_part, mask, nonzero)
@@ -67,7 +67,7 @@ def selection_of(parts: Sequence[tuple[Any, int, bool]], shape: Sequence[int], n
             joint_axis, is_split = (joint_axis, is_split or has_followed) if arrays else (len(kept_axes), False)
             is_block = is_block and key_part.__class__ is int
             if is_block:
-                start[axis], lengths[axis] = key_part, 1
+                block_start[axis], block_lengths[axis] = key_part, 1
             arrays += [(axis + i, index) for i, index in enumerate(indices)] or [
                 (None, np.zeros(int(bool(key_part)), int))
             ]
@@ -79,11 +79,13 @@ def selection_of(parts: Sequence[tuple[Any, int, bool]], shape: Sequence[int], n
             elif key_part is not Ellipsis:
                 positions = range(shape[axis])[key_part]
                 is_block = is_block and positions.step == 1
-                start[axis], lengths[axis] = min(positions.start, shape[axis]), len(positions)
+                block_start[axis], block_lengths[axis] = min(positions.start, shape[axis]), len(positions)
                 kept_axes.append((len(positions), axis, None if positions == range(shape[axis]) else positions))
                 axis += 1
         kept_axes += [(shape[a], a, None) for a in range(axis, end)]
-    return _assemble_selection(kept_axes, arrays, 0 if is_split else joint_axis, (start, lengths) if is_block else None)
+    return _assemble_selection(
+        kept_axes, arrays, 0 if is_split else joint_axis, (block_start, block_lengths) if is_block else None
+    )
 
 
 def _axis_indices(part: Any, mask: bool, nonzero: Nonzero) -> Sequence[Any] | None:
@@ -125,13 +127,15 @@ def _assemble_selection(
             axes.append(axis)
             columns.append(np.arange(places.start, places.stop, places.step))
             column_shapes.append(tuple(length if i == result_axis else 1 for i in leading_axes))
-    axes_before = sum(leading_axis < first for leading_axis in leading_axes)
+    preceding_count = sum(leading_axis < first for leading_axis in leading_axes)
     for axis, index in arrays:
         if axis is not None:
             axes.append(axis)
             columns.append(index)
             index_shape = (*(1,) * (rank - len(index.shape)), *index.shape)
-            column_shapes.append((*(1,) * axes_before, *index_shape, *(1,) * (len(leading_axes) - axes_before - rank)))
+            column_shapes.append(
+                (*(1,) * preceding_count, *index_shape, *(1,) * (len(leading_axes) - preceding_count - rank))
+            )
     return Selection(shape, block, leading_axes, axes, columns, column_shapes)
 
 
@@ -249,8 +253,8 @@ def misfit_error(shape: Sequence[int], full_shape: Sequence[int]) -> ShapeError:
 def broadcasts_into(shape: Sequence[int], full_shape: Sequence[int]) -> bool:
     """Returns whether an assignment broadcasts a shape to another one; it drops leading axes of length 1."""
     extra_count = max(len(shape) - len(full_shape), 0)
-    pairs = zip(reversed(shape[extra_count:]), reversed(full_shape), strict=False)
-    return all(n == 1 for n in shape[:extra_count]) and all(n in (1, length) for n, length in pairs)
+    length_pairs = zip(reversed(shape[extra_count:]), reversed(full_shape), strict=False)
+    return all(n == 1 for n in shape[:extra_count]) and all(n in (1, length) for n, length in length_pairs)
 
 
 def key_along(indices: Any, is_tensor: bool, shape: Sequence[int], axis: int) -> tuple[Any, ...]:
@@ -273,5 +277,5 @@ def key_along(indices: Any, is_tensor: bool, shape: Sequence[int], axis: int) ->
             f"the axes other than {axis}; reshape them to as many axes"
         )
     axis_shapes = ((-1 if i == a else 1 for i in range(len(shape))) for a in range(len(shape)))
-    grid = [np.arange(n).reshape(tuple(axis_shape)) for n, axis_shape in zip(shape, axis_shapes, strict=True)]
-    return (*grid[:axis], positions, *grid[axis + 1 :])
+    index_grid = [np.arange(n).reshape(tuple(axis_shape)) for n, axis_shape in zip(shape, axis_shapes, strict=True)]
+    return (*index_grid[:axis], positions, *index_grid[axis + 1 :])

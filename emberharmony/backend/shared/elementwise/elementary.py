@@ -72,7 +72,7 @@ def in_double(function: Callable[[Any, Any], Any], xp: Any, x: Any) -> Any:
     return function(xp, x.astype(xp.float64)).astype(x.dtype)
 
 
-def ratio(y: Any, top: float, upper: Sequence[float], lower: Sequence[float]) -> Any:
+def polynomial_ratio(y: Any, top: float, upper: Sequence[float], lower: Sequence[float]) -> Any:
     """Returns a quotient of two polynomials by Horner's rule.
 
     Args:
@@ -104,29 +104,31 @@ def harmless_outside(xp: Any, mask: Any, x: Any, other: float) -> Any:
 
 def gauss(xp: Any, y: Any, exp: Callable[[Any], Any]) -> Any:
     """Returns `exp(-y * y)` to full precision: the square of `head`, a multiple of 1/16, is exact."""
-    head = xp.floor(y * 16.0) / 16.0
-    return exp(-head * head) * exp(-(y - head) * (y + head))
+    rounded_y = xp.floor(y * 16.0) / 16.0
+    return exp(-rounded_y * rounded_y) * exp(-(y - rounded_y) * (y + rounded_y))
 
 
-def central(x: Any) -> Any:
+def erf_near_zero(x: Any) -> Any:
     """Returns `erf(x)` for `x` from -0.46875 to 0.46875."""
-    return x * ratio(x * x, _A_TOP, _A, _B)
+    return x * polynomial_ratio(x * x, _A_TOP, _A, _B)
 
 
-def scaled_tail(xp: Any, y: Any) -> Any:
+def scaled_erfc_tail(xp: Any, y: Any) -> Any:
     """Returns `exp(y * y) * erfc(y)` for y >= 0.46875."""
-    middle = ratio(at_most(xp, y, _LARGE), _C_TOP, _C, _D)
+    middle_result = polynomial_ratio(at_most(xp, y, _LARGE), _C_TOP, _C, _D)
     far_value = at_least(xp, y, _LARGE)
-    inverse = 1.0 / (far_value * far_value)
-    far_result = (1.0 / math.sqrt(math.pi) - inverse * ratio(inverse, _P_TOP, _P, _Q)) / far_value
-    return xp.where(y <= _LARGE, middle, far_result)
+    inverse_square = 1.0 / (far_value * far_value)
+    far_result = (
+        1.0 / math.sqrt(math.pi) - inverse_square * polynomial_ratio(inverse_square, _P_TOP, _P, _Q)
+    ) / far_value
+    return xp.where(y <= _LARGE, middle_result, far_result)
 
 
 def _erfc_tail(xp: Any, y: Any, exp: Callable[[Any], Any]) -> Any:
     """Returns `erfc(y)` for y >= 0.46875."""
     # erfc(30) is 0 in float64 already, and infinity would give NaN below.
     y = at_most(xp, y, 30.0)
-    return scaled_tail(xp, y) * gauss(xp, y, exp)
+    return scaled_erfc_tail(xp, y) * gauss(xp, y, exp)
 
 
 def erf(xp: Any, x: Any, exp: Callable[[Any], Any] | None = None) -> Any:
@@ -134,9 +136,9 @@ def erf(xp: Any, x: Any, exp: Callable[[Any], Any] | None = None) -> Any:
     # Each branch gets arguments of its own range only. Outside, it may overflow, and `where` would let the NaN into
     # the gradient.
     y = xp.abs(x)
-    outside_value = 1.0 - _erfc_tail(xp, at_least(xp, y, SMALL), exp or xp.exp)
-    near_result = central(xp.where(y <= SMALL, x, 0.0))
-    return xp.where(xp.isnan(x), x, xp.where(y <= SMALL, near_result, xp.where(x < 0, -outside_value, outside_value)))
+    tail_result = 1.0 - _erfc_tail(xp, at_least(xp, y, SMALL), exp or xp.exp)
+    near_result = erf_near_zero(xp.where(y <= SMALL, x, 0.0))
+    return xp.where(xp.isnan(x), x, xp.where(y <= SMALL, near_result, xp.where(x < 0, -tail_result, tail_result)))
 
 
 def polynomial(x: Any, coefficients: Sequence[float]) -> Any:
@@ -158,23 +160,23 @@ def erfc(xp: Any, x: Any, exp: Callable[[Any], Any] | None = None) -> Any:
     """Returns the complementary error function of a float64 tensor."""
     y = xp.abs(x)
     tail = _erfc_tail(xp, at_least(xp, y, SMALL), exp or xp.exp)
-    near_result = 1.0 - central(xp.where(y <= SMALL, x, 0.0))
+    near_result = 1.0 - erf_near_zero(xp.where(y <= SMALL, x, 0.0))
     return xp.where(xp.isnan(x), x, xp.where(y <= SMALL, near_result, xp.where(x < 0, 2.0 - tail, tail)))
 
 
 def erfinv(xp: Any, x: Any) -> Any:
     """Returns the inverse error function of a float64 tensor: Winitzki's approximation, then three steps of Halley."""
-    size = xp.abs(x)
-    inside_value = xp.where(size < 1.0, size, 0.5)
+    magnitude = xp.abs(x)
+    inside_value = xp.where(magnitude < 1.0, magnitude, 0.5)
     logarithm = xp.log1p(-inside_value * inside_value)
     half_term = 2.0 / (math.pi * 0.147) + logarithm / 2.0
     y = xp.sqrt(xp.maximum(xp.sqrt(half_term * half_term - logarithm / 0.147) - half_term, 0.0))
     for _ in range(3):
         # Near 1, erf loses the digits of its distance from 1; erfc has them.
         deviation = xp.where(inside_value < 0.5, erf(xp, y) - inside_value, (1.0 - inside_value) - erfc(xp, y))
-        newton = deviation / (2.0 / math.sqrt(math.pi) * xp.exp(-y * y))
-        y = y - newton / (1.0 + y * newton)
-    y = xp.where(size < 1.0, y, xp.where(size == 1.0, math.inf, math.nan))
+        newton_step = deviation / (2.0 / math.sqrt(math.pi) * xp.exp(-y * y))
+        y = y - newton_step / (1.0 + y * newton_step)
+    y = xp.where(magnitude < 1.0, y, xp.where(magnitude == 1.0, math.inf, math.nan))
     return xp.where(x < 0, -y, xp.where(x == 0, x, y))
 
 
@@ -203,8 +205,8 @@ def i0_slope(xp: Any, x: Any, y: Any) -> Any:
 
     Source: DLMF 10.33.1 for the fraction, 10.41 for the rest.
     """
-    terms = 30
-    ratio = x / (xp.sqrt(x * x + (terms + 1.0) ** 2) + (terms + 1.0))
-    for k in range(terms, 0, -1):
-        ratio = x / (x * ratio + 2.0 * k)
-    return y * ratio
+    term_count = 30
+    bessel_ratio = x / (xp.sqrt(x * x + (term_count + 1.0) ** 2) + (term_count + 1.0))
+    for k in range(term_count, 0, -1):
+        bessel_ratio = x / (x * bessel_ratio + 2.0 * k)
+    return y * bessel_ratio

@@ -93,17 +93,17 @@ class Decimals:
         if -largest_scale <= decimals <= largest_scale:
             return self._round_scaled(x, decimals, integer_limit / 10.0**decimals)
         # Rounding has derivative 0 everywhere, so numbers that it returns unchanged must have derivative 0 too.
-        constant = self.stop_gradient(x)
+        constant_x = self.stop_gradient(x)
         if decimals < 0:
             # Every finite number rounds to 0, with the sign of the number.
-            return self.where(self.isfinite(constant), self.multiply(x, 0.0), constant)
+            return self.where(self.isfinite(constant_x), self.multiply(x, 0.0), constant_x)
         if decimals > largest_scale + _DIGITS:
-            return constant
+            return constant_x
         # The power of ten would overflow, so multiply and divide by two smaller ones.
-        factors = 10.0**largest_scale, 10.0 ** (decimals - largest_scale)
-        scaled = self.multiply(self.multiply(x, factors[0]), factors[1])
-        rounded = self.divide(self.divide(self._nearest(scaled), factors[1]), factors[0])
-        return self.where(self.less(self.absolute(scaled), integer_limit), rounded, constant)
+        scale_factors = 10.0**largest_scale, 10.0 ** (decimals - largest_scale)
+        scaled = self.multiply(self.multiply(x, scale_factors[0]), scale_factors[1])
+        rounded = self.divide(self.divide(self._nearest(scaled), scale_factors[1]), scale_factors[0])
+        return self.where(self.less(self.absolute(scaled), integer_limit), rounded, constant_x)
 
     def _rounded_integers(self, x: Any, places: int) -> Any:
         """Returns integers rounded to a multiple of `10**places`, halves to the even multiple.
@@ -114,13 +114,13 @@ class Decimals:
         if places > _LONGEST or 5 * 10 ** (places - 1) > limits.max:
             return self.zeros_like(x)
         half_unit = 5 * 10 ** (places - 1)
-        halves, remainder = self.floor_divide(x, half_unit), self.mod(x, half_unit)
-        units = self.floor_divide(halves, 2)
-        is_beyond_half = self.logical_or(self.greater(remainder, 0), self.not_equal(self.mod(units, 2), 0))
-        rounds_up = self.logical_and(self.not_equal(self.mod(halves, 2), 0), is_beyond_half)
+        half_unit_count, remainder = self.floor_divide(x, half_unit), self.mod(x, half_unit)
+        unit_count = self.floor_divide(half_unit_count, 2)
+        is_beyond_half = self.logical_or(self.greater(remainder, 0), self.not_equal(self.mod(unit_count, 2), 0))
+        rounds_up = self.logical_and(self.not_equal(self.mod(half_unit_count, 2), 0), is_beyond_half)
         # If the power of ten does not fit into the dtype, it wraps around, as the result then does.
         unit = (2 * half_unit - limits.min) % 2**limits.bits + limits.min
-        return self.multiply(self.add(units, self.cast(rounds_up, x.dtype)), unit)
+        return self.multiply(self.add(unit_count, self.cast(rounds_up, x.dtype)), unit)
 
 
 class ByOps(Decimals):
@@ -169,8 +169,8 @@ def replacements(nan: Any, posinf: Any, neginf: Any) -> tuple[float, float | Non
         ArgumentTypeError: if one is not a real number.
     """
     positive_replacement = None if posinf is None else _real_number("posinf", posinf)
-    below = None if neginf is None else _real_number("neginf", neginf)
-    return _real_number("nan", nan), positive_replacement, below
+    negative_replacement = None if neginf is None else _real_number("neginf", neginf)
+    return _real_number("nan", nan), positive_replacement, negative_replacement
 
 
 def _real_number(name: str, value: Any) -> float:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.shared.bodies import common, tensor_from_host, widest
+from emberharmony.backend.shared.bodies import cast_to_widest, common, tensor_from_host
 from emberharmony.backend.shared.elementwise.special_binding import compute_everywhere
 from emberharmony.backend.shared.elementwise.special_integrals import DOUBLE, SINGLE
 from emberharmony.core import op_globals
@@ -29,7 +29,7 @@ class _Arithmetic:
     def where(self, mask: Any, x1: Any, x2: Any) -> Any:
         """Returns elements of two tensors or numbers; two numbers take the widest float."""
         if not hasattr(x1, "dtype") and not hasattr(x2, "dtype"):
-            x1 = widest(tensor_from_host(np.asarray(x1), float32))
+            x1 = cast_to_widest(tensor_from_host(np.asarray(x1), float32))
         return self._bound.where(mask, x1, x2)
 
     def entries(self, table: tuple[float, ...], index: Any) -> Any:
@@ -57,11 +57,11 @@ def by_series(series: Callable[..., Any], *operands: Any) -> Any:
     bound = op_globals.active()
     tensors = common(*operands, inexact=True, refused=("complex",))
     dtype = bound.backend.dtype_of(tensors[0])
-    wide_tensors = list(map(widest, tensors))
+    wide_tensors = list(map(cast_to_widest, tensors))
     if len(wide_tensors) > 1:
         shape = np.broadcast_shapes(*(tuple(x.shape) for x in wide_tensors))
         wide_tensors = [bound.broadcast_to(x, shape) for x in wide_tensors]
     # NumPy warns of elements that another piece computes.
     with np.errstate(all="ignore"):
-        result = series(_Arithmetic(bound, DOUBLE if dtype == "float64" else SINGLE), *wide_tensors)
-    return bound.cast(result, dtype)
+        wide_result = series(_Arithmetic(bound, DOUBLE if dtype == "float64" else SINGLE), *wide_tensors)
+    return bound.cast(wide_result, dtype)

@@ -142,8 +142,8 @@ def _digamma_difference(xp: Any, x: Any, steps: Any) -> Any:
 
 def _gammaln_on_1_to_3(offset_from_1: Any, terms: int = len(_LOG_GAMMA)) -> Any:
     """Returns `gammaln` on [1, 3], with full relative precision near its roots."""
-    from_two = offset_from_1 - 1.0
-    return offset_from_1 * from_two * chebyshev(2.0 * from_two, _LOG_GAMMA[-terms:])
+    offset_from_2 = offset_from_1 - 1.0
+    return offset_from_1 * offset_from_2 * chebyshev(2.0 * offset_from_2, _LOG_GAMMA[-terms:])
 
 
 def gamma_next(xp: Any, a: Any, terms: int) -> Any:
@@ -189,8 +189,8 @@ def _log_gamma_reflected(xp: Any, x: Any, right: Any) -> Any:
 
 def gammaln(xp: Any, x: Any) -> Any:
     """Returns the logarithm of the absolute value of the gamma function; below 0 by reflection."""
-    right = log_gamma(xp, xp.where(x > 0.0, x, 1.0 - x))
-    result = xp.where(x > 0.0, right, xp.pick(x <= 0.0, partial(_log_gamma_reflected, xp), x, right))
+    right_result = log_gamma(xp, xp.where(x > 0.0, x, 1.0 - x))
+    result = xp.where(x > 0.0, right_result, xp.pick(x <= 0.0, partial(_log_gamma_reflected, xp), x, right_result))
     return xp.where(xp.isnan(x), x, xp.where(xp.abs(x) == math.inf, math.inf, result))
 
 
@@ -200,30 +200,31 @@ def digamma(xp: Any, x: Any) -> Any:
     y = xp.where(is_right, x, 1.0 - x)
     is_near = y < _ASYMPTOTIC
     near_result = xp.pick(is_near, partial(_digamma_near, xp), harmless_outside(xp, is_near, y, 1.0))
-    positive = xp.where(is_near, near_result, xp.pick(~is_near, partial(digamma_far, xp), at_least(xp, y, _ASYMPTOTIC)))
-    result = xp.where(is_right, positive, xp.pick(x < 0.0, partial(_digamma_left, xp), x, positive))
+    far_result = xp.pick(~is_near, partial(digamma_far, xp), at_least(xp, y, _ASYMPTOTIC))
+    positive_result = xp.where(is_near, near_result, far_result)
+    result = xp.where(is_right, positive_result, xp.pick(x < 0.0, partial(_digamma_left, xp), x, positive_result))
     # 1 / x tells the two zeros apart.
     return xp.where(xp.isnan(x), x, xp.where(x == 0.0, -1.0 / x, xp.where(x == math.inf, x, result)))
 
 
 def _digamma_near(xp: Any, x: Any) -> Any:
     steps, offset_from_1 = _shift_into_1_to_3(xp, x)
-    from_root = (offset_from_1 - (_ROOT - 1.0)) - _ROOT_REST
-    return from_root * chebyshev(2.0 * (offset_from_1 - 1.0), _DIGAMMA) + _digamma_difference(xp, x, steps)
+    offset_from_root = (offset_from_1 - (_ROOT - 1.0)) - _ROOT_REST
+    return offset_from_root * chebyshev(2.0 * (offset_from_1 - 1.0), _DIGAMMA) + _digamma_difference(xp, x, steps)
 
 
 def digamma_far(xp: Any, x: Any) -> Any:
     """Returns `digamma(x)` for x >= 8, by its asymptotic series."""
     inverse = 1.0 / x
-    square = inverse * inverse
-    return xp.log(x) - 0.5 * inverse - polynomial(square, DIGAMMA_FAR) * square
+    inverse_square = inverse * inverse
+    return xp.log(x) - 0.5 * inverse - polynomial(inverse_square, DIGAMMA_FAR) * inverse_square
 
 
 def _digamma_left(xp: Any, x: Any, positive: Any) -> Any:
     """Returns `digamma(x)` for x < 0 by reflection; `positive` is `digamma(1 - x)`."""
     r = offset_from_nearest(xp, harmless_outside(xp, x < 0.0, x, 0.5))
-    reflected = 0.5 - xp.abs(r)
-    cotangent = reflected * sine_over(reflected) / (xp.where(r == 0.0, math.nan, r) * sine_over(r))
+    distance_from_half = 0.5 - xp.abs(r)
+    cotangent = distance_from_half * sine_over(distance_from_half) / (xp.where(r == 0.0, math.nan, r) * sine_over(r))
     return positive - math.pi * cotangent
 
 
@@ -232,23 +233,23 @@ def _hurwitz(xp: Any, s: Any, q: Any, rest: Any = 0.0, scale: Any = 1.0) -> Any:
 
     The `rest` is far smaller than `q`. Each rounding error of `q + k` would be multiplied by `s`, so each is removed.
     """
-    total = 0.0 * q
+    partial_sum = 0.0 * q
     for k in range(_DIRECT + 1):
         argument = q + float(k)
         rounded_k = argument - q
-        error = (q - (argument - rounded_k)) + (k - rounded_k) + rest
-        slope = error / argument
+        rounding_error = (q - (argument - rounded_k)) + (k - rounded_k) + rest
+        slope = rounding_error / argument
         power = xp.power(argument / scale, -s) * (1.0 - s * slope)
         if k < _DIRECT:
-            total = total + power
-    integral = xp.power(argument / scale, 1.0 - s) * (1.0 - (s - 1.0) * slope) * (scale / (s - 1.0))
+            partial_sum = partial_sum + power
+    tail_integral = xp.power(argument / scale, 1.0 - s) * (1.0 - (s - 1.0) * slope) * (scale / (s - 1.0))
     # Where `s` is larger, the power is 0.
     order = at_most(xp, s, 2000.0)
     factor, corrections = order / argument, 0.5 + 0.0 * argument
     for j, b in enumerate(_BERNOULLI, 1):
         corrections = corrections + (b / math.factorial(2 * j)) * factor
         factor = factor * ((order + (2.0 * j - 1.0)) / argument) * ((order + 2.0 * j) / argument)
-    return total + (integral + power * corrections)
+    return partial_sum + (tail_integral + power * corrections)
 
 
 def _zeta(xp: Any, s: Any, q: Any, scale: Any = 1.0) -> Any:
@@ -258,8 +259,8 @@ def _zeta(xp: Any, s: Any, q: Any, scale: Any = 1.0) -> Any:
     """
     is_left = q <= 0.0
     y = xp.where(is_left, 1.0 - q, q)
-    q_for_series = xp.where(is_left, (1.0 - y) - q, 0.0)
-    positive_zeta = _hurwitz(xp, s, y, q_for_series, scale)
+    q_remainder = xp.where(is_left, (1.0 - y) - q, 0.0)
+    positive_zeta = _hurwitz(xp, s, y, q_remainder, scale)
     scale = scale + 0.0 * positive_zeta
     left_value = xp.pick(
         is_left, lambda *given: _zeta_left(xp, *given), s, xp.where(is_left, q, 0.5), positive_zeta, scale
@@ -271,10 +272,10 @@ def _zeta_left(xp: Any, s: Any, q: Any, positive_zeta: Any, scale: Any) -> Any:
     """Returns `_zeta` for q <= 0, where `above` is the sum of the terms below `q`, but for their sign."""
     r = offset_from_nearest(xp, q)
     sign = xp.where(s - 2.0 * xp.floor(s / 2.0) == 0.0, 1.0, -1.0)
-    nearest = xp.power(xp.abs(r) / scale, -s) * xp.where(r < 0.0, sign, 1.0)
+    nearest_term = xp.power(xp.abs(r) / scale, -s) * xp.where(r < 0.0, sign, 1.0)
     tail_sum = _hurwitz(xp, s, 1.0 + r, r - ((1.0 + r) - 1.0), scale)
     tail_sum = tail_sum + sign * _hurwitz(xp, s, 1.0 - r, (1.0 - (1.0 - r)) - r, scale)
-    return xp.where(r == 0.0, math.inf, nearest + (tail_sum - sign * positive_zeta))
+    return xp.where(r == 0.0, math.inf, nearest_term + (tail_sum - sign * positive_zeta))
 
 
 def zeta(xp: Any, s: Any, q: Any) -> Any:
@@ -283,11 +284,11 @@ def zeta(xp: Any, s: Any, q: Any) -> Any:
     is_regular = (s > 1.0) & ~is_at_end
     result = _zeta(xp, harmless_outside(xp, is_regular, s, 2.0), harmless_outside(xp, is_regular, q, 1.0))
     result = xp.where((q < 0.0) & (s != xp.floor(s)), math.nan, result)
-    limit = xp.where(q > 1.0, 0.0, xp.where(q == 1.0, 1.0, math.inf))
-    result = xp.where(is_at_end, limit, result)
+    limit_values = xp.where(q > 1.0, 0.0, xp.where(q == 1.0, 1.0, math.inf))
+    result = xp.where(is_at_end, limit_values, result)
     # At its poles the function is infinite whatever `s`.
-    poles = (s == 1.0) | ((s > 1.0) & (q <= 0.0) & (q == xp.floor(q)))
-    result = xp.where(poles, math.inf, xp.where(s < 1.0, math.nan, result))
+    is_pole = (s == 1.0) | ((s > 1.0) & (q <= 0.0) & (q == xp.floor(q)))
+    result = xp.where(is_pole, math.inf, xp.where(s < 1.0, math.nan, result))
     return xp.where(xp.isnan(s) | xp.isnan(q), math.nan, result)
 
 
@@ -309,14 +310,14 @@ def polygamma(xp: Any, n: Any, x: Any) -> Any:
     is_beyond_pow2 = is_regular & (x > pow2)
     factor = factor * xp.where(is_beyond_pow2, xp.power(0.5 + 0.0 * order, order + 1.0), 1.0)
     pow2 = pow2 * xp.where(is_beyond_pow2, 2.0, 1.0)
-    size = factor * _zeta(xp, order + 1.0, harmless_outside(xp, is_regular, x, 1.0), pow2)
-    size = xp.where(is_regular, size, xp.where(x == math.inf, 0.0, math.inf))
+    magnitude = factor * _zeta(xp, order + 1.0, harmless_outside(xp, is_regular, x, 1.0), pow2)
+    magnitude = xp.where(is_regular, magnitude, xp.where(x == math.inf, 0.0, math.inf))
     is_even = order - 2.0 * xp.floor(order / 2.0) == 0.0
     # At 0 the result has the sign of x ** -(n + 1).
-    result = xp.where(is_even, -1.0, 1.0) * size
+    result = xp.where(is_even, -1.0, 1.0) * magnitude
     result = xp.where((x == 0.0) & is_even, -1.0 / x, result)
-    is_plain = n == 0.0
-    result = xp.where(is_plain, xp.pick(is_plain, partial(digamma, xp), x), result)
+    is_order_0 = n == 0.0
+    result = xp.where(is_order_0, xp.pick(is_order_0, partial(digamma, xp), x), result)
     result = xp.where(is_integer, result, math.nan)
     return xp.where(xp.isnan(x), x, result)
 
@@ -344,10 +345,10 @@ def i1e(xp: Any, x: Any) -> Any:
 
 def i1(xp: Any, x: Any) -> Any:
     """Returns the modified Bessel function of the first kind and order 1."""
-    size = harmless_outside(xp, xp.abs(x) < math.inf, x, 0.0)
+    finite_x = harmless_outside(xp, xp.abs(x) < math.inf, x, 0.0)
     # exp(x) may overflow where the result does not.
-    root = xp.exp(0.5 * xp.abs(size))
-    return xp.where(xp.abs(x) < math.inf, i1e(xp, size) * root * root, x)
+    root_of_exp = xp.exp(0.5 * xp.abs(finite_x))
+    return xp.where(xp.abs(x) < math.inf, i1e(xp, finite_x) * root_of_exp * root_of_exp, x)
 
 
 def _lanczos(z: Any) -> Any:
@@ -372,56 +373,57 @@ def _beta_factors(xp: Any, a: Any, b: Any) -> tuple[Any, Any, Any, Any]:
 
 def positive_beta(xp: Any, a: Any, b: Any) -> Any:
     """Returns `beta(a, b)` for a, b > 0."""
-    first, second, p, exponent = _beta_factors(xp, a, b)
-    value = first * xp.power(second, p) * xp.exp(exponent) / p
-    return xp.where(a == 1.0, 1.0 / b, xp.where(b == 1.0, 1.0 / a, value))
+    factor, power_base, p, exponent = _beta_factors(xp, a, b)
+    beta_value = factor * xp.power(power_base, p) * xp.exp(exponent) / p
+    return xp.where(a == 1.0, 1.0 / b, xp.where(b == 1.0, 1.0 / a, beta_value))
 
 
 def positive_betaln(xp: Any, a: Any, b: Any) -> Any:
     """Returns `betaln(a, b)` for a, b > 0."""
-    first, second, p, exponent = _beta_factors(xp, a, b)
-    value = xp.log(first) - xp.log(p) + (p * xp.log(second) + exponent)
+    factor, power_base, p, exponent = _beta_factors(xp, a, b)
+    log_beta = xp.log(factor) - xp.log(p) + (p * xp.log(power_base) + exponent)
     # Exact at the root (1, 1), where the negative logarithm would be -0.
-    return xp.where((a == 1.0) | (b == 1.0), 0.0 - xp.log(a * b), value)
+    return xp.where((a == 1.0) | (b == 1.0), 0.0 - xp.log(a * b), log_beta)
 
 
 def _sign_of_gamma(xp: Any, x: Any) -> Any:
     """Returns the sign of the gamma function: below 0 it changes at each integer."""
-    cell = xp.floor(x)
-    return xp.where((x < 0.0) & (cell != 2.0 * xp.floor(cell / 2.0)), -1.0, 1.0)
+    floor_x = xp.floor(x)
+    return xp.where((x < 0.0) & (floor_x != 2.0 * xp.floor(floor_x / 2.0)), -1.0, 1.0)
 
 
 def _beta(xp: Any, a: Any, b: Any, logarithm: bool) -> Any:
     """Returns `beta(a, b)`, or the logarithm of its absolute value."""
-    right = (a > 0.0) & (b > 0.0) & (a < math.inf) & (b < math.inf)
+    is_regular = (a > 0.0) & (b > 0.0) & (a < math.inf) & (b < math.inf)
     # A pole of one gamma function in the numerator is cancelled by one in the denominator if the other is an integer:
     # then the reflected arguments have the same value, up to the sign.
     low, high = xp.where(a < b, a, b), xp.where(a < b, b, a)
-    pole = (low <= 0.0) & (low == xp.floor(low))
-    finite = pole & (high == xp.floor(high)) & (high > 0.0) & (low + high <= 0.0) & (low > -math.inf)
-    p = xp.where(right, low, xp.where(finite, 1.0 - low - high, 1.0))
-    value = (positive_betaln if logarithm else positive_beta)(xp, p, xp.where(right | finite, high, 1.0))
+    is_pole = (low <= 0.0) & (low == xp.floor(low))
+    is_removable = is_pole & (high == xp.floor(high)) & (high > 0.0) & (low + high <= 0.0) & (low > -math.inf)
+    p = xp.where(is_regular, low, xp.where(is_removable, 1.0 - low - high, 1.0))
+    beta = (positive_betaln if logarithm else positive_beta)(xp, p, xp.where(is_regular | is_removable, high, 1.0))
     if not logarithm:
-        value = xp.where(right | (high == 2.0 * xp.floor(high / 2.0)), value, -value)
-    return xp.where(right | finite, value, xp.pick(~(right | finite), partial(_beta_left, xp, logarithm), low, high))
+        beta = xp.where(is_regular | (high == 2.0 * xp.floor(high / 2.0)), beta, -beta)
+    left_result = xp.pick(~(is_regular | is_removable), partial(_beta_left, xp, logarithm), low, high)
+    return xp.where(is_regular | is_removable, beta, left_result)
 
 
 def _beta_left(xp: Any, logarithm: bool, low: Any, high: Any) -> Any:
     """Returns `_beta` where an argument is not positive, infinite or NaN."""
-    infinite = ((low <= 0.0) & (low == xp.floor(low))) | ((high <= 0.0) & (high == xp.floor(high)))
-    is_regular = ~infinite & (low > -math.inf) & (high < math.inf)
+    is_pole = ((low <= 0.0) & (low == xp.floor(low))) | ((high <= 0.0) & (high == xp.floor(high)))
+    is_regular = ~is_pole & (low > -math.inf) & (high < math.inf)
     a, b = harmless_outside(xp, is_regular, low, 0.5), harmless_outside(xp, is_regular, high, 0.5)
-    result = gammaln(xp, a) + gammaln(xp, b) - gammaln(xp, a + b)
-    end = (high == math.inf) & (low > 0.0) & (low < math.inf)
+    log_beta = gammaln(xp, a) + gammaln(xp, b) - gammaln(xp, a + b)
+    is_zero_limit = (high == math.inf) & (low > 0.0) & (low < math.inf)
     # The function grows like a power of the infinite argument, with the sign of the gamma function of the other.
-    is_infinite_ratio = (high == math.inf) & (low < 0.0) & (low > -math.inf) & ~infinite
+    is_infinite_ratio = (high == math.inf) & (low < 0.0) & (low > -math.inf) & ~is_pole
     if logarithm:
-        limits = xp.where(infinite | is_infinite_ratio, math.inf, xp.where(end, -math.inf, math.nan))
+        limits = xp.where(is_pole | is_infinite_ratio, math.inf, xp.where(is_zero_limit, -math.inf, math.nan))
     else:
-        result = _sign_of_gamma(xp, a) * _sign_of_gamma(xp, b) * _sign_of_gamma(xp, a + b) * xp.exp(result)
-        limits = xp.where(infinite, math.inf, xp.where(end, 0.0, math.nan))
+        log_beta = _sign_of_gamma(xp, a) * _sign_of_gamma(xp, b) * _sign_of_gamma(xp, a + b) * xp.exp(log_beta)
+        limits = xp.where(is_pole, math.inf, xp.where(is_zero_limit, 0.0, math.nan))
         limits = xp.where(is_infinite_ratio, math.inf * _sign_of_gamma(xp, low), limits)
-    return xp.where(xp.isnan(low) | xp.isnan(high), math.nan, xp.where(is_regular, result, limits))
+    return xp.where(xp.isnan(low) | xp.isnan(high), math.nan, xp.where(is_regular, log_beta, limits))
 
 
 def beta(xp: Any, a: Any, b: Any) -> Any:

@@ -76,17 +76,17 @@ def _bessel_beyond_8(xp: Any, x: Any, p: Sequence[float], q: Sequence[float], fi
     sine, cosine = xp.sin(x), xp.cos(x)
     # The cosine and the sine of x - pi / 4, or of x - 3 pi / 4, times the square root of 2.
     cosine_part, sine_part = (sine - cosine, -sine - cosine) if first else (sine + cosine, sine - cosine)
-    size = (
+    oscillation = (
         chebyshev(chebyshev_argument, p) * cosine_part - chebyshev(chebyshev_argument, q) * (inverse / 8.0) * sine_part
     )
-    return size / xp.sqrt(math.pi * x)
+    return oscillation / xp.sqrt(math.pi * x)
 
 
 def j0(xp: Any, x: Any) -> Any:
     """Returns the Bessel function of order 0; 0 at infinity."""
-    size = xp.abs(x)
-    is_regular = size < math.inf
-    y = harmless_outside(xp, is_regular, size, 1.0)
+    magnitude = xp.abs(x)
+    is_regular = magnitude < math.inf
+    y = harmless_outside(xp, is_regular, magnitude, 1.0)
     near_result = _bessel_below_8(at_most(xp, y, 8.0), _J0_NEAR, _ROOTS_0)
     result = xp.where(y <= 8.0, near_result, _bessel_beyond_8(xp, at_least(xp, y, 8.0), _J0_P, _J0_Q, False))
     return xp.where(xp.isnan(x), x, xp.where(is_regular, result, 0.0))
@@ -94,9 +94,9 @@ def j0(xp: Any, x: Any) -> Any:
 
 def j1(xp: Any, x: Any) -> Any:
     """Returns the Bessel function of the first order; 0 at infinity."""
-    size = xp.abs(x)
-    is_regular = size < math.inf
-    y = harmless_outside(xp, is_regular, size, 1.0)
+    magnitude = xp.abs(x)
+    is_regular = magnitude < math.inf
+    y = harmless_outside(xp, is_regular, magnitude, 1.0)
     near_result = _bessel_below_8(at_most(xp, y, 8.0), _J1_NEAR, _ROOTS_1) * y
     result = xp.where(y <= 8.0, near_result, _bessel_beyond_8(xp, at_least(xp, y, 8.0), _J1_P, _J1_Q, True))
     result = xp.where(x < 0.0, -result, result)

@@ -54,11 +54,13 @@ def namespace(
         "pick": compute_everywhere,
         "picks": False,
     } | others
-    power = {} if "power" in function_by_name else {"power": library.power}
-    return types.SimpleNamespace(**{name: getattr(library, name) for name in _FUNCTIONS}, **power, **function_by_name)
+    power_by_name = {} if "power" in function_by_name else {"power": library.power}
+    return types.SimpleNamespace(
+        **{name: getattr(library, name) for name in _FUNCTIONS}, **power_by_name, **function_by_name
+    )
 
 
-def definitions(op: Callable[[str], Callable[..., Any]]) -> Any:
+def special_ops_class(op: Callable[[str], Callable[..., Any]]) -> Any:
     """Returns a class with the ops of `special.py` and `transcendental.py` in `ops/elementwise`, each made by its name.
 
     Args:
@@ -79,15 +81,15 @@ def smooth_namespace(
         others: functions that replace those of the library, and `i0`.
     """
     function_by_name = {name: getattr(library, name) for name in _SMOOTH if name not in others}
-    by_name = {name: inner(name) if name in INNER else getattr(ops, name) for name in DERIVATIVES}
-    return types.SimpleNamespace(**by_name, **function_by_name, **others)
+    derivative_by_name = {name: inner(name) if name in INNER else getattr(ops, name) for name in DERIVATIVES}
+    return types.SimpleNamespace(**derivative_by_name, **function_by_name, **others)
 
 
-def function(name: str) -> Callable[..., Any]:
+def shared_function_of(name: str) -> Callable[..., Any]:
     """Returns the shared function of an op, called with a namespace and tensors."""
     if name in INNER:
         base, argument_positions = INNER[name]
-        return functools.reduce(partial_of, argument_positions, function(base))
+        return functools.reduce(partial_of, argument_positions, shared_function_of(base))
     modules = (
         special,
         special_integrals,

@@ -50,8 +50,12 @@ def _erfcx(s: Any, x: Any, y: Any) -> Any:
 def _log_ndtr(s: Any, x: Any, y: Any) -> Any:
     is_negative = x < 0.0
     negative_result = math.sqrt(2.0 / math.pi) / s.erfcx(s.where(is_negative, x, 0.0) * -math.sqrt(0.5))
-    high = s.where(is_negative, 0.0, x)
-    return s.where(is_negative, negative_result, s.exp(high * high * -0.5 - s.where(is_negative, 0.0, y)) / _ROOT_2PI)
+    nonnegative_x = s.where(is_negative, 0.0, x)
+    return s.where(
+        is_negative,
+        negative_result,
+        s.exp(nonnegative_x * nonnegative_x * -0.5 - s.where(is_negative, 0.0, y)) / _ROOT_2PI,
+    )
 
 
 def _i1(s: Any, x: Any, y: Any) -> Any:
@@ -91,9 +95,9 @@ def _student_density(s: Any, df: Any, t: Any) -> Any:
 def _student_mixed(s: Any, df: Any, t: Any, y: Any) -> Any:
     """Returns the derivative of the density of Student's distribution by `df`."""
     square = t * t / df
-    slope = (df + 1.0) / df * (square / (square + 1.0)) - s.log1p(square) - 1.0 / df
-    slope = slope + s.digamma((df + 1.0) * 0.5) - s.digamma(df * 0.5)
-    return _student_density(s, df, t) * slope * 0.5
+    log_slope = (df + 1.0) / df * (square / (square + 1.0)) - s.log1p(square) - 1.0 / df
+    log_slope = log_slope + s.digamma((df + 1.0) * 0.5) - s.digamma(df * 0.5)
+    return _student_density(s, df, t) * log_slope * 0.5
 
 
 INNER: dict[str, tuple[str, tuple[int, ...]]] = {

@@ -44,8 +44,8 @@ class Dual:
     def __truediv__(self, other: Any) -> "Dual":
         b = _dual(other)
         ratio = self.value / b.value
-        top = _add_slopes(self.slope, _scaled_slope(b.slope, -ratio))
-        return Dual(ratio, None if top is None else top / b.value)
+        numerator_slope = _add_slopes(self.slope, _scaled_slope(b.slope, -ratio))
+        return Dual(ratio, None if numerator_slope is None else numerator_slope / b.value)
 
     def __rtruediv__(self, other: Any) -> "Dual":
         return _dual(other) / self
@@ -161,9 +161,9 @@ class _Duals:
         """Returns a power."""
         a, b = _dual(x1), _dual(x2)
         value = self._xp.power(a.value, b.value)
-        by_base = None if a.slope is None else a.slope * (b.value / a.value)
-        by_exponent = None if b.slope is None else b.slope * self._xp.log(a.value)
-        return Dual(value, _scaled_slope(_add_slopes(by_base, by_exponent), value))
+        base_slope = None if a.slope is None else a.slope * (b.value / a.value)
+        exponent_slope = None if b.slope is None else b.slope * self._xp.log(a.value)
+        return Dual(value, _scaled_slope(_add_slopes(base_slope, exponent_slope), value))
 
 
 def partial_of(function: Callable[..., Any], place: int) -> Callable[..., Any]:

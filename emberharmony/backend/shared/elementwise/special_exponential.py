@@ -92,21 +92,21 @@ _ROOT_2PI = math.sqrt(2.0 * math.pi)
 def _large_gamma(xp: Any, a: Any) -> tuple[Any, Any]:
     """Returns two factors of `gamma(a)` for a >= 10, neither of which overflows up to 200."""
     a = at_most(xp, a, 200.0)
-    power = xp.power(a, 0.5 * a - 0.25)
-    return power, power * xp.exp(-a) * (xp.exp(stirling(a)) * _ROOT_2PI)
+    half_power = xp.power(a, 0.5 * a - 0.25)
+    return half_power, half_power * xp.exp(-a) * (xp.exp(stirling(a)) * _ROOT_2PI)
 
 
 def _gamma_right(xp: Any, a: Any) -> Any:
     is_near = a < 10.0
-    first, second = _large_gamma(xp, at_least(xp, a, 10.0))
+    first_factor, second_factor = _large_gamma(xp, at_least(xp, a, 10.0))
     small_a = harmless_outside(xp, is_near, a, 1.0)
-    return xp.where(is_near, gamma_next(xp, small_a, _GAMMA_TERMS) / small_a, first * second)
+    return xp.where(is_near, gamma_next(xp, small_a, _GAMMA_TERMS) / small_a, first_factor * second_factor)
 
 
 def _gamma_left(xp: Any, a: Any) -> Any:
     """Returns `gamma(-a)` for a > 0, by reflection."""
     is_near = a < 10.0
-    first, second = _large_gamma(xp, at_least(xp, a, 10.0))
+    first_factor, second_factor = _large_gamma(xp, at_least(xp, a, 10.0))
     r = offset_from_nearest(xp, at_most(xp, a, 200.0))
     nearest_integer = xp.floor(at_most(xp, a, 200.0) + 0.5)
     sign = xp.where(nearest_integer == 2.0 * xp.floor(nearest_integer / 2.0), -1.0, 1.0)
@@ -114,7 +114,9 @@ def _gamma_left(xp: Any, a: Any) -> Any:
     reflected = sign / (r * sine_over(r))
     small_a = harmless_outside(xp, is_near, a, 1.0)
     return xp.where(
-        is_near, reflected / gamma_next(xp, small_a, _GAMMA_TERMS), reflected / at_least(xp, a, 10.0) / first / second
+        is_near,
+        reflected / gamma_next(xp, small_a, _GAMMA_TERMS),
+        reflected / at_least(xp, a, 10.0) / first_factor / second_factor,
     )
 
 
@@ -123,8 +125,8 @@ def gamma(xp: Any, x: Any) -> Any:
     a = xp.abs(x)
     is_regular = (a > 0.0) & (a < math.inf)
     a = harmless_outside(xp, is_regular, a, 1.0)
-    right = xp.pick(x > 0.0, partial(_gamma_right, xp), a)
-    result = xp.where(x > 0.0, right, xp.pick(x < 0.0, partial(_gamma_left, xp), a))
+    right_result = xp.pick(x > 0.0, partial(_gamma_right, xp), a)
+    result = xp.where(x > 0.0, right_result, xp.pick(x < 0.0, partial(_gamma_left, xp), a))
     end_values = xp.where(x == 0.0, 1.0 / x, xp.where(x == math.inf, x, math.nan))
     return xp.where(is_regular, result, end_values)
 
@@ -136,8 +138,8 @@ def _exp1_near(xp: Any, x: Any) -> Any:
 def _exp1_far(xp: Any, x: Any) -> Any:
     """Returns `x exp(x) exp1(x)` for x >= 1."""
     t = 1.0 / x
-    middle = chebyshev(at_least(xp, t, 0.25) * (16.0 / 3.0) - (10.0 / 3.0), _E1_MIDDLE)
-    return xp.where(t > 0.25, middle, chebyshev(at_most(xp, t, 0.25) * 16.0 - 2.0, _E1_FAR))
+    middle_result = chebyshev(at_least(xp, t, 0.25) * (16.0 / 3.0) - (10.0 / 3.0), _E1_MIDDLE)
+    return xp.where(t > 0.25, middle_result, chebyshev(at_most(xp, t, 0.25) * 16.0 - 2.0, _E1_FAR))
 
 
 def exp1(xp: Any, x: Any) -> Any:
@@ -164,10 +166,10 @@ def _expi_near(xp: Any, x: Any) -> Any:
 def _expi_far(xp: Any, x: Any) -> Any:
     """Returns `x exp(-x) expi(x)` for x >= 6."""
     t = 1.0 / x
-    middle = chebyshev(at_least(xp, t, 1.0 / 12.0) * 48.0 - 6.0, _EI_MIDDLE)
+    middle_result = chebyshev(at_least(xp, t, 1.0 / 12.0) * 48.0 - 6.0, _EI_MIDDLE)
     later_value = chebyshev(at_most(xp, at_least(xp, t, 1.0 / 30.0), 1.0 / 12.0) * 80.0 - (14.0 / 3.0), _EI_LATER)
     farthest_value = chebyshev(at_most(xp, t, 1.0 / 30.0) * 120.0 - 2.0, _EI_FAR)
-    return xp.where(x < 12.0, middle, xp.where(x < 30.0, later_value, farthest_value))
+    return xp.where(x < 12.0, middle_result, xp.where(x < 30.0, later_value, farthest_value))
 
 
 def expi(xp: Any, x: Any) -> Any:
@@ -176,8 +178,8 @@ def expi(xp: Any, x: Any) -> Any:
     near_result = xp.pick(is_near, partial(_expi_near, xp), harmless_outside(xp, is_near, x, 1.0))
     large_x = at_most(xp, harmless_outside(xp, is_far, x, 6.0), 800.0)
     # The exponential may overflow where the result does not.
-    root = xp.exp(0.5 * large_x)
-    far_result = root * (xp.pick(is_far, partial(_expi_far, xp), large_x) / large_x) * root
+    root_of_exp = xp.exp(0.5 * large_x)
+    far_result = root_of_exp * (xp.pick(is_far, partial(_expi_far, xp), large_x) / large_x) * root_of_exp
     negative_result = -xp.pick(x < 0.0, partial(exp1, xp), harmless_outside(xp, x < 0.0, -x, 1.0))
     result = xp.where(is_near, near_result, xp.where(is_far, far_result, xp.where(x < 0.0, negative_result, x)))
     return xp.where(x == 0.0, -math.inf, result)
@@ -203,16 +205,16 @@ def lambertw(xp: Any, x: Any, k: Any) -> Any:
     is_near = xp.abs(p) < 0.3
     series = polynomial(at_least(xp, at_most(xp, p, 0.3), -0.3), _LAMBERT)
     is_regular = is_inside & ~is_near & (x != 0.0)
-    upper = harmless_outside(xp, is_regular & is_main_branch, x, 1.0)
-    logarithm = xp.log1p(upper)
-    first = logarithm * (1.0 - xp.log1p(logarithm) / (2.0 + logarithm))
-    lower = harmless_outside(xp, is_regular & ~is_main_branch, x, -0.1)
-    size = xp.log(-lower)
-    log_size = xp.log(-size)
+    main_x = harmless_outside(xp, is_regular & is_main_branch, x, 1.0)
+    logarithm = xp.log1p(main_x)
+    main_guess = logarithm * (1.0 - xp.log1p(logarithm) / (2.0 + logarithm))
+    lower_x = harmless_outside(xp, is_regular & ~is_main_branch, x, -0.1)
+    log_magnitude = xp.log(-lower_x)
+    log_size = xp.log(-log_magnitude)
     first_guess = polynomial(at_least(xp, p, -1.3), _LAMBERT[-6:])
-    second = xp.where(lower < -0.1, first_guess, size - log_size + log_size / size)
+    lower_guess = xp.where(lower_x < -0.1, first_guess, log_magnitude - log_size + log_size / log_magnitude)
     refined_value = _refine_lambertw(
-        xp, xp.where(is_main_branch, upper, lower), xp.where(is_main_branch, first, second)
+        xp, xp.where(is_main_branch, main_x, lower_x), xp.where(is_main_branch, main_guess, lower_guess)
     )
     result = xp.where(is_near, series, refined_value)
     end_values = xp.where(is_main_branch, xp.where((x == 0.0) | (x == math.inf), x, math.nan), math.nan)
@@ -226,8 +228,8 @@ def log_ratio(xp: Any, x: Any, y: Any) -> Any:
     ratio = x / y
     is_far = (ratio < 1e-300) | (ratio > 1e300)
     far_value = xp.log(harmless_outside(xp, is_far, x, 1.0)) - xp.log(harmless_outside(xp, is_far, y, 1.0))
-    is_regular = xp.where(is_far, far_value, xp.log(harmless_outside(xp, ~is_far, ratio, 1.0)))
-    return xp.where(is_close, xp.log1p(harmless_outside(xp, is_close, x - y, 0.0) / y), is_regular)
+    quotient_logarithm = xp.where(is_far, far_value, xp.log(harmless_outside(xp, ~is_far, ratio, 1.0)))
+    return xp.where(is_close, xp.log1p(harmless_outside(xp, is_close, x - y, 0.0) / y), quotient_logarithm)
 
 
 def _entropy(xp: Any, x: Any, y: Any, function: Any, at_zero: Any) -> Any:
@@ -246,9 +248,9 @@ def kl_div(xp: Any, x: Any, y: Any) -> Any:
     """Returns `x log(x / y) - x + y`, without cancellation where the two are almost equal."""
 
     def direct_divergence(x: Any, y: Any) -> Any:
-        change = (y - x) / x
-        is_close = xp.abs(change) < 0.5
-        near_value = x * log1p_less(xp, harmless_outside(xp, is_close, change, 0.0))
+        relative_change = (y - x) / x
+        is_close = xp.abs(relative_change) < 0.5
+        near_value = x * log1p_less(xp, harmless_outside(xp, is_close, relative_change, 0.0))
         return xp.where(is_close, near_value, x * log_ratio(xp, x, y) + (y - x))
 
     return _entropy(xp, x, y, direct_divergence, y)

@@ -53,7 +53,7 @@ def _symmetric_quadrature(nodes: tuple[float, ...], weights: tuple[float, ...]) 
     return nodes + tuple(1.0 - node for node in nodes), weights * 2
 
 
-def _half_line(step: float, first: int, last: int) -> Rule:
+def _half_line_rule(step: float, first: int, last: int) -> Rule:
     """Returns the nodes `exp(t - exp(-t))` for t at equal distances, and the derivatives by t, times the distance."""
     t_values = [step * k for k in range(first, last)]
     nodes = tuple(math.exp(t - math.exp(-t)) for t in t_values)
@@ -84,7 +84,7 @@ class Digits(NamedTuple):
 DOUBLE = Digits(
     depth=36.5,
     gauss=_symmetric_quadrature(_NODES_28, _WEIGHTS_28),
-    half_line=_half_line(0.11, -33, 38),
+    half_line=_half_line_rule(0.11, -33, 38),
     near=31,
     gamma=29,
     moderate=60.0,
@@ -95,7 +95,7 @@ DOUBLE = Digits(
 SINGLE = Digits(
     depth=20.0,
     gauss=_symmetric_quadrature(_NODES_14, _WEIGHTS_14),
-    half_line=_half_line(0.19, -16, 19),
+    half_line=_half_line_rule(0.19, -16, 19),
     near=23,
     gamma=17,
     moderate=1e6,
@@ -107,14 +107,14 @@ SINGLE = Digits(
 
 def _integral(xp: Any, rule: Rule, width: Any, exponent: Callable[[Any], Any]) -> Any:
     """Returns the integral of `exp(exponent(s))` by a quadrature whose nodes are multiples of `width`."""
-    total, size = 0.0 * width, math.prod(width.shape)
-    if not size:
-        return total
-    count = min(len(rule[0]), max(1, _AT_ONCE // size))
-    for start in range(0, len(rule[0]), count):
-        nodes, weights = (xp.column(numbers[start : start + count], width) for numbers in rule)
-        total = total + xp.sum(weights * xp.exp(exponent(nodes * width)), 0)
-    return total * width
+    integral, element_count = 0.0 * width, math.prod(width.shape)
+    if not element_count:
+        return integral
+    chunk_size = min(len(rule[0]), max(1, _AT_ONCE // element_count))
+    for start in range(0, len(rule[0]), chunk_size):
+        nodes, weights = (xp.column(numbers[start : start + chunk_size], width) for numbers in rule)
+        integral = integral + xp.sum(weights * xp.exp(exponent(nodes * width)), 0)
+    return integral * width
 
 
 def log1p_less(xp: Any, u: Any, subtrahend: Any = None, bound: float = 0.5, terms: int = 14) -> Any:
@@ -171,14 +171,14 @@ def _gamma_near(xp: Any, upper: Any, a: Any, x: Any, density: Any) -> Any:
     for k in range(1, xp.digits.near):
         term = term * (x / (a + k))
         total = total + term
-    lower = density * total
+    lower_value = density * total
     if upper is False:
-        return lower
-    far_value = 1.0 - lower
-    is_flat = (a < 1.0) & (lower > 0.5)
+        return lower_value
+    far_value = 1.0 - lower_value
+    is_flat = (a < 1.0) & (lower_value > 0.5)
     near_value = xp.pick(is_flat, partial(_gamma_flat, xp), xp.where(is_flat, a, 0.5), x)
     integral = xp.where(is_flat, near_value, far_value)
-    return integral if upper is True else xp.where(upper, integral, lower)
+    return integral if upper is True else xp.where(upper, integral, lower_value)
 
 
 def _gamma_flat(xp: Any, a: Any, x: Any) -> Any:
@@ -198,21 +198,23 @@ def gamma_far(xp: Any, upper: Any, a: Any, x: Any, density: Any) -> Any:
     function, and z < 0 for the lower one.
     """
     is_right = x >= a
-    distance, depth = xp.abs(x - a), xp.digits.depth
+    distance_from_a, depth = xp.abs(x - a), xp.digits.depth
     # With exp(z) - 1 - z >= z * z / (2 - z) on the left, and u - log1p(u) >= u * u / (2 + 4 u / 3) on the right, where
     # u = exp(z) - 1, the range ends at the root of a quadratic equation.
-    leading = xp.where(is_right, distance * (4.0 / 3.0) + a, a)
-    half_width = xp.where(is_right, depth * (2.0 / 3.0), depth / 2.0) - distance
-    end = 2.0 * depth / (xp.sqrt(half_width * half_width + 2.0 * depth * leading) - half_width)
-    end = xp.where(is_right, xp.log1p(end), -end)
+    leading = xp.where(is_right, distance_from_a * (4.0 / 3.0) + a, a)
+    half_width = xp.where(is_right, depth * (2.0 / 3.0), depth / 2.0) - distance_from_a
+    integration_end = 2.0 * depth / (xp.sqrt(half_width * half_width + 2.0 * depth * leading) - half_width)
+    integration_end = xp.where(is_right, xp.log1p(integration_end), -integration_end)
     is_moderate = xp.where(is_right, x, a) < xp.digits.moderate
-    integral = _choose_by_mask(xp, is_moderate, _gamma_directly, _gamma_carefully, a, x, end)
-    tail_part = density * xp.abs(integral)
+    integral = _choose_by_mask(xp, is_moderate, _gamma_directly, _gamma_carefully, a, x, integration_end)
+    tail_value = density * xp.abs(integral)
     if upper is True or upper is False:
         return (
-            xp.where(is_right, tail_part, 1.0 - tail_part) if upper else xp.where(is_right, 1.0 - tail_part, tail_part)
+            xp.where(is_right, tail_value, 1.0 - tail_value)
+            if upper
+            else xp.where(is_right, 1.0 - tail_value, tail_value)
         )
-    return xp.where((is_right & upper) | (~is_right & ~upper), tail_part, 1.0 - tail_part)
+    return xp.where((is_right & upper) | (~is_right & ~upper), tail_value, 1.0 - tail_value)
 
 
 def gamma_tail(xp: Any, upper: Any, a: Any, x: Any, density: Any) -> Any:
@@ -228,8 +230,8 @@ def _choose_by_mask(xp: Any, mask: Any, quick_function: Any, careful: Any, *argu
         return careful(xp, *arguments)
     if mask.all():
         return quick_function(xp, *arguments)
-    quick_part = xp.pick(mask, partial(quick_function, xp), *arguments)
-    return xp.where(mask, quick_part, xp.pick(~mask, partial(careful, xp), *arguments))
+    quick_result = xp.pick(mask, partial(quick_function, xp), *arguments)
+    return xp.where(mask, quick_result, xp.pick(~mask, partial(careful, xp), *arguments))
 
 
 def _gamma_directly(xp: Any, a: Any, x: Any, end: Any) -> Any:
@@ -237,8 +239,8 @@ def _gamma_directly(xp: Any, a: Any, x: Any, end: Any) -> Any:
 
 
 def _gamma_carefully(xp: Any, a: Any, x: Any, end: Any) -> Any:
-    decrease = a - x
-    return _integral(xp, xp.digits.gauss, end, lambda z: decrease * z - x * _expm1_less(xp, z))
+    a_minus_x = a - x
+    return _integral(xp, xp.digits.gauss, end, lambda z: a_minus_x * z - x * _expm1_less(xp, z))
 
 
 def _gamma(xp: Any, a: Any, x: Any, upper: bool) -> Any:
@@ -272,10 +274,10 @@ def _small_beta_density(xp: Any, a: Any, b: Any, x: Any) -> Any:
 def _large_beta_density(xp: Any, a: Any, b: Any, x: Any) -> Any:
     total = a + b
     distance = x * b - (1.0 - x) * a
-    power = -a * log1p_less(xp, distance / a, x * (total / a), *xp.digits.logarithm)
-    power = power - b * log1p_less(xp, -distance / b, (1.0 - x) * (total / b), *xp.digits.logarithm)
+    exponent = -a * log1p_less(xp, distance / a, x * (total / a), *xp.digits.logarithm)
+    exponent = exponent - b * log1p_less(xp, -distance / b, (1.0 - x) * (total / b), *xp.digits.logarithm)
     corrections = stirling(total) - stirling(a) - stirling(b)
-    return xp.sqrt(a / total * b / (2.0 * math.pi)) * xp.exp(corrections) * xp.exp(power)
+    return xp.sqrt(a / total * b / (2.0 * math.pi)) * xp.exp(corrections) * xp.exp(exponent)
 
 
 def beta_density(xp: Any, a: Any, b: Any, x: Any) -> Any:
@@ -297,8 +299,8 @@ def _beta_carefully(xp: Any, a: Any, b: Any, ratio: Any, width: Any) -> Any:
     slope = a - b * ratio
 
     def exponent(s: Any) -> Any:
-        curved_part = ratio * _expm1_less(xp, -s) + log1p_less(xp, -ratio * xp.expm1(-s), None, *xp.digits.coarse)
-        return -slope * s - b * curved_part
+        curved_term = ratio * _expm1_less(xp, -s) + log1p_less(xp, -ratio * xp.expm1(-s), None, *xp.digits.coarse)
+        return -slope * s - b * curved_term
 
     return _integral(xp, xp.digits.half_line, width, exponent)
 
@@ -316,8 +318,8 @@ def _beta_lower(xp: Any, a: Any, b: Any, x: Any, y: Any, density: Any) -> Any:
     is_curved = b > 1.0
     curvature = xp.where(is_curved, (b - 1.0) * ratio * (1.0 + ratio), 0.0)
     width = 1.0 / (xp.where(is_curved, slope, a1) + xp.sqrt(curvature))
-    moderate = (a1 < xp.digits.moderate) & (b < xp.digits.moderate)
-    integral = density / y * _choose_by_mask(xp, moderate, _beta_directly, _beta_carefully, a1, b, ratio, width)
+    is_moderate = (a1 < xp.digits.moderate) & (b < xp.digits.moderate)
+    integral = density / y * _choose_by_mask(xp, is_moderate, _beta_directly, _beta_carefully, a1, b, ratio, width)
     return xp.where(is_raised, (density + (a + b) * (x * integral)) / a, integral)
 
 
@@ -345,8 +347,8 @@ def beta_sides(xp: Any, p: Any, q: Any, z: Any, complement: Any, density: Any) -
     odds = z / complement
     is_left = odds * q <= p
     is_far = (q < 1.0) & (odds > 30.0 * p) & (odds > 30.0)
-    left_after_all = (p < 1.0) & (odds * (30.0 * q) < 1.0) & (odds < 1.0 / 30.0)
-    is_left = (is_left & ~is_far) | (~is_left & left_after_all)
+    is_left_after_all = (p < 1.0) & (odds * (30.0 * q) < 1.0) & (odds < 1.0 / 30.0)
+    is_left = (is_left & ~is_far) | (~is_left & is_left_after_all)
     first, second = xp.where(is_left, p, q), xp.where(is_left, q, p)
     x, y = xp.where(is_left, z, complement), xp.where(is_left, complement, z)
     return is_left, _beta_lower(xp, first, second, x, y, density)
@@ -360,9 +362,11 @@ def betainc(xp: Any, a: Any, b: Any, x: Any) -> Any:
         lambda p, q, z: beta_within(xp, p, q, z, beta_density(xp, p, q, z)),
         *(xp.where(is_regular, argument, safe_value) for argument, safe_value in ((a, 1.0), (b, 1.0), (x, 0.25))),
     )
-    low, high = (x == 0.0) | (a == math.inf) | (b == 0.0), (x == 1.0) | (b == math.inf) | (a == 0.0)
-    end_values = xp.where(x == 1.0, 1.0, xp.where((x == 0.0) | low, 0.0, 1.0))
-    is_undefined = (a < 0.0) | (b < 0.0) | (x < 0.0) | (x > 1.0) | (low & high & (x > 0.0) & (x < 1.0))
+    is_at_low_end, is_at_high_end = (x == 0.0) | (a == math.inf) | (b == 0.0), (x == 1.0) | (b == math.inf) | (a == 0.0)
+    end_values = xp.where(x == 1.0, 1.0, xp.where((x == 0.0) | is_at_low_end, 0.0, 1.0))
+    is_undefined = (
+        (a < 0.0) | (b < 0.0) | (x < 0.0) | (x > 1.0) | (is_at_low_end & is_at_high_end & (x > 0.0) & (x < 1.0))
+    )
     is_undefined = is_undefined | ((a == 0.0) & (b == 0.0)) | ((a == math.inf) & (b == math.inf))
     end_values = xp.where(is_undefined | xp.isnan(a) | xp.isnan(b) | xp.isnan(x), math.nan, end_values)
     return xp.where(is_regular, result, end_values)

@@ -104,12 +104,12 @@ _NODES = tuple(0.11 * k for k in range(-41, 42))
 
 def _debye_sum(xp: Any, v: Any, w: Any, sign: float) -> Any:
     """Returns the sum of Debye's expansion, for iv (1.0) or kv (-1.0)."""
-    inverse = sign / w
+    signed_inverse = sign / w
     square = (v / w) * (v / w)
-    total = 0.0 * w
+    series_sum = 0.0 * w
     for row in reversed(_DEBYE):
-        total = total * inverse + (polynomial(square, row) if len(row) > 1 else 1.0)
-    return total
+        series_sum = series_sum * signed_inverse + (polynomial(square, row) if len(row) > 1 else 1.0)
+    return series_sum
 
 
 def _debye_exponent(xp: Any, v: Any, x: Any, w: Any) -> Any:
@@ -117,10 +117,10 @@ def _debye_exponent(xp: Any, v: Any, x: Any, w: Any) -> Any:
 
 
 def _iv_near(xp: Any, v: Any, x: Any) -> Any:
-    quarter = 0.25 * x * x
-    term = total = 1.0 + 0.0 * quarter
+    quarter_square = 0.25 * x * x
+    term = total = 1.0 + 0.0 * quarter_square
     for k in range(1, _TERMS):
-        term = term * (quarter / (k * (v + k)))
+        term = term * (quarter_square / (k * (v + k)))
         total = total + term
     return total * (xp.power(0.5 * x, v) / gamma(xp, v + 1.0))
 
@@ -128,8 +128,8 @@ def _iv_near(xp: Any, v: Any, x: Any) -> Any:
 def _iv_far(xp: Any, v: Any, x: Any) -> Any:
     w = xp.sqrt(v * v + x * x)
     # The exponential may overflow where the result does not.
-    root = xp.exp(0.5 * _debye_exponent(xp, v, x, w))
-    return root * (_debye_sum(xp, v, w, 1.0) / xp.sqrt(2.0 * math.pi * w)) * root
+    root_of_exp = xp.exp(0.5 * _debye_exponent(xp, v, x, w))
+    return root_of_exp * (_debye_sum(xp, v, w, 1.0) / xp.sqrt(2.0 * math.pi * w)) * root_of_exp
 
 
 def _kv_far(xp: Any, v: Any, x: Any) -> Any:
@@ -140,10 +140,10 @@ def _kv_far(xp: Any, v: Any, x: Any) -> Any:
 def _kv_middle(xp: Any, v: Any, x: Any) -> Any:
     """Returns kv for x >= 2 and orders up to 30, by the rule of trapezoids about the maximum of the integrand."""
     w = xp.sqrt(v * v + x * x)
-    total = 0.0 * w
+    integral_sum = 0.0 * w
     for s in _NODES:
-        total = total + xp.exp(v * (s - math.sinh(s)) - w * (math.cosh(s) - 1.0))
-    return total * (0.5 * 0.11) * xp.exp(-_debye_exponent(xp, v, x, w))
+        integral_sum = integral_sum + xp.exp(v * (s - math.sinh(s)) - w * (math.cosh(s) - 1.0))
+    return integral_sum * (0.5 * 0.11) * xp.exp(-_debye_exponent(xp, v, x, w))
 
 
 def _kv_near(xp: Any, v: Any, x: Any) -> Any:
@@ -151,23 +151,25 @@ def _kv_near(xp: Any, v: Any, x: Any) -> Any:
     nearest_order = xp.floor(v + 0.5)
     m = v - nearest_order
     chebyshev_argument = m * m * 16.0 - 2.0
-    first, second = chebyshev(chebyshev_argument, _TEMME_1), chebyshev(chebyshev_argument, _TEMME_2)
-    plus, minus = second - m * first, second + m * first
-    depth = xp.log(2.0 / x)
-    order_angle = m * depth
-    less = xp.expm1(order_angle)
+    gamma_1, gamma_2 = chebyshev(chebyshev_argument, _TEMME_1), chebyshev(chebyshev_argument, _TEMME_2)
+    inverse_gamma_plus, inverse_gamma_minus = gamma_2 - m * gamma_1, gamma_2 + m * gamma_1
+    log_2_over_x = xp.log(2.0 / x)
+    order_angle = m * log_2_over_x
+    expm1_angle = xp.expm1(order_angle)
     power, inverse = xp.exp(order_angle), xp.exp(-order_angle)
     is_zero = order_angle == 0.0
-    first_term = xp.where(is_zero, 1.0, 0.5 * (less + less * inverse) / xp.where(is_zero, 1.0, order_angle))
-    f = (first * (0.5 * (power + inverse)) + second * first_term * depth) / sine_over(m)
-    p, q = 0.5 * power / plus, 0.5 * inverse / minus
-    scale, quarter = 1.0 + 0.0 * x, 0.25 * x * x
+    sinh_ratio = xp.where(
+        is_zero, 1.0, 0.5 * (expm1_angle + expm1_angle * inverse) / xp.where(is_zero, 1.0, order_angle)
+    )
+    f = (gamma_1 * (0.5 * (power + inverse)) + gamma_2 * sinh_ratio * log_2_over_x) / sine_over(m)
+    p, q = 0.5 * power / inverse_gamma_plus, 0.5 * inverse / inverse_gamma_minus
+    series_factor, quarter_square = 1.0 + 0.0 * x, 0.25 * x * x
     previous_order, current_order = f, p
     for i in range(1, 16):
         f = (i * f + p + q) / (float(i * i) - m * m)
-        scale = scale * (quarter / i)
+        series_factor = series_factor * (quarter_square / i)
         p, q = p / (i - m), q / (i + m)
-        previous_order, current_order = previous_order + scale * f, current_order + scale * (p - i * f)
+        previous_order, current_order = previous_order + series_factor * f, current_order + series_factor * (p - i * f)
     current_order = current_order * (2.0 / x)
     result = previous_order
     for k in range(_RISES):
@@ -179,11 +181,11 @@ def _kv_near(xp: Any, v: Any, x: Any) -> Any:
 def _positive_kv(xp: Any, v: Any, x: Any) -> Any:
     """Returns kv for v >= 0 and x > 0."""
     is_large = v * v + x * x >= _LARGE * _LARGE
-    is_near, middle = ~is_large & (x < 2.0), ~is_large & (x >= 2.0)
+    is_near, is_middle = ~is_large & (x < 2.0), ~is_large & (x >= 2.0)
     far_value = xp.pick(is_large, partial(_kv_far, xp), xp.where(is_large, v, _LARGE), x)
     order = xp.where(is_large, 0.0, v)
     near_result = xp.pick(is_near, partial(_kv_near, xp), order, harmless_outside(xp, is_near, x, 1.0))
-    outer_value = xp.pick(middle, partial(_kv_middle, xp), order, harmless_outside(xp, middle, x, 2.0))
+    outer_value = xp.pick(is_middle, partial(_kv_middle, xp), order, harmless_outside(xp, is_middle, x, 2.0))
     return xp.where(is_large, far_value, xp.where(is_near, near_result, outer_value))
 
 
@@ -201,23 +203,25 @@ def kv(xp: Any, v: Any, x: Any) -> Any:
 
 def iv(xp: Any, v: Any, x: Any) -> Any:
     """Returns the modified Bessel function of the first kind; for x < 0 NaN unless the order is an integer."""
-    order, size = xp.abs(v), xp.abs(x)
-    is_regular = (order < math.inf) & (size > 0.0) & (size < math.inf)
-    n, y = harmless_outside(xp, is_regular, order, 1.0), harmless_outside(xp, is_regular, size, 1.0)
+    order, magnitude = xp.abs(v), xp.abs(x)
+    is_regular = (order < math.inf) & (magnitude > 0.0) & (magnitude < math.inf)
+    n, y = harmless_outside(xp, is_regular, order, 1.0), harmless_outside(xp, is_regular, magnitude, 1.0)
     is_large = n * n + y * y >= _LARGE * _LARGE
     far_value = xp.pick(is_large, partial(_iv_far, xp), xp.where(is_large, n, _LARGE), y)
     near_value = xp.pick(~is_large, partial(_iv_near, xp), xp.where(is_large, 0.0, n), xp.where(is_large, 1.0, y))
     result = xp.where(is_large, far_value, near_value)
     is_integer = v == xp.floor(v)
-    reflected = is_regular & (v < 0.0) & ~is_integer
-    r = offset_from_nearest(xp, xp.where(reflected, n, 0.5))
-    nearest = xp.where(reflected, n, 0.5) - r
-    sine = r * sine_over(r) * xp.where(nearest == 2.0 * xp.floor(nearest / 2.0), 2.0, -2.0)
-    reflected_value = xp.pick(reflected, partial(_positive_kv, xp), xp.where(reflected, n, 1.0), y)
-    result = xp.where(reflected, result + sine * reflected_value, result)
+    is_reflected = is_regular & (v < 0.0) & ~is_integer
+    r = offset_from_nearest(xp, xp.where(is_reflected, n, 0.5))
+    nearest_integer = xp.where(is_reflected, n, 0.5) - r
+    sine = r * sine_over(r) * xp.where(nearest_integer == 2.0 * xp.floor(nearest_integer / 2.0), 2.0, -2.0)
+    reflected_value = xp.pick(is_reflected, partial(_positive_kv, xp), xp.where(is_reflected, n, 1.0), y)
+    result = xp.where(is_reflected, result + sine * reflected_value, result)
     is_odd = is_integer & (v != 2.0 * xp.floor(v / 2.0))
     result = xp.where((x < 0.0) & is_odd, -result, xp.where((x < 0.0) & ~is_integer, math.nan, result))
-    at_zero = xp.where(v == 0.0, 1.0, xp.where((v > 0.0) | is_integer, 0.0, math.inf))
-    at_end = xp.where(x > 0.0, math.inf, xp.where(is_integer, xp.where(is_odd, -math.inf, math.inf), math.nan))
-    end_values = xp.where(x == 0.0, at_zero, xp.where(size == math.inf, at_end, math.nan))
+    value_at_zero = xp.where(v == 0.0, 1.0, xp.where((v > 0.0) | is_integer, 0.0, math.inf))
+    value_at_infinity = xp.where(
+        x > 0.0, math.inf, xp.where(is_integer, xp.where(is_odd, -math.inf, math.inf), math.nan)
+    )
+    end_values = xp.where(x == 0.0, value_at_zero, xp.where(magnitude == math.inf, value_at_infinity, math.nan))
     return xp.where(is_regular, result, xp.where(order < math.inf, end_values, math.nan))

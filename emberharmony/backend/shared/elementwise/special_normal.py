@@ -10,10 +10,10 @@ from emberharmony.backend.shared.elementwise.elementary import (
     SMALL,
     at_least,
     at_most,
-    central,
+    erf_near_zero,
     harmless_outside,
     polynomial,
-    scaled_tail,
+    scaled_erfc_tail,
 )
 
 # Numerators and denominators of the quantile, for probabilities near 1/2, small and tiny ones.
@@ -47,29 +47,29 @@ _ROOT_HALF = math.sqrt(0.5)
 def erfcx(xp: Any, x: Any) -> Any:
     """Returns `exp(x * x) * erfc(x)`."""
     y = xp.abs(x)
-    tail = scaled_tail(xp, at_least(xp, y, SMALL))
+    tail = scaled_erfc_tail(xp, at_least(xp, y, SMALL))
     # Beyond, the result is infinite.
-    size = at_most(xp, y, 27.0)
-    head = xp.floor(size * 16.0) / 16.0
-    power = xp.exp(head * head) * xp.exp((size - head) * (size + head))
-    near_result = power * (1.0 - central(harmless_outside(xp, y <= SMALL, x, 0.0)))
-    far_result = xp.where(x < 0.0, 2.0 * power - tail, tail)
+    bounded_y = at_most(xp, y, 27.0)
+    rounded_y = xp.floor(bounded_y * 16.0) / 16.0
+    exp_of_square = xp.exp(rounded_y * rounded_y) * xp.exp((bounded_y - rounded_y) * (bounded_y + rounded_y))
+    near_result = exp_of_square * (1.0 - erf_near_zero(harmless_outside(xp, y <= SMALL, x, 0.0)))
+    far_result = xp.where(x < 0.0, 2.0 * exp_of_square - tail, tail)
     return xp.where(xp.isnan(x), x, xp.where(y <= SMALL, near_result, far_result))
 
 
 def _normal_tail(xp: Any, y: Any) -> Any:
     """Returns the probability of more than `y` >= 0.67."""
-    size = at_most(xp, y, 40.0)
-    head = xp.floor(size * 16.0) / 16.0
-    power = xp.exp(-0.5 * head * head) * xp.exp(-0.5 * (size - head) * (size + head))
-    return 0.5 * scaled_tail(xp, size * _ROOT_HALF) * power
+    bounded_y = at_most(xp, y, 40.0)
+    rounded_y = xp.floor(bounded_y * 16.0) / 16.0
+    gaussian = xp.exp(-0.5 * rounded_y * rounded_y) * xp.exp(-0.5 * (bounded_y - rounded_y) * (bounded_y + rounded_y))
+    return 0.5 * scaled_erfc_tail(xp, bounded_y * _ROOT_HALF) * gaussian
 
 
 def ndtr(xp: Any, x: Any) -> Any:
     """Returns the distribution function of the standard normal distribution."""
     is_near = xp.abs(x) * _ROOT_HALF <= SMALL
     tail = _normal_tail(xp, harmless_outside(xp, ~is_near, xp.abs(x), 1.0))
-    near_result = 0.5 + 0.5 * central(harmless_outside(xp, is_near, x, 0.0) * _ROOT_HALF)
+    near_result = 0.5 + 0.5 * erf_near_zero(harmless_outside(xp, is_near, x, 0.0) * _ROOT_HALF)
     return xp.where(xp.isnan(x), x, xp.where(is_near, near_result, xp.where(x < 0.0, tail, 1.0 - tail)))
 
 
@@ -77,10 +77,10 @@ def log_ndtr(xp: Any, x: Any) -> Any:
     """Returns the logarithm of `ndtr`."""
     is_near = xp.abs(x) * _ROOT_HALF <= SMALL
     magnitude = harmless_outside(xp, ~is_near & (x < 0.0), -x, 1.0)
-    tail_result = xp.log(0.5 * scaled_tail(xp, magnitude * _ROOT_HALF)) - 0.5 * magnitude * magnitude
-    right = xp.log1p(-_normal_tail(xp, harmless_outside(xp, ~is_near & (x > 0.0), x, 1.0)))
-    near_result = xp.log(0.5 + 0.5 * central(harmless_outside(xp, is_near, x, 0.0) * _ROOT_HALF))
-    result = xp.where(is_near, near_result, xp.where(x < 0.0, tail_result, right))
+    tail_result = xp.log(0.5 * scaled_erfc_tail(xp, magnitude * _ROOT_HALF)) - 0.5 * magnitude * magnitude
+    right_result = xp.log1p(-_normal_tail(xp, harmless_outside(xp, ~is_near & (x > 0.0), x, 1.0)))
+    near_result = xp.log(0.5 + 0.5 * erf_near_zero(harmless_outside(xp, is_near, x, 0.0) * _ROOT_HALF))
+    result = xp.where(is_near, near_result, xp.where(x < 0.0, tail_result, right_result))
     return xp.where(xp.isnan(x), x, xp.where(x == -math.inf, x, result))
 
 
@@ -89,15 +89,15 @@ def ndtri(xp: Any, p: Any) -> Any:
     q = p - 0.5
     is_near = xp.abs(q) <= 0.425
     is_inside = (p > 0.0) & (p < 1.0)
-    middle = harmless_outside(xp, is_near, q, 0.0)
-    r = 0.180625 - middle * middle
-    middle_result = middle * polynomial(r, _QUANTILE_NEAR_TOP) / polynomial(r, _QUANTILE_NEAR_BELOW)
+    central_q = harmless_outside(xp, is_near, q, 0.0)
+    r = 0.180625 - central_q * central_q
+    middle_result = central_q * polynomial(r, _QUANTILE_NEAR_TOP) / polynomial(r, _QUANTILE_NEAR_BELOW)
     r = xp.sqrt(-xp.log(harmless_outside(xp, is_inside & ~is_near, xp.where(q < 0.0, p, 1.0 - p), 0.05)))
-    far_argument, end = at_most(xp, r, 5.0) - 1.6, at_least(xp, r, 5.0) - 5.0
+    far_argument, extreme_argument = at_most(xp, r, 5.0) - 1.6, at_least(xp, r, 5.0) - 5.0
     tail_result = xp.where(
         r <= 5.0,
         polynomial(far_argument, _QUANTILE_FAR_TOP) / polynomial(far_argument, _QUANTILE_FAR_BELOW),
-        polynomial(end, _QUANTILE_END_TOP) / polynomial(end, _QUANTILE_END_BELOW),
+        polynomial(extreme_argument, _QUANTILE_END_TOP) / polynomial(extreme_argument, _QUANTILE_END_BELOW),
     )
     result = xp.where(is_near, middle_result, xp.where(q < 0.0, -tail_result, tail_result))
     end_values = xp.where(p == 0.0, -math.inf, xp.where(p == 1.0, math.inf, math.nan))

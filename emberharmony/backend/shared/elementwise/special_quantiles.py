@@ -37,13 +37,13 @@ def _halley_step(xp: Any, low: Any, tail: Any, wanted: Any, density: Any, log_sl
         density: the derivative of the distribution function.
         log_slope: the derivative of the logarithm of the density.
     """
-    tiny = (tail < 1e-300) | (density < 1e-300)
-    tail, density = xp.where(tiny, 1.0, tail), xp.where(tiny, 1.0, density)
-    error, rate = xp.log(xp.where(tiny, 1.0, wanted) / tail), density / tail
-    curvature = error * (xp.where(low, log_slope, -log_slope) - rate) / (2.0 * rate)
-    step = error / rate / at_least(xp, 1.0 + curvature, 0.3)
+    is_tiny = (tail < 1e-300) | (density < 1e-300)
+    tail, density = xp.where(is_tiny, 1.0, tail), xp.where(is_tiny, 1.0, density)
+    log_error, rate = xp.log(xp.where(is_tiny, 1.0, wanted) / tail), density / tail
+    curvature = log_error * (xp.where(low, log_slope, -log_slope) - rate) / (2.0 * rate)
+    step = log_error / rate / at_least(xp, 1.0 + curvature, 0.3)
     # Where the tail is 0 in float64, go on towards the middle.
-    return xp.where(low, 1.0, -1.0) * xp.where(tiny, 1.0, at_most(xp, at_least(xp, step, -700.0), 700.0))
+    return xp.where(low, 1.0, -1.0) * xp.where(is_tiny, 1.0, at_most(xp, at_least(xp, step, -700.0), 700.0))
 
 
 def _repeat_steps(xp: Any, step: Callable[[Any], Any], x: Any) -> Any:
@@ -63,11 +63,11 @@ def _student_parts(xp: Any, n: Any, size: Any) -> tuple[Any, Any, Any]:
     """
     half_n, is_far = 0.5 * n, size > 1.0
     large_size = harmless_outside(xp, is_far, size, 1.0)
-    root = xp.where(is_far, 1.0 / large_size, size)
-    square = root * root
-    lower_ratio, upper_ratio = square / (1.0 + square), 1.0 / (1.0 + square)
+    small_ratio = xp.where(is_far, 1.0 / large_size, size)
+    squared_ratio = small_ratio * small_ratio
+    lower_ratio, upper_ratio = squared_ratio / (1.0 + squared_ratio), 1.0 / (1.0 + squared_ratio)
     x, y = xp.where(is_far, lower_ratio, upper_ratio), xp.where(is_far, upper_ratio, lower_ratio)
-    logarithm = xp.where(is_far, -2.0 * xp.log(large_size), 0.0) - xp.log1p(square)
+    logarithm = xp.where(is_far, -2.0 * xp.log(large_size), 0.0) - xp.log1p(squared_ratio)
     density = xp.exp(half_n * logarithm) / positive_beta(xp, half_n, 0.5 + 0.0 * half_n)
     is_left, side_integral = beta_sides(xp, half_n, 0.5 + 0.0 * half_n, x, y, density * xp.sqrt(y))
     return (
@@ -94,33 +94,35 @@ def stdtrit(xp: Any, df: Any, p: Any) -> Any:
     is_regular = (df > 0.0) & (df < math.inf) & (p > 0.0) & (p < 1.0)
     n, p_inside = harmless_outside(xp, is_regular, df, 1.0), harmless_outside(xp, is_regular, p, 0.25)
     target_probability = xp.where(p_inside < 0.5, p_inside, 1.0 - p_inside)
-    middle = xp.where(p_inside < 0.5, 0.5 - p_inside, p_inside - 0.5)
+    central_probability = xp.where(p_inside < 0.5, 0.5 - p_inside, p_inside - 0.5)
     is_central, is_upper = target_probability > 0.25, target_probability > 1.0
     scale = (8.0 * n + 3.0) / (8.0 * n + 1.0) * ndtri(xp, target_probability)
-    power = scale * scale / (2.0 * n)
-    v = power + xp.log1p(xp.sqrt(-xp.expm1(-2.0 * power)))
+    squared_scale = scale * scale / (2.0 * n)
+    v = squared_scale + xp.log1p(xp.sqrt(-xp.expm1(-2.0 * squared_scale)))
 
     def step(v: Any) -> Any:
         v = at_most(xp, v, 709.0)
-        growth = xp.exp(v)
-        size = 0.5 * (growth - 1.0 / growth)
-        tail, upper_half, density = _student_parts(xp, n, size)
+        exp_of_v = xp.exp(v)
+        scaled_t = 0.5 * (exp_of_v - 1.0 / exp_of_v)
+        tail, upper_half, density = _student_parts(xp, n, scaled_t)
         log_slope = n * (xp.expm1(-2.0 * v) / (1.0 + xp.exp(-2.0 * v)))
         far_step = _halley_step(xp, is_upper, tail, target_probability, density, log_slope)
-        error = (middle - upper_half) / xp.where(is_central, density, 1.0)
+        error = (central_probability - upper_half) / xp.where(is_central, density, 1.0)
         near_step = error / at_least(xp, 1.0 + error * log_slope * 0.5, 0.3)
         return at_least(xp, v + xp.where(is_central, near_step, far_step), 0.0)
 
     v = _repeat_steps(xp, step, v)
     is_overflow = v > 709.0
-    growth = xp.exp(at_most(xp, v, 709.0))
-    size = at_least(xp, 0.5 * (growth - 1.0 / growth), 1e-300)
-    tail, part, density = _student_parts(xp, n, size)
+    exp_of_v = xp.exp(at_most(xp, v, 709.0))
+    scaled_t = at_least(xp, 0.5 * (exp_of_v - 1.0 / exp_of_v), 1e-300)
+    tail, central_part, density = _student_parts(xp, n, scaled_t)
     # A last step, relative to the result, of which `v` has lost digits.
     density = density * (-xp.expm1(-2.0 * v) / (1.0 + xp.exp(-2.0 * v)))
-    change = xp.where(is_central, middle - part, tail - target_probability) / xp.where(density > 0.0, density, 1.0)
-    result = xp.where(is_overflow, math.inf, size * (1.0 + change) * xp.sqrt(n))
-    result = xp.where(middle == 0.0, 0.0, result)
+    relative_change = xp.where(is_central, central_probability - central_part, tail - target_probability) / xp.where(
+        density > 0.0, density, 1.0
+    )
+    result = xp.where(is_overflow, math.inf, scaled_t * (1.0 + relative_change) * xp.sqrt(n))
+    result = xp.where(central_probability == 0.0, 0.0, result)
     result = xp.where(p_inside < 0.5, -result, result)
     in_domain = (df > 0.0) & (df < math.inf)
     end_values = xp.where(in_domain & (p == 0.0), -math.inf, xp.where(in_domain & (p == 1.0), math.inf, math.nan))
@@ -138,10 +140,10 @@ def gammaincinv(xp: Any, a: Any, y: Any) -> Any:
     log_of_small = (xp.log(p) + log_gamma(xp, n + 1.0)) / n
     depth = at_least(xp, -xp.log(q) - log_gamma(xp, n), 1.0)
     far_start = xp.log(depth + (n - 1.0) * xp.log(depth))
-    base = 1.0 - 1.0 / (9.0 * n) + ndtri(xp, p) / (3.0 * xp.sqrt(n))
-    is_large = (n > 0.5) & (base > 0.2)
+    cube_root = 1.0 - 1.0 / (9.0 * n) + ndtri(xp, p) / (3.0 * xp.sqrt(n))
+    is_large = (n > 0.5) & (cube_root > 0.2)
     first_guess = xp.where(is_low | (far_start < log_of_small) | xp.isnan(far_start), log_of_small, far_start)
-    u = xp.where(is_large, xp.log(n) + 3.0 * xp.log(xp.where(is_large, base, 1.0)), first_guess)
+    u = xp.where(is_large, xp.log(n) + 3.0 * xp.log(xp.where(is_large, cube_root, 1.0)), first_guess)
     u = xp.where(is_large & (u < log_of_small), log_of_small, u)
 
     def step(u: Any) -> Any:
@@ -155,10 +157,10 @@ def gammaincinv(xp: Any, a: Any, y: Any) -> Any:
     x = xp.exp(at_least(xp, u, -700.0))
     density = gamma_density(xp, n, x)
     tail = gamma_tail(xp, ~is_low, n, x, density)
-    change = xp.where(is_low, target_probability - tail, tail - target_probability) / xp.where(
+    relative_change = xp.where(is_low, target_probability - tail, tail - target_probability) / xp.where(
         density > 0.0, density, 1.0
     )
-    result = xp.where(is_far, xp.exp(at_most(xp, log_of_small, 0.0)), x * (1.0 + change))
+    result = xp.where(is_far, xp.exp(at_most(xp, log_of_small, 0.0)), x * (1.0 + relative_change))
     in_domain = a >= 0.0
     end_values = xp.where(in_domain & (y == 0.0), 0.0, xp.where(in_domain & (y == 1.0), math.inf, math.nan))
     return xp.where(is_regular, result, end_values)
@@ -170,8 +172,10 @@ def _beta_parts(xp: Any, a: Any, b: Any, u: Any) -> tuple[Any, Any, Any, Any]:
     lower_ratio, upper_ratio = smaller_odds / (1.0 + smaller_odds), 1.0 / (1.0 + smaller_odds)
     x, y = xp.where(u < 0.0, lower_ratio, upper_ratio), xp.where(u < 0.0, upper_ratio, lower_ratio)
     is_large = (a >= 10.0) & (b >= 10.0)
-    near_value = -xp.log1p(smaller_odds)
-    exponent = xp.where(u < 0.0, a * (near_value + u) + b * near_value, a * near_value + b * (near_value - u))
+    log_larger_share = -xp.log1p(smaller_odds)
+    exponent = xp.where(
+        u < 0.0, a * (log_larger_share + u) + b * log_larger_share, a * log_larger_share + b * (log_larger_share - u)
+    )
     direct_density = xp.exp(exponent) / positive_beta(xp, a, b)
     density = xp.where(is_large, beta_density(xp, at_least(xp, a, 10.0), at_least(xp, b, 10.0), x), direct_density)
     is_left, side_integral = beta_sides(xp, a, b, x, y, density)
@@ -195,27 +199,29 @@ def _beta_start(xp: Any, m: Any, n: Any, p: Any, q: Any) -> tuple[Any, Any]:
     """
     # Either a normal quantile, or the first terms of the power series at both ends.
     is_large = (m >= 1.0) & (n >= 1.0)
-    first, second = xp.where(is_large, 2.0 * m - 1.0, 1.0), xp.where(is_large, 2.0 * n - 1.0, 1.0)
+    m_term, n_term = xp.where(is_large, 2.0 * m - 1.0, 1.0), xp.where(is_large, 2.0 * n - 1.0, 1.0)
     z = -ndtri(xp, p)
-    cubic_term, mean = (z * z - 3.0) / 6.0, 2.0 / (1.0 / first + 1.0 / second)
-    w = z * xp.sqrt(at_least(xp, mean + cubic_term, 0.0)) / mean
-    w = w - (1.0 / second - 1.0 / first) * (cubic_term + 5.0 / 6.0 - 2.0 / (3.0 * mean))
+    cubic_term, harmonic_mean = (z * z - 3.0) / 6.0, 2.0 / (1.0 / m_term + 1.0 / n_term)
+    w = z * xp.sqrt(at_least(xp, harmonic_mean + cubic_term, 0.0)) / harmonic_mean
+    w = w - (1.0 / n_term - 1.0 / m_term) * (cubic_term + 5.0 / 6.0 - 2.0 / (3.0 * harmonic_mean))
     log_a, log_b = xp.log(m / (m + n)), xp.log(n / (m + n))
-    at_zero, at_one = xp.exp(m * log_a) / m, xp.exp(n * log_b) / n
-    mass = at_zero + at_one
+    mass_at_zero, mass_at_one = xp.exp(m * log_a) / m, xp.exp(n * log_b) / n
+    mass = mass_at_zero + mass_at_one
     log_start = at_most(xp, xp.log(m * mass * p) / m, -1e-9)
-    right = at_most(xp, xp.log(n * mass * q) / n, -1e-9)
-    end_values = xp.where(
-        p * mass < at_zero, log_start - xp.log(-xp.expm1(log_start)), xp.log(-xp.expm1(right)) - right
+    log_complement = at_most(xp, xp.log(n * mass * q) / n, -1e-9)
+    first_guess = xp.where(
+        p * mass < mass_at_zero,
+        log_start - xp.log(-xp.expm1(log_start)),
+        xp.log(-xp.expm1(log_complement)) - log_complement,
     )
-    u = xp.where(is_large, xp.log(m / n) - 2.0 * at_most(xp, at_least(xp, w, -300.0), 300.0), end_values)
+    u = xp.where(is_large, xp.log(m / n) - 2.0 * at_most(xp, at_least(xp, w, -300.0), 300.0), first_guess)
     # Each of the first terms is a bound if the other parameter is at least 1.
     mass = positive_betaln(xp, m, n)
     log_start = at_most(xp, (xp.log(p * m) + mass) / m, -1e-9)
-    right = at_most(xp, (xp.log(q * n) + mass) / n, -1e-9)
+    log_complement = at_most(xp, (xp.log(q * n) + mass) / n, -1e-9)
     bound = log_start - xp.log(-xp.expm1(log_start))
     u = xp.where(is_large & (u < bound), bound, u)
-    bound = xp.log(-xp.expm1(right)) - right
+    bound = xp.log(-xp.expm1(log_complement)) - log_complement
     u = xp.where(is_large & (u > bound), bound, u)
     return u, log_start
 
@@ -244,11 +250,11 @@ def betaincinv(xp: Any, a: Any, b: Any, y: Any) -> Any:
     is_far = is_low & (u < -690.0)
     u = at_most(xp, at_least(xp, u, -700.0), 700.0)
     x, lower_tail, upper_tail, density = _beta_parts(xp, m, n, u)
-    change = xp.where(is_low, target_probability - lower_tail, upper_tail - target_probability) / xp.where(
+    relative_change = xp.where(is_low, target_probability - lower_tail, upper_tail - target_probability) / xp.where(
         density > 0.0, density, 1.0
     )
     # Close to 0, the first term of the series is the function.
-    result = xp.where(is_far, xp.exp(log_start), x * (1.0 + change * (1.0 - x)))
+    result = xp.where(is_far, xp.exp(log_start), x * (1.0 + relative_change * (1.0 - x)))
     in_domain = (a > 0.0) & (b > 0.0) & ((a < math.inf) | (b < math.inf)) & (y >= 0.0) & (y <= 1.0)
-    zero, one = (y == 0.0) | ((b == math.inf) & (y < 1.0)), (y == 1.0) | (a == math.inf)
-    return xp.where(is_regular, result, xp.where(in_domain & zero, 0.0, xp.where(in_domain & one, 1.0, math.nan)))
+    is_zero, is_one = (y == 0.0) | ((b == math.inf) & (y < 1.0)), (y == 1.0) | (a == math.inf)
+    return xp.where(is_regular, result, xp.where(in_domain & is_zero, 0.0, xp.where(in_domain & is_one, 1.0, math.nan)))

@@ -110,10 +110,10 @@ def frequencies(n: int, d: float, halved: bool, dtype: DType) -> np.ndarray:
     if d == 0:
         raise ArgumentError(f"expected a sample spacing d other than 0, got {d}")
     check_memory((length,), 8)
-    result = np.arange(length // 2 + 1 if halved else length, dtype=np.float64)
+    harmonics = np.arange(length // 2 + 1 if halved else length, dtype=np.float64)
     if not halved:
-        result[(length + 1) // 2 :] -= length
-    result /= float(length * d)
+        harmonics[(length + 1) // 2 :] -= length
+    harmonics /= float(length * d)
     # MLX has no float64 on a GPU.
-    is_single = (dtype.is_floating or dtype.is_complex) and dtype not in ("float64", "complex128")
-    return result.astype(np.float32) if is_single else result
+    is_single_precision = (dtype.is_floating or dtype.is_complex) and dtype not in ("float64", "complex128")
+    return harmonics.astype(np.float32) if is_single_precision else harmonics

@@ -33,7 +33,7 @@ def spatial_axes(shape: Sequence[int], data_format: str | None, n: int = 2) -> t
     return tuple(range(-n - 1, -1) if is_channels_last else range(-n, 0))
 
 
-def colours(shape: Sequence[int], data_format: str | None) -> int:
+def colour_axis(shape: Sequence[int], data_format: str | None) -> int:
     """Returns the axis of the three colour channels of images, counted from the end.
 
     Raises:
@@ -86,9 +86,9 @@ def margins(
     if missing_count != 1:
         raise ArgumentError(f"expected exactly two of {names}, got {3 - missing_count}")
     before, after, target = (None if n is None else as_index(n) for n in (before, after, target))
-    change = 0 if target is None else (target - length) * outward
-    start_change = change - (after or 0) if before is None else before
-    end_change = change - start_change if after is None else after
+    length_change = 0 if target is None else (target - length) * outward
+    start_change = length_change - (after or 0) if before is None else before
+    end_change = length_change - start_change if after is None else after
     if min(start_change, end_change) < 0 or length + outward * (start_change + end_change) < 0:
         raise ArgumentError(
             f"of {names} none may be negative, nor the new length: an axis of length {length} has {start_change} and "
@@ -154,22 +154,22 @@ def resampling(length: int, target: int, step: float, translation: float, method
     Source: `jax.image.scale_and_translate`.
     """
     kernel, radius = KERNELS[method]
-    kernel_width = max(step, 1.0) if antialias else 1.0
-    kernel_radius = radius * kernel_width
-    centre = (np.arange(target) + 0.5 - translation) * step - 0.5
-    count = math.ceil(2 * kernel_radius)
+    kernel_stretch = max(step, 1.0) if antialias else 1.0
+    kernel_radius = radius * kernel_stretch
+    centres = (np.arange(target) + 0.5 - translation) * step - 0.5
+    tap_count = math.ceil(2 * kernel_radius)
     # A kernel wider than the axis uses all of its pixels.
-    first_index = np.floor(centre - kernel_radius) + 1 if count <= length else np.zeros(target)
-    source_positions = first_index + np.arange(min(count, length))[:, None]
+    first_index = np.floor(centres - kernel_radius) + 1 if tap_count <= length else np.zeros(target)
+    source_positions = first_index + np.arange(min(tap_count, length))[:, None]
     weights = np.where(
         (source_positions >= 0) & (source_positions < length),
-        kernel(np.abs(centre - source_positions) / kernel_width),
+        kernel(np.abs(centres - source_positions) / kernel_stretch),
         0.0,
     )
     # Near the ends of the axis a part of the kernel is missing, so scale the other weights to a sum of 1.
-    total = weights.sum(0)
-    is_visible = (np.abs(total) > NEGLIGIBLE) & (centre >= -0.5) & (centre <= length - 0.5)
-    weights = np.where(is_visible, weights / np.where(is_visible, total, 1.0), 0.0)
+    weight_sums = weights.sum(0)
+    is_visible = (np.abs(weight_sums) > NEGLIGIBLE) & (centres >= -0.5) & (centres <= length - 0.5)
+    weights = np.where(is_visible, weights / np.where(is_visible, weight_sums, 1.0), 0.0)
     return Taps(source_positions.clip(0, length - 1).astype(np.int64), weights)
 
 
@@ -188,12 +188,12 @@ def per_axis(value: Any, n: int, name: str, positive: bool = True) -> list[float
     return [float(number) for number in np.broadcast_to(numbers, (n,))]
 
 
-def nearest(length: int, target: int) -> Array:
+def nearest_indices(length: int, target: int) -> Array:
     """Returns, for each pixel of an axis resized to the target length, the index of the nearest input pixel."""
     return (2 * np.arange(target) + 1) * length // (2 * target)
 
 
-def in_proportion(size: Sequence[int], target: Sequence[int]) -> tuple[int, int]:
+def proportional_size(size: Sequence[int], target: Sequence[int]) -> tuple[int, int]:
     """Returns the height for the image's width, and the width for its height, in the aspect ratio of the target.
 
     Args:
@@ -219,15 +219,20 @@ def homography(start_points: Any, end_points: Any) -> Array:
         ShapeError: unless both have the shape (4, 2), or both (batch, 4, 2).
         UnsupportedOpError: if they are tensors that are being differentiated.
     """
-    start, end = (
+    start_corners, end_corners = (
         plain_array(constant(name, points)).astype(np.float64)
         for name, points in (("start_points", start_points), ("end_points", end_points))
     )
-    if start.shape != end.shape or start.ndim not in (2, 3) or start.shape[-2:] != (4, 2):
+    if (
+        start_corners.shape != end_corners.shape
+        or start_corners.ndim not in (2, 3)
+        or start_corners.shape[-2:] != (4, 2)
+    ):
         raise ShapeError(
-            f"expected start and end points of shape (4, 2), or both (batch, 4, 2), got {start.shape} and {end.shape}"
+            f"expected start and end points of shape (4, 2), or both (batch, 4, 2), got {start_corners.shape} "
+            f"and {end_corners.shape}"
         )
-    (u, v), (x, y) = np.moveaxis(start, -1, 0), np.moveaxis(end, -1, 0)
+    (u, v), (x, y) = np.moveaxis(start_corners, -1, 0), np.moveaxis(end_corners, -1, 0)
     zero, one = np.zeros_like(x), np.ones_like(x)
     upper_rows = np.stack([x, y, one, zero, zero, zero, -u * x, -u * y], -1)
     lower_rows = np.stack([zero, zero, zero, x, y, one, -v * x, -v * y], -1)

@@ -58,27 +58,27 @@ def geometry(
     if 0 in lengths:
         raise ShapeError(f"expected spatial axes with elements, got shape {tuple(shape)}")
     size_or_scale = scale_factor if size is None else size
-    values = tuple(size_or_scale) if isinstance(size_or_scale, (tuple, list)) else (size_or_scale,) * n
-    name = "scale_factor" if size is None else "size"
-    constant(name, values, "the shape of the result depends on it")
-    if len(values) != n:
-        raise ShapeError(f"{name}={size_or_scale} does not fit {n} spatial axes")
+    targets = tuple(size_or_scale) if isinstance(size_or_scale, (tuple, list)) else (size_or_scale,) * n
+    argument_name = "scale_factor" if size is None else "size"
+    constant(argument_name, targets, "the shape of the result depends on it")
+    if len(targets) != n:
+        raise ShapeError(f"{argument_name}={size_or_scale} does not fit {n} spatial axes")
     number_classes = (int, float) if size is None else (int,)
     if not all(
-        isinstance(value, number_classes) and not isinstance(value, bool) and 0 < value < math.inf for value in values
+        isinstance(item, number_classes) and not isinstance(item, bool) and 0 < item < math.inf for item in targets
     ):
         axes_text = "a positive number" if size is None else "a positive integer"
-        raise ArgumentError(f"{name} is {axes_text}, or one for each axis, not {size_or_scale!r:.60}")
+        raise ArgumentError(f"{argument_name} is {axes_text}, or one for each axis, not {size_or_scale!r:.60}")
     if size is not None:
-        check_memory(values, 1)  # before the host lists the places of the elements
-        return Geometry(axes, lengths, list(values), [n / m for n, m in zip(lengths, values, strict=True)])
-    new_lengths = [math.floor(count * factor) for count, factor in zip(lengths, values, strict=True)]
+        check_memory(targets, 1)  # before the host lists the places of the elements
+        return Geometry(axes, lengths, list(targets), [n / m for n, m in zip(lengths, targets, strict=True)])
+    new_lengths = [math.floor(count * factor) for count, factor in zip(lengths, targets, strict=True)]
     check_memory(new_lengths, 1)
     if min(new_lengths) < 1:
         raise ShapeError(f"scale_factor={size_or_scale} leaves no elements of spatial axes {tuple(lengths)}")
     if recompute:
         return Geometry(axes, lengths, new_lengths, [n / m for n, m in zip(lengths, new_lengths, strict=True)])
-    return Geometry(axes, lengths, new_lengths, [1 / factor for factor in values])
+    return Geometry(axes, lengths, new_lengths, [1 / factor for factor in targets])
 
 
 def nearest_places(count: int, wanted: int, step: float, centre: float) -> list[int]:
@@ -99,11 +99,11 @@ def cubic_taps(count: int, wanted: int, step: float, corners: bool) -> list[tupl
         step = (count - 1) / (wanted - 1) if wanted > 1 else 0.0
     positions = [index * step if corners else (index + 0.5) * step - 0.5 for index in range(wanted)]
     starts = [math.floor(position) for position in positions]
-    rests = [position - start for position, start in zip(positions, starts, strict=True)]
+    fractions = [position - start for position, start in zip(positions, starts, strict=True)]
     return [
         (
             [min(max(start + tap, 0), count - 1) for start in starts],
-            [_keys_kernel(abs(fraction - tap)) for fraction in rests],
+            [_keys_kernel(abs(fraction - tap)) for fraction in fractions],
         )
         for tap in range(-1, 3)
     ]

@@ -82,7 +82,7 @@ def check_rotation(shape: Sequence[int], place: int, dims: int | None, base: flo
     return width // 2
 
 
-def steps_of_angles(pairs: int, base: float, scale: float) -> Array:
+def angle_steps(pairs: int, base: float, scale: float) -> Array:
     """Returns the angle in radians between two positions for each pair of features: `scale * base ** (-i / pairs)`."""
     return scale * base ** (-np.arange(pairs, dtype=np.float64) / max(pairs, 1))
 
@@ -101,7 +101,7 @@ def rotations(length: int, offset: int, pairs: int, base: float, scale: float) -
     key = length, offset, pairs, base, scale
     cosines_and_sines = _ROTATIONS.get(key)
     if cosines_and_sines is None:
-        angles = np.arange(offset, offset + length, dtype=np.float64)[:, None] * steps_of_angles(pairs, base, scale)
+        angles = np.arange(offset, offset + length, dtype=np.float64)[:, None] * angle_steps(pairs, base, scale)
         cosines_and_sines = np.cos(angles), np.sin(angles)
         _keep_result(_ROTATIONS, key, cosines_and_sines)
     return cosines_and_sines
@@ -141,15 +141,15 @@ def rotation_tables(
         start, size = offset // _BLOCK * _BLOCK, _BLOCK
         if offset + length > start + size:
             start, size = offset, length
-        block = start, size, *key[2:]
-        tables = _BLOCKS.get(block)
+        block_key = start, size, *key[2:]
+        tables = _BLOCKS.get(block_key)
         if tables is None:
             cosine, sine = rotations(size, start, width // 2, base, scale)
             cosine_and_sine = (np.concatenate((cosine, cosine), -1), np.concatenate((-sine, sine), -1))
             tables = tuple(
                 make_tensor(table.reshape((size, *(1,) * (axis_count - 2), width))) for table in cosine_and_sine
             )
-            _keep_result(_BLOCKS, block, tables)
+            _keep_result(_BLOCKS, block_key, tables)
         positions = slice(offset - start, offset - start + length)
         table_parts = part(tables[0], positions), part(tables[1], positions)
         _keep_result(_TABLES, key, table_parts)

@@ -52,7 +52,7 @@ def padding_pairs(padding: Any, n: int) -> tuple[tuple[int, int], ...] | None:
     """
     if padding.__class__ is str and padding in ("valid", "same"):
         return None
-    sides: Any = ()
+    pad_pairs: Any = ()
     # A text gives no pairs of integers, so it is refused below.
     with contextlib.suppress(TypeError, ValueError):
         is_single = hasattr(padding, "__index__") and not getattr(padding, "ndim", 0)
@@ -60,16 +60,16 @@ def padding_pairs(padding: Any, n: int) -> tuple[tuple[int, int], ...] | None:
             (item, item) if hasattr(item, "__index__") and not getattr(item, "ndim", 0) else item
             for item in ([padding] * n if is_single else padding)
         ]
-        sides = tuple((as_index(before), as_index(after)) for before, after in pairs)
-    if len(sides) != n or min(map(min, sides)) < 0:
+        pad_pairs = tuple((as_index(before), as_index(after)) for before, after in pairs)
+    if len(pad_pairs) != n or min(map(min, pad_pairs)) < 0:
         raise ArgumentError(
             f"padding is 'valid' or 'same', not {padding!r:.60}; or an integer of at least 0, or one for each of {n} "
             f"spatial axes, or one pair (before, after) for each"
         )
-    return sides
+    return pad_pairs
 
 
-def first_windows(length: int, count: int) -> Sequence[int]:
+def distinct_windows(length: int, count: int) -> Sequence[int]:
     """Returns, of `count` adaptive windows on an axis, each that differs from the window before it.
 
     Window i reaches from `floor(i * length / count)` to `ceil((i + 1) * length / count)`.
@@ -81,7 +81,7 @@ def first_windows(length: int, count: int) -> Sequence[int]:
     return sorted(starts | stops)
 
 
-def spatial(ndim: int) -> int:
+def spatial_axis_count(ndim: int) -> int:
     """Returns the number of spatial axes of a tensor that also has a batch axis and a channel axis.
 
     Raises:
@@ -201,13 +201,13 @@ def windows(
     """
     n = len(lengths)
     steps, dilation = per_axis(strides, n, "strides"), per_axis(dilation_rate, n, "dilation_rate")
-    sides = padding_pairs(padding, n) or ((0, 0),) * n
+    pad_pairs = padding_pairs(padding, n) or ((0, 0),) * n
     if 0 in size:
         raise ShapeError(f"a window of shape {tuple(size)} has no elements")
     # A window of size 1 has no dilation. So replace such numbers, whose products might not fit into 64 bits.
     dilation = tuple(spread if k > 1 else 1 for spread, k in zip(dilation, size, strict=True))
-    counts, paddings, strides = [], [], []
-    for length, k, step, spread, (before, after) in zip(lengths, size, steps, dilation, sides, strict=True):
+    window_counts, paddings, strides = [], [], []
+    for length, k, step, spread, (before, after) in zip(lengths, size, steps, dilation, pad_pairs, strict=True):
         padded_length, window_length = length + before + after, (k - 1) * spread + 1
         check_memory((padded_length,), 1)
         if padding == "same":
@@ -222,11 +222,11 @@ def windows(
             count = (padded_length - window_length) // step + 1
         if count < 1:
             raise ShapeError(f"a window of {window_length} does not fit an axis of length {padded_length}: pad it")
-        counts.append(count)
+        window_counts.append(count)
         paddings.append((before, after))
         # A stride longer than the axis gives one window, like one of the axis's length.
         strides.append(min(step, max(padded_length, 1)))
-    return Windows(tuple(counts), tuple(paddings), tuple(size), tuple(strides), dilation)
+    return Windows(tuple(window_counts), tuple(paddings), tuple(size), tuple(strides), dilation)
 
 
 _remembered = functools.lru_cache(maxsize=256)(windows)
@@ -250,14 +250,14 @@ class Pool(Record):
     size: tuple[int, ...]
     """The size of the windows that was asked for; with padding "same" the plan may have smaller ones."""
 
-    def beyond(self) -> list[tuple[int, int]]:
+    def extra_padding(self) -> list[tuple[int, int]]:
         """Returns, for each axis of a tensor (batch, *spatial, channels), the elements beyond the padding asked for."""
-        padding_pairs = zip(self.plan.padding, self.given, strict=True)
-        return [(0, 0), *((0, after - asked_padding) for (_, after), (_, asked_padding) in padding_pairs), (0, 0)]
+        actual_and_asked = zip(self.plan.padding, self.given, strict=True)
+        return [(0, 0), *((0, after - asked_padding) for (_, after), (_, asked_padding) in actual_and_asked), (0, 0)]
 
 
 @functools.lru_cache(maxsize=256)
-def shape_of_windows(shape: tuple[int, ...], size: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def window_shape_and_axes(shape: tuple[int, ...], size: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Returns the shape that parts a tensor (batch, *spatial, channels) into windows, and the axes within a window.
 
     Raises:
@@ -326,7 +326,7 @@ class Transposed(Record):
     around: tuple[tuple[int, int], ...]
     """The zeros before and after each axis, once `stride - 1` zeros are between its elements; negative ones crop it."""
 
-    def excess(self, size: Sequence[int]) -> list[tuple[int, int]]:
+    def crop_pairs(self, size: Sequence[int]) -> list[tuple[int, int]]:
         """Returns how many elements to crop at both ends of each axis, after scattering with a kernel of this size.
 
         A negative number says how many zeros to add instead.
@@ -369,18 +369,18 @@ def transposed_geometry(
         raise ArgumentError(
             f"output_padding is an integer, or one for each of {n} spatial axes, not {output_padding!r}"
         )
-    cuts = padding_pairs(padding, n) or [padding] * n
+    asked_pads = padding_pairs(padding, n) or [padding] * n
     if 0 in size or 0 in lengths:
         raise ShapeError(
             f"expected lengths above 0, got a kernel of size {tuple(size)} and spatial axes of lengths {tuple(lengths)}"
         )
-    sides = tuple(map(_transposed_padding, size, steps, dilation, cuts, output_paddings))
-    for length, k, step, axis_dilation, zeros in zip(lengths, size, steps, dilation, sides, strict=True):
+    zero_pairs = tuple(map(_transposed_padding, size, steps, dilation, asked_pads, output_paddings))
+    for length, k, step, axis_dilation, zeros in zip(lengths, size, steps, dilation, zero_pairs, strict=True):
         kernel_span, spaced_length = (k - 1) * axis_dilation + 1, (length - 1) * step + 1 + sum(zeros)
         if spaced_length < kernel_span:
             raise ShapeError(f"a window of {kernel_span} does not fit an axis of length {spaced_length}: pad it")
         check_memory((spaced_length,), 1)
-    return Transposed(steps, dilation, sides)
+    return Transposed(steps, dilation, zero_pairs)
 
 
 def _transposed_padding(

@@ -93,7 +93,7 @@ def require_ids(shape: tuple[int, ...], kind: DType, of_input: tuple[int, ...], 
     raise ShapeError(f"target has shape {shape}, expected {expected_shape}: an id for each position of input{hint}")
 
 
-def counting_on_host(ids: np.ndarray, classes: int, ignored: int | None) -> np.ndarray | None:
+def counted_mask(ids: np.ndarray, classes: int, ignored: int | None) -> np.ndarray | None:
     """Returns which class ids count; None if all do.
 
     Raises:
@@ -115,11 +115,11 @@ def _range_fault(ids: np.ndarray, wrong_id: int, classes: int, ignored: int | No
     text = f"class {wrong_id} in target is out of range, expected 0 to {classes - 1}"
     if ignored is not None:
         text += f", or ignore_index={ignored}"
-    low, high = int(ids.min()), int(ids.max())
-    if low == 1 and high == classes:
+    lowest_id, highest_id = int(ids.min()), int(ids.max())
+    if lowest_id == 1 and highest_id == classes:
         return f"{text}; ids begin with 0, so subtract 1"
-    if low < 0:
-        ignoring = "" if low < -1 else "; if -1 marks what does not count, pass ignore_index=-1"
-        return f"{text}; ids begin with 0, and np.unique(labels, return_inverse=True)[1] gives such ids{ignoring}"
+    if lowest_id < 0:
+        ignore_hint = "" if lowest_id < -1 else "; if -1 marks what does not count, pass ignore_index=-1"
+        return f"{text}; ids begin with 0, and np.unique(labels, return_inverse=True)[1] gives such ids{ignore_hint}"
     outputs_text = "1 output" if classes == 1 else f"{classes} outputs"
-    return f"{text}; the last layer has {outputs_text} and must have one for each class, at least {high + 1}"
+    return f"{text}; the last layer has {outputs_text} and must have one for each class, at least {highest_id + 1}"

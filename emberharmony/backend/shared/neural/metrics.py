@@ -10,7 +10,7 @@ from emberharmony.core.errors import ArgumentTypeError, IndexOutOfBoundsError, S
 Array = np.ndarray[Any, Any]
 
 
-def numbers(name: str, value: Any) -> Array:
+def checked_numbers(name: str, value: Any) -> Array:
     """Returns host data as float64, integers or booleans.
 
     Raises:
@@ -29,7 +29,7 @@ def zeros(*shape: int) -> Array:
     return np.zeros(shape)
 
 
-def array(values: Any) -> Array:
+def state_array(values: Any) -> Array:
     """Returns the numbers of a state as an array of float64 or int64."""
     numbers = np.asarray(values)
     return numbers.astype(np.int64 if numbers.dtype.kind in "iu" else np.float64)
@@ -81,7 +81,7 @@ def classes_of(predictions: Array, target: Array, axis: int, threshold: float) -
     return (predictions > threshold).astype(np.int64) if predictions.dtype.kind == "f" else predictions
 
 
-def ids(name: str, values: Array, classes: int) -> Array:
+def checked_ids(name: str, values: Array, classes: int) -> Array:
     """Returns class ids, checked.
 
     Raises:
@@ -103,14 +103,14 @@ def ids(name: str, values: Array, classes: int) -> Array:
 
 def confusion(predicted: Array, target: Array, classes: int) -> Array:
     """Returns how often each class (rows) was predicted as each class (columns)."""
-    pairs = target.ravel().astype(np.int64) * classes + predicted.ravel().astype(np.int64)
-    return np.bincount(pairs, minlength=classes**2).reshape(classes, classes)
+    class_pairs = target.ravel().astype(np.int64) * classes + predicted.ravel().astype(np.int64)
+    return np.bincount(class_pairs, minlength=classes**2).reshape(classes, classes)
 
 
 def ranks(scores: Array, target: Array, axis: int) -> Array:
     """Returns how many classes come before the target by their scores; of equal ones the first comes first."""
     scores = _scores_last(scores, target, axis)
-    target_indices = ids("target", target, scores.shape[-1])[..., None]
+    target_indices = checked_ids("target", target, scores.shape[-1])[..., None]
     target_score = np.take_along_axis(scores, target_indices, -1)
     is_earlier = np.arange(scores.shape[-1]) < target_indices
     ranks_higher = (scores > target_score) | ((scores == target_score) & is_earlier)
@@ -121,7 +121,7 @@ def log_likelihoods(logits: Array, target: Array, axis: int, ignored: int) -> tu
     """Returns the sum of the logarithms of the probabilities of class ids, and how many count."""
     logits = _scores_last(logits, target, axis)
     is_kept = target != ignored
-    target_indices = ids("target", np.where(is_kept, target, 0), logits.shape[-1])[..., None]
+    target_indices = checked_ids("target", np.where(is_kept, target, 0), logits.shape[-1])[..., None]
     shifted = logits - logits.max(-1, keepdims=True, initial=-np.inf)
     target_score = np.take_along_axis(shifted, target_indices, -1)[..., 0] - np.log(np.exp(shifted).sum(-1))
     return float(target_score[is_kept].sum()), int(is_kept.sum())
@@ -133,12 +133,16 @@ def area_under_curve(scores: Array, target: Array) -> float:
     A pair of equal scores counts as half. It is NaN if one of the classes is missing.
     """
     _, rank, count = np.unique(scores, return_inverse=True, return_counts=True)
-    middle = np.cumsum(count) - (count - 1) / 2.0
-    positive = target.astype(bool)
-    positives, negatives = int(positive.sum()), int((~positive).sum())
-    if not positives or not negatives or np.isnan(scores).any():
+    mean_ranks = np.cumsum(count) - (count - 1) / 2.0
+    is_positive = target.astype(bool)
+    positive_count, negative_count = int(is_positive.sum()), int((~is_positive).sum())
+    if not positive_count or not negative_count or np.isnan(scores).any():
         return float("nan")
-    return float((middle[rank][positive].sum() - positives * (positives + 1) / 2.0) / positives / negatives)
+    return float(
+        (mean_ranks[rank][is_positive].sum() - positive_count * (positive_count + 1) / 2.0)
+        / positive_count
+        / negative_count
+    )
 
 
 def ratio(top: Array, bottom: Array, otherwise: float) -> Array:

@@ -29,8 +29,8 @@ def check_divisible(shape: Any, group_size: int) -> None:
         ShapeError: if it does not.
     """
     if not shape or shape[-1] % group_size:
-        smaller = [size for size in GROUPS if shape and not shape[-1] % size]
-        hint = f"pass group_size={smaller[-1]}" if smaller else "pad the axis, or leave the tensor as it is"
+        fitting_sizes = [size for size in GROUPS if shape and not shape[-1] % size]
+        hint = f"pass group_size={fitting_sizes[-1]}" if fitting_sizes else "pad the axis, or leave the tensor as it is"
         raise ShapeError(f"expected a last axis that group_size {group_size} divides, got shape {tuple(shape)}; {hint}")
 
 
@@ -49,9 +49,14 @@ def check_packed(kind: str, w: Any, scales: Any, biases: Any, group_size: int, b
     """
     if kind != "uint32":
         raise DTypeError(f"expected values packed in uint32 by ops.quantize, got {kind}")
-    groups = w[-1] * (32 // bits) / group_size if len(w) else 0
-    expected_shape = (*w[:-1], int(groups))
-    if not len(w) or groups != int(groups) or tuple(scales) != expected_shape or tuple(biases) != expected_shape:
+    group_count = w[-1] * (32 // bits) / group_size if len(w) else 0
+    expected_shape = (*w[:-1], int(group_count))
+    if (
+        not len(w)
+        or group_count != int(group_count)
+        or tuple(scales) != expected_shape
+        or tuple(biases) != expected_shape
+    ):
         raise ShapeError(
             f"packed values of shape {tuple(w)} with group_size={group_size} and bits={bits} have scales and biases of "
             f"shape {expected_shape if len(w) else '(..., groups)'}, got {tuple(scales)} and {tuple(biases)}; pass the "
@@ -70,11 +75,11 @@ def check_columns(table: Any, scales: Any, biases: Any, group_size: int) -> None
     Raises:
         ShapeError: if they do not.
     """
-    groups = table[0] // group_size
-    if len(scales) != 2 or tuple(scales) != tuple(biases) or scales[1] != groups:
+    group_count = table[0] // group_size
+    if len(scales) != 2 or tuple(scales) != tuple(biases) or scales[1] != group_count:
         raise ShapeError(
             f"a matrix of {table[0]} columns with group_size={group_size} has scales and biases of shape "
-            f"(rows, {groups}), got {tuple(scales)} and {tuple(biases)}"
+            f"(rows, {group_count}), got {tuple(scales)} and {tuple(biases)}"
         )
 
 

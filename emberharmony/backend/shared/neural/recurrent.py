@@ -36,17 +36,17 @@ def check_recurrent(
         raise ShapeError(
             f"expected weight_ih of shape ({gates} * hidden, {features}) for {features} features, got {shape}"
         )
-    hidden = outputs = row_count // gates
+    hidden_size = output_size = row_count // gates
     if weight_hr is not None:
-        if len(weight_hr.shape) != 2 or weight_hr.shape[1] != hidden:
-            raise ShapeError(f"expected weight_hr of shape (outputs, {hidden}), got {tuple(weight_hr.shape)}")
-        outputs = weight_hr.shape[0]
-    if tuple(weight_hh.shape) != (row_count, outputs):
-        raise ShapeError(f"expected weight_hh of shape {(row_count, outputs)}, got {tuple(weight_hh.shape)}")
+        if len(weight_hr.shape) != 2 or weight_hr.shape[1] != hidden_size:
+            raise ShapeError(f"expected weight_hr of shape (outputs, {hidden_size}), got {tuple(weight_hr.shape)}")
+        output_size = weight_hr.shape[0]
+    if tuple(weight_hh.shape) != (row_count, output_size):
+        raise ShapeError(f"expected weight_hh of shape {(row_count, output_size)}, got {tuple(weight_hh.shape)}")
     for name, bias in (("bias_ih", bias_ih), ("bias_hh", bias_hh)):
         if bias is not None and tuple(bias.shape) != (row_count,):
             raise ShapeError(f"expected {name} of shape ({row_count},), got {tuple(bias.shape)}")
-    return batch, hidden, outputs
+    return batch, hidden_size, output_size
 
 
 def check_state(name: str, state: Any, batch: int, length: int, layer_axis: bool) -> None:
@@ -57,9 +57,11 @@ def check_state(name: str, state: Any, batch: int, length: int, layer_axis: bool
     """
     if state is None:
         return
-    shape, axes = ((1, batch, length), "(1, batch, length)") if layer_axis else ((batch, length), "(batch, length)")
+    shape, axes_text = (
+        ((1, batch, length), "(1, batch, length)") if layer_axis else ((batch, length), "(batch, length)")
+    )
     if tuple(state.shape) != shape:
-        raise ShapeError(f"expected {name} of shape {shape}, {axes}, got {tuple(state.shape)}")
+        raise ShapeError(f"expected {name} of shape {shape}, {axes_text}, got {tuple(state.shape)}")
 
 
 def check_activation(activation: str) -> None:

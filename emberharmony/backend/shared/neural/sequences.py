@@ -39,14 +39,14 @@ def beam_search(logits: Array, lengths: Array, beam_width: int, top_paths: int, 
     batch, steps, _ = logits.shape
     paths = np.full((top_paths, batch, steps), -1, np.int64)
     scores = np.full((batch, top_paths), -np.inf)
-    for item, (rows, length) in enumerate(zip(logits, lengths, strict=True)):
+    for item_index, (item_logits, length) in enumerate(zip(logits, lengths, strict=True)):
         beam = _Beam([()], np.zeros(1), np.full(1, -np.inf))
-        for row in rows[: max(int(length), 0)]:
+        for row in item_logits[: max(int(length), 0)]:
             beam = _next_beam(beam, row - np.logaddexp.reduce(row), beam_width, blank)
         count = len(beam.labels[:top_paths])
-        scores[item, :count] = np.logaddexp(beam.closed, beam.open)[:count]
+        scores[item_index, :count] = np.logaddexp(beam.closed, beam.open)[:count]
         for beam_row, labels in enumerate(beam.labels[:count]):
-            paths[beam_row, item, : len(labels)] = labels
+            paths[beam_row, item_index, : len(labels)] = labels
     return paths, scores
 
 
@@ -62,23 +62,23 @@ def _next_beam(beam: _Beam, row: Array, width: int, blank: int) -> _Beam:
     count, class_count = len(beam.labels), len(row)
     beam_scores = np.logaddexp(beam.closed, beam.open)
     last_labels = np.array([labels[-1] if labels else blank for labels in beam.labels])
-    longer = beam_scores[:, None] + row
+    longer_scores = beam_scores[:, None] + row
     # A label that repeats the last one needs a blank between them.
-    longer[np.arange(count), last_labels] = beam.closed + row[last_labels]
-    longer[:, blank] = -np.inf
+    longer_scores[np.arange(count), last_labels] = beam.closed + row[last_labels]
+    longer_scores[:, blank] = -np.inf
     closed_scores, open_scores = (
         beam_scores + row[blank],
         np.where(last_labels == blank, -np.inf, beam.open + row[last_labels]),
     )
     index_by_labels = {labels: index for index, labels in enumerate(beam.labels)}
     for place, labels in enumerate(beam.labels):
-        shorter = index_by_labels.get(labels[:-1]) if labels else None
-        if shorter is not None:
-            open_scores[place] = np.logaddexp(open_scores[place], longer[shorter, labels[-1]])
-            longer[shorter, labels[-1]] = -np.inf
+        shorter_index = index_by_labels.get(labels[:-1]) if labels else None
+        if shorter_index is not None:
+            open_scores[place] = np.logaddexp(open_scores[place], longer_scores[shorter_index, labels[-1]])
+            longer_scores[shorter_index, labels[-1]] = -np.inf
     all_scores = (
-        np.concatenate([closed_scores, np.full(longer.size, -np.inf)]),
-        np.concatenate([open_scores, longer.ravel()]),
+        np.concatenate([closed_scores, np.full(longer_scores.size, -np.inf)]),
+        np.concatenate([open_scores, longer_scores.ravel()]),
     )
     best_places = _largest_indices(np.logaddexp(*all_scores), width)
     chosen_beams = []

@@ -86,6 +86,6 @@ def histogram(x: np.ndarray, bins: int, range: tuple[float, float] | None) -> tu
     Raises:
         ArgumentError: if there are no bins or the range is empty.
     """
-    steps = edges(float(x.min()) if x.size else 0.0, float(x.max()) if x.size else 1.0, bins, range)
-    counts, steps = np.histogram(x, steps.astype(x.dtype))
-    return counts.astype(np.int64), steps
+    bin_edges = edges(float(x.min()) if x.size else 0.0, float(x.max()) if x.size else 1.0, bins, range)
+    counts, bin_edges = np.histogram(x, bin_edges.astype(x.dtype))
+    return counts.astype(np.int64), bin_edges

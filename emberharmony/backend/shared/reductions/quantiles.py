@@ -27,18 +27,18 @@ def places(q: np.ndarray[Any, Any], length: Any, method: str) -> tuple[np.ndarra
     if not ((q >= 0) & (q <= 1)).all():
         raise ArgumentError(f"quantiles must be from 0 to 1, got {brief(q)}")
     position = q * np.maximum(length - 1, 0)
-    low, high = np.floor(position), np.ceil(position)
+    lower_index, upper_index = np.floor(position), np.ceil(position)
     if method == "lower":
-        position = high = low
+        position = upper_index = lower_index
     elif method == "higher":
-        position = low = high
+        position = lower_index = upper_index
     elif method == "nearest":
-        position = low = high = np.round(position)
-    weight = np.where(high > low, 0.5, 0.0) if method == "midpoint" else position - low
-    return low.astype(np.int64), high.astype(np.int64), weight
+        position = lower_index = upper_index = np.round(position)
+    upper_weight = np.where(upper_index > lower_index, 0.5, 0.0) if method == "midpoint" else position - lower_index
+    return lower_index.astype(np.int64), upper_index.astype(np.int64), upper_weight
 
 
-def digits(q: Any) -> np.ndarray:
+def quantile_array(q: Any) -> np.ndarray:
     """Returns the quantiles of a call as a float64 array.
 
     Raises:

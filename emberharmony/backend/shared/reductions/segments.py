@@ -22,7 +22,7 @@ else:
     np = Deferred("numpy")
 
 
-def segments(ids: np.ndarray, num_segments: int | None) -> int:
+def count_segments(ids: np.ndarray, num_segments: int | None) -> int:
     """Returns the number of segments, by default one more than the largest id.
 
     Raises:

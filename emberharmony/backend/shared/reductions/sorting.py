@@ -45,7 +45,7 @@ def sorter_of(sorter: Any, length: int) -> np.ndarray:
     return nonnegative_indices(sorting_indices, length)
 
 
-def top(shape: Sequence[int], k: int) -> None:
+def check_top_k(shape: Sequence[int], k: int) -> None:
     """Checks that the last axis of a shape has at least k elements.
 
     Raises:

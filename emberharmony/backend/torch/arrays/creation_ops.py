@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from emberharmony.backend.shared.arrays.creation import HostMade, with_number
-from emberharmony.backend.shared.arrays.shape import as_shape, clip_offset, matrices
+from emberharmony.backend.shared.arrays.shape import as_shape, clip_offset, require_matrices
 from emberharmony.backend.shared.device import check_memory
 from emberharmony.backend.torch.arrays.indices import SIGNED, through_signed
 from emberharmony.backend.torch.device_ops import place
@@ -100,11 +100,11 @@ class TorchCreationOps(HostMade):
 
     @staticmethod
     def tril(x: torch.Tensor, k: int = 0) -> torch.Tensor:
-        return tril(matrices(x), clip_offset(k, *x.shape[-2:]))
+        return tril(require_matrices(x), clip_offset(k, *x.shape[-2:]))
 
     @staticmethod
     def triu(x: torch.Tensor, k: int = 0) -> torch.Tensor:
-        return triu(matrices(x), clip_offset(k, *x.shape[-2:]))
+        return triu(require_matrices(x), clip_offset(k, *x.shape[-2:]))
 
     @staticmethod
     def diag(x: torch.Tensor, k: int = 0) -> torch.Tensor:

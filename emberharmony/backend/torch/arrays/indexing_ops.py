@@ -14,16 +14,16 @@ import torch
 
 from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.arrays.indexing import (
-    block,
+    block_slices,
+    check_index_vectors,
+    checked_reduction,
     class_count,
     is_plain,
     parts_of,
-    reduction_of,
     require_elements,
     unravel,
-    vectors,
 )
-from emberharmony.backend.shared.arrays.shape import as_shape, clip_offset, matrices
+from emberharmony.backend.shared.arrays.shape import as_shape, clip_offset, require_matrices
 from emberharmony.backend.torch.arrays.indices import (
     REDUCE,
     SIGNED,
@@ -167,12 +167,12 @@ class TorchIndexingOps:
 
     @staticmethod
     def slice(inputs: torch.Tensor, start_indices: Sequence[int], shape: Sequence[int]) -> torch.Tensor:
-        return inputs[block(inputs.shape, start_indices, shape)]
+        return inputs[block_slices(inputs.shape, start_indices, shape)]
 
     @staticmethod
     def slice_update(inputs: torch.Tensor, start_indices: Sequence[int], updates: torch.Tensor) -> torch.Tensor:
         result = inputs.clone()
-        result[block(inputs.shape, start_indices, updates.shape)] = cast(updates, inputs.dtype)
+        result[block_slices(inputs.shape, start_indices, updates.shape)] = cast(updates, inputs.dtype)
         return result
 
     @staticmethod
@@ -180,12 +180,12 @@ class TorchIndexingOps:
         inputs: torch.Tensor, indices: Any, updates: torch.Tensor, reduction: str | None = None
     ) -> torch.Tensor:
         positions = integers(indices, inputs.device)
-        vectors(positions.shape, inputs.shape)
+        check_index_vectors(positions.shape, inputs.shape)
         columns = positions.unbind(-1)
         values = cast(updates, inputs.dtype)
         if reduction in ("max", "min"):
             promotion.refuse(inputs, ("complex",))
-        if reduction_of(reduction, REDUCE) in (None, "add"):
+        if checked_reduction(reduction, REDUCE) in (None, "add"):
             if inputs.dtype in SIGNED:
                 # PyTorch 2.13 has no `index_put` for wide unsigned dtypes; their bits are added and moved as signed.
                 signed = SIGNED[inputs.dtype]
@@ -211,7 +211,7 @@ class TorchIndexingOps:
 
     @staticmethod
     def diagonal(x: torch.Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> torch.Tensor:
-        return torch.diagonal(matrices(x), clip_offset(offset), axis1, axis2)
+        return torch.diagonal(require_matrices(x), clip_offset(offset), axis1, axis2)
 
     @staticmethod
     def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[torch.Tensor, torch.Tensor]:

@@ -14,11 +14,11 @@ from emberharmony.backend.shared.arrays.shape import (
     check_copy,
     check_pad,
     counts_per_slice,
-    cuts,
     expanded_shape,
-    matrices,
     pad_indices,
     pad_pairs,
+    part_bounds,
+    require_matrices,
     shifts_of,
     squeezed_shape,
     total,
@@ -78,7 +78,7 @@ class TorchShapeOps:
 
     @staticmethod
     def matrix_transpose(x: torch.Tensor) -> torch.Tensor:
-        return matrices(x).mT
+        return require_matrices(x).mT
 
     @staticmethod
     def moveaxis(x: torch.Tensor, source: Any, destination: Any) -> torch.Tensor:
@@ -136,7 +136,7 @@ class TorchShapeOps:
         sections = indices_or_sections
         if sections.__class__ is int and 0 < sections <= length and length % sections == 0:
             return list(torch.split(x, length // sections, axis))
-        bounds = cuts(length, sections)
+        bounds = part_bounds(length, sections)
         sizes = [stop - start for start, stop in bounds]
         if sum(sizes) == length:
             # The gradient of `torch.split` joins the parts; that of views fills a tensor with zeros for each.

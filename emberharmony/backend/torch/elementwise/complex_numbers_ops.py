@@ -2,7 +2,7 @@
 
 import torch
 
-from emberharmony.backend.shared.arrays.shape import check_parts
+from emberharmony.backend.shared.arrays.shape import check_complex_pairs
 from emberharmony.backend.torch.dtypes import promotion
 
 
@@ -22,6 +22,6 @@ class TorchComplexNumbersOps:
     @staticmethod
     def view_as_complex(x: torch.Tensor) -> torch.Tensor:
         promotion.refuse(x, ("complex",))
-        check_parts(x.shape)
+        check_complex_pairs(x.shape)
         x = x if x.dtype is torch.float64 else x.to(torch.float32)
         return torch.complex(x[..., 0], x[..., 1])

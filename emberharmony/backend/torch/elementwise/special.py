@@ -10,8 +10,8 @@ import torch
 from emberharmony.backend.shared.elementwise import special_integrals
 from emberharmony.backend.shared.elementwise.special_binding import (
     compute_everywhere,
-    function,
     namespace,
+    shared_function_of,
     smooth_namespace,
 )
 from emberharmony.backend.shared.elementwise.special_derivatives import DERIVATIVES, no_gradient_error
@@ -58,7 +58,7 @@ _NAMESPACES = {
     for picks in (False, True)
 }
 """By whether the results need all digits of float64, and whether the namespace picks."""
-_SHARED = {name: function(name) for name in DERIVATIVES if name not in NATIVE}
+_SHARED = {name: shared_function_of(name) for name in DERIVATIVES if name not in NATIVE}
 """Functions of a namespace and of float64 tensors of one shape."""
 
 

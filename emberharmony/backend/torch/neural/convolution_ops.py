@@ -214,7 +214,9 @@ def _usual_transposed(
     if n > len(_TRANSPOSED) or 0 in shape or 0 in size:
         raise NotImplementedError
     plan = transposed_geometry(shape[1:-1], size[:-2], strides, padding, None, dilation)
-    common_padding, crop_options, remaining_padding = _crop_options(plan.excess(size[:-2]), plan.strides, plan.dilation)
+    common_padding, crop_options, remaining_padding = _crop_options(
+        plan.crop_pairs(size[:-2]), plan.strides, plan.dilation
+    )
     has_no_rest, native, zeros = not any(map(any, remaining_padding)), _TRANSPOSED[n - 1], flat(remaining_padding)
     second, outputs_first, channels_last_order = (
         (0, n + 1, *range(1, n + 1)),
@@ -353,7 +355,7 @@ class TorchConvolutionOps:
         groups = check_channels(shape, (*w.shape[:-2], w.shape[-1], w.shape[-2]))
         check_bias(bias, w.shape[-2])
         plan = transposed_geometry(shape[1:-1], w.shape[:-2], strides, padding, output_padding, dilation_rate)
-        excess = plan.excess(w.shape[:-2])
+        excess = plan.crop_pairs(w.shape[:-2])
         x, w = _channels_second(x, is_channels_last), _inputs_first(w, groups)
         common_padding, crop_options, remaining_padding = _crop_options(excess, plan.strides, plan.dilation)
         # With the bias, the kernel takes up to twice the time (PyTorch 2.13 on a CPU).

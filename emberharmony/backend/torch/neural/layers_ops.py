@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch.nn import functional
 
-from emberharmony.backend.shared.arrays.shape import is_linear
+from emberharmony.backend.shared.arrays.shape import fits_linear
 
 
 class TorchLayersOps:
@@ -22,6 +22,6 @@ class TorchLayersOps:
     ) -> torch.Tensor:
         dtype = x.dtype
         is_plain = dtype.is_floating_point and weight.dtype is dtype and (bias is None or bias.dtype is dtype)
-        if not (is_plain and is_linear(x, weight, bias, transposed)):
+        if not (is_plain and fits_linear(x, weight, bias, transposed)):
             return self.composed("linear")(x, weight, bias, transposed)
         return functional.linear(x, weight if transposed else weight.mT, bias)

@@ -43,7 +43,7 @@ def _segment_reduction(reduction: str) -> Callable[..., torch.Tensor]:
         ids = integers(segment_ids, data.device)
         shared_segments.check_segments(ids.shape, data.shape)
         if has_host_ids or num_segments is None or ids.device.type == "cpu":
-            num_segments = shared_segments.segments(on_host(ids), num_segments)
+            num_segments = shared_segments.count_segments(on_host(ids), num_segments)
         else:
             num_segments = shared_segments.segment_count(num_segments)
         rows = torch.full((num_segments, *data.shape[1:]), start, dtype=data.dtype, device=data.device)

@@ -4,7 +4,7 @@ import torch
 from torch.autograd import forward_ad
 
 from emberharmony.backend.promote import tensor_and_axis
-from emberharmony.backend.shared.reductions.sorting import WithUnique, side_of, sorter_of, top
+from emberharmony.backend.shared.reductions.sorting import WithUnique, check_top_k, side_of, sorter_of
 from emberharmony.backend.torch.dtypes import from_orderable, on_host, orderable, promotion
 from emberharmony.core.errors import ShapeError
 
@@ -55,7 +55,7 @@ class TorchSortingOps(WithUnique):
 
     @staticmethod
     def top_k(x: torch.Tensor, k: int, sorted: bool = True) -> tuple[torch.Tensor, torch.Tensor]:
-        top(x.shape, k)
+        check_top_k(x.shape, k)
         # torch.topk does not promise an order of equal elements; a stable sort does.
         top_indices = _argsort(x, -1, True)[..., :k]
         return from_orderable(torch.take_along_dim(orderable(x), top_indices, -1), x.dtype), top_indices

@@ -27,7 +27,7 @@ def test_indices_known_to_the_host_are_int64() -> None:
 
 def test_negative_indices_count_from_the_end() -> None:
     assert indexing.nonnegative_indices(np.array([-1, 0, -3]), 3).tolist() == [2, 0, 0]
-    assert indexing.single(-1, 3) == 2
+    assert indexing.nonnegative_index(-1, 3) == 2
 
 
 @pytest.mark.parametrize("index", [3, -4, 2**62, -(2**63)])
@@ -35,15 +35,15 @@ def test_an_index_out_of_bounds_is_named(index: int) -> None:
     with pytest.raises(IndexOutOfBoundsError, match=f"index {index} is out of bounds for an axis of length 3"):
         indexing.nonnegative_indices(np.array([0, index]), 3)
     with pytest.raises(IndexOutOfBoundsError):
-        indexing.single(index, 3)
+        indexing.nonnegative_index(index, 3)
 
 
 def test_a_block_must_be_inside_the_tensor() -> None:
-    assert indexing.block((4, 5), (1, 0), (2, 5)) == (slice(1, 3), slice(0, 5))
+    assert indexing.block_slices((4, 5), (1, 0), (2, 5)) == (slice(1, 3), slice(0, 5))
     with pytest.raises(IndexOutOfBoundsError):
-        indexing.block((4, 5), (3, 0), (2, 5))
+        indexing.block_slices((4, 5), (3, 0), (2, 5))
     with pytest.raises(ShapeError):
-        indexing.block((4, 5), (1,), (2,))
+        indexing.block_slices((4, 5), (1,), (2,))
 
 
 @pytest.mark.parametrize("key", [1, slice(1, 3), (0, None, slice(None)), (slice(None), -1)])
@@ -103,10 +103,10 @@ def test_a_wrong_key_is_refused(key: Any, error: type[Exception]) -> None:
 
 
 def test_columns_of_indices_are_checked_against_the_first_axes() -> None:
-    rows, columns = indexing.columns([[0, -1], [2, 1]], (3, 4, 5))
+    rows, columns = indexing.index_columns([[0, -1], [2, 1]], (3, 4, 5))
     assert (rows.tolist(), columns.tolist()) == ([0, 2], [3, 1])
     with pytest.raises(ShapeError):
-        indexing.columns([[0, 0, 0, 0]], (3, 4, 5))
+        indexing.index_columns([[0, 0, 0, 0]], (3, 4, 5))
 
 
 def test_a_flat_position_becomes_one_index_for_each_axis() -> None:
@@ -123,9 +123,9 @@ def test_no_index_is_inside_an_empty_axis() -> None:
 
 
 def test_an_unknown_reduction_is_refused() -> None:
-    assert indexing.reduction_of("add", ("add",)) == "add"
+    assert indexing.checked_reduction("add", ("add",)) == "add"
     with pytest.raises(ArgumentError):
-        indexing.reduction_of("mean", ("add",))
+        indexing.checked_reduction("mean", ("add",))
 
 
 def test_a_negative_number_of_classes_is_refused() -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from emberharmony.backend.shared.arrays.rearranging import is_last, rearrangement
+from emberharmony.backend.shared.arrays.rearranging import is_channels_last, rearrangement
 from emberharmony.errors import ArgumentError, ShapeError
 
 
@@ -39,7 +39,7 @@ def test_a_wrong_pattern_is_refused(pattern: str, error: type[Exception]) -> Non
 
 
 def test_an_unknown_data_format_is_refused() -> None:
-    assert is_last("channels_last")
-    assert not is_last("channels_first")
+    assert is_channels_last("channels_last")
+    assert not is_channels_last("channels_first")
     with pytest.raises(ArgumentError):
-        is_last("last")
+        is_channels_last("last")

@@ -24,24 +24,24 @@ def test_a_negative_or_fractional_length_is_refused(given: Any, error: type[Exce
 
 @pytest.mark.parametrize("sections", [1, 2, 3, 6])
 def test_cuts_into_equal_parts_agree_with_numpy(sections: int) -> None:
-    parts = [list(range(6))[start:stop] for start, stop in shape.cuts(6, sections)]
+    parts = [list(range(6))[start:stop] for start, stop in shape.part_bounds(6, sections)]
     assert parts == [part.tolist() for part in np.split(np.arange(6), sections)]
 
 
 @pytest.mark.parametrize("points", [[2], [1, 4], [-2], [0, 9], [4, 2]])
 def test_cuts_at_given_points_agree_with_numpy(points: list[int]) -> None:
-    parts = [list(range(6))[start:stop] for start, stop in shape.cuts(6, points)]
+    parts = [list(range(6))[start:stop] for start, stop in shape.part_bounds(6, points)]
     assert parts == [part.tolist() for part in np.split(np.arange(6), points)]
 
 
 def test_a_length_that_does_not_split_equally_is_refused() -> None:
     with pytest.raises(ShapeError, match="does not split into 4 equal parts"):
-        shape.cuts(6, 4)
+        shape.part_bounds(6, 4)
 
 
 @pytest.mark.parametrize("parts", [1, 3, 4, 9])
 def test_uneven_cuts_agree_with_numpy(parts: int) -> None:
-    points = shape.uneven_cuts(7, parts)
+    points = shape.cut_indices_of(7, parts)
     assert [p.tolist() for p in np.split(np.arange(7), points)] == [
         p.tolist() for p in np.array_split(np.arange(7), parts)
     ]
@@ -49,24 +49,24 @@ def test_uneven_cuts_agree_with_numpy(parts: int) -> None:
 
 def test_a_split_into_zero_parts_is_refused() -> None:
     with pytest.raises(ShapeError):
-        shape.uneven_cuts(7, 0)
+        shape.cut_indices_of(7, 0)
 
 
 @pytest.mark.parametrize("parts", [10**6, 10**400, 10**5000], ids=["10**6", "10**400", "10**5000"])
 def test_more_empty_parts_than_a_list_should_hold_are_refused(parts: int) -> None:
-    for cut, length in ((shape.uneven_cuts, 7), (shape.cuts, 0)):
+    for cut, length in ((shape.cut_indices_of, 7), (shape.part_bounds, 0)):
         with pytest.raises(ArgumentError, match=f"at most 65536 parts of an axis of length {length}, got"):
             cut(length, parts)
-    assert len(shape.uneven_cuts(10**5, 10**5)) == 10**5 - 1
-    assert len(shape.cuts(0, 10)) == 10
+    assert len(shape.cut_indices_of(10**5, 10**5)) == 10**5 - 1
+    assert len(shape.part_bounds(0, 10)) == 10
 
 
 def test_a_plane_needs_two_different_axes() -> None:
-    assert shape.plane((0, -1), 3) == (0, 2)
+    assert shape.plane_axes((0, -1), 3) == (0, 2)
     with pytest.raises(AxisError):
-        shape.plane((0, 1, 2), 3)
+        shape.plane_axes((0, 1, 2), 3)
     with pytest.raises(AxisError):
-        shape.plane((1, 1), 3)
+        shape.plane_axes((1, 1), 3)
 
 
 @pytest.mark.parametrize(
@@ -151,4 +151,4 @@ def test_only_axes_of_length_one_are_squeezed() -> None:
 
 def test_a_vector_is_not_a_matrix() -> None:
     with pytest.raises(ShapeError):
-        shape.matrices(np.zeros(3))
+        shape.require_matrices(np.zeros(3))

@@ -38,11 +38,11 @@ def test_a_homography_maps_four_points_to_four_others() -> None:
 def test_spatial_and_colour_axes_follow_the_data_format() -> None:
     assert image.spatial_axes((2, 8, 9, 3), None) == (-3, -2)
     assert image.spatial_axes((3, 8, 9), "channels_first") == (-2, -1)
-    assert image.colours((3, 8, 9), "channels_first") == -3
+    assert image.colour_axis((3, 8, 9), "channels_first") == -3
     with pytest.raises(ShapeError):
         image.spatial_axes((8, 9), None)
     with pytest.raises(ShapeError):
-        image.colours((8, 9, 4), None)
+        image.colour_axis((8, 9, 4), None)
 
 
 def test_pixels_are_computed_in_floats_and_clipped_to_their_dtype() -> None:
@@ -84,7 +84,7 @@ def test_a_gaussian_window_is_symmetric_and_sums_to_one(sigma: float) -> None:
 
 
 def test_nearest_pixels_are_repeated_and_lengths_keep_their_proportion() -> None:
-    assert image.nearest(2, 4).tolist() == [0, 0, 1, 1]
-    assert image.in_proportion((6, 8), (1, 2)) == (4, 12)
+    assert image.nearest_indices(2, 4).tolist() == [0, 0, 1, 1]
+    assert image.proportional_size((6, 8), (1, 2)) == (4, 12)
     with pytest.raises(ArgumentError, match="linear"):
         image.check_method("quadratic")

@@ -8,11 +8,11 @@ import pytest
 from emberharmony.backend.shared.neural.convolution import (
     channels_last,
     check_channels,
-    first_windows,
+    distinct_windows,
     padding_pairs,
     per_axis,
     recent_windows,
-    spatial,
+    spatial_axis_count,
     transposed_geometry,
     windows,
 )
@@ -96,9 +96,9 @@ def test_data_format_and_number_of_axes_are_checked() -> None:
     assert not channels_last("channels_first")
     with pytest.raises(ArgumentError):
         channels_last("channels")
-    assert spatial(4) == 2
+    assert spatial_axis_count(4) == 2
     with pytest.raises(ShapeError):
-        spatial(2)
+        spatial_axis_count(2)
 
 
 def test_the_number_of_groups_follows_from_the_channels() -> None:
@@ -122,5 +122,5 @@ def test_a_transposed_convolution_restores_the_length(padding: str, length: int,
 def test_the_first_of_equal_adaptive_windows(length: int, count: int) -> None:
     reaches = [(i * length // count, -(-(i + 1) * length // count)) for i in range(count)]
     different = [i for i in range(count) if i == 0 or reaches[i] != reaches[i - 1]]
-    assert list(first_windows(length, count)) == different
-    assert len(first_windows(length, 10**30)) <= 2 * length
+    assert list(distinct_windows(length, count)) == different
+    assert len(distinct_windows(length, 10**30)) <= 2 * length

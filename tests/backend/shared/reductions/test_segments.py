@@ -11,15 +11,15 @@ from emberharmony.errors import ArgumentTypeError, DTypeError, IndexOutOfBoundsE
 
 
 def test_the_default_number_of_segments_is_the_greatest_id_plus_one() -> None:
-    assert segments.segments(np.array([0, 3, 1]), None) == 4
-    assert segments.segments(np.array([], np.int64), None) == 0
-    assert segments.segments(np.array([0]), 7) == 7
+    assert segments.count_segments(np.array([0, 3, 1]), None) == 4
+    assert segments.count_segments(np.array([], np.int64), None) == 0
+    assert segments.count_segments(np.array([0]), 7) == 7
 
 
 @pytest.mark.parametrize("ids", [[0, 4], [-1, 0]])
 def test_an_id_out_of_range_is_refused(ids: list[int]) -> None:
     with pytest.raises(IndexOutOfBoundsError):
-        segments.segments(np.array(ids), 4)
+        segments.count_segments(np.array(ids), 4)
 
 
 def test_a_negative_or_fractional_number_of_segments_is_refused() -> None:

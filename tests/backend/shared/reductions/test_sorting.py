@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from emberharmony.backend.shared.reductions.sorting import WithUnique, side_of, top
+from emberharmony.backend.shared.reductions.sorting import WithUnique, check_top_k, side_of
 from emberharmony.errors import ArgumentError, ShapeError
 
 
@@ -16,9 +16,9 @@ def test_an_unknown_side_of_a_search_is_refused() -> None:
 
 @pytest.mark.parametrize(("shape", "k"), [((), 1), ((3,), 4), ((3,), -1)])
 def test_more_elements_than_the_axis_has_are_refused(shape: tuple[int, ...], k: int) -> None:
-    top((2, 3), 3)
+    check_top_k((2, 3), 3)
     with pytest.raises(ShapeError):
-        top(shape, k)
+        check_top_k(shape, k)
 
 
 def test_the_library_finds_unique_elements_unless_an_option_asks_for_more() -> None:
