@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 import traceback
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,10 @@ import pytest
 from emberharmony import ops
 from emberharmony.backend import current
 from emberharmony.core import dispatch, op_globals
+from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentTypeError, BackendMismatchError, EmberError, ShapeError
 from emberharmony.core.registry import OPS
+from emberharmony.core.types import Operand, Tensor
 from emberharmony.ops import add, sin
 
 SOURCE = Path(inspect.getsourcefile(add) or "")
@@ -233,3 +236,34 @@ def test_the_first_call_of_an_op_names_an_unknown_keyword(backend: str) -> None:
     with pytest.raises(ArgumentTypeError, match="use axis="):
         dispatch._first_call("sum", ([1.0],), {"dim": 0})
     assert dispatch._first_call("sum", ([1.0, 2.0],), {"axis": 0}).tolist() == 3.0
+
+
+@pytest.fixture
+def applied() -> Iterator[Any]:
+    @op()
+    def test_applied(x: Operand, function: Callable[..., Any]) -> Tensor:
+        """Returns what a function makes of a tensor."""
+        result: Tensor = function(x)
+        return result
+
+    yield test_applied
+    del OPS["test_applied"]
+
+
+def test_an_error_of_a_function_stays_itself_beside_a_number(applied: Any, backend: str) -> None:
+    def fail(x: Any) -> Any:
+        return {}["absent"]
+
+    assert applied([2.0], ops.exp).tolist() == ops.exp([2.0]).tolist()
+    for x in ([1.0], ops.ones(1)):
+        with pytest.raises(KeyError, match="absent"):
+            applied(x, fail)
+
+
+def test_a_warning_behind_an_error_is_raised_in_its_place(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: Any) -> None:
+        raise RuntimeError("of the library") from UserWarning("made an error by a filter")
+
+    monkeypatch.setattr(type(current()), "convert", fail)
+    with pytest.raises(UserWarning, match="made an error by a filter"):
+        ops.add([1.0], 2.0)

@@ -193,3 +193,11 @@ def test_two_threads_may_look_up_a_dtype_for_the_first_time() -> None:
     for thread in threads:
         thread.join()
     assert found == [native, native]
+
+
+def test_a_tensor_or_a_shape_in_the_place_of_a_dtype_has_a_hint(backend: str) -> None:
+    with pytest.raises(DTypeError, match=r"the dtype comes after the tensor, as in ops.cast\(x, 'float32'\)"):
+        dtypes.as_dtype(ops.ones((2, 3)))
+    for shape in ((3, 2), [3, 2]):
+        with pytest.raises(DTypeError, match=r"ops.reshape\(x, shape\) gives a tensor another shape"):
+            dtypes.as_dtype(shape)

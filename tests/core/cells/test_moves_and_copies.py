@@ -9,6 +9,7 @@ import pytest
 
 from emberharmony import Buffer, Parameter, ops, to_backend
 from emberharmony.backend.discovery import BUILTIN, is_installed
+from emberharmony.backend.numpy import NumpyBackend
 from emberharmony.core import selection
 from emberharmony.core.cells.cell import Cell
 
@@ -114,3 +115,11 @@ def test_an_op_with_keywords_takes_a_cell(kind, backend):
         lambda x: ops.scatter_update(x, [[0, 0]], [7.0], reduction="add"),
     ):
         assert numbers(call(cell)) == numbers(call(cell.value))
+
+
+def test_two_backends_of_one_library_share_a_tensor():
+    cell = Parameter(np.ones(3, "f4"))
+    with ops.use_backend("numpy"):
+        tensor = cell.value
+    with ops.use_backend(NumpyBackend()):
+        assert cell.value is tensor

@@ -267,3 +267,28 @@ def test_parameters_may_get_tensors_of_each_other(change: Callable[[list[Any]], 
         for cell, value in zip(order, expected, strict=True):
             assert np.array_equal(ops.to_numpy(cell.value), ops.to_numpy(value) + 1 + place[cell])
         del value
+
+
+def test_other_cells_are_read_while_one_is_written(way: str) -> None:
+    cell, other = Parameter(ops.zeros(3)), Parameter(ops.ones(3))
+    found: list[Any] = []
+
+    def write(tensors: Any) -> list[Any]:
+        assert OVERWRITINGS
+        found.extend([ops.add(other, 1.0), copy.copy(other).value, other.value])
+        return []
+
+    assert Overwriting([cell]).make(write, [])
+    assert [x.tolist() for x in found] == [[2.0] * 3, [1.0] * 3, [1.0] * 3]
+    assert not OVERWRITINGS
+    assert not WATCHES
+
+
+def test_an_error_of_a_writer_that_nobody_stopped_is_its_own(way: str) -> None:
+    def write(tensors: Any) -> list[Any]:
+        raise IndexError("of the writer")
+
+    with pytest.raises(IndexError, match="of the writer"):
+        Overwriting([Parameter(ops.zeros(3))]).make(write, [])
+    assert not OVERWRITINGS
+    assert not WATCHES

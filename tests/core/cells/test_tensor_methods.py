@@ -326,3 +326,8 @@ def test_torch_compile_never_takes_one_operator_for_another() -> None:
 
         for function, wanted in ((multiplied, HOST * HOST), (subtracted, HOST - HOST)):
             assert host(torch.compile(function, backend="eager")(x)).tolist() == wanted.tolist()
+
+
+def test_an_error_of_a_function_of_numpy_stays_itself(backend: str) -> None:
+    with pytest.raises(ValueError, match="cannot reshape array of size 3"):
+        np.reshape(Parameter(ops.ones(3)), (2, 2))

@@ -14,7 +14,7 @@ import pytest
 
 import emberharmony
 from emberharmony import Parameter, io, nn, ops, optim
-from emberharmony.core.display import tracebacks
+from emberharmony.core.display import hints, tracebacks
 from emberharmony.core.display.tracebacks import VARIABLE, lines_of_error, shorten_error, show_warning
 from emberharmony.core.state import hooks
 from emberharmony.data import digits
@@ -267,6 +267,56 @@ def test_the_first_import_of_a_program_has_a_hint_too() -> None:
     program = "from emberharmony import layers"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert "hint: layers and models are in emberharmony.nn" in run.stderr
+
+
+MODEL = "from emberharmony import nn\nclass Net(nn.Module):\n    def run({}): ...\n    get = property(len)\n"
+
+
+@pytest.mark.parametrize(
+    ("program", "hint"),
+    [
+        ("(1).x", ""),
+        ("import emberharmony; ops.ones(1)", "from emberharmony import ops"),
+        ("from emberharmony import nn; F.relu(1)", "functions are in ops, as ops.relu(x), and losses in nn.losses"),
+        ("from emberharmony import nn; np.ones(1)", "import numpy as np"),
+        ("from emberharmony import nn; raise AttributeError('of nobody')", ""),
+        (f"{MODEL.format('')}Net().run(1)", "the first parameter of a method is self: def run(self, x)"),
+        (f"{MODEL.format('x')}Net().run(1)", "the first parameter of a method is self: def run(self, x)"),
+        (f"{MODEL.format('self, a')}Net().run(1, 2)", "Net.run takes a"),
+        (f"{MODEL.format('self')}Net().run(1, 2)", "Net.run takes nothing"),
+        (f"{MODEL.format('self')}raise TypeError('Net.get() takes 1 positional argument but 2 were given')", ""),
+        (
+            "from emberharmony import errors; raise errors.ShapeError('odd lengths (in Net, a Dropout)')",
+            "nn.Dropout takes p, rng",
+        ),
+    ],
+)
+def test_a_program_has_the_hint_for_its_own_names(program: str, hint: str) -> None:
+    error = caught(lambda: exec(compile(program, "program.py", "exec"), {"__name__": "program"}))
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == "program.py"]
+    found = hints.hint_for(error, frames[-1])
+    assert found.startswith(hint)
+    assert bool(found) == bool(hint)
+
+
+def test_what_is_no_traceback_is_shown_as_it_was() -> None:
+    def lines(*given: Any, **options: Any) -> Any:
+        return given, options
+
+    error = ValueError("text")
+    for trace in (None, "a traceback"):
+        assert lines_of_error(lines, ValueError, error, trace, 3, context=5) == (
+            (ValueError, error, trace, 3),
+            {"context": 5},
+        )
+
+
+def test_a_warning_of_a_thread_of_the_library_is_shown_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[str, int]] = []
+    monkeypatch.setattr(tracebacks, "_is_library", lambda file: True)
+    file = ops.log.__code__.co_filename
+    show_warning(lambda *given: seen.append(given[2:4]), "a text of its own", UserWarning, file, 3)
+    assert seen == [(file, 3)]
 
 
 def test_programs_without_the_library_get_no_hint() -> None:

@@ -144,9 +144,11 @@ class Referring:
     Args:
         size: see `Base`.
         other: see `Nobody`.
+        x: see `Base.call`.
+        absent: see `Base.absent.absent`.
     """
 
-    def __init__(self, size: int, other: int) -> None: ...
+    def __init__(self, size: int, other: int, x: int, absent: int) -> None: ...
 
     @classmethod
     def made(cls, size: int) -> None:
@@ -168,8 +170,32 @@ class Held:
 
 
 def test_a_reference_is_followed_and_other_constructors_take_the_same() -> None:
-    assert descriptions(Referring) == {"size": "the number of features.", "other": "see `Nobody`."}
+    assert descriptions(Referring) == {
+        "size": "the number of features.",
+        "other": "see `Nobody`.",
+        "x": "(batch, features).",
+        "absent": "see `Base.absent.absent`.",
+    }
     assert descriptions((Referring, "made")) == {"size": "the number of features."}
+
+
+def test_a_loss_has_the_options_of_its_function() -> None:
+    class Scaled:
+        """A loss."""
+
+        @staticmethod
+        def function(scale: float) -> None:
+            """Returns the loss.
+
+            Args:
+                scale: the factor.
+            """
+
+        def __init__(self, scale: float) -> None: ...
+
+    assert descriptions(Scaled) == {"scale": "the factor."}
+    Scaled.function = None  # type: ignore[assignment]
+    assert descriptions(Scaled) == {}
 
 
 def test_what_is_an_attribute_is_described_there() -> None:

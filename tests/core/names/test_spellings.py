@@ -238,6 +238,17 @@ def test_the_signature_of_an_op_is_the_declared_one_before_and_after_the_first_c
         ("io", "save_weights", "; use io.save(model, 'model.safetensors')"),
         ("", "set_backend", "; did you mean ops.set_backend?"),
         ("nn.losses", "mse_loss", "; use nn.losses.mse(predictions, targets)"),
+        ("ops", "Linear", "; did you mean nn.Linear?"),
+        ("ops", "hinge_loss", "; use nn.losses.hinge(outputs, target)"),
+        ("ops", "relu_", "; use ops.relu(x), which returns a new tensor"),
+        ("nn", "LazyLinear", "; use nn.Linear(None, out_features) and nn.build(model, example)"),
+        ("nn", "unsqueeze", "; use ops.expand_dims(x, axis)"),
+        ("nn", "clip_grad_norm_", "; use optim.clip_by_global_norm(model, 1.0) before optimizer.step()"),
+        (
+            "nn.metrics",
+            "d2_pinball_score",
+            "; scikit-learn has it, for arrays: sklearn.metrics.d2_pinball_score(labels, ops.to_numpy(outputs))",
+        ),
     ],
 )
 def test_names_of_other_libraries_have_a_hint_everywhere(space: str, name: str, hint: str) -> None:

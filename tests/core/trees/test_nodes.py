@@ -152,7 +152,8 @@ def test_annotations_declare_options() -> None:
     assert ops.tree_leaves(Annotations()) == []
     assert {field for _, field in declared_fields(Annotations)} == {None}
     assert ops.tree_leaves(Leaves()) == [1.0, "a", 1, 0, "a", ops, 1.0, 2.0]
-    assert ops.tree_leaves(dataclasses.make_dataclass("Made", ["x", ("y", int)])(1.0, 2)) == [1.0]
+    fields = ["x", ("y", int), ("z", Annotated[int, "noted"]), ("w", Annotated[float, "a leaf"])]
+    assert ops.tree_leaves(dataclasses.make_dataclass("Made", fields)(1.0, 2, 3, 4.0)) == [1.0, 4.0]
 
 
 def test_static_values_are_compared_with_their_types() -> None:
