@@ -45,7 +45,7 @@ def clip_by_value(params: Any, limit: float) -> None:
         [-1.0, 0.5]
     """
     _require_limit("clip_by_value", limit)
-    _exchange_gradients(params, lambda gradient: ops.clip(gradient, -limit, limit))
+    _replace_gradients(params, lambda gradient: ops.clip(gradient, -limit, limit))
 
 
 def clip_by_norm(params: Any, limit: float, *, norm_type: float = 2.0) -> None:
@@ -68,7 +68,7 @@ def clip_by_norm(params: Any, limit: float, *, norm_type: float = 2.0) -> None:
         [3.0, 4.0]
     """
     _require_limit("clip_by_norm", limit)
-    _exchange_gradients(
+    _replace_gradients(
         params, lambda gradient: _scaled_gradient(gradient, _clip_factor(_norm_of_all([gradient], norm_type), limit))
     )
 
@@ -110,7 +110,7 @@ def clip_by_global_norm(params: Any, limit: float, *, norm_type: float = 2.0, no
     if not math.isfinite(ops.to_numpy(norm)):
         if nonfinite == "raise":
             raise _nonfinite_error(norm, params)
-        _exchange_gradients(params, (lambda gradient: None) if nonfinite == "skip" else ops.zeros_like)
+        _replace_gradients(params, (lambda gradient: None) if nonfinite == "skip" else ops.zeros_like)
         return norm
     scale_gradients(params, norm, limit)
     return norm
@@ -123,10 +123,10 @@ def gradient_norm(params: Any, norm_type: float = 2.0) -> Tensor:
         params: a tree with parameters.
         norm_type: the order of the norm.
     """
-    gradients = [cell.grad for cell in _with_gradient(params)]
+    gradients = [cell.grad for cell in _cells_with_gradient(params)]
     if gradients and norm_type == 2:
-        squares = [ops.sum(ops.square(at_least_float32(gradient))) for gradient in gradients]
-        norm = ops.sqrt(ops.sum(ops.stack(squares)))
+        sums_of_squares = [ops.sum(ops.square(at_least_float32(gradient))) for gradient in gradients]
+        norm = ops.sqrt(ops.sum(ops.stack(sums_of_squares)))
         if 1 / _SAFE < ops.to_numpy(norm) < _SAFE:
             return norm
     return _norm_of_all(gradients, norm_type)
@@ -141,17 +141,17 @@ def scale_gradients(params: Any, norm: Tensor, limit: float) -> None:
         limit: the largest norm that they may have.
     """
     factor = _clip_factor(norm, limit)
-    _exchange_gradients(params, lambda gradient: _scaled_gradient(gradient, factor))
+    _replace_gradients(params, lambda gradient: _scaled_gradient(gradient, factor))
 
 
 def _nonfinite_error(norm: Tensor, params: Any) -> NonFiniteGradientError:
     """Returns the error that names up to five parameters whose gradients are not finite."""
-    head = f"clip_by_global_norm(): the norm of the gradients is {ops.to_numpy(norm)}"
-    nonfinite_parameters = [repr(cell) for cell in _with_gradient(params) if not _is_finite(cell.grad)]
-    if not nonfinite_parameters:
-        return NonFiniteGradientError(f"{head}, because their squares exceed the range of the dtype")
+    message_start = f"clip_by_global_norm(): the norm of the gradients is {ops.to_numpy(norm)}"
+    parameter_texts = [repr(cell) for cell in _cells_with_gradient(params) if not _is_finite(cell.grad)]
+    if not parameter_texts:
+        return NonFiniteGradientError(f"{message_start}, because their squares exceed the range of the dtype")
     return NonFiniteGradientError(
-        f"{head}; those of {', '.join(nonfinite_parameters[:5])} are not finite: lower the learning rate, or pass "
+        f"{message_start}; those of {', '.join(parameter_texts[:5])} are not finite: lower the learning rate, or pass "
         f"nonfinite='skip' or 'zero'"
     )
 
@@ -170,20 +170,20 @@ def _require_limit(name: str, limit: float) -> None:
         raise ArgumentError(f"{name}(): the limit is {limit}, expected a number >= 0")
 
 
-def _with_gradient(params: Any) -> list[Cell]:
+def _cells_with_gradient(params: Any) -> list[Cell]:
     return [cell for cell in derivatives.parameters_of(params) if cell.grad is not None]
 
 
-def _exchange_gradients(params: Any, change: Callable[[Any], Any]) -> None:
+def _replace_gradients(params: Any, change: Callable[[Any], Any]) -> None:
     """Replaces all gradients at once."""
-    cells = _with_gradient(params)
-    clipped = []
+    cells = _cells_with_gradient(params)
+    new_gradients = []
     for cell in cells:
         # A new cell checks the gradient, and knows its backend.
         gradient = change(cell.grad)
-        clipped.append(None if gradient is None else Cell(gradient).tensor_and_home())
-    ops.eval([clipped_gradient[0] for clipped_gradient in clipped if clipped_gradient is not None])
-    commit(cell.exchanging_grad(clipped_gradient) for cell, clipped_gradient in zip(cells, clipped, strict=True))
+        new_gradients.append(None if gradient is None else Cell(gradient).tensor_and_home())
+    ops.eval([new_gradient[0] for new_gradient in new_gradients if new_gradient is not None])
+    commit(cell.exchanging_grad(new_gradient) for cell, new_gradient in zip(cells, new_gradients, strict=True))
 
 
 def _norm_of_all(gradients: list[Any], norm_type: float) -> Tensor:

@@ -16,18 +16,20 @@ def warn_of_gradients(caller: str, gradients: Sequence[Any]) -> None:
         caller: whose step it is, as `Adam.step()`.
         gradients: the gradients of all parameters.
     """
-    values = [ops.cast(ops.stop_gradient(x), "float32") for x in gradients if math.prod(x.shape)]
-    sums = [ops.sum(ops.abs(x)) for x in values]
-    total = float(ops.sum(ops.stack(sums))) if sums else 1.0  # emberlint: ignore[precision-cast] -- for a message
-    if total == 0.0:
+    float32_gradients = [ops.cast(ops.stop_gradient(x), "float32") for x in gradients if math.prod(x.shape)]
+    magnitude_sums = [ops.sum(ops.abs(x)) for x in float32_gradients]
+    total_magnitude = (
+        float(ops.sum(ops.stack(magnitude_sums))) if magnitude_sums else 1.0
+    )  # emberlint: ignore[precision-cast] -- for a message
+    if total_magnitude == 0.0:
         text = (
             "the gradients are zero: does the loss call this model, and has it no function without a slope, such as "
             "argmax, round, a comparison or one of NumPy? nn.fit takes lambda x, y: loss_fn(model(x), y), "
             "and ops.backward lambda: loss_fn(model(x), y)"
         )
-    elif not math.isfinite(total):
+    elif not math.isfinite(total_magnitude):
         text = (
-            f'the gradients are not finite ({total}), and the parameters will not be: ops.backward in "with '
+            f'the gradients are not finite ({total_magnitude}), and the parameters will not be: ops.backward in "with '
             "ops.checked('nan'):\" names the op that makes the first NaN or infinity; the data may have some"
         )
     else:

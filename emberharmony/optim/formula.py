@@ -29,8 +29,8 @@ def keep_call(make: Callable[P, Callable[[Number], Number]]) -> Callable[P, Call
     @wraps(make)
     def schedule(*args: P.args, **options: P.kwargs) -> Callable[[Number], Number]:
         formula = make(*args, **options)
-        texts = [*map(brief, args), *(f"{name}={brief(value)}" for name, value in options.items())]
-        vars(formula)["call"] = f"{make.__name__}({', '.join(texts)})"
+        argument_texts = [*map(brief, args), *(f"{name}={brief(value)}" for name, value in options.items())]
+        vars(formula)["call"] = f"{make.__name__}({', '.join(argument_texts)})"
         return formula
 
     return schedule

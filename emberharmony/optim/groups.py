@@ -133,8 +133,10 @@ class ParameterGroups:
         all_parameters = [*self.parameters(), *parameters]
         if len(set(all_parameters)) < len(all_parameters):
             cell_ids = [id(cell) for cell in all_parameters]  # a list of parameters would compare their tensors
-            twice = next(cell for i, cell in enumerate(all_parameters) if cell_ids[i] in cell_ids[:i])
-            raise ArgumentError(f"{self._head}{twice!r} is given twice, so it would be changed twice in each step")
+            duplicate_parameter = next(cell for i, cell in enumerate(all_parameters) if cell_ids[i] in cell_ids[:i])
+            raise ArgumentError(
+                f"{self._head}{duplicate_parameter!r} is given twice, so it would be changed twice in each step"
+            )
         new_group["params"] = parameters
         if names is not None:
             new_group["param_names"] = names
@@ -173,14 +175,14 @@ class ParameterGroups:
             indices of its parameters, and their names if each has a name. `"count"`: how many steps have been made.
             A schedule is saved as the learning rate of the next step.
         """
-        state, groups, start = {}, [], 0
+        state, groups, first_index = {}, [], 0
         for group, rate in zip(self.param_groups, self.learning_rates(), strict=True):
-            for i, parameter in enumerate(group["params"], start):
+            for i, parameter in enumerate(group["params"], first_index):
                 if parameter in self.state:
                     state[i] = {name: _saveable_option(x, host) for name, x in self.state[parameter].items()}
-            indices = list(range(start, start + len(group["params"])))
+            indices = list(range(first_index, first_index + len(group["params"])))
             groups.append({**group, "lr": rate, "params": indices})
-            start += len(indices)
+            first_index += len(indices)
         return {"state": state, "param_groups": groups, "count": self.count}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
@@ -197,16 +199,16 @@ class ParameterGroups:
 
     def loading(self, state_dict: Mapping[str, Any]) -> list[Step]:
         """Returns the steps of `load_state_dict`, for a caller that loads more at once."""
-        saved_groups = self.saved(self, state_dict)
+        saved_state = self.saved(self, state_dict)
         for position, group in enumerate(self.param_groups):
-            saved_groups.match(position, group)
-        saved_groups.require_all()
+            saved_state.match(position, group)
+        saved_state.require_all()
         steps: list[Step] = [
             (self.state.clear,),
-            (self.state.update, saved_groups.state),
-            (setattr, self, "_count", saved_groups.count),
+            (self.state.update, saved_state.state),
+            (setattr, self, "_count", saved_state.count),
         ]
-        for group, options in zip(self.param_groups, saved_groups.options, strict=True):
+        for group, options in zip(self.param_groups, saved_state.options, strict=True):
             steps.append((group.update, options))
         return steps
 
@@ -214,8 +216,8 @@ class ParameterGroups:
         lines = []
         for group in self.param_groups or [self.defaults]:
             option_texts = [f"{name}={brief(x)}" for name, x in group.items() if name not in ("params", "param_names")]
-            parameters = [f"{len(group['params'])} parameters"] if "params" in group else []
-            lines.append(", ".join([*parameters, *option_texts]))
+            count_text = [f"{len(group['params'])} parameters"] if "params" in group else []
+            lines.append(", ".join([*count_text, *option_texts]))
         return f"{type(self).__name__}({'; '.join(lines)})"
 
     def allowed_options(self, options: dict[str, Any]) -> dict[str, Any]:
@@ -235,11 +237,11 @@ class ParameterGroups:
 
     def _parameters(self, params: Any) -> tuple[list[Parameter], list[str] | None]:
         """Returns the parameters in a group, and their names if each has one of its own."""
-        all_given = params
+        given_params = params
         if hasattr(params, "named_parameters") and not isinstance(params, type):  # a module
             params = list(params.named_parameters())
             if params and not any(map(_is_named, params)):  # a model of another library
-                raise ArgumentError(f"{self._head}there is no Parameter in params{parameterless.way_out(all_given)}")
+                raise ArgumentError(f"{self._head}there is no Parameter in params{parameterless.way_out(given_params)}")
         params = list(params) if isinstance(params, (Iterator, set, frozenset)) else params
         names: list[str]
         if isinstance(params, (list, tuple)) and params and all(map(_is_named, params)):
@@ -248,7 +250,7 @@ class ParameterGroups:
             parameters = self._parameters_in(params)
             names = [cell.name for cell in parameters]
         if not parameters:
-            raise ArgumentError(f"{self._head}there is no Parameter in params{parameterless.way_out(all_given)}")
+            raise ArgumentError(f"{self._head}there is no Parameter in params{parameterless.way_out(given_params)}")
         for cell in parameters:
             self.require(cell)
         return parameters, names if all(names) and len(set(names)) == len(names) else None
@@ -265,11 +267,12 @@ class ParameterGroups:
                     f"{self._head}a group with options has its parameters as 'params', not {brief(item)}"
                 )
             if not isinstance(item, Parameter) and not derivatives.parameters_of(item):
-                way = "; make it one with emberharmony.Parameter(tensor)"
+                way_out = "; make it one with emberharmony.Parameter(tensor)"
                 if parameterless.is_of_pytorch(item):
-                    way = "; it is one of PyTorch: make the model of the layers of emberharmony.nn"
+                    way_out = "; it is one of PyTorch: make the model of the layers of emberharmony.nn"
                 raise ArgumentTypeError(
-                    f"{self._head}params holds {brief(item)} of type {type(item).__name__}, expected a Parameter{way}"
+                    f"{self._head}params holds {brief(item)} of type {type(item).__name__}, "
+                    f"expected a Parameter{way_out}"
                 )
         if all(isinstance(item, Parameter) for item in params):
             return list(params)

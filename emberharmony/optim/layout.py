@@ -39,7 +39,7 @@ def new_layout(step: GroupStep) -> tuple[Layout, list[Work]]:
     cells, held_states, is_joinable = step.cells, step.held, is_elementwise(step.optimizer.rule)
     values = values_of(cells)
     shapes = [tuple(value.shape) for value in values]
-    group_by_key: dict[Any, list[int]] = {}
+    indices_by_key: dict[Any, list[int]] = {}
     states: list[State | None] = []
     for index, (cell, value, gradient) in enumerate(zip(cells, values, step.gradients, strict=True)):
         require_gradient(step.optimizer._head, gradient, value, cell)
@@ -51,13 +51,11 @@ def new_layout(step: GroupStep) -> tuple[Layout, list[Work]]:
             state = step.initial(value)
         states.append(state)
         entries = (state or {}).items()
-        is_fitting = is_joinable and all(
-            tuple(x.shape) == shapes[index] for _, x in entries if not numbers.is_python(x)
-        )
-        looks = [(name, x if numbers.is_python(x) else x.dtype) for name, x in entries]
-        key = (is_fitting, value.dtype, getattr(value, "device", None), entry is None, *looks)
-        group_by_key.setdefault(key, []).append(index)
-    layout_parts = _parts_of_groups(step, group_by_key, values, shapes)
+        can_join = is_joinable and all(tuple(x.shape) == shapes[index] for _, x in entries if not numbers.is_python(x))
+        entry_kinds = [(name, x if numbers.is_python(x) else x.dtype) for name, x in entries]
+        group_key = (can_join, value.dtype, getattr(value, "device", None), entry is None, *entry_kinds)
+        indices_by_key.setdefault(group_key, []).append(index)
+    layout_parts = _parts_of_groups(step, indices_by_key, values, shapes)
     first_works = [
         layout_part.first_work(step, [states[i] for i in layout_part.places]) for layout_part in layout_parts
     ]
@@ -70,20 +68,20 @@ def _parts_of_groups(
     """Returns the parts of a layout: small parameters that are alike are joined, the others stay separate."""
     cells = step.cells
     layout_parts: list[SeparatePart | JoinedPart] = []
-    for (is_fitting, *_), similar_places in groups.items():
+    for (can_join, *_), similar_places in groups.items():
         size_by_place = {i: math.prod(shapes[i]) for i in similar_places}
-        most_elements, fewest_tensors = _join_limits(step, values[similar_places[0]]) if is_fitting else (-1, 0)
-        large_places = [i for i in similar_places if size_by_place[i] > most_elements]
+        most_elements, fewest_tensors = _join_limits(step, values[similar_places[0]]) if can_join else (-1, 0)
+        separate_places = [i for i in similar_places if size_by_place[i] > most_elements]
         for part_places in _in_chunks([i for i in similar_places if size_by_place[i] <= most_elements], size_by_place):
             if len(part_places) < fewest_tensors:
-                large_places += part_places
+                separate_places += part_places
             else:
                 layout_parts.append(
                     JoinedPart([cells[i] for i in part_places], part_places, [shapes[i] for i in part_places])
                 )
-        if large_places:
+        if separate_places:
             layout_parts.append(
-                SeparatePart([cells[i] for i in sorted(large_places)], sorted(large_places), is_fitting)
+                SeparatePart([cells[i] for i in sorted(separate_places)], sorted(separate_places), can_join)
             )
     return layout_parts
 
@@ -101,12 +99,12 @@ def _join_limits(step: GroupStep, value: Any) -> tuple[int, int]:
 def _in_chunks(places: list[int], sizes: Mapping[int, int]) -> Iterable[list[int]]:
     """Yields places, in several lists if their tensors have too many elements together."""
     chunk: list[int] = []
-    length = 0
+    element_count = 0
     for index in places:
-        if chunk and length + sizes[index] > LONGEST:
+        if chunk and element_count + sizes[index] > LONGEST:
             yield chunk
-            chunk, length = [], 0
+            chunk, element_count = [], 0
         chunk.append(index)
-        length += sizes[index]
+        element_count += sizes[index]
     if chunk:
         yield chunk

@@ -23,13 +23,13 @@ def is_python(number: Number) -> bool:
 
 
 def _host_or_op(host: Callable[..., Any], op: Callable[..., Any]) -> Callable[..., Number]:
-    def either(*numbers: Number) -> Number:
+    def compute(*numbers: Number) -> Number:
         for number in numbers:  # `all` takes twice as long, which each step of an optimizer would pay
             if not isinstance(number, _PYTHON):
                 return op(*numbers)
         return host(*numbers)
 
-    return either
+    return compute
 
 
 add = _host_or_op(HOST["add"], ops.add)

@@ -108,9 +108,9 @@ class Optimizer(ParameterGroups):
                 TrainingWarning,
                 stacklevel=2,
             )
-        perform(self._make, gradients, self.parameters, clear)
+        perform(self._make_step, gradients, self.parameters, clear)
 
-    def _make(self, gradients: dict[Parameter, Any], clear: bool) -> None:
+    def _make_step(self, gradients: dict[Parameter, Any], clear: bool) -> None:
         """Makes the step with these gradients."""
         if OPEN:
             refuse_effect("a cell would be assigned")
@@ -134,17 +134,17 @@ class Optimizer(ParameterGroups):
                 f"{self._head}grads is {brief(grads)} of type {type(grads).__name__}, expected a mapping from "
                 f"parameters or their names to gradients, such as dict(zip(params, grads)){_way_to_gradients(grads)}"
             )
-        distinct_parameters = {cell: cell for cell in self.parameters()}
-        parameters_by_name: dict[Any, Parameter] = {cell.name: cell for cell in distinct_parameters if cell.name}
+        parameter_by_key = {cell: cell for cell in self.parameters()}
+        parameter_by_name: dict[Any, Parameter] = {cell.name: cell for cell in parameter_by_key if cell.name}
         for group in self._param_groups:
-            parameters_by_name.update(zip(group.get("param_names", ()), group["params"], strict=False))
-        by_parameter = {}
+            parameter_by_name.update(zip(group.get("param_names", ()), group["params"], strict=False))
+        gradient_by_parameter = {}
         for key, gradient in grads.items():
-            parameter = distinct_parameters.get(key, parameters_by_name.get(key))
+            parameter = parameter_by_key.get(key, parameter_by_name.get(key))
             if parameter is None:
                 raise ArgumentError(f"{self._head}grads has {brief(key)}, which is no parameter of the optimizer")
-            by_parameter[parameter] = _tensor_of_leaf(gradient)
-        return by_parameter
+            gradient_by_parameter[parameter] = _tensor_of_leaf(gradient)
+        return gradient_by_parameter
 
     def plan(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> StepPlan:
         """Returns the step with these gradients, computed but not yet made; see `step`.
@@ -159,12 +159,12 @@ class Optimizer(ParameterGroups):
         """Returns the step with these gradients; it overwrites tensors only if a list `overwritten` is given."""
         plan = StepPlan(values={}, tensors=[], steps=[], counted=True, overwritten=overwritten)
         for group_index, group in enumerate(self._param_groups):
-            cells, tensors = group["params"], list(gradients.values())
+            cells, group_gradients = group["params"], list(gradients.values())
             if not are_same(list(gradients), cells):
                 cells = [cell for cell in cells if cell in gradients]
-                tensors = [gradients[cell] for cell in cells]
+                group_gradients = [gradients[cell] for cell in cells]
             if cells:
-                self._add_group(plan, group_index, cells, tensors)
+                self._add_group_to_plan(plan, group_index, cells, group_gradients)
             if clear:
                 plan.steps += clear_grad_steps(group["params"])
         plan.steps.append((setattr, self, "_count", self._count + 1))
@@ -220,18 +220,18 @@ class Optimizer(ParameterGroups):
                 f"of the parameters ({structure})"
             )
         values = [_tensor_of_leaf(leaf) for leaf in leaves]
-        tensors = [_tensor_of_leaf(leaf) for leaf in gradients]
-        for gradient, value, leaf in zip(tensors, values, leaves, strict=True):
+        gradient_tensors = [_tensor_of_leaf(leaf) for leaf in gradients]
+        for gradient, value, leaf in zip(gradient_tensors, values, leaves, strict=True):
             require_gradient(self._head, gradient, value, leaf)
 
-        new_tensors, new_state = pure.step(self._apply_at, values, tensors, state)
+        new_tensors, new_state = pure.step(self._apply_at, values, gradient_tensors, state)
         return ops.tree_unflatten(structure, new_tensors), new_state
 
     def _hyper(self, group: Mapping[str, Any], count: numbers.Number) -> Hyper:
         rate = group["lr"]
         return {**group, "lr": rate_at(rate, count)} if callable(rate) else group
 
-    def _add_group(self, plan: StepPlan, place: int, cells: list[Parameter], gradients: list[Any]) -> None:
+    def _add_group_to_plan(self, plan: StepPlan, place: int, cells: list[Parameter], gradients: list[Any]) -> None:
         """Adds the new values and states of those parameters of a group that have gradients to a plan.
 
         Raises:
@@ -239,10 +239,10 @@ class Optimizer(ParameterGroups):
             ShapeError: if it has not the shape of its parameter.
             DTypeError: if the dtypes differ, or are not real and floating.
         """
-        layouts = _LAYOUTS.setdefault(self, {})
-        layout = layouts.get(place)
+        layout_by_group = _LAYOUTS.setdefault(self, {})
+        layout = layout_by_group.get(place)
         updates = Updates(self.rule) if layout is None or layout.updates.rule is not self.rule else layout.updates
-        step = GroupStep(
+        group_step = GroupStep(
             optimizer=self,
             backend=selection.active().backend,
             plan=plan,
@@ -252,17 +252,17 @@ class Optimizer(ParameterGroups):
             cells=cells,
             gradients=gradients,
         )
-        work = layout.work(step) if layout is not None and layout.updates is updates else None
-        if layout is None or work is None:
-            changed_layout, work = new_layout(step)
-            self._look_at_first([x for x, cell in zip(gradients, cells, strict=True) if cell.grad is not None])
+        part_works = layout.work(group_step) if layout is not None and layout.updates is updates else None
+        if layout is None or part_works is None:
+            changed_layout, part_works = new_layout(group_step)
+            self._warn_at_first_step([x for x, cell in zip(gradients, cells, strict=True) if cell.grad is not None])
             plan.steps += [] if layout is None else layout.release_steps(changed_layout, self._state)
-            plan.steps.append((layouts.__setitem__, place, changed_layout))
+            plan.steps.append((layout_by_group.__setitem__, place, changed_layout))
             layout = changed_layout
-        for layout_part, part_work in zip(layout.parts, work, strict=True):
-            layout_part.add(step, part_work)
+        for layout_part, part_work in zip(layout.parts, part_works, strict=True):
+            layout_part.add(group_step, part_work)
 
-    def _look_at_first(self, gradients: list[Any]) -> None:
+    def _warn_at_first_step(self, gradients: list[Any]) -> None:
         """Warns of first gradients that train nothing, and of parameters of the model that the optimizer lacks.
 
         Args:
@@ -276,18 +276,18 @@ class Optimizer(ParameterGroups):
         if model is None:
             return
         known_parameters = {*self.parameters()}
-        new_names = [
+        missing_names = [
             name
             for name, cell in model.named_parameters(True)
             if cell not in known_parameters and cell.grad is not None
         ]
-        if new_names:
-            warn_of_new_parameters(self, f"{type(self).__name__}.step()", new_names, 2)
+        if missing_names:
+            warn_of_new_parameters(self, f"{type(self).__name__}.step()", missing_names, 2)
 
     def _apply(self, gradient: Any, value: Any, state: State, hyper: Hyper) -> tuple[Any, State]:
         """Returns what the rule returns, in the dtypes of its arguments."""
         new_value, new_state = self.rule(gradient, value, state, hyper)
-        return _in_dtype_of(new_value, value), _like_before(new_state, state)
+        return _cast_to_dtype_of(new_value, value), _cast_like(new_state, state)
 
     def _apply_at(self, gradient: Any, value: Any, state: State, count: Tensor) -> tuple[Any, State]:
         """Returns what `_apply` does in the pure form, with the options at a number of steps."""
@@ -309,16 +309,16 @@ def _tensor_of_leaf(leaf: Any) -> Any:
     return leaf.value if isinstance(leaf, Cell) else ops.convert_to_tensor(leaf)
 
 
-def _in_dtype_of(x: Any, before: Any) -> Any:
+def _cast_to_dtype_of(x: Any, before: Any) -> Any:
     """Returns a tensor in the dtype that it had before; numbers of Python are unchanged."""
     if numbers.is_python(x) or numbers.is_python(before) or x.dtype == before.dtype:
         return x
     return ops.cast(x, ops.dtype(before))
 
 
-def _like_before(state: State, before: State) -> State:
+def _cast_like(state: State, before: State) -> State:
     """Returns the entries of a state in the dtypes that they had before; a loop, as those in `pure.py`."""
     cast_state = {}
     for name, x in state.items():
-        cast_state[name] = _in_dtype_of(x, before[name]) if name in before else x
+        cast_state[name] = _cast_to_dtype_of(x, before[name]) if name in before else x
     return cast_state

@@ -51,23 +51,23 @@ class GroupPart:
         self.state: State = {}
         self.traits: Any = None
 
-    def own(self, column: list[Any]) -> list[Any]:
+    def own_entries(self, column: list[Any]) -> list[Any]:
         """Returns the entries of these parameters, from a list with one entry for each parameter that changes."""
         return column if len(column) == len(self.places) else list(map(column.__getitem__, self.places))
 
     def is_as_before(self, held_states: Mapping[Parameter, State]) -> bool:
         """Returns whether the states have the very numbers and buffers that they had after the last step."""
-        current_values: list[Any] = list(map(held_states.get, self.cells))
-        entries, entry_list = self.entries, [*(self.entries or ())]
+        current_entries: list[Any] = list(map(held_states.get, self.cells))
+        entries, expected_entries = self.entries, [*(self.entries or ())]
         try:
-            if entries is None or {*map(len, current_values)} != {len(self.state)}:
+            if entries is None or {*map(len, current_entries)} != {len(self.state)}:
                 return False
             for name, x in self.state.items():
-                entry_list += x if x.__class__ is list else repeat(x, len(entries))
-                current_values += map(operator.itemgetter(name), current_values[: len(entries)])
+                expected_entries += x if x.__class__ is list else repeat(x, len(entries))
+                current_entries += map(operator.itemgetter(name), current_entries[: len(entries)])
         except (KeyError, TypeError):  # a state is gone, or has other names
             return False
-        return are_same(current_values, entry_list)
+        return are_same(current_entries, expected_entries)
 
     def fits(self, backend: Any, columns: Columns) -> bool:
         """Returns whether tensors are like those of the first step, of which it notes what a program can do with."""
@@ -122,7 +122,7 @@ class SeparatePart(GroupPart):
             }
         state = columns_of(states)
         assert state is not None, "the states have the same names and numbers"
-        columns = [self.own(step.gradients), values, *(x for x in state.values() if x.__class__ is list)]
+        columns = [self.own_entries(step.gradients), values, *(x for x in state.values() if x.__class__ is list)]
         self.fits(step.backend, columns)
         update = self.update(step, state) if self._fits else None
         return update, state, None if self._overwrites(step, update) else columns
@@ -135,7 +135,11 @@ class SeparatePart(GroupPart):
         if self._overwrites(step, update):
             return update, self.state, None
         state = {name: values_of(x) if x.__class__ is list else x for name, x in self.state.items()}
-        columns = [self.own(step.gradients), values_of(self.cells), *(x for x in state.values() if x.__class__ is list)]
+        columns = [
+            self.own_entries(step.gradients),
+            values_of(self.cells),
+            *(x for x in state.values() if x.__class__ is list),
+        ]
         return (update, state, columns) if self.fits(step.backend, columns) else None
 
     def _overwrites(self, step: GroupStep, update: Update | None) -> bool:
@@ -144,9 +148,9 @@ class SeparatePart(GroupPart):
             return False
         program, backend, can_overwrite = self._overwritten
         if program is not update.program or backend is not step.backend:
-            tensors = [name for name, x in self.state.items() if x.__class__ is list]
-            is_alike = update.tensors == tensors and update.after.keys() == self.state.keys()
-            can_overwrite = is_alike and bool(step.backend.overwrites(update))
+            tensor_names = [name for name, x in self.state.items() if x.__class__ is list]
+            covers_state = update.tensors == tensor_names and update.after.keys() == self.state.keys()
+            can_overwrite = covers_state and bool(step.backend.overwrites(update))
             self._overwritten = update.program, step.backend, can_overwrite
         return can_overwrite
 
@@ -160,8 +164,8 @@ class SeparatePart(GroupPart):
         results = None if update is None else step.backend.run_update(update, columns)
         new_state: State | None
         if results is not None and update is not None:
-            new_parameters, tensors = results[0], iter(results[1:])
-            new_state = {name: list(next(tensors)) if x is None else x for name, x in update.after.items()}
+            new_parameters, state_tensors = results[0], iter(results[1:])
+            new_state = {name: list(next(state_tensors)) if x is None else x for name, x in update.after.items()}
             step.plan.tensors += chain.from_iterable(
                 zip(*results, strict=True)
             )  # a library that is lazy takes one by one
@@ -202,13 +206,13 @@ class SeparatePart(GroupPart):
 
     def _add_overwriting(self, step: GroupStep, update: Update) -> None:
         """Adds what writes over the tensors of the parameters, and of their states."""
-        backend, count, gradients = step.backend, len(self.cells), self.own(step.gradients)
+        backend, parameter_count, gradients = step.backend, len(self.cells), self.own_entries(step.gradients)
 
-        def calls(tensors: Sequence[Any]) -> Any:
+        def overwriting_calls(tensors: Sequence[Any]) -> Any:
             # Nobody has looked at the tensors before, and another thread may just have assigned some.
             if not (self.traits.match(*gradients, *tensors) and backend.owns(tensors)):
                 return None
-            columns = map(list, zip(*repeat(iter(tensors), count), strict=True))
+            columns = map(list, zip(*repeat(iter(tensors), parameter_count), strict=True))
             return backend.overwrite_calls(update, [gradients, *columns], self._kept)
 
         cells: list[Any] = list(self.cells)
@@ -218,7 +222,7 @@ class SeparatePart(GroupPart):
             else:
                 step.plan.steps += self.note_steps(name, update.after[name])
         assert step.plan.overwritten is not None, "only a plan with a list for it is written over tensors"
-        step.plan.overwritten.append((cells, calls))
+        step.plan.overwritten.append((cells, overwriting_calls))
 
 
 class JoinedPart(GroupPart):
@@ -246,12 +250,12 @@ class JoinedPart(GroupPart):
         if first_state is None:
             state = step.initial(step.backend.as_vector(values))
         else:
-            join = step.backend.as_vector
+            join_tensors = step.backend.as_vector
             state = {
-                name: x if numbers.is_python(x) else join([entry[name] for entry in states if entry])
+                name: x if numbers.is_python(x) else join_tensors([entry[name] for entry in states if entry])
                 for name, x in first_state.items()
             }
-        columns = [self.own(step.gradients), values, *([x] for x in state.values() if not numbers.is_python(x))]
+        columns = [self.own_entries(step.gradients), values, *([x] for x in state.values() if not numbers.is_python(x))]
         self.fits(step.backend, columns)
         return self.update(step, state), state, columns
 
@@ -264,7 +268,7 @@ class JoinedPart(GroupPart):
             return None
         state = {**self.state, **vectors.tensors}
         columns = [
-            self.own(step.gradients),
+            self.own_entries(step.gradients),
             values_of(self.cells),
             *map(list, zip(vectors.tensors.values(), strict=True)),
         ]
@@ -274,18 +278,18 @@ class JoinedPart(GroupPart):
         """Adds a step of the parameters to a plan."""
         update, state, columns = work
         assert columns is not None, "vectors are not written over"
-        backend, (gradients, likes, *tensors) = step.backend, columns
-        vectors = [[backend.as_vector(gradients)], [backend.as_vector(likes)], *tensors]
+        backend, (gradients, parameter_tensors, *state_tensors) = step.backend, columns
+        vectors = [[backend.as_vector(gradients)], [backend.as_vector(parameter_tensors)], *state_tensors]
         results = None if update is None else backend.run_update(update, vectors)
         if results is not None and update is not None:
-            ((new_parameter,), *tensors), new_state = results, dict(update.after)
-            for name, (x,) in zip(update.tensors, tensors, strict=True):
+            ((new_parameter,), *state_tensors), new_state = results, dict(update.after)
+            for name, (x,) in zip(update.tensors, state_tensors, strict=True):
                 new_state[name] = x
                 step.plan.tensors.append(x)
         else:
             (new_parameter,), (new_state,) = step.apply_rule(state, vectors)
             step.plan.tensors += [x for x in new_state.values() if not numbers.is_python(x)]
-        new_values = backend.parts_of(new_parameter, likes)
+        new_values = backend.parts_of(new_parameter, parameter_tensors)
         step.plan.values.update(zip(self.cells, new_values, strict=True))
         step.plan.tensors += new_values
         step.plan.steps += replace_steps(self.cells, new_values)
@@ -305,9 +309,9 @@ class JoinedPart(GroupPart):
                 steps += self.note_steps(name, tensor_by_name.pop(name))
         if self._shares:
             vectors = Vectors(tensors=tensor_by_name, shapes=self.shapes, home=home)
-            place_vectors = list(zip(self._places, repeat(vectors)))
-            steps += zip(repeat(setattr), self._shares, repeat("_held"), place_vectors)
-            steps += [(setattr, self, "vectors", vectors), (setattr, self, "_held", place_vectors)]
+            places_and_vectors = list(zip(self._places, repeat(vectors)))
+            steps += zip(repeat(setattr), self._shares, repeat("_held"), places_and_vectors)
+            steps += [(setattr, self, "vectors", vectors), (setattr, self, "_held", places_and_vectors)]
         return steps
 
     def _first_state_steps(
@@ -333,24 +337,24 @@ class JoinedPart(GroupPart):
                 steps.append((operator.setitem, held_states, cell, entry))
             for name, x in state.items():
                 if name in column_by_name:
-                    shared_cell = entry.get(name)
-                    x = shared_cell if shared_cell.__class__ is SharedBuffer else SharedBuffer()
+                    existing_cell = entry.get(name)
+                    x = existing_cell if existing_cell.__class__ is SharedBuffer else SharedBuffer()
                     column_by_name[name].append(x)
                 steps.append((operator.setitem, entry, name, x))
             entries.append(entry)
         names_and_indices = [(name, cell_index) for name in column_by_name for cell_index in range(len(self.cells))]
-        shares, locations = (
+        shared_buffers, places_and_vectors = (
             [*chain.from_iterable(column_by_name.values())],
             [(name_and_index, vectors) for name_and_index in names_and_indices],
         )
-        steps += zip(repeat(setattr), shares, repeat("_held"), locations)
-        attributes = {
+        steps += zip(repeat(setattr), shared_buffers, repeat("_held"), places_and_vectors)
+        state_attributes = {
             "entries": entries if is_same_step else None,
             "state": {**state, **column_by_name},
             "vectors": vectors,
         }
-        layout_attributes = {"_places": names_and_indices, "_shares": shares, "_held": locations}
-        return [*steps, *(assignment(self, name, x) for name, x in {**attributes, **layout_attributes}.items())]
+        buffer_attributes = {"_places": names_and_indices, "_shares": shared_buffers, "_held": places_and_vectors}
+        return [*steps, *(assignment(self, name, x) for name, x in {**state_attributes, **buffer_attributes}.items())]
 
 
 @dataclass(slots=True)
@@ -386,11 +390,13 @@ class Layout:
         new_cells = {
             cell for layout_part in other.parts if isinstance(layout_part, JoinedPart) for cell in layout_part.cells
         }
-        left_cells = [
+        released_cells = [
             cell for part in self.parts if isinstance(part, JoinedPart) for cell in part.cells if cell not in new_cells
         ]
-        shares = [x for cell in left_cells for x in held_states.get(cell, {}).values() if isinstance(x, SharedBuffer)]
-        return [(setattr, shared_cell, "_held", shared_cell.tensor_and_home()) for shared_cell in shares]
+        shared_buffers = [
+            x for cell in released_cells for x in held_states.get(cell, {}).values() if isinstance(x, SharedBuffer)
+        ]
+        return [(setattr, shared_cell, "_held", shared_cell.tensor_and_home()) for shared_cell in shared_buffers]
 
 
 def columns_of(states: Sequence[State | None]) -> State | None:

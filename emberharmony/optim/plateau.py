@@ -78,18 +78,18 @@ class ReduceOnPlateau:
         Args:
             metric: a number, or a tensor with one element, such as the validation loss.
         """
-        value = float(metric)
-        if self._is_better(value):
-            self.best, self.bad = value, 0
+        metric_value = float(metric)
+        if self._is_better(metric_value):
+            self.best, self.bad = metric_value, 0
         else:
             self.bad += 1
         if self.cooling > 0:
             self.cooling -= 1
             self.bad = 0
         if self.bad > self._patience:
-            reduced = max(self.lr * self._factor, self._least)
-            if self.lr - reduced > self._eps:
-                self.lr = reduced
+            reduced_rate = max(self.lr * self._factor, self._least)
+            if self.lr - reduced_rate > self._eps:
+                self.lr = reduced_rate
             self.cooling, self.bad = self._cooldown, 0
 
     def state_dict(self) -> dict[str, float]:

@@ -51,19 +51,19 @@ def step(applied: Applied, values: list[Any], gradients: list[Any], state: State
     """
     shared_numbers, latest_numbers = state["numbers"], state["numbers"]
     new_parameters, states = [], []
-    widest = _state_dtype(values)
+    state_dtype = _state_dtype(values)
     for value, gradient, old_state in zip(values, gradients, state["parameters"], strict=True):
         wide_dtype = _computing_dtype(value)
         new_value, new_state = applied(
             gradient, value, _cast_numbers(shared_numbers, wide_dtype) | old_state, ops.cast(state["count"], wide_dtype)
         )
-        if wide_dtype == widest:  # the numbers of all such parameters are equal
+        if wide_dtype == state_dtype:  # the numbers of all such parameters are equal
             latest_numbers = new_state
         new_parameters.append(new_value)
         states.append(_state_without_numbers(new_state, shared_numbers))
     return new_parameters, {
         "count": ops.add(state["count"], 1),
-        "numbers": _like_before(shared_numbers, latest_numbers),
+        "numbers": _cast_like(shared_numbers, latest_numbers),
         "parameters": states,
     }
 
@@ -86,7 +86,7 @@ def _cast_numbers(shared_numbers: State, dtype: Wide) -> State:
     return cast_state
 
 
-def _like_before(shared_numbers: State, new: State) -> State:
+def _cast_like(shared_numbers: State, new: State) -> State:
     """Returns the new numbers of a state in the dtypes that they had before."""
     cast_state = {}
     for name, x in shared_numbers.items():

@@ -28,8 +28,8 @@ class SavedState:
                 f"{self.head}a state dict has 'state' and 'param_groups', but this is {brief(state_dict)}"
             )
         self.groups, self.entries = list(state_dict["param_groups"]), dict(state_dict["state"])
-        steps = [int(entry["step"]) for entry in self.entries.values() if "step" in entry]
-        self.count = int(state_dict.get("count", max(steps, default=0)))
+        step_counts = [int(entry["step"]) for entry in self.entries.values() if "step" in entry]
+        self.count = int(state_dict.get("count", max(step_counts, default=0)))
         saved_count, expected_count = len(self.groups), len(optimizer.param_groups)
         if saved_count != expected_count:
             raise ArgumentError(f"{self.head}{saved_count} groups of parameters were given, expected {expected_count}")
@@ -47,7 +47,7 @@ class SavedState:
                 parameter_text = (
                     f"parameter {number} of group {position}" if not parameter.name else f"{parameter.name!r}"
                 )
-                entry = self.entry(parameter_text, self.entries[index], parameter, hyper)
+                entry = self.state_of_entry(parameter_text, self.entries[index], parameter, hyper)
                 if entry:
                     self.state[parameter] = entry
 
@@ -67,11 +67,11 @@ class SavedState:
     def _options(self, position: int, group: dict[str, Any], saved_group: Mapping[str, Any]) -> dict[str, Any]:
         limits = self.optimizer.limits
         options = {name: value for name, value in saved_group.items() if name in limits}
-        other_keys = {"params", "param_names", *limits}
+        known_keys = {"params", "param_names", *limits}
         # Older versions of torch lack some flags.
         missing_names = [name for name in limits if name not in saved_group and not isinstance(group[name], bool)]
         self.wrong += [f"missing option {name!r} of group {position}" for name in missing_names]
-        extra_names = [name for name in saved_group if name not in other_keys and name not in FOREIGN]
+        extra_names = [name for name in saved_group if name not in known_keys and name not in FOREIGN]
         self.wrong += [f"unexpected option {name!r} of group {position}" for name in extra_names]
         if callable(group["lr"]):
             options["lr"] = group["lr"]
@@ -96,25 +96,25 @@ class SavedState:
         extra_names = [name for name in names if name not in group["param_names"]]
         self.wrong += [f"unexpected parameter {name!r}" for name in extra_names]
         self.unread -= {index_by_name[name] for name in extra_names}
-        pairs = zip(group["param_names"], group["params"], strict=True)
-        return [(parameter, index_by_name[name]) for name, parameter in pairs if name in index_by_name]
+        named_parameters = zip(group["param_names"], group["params"], strict=True)
+        return [(parameter, index_by_name[name]) for name, parameter in named_parameters if name in index_by_name]
 
-    def entry(
+    def state_of_entry(
         self, what: str, entry: Mapping[str, Any], parameter: Parameter, hyper: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Returns the state of one parameter in new buffers."""
         value = parameter.value
-        expected = self.optimizer.initial(value, hyper)
-        fields = {**self.optimizer.unsaved, **{name: x for name, x in entry.items() if x is not None}}
-        if not expected or fields.keys() <= self.optimizer.unsaved.keys():
-            extra_names = fields.keys() - self.optimizer.unsaved.keys()
+        initial_state = self.optimizer.initial(value, hyper)
+        saved_fields = {**self.optimizer.unsaved, **{name: x for name, x in entry.items() if x is not None}}
+        if not initial_state or saved_fields.keys() <= self.optimizer.unsaved.keys():
+            extra_names = saved_fields.keys() - self.optimizer.unsaved.keys()
             self.wrong += [f"unexpected {name!r} of {what}" for name in sorted(extra_names)]
             return {}
-        self.wrong += [f"missing {name!r} of {what}" for name in expected if name not in fields]
-        self.wrong += [f"unexpected {name!r} of {what}" for name in fields if name not in expected]
+        self.wrong += [f"missing {name!r} of {what}" for name in initial_state if name not in saved_fields]
+        self.wrong += [f"unexpected {name!r} of {what}" for name in saved_fields if name not in initial_state]
         state: dict[str, Any] = {}
-        for name in expected.keys() & fields.keys():
-            expected_field, x = expected[name], fields[name]
+        for name in initial_state.keys() & saved_fields.keys():
+            expected_field, x = initial_state[name], saved_fields[name]
             if numbers.is_python(expected_field):
                 state[name] = type(expected_field)(x)
                 continue
@@ -127,7 +127,7 @@ class SavedState:
             device = ops.get_device(value)
             cast_tensor = ops.cast(tensor, ops.dtype(expected_field))
             state[name] = Buffer(ops.convert_to_tensor(cast_tensor, device=device, copy=True))
-        return {name: state[name] for name in expected if name in state}
+        return {name: state[name] for name in initial_state if name in state}
 
 
 def on_active_backend(x: Any) -> Any:

@@ -91,8 +91,8 @@ class LossScaler:
         is_finite = bool(ops.to_numpy(all_finite(gradients)))
         if is_finite:
             steps = self.steps + 1
-            is_growing = steps == self.growth_interval
-            scale, steps = (self.scale * self.growth_factor, 0) if is_growing else (self.scale, steps)
+            should_grow = steps == self.growth_interval
+            scale, steps = (self.scale * self.growth_factor, 0) if should_grow else (self.scale, steps)
             unscaled_gradients = [
                 ops.cast(ops.multiply(at_least_float32(x), 1.0 / self.scale), ops.dtype(x)) for x in gradients
             ]
@@ -100,11 +100,11 @@ class LossScaler:
             tensors_and_homes = [Cell(gradient).tensor_and_home() for gradient in unscaled_gradients]
         else:
             scale, steps = self.scale * self.backoff_factor, 0
-        exchange_steps = [
+        assignments = [
             assignment(cell, "_grad", tensor_and_home)
             for cell, tensor_and_home in zip(cells, tensors_and_homes, strict=True)
         ]
-        commit(exchange_steps, [assignment(self, "scale", scale), assignment(self, "steps", steps)])
+        commit(assignments, [assignment(self, "scale", scale), assignment(self, "steps", steps)])
         return is_finite
 
     def state_dict(self) -> dict[str, float]:

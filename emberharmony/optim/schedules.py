@@ -230,14 +230,14 @@ def cosine_restarts(lr: float, T_0: int, T_mult: int = 1, eta_min: float = 0.0) 
 
 
 def _cosine_restarts(lr: float, first: int, times: int, lowest_rate: float, count: Number) -> Number:
-    waves = numbers.divide(count, first)
+    waves_done = numbers.divide(count, first)
     if times == 1:
-        return _half_cosine(lr, lowest_rate, numbers.subtract(waves, numbers.floor(waves)))
+        return _half_cosine(lr, lowest_rate, numbers.subtract(waves_done, numbers.floor(waves_done)))
     # The smallest summand makes the logarithm of a whole power not less than the exponent.
-    logarithm = numbers.divide(numbers.log(numbers.add(numbers.multiply(waves, times - 1), 1.0)), math.log(times))
-    length = numbers.power(times, numbers.floor(numbers.add(logarithm, 1e-6)))
-    steps_before = numbers.divide(numbers.subtract(length, 1.0), times - 1)
-    return _half_cosine(lr, lowest_rate, numbers.divide(numbers.subtract(waves, steps_before), length))
+    logarithm = numbers.divide(numbers.log(numbers.add(numbers.multiply(waves_done, times - 1), 1.0)), math.log(times))
+    wave_scale = numbers.power(times, numbers.floor(numbers.add(logarithm, 1e-6)))
+    steps_before = numbers.divide(numbers.subtract(wave_scale, 1.0), times - 1)
+    return _half_cosine(lr, lowest_rate, numbers.divide(numbers.subtract(waves_done, steps_before), wave_scale))
 
 
 @keep_call
@@ -273,8 +273,8 @@ def warmup(after: Rate, steps: int, start_factor: float = 0.0) -> Schedule:
         (0.0, 0.05, 0.1, 0.05)
     """
     schedule_after = after if callable(after) else constant(after)
-    rising = linear(schedule_after(0), start_factor, 1.0, _positive_option("warmup", "steps", steps))
-    return join([rising, schedule_after], [steps])
+    rising_schedule = linear(schedule_after(0), start_factor, 1.0, _positive_option("warmup", "steps", steps))
+    return join([rising_schedule, schedule_after], [steps])
 
 
 @keep_call
@@ -293,8 +293,10 @@ def inverse_sqrt(lr: float, warmup_steps: int) -> Schedule:
 
 
 def _inverse_sqrt(lr: float, peak: int, count: Number) -> Number:
-    step = numbers.add(count, 1)
-    return numbers.multiply(lr, numbers.minimum(numbers.divide(step, peak), numbers.sqrt(numbers.divide(peak, step))))
+    step_number = numbers.add(count, 1)
+    return numbers.multiply(
+        lr, numbers.minimum(numbers.divide(step_number, peak), numbers.sqrt(numbers.divide(peak, step_number)))
+    )
 
 
 @keep_call
@@ -311,10 +313,10 @@ def wsd(lr: float, warmup_steps: int, stable_steps: int, decay_steps: int, eta_m
     Source: Hu et al., "MiniCPM", 2024 (warmup, stable, decay).
     """
     _positive_option("wsd", "lr", lr)
-    rising = linear(lr, 0.0, 1.0, _positive_option("wsd", "warmup_steps", warmup_steps))
-    falling = linear(lr, 1.0, eta_min / lr, _positive_option("wsd", "decay_steps", decay_steps))
+    rising_schedule = linear(lr, 0.0, 1.0, _positive_option("wsd", "warmup_steps", warmup_steps))
+    falling_schedule = linear(lr, 1.0, eta_min / lr, _positive_option("wsd", "decay_steps", decay_steps))
     _positive_option("wsd", "stable_steps + 1", stable_steps + 1)
-    return join([rising, constant(lr), falling], [warmup_steps, warmup_steps + stable_steps])
+    return join([rising_schedule, constant(lr), falling_schedule], [warmup_steps, warmup_steps + stable_steps])
 
 
 @keep_call
@@ -350,27 +352,27 @@ def one_cycle(
         raise ArgumentError(f"one_cycle(): pct_start is {pct_start}, expected a number in [0, 1]")
     if anneal_strategy not in ("cos", "linear"):
         raise ArgumentError(f"one_cycle(): anneal_strategy is {anneal_strategy!r}, expected 'cos' or 'linear'")
-    first_rate, last_rate, end = max_lr / div_factor, max_lr / div_factor / final_div_factor, total_steps - 1
-    peak = pct_start * total_steps - 1
-    phases = [(peak, first_rate, max_lr), (end, max_lr, last_rate)]
+    first_rate, last_rate, last_step = max_lr / div_factor, max_lr / div_factor / final_div_factor, total_steps - 1
+    peak_step = pct_start * total_steps - 1
+    phases = [(peak_step, first_rate, max_lr), (last_step, max_lr, last_rate)]
     if three_phase:
-        phases[1:] = [(2 * pct_start * total_steps - 2, max_lr, first_rate), (end, first_rate, last_rate)]
+        phases[1:] = [(2 * pct_start * total_steps - 2, max_lr, first_rate), (last_step, first_rate, last_rate)]
     return Formula(_one_cycle, tuple(phases), anneal_strategy)
 
 
 def _one_cycle(phases: Sequence[tuple[float, float, float]], strategy: str, count: Number) -> Number:
-    starts = (0.0, *(end for end, _, _ in phases[:-1]))
+    start_steps = (0.0, *(end for end, _, _ in phases[:-1]))
     step = numbers.minimum(count, phases[-1][0])
     rate: Number = None
-    for start, (end, low, high) in reversed(list(zip(starts, phases, strict=True))):
+    for start, (end, low, high) in reversed(list(zip(start_steps, phases, strict=True))):
         if end <= start:  # a phase without any step
             continue
         share = numbers.divide(numbers.subtract(step, start), end - start)
         if strategy == "cos":
-            level = _half_cosine(low, high, share)
+            phase_rate = _half_cosine(low, high, share)
         else:
-            level = numbers.add(low, numbers.multiply(high - low, share))
-        rate = level if rate is None else numbers.where(numbers.less(end, step), rate, level)
+            phase_rate = numbers.add(low, numbers.multiply(high - low, share))
+        rate = phase_rate if rate is None else numbers.where(numbers.less(end, step), rate, phase_rate)
     return rate
 
 
@@ -411,14 +413,14 @@ def cyclic(
 def _cyclic(
     low: float, high: float, steps_up: float, steps_down: float, mode: str, gamma: float, count: Number
 ) -> Number:
-    turns = numbers.divide(count, steps_up + steps_down)
-    cycle = numbers.floor(turns)
-    share = numbers.subtract(turns, cycle)
-    rising = numbers.divide(share, steps_up / (steps_up + steps_down))
-    falling = numbers.divide(numbers.subtract(1.0, share), steps_down / (steps_up + steps_down))
-    height = numbers.multiply(high - low, numbers.minimum(rising, falling))
+    cycles_done = numbers.divide(count, steps_up + steps_down)
+    cycle_index = numbers.floor(cycles_done)
+    share = numbers.subtract(cycles_done, cycle_index)
+    rising_share = numbers.divide(share, steps_up / (steps_up + steps_down))
+    falling_share = numbers.divide(numbers.subtract(1.0, share), steps_down / (steps_up + steps_down))
+    height = numbers.multiply(high - low, numbers.minimum(rising_share, falling_share))
     if mode == "triangular2":
-        height = numbers.multiply(height, numbers.power(0.5, cycle))
+        height = numbers.multiply(height, numbers.power(0.5, cycle_index))
     elif mode == "exp_range":
         height = numbers.multiply(height, numbers.power(gamma, count))
     return numbers.add(low, height)

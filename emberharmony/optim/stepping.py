@@ -74,15 +74,15 @@ class StepPlan(SimpleNamespace):
 
     def _calls(self, tensors: Sequence[Any]) -> list[Iterable[Step]] | None:
         """Returns the calls that write over the tensors of all cells."""
-        steps: list[Iterable[Step]] = []
+        all_calls: list[Iterable[Step]] = []
         start = 0
         for cells, calls in self.overwritten or ():
-            results = calls(tensors[start : start + len(cells)])
-            if results is None:
+            cell_calls = calls(tensors[start : start + len(cells)])
+            if cell_calls is None:
                 return None
-            steps += results
+            all_calls += cell_calls
             start += len(cells)
-        return steps
+        return all_calls
 
 
 def perform(
@@ -99,9 +99,9 @@ def perform(
         cells: returns the cells that it may change.
         clear: whether these lose their gradients.
     """
-    block = recording() if WATCHES else None
-    if block is not None:
-        block.effects.postpone(make, gradients, cells(), clear)
+    recorded_block = recording() if WATCHES else None
+    if recorded_block is not None:
+        recorded_block.effects.postpone(make, gradients, cells(), clear)
     else:
         run_uncompiled = selection.active().backend.run_uncompiled
         make(gradients, clear) if run_uncompiled is None else run_uncompiled(make, gradients, clear)
@@ -118,7 +118,7 @@ def exchange_steps(
         states: the new state of each.
     """
     steps: list[Step] = []
-    pairs_by_name: dict[str, list[tuple[Any, Any]]] = {}
+    assignments_by_name: dict[str, list[tuple[Any, Any]]] = {}
     for cell, state in zip(cells, states, strict=True):
         entry = held_states.get(cell)
         if entry is None or entry.keys() != state.keys():
@@ -127,11 +127,11 @@ def exchange_steps(
             continue
         for name, x in state.items():
             if isinstance(entry[name], Buffer):
-                pairs_by_name.setdefault(name, []).append((entry[name], x))
+                assignments_by_name.setdefault(name, []).append((entry[name], x))
             else:
                 steps.append((operator.setitem, entry, name, x))
-    for pairs in pairs_by_name.values():
-        steps += replace_steps(*zip(*pairs, strict=True))
+    for buffers_and_tensors in assignments_by_name.values():
+        steps += replace_steps(*zip(*buffers_and_tensors, strict=True))
     return steps
 
 
@@ -170,14 +170,14 @@ class GroupStep(SimpleNamespace):
             state: the numbers in the state by name; anything else stands for tensors.
             columns: the tensors.
         """
-        names = [name for name, x in state.items() if not numbers.is_python(x)]
-        pairs, apply = [], self.optimizer._apply
+        tensor_names = [name for name, x in state.items() if not numbers.is_python(x)]
+        results, apply = [], self.optimizer._apply
         if is_elementwise(self.optimizer.rule):
             apply = partial(self.backend.apply_rule, apply)  # one call that watchers see, if they want that
         for gradient, value, *tensors in zip(*columns, strict=True):
-            parameter_state = {**state, **dict(zip(names, tensors, strict=True))}
-            pairs.append(apply(gradient, value, parameter_state, self.hyper))
-        return [new_parameter for new_parameter, _ in pairs], [new_state for _, new_state in pairs]
+            parameter_state = {**state, **dict(zip(tensor_names, tensors, strict=True))}
+            results.append(apply(gradient, value, parameter_state, self.hyper))
+        return [new_parameter for new_parameter, _ in results], [new_state for _, new_state in results]
 
 
 class _KnownProgram(NamedTuple):
@@ -230,16 +230,18 @@ class Updates:
         rate = hyper["lr"]
         if self._kernel is None or not isinstance(rate, _PYTHON):
             return None
-        key = *state, *map(isinstance, state.values(), repeat(_PYTHON))
-        program = self._program_by_key.get(key)
-        names = [name for name, x in state.items() if isinstance(x, _PYTHON)] if program is None else program.names
-        input_numbers = [*map(state.__getitem__, names), rate]
+        program_key = *state, *map(isinstance, state.values(), repeat(_PYTHON))
+        program = self._program_by_key.get(program_key)
+        number_names = (
+            [name for name, x in state.items() if isinstance(x, _PYTHON)] if program is None else program.names
+        )
+        input_numbers = [*map(state.__getitem__, number_names), rate]
         if program is None or not program.fits(hyper, input_numbers):
-            options_of = operator.itemgetter(*[name for name in hyper if name not in _UNRECORDED] or ["lr"])
+            get_options = operator.itemgetter(*[name for name in hyper if name not in _UNRECORDED] or ["lr"])
             recording = recorder.record_rule(self.rule, state, hyper)
-            tensors = [] if recording is None else [name for name, x in recording.made.items() if x is None]
-            program = self._program_by_key[key] = _KnownProgram(
-                options_of, len(hyper), options_of(hyper), names, input_numbers, recording, tensors
+            tensor_names = [] if recording is None else [name for name, x in recording.made.items() if x is None]
+            program = self._program_by_key[program_key] = _KnownProgram(
+                get_options, len(hyper), get_options(hyper), number_names, input_numbers, recording, tensor_names
             )
         recording = program.recording
         if recording is None:

@@ -25,24 +25,24 @@ def adafactor(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -
     step_share = numbers.power(step, hyper["beta2_decay"])
     eps1, eps2 = hyper["eps"]
     eps1 = ops.finfo(ops.dtype(parameter)).eps if eps1 is None else eps1
-    square = ops.square(gradient)
+    squared_gradient = ops.square(gradient)
     new_state: State = {"step": step}
     if "row_var" in state:
-        rows = new_state["row_var"] = _running_average(
-            state["row_var"], ops.mean(square, axis=-1, keepdims=True), step_share
+        row_average = new_state["row_var"] = _running_average(
+            state["row_var"], ops.mean(squared_gradient, axis=-1, keepdims=True), step_share
         )
-        columns = new_state["col_var"] = _running_average(
-            state["col_var"], ops.mean(square, axis=-2, keepdims=True), step_share
+        column_average = new_state["col_var"] = _running_average(
+            state["col_var"], ops.mean(squared_gradient, axis=-2, keepdims=True), step_share
         )
-        level = ops.maximum(ops.mean(rows, axis=-2, keepdims=True), eps1)
-        estimate = ops.divide(ops.multiply(rows, columns), level)
+        mean_of_rows = ops.maximum(ops.mean(row_average, axis=-2, keepdims=True), eps1)
+        variance_estimate = ops.divide(ops.multiply(row_average, column_average), mean_of_rows)
     else:
-        estimate = new_state["variance"] = _running_average(state["variance"], square, step_share)
-    direction = ops.multiply(gradient, ops.rsqrt(ops.maximum(estimate, eps1 * eps1)))
+        variance_estimate = new_state["variance"] = _running_average(state["variance"], squared_gradient, step_share)
+    direction = ops.multiply(gradient, ops.rsqrt(ops.maximum(variance_estimate, eps1 * eps1)))
     rate = numbers.minimum(hyper["lr"], numbers.divide(1.0, numbers.sqrt(step)))
-    size = ops.multiply(ops.maximum(_root_mean_square(parameter), eps2), rate)
+    step_size = ops.multiply(ops.maximum(_root_mean_square(parameter), eps2), rate)
     clip_ratio = ops.maximum(ops.divide(_root_mean_square(direction), hyper["d"]), 1.0)
-    return step_along(with_decoupled_decay(parameter, hyper), direction, ops.divide(size, clip_ratio)), new_state
+    return step_along(with_decoupled_decay(parameter, hyper), direction, ops.divide(step_size, clip_ratio)), new_state
 
 
 def _running_average(average: Tensor, x: Tensor, step_share: numbers.Number) -> Tensor:
@@ -92,5 +92,5 @@ class Adafactor(Optimizer):
         zeros = ops.zeros_like(parameter)
         if len(parameter.shape) < 2:
             return {"step": 0, "variance": zeros}
-        rows, columns = (ops.sum(zeros, axis=axis, keepdims=True) for axis in (-1, -2))
-        return {"step": 0, "row_var": rows, "col_var": columns}
+        row_zeros, column_zeros = (ops.sum(zeros, axis=axis, keepdims=True) for axis in (-1, -2))
+        return {"step": 0, "row_var": row_zeros, "col_var": column_zeros}

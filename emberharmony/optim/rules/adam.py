@@ -38,13 +38,13 @@ def adam(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tup
     step = numbers.add(state["step"], 1)
     gradient, parameter = _with_any_decay(gradient, parameter, hyper)
     mean = moving_average(state["exp_avg"], gradient, beta1)
-    square = largest = average_of_squares(state["exp_avg_sq"], gradient, beta2)
-    new_state = {"step": step, "exp_avg": mean, "exp_avg_sq": square}
+    mean_square = largest_mean_square = average_of_squares(state["exp_avg_sq"], gradient, beta2)
+    new_state = {"step": step, "exp_avg": mean, "exp_avg_sq": mean_square}
     if hyper["amsgrad"]:
-        largest = new_state["max_exp_avg_sq"] = ops.maximum(state["max_exp_avg_sq"], square)
-    root = ops.divide(ops.sqrt(largest), numbers.sqrt(one_minus_power(beta2, step)))
-    rate = numbers.divide(hyper["lr"], one_minus_power(beta1, step))
-    return step_along(parameter, ops.divide(mean, ops.add(root, hyper["eps"])), rate), new_state
+        largest_mean_square = new_state["max_exp_avg_sq"] = ops.maximum(state["max_exp_avg_sq"], mean_square)
+    denominator = ops.divide(ops.sqrt(largest_mean_square), numbers.sqrt(one_minus_power(beta2, step)))
+    corrected_rate = numbers.divide(hyper["lr"], one_minus_power(beta1, step))
+    return step_along(parameter, ops.divide(mean, ops.add(denominator, hyper["eps"])), corrected_rate), new_state
 
 
 @with_options
@@ -87,8 +87,8 @@ class Adam(Optimizer):
     @staticmethod
     def initial(parameter: Tensor, hyper: Hyper) -> State:
         """Returns the state of a parameter before its first step."""
-        largest = ["max_exp_avg_sq"] if hyper["amsgrad"] else []
-        return zeros(parameter, "exp_avg", "exp_avg_sq", *largest)
+        maximum_names = ["max_exp_avg_sq"] if hyper["amsgrad"] else []
+        return zeros(parameter, "exp_avg", "exp_avg_sq", *maximum_names)
 
 
 class AdamW(Adam):
@@ -136,10 +136,10 @@ def adamax(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> t
     step = numbers.add(state["step"], 1)
     gradient = with_decay(gradient, parameter, hyper)
     mean = moving_average(state["exp_avg"], gradient, beta1)
-    largest = ops.maximum(ops.multiply(state["exp_inf"], beta2), ops.add(ops.abs(gradient), hyper["eps"]))
-    rate = numbers.divide(hyper["lr"], one_minus_power(beta1, step))
-    new_parameter = step_along(parameter, ops.divide(mean, largest), rate)
-    return new_parameter, {"step": step, "exp_avg": mean, "exp_inf": largest}
+    largest_gradient = ops.maximum(ops.multiply(state["exp_inf"], beta2), ops.add(ops.abs(gradient), hyper["eps"]))
+    corrected_rate = numbers.divide(hyper["lr"], one_minus_power(beta1, step))
+    new_parameter = step_along(parameter, ops.divide(mean, largest_gradient), corrected_rate)
+    return new_parameter, {"step": step, "exp_avg": mean, "exp_inf": largest_gradient}
 
 
 @with_options
@@ -178,17 +178,21 @@ def nadam(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tu
     step = numbers.add(state["step"], 1)
     gradient, parameter = _with_any_decay(gradient, parameter, hyper)
     mean = moving_average(state["exp_avg"], gradient, beta1)
-    square = average_of_squares(state["exp_avg_sq"], gradient, beta2)
+    mean_square = average_of_squares(state["exp_avg_sq"], gradient, beta2)
     mu, mu_next = (
         _momentum_of_step(beta1, hyper["momentum_decay"], step_number) for step_number in (step, numbers.add(step, 1))
     )
-    product = numbers.multiply(state["mu_product"], mu)
-    root = ops.add(ops.sqrt(ops.divide(square, one_minus_power(beta2, step))), hyper["eps"])
-    gradient_factor = numbers.divide(numbers.subtract(1.0, mu), numbers.subtract(1.0, product))
-    momentum_factor = numbers.divide(mu_next, numbers.subtract(1.0, numbers.multiply(product, mu_next)))
-    new_parameter = step_along(parameter, ops.divide(gradient, root), numbers.multiply(hyper["lr"], gradient_factor))
-    new_parameter = step_along(new_parameter, ops.divide(mean, root), numbers.multiply(hyper["lr"], momentum_factor))
-    return new_parameter, {"step": step, "mu_product": product, "exp_avg": mean, "exp_avg_sq": square}
+    mu_product = numbers.multiply(state["mu_product"], mu)
+    denominator = ops.add(ops.sqrt(ops.divide(mean_square, one_minus_power(beta2, step))), hyper["eps"])
+    gradient_factor = numbers.divide(numbers.subtract(1.0, mu), numbers.subtract(1.0, mu_product))
+    momentum_factor = numbers.divide(mu_next, numbers.subtract(1.0, numbers.multiply(mu_product, mu_next)))
+    new_parameter = step_along(
+        parameter, ops.divide(gradient, denominator), numbers.multiply(hyper["lr"], gradient_factor)
+    )
+    new_parameter = step_along(
+        new_parameter, ops.divide(mean, denominator), numbers.multiply(hyper["lr"], momentum_factor)
+    )
+    return new_parameter, {"step": step, "mu_product": mu_product, "exp_avg": mean, "exp_avg_sq": mean_square}
 
 
 def _momentum_of_step(beta: float, decay: float, step: numbers.Number) -> numbers.Number:
@@ -238,22 +242,26 @@ def radam(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tu
     step = numbers.add(state["step"], 1)
     gradient, parameter = _with_any_decay(gradient, parameter, hyper)
     mean = moving_average(state["exp_avg"], gradient, beta1)
-    square = average_of_squares(state["exp_avg_sq"], gradient, beta2)
-    new_state = {"step": step, "exp_avg": mean, "exp_avg_sq": square}
-    rate = numbers.divide(hyper["lr"], one_minus_power(beta1, step))
-    limit = 2 / (1 - beta2) - 1
-    if limit <= 5:  # the length never exceeds its limit
-        return step_along(parameter, mean, rate), new_state
-    length = _radam_length(beta2, limit, step)
-    is_long = numbers.less(5.0, length)
-    length_from_5 = numbers.maximum(length, 5.0)  # has a root even where it is not used
-    rectification = numbers.divide(
+    mean_square = average_of_squares(state["exp_avg_sq"], gradient, beta2)
+    new_state = {"step": step, "exp_avg": mean, "exp_avg_sq": mean_square}
+    corrected_rate = numbers.divide(hyper["lr"], one_minus_power(beta1, step))
+    length_limit = 2 / (1 - beta2) - 1
+    if length_limit <= 5:  # the length never exceeds its limit
+        return step_along(parameter, mean, corrected_rate), new_state
+    average_length = _radam_length(beta2, length_limit, step)
+    can_rectify = numbers.less(5.0, average_length)
+    length_from_5 = numbers.maximum(average_length, 5.0)  # has a root even where it is not used
+    squared_factor = numbers.divide(
         numbers.multiply(numbers.subtract(length_from_5, 4.0), numbers.subtract(length_from_5, 2.0)), length_from_5
     )
-    rectified = numbers.sqrt(numbers.multiply(rectification, limit / ((limit - 4) * (limit - 2))))
-    rectified = numbers.multiply(rectified, numbers.sqrt(one_minus_power(beta2, step)))
-    adaptive = ops.divide(ops.multiply(mean, rectified), ops.add(ops.sqrt(square), hyper["eps"]))
-    return step_along(parameter, ops.where(is_long, adaptive, mean), rate), new_state
+    rectification_factor = numbers.sqrt(
+        numbers.multiply(squared_factor, length_limit / ((length_limit - 4) * (length_limit - 2)))
+    )
+    rectification_factor = numbers.multiply(rectification_factor, numbers.sqrt(one_minus_power(beta2, step)))
+    adaptive_direction = ops.divide(
+        ops.multiply(mean, rectification_factor), ops.add(ops.sqrt(mean_square), hyper["eps"])
+    )
+    return step_along(parameter, ops.where(can_rectify, adaptive_direction, mean), corrected_rate), new_state
 
 
 def _radam_length(beta: float, limit: float, step: numbers.Number) -> numbers.Number:
@@ -264,11 +272,11 @@ def _radam_length(beta: float, limit: float, step: numbers.Number) -> numbers.Nu
     scale = 2 / -math.log(beta)
     x = numbers.multiply(step, -math.log(beta))
     quotient = numbers.divide(numbers.multiply(x, numbers.exp(numbers.multiply(x, -1.0))), one_minus_power(beta, step))
-    square = numbers.multiply(x, x)
+    x_squared = numbers.multiply(x, x)
     series: numbers.Number = 1 / 47900160
     for coefficient in (-1 / 1209600, 1 / 30240, -1 / 720, 1 / 12):
-        series = numbers.add(coefficient, numbers.multiply(square, series))
-    value_near_0 = numbers.subtract(numbers.multiply(x, 0.5), numbers.multiply(square, series))
+        series = numbers.add(coefficient, numbers.multiply(x_squared, series))
+    value_near_0 = numbers.subtract(numbers.multiply(x, 0.5), numbers.multiply(x_squared, series))
     one_minus_quotient = numbers.where(numbers.less(x, 0.5), value_near_0, numbers.subtract(1.0, quotient))
     return numbers.add(limit - scale, numbers.multiply(one_minus_quotient, scale))
 

@@ -27,11 +27,11 @@ _SIZES = Limit("two numbers with 0 <= sizes[0] <= sizes[1]", lambda x: len(x) ==
 def adagrad(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tuple[Tensor, State]:
     """Returns a parameter and its state after one step of Adagrad."""
     gradient = with_decay(gradient, parameter, hyper)
-    total = ops.add(state["sum"], ops.square(gradient))
-    slower = numbers.add(1.0, numbers.multiply(state["step"], hyper["lr_decay"]))
-    direction = ops.divide(gradient, ops.add(ops.sqrt(total), hyper["eps"]))
-    new_parameter = step_along(parameter, direction, numbers.divide(hyper["lr"], slower))
-    return new_parameter, {"step": numbers.add(state["step"], 1), "sum": total}
+    sum_of_squares = ops.add(state["sum"], ops.square(gradient))
+    rate_divisor = numbers.add(1.0, numbers.multiply(state["step"], hyper["lr_decay"]))
+    direction = ops.divide(gradient, ops.add(ops.sqrt(sum_of_squares), hyper["eps"]))
+    new_parameter = step_along(parameter, direction, numbers.divide(hyper["lr"], rate_divisor))
+    return new_parameter, {"step": numbers.add(state["step"], 1), "sum": sum_of_squares}
 
 
 @with_options
@@ -70,12 +70,16 @@ def adadelta(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) ->
     """Returns a parameter and its state after one step of Adadelta."""
     gradient = with_decay(gradient, parameter, hyper)
     rho, eps = hyper["rho"], hyper["eps"]
-    square = average_of_squares(state["square_avg"], gradient, rho)
-    ratio = ops.divide(ops.sqrt(ops.add(state["acc_delta"], eps)), ops.sqrt(ops.add(square, eps)))
-    change = ops.multiply(ratio, gradient)
+    mean_square = average_of_squares(state["square_avg"], gradient, rho)
+    step_ratio = ops.divide(ops.sqrt(ops.add(state["acc_delta"], eps)), ops.sqrt(ops.add(mean_square, eps)))
+    change = ops.multiply(step_ratio, gradient)
     average_of_changes = average_of_squares(state["acc_delta"], change, rho)
     new_parameter = step_along(parameter, change, hyper["lr"])
-    return new_parameter, {"step": numbers.add(state["step"], 1), "square_avg": square, "acc_delta": average_of_changes}
+    return new_parameter, {
+        "step": numbers.add(state["step"], 1),
+        "square_avg": mean_square,
+        "acc_delta": average_of_changes,
+    }
 
 
 @with_options
@@ -112,11 +116,11 @@ def rmsprop(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> 
     """Returns a parameter and its state after one step of RMSprop."""
     gradient = with_decay(gradient, parameter, hyper)
     alpha, momentum = hyper["alpha"], hyper["momentum"]
-    square = variance = average_of_squares(state["square_avg"], gradient, alpha)
-    new_state = {"step": numbers.add(state["step"], 1), "square_avg": square}
+    mean_square = variance = average_of_squares(state["square_avg"], gradient, alpha)
+    new_state = {"step": numbers.add(state["step"], 1), "square_avg": mean_square}
     if hyper["centered"]:
         mean = new_state["grad_avg"] = moving_average(state["grad_avg"], gradient, alpha)
-        variance = ops.subtract(square, ops.square(mean))
+        variance = ops.subtract(mean_square, ops.square(mean))
     direction = ops.divide(gradient, ops.add(ops.sqrt(variance), hyper["eps"]))
     if momentum:
         direction = ops.add(ops.multiply(state["momentum_buffer"], momentum), direction)
@@ -154,22 +158,24 @@ class RMSprop(Optimizer):
     @staticmethod
     def initial(parameter: Tensor, hyper: Hyper) -> State:
         """Returns the state of a parameter before its first step."""
-        momentum = ["momentum_buffer"] if hyper["momentum"] else []
-        return zeros(parameter, "square_avg", *momentum, *(["grad_avg"] if hyper["centered"] else []))
+        momentum_names = ["momentum_buffer"] if hyper["momentum"] else []
+        return zeros(parameter, "square_avg", *momentum_names, *(["grad_avg"] if hyper["centered"] else []))
 
 
 @elementwise
 def rprop(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tuple[Tensor, State]:
     """Returns a parameter and its state after one step of Rprop."""
     gradient = ascent_or_descent(gradient, hyper)
-    (slower, faster), size = hyper["etas"], state["step_size"]
-    agreement = ops.multiply(gradient, state["prev"])
-    sign_changed = ops.less(agreement, 0.0)
-    grown_size = ops.where(ops.greater(agreement, 0.0), ops.multiply(size, faster), size)
-    size = ops.clip(ops.where(sign_changed, ops.multiply(size, slower), grown_size), *hyper["step_sizes"])
+    (decrease_factor, increase_factor), step_size = hyper["etas"], state["step_size"]
+    sign_product = ops.multiply(gradient, state["prev"])
+    sign_changed = ops.less(sign_product, 0.0)
+    increased_size = ops.where(ops.greater(sign_product, 0.0), ops.multiply(step_size, increase_factor), step_size)
+    step_size = ops.clip(
+        ops.where(sign_changed, ops.multiply(step_size, decrease_factor), increased_size), *hyper["step_sizes"]
+    )
     gradient = ops.where(sign_changed, ops.zeros_like(gradient), gradient)
-    new_parameter = step_along(parameter, ops.sign(gradient), size)
-    return new_parameter, {"step": numbers.add(state["step"], 1), "prev": gradient, "step_size": size}
+    new_parameter = step_along(parameter, ops.sign(gradient), step_size)
+    return new_parameter, {"step": numbers.add(state["step"], 1), "prev": gradient, "step_size": step_size}
 
 
 @with_options
@@ -209,8 +215,8 @@ def asgd(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tup
     decay_factor = numbers.subtract(1.0, numbers.multiply(hyper["lambd"], rate))
     new_parameter = step_along(ops.multiply(parameter, decay_factor), gradient, rate)
     average = ops.add(state["ax"], ops.multiply(ops.subtract(new_parameter, state["ax"]), state["mu"]))
-    decay = numbers.add(1.0, numbers.multiply(numbers.multiply(hyper["lambd"], hyper["lr"]), step))
-    eta = numbers.divide(hyper["lr"], numbers.power(decay, hyper["alpha"]))
+    rate_divisor = numbers.add(1.0, numbers.multiply(numbers.multiply(hyper["lambd"], hyper["lr"]), step))
+    eta = numbers.divide(hyper["lr"], numbers.power(rate_divisor, hyper["alpha"]))
     mu = numbers.divide(1.0, numbers.maximum(1.0, numbers.subtract(step, hyper["t0"])))
     return new_parameter, {"step": step, "eta": eta, "mu": mu, "ax": average}
 

@@ -26,23 +26,23 @@ def lamb(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tup
     beta1, beta2 = hyper["betas"]
     step = numbers.add(state["step"], 1)
     mean = moving_average(state["exp_avg"], gradient, beta1)
-    square = average_of_squares(state["exp_avg_sq"], gradient, beta2)
-    root = ops.add(ops.sqrt(ops.divide(square, one_minus_power(beta2, step))), hyper["eps"])
-    direction = ops.divide(ops.divide(mean, one_minus_power(beta1, step)), root)
+    mean_square = average_of_squares(state["exp_avg_sq"], gradient, beta2)
+    denominator = ops.add(ops.sqrt(ops.divide(mean_square, one_minus_power(beta2, step))), hyper["eps"])
+    direction = ops.divide(ops.divide(mean, one_minus_power(beta1, step)), denominator)
     if hyper["weight_decay"]:
         direction = ops.add(direction, ops.multiply(parameter, hyper["weight_decay"]))
-    length, parameter_norm = (
+    direction_norm, parameter_norm = (
         ops.norm(at_least_float32(ops.ravel(direction))),
         ops.norm(at_least_float32(ops.ravel(parameter))),
     )
-    is_trusted = ops.logical_and(ops.greater(parameter_norm, 0.0), ops.greater(length, 0.0))
-    ratio = ops.where(
+    is_trusted = ops.logical_and(ops.greater(parameter_norm, 0.0), ops.greater(direction_norm, 0.0))
+    trust_ratio = ops.where(
         is_trusted,
-        ops.divide(parameter_norm, ops.where(is_trusted, length, ops.ones_like(length))),
+        ops.divide(parameter_norm, ops.where(is_trusted, direction_norm, ops.ones_like(direction_norm))),
         ops.ones_like(parameter_norm),
     )
-    new_parameter = step_along(parameter, direction, ops.multiply(ratio, hyper["lr"]))
-    return new_parameter, {"step": step, "exp_avg": mean, "exp_avg_sq": square}
+    new_parameter = step_along(parameter, direction, ops.multiply(trust_ratio, hyper["lr"]))
+    return new_parameter, {"step": step, "exp_avg": mean, "exp_avg_sq": mean_square}
 
 
 @with_options

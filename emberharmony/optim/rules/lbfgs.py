@@ -25,24 +25,26 @@ _BEGUN = ("func_evals", "n_iter")
 class SavedHistory(SavedState):
     """A state dict of LBFGS while it is loaded: the first parameter's entry holds the state of all parameters."""
 
-    def entry(self, what: str, entry: Mapping[str, Any], parameter: Parameter, hyper: Mapping[str, Any]) -> State:
+    def state_of_entry(
+        self, what: str, entry: Mapping[str, Any], parameter: Parameter, hyper: Mapping[str, Any]
+    ) -> State:
         """Returns the history in new buffers."""
         field_names = {*_LISTS, *_TENSORS, *_NUMBERS}
         fields = {name: x for name, x in entry.items() if x is not None and name != "al"}
         self.wrong += [f"unexpected {name!r} of {what}" for name in fields if name not in field_names]
-        expected = field_names if fields.keys() - set(_BEGUN) else _BEGUN
-        missing_names = [name for name in expected if name not in fields]
+        expected_names = field_names if fields.keys() - set(_BEGUN) else _BEGUN
+        missing_names = [name for name in expected_names if name not in fields]
         self.wrong += [f"missing {name!r} of {what}" for name in sorted(missing_names)]
         if missing_names or fields.keys() - field_names:
             return {}
         cells = self.optimizer.param_groups[0]["params"]
-        length = sum(int(ops.size(cell)) for cell in cells)
+        element_count = sum(int(ops.size(cell)) for cell in cells)
         tensors_by_name: State = {}
         for name, x in fields.items():
             if name in _NUMBERS:
                 tensors_by_name[name] = _NUMBERS[name](x)
                 continue
-            shape = () if name in ("ro", "H_diag") else (length,)
+            shape = () if name in ("ro", "H_diag") else (element_count,)
             tensors = [self._tensor(f"{name!r} of {what}", item, shape, cells[0]) for item in _as_list(x)]
             tensors_by_name[name] = tensors if name in _LISTS else tensors[0]
         return tensors_by_name
@@ -146,18 +148,18 @@ class LBFGS(ParameterGroups):
                 f"ops.backward(loss, params), not {closure!r}"
             )
         cells = self.param_groups[0]["params"]
-        count = self.count
-        values = [cell.replacing(cell.value) for cell in cells]
-        old_assignments = [*values, *(assignment(cell, "_grad", cell._grad) for cell in cells)]
+        count_before = self.count
+        value_steps = [cell.replacing(cell.value) for cell in cells]
+        restoring_steps = [*value_steps, *(assignment(cell, "_grad", cell._grad) for cell in cells)]
         try:
             call = _Call(self, closure)
-            first = call.run()
+            first_loss = call.run()
             commit(call.finish_steps(clear))
         except BaseException:
             # After the last commit an interruption comes too late.
-            commit(if_unchanged(self, "_count", count, old_assignments))
+            commit(if_unchanged(self, "_count", count_before, restoring_steps))
             raise
-        return first
+        return first_loss
 
 
 class _Call:
@@ -176,10 +178,10 @@ class _Call:
     def run(self) -> Tensor:
         """Makes the iterations, and returns the first loss."""
         options, state = self._options, self._state
-        first, gradient = self._evaluate()
-        loss = float(first)
+        first_loss, gradient = self._evaluate()
+        loss = float(first_loss)
         if _largest_magnitude(gradient) <= options["tolerance_grad"]:
-            return cast("Tensor", first)
+            return cast("Tensor", first_loss)
         for i in range(1, options["max_iter"] + 1):
             direction = self._direction(gradient)
             length = self._rate
@@ -198,7 +200,7 @@ class _Call:
                 break
             if abs(loss - loss_before) < options["tolerance_change"]:
                 break
-        return cast("Tensor", first)
+        return cast("Tensor", first_loss)
 
     def finish_steps(self, clear: bool) -> list[Step]:
         """Returns the steps that keep the parameters that were found, and the state."""
@@ -234,43 +236,45 @@ class _Call:
         if state["n_iter"] == 1:
             state.update(old_dirs=[], old_stps=[], ro=[], H_diag=ops.ones((), ops.dtype(gradient)))
             return ops.negative(gradient)
-        change = ops.subtract(gradient, state["prev_flat_grad"])
-        step = ops.multiply(state["d"], state["t"])
-        product = ops.vdot(change, step)
-        if _python_number(product) > 1e-10:
-            for name, x in zip(_LISTS, (change, step, ops.divide(1.0, product)), strict=True):
+        gradient_change = ops.subtract(gradient, state["prev_flat_grad"])
+        parameter_change = ops.multiply(state["d"], state["t"])
+        curvature = ops.vdot(gradient_change, parameter_change)
+        if _python_number(curvature) > 1e-10:
+            for name, x in zip(_LISTS, (gradient_change, parameter_change, ops.divide(1.0, curvature)), strict=True):
                 state[name] = [*state[name], x][-self._options["history_size"] :]
-            state["H_diag"] = ops.divide(product, ops.vdot(change, change))
+            state["H_diag"] = ops.divide(curvature, ops.vdot(gradient_change, gradient_change))
         history = list(zip(*(state[name] for name in _LISTS), strict=True))
         direction, factors = ops.negative(gradient), []
-        for change, step, scale in reversed(history):
-            factors.append(ops.multiply(ops.vdot(step, direction), scale))
-            direction = ops.subtract(direction, ops.multiply(change, factors[-1]))
+        for gradient_change, parameter_change, scale in reversed(history):
+            factors.append(ops.multiply(ops.vdot(parameter_change, direction), scale))
+            direction = ops.subtract(direction, ops.multiply(gradient_change, factors[-1]))
         direction = ops.multiply(direction, state["H_diag"])
-        for (change, step, scale), factor in zip(history, reversed(factors), strict=True):
-            correction = ops.subtract(factor, ops.multiply(ops.vdot(change, direction), scale))
-            direction = ops.add(direction, ops.multiply(step, correction))
+        for (gradient_change, parameter_change, scale), factor in zip(history, reversed(factors), strict=True):
+            correction = ops.subtract(factor, ops.multiply(ops.vdot(gradient_change, direction), scale))
+            direction = ops.add(direction, ops.multiply(parameter_change, correction))
         return direction
 
     def _search(self, start: Point, direction: Any, length: float, *, last: bool) -> Point:
         """Moves the parameters along a direction, and returns where they are."""
-        begin = self._at
+        start_vector = self._at
         if self._options["line_search_fn"] is None:
-            self._assign_point(begin, direction, length)
+            self._assign_point(start_vector, direction, length)
             if last:  # in another call the loss may be another one
                 return start._replace(length=length)
             loss, gradient = self._evaluate()
             return Point(length, float(loss), gradient, start.slope)
 
         def evaluate(length: float) -> tuple[float, Any, float]:
-            self._assign_point(begin, direction, length)
+            self._assign_point(start_vector, direction, length)
             loss, gradient = self._evaluate()
             return float(loss), gradient, _python_number(ops.vdot(gradient, direction))
 
-        limit = self._options["max_eval"] - self._evaluations
-        line = Line(start, evaluate, _largest_magnitude(direction), self._options["tolerance_change"], limit)
-        point = line.strong_wolfe(length)
-        self._assign_point(begin, direction, point.length)
+        evaluations_left = self._options["max_eval"] - self._evaluations
+        line_search = Line(
+            start, evaluate, _largest_magnitude(direction), self._options["tolerance_change"], evaluations_left
+        )
+        point = line_search.strong_wolfe(length)
+        self._assign_point(start_vector, direction, point.length)
         return point
 
     def _assign_point(self, begin: Any, direction: Any, length: float) -> None:
@@ -280,8 +284,8 @@ class _Call:
 
     def _assign_steps(self, vector: Any) -> list[Step]:
         values = [cell.value for cell in self._cells]
-        pieces = selection.current().parts_of(vector, values)
-        new_values = [ops.cast(piece, ops.dtype(value)) for piece, value in zip(pieces, values, strict=True)]
+        vector_parts = selection.current().parts_of(vector, values)
+        new_values = [ops.cast(piece, ops.dtype(value)) for piece, value in zip(vector_parts, values, strict=True)]
         ops.eval(new_values)
         return [cell.replacing(part) for cell, part in zip(self._cells, new_values, strict=True)]
 

@@ -86,7 +86,7 @@ class Line:
     def _zoom(self, first: Point, second: Point) -> Point:
         """Returns the best point between two after the interval between them has been narrowed."""
         ends, is_stuck = [first, second], False
-        low = 0 if first.loss <= second.loss else 1
+        low_index = 0 if first.loss <= second.loss else 1
         while self._evaluations_left() > 0 and abs(ends[1].length - ends[0].length) * self._size >= self._tolerance:
             least_length, most_length = sorted(end.length for end in ends)
             length, margin = (
@@ -101,31 +101,31 @@ class Line:
                 )
             is_stuck = is_near
             point = self._point_at(length)
-            if not self._decreases_enough(point) or point.loss >= ends[low].loss:
-                ends[1 - low] = point
-                low = 0 if ends[0].loss <= ends[1].loss else 1
+            if not self._decreases_enough(point) or point.loss >= ends[low_index].loss:
+                ends[1 - low_index] = point
+                low_index = 0 if ends[0].loss <= ends[1].loss else 1
                 continue
             is_flat = self._is_flat_enough(point)
-            if not is_flat and point.slope * (ends[1 - low].length - ends[low].length) >= 0:
-                ends[1 - low] = ends[low]
-            ends[low] = point
+            if not is_flat and point.slope * (ends[1 - low_index].length - ends[low_index].length) >= 0:
+                ends[1 - low_index] = ends[low_index]
+            ends[low_index] = point
             if is_flat:
                 break
-        return ends[low]
+        return ends[low_index]
 
 
 def _cubic_minimum(x: Point, y: Point, least_length: float, most_length: float) -> float:
     """Returns the minimum of the cubic polynomial through two points with their slopes, clipped to an interval."""
-    first, second = (x, y) if x.length <= y.length else (y, x)
-    mean = x.slope + y.slope - 3 * _safe_ratio(x.loss - y.loss, x.length - y.length)
-    square = mean * mean - x.slope * y.slope
+    left, right = (x, y) if x.length <= y.length else (y, x)
+    slope_term = x.slope + y.slope - 3 * _safe_ratio(x.loss - y.loss, x.length - y.length)
+    radicand = slope_term * slope_term - x.slope * y.slope
     cubic_share = math.nan
-    if square >= 0:
-        root = math.sqrt(square)
-        cubic_share = _safe_ratio(second.slope + root - mean, second.slope - first.slope + 2 * root)
+    if radicand >= 0:
+        root = math.sqrt(radicand)
+        cubic_share = _safe_ratio(right.slope + root - slope_term, right.slope - left.slope + 2 * root)
     if math.isnan(cubic_share):
         return (least_length + most_length) / 2
-    return min(max(second.length - (second.length - first.length) * cubic_share, least_length), most_length)
+    return min(max(right.length - (right.length - left.length) * cubic_share, least_length), most_length)
 
 
 def _safe_ratio(x: float, y: float) -> float:

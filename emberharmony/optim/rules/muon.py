@@ -22,16 +22,18 @@ def muon(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tup
     if len(parameter.shape) != 2:
         raise ShapeError(f"Muon(): a parameter has shape {tuple(parameter.shape)}, expected 2 axes; use AdamW for it")
     momentum = hyper["momentum"]
-    buffer = moving_average(state["momentum_buffer"], gradient, momentum)
-    direction = moving_average(buffer, gradient, momentum) if hyper["nesterov"] else buffer
+    momentum_buffer = moving_average(state["momentum_buffer"], gradient, momentum)
+    direction = moving_average(momentum_buffer, gradient, momentum) if hyper["nesterov"] else momentum_buffer
     direction = orthogonalize(direction, hyper["ns_coefficients"], hyper["ns_steps"], hyper["eps"])
     row_count, column_count = parameter.shape
     if hyper["adjust_lr_fn"] == "match_rms_adamw":
-        factor = 0.2 * math.sqrt(max(row_count, column_count))
+        size_factor = 0.2 * math.sqrt(max(row_count, column_count))
     else:
-        factor = math.sqrt(max(1.0, row_count / max(column_count, 1)))
-    new_parameter = step_along(with_decoupled_decay(parameter, hyper), direction, numbers.multiply(hyper["lr"], factor))
-    return new_parameter, {"momentum_buffer": buffer}
+        size_factor = math.sqrt(max(1.0, row_count / max(column_count, 1)))
+    new_parameter = step_along(
+        with_decoupled_decay(parameter, hyper), direction, numbers.multiply(hyper["lr"], size_factor)
+    )
+    return new_parameter, {"momentum_buffer": momentum_buffer}
 
 
 def orthogonalize(matrix: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:
@@ -52,8 +54,8 @@ def orthogonalize(matrix: Tensor, coefficients: tuple[float, float, float], step
     x = ops.divide(x, ops.maximum(ops.norm(ops.ravel(x)), eps))
     for _ in range(steps):
         gram = ops.matmul(x, ops.transpose(x))
-        factor = ops.add(ops.multiply(gram, b), ops.multiply(ops.matmul(gram, gram), c))
-        x = ops.add(ops.multiply(x, a), ops.matmul(factor, x))
+        gram_polynomial = ops.add(ops.multiply(gram, b), ops.multiply(ops.matmul(gram, gram), c))
+        x = ops.add(ops.multiply(x, a), ops.matmul(gram_polynomial, x))
     return ops.transpose(x) if is_tall else x
 
 

@@ -22,13 +22,16 @@ def sgd(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tupl
     momentum = hyper["momentum"]
     if not momentum:
         return step_along(parameter, gradient, hyper["lr"]), {}
-    step, velocity = state["step"], gradient
+    step, dampened_gradient = state["step"], gradient
     if hyper["dampening"]:  # but not of the first gradient: the buffer begins as it
         gradient_share = numbers.subtract(1.0, numbers.multiply(hyper["dampening"], numbers.minimum(step, 1)))
-        velocity = times(gradient, gradient_share)
-    buffer = ops.add(ops.multiply(state["momentum_buffer"], momentum), velocity)
-    direction = ops.add(gradient, ops.multiply(buffer, momentum)) if hyper["nesterov"] else buffer
-    return step_along(parameter, direction, hyper["lr"]), {"step": numbers.add(step, 1), "momentum_buffer": buffer}
+        dampened_gradient = times(gradient, gradient_share)
+    momentum_buffer = ops.add(ops.multiply(state["momentum_buffer"], momentum), dampened_gradient)
+    direction = ops.add(gradient, ops.multiply(momentum_buffer, momentum)) if hyper["nesterov"] else momentum_buffer
+    return step_along(parameter, direction, hyper["lr"]), {
+        "step": numbers.add(step, 1),
+        "momentum_buffer": momentum_buffer,
+    }
 
 
 @with_options

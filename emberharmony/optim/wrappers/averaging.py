@@ -51,15 +51,15 @@ class Average:
     def update(self) -> None:
         """Takes the current values of the parameters into the averages; the first values become the averages."""
         weight = self.weight() if self.count else 1.0
-        averages = [_mix(a.value, p.value, weight) for a, p in zip(self.averages, self.parameters, strict=True)]
-        ops.eval(averages)
-        steps = [average.replacing(value) for average, value in zip(self.averages, averages, strict=True)]
+        new_averages = [_mix(a.value, p.value, weight) for a, p in zip(self.averages, self.parameters, strict=True)]
+        ops.eval(new_averages)
+        steps = [average.replacing(value) for average, value in zip(self.averages, new_averages, strict=True)]
         commit(steps, [(setattr, self, "count", self.count + 1)])
 
     def swap(self) -> None:
         """Exchanges the averages and the values of the parameters; a second call puts both back."""
-        pairs = [(a, p, a.value, p.value) for a, p in zip(self.averages, self.parameters, strict=True)]
-        commit(step for a, p, x, y in pairs for step in (a.replacing(y), p.replacing(x)))
+        cells_and_values = [(a, p, a.value, p.value) for a, p in zip(self.averages, self.parameters, strict=True)]
+        commit(step for a, p, x, y in cells_and_values for step in (a.replacing(y), p.replacing(x)))
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the averages, in the order of the parameters, and their count."""
@@ -79,9 +79,11 @@ class Average:
         if state_dict.keys() != {"averages", "count"}:
             raise ArgumentError(f"{head}the state has {sorted(state_dict)}, expected ['averages', 'count']")
         averages = [on_active_backend(value) for value in state_dict["averages"]]
-        saved_shapes, expected = ([tuple(x.shape) for x in xs] for xs in (averages, [a.value for a in self.averages]))
-        if saved_shapes != expected:
-            raise ArgumentError(f"{head}the averages have the shapes {saved_shapes}, expected {expected}")
+        saved_shapes, expected_shapes = (
+            [tuple(x.shape) for x in xs] for xs in (averages, [a.value for a in self.averages])
+        )
+        if saved_shapes != expected_shapes:
+            raise ArgumentError(f"{head}the averages have the shapes {saved_shapes}, expected {expected_shapes}")
         cast_averages = [ops.cast(x, ops.dtype(a.value)) for x, a in zip(averages, self.averages, strict=True)]
         steps = [average.replacing(value) for average, value in zip(self.averages, cast_averages, strict=True)]
         return [*steps, assignment(self, "count", int(state_dict["count"]))]

@@ -74,11 +74,19 @@ class Lookahead(Wrapper):
         """Returns the parameters, the state of the wrapped optimizer, and the entries of the wrapper after a step."""
         new_params, inner_state = self.optimizer.update(grads, state["optimizer"], params)
         fast, structure = ops.tree_flatten(new_params)
-        count = inner_state["count"]
-        is_turn = ops.logical_and(ops.equal(ops.remainder(count, self.k), 0), ops.greater(count, state["count"]))
-        moved_slow_weights = [self._moved_slow_weights(slow, x) for slow, x in zip(state["slow"], fast, strict=True)]
-        slow = choose(is_turn, moved_slow_weights, state["slow"])
-        return ops.tree_unflatten(structure, choose(is_turn, moved_slow_weights, fast)), inner_state, {"slow": slow}
+        step_count = inner_state["count"]
+        is_slow_step = ops.logical_and(
+            ops.equal(ops.remainder(step_count, self.k), 0), ops.greater(step_count, state["count"])
+        )
+        moved_slow_weights = [
+            self._moved_slow_weights(new_slow, x) for new_slow, x in zip(state["slow"], fast, strict=True)
+        ]
+        new_slow = choose(is_slow_step, moved_slow_weights, state["slow"])
+        return (
+            ops.tree_unflatten(structure, choose(is_slow_step, moved_slow_weights, fast)),
+            inner_state,
+            {"slow": new_slow},
+        )
 
     def own_state(self, host: bool) -> dict[str, Any]:
         """Returns the slow weights by the index of the parameter."""

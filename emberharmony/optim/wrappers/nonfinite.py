@@ -62,11 +62,11 @@ class SkipNonfinite(Wrapper):
             plan.steps.append(assignment(self, "in_a_row", 0))
             return plan
         if self.limit is not None and self.in_a_row >= self.limit:
-            nonfinite_parameters = [
+            parameter_texts = [
                 repr(cell) for cell, gradient in gradients.items() if not bool(ops.to_numpy(all_finite([gradient])))
             ]
             raise NonFiniteGradientError(
-                f"{self._head}the gradients of {', '.join(nonfinite_parameters[:5])} are not finite, after "
+                f"{self._head}the gradients of {', '.join(parameter_texts[:5])} are not finite, after "
                 f"{self.in_a_row} steps in a "
                 f"row that were left out: lower the learning rate, or raise limit"
             )
@@ -81,15 +81,19 @@ class SkipNonfinite(Wrapper):
 
     def step_parts(self, grads: Any, state: State, params: Any) -> tuple[Any, State, State]:
         """Returns the parameters, the state of the wrapped optimizer, and the entries of the wrapper after a step."""
-        finite = all_finite([ops.convert_to_tensor(leaf) for leaf in ops.tree_leaves(grads)])
+        all_are_finite = all_finite([ops.convert_to_tensor(leaf) for leaf in ops.tree_leaves(grads)])
         new_params, inner_state = self.optimizer.update(grads, state["optimizer"], params)
-        skipped_count, row = (ops.add(state[name], 1) for name in _STATE)
+        skipped_count, in_a_row_count = (ops.add(state[name], 1) for name in _STATE)
         own_state = {
-            "skipped": ops.where(finite, state["skipped"], skipped_count),
-            "in_a_row": ops.where(finite, ops.zeros_like(row), row),
+            "skipped": ops.where(all_are_finite, state["skipped"], skipped_count),
+            "in_a_row": ops.where(all_are_finite, ops.zeros_like(in_a_row_count), in_a_row_count),
         }
         old_values = ops.tree_map(ops.convert_to_tensor, params)
-        return choose(finite, new_params, old_values), choose(finite, inner_state, state["optimizer"]), own_state
+        return (
+            choose(all_are_finite, new_params, old_values),
+            choose(all_are_finite, inner_state, state["optimizer"]),
+            own_state,
+        )
 
     def own_state(self, host: bool) -> dict[str, Any]:
         """Returns how many steps have been left out."""

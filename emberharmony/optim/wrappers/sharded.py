@@ -53,11 +53,11 @@ class Sharded(Wrapper):
         """Returns the rank of each parameter: the one with the fewest elements so far, the largest first."""
         cells = self.parameters()
         lengths = [ops.size(cell.value) for cell in cells]
-        loads, owner_by_cell = [0] * size(), {}
+        elements_by_rank, owner_by_cell = [0] * size(), {}
         for i in sorted(range(len(cells)), key=lambda i: (-lengths[i], i)):
-            owner = min(range(len(loads)), key=lambda each: (loads[each], each))
-            loads[owner] += lengths[i]
-            owner_by_cell[cells[i]] = owner
+            owner_rank = min(range(len(elements_by_rank)), key=lambda each: (elements_by_rank[each], each))
+            elements_by_rank[owner_rank] += lengths[i]
+            owner_by_cell[cells[i]] = owner_rank
         return {cell: owner_by_cell[cell] for cell in cells}
 
     def plan(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> StepPlan:
@@ -131,7 +131,7 @@ def _entries_of_rank(owner: int, entries: dict[int, dict[str, Any]]) -> dict[int
     tensor_by_index_and_name = (
         dict(zip(indices_and_names, broadcast(sent_tensors, owner), strict=True)) if sent_tensors else {}
     )
-    by_index: dict[int, dict[str, Any]] = {}
+    entry_by_index: dict[int, dict[str, Any]] = {}
     for i, name, shape, value in rows:
-        by_index.setdefault(i, {})[name] = value if shape is None else tensor_by_index_and_name[i, name]
-    return by_index
+        entry_by_index.setdefault(i, {})[name] = value if shape is None else tensor_by_index_and_name[i, name]
+    return entry_by_index

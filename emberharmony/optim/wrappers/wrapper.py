@@ -69,9 +69,9 @@ class Wrapper:
             grads: gradients by `Parameter` or by the name of a parameter; without it `grad` is read.
             clear: whether `grad` becomes None.
         """
-        perform(self._make, self.gradients(grads), self.parameters, clear)
+        perform(self._make_step, self.gradients(grads), self.parameters, clear)
 
-    def _make(self, gradients: dict[Parameter, Any], clear: bool) -> None:
+    def _make_step(self, gradients: dict[Parameter, Any], clear: bool) -> None:
         """Makes what `step` makes."""
         self.plan(gradients, clear=clear).make()
 
@@ -143,11 +143,11 @@ class Wrapper:
 
     def loading(self, state_dict: Mapping[str, Any]) -> list[Step]:
         """Returns the steps of `load_state_dict`, for a caller that loads more at once."""
-        expected = {"optimizer", *self.own_state(False)}
-        if not isinstance(state_dict, Mapping) or state_dict.keys() != expected:
-            text = sorted(state_dict) if isinstance(state_dict, Mapping) else brief(state_dict)
+        expected_keys = {"optimizer", *self.own_state(False)}
+        if not isinstance(state_dict, Mapping) or state_dict.keys() != expected_keys:
+            keys_text = sorted(state_dict) if isinstance(state_dict, Mapping) else brief(state_dict)
             raise ArgumentError(
-                f"{type(self).__name__}.load_state_dict(): the state has {text}, expected {sorted(expected)}"
+                f"{type(self).__name__}.load_state_dict(): the state has {keys_text}, expected {sorted(expected_keys)}"
             )
         return [*self.optimizer.loading(state_dict["optimizer"]), *self.loading_own(state_dict)]
 
@@ -173,19 +173,19 @@ class Wrapper:
         Raises:
             ArgumentError: if there is no such parameter, or it has another shape.
         """
-        cells, by_parameter = self.parameters(), {}
+        cells, buffer_by_parameter = self.parameters(), {}
         for i, x in values.items():
-            is_place = isinstance(i, int) and 0 <= i < len(cells)
-            expected = tuple(cells[i].value.shape) if is_place else "no such entry"
-            if tuple(x.shape) != expected:
+            is_known_index = isinstance(i, int) and 0 <= i < len(cells)
+            expected_shape = tuple(cells[i].value.shape) if is_known_index else "no such entry"
+            if tuple(x.shape) != expected_shape:
                 raise ArgumentError(
                     f"{type(self).__name__}.load_state_dict(): {what}[{i!r}] has shape {tuple(x.shape)}, expected "
-                    f"{expected}"
+                    f"{expected_shape}"
                 )
-            by_parameter[cells[i]] = Buffer(
+            buffer_by_parameter[cells[i]] = Buffer(
                 ops.convert_to_tensor(on_active_backend(x), device=ops.get_device(cells[i].value), copy=True)
             )
-        return by_parameter
+        return buffer_by_parameter
 
     def check(self, gradients: Mapping[Parameter, Any]) -> None:
         """Checks that gradients fit their parameters; see `Optimizer.step`, whose errors it raises."""
