@@ -166,11 +166,13 @@ def _layout(layer: Any) -> Any:
 
 @pytest.mark.parametrize(("bits", "group_size"), [(4, 32), (4, 64), (4, 128), (8, 32), (8, 64)])
 def test_any_number_of_rows_and_vectors(backend: str, bits: int, group_size: int) -> None:
+    columns = 3 * group_size
     for rows in (1, 3, 37, 130):
-        layer = nn.QuantizedLinear(128, rows, bias=False, bits=bits, group_size=group_size)
+        layer = nn.QuantizedLinear(columns, rows, bias=False, bits=bits, group_size=group_size)
         words = layer.weight.value.tolist()
         values = ops.to_numpy(layer._values()).astype("float64")
-        for shape in ((128,), (1, 128), (0, 128), (2, 1, 128), (5, 128), (70, 128)):
+        for leading_axes in ((), (1,), (0,), (2, 1), (5,), (70,)):
+            shape = (*leading_axes, columns)
             drawn = ops.convert_to_tensor(np.random.default_rng(rows).standard_normal(shape).astype("float32"))
             for x in (drawn, ops.broadcast_to(ops.ones(()), shape)):  # which repeats one element in memory
                 host = ops.to_numpy(x).astype("float64")

@@ -17,8 +17,11 @@ _TAILS = {4: (torch.float16, (1.0, 0.0)), 8: (torch.float32, (1.0, 0.0))}
 _FEW = 3
 """Up to so many vectors are multiplied by the kernel itself, more by the integers as float32 numbers, by groups."""
 
-_SUMS = 64
+_SUMS = 48
 """Up to so many vectors, scaling the products of a group takes less time than scaling the integers."""
+
+_BLOCK = 128
+"""The integers of so many columns become float32 numbers at a time; of 2048 rows they take half of a cache of 2 MiB."""
 
 
 def columns_of(w: torch.Tensor, bits: int) -> torch.Tensor:
@@ -70,25 +73,63 @@ def product(
     row_count, group_count = scales.shape
     if x.numel() == len(table):
         return _product_by_vector(x, table, scales, biases, group_size, bits)
-    scales, biases = scales.mT.contiguous(), biases.mT
     # The kernel reads the weights without regard to strides.
-    grouped_x = x.contiguous().view(-1, group_count, group_size)
-    group_sums, vector_count = grouped_x.sum(-1), len(grouped_x)
-    if vector_count <= _FEW:
-        bag_indices, starts = _bag_indices_and_starts(vector_count * group_count, group_size, len(table))
-        sums = _row_sum_kernel(bits)(table, bag_indices, starts, per_sample_weights=grouped_x.view(-1)).view(
-            vector_count, group_count, -1
-        )
-        if sums.shape[-1] != row_count:
-            sums = sums[..., :row_count]
-        return sums.mul_(scales).sum(1).addmm_(group_sums, biases).view(*x.shape[:-1], row_count)
-    result = group_sums @ biases
-    for i, group_weights in enumerate(_integers_by_group(table, row_count, group_size, bits)):
-        if vector_count <= _SUMS:
-            result.addcmul_(grouped_x[:, i] @ group_weights, scales[i])
-        else:
-            result.addmm_(grouped_x[:, i], group_weights.mul_(scales[i]))
+    vectors = x.contiguous().view(-1, len(table))
+    group_sums = vectors.view(-1, group_count, group_size).sum(-1)
+    if len(vectors) <= _FEW:
+        result = _scaled_sums(vectors, table, scales, group_size, bits).addmm_(group_sums, biases.mT)
+    else:
+        result = group_sums @ biases.mT
+        add_products = _add_group_products if len(vectors) <= _SUMS else _add_block_products
+        add_products(result, vectors, table, scales.mT.contiguous(), group_size, bits)
     return result.view(*x.shape[:-1], row_count)
+
+
+def _scaled_sums(
+    vectors: torch.Tensor, table: torch.Tensor, scales: torch.Tensor, group_size: int, bits: int
+) -> torch.Tensor:
+    """Returns the products of vectors by the scaled integers, from sums of the kernel for each vector and group."""
+    vector_count, (row_count, group_count) = len(vectors), scales.shape
+    bag_indices, starts = _bag_indices_and_starts(vector_count * group_count, group_size, len(table))
+    sums = _row_sum_kernel(bits)(table, bag_indices, starts, per_sample_weights=vectors.view(-1))
+    return sums[:, :row_count].view(vector_count, group_count, row_count).mul_(scales.mT).sum(1)
+
+
+def _add_group_products(
+    result: torch.Tensor,
+    vectors: torch.Tensor,
+    table: torch.Tensor,
+    group_scales: torch.Tensor,
+    group_size: int,
+    bits: int,
+) -> None:
+    """Adds the products by the integers of each group, multiplied by the scales of the group, (groups, rows)."""
+    row_count = result.shape[1]
+    groups = torch.split(vectors, group_size, 1), torch.split(table, group_size), group_scales.unbind()
+    for group_vectors, group_table, row_scales in zip(*groups, strict=True):
+        # No name holds the float32 numbers, so those of the next group take the same memory, which is in the cache.
+        result.addcmul_(group_vectors @ _float_integers(group_table, row_count, bits), row_scales)
+
+
+def _add_block_products(
+    result: torch.Tensor,
+    vectors: torch.Tensor,
+    table: torch.Tensor,
+    group_scales: torch.Tensor,
+    group_size: int,
+    bits: int,
+) -> None:
+    """Adds the products by the scaled integers of some groups at a time; the scales are (groups, rows)."""
+    row_count = result.shape[1]
+    blocks = (
+        torch.split(vectors, _BLOCK, 1),
+        torch.split(table, _BLOCK),
+        torch.split(group_scales[:, None], _BLOCK // group_size),
+    )
+    for block_vectors, block_table, block_scales in zip(*blocks, strict=True):
+        numbers = _float_integers(block_table, row_count, bits).view(-1, group_size, row_count)
+        result.addmm_(block_vectors, numbers.mul_(block_scales).flatten(0, 1))
+        del numbers  # those of the next block take the same memory, which is in the cache
 
 
 def _product_by_vector(
@@ -113,8 +154,8 @@ def transposed_product(
     group_count, row_count = scales.shape
     vectors = y.reshape(-1, row_count)
     result = torch.empty(len(vectors), group_count, group_size)
-    for i, group_weights in enumerate(_integers_by_group(table, row_count, group_size, bits)):
-        result[:, i] = (vectors * scales[i]) @ group_weights.T
+    for i, group_table in enumerate(torch.split(table, group_size)):
+        result[:, i] = (vectors * scales[i]) @ _float_integers(group_table, row_count, bits).T
     return result.add_((vectors @ biases)[..., None]).view(*y.shape[:-1], -1)
 
 
@@ -139,12 +180,11 @@ def _pack_words(small: torch.Tensor, bits: int) -> torch.Tensor:
     return small.clone(memory_format=torch.contiguous_format).view(torch.uint32)
 
 
-def _integers_by_group(table: torch.Tensor, rows: int, group_size: int, bits: int) -> Any:
-    """Yields the integers of each group of columns as float32 numbers, (group_size, rows)."""
-    bag_indices, _ = _bag_indices_and_starts(1, group_size, group_size)
-    for start in range(0, len(table), group_size):
-        group_weights = _row_sum_kernel(bits)(table[start : start + group_size], bag_indices, bag_indices)
-        yield group_weights[:, :rows]
+def _float_integers(table: torch.Tensor, rows: int, bits: int) -> torch.Tensor:
+    """Returns the integers of a table as float32 numbers, (columns, rows)."""
+    bag_indices, starts = _bag_indices_and_starts(len(table), 1, len(table))
+    numbers: torch.Tensor = _row_sum_kernel(bits)(table, bag_indices, starts)
+    return numbers if numbers.shape[1] == rows else numbers[:, :rows]
 
 
 @functools.cache
