@@ -49,7 +49,7 @@ def clip_by_value(params: Any, limit: float) -> None:
 
 
 def clip_by_norm(params: Any, limit: float, *, norm_type: float = 2.0) -> None:
-    """Scales the gradient of each parameter in a tree, alone, to at most this norm.
+    """Scales the gradient of each parameter in a tree separately, so that its norm is at most `limit`.
 
     Args:
         params: a tree with parameters.
@@ -74,7 +74,7 @@ def clip_by_norm(params: Any, limit: float, *, norm_type: float = 2.0) -> None:
 
 
 def clip_by_global_norm(params: Any, limit: float, *, norm_type: float = 2.0, nonfinite: str = "raise") -> Tensor:
-    """Scales the gradients of all parameters in a tree together to at most this norm, and returns the norm before.
+    """Scales the gradients of all parameters in a tree by one factor to a joint norm of at most `limit`.
 
     As in torch the factor is `limit / (norm + 1e-6)`, if that is less than 1.
 
@@ -133,7 +133,7 @@ def gradient_norm(params: Any, norm_type: float = 2.0) -> Tensor:
 
 
 def scale_gradients(params: Any, norm: Tensor, limit: float) -> None:
-    """Scales the gradients of all parameters in a tree together to at most a norm.
+    """Scales the gradients of all parameters in a tree by one factor, so that their known joint norm is within a limit.
 
     Args:
         params: a tree with parameters.
@@ -161,7 +161,7 @@ def _is_finite(gradient: Tensor) -> bool:
 
 
 def _require_limit(name: str, limit: float) -> None:
-    """Checks a limit.
+    """Checks that the limit of a gradient's value or norm is a positive number.
 
     Raises:
         ArgumentError: if it is not at least 0.
@@ -175,11 +175,11 @@ def _cells_with_gradient(params: Any) -> list[Cell]:
 
 
 def _replace_gradients(params: Any, change: Callable[[Any], Any]) -> None:
-    """Replaces all gradients at once."""
+    """Replaces the gradients of all parameters in a tree by those that a function returns for them, all at once."""
     cells = _cells_with_gradient(params)
     new_gradients = []
     for cell in cells:
-        # A new cell checks the gradient, and knows its backend.
+        # Making a cell of the new gradient checks it, and finds the backend that it belongs to.
         gradient = change(cell.grad)
         new_gradients.append(None if gradient is None else Cell(gradient).tensor_and_home())
     ops.eval([new_gradient[0] for new_gradient in new_gradients if new_gradient is not None])
@@ -187,7 +187,7 @@ def _replace_gradients(params: Any, change: Callable[[Any], Any]) -> None:
 
 
 def _norm_of_all(gradients: list[Any], norm_type: float) -> Tensor:
-    """Returns the norm of all elements, computed in float32 at least."""
+    """Returns the joint norm of all elements of gradients, computed in float32 or wider."""
     if not gradients:
         return ops.zeros(())
     norms = [

@@ -1,4 +1,4 @@
-"""What rules declare: that they work element by element, and the name by which libraries may have a kernel."""
+"""Decorators by which a rule declares that it works element by element, and the name of kernels for it."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -22,7 +22,7 @@ def elementwise(rule: Rule) -> Rule:
 
 
 def computed_by(kernel: str) -> Callable[[Rule], Rule]:
-    """Declares the same, and the name by which libraries may have a kernel for the rule; a decorator."""
+    """Declares that a rule works element by element, and names the libraries' kernels for it; a decorator."""
 
     def declare(rule: Rule) -> Rule:
         _KERNELS[rule] = kernel
@@ -37,5 +37,5 @@ def is_elementwise(rule: Any) -> bool:
 
 
 def kernel_of(rule: Any) -> str | None:
-    """Returns the name by which libraries may have a kernel for a rule; "" without one, None if no program has it."""
+    """Returns the name of the libraries' kernels for a rule; "" if it has none, None if it is not elementwise."""
     return _KERNELS.get(rule)

@@ -1,4 +1,4 @@
-"""What the gradients of the first step of an optimizer show; later steps read no number."""
+"""Warns of gradients that are all zero or not finite at the first step of an optimizer; later steps are not checked."""
 
 import math
 import warnings

@@ -1,4 +1,4 @@
-"""What a schedule is: a function of numbers that keeps the text of the call that made it."""
+"""`Formula`, the class of schedules: a function of the number of steps that prints as the call that made it."""
 
 from collections.abc import Callable
 from functools import partial, wraps
@@ -20,7 +20,7 @@ class Formula(partial[Number]):
 
 
 def keep_call(make: Callable[P, Callable[[Number], Number]]) -> Callable[P, Callable[[Number], Number]]:
-    """Returns a function that makes schedules, with the text of the call in each.
+    """Wraps a function that makes schedules, so that each schedule keeps the text of its call for `repr`.
 
     Args:
         make: returns a `Formula`.

@@ -1,4 +1,4 @@
-"""What all optimizers have: groups of parameters with options, and a state that is saved and loaded."""
+"""The base of all optimizers: groups of parameters with options, and the saving and loading of their state."""
 
 import weakref
 from collections.abc import Iterator, Mapping
@@ -34,7 +34,7 @@ PARAMS = itemgetter("params")
 
 
 class _Unrecorded(Generic[T]):
-    """An attribute that steps change. A function being recorded cannot read it, because it would become a constant."""
+    """A descriptor of an attribute that steps change, which a function being recorded may not read as a constant."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = f"_{name}"
@@ -50,7 +50,7 @@ class _Unrecorded(Generic[T]):
 
 
 class _OfGroups:
-    """An option that only the groups have, and that would change nothing as an attribute of the optimizer."""
+    """A descriptor that refuses an option as attribute of an optimizer, because only its groups have options."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
@@ -198,7 +198,7 @@ class ParameterGroups:
         commit(self.loading(state_dict))
 
     def loading(self, state_dict: Mapping[str, Any]) -> list[Step]:
-        """Returns the steps of `load_state_dict`, for a caller that loads more at once."""
+        """Returns the assignments that `load_state_dict` makes, without making them."""
         saved_state = self.saved(self, state_dict)
         for position, group in enumerate(self.param_groups):
             saved_state.match(position, group)
@@ -221,7 +221,7 @@ class ParameterGroups:
         return f"{type(self).__name__}({'; '.join(lines)})"
 
     def allowed_options(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Returns the options of a group if they are allowed, alone and together."""
+        """Returns the options of a group after checks of each option and of their combinations."""
         return require_allowed(self._head, options, self.limits)
 
     def _groups(self, params: Any) -> Iterator[Mapping[str, Any]]:
@@ -236,7 +236,7 @@ class ParameterGroups:
             yield {"params": parameter_list}
 
     def _parameters(self, params: Any) -> tuple[list[Parameter], list[str] | None]:
-        """Returns the parameters in a group, and their names if each has one of its own."""
+        """Returns the parameters of a group, and their names, or None if they have no distinct names."""
         given_params = params
         if hasattr(params, "named_parameters") and not isinstance(params, type):  # a module
             params = list(params.named_parameters())
@@ -256,7 +256,7 @@ class ParameterGroups:
         return parameters, names if all(names) and len(set(names)) == len(names) else None
 
     def _parameters_in(self, params: Any) -> list[Parameter]:
-        """Returns the parameters in a tree once each, but those that a list itself holds as often as it holds them."""
+        """Returns the parameters in a tree, each once; a plain list of parameters is returned with its duplicates."""
         if isinstance(params, type):
             raise ArgumentError(f"{self._head}there is no Parameter in params{parameterless.way_out(params)}")
         if not isinstance(params, (list, tuple)):
@@ -289,7 +289,7 @@ def rate_at(rate: Rate, count: numbers.Number) -> numbers.Number:
 
 
 def require_gradient(head: str, gradient: Any, value: Any, parameter: Any) -> None:
-    """Checks that a gradient fits its parameter.
+    """Checks that a gradient is dense and has the shape and dtype of its parameter.
 
     Raises:
         ArgumentTypeError: if it is sparse.

@@ -1,4 +1,4 @@
-"""Arithmetic of the numbers that a rule or a schedule computes once a step, such as a bias correction.
+"""Arithmetic on numbers that are Python numbers or tensors, for rules and schedules, such as a bias correction.
 
 In `Optimizer.step` the count of steps is a Python number, and so is all that follows from it, in double precision. In
 `Optimizer.update` the count is a tensor, which may be traced. The functions here take both.

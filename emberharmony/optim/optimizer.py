@@ -111,7 +111,7 @@ class Optimizer(ParameterGroups):
         perform(self._make_step, gradients, self.parameters, clear)
 
     def _make_step(self, gradients: dict[Parameter, Any], clear: bool) -> None:
-        """Makes the step with these gradients."""
+        """Computes and makes a step with the given gradients."""
         if OPEN:
             refuse_effect("a cell would be assigned")
         if not self._plan(gradients, clear, [] if COUNTED and not WATCHES else None).make():
@@ -147,7 +147,7 @@ class Optimizer(ParameterGroups):
         return gradient_by_parameter
 
     def plan(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> StepPlan:
-        """Returns the step with these gradients, computed but not yet made; see `step`.
+        """Returns the plan of a step with the given gradients, whose results are computed but not yet assigned.
 
         Args:
             gradients: a gradient for each parameter that shall change, in its shape and dtype.
@@ -156,7 +156,7 @@ class Optimizer(ParameterGroups):
         return self._plan(gradients, clear, None)
 
     def _plan(self, gradients: Mapping[Parameter, Any], clear: bool, overwritten: list[Overwritten] | None) -> StepPlan:
-        """Returns the step with these gradients; it overwrites tensors only if a list `overwritten` is given."""
+        """Returns the plan of a step; with a list `overwritten` the step may write into the parameters' tensors."""
         plan = StepPlan(values={}, tensors=[], steps=[], counted=True, overwritten=overwritten)
         for group_index, group in enumerate(self._param_groups):
             cells, group_gradients = group["params"], list(gradients.values())
@@ -232,7 +232,7 @@ class Optimizer(ParameterGroups):
         return {**group, "lr": rate_at(rate, count)} if callable(rate) else group
 
     def _add_group_to_plan(self, plan: StepPlan, place: int, cells: list[Parameter], gradients: list[Any]) -> None:
-        """Adds the new values and states of those parameters of a group that have gradients to a plan.
+        """Adds the new values and states of a group's parameters to the plan of a step.
 
         Raises:
             ArgumentTypeError: if a gradient is sparse.
@@ -263,7 +263,7 @@ class Optimizer(ParameterGroups):
             layout_part.add(group_step, part_work)
 
     def _warn_at_first_step(self, gradients: list[Any]) -> None:
-        """Warns of first gradients that train nothing, and of parameters of the model that the optimizer lacks.
+        """Warns at the first step of zero or non-finite gradients, and of model parameters that the optimizer lacks.
 
         Args:
             gradients: those that `ops.backward` has made, rather than the caller of `step`.
@@ -285,17 +285,17 @@ class Optimizer(ParameterGroups):
             warn_of_new_parameters(self, f"{type(self).__name__}.step()", missing_names, 2)
 
     def _apply(self, gradient: Any, value: Any, state: State, hyper: Hyper) -> tuple[Any, State]:
-        """Returns what the rule returns, in the dtypes of its arguments."""
+        """Calls the rule, and returns the new parameter and state in the dtypes of the old ones."""
         new_value, new_state = self.rule(gradient, value, state, hyper)
         return _cast_to_dtype_of(new_value, value), _cast_like(new_state, state)
 
     def _apply_at(self, gradient: Any, value: Any, state: State, count: Tensor) -> tuple[Any, State]:
-        """Returns what `_apply` does in the pure form, with the options at a number of steps."""
+        """Calls the rule with the options that hold after a number of steps, for the pure form."""
         return self._apply(gradient, value, state, self._hyper(self.defaults, count))
 
 
 def _way_to_gradients(grads: Any) -> str:
-    """Returns how something that is no mapping becomes one."""
+    """Returns a hint for messages on how to pass gradients as a mapping from parameters."""
     if hasattr(grads, "named_parameters"):
         return "; nn.value_and_grad(model, fn) returns the gradients of a model by name"
     if callable(grads):
@@ -310,14 +310,14 @@ def _tensor_of_leaf(leaf: Any) -> Any:
 
 
 def _cast_to_dtype_of(x: Any, before: Any) -> Any:
-    """Returns a tensor in the dtype that it had before; numbers of Python are unchanged."""
+    """Returns a tensor cast to the dtype of an earlier one; Python numbers are returned as they are."""
     if numbers.is_python(x) or numbers.is_python(before) or x.dtype == before.dtype:
         return x
     return ops.cast(x, ops.dtype(before))
 
 
 def _cast_like(state: State, before: State) -> State:
-    """Returns the entries of a state in the dtypes that they had before; a loop, as those in `pure.py`."""
+    """Returns a state whose entries are cast to the dtypes of the same entries of an earlier state."""
     cast_state = {}
     for name, x in state.items():
         cast_state[name] = _cast_to_dtype_of(x, before[name]) if name in before else x

@@ -11,7 +11,7 @@ Kind = TypeVar("Kind", bound=type)
 
 
 class Limit(NamedTuple):
-    """What an option may be: in words, and as a test that returns whether a value is allowed."""
+    """The allowed values of an option: a text for messages, and a function that tests a value."""
 
     text: str
     allows: Callable[[Any], bool]
@@ -33,7 +33,7 @@ Decays: TypeAlias = Annotated[tuple[float, float], DECAYS]
 
 @dataclass_transform(eq_default=False)
 def with_options(kind: Kind) -> Kind:
-    """Gives an optimizer the `__init__` and the `limits` that its fields describe, which no instance has as attributes.
+    """Adds `__init__` and `limits` to an optimizer class by its annotated fields; a class decorator.
 
     A field is annotated with `InitVar` of its type, which says its limit by `Annotated`; a boolean may be True or
     False. The first field is `params`. What follows `_: KW_ONLY` is taken by keyword only.
@@ -55,13 +55,13 @@ def with_options(kind: Kind) -> Kind:
 
 
 def _limit_of_annotation(annotation: Any) -> Limit:
-    """Returns what a field may be by its annotation."""
+    """Returns the limit of an option from the annotation of its field."""
     limit: Limit = FLAG if annotation is bool else annotation.__metadata__[0]
     return limit
 
 
 class _Constructor:
-    """An `__init__` with a parameter for each field, which hands all of them to that of the base.
+    """A generated `__init__` with a parameter for each field, which passes all of them to the base's `__init__`.
 
     It is written as a text, as that of a dataclass is, so that Python itself checks and names the arguments; and at its
     first use, because to write those of all optimizers would cost the import 1.3 ms.
@@ -99,7 +99,7 @@ def one_of(*values: Any) -> Limit:
 
 
 def require_allowed(head: str, options: Mapping[str, Any], limits: Mapping[str, Limit]) -> dict[str, Any]:
-    """Returns the options of a group, with a number for a learning rate that is a number of another library.
+    """Checks the options of a group against their limits, and returns them with NumPy numbers as Python numbers.
 
     Args:
         head: the beginning of a message, such as `"AdamW(): "`.
@@ -127,7 +127,7 @@ def require_allowed(head: str, options: Mapping[str, Any], limits: Mapping[str, 
 
 
 def _python_number(value: Any) -> Any:
-    """Returns a number of NumPy as one of Python, because it would promote a tensor of fewer bits."""
+    """Converts a NumPy number to a Python number, because NumPy's would promote tensors of narrower dtypes."""
     if isinstance(value, (list, tuple)):
         return tuple(map(_python_number, value))
     return value.item() if hasattr(value, "item") else value

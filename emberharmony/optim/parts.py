@@ -1,4 +1,4 @@
-"""The parts of a group of parameters: those that have memory of their own, and small ones that are joined in vectors.
+"""The parts of a group of parameters: separate parameters, and small ones that are joined into vectors.
 
 A rule that works element by element gives the same bits for a vector as for the tensors in it. The state of joined
 parameters stays in vectors from step to step.
@@ -52,11 +52,11 @@ class GroupPart:
         self.traits: Any = None
 
     def own_entries(self, column: list[Any]) -> list[Any]:
-        """Returns the entries of these parameters, from a list with one entry for each parameter that changes."""
+        """Returns the entries of this part's parameters, from a list with one entry for each parameter that changes."""
         return column if len(column) == len(self.places) else list(map(column.__getitem__, self.places))
 
     def is_as_before(self, held_states: Mapping[Parameter, State]) -> bool:
-        """Returns whether the states have the very numbers and buffers that they had after the last step."""
+        """Returns whether the states still contain the same numbers and buffers as after the last step."""
         current_entries: list[Any] = list(map(held_states.get, self.cells))
         entries, expected_entries = self.entries, [*(self.entries or ())]
         try:
@@ -70,14 +70,14 @@ class GroupPart:
         return are_same(current_entries, expected_entries)
 
     def fits(self, backend: Any, columns: Columns) -> bool:
-        """Returns whether tensors are like those of the first step, of which it notes what a program can do with."""
+        """Returns whether tensors have the traits of those in the first step; the first call records these traits."""
         if self.traits is None:
             self.traits = backend.traits_of(columns)
             return True
         return bool(self.traits.match(*chain.from_iterable(columns)))
 
     def update(self, step: GroupStep, state: State) -> Update | None:
-        """Returns what the rule computes by a program; None if it has none, or if a watcher wants to see each op."""
+        """Returns the recorded update of the rule; None if it has no program, or if a watcher needs each op."""
         if not (self.traits.fit_programs and step.backend.runs_programs):
             return None
         update = step.updates.update_for(state, step.hyper)
@@ -86,12 +86,12 @@ class GroupPart:
         return update
 
     def note_steps(self, name: str, number: Any) -> Iterable[Step]:
-        """Returns the steps that put a number into the states."""
+        """Returns the assignments that put a number into the states of all parameters."""
         return zip(repeat(operator.setitem), (self.state, *(self.entries or ())), repeat(name), repeat(number))
 
 
 class SeparatePart(GroupPart):
-    """Parameters with equal numbers in their states, each of which has memory of its own.
+    """Parameters of a group that are computed together, while each keeps tensors of its own.
 
     Args:
         cells: the parameters.
@@ -108,7 +108,7 @@ class SeparatePart(GroupPart):
         self._overwritten: tuple[Program | None, Any, bool] = None, None, False
 
     def first_work(self, step: GroupStep, states: Sequence[State | None]) -> Work:
-        """Returns what `add` takes, for the first step in this layout; before the first one of all, states are None."""
+        """Returns the work for `add` in the first step of a layout, from the states, which may still be None."""
         values = values_of(self.cells)
         entries: list[Any] = list(map(step.held.get, self.cells))
         if states[0] is None:
@@ -128,7 +128,7 @@ class SeparatePart(GroupPart):
         return update, state, None if self._overwrites(step, update) else columns
 
     def work(self, step: GroupStep) -> Work | None:
-        """Returns what `add` takes; None if anything but the last step changed it."""
+        """Returns the work for `add` in a later step; None if the states have been changed since the last step."""
         if not self.is_as_before(step.held):
             return None
         update = self.update(step, self.state) if self._fits else None
@@ -143,7 +143,7 @@ class SeparatePart(GroupPart):
         return (update, state, columns) if self.fits(step.backend, columns) else None
 
     def _overwrites(self, step: GroupStep, update: Update | None) -> bool:
-        """Returns whether an update may be written into the tensors, because nothing else refers to them."""
+        """Returns whether the step may write the update into the old tensors instead of making new ones."""
         if update is None or step.plan.overwritten is None or self.entries is None:
             return False
         program, backend, can_overwrite = self._overwritten
@@ -155,7 +155,7 @@ class SeparatePart(GroupPart):
         return can_overwrite
 
     def add(self, step: GroupStep, work: Work) -> None:
-        """Adds a step of the parameters to a plan."""
+        """Computes the step of this part's parameters, and adds its results to the plan."""
         update, state, columns = work
         if columns is None:
             assert update is not None, "a step without a program is not written over tensors"
@@ -181,7 +181,7 @@ class SeparatePart(GroupPart):
     def _exchange_steps(
         self, held_states: dict[Parameter, State], new_state: State | None, states: Sequence[State]
     ) -> Iterable[Step]:
-        """Returns the steps that make columns, or else states, those of the parameters."""
+        """Returns the assignments that store the new states of the parameters, given as columns or one by one."""
         if new_state is None or (self.entries is None and any(cell in held_states for cell in self.cells)):
             states = states or _states_by_parameter(new_state or {}, len(self.cells))
             return [*exchange_steps(self.cells, held_states, states), assignment(self, "entries", None)]
@@ -198,18 +198,18 @@ class SeparatePart(GroupPart):
         return steps
 
     def _first_state_steps(self, held_states: dict[Parameter, State], new_state: State) -> list[Step]:
-        """Returns the steps that give parameters their first states."""
+        """Returns the assignments that store the first states of the parameters."""
         column_by_name = {name: list(map(Buffer, x)) if x.__class__ is list else x for name, x in new_state.items()}
         entries = _states_by_parameter(column_by_name, len(self.cells))
         steps: list[Step] = list(zip(repeat(operator.setitem), repeat(held_states), self.cells, entries))
         return [*steps, assignment(self, "entries", entries), assignment(self, "state", column_by_name)]
 
     def _add_overwriting(self, step: GroupStep, update: Update) -> None:
-        """Adds what writes over the tensors of the parameters, and of their states."""
+        """Adds to the plan the calls that overwrite the tensors of the parameters and their states."""
         backend, parameter_count, gradients = step.backend, len(self.cells), self.own_entries(step.gradients)
 
         def overwriting_calls(tensors: Sequence[Any]) -> Any:
-            # Nobody has looked at the tensors before, and another thread may just have assigned some.
+            # The tensors are checked only here, because another thread may have assigned new ones.
             if not (self.traits.match(*gradients, *tensors) and backend.owns(tensors)):
                 return None
             columns = map(list, zip(*repeat(iter(tensors), parameter_count), strict=True))
@@ -226,7 +226,7 @@ class SeparatePart(GroupPart):
 
 
 class JoinedPart(GroupPart):
-    """Parameters that are computed in one vector.
+    """Small parameters of a group that are joined into one vector for the computation.
 
     Args:
         cells: the parameters.
@@ -245,7 +245,7 @@ class JoinedPart(GroupPart):
         self._held: list[Any] = []
 
     def first_work(self, step: GroupStep, states: Sequence[State | None]) -> Work:
-        """Returns what `add` takes, for the first step in this layout; before the first one of all, states are None."""
+        """Returns the work for `add` in the first step of a layout, from the states, which may still be None."""
         values, first_state = values_of(self.cells), states[0]
         if first_state is None:
             state = step.initial(step.backend.as_vector(values))
@@ -260,7 +260,7 @@ class JoinedPart(GroupPart):
         return self.update(step, state), state, columns
 
     def work(self, step: GroupStep) -> Work | None:
-        """Returns what `add` takes; None if anything but the last step changed the states, or read them."""
+        """Returns the work for `add` in a later step; None if states were changed or read since the last step."""
         vectors = self.vectors
         if vectors.home is not step.backend.home or not self.is_as_before(step.held):
             return None
@@ -275,7 +275,7 @@ class JoinedPart(GroupPart):
         return (self.update(step, state), state, columns) if self.fits(step.backend, columns) else None
 
     def add(self, step: GroupStep, work: Work) -> None:
-        """Adds a step of the parameters to a plan."""
+        """Computes the step of this part's parameters, and adds its results to the plan."""
         update, state, columns = work
         assert columns is not None, "vectors are not written over"
         backend, (gradients, parameter_tensors, *state_tensors) = step.backend, columns
@@ -301,7 +301,7 @@ class JoinedPart(GroupPart):
             )
 
     def _exchange_steps(self, state: State, home: Any) -> Iterable[Step]:
-        """Returns the steps that make `state` the state of the vector, in place of the one that `work` has read."""
+        """Returns the assignments that store `state` as the new state of the joined parameters."""
         steps: list[Step] = []
         tensor_by_name = dict(state)
         for name in state:
@@ -317,7 +317,7 @@ class JoinedPart(GroupPart):
     def _first_state_steps(
         self, state: State, held_states: dict[Parameter, State], home: Any, is_same_step: bool
     ) -> list[Step]:
-        """Returns the steps that make `state` the state of the vector for the first time.
+        """Returns the assignments that store `state` as the first state of the joined parameters.
 
         Args:
             state: the state.
@@ -359,7 +359,7 @@ class JoinedPart(GroupPart):
 
 @dataclass(slots=True)
 class Layout:
-    """How the parameters that change are computed.
+    """The division of the parameters that change in a step into parts.
 
     Attributes:
         cells: the parameters that change.
@@ -374,7 +374,7 @@ class Layout:
     parts: list[SeparatePart | JoinedPart]
 
     def work(self, step: GroupStep) -> list[Work] | None:
-        """Returns what the parts add to a plan, or None if something has changed so that a new layout is needed."""
+        """Returns the work of all parts for a step, or None if a change makes a new layout necessary."""
         if self.home is not step.backend.home or not are_same(self.cells, step.cells):
             return None
         part_works: list[Work] = []
@@ -386,7 +386,7 @@ class Layout:
         return part_works
 
     def release_steps(self, other: "Layout", held_states: Mapping[Parameter, State]) -> list[Step]:
-        """Returns the steps that free the parameters that are in no vector of another layout from their vectors."""
+        """Returns the assignments that give parameters which the other layout does not join tensors of their own."""
         new_cells = {
             cell for layout_part in other.parts if isinstance(layout_part, JoinedPart) for cell in layout_part.cells
         }
@@ -400,7 +400,7 @@ class Layout:
 
 
 def columns_of(states: Sequence[State | None]) -> State | None:
-    """Returns a list of tensors, or a number, for each name in states; None if the states differ in more."""
+    """Returns for each name in the states a list of tensors, or the common number; None if that is impossible."""
     first_state = states[0]
     if first_state is None or any(state is None or state.keys() != first_state.keys() for state in states):
         return None
@@ -417,7 +417,7 @@ def columns_of(states: Sequence[State | None]) -> State | None:
 
 
 def _states_by_parameter(columns: State, count: int) -> list[State]:
-    """Returns the states of single parameters."""
+    """Returns a list with the state of each parameter, from columns by name."""
     return [{name: x[i] if x.__class__ is list else x for name, x in columns.items()} for i in range(count)]
 
 
@@ -430,7 +430,7 @@ def _state_tensors(after: Any, state: State) -> list[Any]:
 
 
 def _is_in_stored_form(x: Any) -> bool:
-    """Returns whether a state has a value in the form in which a step has put it there."""
+    """Returns whether an entry of a state is a buffer or Python number, as steps store it."""
     return isinstance(x, Buffer) or numbers.is_python(x)
 
 

@@ -1,4 +1,4 @@
-"""A learning rate that depends on a metric."""
+"""`ReduceOnPlateau`, a learning rate that is reduced when a metric stops improving."""
 
 import math
 from collections.abc import Mapping
@@ -73,7 +73,7 @@ class ReduceOnPlateau:
         return self.lr
 
     def observe(self, metric: Any) -> None:
-        """Takes the next value of the metric, a number or a tensor with one element, and reduces the rate if needed.
+        """Records the next value of the metric, and reduces the rate if the metric has not improved for long enough.
 
         Args:
             metric: a number, or a tensor with one element, such as the validation loss.
@@ -93,11 +93,11 @@ class ReduceOnPlateau:
             self.cooling, self.bad = self._cooldown, 0
 
     def state_dict(self) -> dict[str, float]:
-        """Returns what changes from observation to observation."""
+        """Returns the rate and the counters that `observe` changes, by name."""
         return {name: getattr(self, name) for name in _PLATEAU}
 
     def load_state_dict(self, state_dict: Mapping[str, float]) -> None:
-        """Replaces what changes from observation to observation.
+        """Replaces the rate and the counters that `observe` changes by those of a state dict.
 
         Raises:
             ArgumentError: if anything is missing or unexpected.
@@ -105,7 +105,7 @@ class ReduceOnPlateau:
         commit(self.loading(state_dict))
 
     def loading(self, state_dict: Mapping[str, float]) -> list[Step]:
-        """Returns the steps of `load_state_dict`, for a caller that loads more at once; see there for its errors."""
+        """Returns the assignments that `load_state_dict` makes, without making them."""
         if state_dict.keys() != set(_PLATEAU):
             raise ArgumentError(f"ReduceOnPlateau: the state has {sorted(state_dict)}, expected {sorted(_PLATEAU)}")
         return [assignment(self, name, value) for name, value in state_dict.items()]

@@ -23,7 +23,7 @@ Applied: TypeAlias = Callable[[Any, Any, State, Any], tuple[Any, State]]
 
 
 def first_state(values: list[Any], states: list[State]) -> State:
-    """Returns the state before the first step.
+    """Returns the state of the pure form before the first step, with numbers common to all parameters stored once.
 
     Args:
         values: the parameters.
@@ -42,7 +42,7 @@ def first_state(values: list[Any], states: list[State]) -> State:
 
 
 def step(applied: Applied, values: list[Any], gradients: list[Any], state: State) -> tuple[list[Any], State]:
-    """Returns the parameters and the state after one step.
+    """Returns the parameters and the state of the pure form after one step.
 
     Args:
         applied: computes a step for one parameter.
@@ -74,12 +74,12 @@ def _computing_dtype(value: Any) -> Wide:
 
 
 def _state_dtype(values: list[Any]) -> Wide:
-    """Returns the dtype in which a state keeps its numbers."""
+    """Returns the dtype in which the state of the pure form stores its common numbers."""
     return "float64" if any(_computing_dtype(value) == "float64" for value in values) else "float32"
 
 
 def _cast_numbers(shared_numbers: State, dtype: Wide) -> State:
-    """Returns the numbers of a state in the dtype in which a rule computes them."""
+    """Returns the common numbers of a state cast to the dtype in which a rule computes them."""
     cast_state = {}
     for name, x in shared_numbers.items():
         cast_state[name] = ops.cast(x, dtype)
@@ -87,7 +87,7 @@ def _cast_numbers(shared_numbers: State, dtype: Wide) -> State:
 
 
 def _cast_like(shared_numbers: State, new: State) -> State:
-    """Returns the new numbers of a state in the dtypes that they had before."""
+    """Returns the new common numbers of a state cast to the dtypes of the old ones."""
     cast_state = {}
     for name, x in shared_numbers.items():
         cast_state[name] = ops.cast(new[name], ops.dtype(x))
@@ -95,7 +95,7 @@ def _cast_like(shared_numbers: State, new: State) -> State:
 
 
 def _state_without_numbers(state: State, shared_numbers: State) -> State:
-    """Returns the state of a parameter without the numbers."""
+    """Returns the state of a parameter without the numbers that are common to all parameters."""
     remaining_state = {}
     for name, x in state.items():
         if name not in shared_numbers:

@@ -15,7 +15,7 @@ FOREIGN = {
 
 
 class SavedState:
-    """A state dict while it is matched with the parameters of an optimizer; `wrong` collects all that does not fit."""
+    """The loading of a state dict: matches it with an optimizer, and collects in `wrong` what does not fit."""
 
     def __init__(self, optimizer: Any, state_dict: Mapping[str, Any]) -> None:
         self.optimizer = optimizer
@@ -36,7 +36,7 @@ class SavedState:
         self.unread = set(self.entries)
 
     def match(self, position: int, group: dict[str, Any]) -> None:
-        """Finds the options of a group and the state of its parameters."""
+        """Collects the saved options of a group and the saved states of its parameters."""
         saved_group = self.groups[position]
         options = self._options(position, group, saved_group)
         self.options.append(options)
@@ -52,7 +52,7 @@ class SavedState:
                     self.state[parameter] = entry
 
     def require_all(self) -> None:
-        """Checks that everything was found.
+        """Checks that nothing of the state dict or the optimizer was left unmatched.
 
         Raises:
             ArgumentError: if not; the message lists all that does not fit.
@@ -68,7 +68,7 @@ class SavedState:
         limits = self.optimizer.limits
         options = {name: value for name, value in saved_group.items() if name in limits}
         known_keys = {"params", "param_names", *limits}
-        # Older versions of torch lack some flags.
+        # State dicts of older versions of torch lack some boolean options, so these may be missing.
         missing_names = [name for name in limits if name not in saved_group and not isinstance(group[name], bool)]
         self.wrong += [f"missing option {name!r} of group {position}" for name in missing_names]
         extra_names = [name for name in saved_group if name not in known_keys and name not in FOREIGN]
@@ -83,7 +83,7 @@ class SavedState:
     def _parameters_and_keys(
         self, position: int, group: dict[str, Any], saved_group: Mapping[str, Any]
     ) -> list[tuple[Parameter, Any]]:
-        """Returns each parameter of a group with the key of its state."""
+        """Returns (parameter, key) for each parameter of a group: the key of its state in the state dict."""
         names, indices = saved_group.get("param_names"), list(saved_group["params"])
         if names is None or "param_names" not in group:
             saved_count, expected_count = len(indices), len(group["params"])
@@ -102,7 +102,7 @@ class SavedState:
     def state_of_entry(
         self, what: str, entry: Mapping[str, Any], parameter: Parameter, hyper: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Returns the state of one parameter in new buffers."""
+        """Returns the saved state of one parameter, checked and converted to new buffers."""
         value = parameter.value
         initial_state = self.optimizer.initial(value, hyper)
         saved_fields = {**self.optimizer.unsaved, **{name: x for name, x in entry.items() if x is not None}}
@@ -131,7 +131,7 @@ class SavedState:
 
 
 def on_active_backend(x: Any) -> Any:
-    """Returns a tensor of any backend as one of the active backend, exactly."""
+    """Converts a tensor of any backend to the active backend without changing its dtype or values."""
     with ops.use_backend(like=x):
         cell = Buffer(x)
     return cell.value

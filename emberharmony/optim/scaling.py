@@ -69,7 +69,7 @@ class LossScaler:
         self.growth_factor, self.backoff_factor, self.growth_interval = growth_factor, backoff_factor, growth_interval
 
     def scaled(self, loss: TensorLike) -> Tensor:
-        """Returns the loss times the factor, for `ops.backward`.
+        """Returns the loss multiplied by the scaling factor, for `ops.backward`.
 
         Args:
             loss: a scalar, as the loss function returns it.
@@ -77,7 +77,7 @@ class LossScaler:
         return ops.multiply(loss, self.scale)
 
     def unscale(self, params: Any) -> bool:
-        """Divides the gradients of all parameters in a tree by the factor, adapts the factor, and returns True.
+        """Divides the gradients of all parameters in a tree by the factor, and returns whether they are finite.
 
         If a gradient is not finite, all gradients become None instead, and the result is False: a step would change
         nothing. Gradients and factor change together, so an interruption leaves both as they were.
@@ -108,11 +108,11 @@ class LossScaler:
         return is_finite
 
     def state_dict(self) -> dict[str, float]:
-        """Returns the factor and the steps since it changed, by torch's names."""
+        """Returns the scaling factor and the number of steps since it changed, by torch's names."""
         return {name: getattr(self, attribute) for name, attribute in _STATE.items()}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Replaces the factor and the steps since it changed; other entries of a state dict of torch are ignored.
+        """Replaces the scaling factor and the number of steps since it changed by those of a state dict.
 
         Raises:
             ArgumentError: if one of the two is missing.
@@ -120,7 +120,7 @@ class LossScaler:
         commit(self.loading(state_dict))
 
     def loading(self, state_dict: Mapping[str, Any]) -> list[Step]:
-        """Returns the steps of `load_state_dict`, for a caller that loads more at once; see there for its errors."""
+        """Returns the assignments that `load_state_dict` makes, without making them."""
         missing_names = [name for name in _STATE if name not in state_dict]
         if missing_names:
             raise ArgumentError(f"LossScaler.load_state_dict(): the state lacks {', '.join(missing_names)}")

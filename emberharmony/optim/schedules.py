@@ -22,7 +22,7 @@ Rate: TypeAlias = float | Schedule
 
 
 def _checked_rate(lr: Any) -> Any:
-    """Returns a learning rate.
+    """Returns the first argument of a schedule after a check that it is a learning rate, and no text or optimizer.
 
     Raises:
         ArgumentTypeError: if it is not a number.
@@ -206,7 +206,7 @@ def _cosine(lr: float, half: int, lowest_rate: float, count: Number) -> Number:
 
 
 def _half_cosine(start: float, end: float, part: Number) -> Number:
-    """Returns the value of half a wave of a cosine from `start` (`part` 0) to `end` (`part` 1)."""
+    """Returns the interpolation from `start` to `end` along half a cosine wave, at the share `part` from 0 to 1."""
     height = numbers.add(1.0, numbers.cos(numbers.multiply(math.pi, part)))
     return numbers.add(end, numbers.multiply((start - end) / 2, height))
 
@@ -233,7 +233,7 @@ def _cosine_restarts(lr: float, first: int, times: int, lowest_rate: float, coun
     waves_done = numbers.divide(count, first)
     if times == 1:
         return _half_cosine(lr, lowest_rate, numbers.subtract(waves_done, numbers.floor(waves_done)))
-    # The smallest summand makes the logarithm of a whole power not less than the exponent.
+    # The small summand keeps rounding from making the logarithm of an exact power less than its exponent.
     logarithm = numbers.divide(numbers.log(numbers.add(numbers.multiply(waves_done, times - 1), 1.0)), math.log(times))
     wave_scale = numbers.power(times, numbers.floor(numbers.add(logarithm, 1e-6)))
     steps_before = numbers.divide(numbers.subtract(wave_scale, 1.0), times - 1)
@@ -427,7 +427,7 @@ def _cyclic(
 
 
 def _positive_option(schedule: str, name: str, value: Any) -> Any:
-    """Returns a value that must be positive.
+    """Returns the value of an option of a schedule after a check that it is positive.
 
     Raises:
         ArgumentError: if it is not.

@@ -1,4 +1,4 @@
-"""One step of an optimizer: the programs of its rule, what a group is computed of, and the plan of what is to be done.
+"""One step of an optimizer: the plan of its assignments, the step of a group, and the programs of its rule.
 
 The objects of a step are made in each step, so they are plain namespaces, which C makes.
 """
@@ -46,7 +46,7 @@ _CELLS = operator.itemgetter(0)
 
 
 class StepPlan(SimpleNamespace):
-    """A step that is computed, or that is to be written over tensors, and not yet made.
+    """The plan of a step: new values that are computed and not yet assigned, or calls that overwrite tensors.
 
     Attributes:
         values: the new values of the parameters that change.
@@ -63,7 +63,7 @@ class StepPlan(SimpleNamespace):
     overwritten: list[Overwritten] | None = None
 
     def make(self) -> bool:
-        """Makes the step, and returns whether it has; it has not if tensors to write over are seen by others."""
+        """Makes the planned step, and returns False if it could not overwrite tensors because others use them."""
         if self.tensors:
             selection.active().backend.evaluate(self.tensors)
         if not self.overwritten:
@@ -73,7 +73,7 @@ class StepPlan(SimpleNamespace):
         return Overwriting(cells).make(self._calls, self.steps)
 
     def _calls(self, tensors: Sequence[Any]) -> list[Iterable[Step]] | None:
-        """Returns the calls that write over the tensors of all cells."""
+        """Returns the calls that overwrite the tensors of all cells, or None if one part refuses."""
         all_calls: list[Iterable[Step]] = []
         start = 0
         for cells, calls in self.overwritten or ():
@@ -91,7 +91,7 @@ def perform(
     cells: Callable[[], Sequence[Cell]],
     clear: bool,
 ) -> None:
-    """Makes a step of an optimizer; after the function, if one is being recorded.
+    """Makes a step of an optimizer now, or after the end of a function that is being recorded.
 
     Args:
         make: makes the step: it takes the gradients by cell, and whether the cells lose theirs.
@@ -110,7 +110,7 @@ def perform(
 def exchange_steps(
     cells: Sequence[Parameter], held_states: dict[Parameter, State], states: Sequence[State]
 ) -> list[Step]:
-    """Returns the steps that make tensors and numbers the states of parameters.
+    """Returns the assignments that store new states, tensors and numbers, for parameters.
 
     Args:
         cells: the parameters.
@@ -136,7 +136,7 @@ def exchange_steps(
 
 
 class GroupStep(SimpleNamespace):
-    """One step of a group of parameters.
+    """The inputs of a step of one group of parameters: optimizer, options, states and gradients.
 
     Attributes:
         optimizer: the optimizer.
@@ -164,7 +164,7 @@ class GroupStep(SimpleNamespace):
         return state
 
     def apply_rule(self, state: State, columns: Columns) -> tuple[list[Any], list[State]]:
-        """Returns the parameters and their states after the step, as the rule itself computes them one by one.
+        """Returns the new parameters and states, computed by calling the rule for one parameter after the other.
 
         Args:
             state: the numbers in the state by name; anything else stands for tensors.
@@ -205,7 +205,7 @@ class _KnownProgram(NamedTuple):
         """Returns whether the program was recorded with these options and numbers."""
         if self.number != len(hyper) or self.options != self.chosen(hyper):
             return False
-        # A rule without a program for some numbers is not recorded again for others.
+        # If recording failed for these numbers, it is not tried again until other numbers are given.
         return self.recording is None or bool(self.recording.given) or self.given == arguments
 
 
@@ -221,7 +221,7 @@ class Updates:
         self._program_by_key: dict[Any, _KnownProgram] = {}
 
     def update_for(self, state: Mapping[str, Any], hyper: Mapping[str, Any]) -> Update | None:
-        """Returns what the rule computes in a step; None if it has no program.
+        """Returns the update of a step by the rule's recorded program; None if the rule has no program.
 
         Args:
             state: the state of the parameters, in which anything but a number stands for tensors.

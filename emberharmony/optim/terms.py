@@ -1,4 +1,4 @@
-"""What the rules of several optimizers have in common."""
+"""Terms that the rules of several optimizers share, such as moving averages and weight decay."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ def zeros(parameter: Tensor, *names: str) -> State:
 
 
 def ascent_or_descent(gradient: Tensor, hyper: Hyper) -> Tensor:
-    """Returns the gradient of what is minimized: with the option `maximize` its negative."""
+    """Returns the gradient, negated if the option `maximize` is set."""
     return ops.negative(gradient) if hyper["maximize"] else gradient
 
 
@@ -38,7 +38,7 @@ def with_decoupled_decay(parameter: Tensor, hyper: Hyper) -> Tensor:
 
 
 def times(x: Tensor, factor: Any) -> Tensor:
-    """Returns `factor * x`, which is the tensor itself for the number 1."""
+    """Returns `factor * x`; for the Python number 1 the tensor itself, without a multiplication."""
     return x if numbers.is_python(factor) and factor == 1 else ops.multiply(x, factor)
 
 
@@ -53,7 +53,7 @@ def average_of_squares(average: Tensor, x: Tensor, decay: float) -> Tensor:
 
 
 def at_least_float32(x: Tensor) -> Tensor:
-    """Returns a tensor whose norm can be computed: one of 16 bits in float32, any other unchanged."""
+    """Returns a tensor of a 16-bit dtype cast to float32, so that its norm is exact enough; any other unchanged."""
     return x if ops.dtype(x).bits > 16 else ops.cast(x, "float32")
 
 

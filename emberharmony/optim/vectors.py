@@ -1,4 +1,4 @@
-"""The states of many small parameters in vectors: the buffers of the parameters take their part when they are read.
+"""The states of many small parameters, stored in joined vectors from which buffers copy their part when read.
 
 The next step joins the state anew after anything else than the last step: another backend, a loaded state, a parameter
 without a gradient. Each new parameter has memory of its own, because a view would keep the whole vector alive for
@@ -16,7 +16,7 @@ from emberharmony.core.cells.moves import Journey
 
 
 class Vectors(SimpleNamespace):
-    """The states of several parameters, as one vector for each name; it does not change.
+    """The states of several parameters, as one immutable joined vector for each name.
 
     Attributes:
         tensors: the vectors by name.
@@ -39,16 +39,16 @@ class Vectors(SimpleNamespace):
 
 
 class SharedBuffer(Buffer):
-    """A buffer that may hold the name and place of its part of `Vectors`, instead of a tensor and its backend."""
+    """A buffer whose value is a tensor of its own, or a part of joined `Vectors`, which is copied when it is read."""
 
     __slots__ = ()
 
     def __init__(self) -> None:
-        # The first step assigns `_held`.
+        # The attribute `_held` is assigned by the first step of the optimizer.
         self.name, self.persistent, self._grad, self._journey = "", True, None, Journey()
 
     def convert_held(self, held: Held, home: Any) -> Any:
-        """Returns a held tensor, or part of a vector, as a tensor of a backend."""
+        """Returns the stored tensor, or a copy of the part of a joined vector, as a tensor of a backend."""
         start_or_place, source = held
         if source.__class__ is not Vectors:
             return super().convert_held(held, home)
@@ -56,7 +56,7 @@ class SharedBuffer(Buffer):
         return tensor if source.home is home else super().convert_held((tensor, source.home), home)
 
     def tensor_and_home(self) -> Held:
-        """Returns the tensor with its backend."""
+        """Returns the tensor of the buffer with the backend that it belongs to."""
         held_tensor = self._held
         if held_tensor[1].__class__ is Vectors:
             self._move_slot("_held", held_tensor, held_tensor[1].home.backend.bound)

@@ -1,1 +1,1 @@
-"""The rules of the optimizers: how one step changes a parameter."""
+"""The optimizers, such as Adam, and their rules: functions that return a parameter after one step."""

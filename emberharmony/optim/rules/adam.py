@@ -25,7 +25,7 @@ from emberharmony.optim.terms import (
 
 
 def _with_any_decay(gradient: Tensor, parameter: Tensor, hyper: Hyper) -> tuple[Tensor, Tensor]:
-    """Returns the gradient and the parameter after weight decay, which enters either the one or the other."""
+    """Returns the gradient and the parameter after weight decay of the one or, if decoupled, of the other."""
     if hyper["decoupled_weight_decay"]:
         return ascent_or_descent(gradient, hyper), with_decoupled_decay(parameter, hyper)
     return with_decay(gradient, parameter, hyper), parameter
@@ -144,7 +144,7 @@ def adamax(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> t
 
 @with_options
 class Adamax(Optimizer):
-    """Adam with the decaying maximum of the gradients in the place of the root of their squares.
+    """Adamax: Adam with the decaying maximum of the gradients' magnitudes instead of the root of their mean square.
 
     Args:
         lr: the learning rate, or a schedule, a function of the number of steps so far.
@@ -196,7 +196,7 @@ def nadam(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tu
 
 
 def _momentum_of_step(beta: float, decay: float, step: numbers.Number) -> numbers.Number:
-    """Returns the momentum of a step, which rises to `beta`."""
+    """Returns NAdam's momentum factor of a step, which rises to `beta` with the steps."""
     return numbers.multiply(
         beta, numbers.subtract(1.0, numbers.multiply(0.5, numbers.power(0.96, numbers.multiply(step, decay))))
     )
@@ -265,7 +265,7 @@ def radam(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tu
 
 
 def _radam_length(beta: float, limit: float, step: numbers.Number) -> numbers.Number:
-    """Returns `limit - 2 * step * beta**step / (1 - beta**step)`, which float32 would cancel, as `limit` is large.
+    """Returns `limit - 2 * step * beta**step / (1 - beta**step)` without the cancellation that float32 would have.
 
     With `x = -step * log(beta)` the subtrahend is `2 * step / expm1(x)`, which is near `2 / -log(beta)` for small `x`.
     """
@@ -283,7 +283,7 @@ def _radam_length(beta: float, limit: float, step: numbers.Number) -> numbers.Nu
 
 @with_options
 class RAdam(Optimizer):
-    """Adam whose first steps are without the division by the root, whose variance is too large then.
+    """RAdam: Adam whose first steps omit the division by the root mean square, as its variance is too large there.
 
     Args:
         lr: the learning rate, or a schedule, a function of the number of steps so far.

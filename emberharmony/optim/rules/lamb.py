@@ -1,4 +1,4 @@
-"""LAMB: Adam for large batches, with a rate for each layer."""
+"""LAMB: Adam for large batches, whose step for each parameter is scaled by the parameter's norm."""
 
 from dataclasses import KW_ONLY, InitVar
 from typing import Any

@@ -23,12 +23,12 @@ _BEGUN = ("func_evals", "n_iter")
 
 
 class SavedHistory(SavedState):
-    """A state dict of LBFGS while it is loaded: the first parameter's entry holds the state of all parameters."""
+    """The loading of a state dict of LBFGS, in which the first parameter's entry has the state of all parameters."""
 
     def state_of_entry(
         self, what: str, entry: Mapping[str, Any], parameter: Parameter, hyper: Mapping[str, Any]
     ) -> State:
-        """Returns the history in new buffers."""
+        """Returns the saved state of LBFGS with its history in new buffers."""
         field_names = {*_LISTS, *_TENSORS, *_NUMBERS}
         fields = {name: x for name, x in entry.items() if x is not None and name != "al"}
         self.wrong += [f"unexpected {name!r} of {what}" for name in fields if name not in field_names]
@@ -103,7 +103,7 @@ class LBFGS(ParameterGroups):
     saved: ClassVar[type[SavedState]] = SavedHistory
 
     def add_param_group(self, group: Mapping[str, Any]) -> None:
-        """Adds the only group of parameters.
+        """Adds a group of parameters, of which LBFGS has only one.
 
         Args:
             group: a dict with `"params"` and options.
@@ -116,7 +116,7 @@ class LBFGS(ParameterGroups):
         super().add_param_group(group)
 
     def allowed_options(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Returns the options of the group if they are allowed.
+        """Returns the checked options of the group, with `max_eval` computed from `max_iter` if it is None.
 
         Args:
             options: all options of the group, by name.
@@ -156,7 +156,7 @@ class LBFGS(ParameterGroups):
             first_loss = call.run()
             commit(call.finish_steps(clear))
         except BaseException:
-            # After the last commit an interruption comes too late.
+            # An interruption after the final commit must not undo the step, so the count is compared.
             commit(if_unchanged(self, "_count", count_before, restoring_steps))
             raise
         return first_loss
@@ -176,7 +176,7 @@ class _Call:
         self._at = _joined_vector([cell.value for cell in self._cells])
 
     def run(self) -> Tensor:
-        """Makes the iterations, and returns the first loss."""
+        """Makes up to `max_iter` iterations of LBFGS, and returns the loss before the first one."""
         options, state = self._options, self._state
         first_loss, gradient = self._evaluate()
         loss = float(first_loss)
@@ -203,7 +203,7 @@ class _Call:
         return cast("Tensor", first_loss)
 
     def finish_steps(self, clear: bool) -> list[Step]:
-        """Returns the steps that keep the parameters that were found, and the state."""
+        """Returns the assignments that store the parameters and the state after the last iteration."""
         steps = self._assign_steps(self._at)
         if clear:
             steps += [cell.without_grad() for cell in self._cells]
@@ -212,7 +212,7 @@ class _Call:
         return [*steps, assignment(self._optimizer, "_count", self._optimizer.count + 1)]
 
     def _evaluate(self) -> tuple[Any, Any]:
-        """Returns the loss and the gradient where the parameters are."""
+        """Calls the closure, and returns the loss and the joined gradient at the present parameters."""
         for cell in self._cells:
             cell.grad = None
         loss = self._closure()
@@ -230,7 +230,7 @@ class _Call:
         return loss, _joined_vector(gradients)
 
     def _direction(self, gradient: Any) -> Any:
-        """Returns the direction of an iteration after the last change of the gradient was added to the history."""
+        """Adds the last change of the gradient to the history, and returns the direction of the next step."""
         state = self._state
         state["n_iter"] += 1
         if state["n_iter"] == 1:
@@ -255,7 +255,7 @@ class _Call:
         return direction
 
     def _search(self, start: Point, direction: Any, length: float, *, last: bool) -> Point:
-        """Moves the parameters along a direction, and returns where they are."""
+        """Moves the parameters along a direction by a line search or a fixed step, and returns the point reached."""
         start_vector = self._at
         if self._options["line_search_fn"] is None:
             self._assign_point(start_vector, direction, length)

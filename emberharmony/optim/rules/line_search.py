@@ -18,7 +18,7 @@ class Point(NamedTuple):
 
 
 class Line:
-    """The loss along a line.
+    """The loss as a function of the step length along a direction, and the search for a good length.
 
     Args:
         start: the point from which the line begins, with length 0.
@@ -56,18 +56,18 @@ class Line:
         return Point(length, *self._evaluate(length))
 
     def _decreases_enough(self, point: Point) -> bool:
-        """Returns whether the loss decreases sufficiently."""
+        """Returns whether the loss at a point satisfies the first Wolfe condition, sufficient decrease."""
         return not point.loss > self.start.loss + SUFFICIENT * point.length * self.start.slope
 
     def _is_flat_enough(self, point: Point) -> bool:
-        """Returns whether the slope decreases sufficiently."""
+        """Returns whether the slope at a point satisfies the second strong Wolfe condition."""
         return abs(point.slope) <= -CURVATURE * self.start.slope
 
     def _evaluations_left(self) -> int:
         return self._limit + 1 - self.evaluations
 
     def _bracket(self, length: float) -> tuple[Point, Point | None]:
-        """Returns two points with a point that satisfies the conditions between them, or one such point and None."""
+        """Returns two points around a point that satisfies the Wolfe conditions, or that point itself and None."""
         previous_point, point = self.start, self._point_at(length)
         while self._evaluations_left() > 0:
             if not self._decreases_enough(point) or (self.evaluations > 2 and point.loss >= previous_point.loss):
@@ -84,7 +84,7 @@ class Line:
         return self.start, point
 
     def _zoom(self, first: Point, second: Point) -> Point:
-        """Returns the best point between two after the interval between them has been narrowed."""
+        """Narrows the interval between two points, and returns the best point found."""
         ends, is_stuck = [first, second], False
         low_index = 0 if first.loss <= second.loss else 1
         while self._evaluations_left() > 0 and abs(ends[1].length - ends[0].length) * self._size >= self._tolerance:

@@ -1,4 +1,4 @@
-"""Lion: steps by the sign of a momentum."""
+"""Lion, an optimizer that steps by the sign of the momentum of the gradients."""
 
 from dataclasses import KW_ONLY, InitVar
 from typing import Any

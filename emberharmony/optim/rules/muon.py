@@ -1,4 +1,4 @@
-"""Muon: steps by the orthogonal factor of a momentum."""
+"""Muon, an optimizer of matrices that steps by the orthogonalized momentum of the gradients."""
 
 import math
 from dataclasses import InitVar
@@ -103,7 +103,7 @@ class Muon(Optimizer):
         return {"momentum_buffer": ops.zeros_like(parameter)}
 
     def require(self, parameter: Parameter) -> None:
-        """Checks a parameter before it is added.
+        """Checks that a parameter is a matrix before it is added.
 
         Args:
             parameter: a parameter that shall be added.

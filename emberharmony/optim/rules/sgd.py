@@ -1,4 +1,4 @@
-"""Stochastic gradient descent."""
+"""SGD, stochastic gradient descent with optional momentum."""
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, InitVar
@@ -78,7 +78,7 @@ class SGD(Optimizer):
         return {"step": 0, "momentum_buffer": ops.zeros_like(parameter)} if hyper["momentum"] else {}
 
     def allowed_options(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Returns the options of a group if they are allowed, alone and together.
+        """Returns the options of a group after checks of each option, and of `nesterov` with momentum and dampening.
 
         Args:
             options: all options of the group, by name.

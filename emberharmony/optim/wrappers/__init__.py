@@ -1,1 +1,1 @@
-"""What wraps an optimizer or its parameters: accumulation, averages, skipped steps."""
+"""Wrappers of an optimizer or its parameters, such as accumulation of gradients and averages of weights."""

@@ -53,7 +53,7 @@ class Accumulate(Wrapper):
         self.sums: dict[Parameter, Buffer] = {}
 
     def plan(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> StepPlan:
-        """Returns the step with these gradients, computed but not yet made; see `Optimizer.step`."""
+        """Returns the plan that adds the gradients to the sums, and after `n` passes makes a step with their means."""
         self.check(gradients)
         sum_by_cell = {cell: buffer.value for cell, buffer in self.sums.items()}
         for cell, gradient in gradients.items():
@@ -108,13 +108,13 @@ class Accumulate(Wrapper):
         return choose(is_full, new_params, old_values), choose(is_full, inner_state, state["optimizer"]), own_state
 
     def own_state(self, host: bool) -> dict[str, Any]:
-        """Returns the sums by the index of the parameter, and the number of passes in them."""
+        """Returns the sums of gradients by the index of their parameter, and the number of passes in the sums."""
         index_by_cell = {cell: i for i, cell in enumerate(self.parameters())}
         sum_by_index = {index_by_cell[cell]: buffer.value for cell, buffer in self.sums.items()}
         return {"sums": {i: ops.to_numpy(x) if host else x for i, x in sum_by_index.items()}, "passes": self.passes}
 
     def loading_own(self, state_dict: Mapping[str, Any]) -> list[Step]:
-        """Returns the steps that replace the sums.
+        """Returns the assignments that replace the sums of gradients and the number of passes by saved ones.
 
         Raises:
             ArgumentError: if they do not fit the parameters.

@@ -45,11 +45,11 @@ class Average:
         self.count = 0
 
     def weight(self) -> float:
-        """Returns the weight of the next value in the average; subclasses define it."""
+        """Returns the weight that the next value gets in the average; subclasses define it."""
         raise NotImplementedError
 
     def update(self) -> None:
-        """Takes the current values of the parameters into the averages; the first values become the averages."""
+        """Updates the averages by the current values of the parameters; at the first call they become the averages."""
         weight = self.weight() if self.count else 1.0
         new_averages = [_mix(a.value, p.value, weight) for a, p in zip(self.averages, self.parameters, strict=True)]
         ops.eval(new_averages)
@@ -74,7 +74,7 @@ class Average:
         commit(self.loading(state_dict))
 
     def loading(self, state_dict: Mapping[str, Any]) -> list[Step]:
-        """Returns the steps of `load_state_dict`, for a caller that loads more at once; see there for its errors."""
+        """Returns the assignments that `load_state_dict` makes, without making them."""
         head = f"{type(self).__name__}.load_state_dict(): "
         if state_dict.keys() != {"averages", "count"}:
             raise ArgumentError(f"{head}the state has {sorted(state_dict)}, expected ['averages', 'count']")
@@ -123,7 +123,7 @@ class EMA(Average):
         self.decay = decay
 
     def weight(self) -> float:
-        """Returns the weight of the next value in the average."""
+        """Returns the weight that the next value gets in the average."""
         return 1 - self.decay
 
 
@@ -151,7 +151,7 @@ class SWA(Average):
     """
 
     def weight(self) -> float:
-        """Returns the weight of the next value in the average."""
+        """Returns the weight that the next value gets in the average."""
         return 1 / (self.count + 1)
 
 

@@ -14,7 +14,7 @@ from emberharmony.optim.wrappers.wrapper import Wrapper, choose
 
 
 class Lookahead(Wrapper):
-    """Makes the steps of an optimizer, and after each `k` of them goes back to a point between the last such points.
+    """Makes the steps of an optimizer, and after each `k` steps moves the weights back towards the slow weights.
 
     The slow weights begin as the values of the parameters before their first step. After k steps they move to
     `slow + alpha * (parameter - slow)`, and the parameters are set to them.
@@ -54,7 +54,7 @@ class Lookahead(Wrapper):
         self.slow: dict[Parameter, Buffer] = {}
 
     def plan(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> StepPlan:
-        """Returns the step with these gradients, computed but not yet made; see `Optimizer.step`."""
+        """Returns the plan of the optimizer's step, extended after each `k` steps by the move of the slow weights."""
         plan = self.optimizer.plan(gradients, clear=clear)
         new_slow_by_cell = {cell: Buffer(cell.value) for cell in plan.values if cell not in self.slow}
         plan.steps.append((self.slow.update, new_slow_by_cell))
@@ -95,7 +95,7 @@ class Lookahead(Wrapper):
         return {"slow": {i: ops.to_numpy(x) if host else x for i, x in slow_by_index.items()}}
 
     def loading_own(self, state_dict: Mapping[str, Any]) -> list[Step]:
-        """Returns the steps that replace the slow weights.
+        """Returns the assignments that replace the slow weights by saved ones.
 
         Raises:
             ArgumentError: if they do not fit the parameters.
@@ -103,5 +103,5 @@ class Lookahead(Wrapper):
         return [(self.slow.clear,), (self.slow.update, self.buffers("slow", state_dict["slow"]))]
 
     def _moved_slow_weights(self, slow: Any, fast: Any) -> Any:
-        """Returns the slow weights after they have moved."""
+        """Returns the slow weights moved by the share `alpha` towards the fast weights."""
         return ops.add(slow, ops.multiply(ops.subtract(fast, slow), self.alpha))

@@ -1,4 +1,4 @@
-"""Leaves out the steps whose gradients are not finite."""
+"""`SkipNonfinite`, a wrapper of an optimizer that skips steps whose gradients are not finite."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -51,7 +51,7 @@ class SkipNonfinite(Wrapper):
         self.skipped = self.in_a_row = 0
 
     def plan(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> StepPlan:
-        """Returns the step with these gradients, computed but not yet made; see `Optimizer.step`.
+        """Returns the plan of the optimizer's step, or one that only counts a skipped step if gradients are not finite.
 
         Raises:
             NonFiniteGradientError: if more than `limit` steps in a row would be left out.
@@ -96,9 +96,9 @@ class SkipNonfinite(Wrapper):
         )
 
     def own_state(self, host: bool) -> dict[str, Any]:
-        """Returns how many steps have been left out."""
+        """Returns the numbers of steps that were skipped, in all and in a row."""
         return {name: getattr(self, name) for name in _STATE}
 
     def loading_own(self, state_dict: Mapping[str, Any]) -> list[Step]:
-        """Returns the steps that replace the numbers of steps that have been left out."""
+        """Returns the assignments that replace the numbers of skipped steps by saved ones."""
         return [assignment(self, name, int(state_dict[name])) for name in _STATE]

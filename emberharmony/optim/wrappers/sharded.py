@@ -1,4 +1,4 @@
-"""The state of an optimizer in parts, one on each rank."""
+"""`Sharded`, a wrapper of an optimizer whose state is divided among the ranks."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,7 @@ from emberharmony.optim.wrappers.wrapper import Wrapper
 
 
 class Sharded(Wrapper):
-    """Makes each step of an optimizer in parts: a rank changes its parameters and sends them to the others.
+    """Divides each step of an optimizer: a rank updates its share of the parameters and sends them to the others.
 
     Each rank keeps the state of its own parameters only, which is the part 1 / ranks of the whole (ZeRO, stage 1). The
     gradients must be equal on all ranks, as `nn.DataParallel` makes them. All ranks call `step` and `state_dict`
@@ -50,7 +50,7 @@ class Sharded(Wrapper):
             )
 
     def owners(self) -> dict[Parameter, int]:
-        """Returns the rank of each parameter: the one with the fewest elements so far, the largest first."""
+        """Returns the rank that owns each parameter: from the largest on, the rank that has the fewest elements."""
         cells = self.parameters()
         lengths = [ops.size(cell.value) for cell in cells]
         elements_by_rank, owner_by_cell = [0] * size(), {}
@@ -61,7 +61,7 @@ class Sharded(Wrapper):
         return {cell: owner_by_cell[cell] for cell in cells}
 
     def plan(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> StepPlan:
-        """Returns the step with these gradients, computed but not yet made; see `Optimizer.step`.
+        """Returns the plan of a step in which each rank updates the parameters that it owns and gets the others.
 
         Raises:
             DistributedError: if a rank is missing.
@@ -81,16 +81,16 @@ class Sharded(Wrapper):
         return plan
 
     def first_entries(self, leaves: list[Any]) -> State:
-        """Returns the entries of the wrapper in the state of the pure form: none."""
+        """Returns no entries, because the wrapper adds nothing to the state of the pure form."""
         return {}
 
     def step_parts(self, grads: Any, state: State, params: Any) -> tuple[Any, State, State]:
-        """Returns what the optimizer itself returns."""
+        """Returns the results of the wrapped optimizer, and no entries of the wrapper."""
         new_params, inner_state = self.optimizer.update(grads, state["optimizer"], params)
         return new_params, inner_state, {}
 
     def state_dict(self, *, host: bool = False) -> dict[str, Any]:
-        """Returns the whole state, in the form of the optimizer itself; all ranks call it together.
+        """Returns the states of all ranks together as the state dict of the optimizer; all ranks must call it.
 
         Args:
             host: whether the tensors become NumPy arrays; see `Optimizer.state_dict`.
@@ -109,14 +109,14 @@ class Sharded(Wrapper):
         return {**whole_state, "state": host_state}
 
     def loading(self, state_dict: Mapping[str, Any]) -> list[Step]:
-        """Returns the steps of `load_state_dict`, for a caller that loads more at once; each rank keeps its part."""
+        """Returns the assignments that `load_state_dict` makes: each rank stores the states of its own parameters."""
         owners, own_rank = self.owners(), rank()
         removals = [(self.state.pop, cell, None) for cell, owner in owners.items() if owner != own_rank]
         return [*self.optimizer.loading(state_dict), *removals]
 
 
 def _entries_of_rank(owner: int, entries: dict[int, dict[str, Any]]) -> dict[int, dict[str, Any]]:
-    """Returns the entries that a rank has, on all ranks; tensors are those of the active backend."""
+    """Sends the entries of the optimizer's state from one rank to all, and returns them there."""
     described_rows = [
         [i, name, list(x.shape) if hasattr(x, "shape") else None, ops.dtype(x).name if hasattr(x, "shape") else x]
         for i, entry in entries.items()

@@ -1,4 +1,4 @@
-"""The base of what changes the steps of an optimizer: accumulation, Lookahead, and steps that may be left out."""
+"""`Wrapper`, the base of wrappers that change the steps of an optimizer, such as `Accumulate` and `Lookahead`."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,7 @@ from emberharmony.optim.stepping import StepPlan, perform
 
 
 class Wrapper:
-    """The base of objects that stand in the place of an optimizer and change its steps.
+    """The base of wrappers, which are used in the place of an optimizer and change its steps.
 
     A subclass defines `plan` for the object form, and `first_entries` and `step_parts` for the pure form. Its own state
     is in `own_state` and `loading_own`.
@@ -63,7 +63,7 @@ class Wrapper:
         self.optimizer.zero_grad()
 
     def step(self, grads: Mapping[Any, Any] | None = None, *, clear: bool = True) -> None:
-        """Takes the gradients for a step; see `Optimizer.step`, whose errors it raises.
+        """Uses the gradients for the next step in the way of the wrapper; raises the errors of `Optimizer.step`.
 
         Args:
             grads: gradients by `Parameter` or by the name of a parameter; without it `grad` is read.
@@ -72,7 +72,7 @@ class Wrapper:
         perform(self._make_step, self.gradients(grads), self.parameters, clear)
 
     def _make_step(self, gradients: dict[Parameter, Any], clear: bool) -> None:
-        """Makes what `step` makes."""
+        """Plans and makes a step with the given gradients."""
         self.plan(gradients, clear=clear).make()
 
     def gradients(self, grads: Mapping[Any, Any] | None = None) -> dict[Parameter, Any]:
@@ -80,7 +80,7 @@ class Wrapper:
         return self.optimizer.gradients(grads)
 
     def plan(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> StepPlan:
-        """Returns the step with these gradients, computed but not yet made; subclasses define it.
+        """Returns the plan of a step with the given gradients, not yet made; subclasses define it.
 
         Args:
             gradients: a gradient for each parameter that shall change, in its shape and dtype.
@@ -103,7 +103,7 @@ class Wrapper:
         return {"count": inner_state["count"], "optimizer": inner_state, **self.first_entries(leaves)}
 
     def update(self, grads: Any, state: State, params: Any) -> tuple[Any, State]:
-        """Returns the parameters and the state after the gradients were taken; see `Optimizer.update`."""
+        """Returns the parameters and the state after one step in the pure form; see `Optimizer.update`."""
         new_params, inner_state, own_state = self.step_parts(grads, state, params)
         return new_params, {"count": inner_state["count"], "optimizer": inner_state, **own_state}
 
@@ -142,7 +142,7 @@ class Wrapper:
         commit(self.loading(state_dict))
 
     def loading(self, state_dict: Mapping[str, Any]) -> list[Step]:
-        """Returns the steps of `load_state_dict`, for a caller that loads more at once."""
+        """Returns the assignments that `load_state_dict` makes, without making them."""
         expected_keys = {"optimizer", *self.own_state(False)}
         if not isinstance(state_dict, Mapping) or state_dict.keys() != expected_keys:
             keys_text = sorted(state_dict) if isinstance(state_dict, Mapping) else brief(state_dict)
@@ -152,7 +152,7 @@ class Wrapper:
         return [*self.optimizer.loading(state_dict["optimizer"]), *self.loading_own(state_dict)]
 
     def own_state(self, host: bool) -> dict[str, Any]:
-        """Returns the state of the wrapper itself.
+        """Returns the part of the state dict that belongs to the wrapper itself; subclasses define it.
 
         Args:
             host: whether tensors become NumPy arrays; else they stay tensors of the backend.
@@ -160,11 +160,11 @@ class Wrapper:
         raise NotImplementedError
 
     def loading_own(self, state_dict: Mapping[str, Any]) -> list[Step]:
-        """Returns the steps that replace the state of the wrapper itself."""
+        """Returns the assignments that load the wrapper's own part of a state dict; subclasses define it."""
         raise NotImplementedError
 
     def buffers(self, what: str, values: Mapping[int, Any]) -> dict[Parameter, Buffer]:
-        """Returns tensors of a state dict, which are by the index of their parameter, in new buffers by parameter.
+        """Returns new buffers by parameter, made of a state dict's tensors by the index of their parameter.
 
         Args:
             what: the name of the entry, for messages.
@@ -198,5 +198,5 @@ class Wrapper:
 
 
 def choose(condition: Tensor, x: Any, y: Any) -> Any:
-    """Returns the tree `x` where a condition without axes is true, else the tree `y`."""
+    """Returns the tree `x` if a boolean tensor without axes is true, else the tree `y`, without reading the tensor."""
     return ops.tree_map(lambda a, b: ops.where(condition, a, b), x, y)
