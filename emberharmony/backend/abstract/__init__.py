@@ -84,10 +84,10 @@ class AbstractBackend(
         """Returns a tensor of a shape and a native dtype."""
         return AbstractTensor(self, shape, dtype, known)
 
-    def single(self, value: Any) -> Any:
+    def single_element(self, value: Any) -> Any:
         """Returns a tensor as one of the wrapped backend that has one element, 1; other values are unchanged."""
         if isinstance(value, list):
-            return [self.single(item) for item in value]
+            return [self.single_element(item) for item in value]
         if not isinstance(value, AbstractTensor):
             return value
         shape, neutral_dtype = (1,) * value.ndim, self.dtypes.neutral[value.dtype]
@@ -119,8 +119,8 @@ class AbstractBackend(
         """Returns a tensor of the wrapped backend as one of this backend, with its values; other values unchanged."""
         if isinstance(value, AbstractTensor) or not self.wrapped.is_tensor(value) or isinstance(value, np.ndarray):
             return value
-        native = None if isinstance(value, TensorProxy) else value
-        return self.tensor_of(value.shape, value.dtype, native)
+        native_tensor = None if isinstance(value, TensorProxy) else value
+        return self.tensor_of(value.shape, value.dtype, native_tensor)
 
     def adopt_all(self, values: Any) -> Any:
         """Returns values with the tensors of the wrapped backend, at any depth in lists and tuples, as ones of this."""
@@ -155,9 +155,9 @@ class AbstractBackend(
         self, fn: Callable[..., Sequence[Any]], tensors: Sequence[Any], axes: Sequence[int], same: bool = False
     ) -> list[Any]:
         """Returns the results of `fn` for one slice, with the mapped axis in front: all slices have the same shapes."""
-        count = tensors[0].shape[axes[0]]
-        results = fn(*(self.bound.take(x, 0, axis=axis) for x, axis in zip(tensors, axes, strict=True)))
-        return [self.bound.broadcast_to(y, (count, *y.shape)) for y in results]
+        slice_count = tensors[0].shape[axes[0]]
+        slice_results = fn(*(self.bound.take(x, 0, axis=axis) for x, axis in zip(tensors, axes, strict=True)))
+        return [self.bound.broadcast_to(y, (slice_count, *y.shape)) for y in slice_results]
 
     def cannot_transform(self, error: BaseException | None) -> bool:
         """Returns whether an error says that a value was read."""

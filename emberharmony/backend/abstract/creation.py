@@ -6,7 +6,7 @@ import math
 import operator
 from typing import TYPE_CHECKING, Any
 
-from emberharmony.backend.abstract.rules import Rule, dtype_from, one_element, shapes_in
+from emberharmony.backend.abstract.rules import Rule, call_with_one_element, dtype_from, shapes_in
 from emberharmony.backend.host import is_integer
 from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.arrays.creation import check_ends
@@ -33,7 +33,7 @@ def _filled_like_or_of_shape(
 ) -> Any:
     shape = like.shape if isinstance(like, AbstractTensor) else as_shape(like)
     if isinstance(value, AbstractTensor):
-        _require_held(value.shape, shape)
+        _require_fit(value.shape, shape)
     model_or_shape = like if isinstance(like, AbstractTensor) else (1,) * len(shape)
     return backend.tensor_of(shape, dtype_from(backend, name, model_or_shape, value, dtype, device))
 
@@ -84,17 +84,17 @@ def _spaced_shape(
     count = operator.index(num)
     if count < 0:
         raise ArgumentError(f"expected num of at least 0, got {brief(num)}")
-    sample_result = one_element(backend, name, start, stop, 1, *options, **keywords)
-    samples, step = sample_result if isinstance(sample_result, tuple) else (sample_result, None)
-    bases = [value for value in (*options, *keywords.values()) if isinstance(value, AbstractTensor)]
+    sample_result = call_with_one_element(backend, name, start, stop, 1, *options, **keywords)
+    one_sample, step = sample_result if isinstance(sample_result, tuple) else (sample_result, None)
+    option_tensors = [value for value in (*options, *keywords.values()) if isinstance(value, AbstractTensor)]
     ends_shape = broadcast(shapes_in((start, stop)))
-    shape = list(broadcast([ends_shape, *shapes_in(bases)])) if name == "logspace" else list(ends_shape)
+    shape = list(broadcast([ends_shape, *shapes_in(option_tensors)])) if name == "logspace" else list(ends_shape)
     # The declared order: endpoint, then retstep or base, then dtype and the axis.
     axis = keywords.get("axis", options[_AXIS[name]] if len(options) > _AXIS[name] else 0)
     (axis_index,) = nonnegative_axes(axis, len(shape) + 1)
     shape.insert(axis_index, count)
-    result = backend.tensor_of(shape, samples.dtype)
-    return result if step is None else (result, backend.tensor_of(ends_shape, step.dtype))
+    sample_tensor = backend.tensor_of(shape, one_sample.dtype)
+    return sample_tensor if step is None else (sample_tensor, backend.tensor_of(ends_shape, step.dtype))
 
 
 _AXIS = {"linspace": 3, "logspace": 3, "geomspace": 2}
@@ -137,8 +137,8 @@ class AbstractCreation:
     ) -> AbstractTensor:
         if x.ndim != 1:
             raise ShapeError(f"expected a vector, got shape {x.shape}")
-        columns = x.shape[0] if N is None else max(operator.index(N), 0)
-        return self.tensor_of((x.shape[0], columns), dtype_from(self, name, x, 1, increasing))
+        column_count = x.shape[0] if N is None else max(operator.index(N), 0)
+        return self.tensor_of((x.shape[0], column_count), dtype_from(self, name, x, 1, increasing))
 
 
 def diagonal_length(rows: int, columns: int, offset: int) -> int:
@@ -146,6 +146,6 @@ def diagonal_length(rows: int, columns: int, offset: int) -> int:
     return max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
 
 
-def _require_held(shape: tuple[int, ...], full_shape: tuple[int, ...]) -> None:
+def _require_fit(shape: tuple[int, ...], full_shape: tuple[int, ...]) -> None:
     if len(shape) > len(full_shape) or broadcast([shape, full_shape]) != tuple(full_shape):
         raise ShapeError(f"a value of shape {shape} does not broadcast to shape {tuple(full_shape)}")

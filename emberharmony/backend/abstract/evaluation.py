@@ -29,9 +29,9 @@ def evaluate_shapes(op: str, fn: Function, specs: Sequence[Any]) -> Any:
     # Assignments to cells inside of the function have no values, so they end with the block.
     with selection.Override(backend), Assignments({}):
         args = tree_unflatten(structure, [refill(leaf, x) for leaf, x in zip(leaves, tensors, strict=True)])
-        result = ResultTree(op)
-        outputs = result.tensors(result.run(fn, *args))
-    return result.result([TensorSpec(x.shape, backend.dtype_of(x)) for x in outputs])
+        result_tree = ResultTree(op)
+        outputs = result_tree.tensors(result_tree.run(fn, *args))
+    return result_tree.result([TensorSpec(x.shape, backend.dtype_of(x)) for x in outputs])
 
 
 def _abstract_leaf(op: str, backend: Any, leaf: Any) -> Any:

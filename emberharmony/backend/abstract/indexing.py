@@ -92,9 +92,9 @@ class AbstractIndexing:
                     (joint_axis, is_split or has_followed) if joint_lengths else (len(result_shape), False)
                 )
                 joint_lengths.append(self._index_shape(part, mask))
-                width = part.ndim if mask else 0 if isinstance(part, bool) else 1
-                result_shape += x.shape[axis + width : end]
-                has_followed = has_followed or axis + width < end
+                axis_count = part.ndim if mask else 0 if isinstance(part, bool) else 1
+                result_shape += x.shape[axis + axis_count : end]
+                has_followed = has_followed or axis + axis_count < end
         insert_axis = 0 if is_split else joint_axis
         return self._with_shape(
             x, (*result_shape[:insert_axis], *broadcast(joint_lengths), *result_shape[insert_axis:])
@@ -166,10 +166,12 @@ class AbstractIndexing:
         )
 
     def diagonal(self, x: AbstractTensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> AbstractTensor:
-        first, second = nonnegative_axes((axis1, axis2), require_matrices(x).ndim)
+        first_axis, second_axis = nonnegative_axes((axis1, axis2), require_matrices(x).ndim)
         far_offset = clip_offset(offset, FURTHEST, FURTHEST)
-        others = [n for a, n in enumerate(x.shape) if a not in (first, second)]
-        return self._with_shape(x, (*others, diagonal_length(x.shape[first], x.shape[second], far_offset)))
+        other_lengths = [n for a, n in enumerate(x.shape) if a not in (first_axis, second_axis)]
+        return self._with_shape(
+            x, (*other_lengths, diagonal_length(x.shape[first_axis], x.shape[second_axis], far_offset))
+        )
 
     def tril_indices(self, n: int, k: int = 0, m: int | None = None) -> tuple[AbstractTensor, AbstractTensor]:
         row_count, column_count = as_shape((n, n if m is None else m))
@@ -217,6 +219,6 @@ def _count_on_and_below(rows: int, columns: int, offset: int) -> int:
     Row i has min(max(i + offset + 1, 0), columns) of them.
     """
     first_row = min(max(-offset, 0), rows)
-    full_rows = min(max(columns - offset, first_row), rows)
-    rising = full_rows - first_row
-    return rising * (2 * (first_row + offset + 1) + rising - 1) // 2 + (rows - full_rows) * columns if rows else 0
+    first_full_row = min(max(columns - offset, first_row), rows)
+    rising = first_full_row - first_row
+    return rising * (2 * (first_row + offset + 1) + rising - 1) // 2 + (rows - first_full_row) * columns if rows else 0

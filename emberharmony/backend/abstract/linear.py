@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from emberharmony.backend.abstract.rules import Rule, dtype_from, one_element, resized_shape
+from emberharmony.backend.abstract.rules import Rule, call_with_one_element, dtype_from, resized_shape
 from emberharmony.backend.shared.algebra.products import check_factors, check_subscripts
 from emberharmony.backend.shared.arrays.shape import require_matrices
 from emberharmony.backend.shared.images.fft import axis_and_length, named_by_keras
@@ -24,7 +24,7 @@ def _decomposition_rule(shapes: Shapes) -> Rule:
     """Returns the rule of a decomposition, from the function that gives the shapes of its results."""
 
     def decompose(backend: AbstractBackend, name: str, x: AbstractTensor, *options: Any) -> Any:
-        return _result_tensors(backend, shapes(x), one_element(backend, name, x, *options))
+        return _result_tensors(backend, shapes(x), call_with_one_element(backend, name, x, *options))
 
     return Rule(decompose)
 
@@ -101,31 +101,37 @@ class AbstractLinear:
     @Rule
     def qr(self: Any, name: str, x: AbstractTensor, mode: str = "reduced", positive: bool = True) -> Any:
         check_qr_mode(mode)
-        *batch, row_count, column_count = require_matrices(x).shape
-        inner = row_count if mode == "complete" else min(row_count, column_count)
+        *batch_shape, row_count, column_count = require_matrices(x).shape
+        inner_length = row_count if mode == "complete" else min(row_count, column_count)
         return _result_tensors(
             self,
-            [(*batch, row_count, inner), (*batch, inner, column_count)],
-            one_element(self, name, x, mode, positive),
+            [(*batch_shape, row_count, inner_length), (*batch_shape, inner_length, column_count)],
+            call_with_one_element(self, name, x, mode, positive),
         )
 
     @Rule
     def svd(self: Any, name: str, x: AbstractTensor, full_matrices: bool = True, compute_uv: bool = True) -> Any:
-        *batch, row_count, column_count = require_matrices(x).shape
-        inner = min(row_count, column_count)
-        sample_result = one_element(self, name, x, full_matrices, compute_uv)
+        *batch_shape, row_count, column_count = require_matrices(x).shape
+        inner_length = min(row_count, column_count)
+        sample_result = call_with_one_element(self, name, x, full_matrices, compute_uv)
         if not compute_uv:
-            return self.tensor_of((*batch, inner), sample_result.dtype)
-        left_shape, right = (row_count, column_count) if full_matrices else (inner, inner)
+            return self.tensor_of((*batch_shape, inner_length), sample_result.dtype)
+        left_shape, right_shape = (row_count, column_count) if full_matrices else (inner_length, inner_length)
         return _result_tensors(
-            self, [(*batch, row_count, left_shape), (*batch, inner), (*batch, right, column_count)], sample_result
+            self,
+            [
+                (*batch_shape, row_count, left_shape),
+                (*batch_shape, inner_length),
+                (*batch_shape, right_shape, column_count),
+            ],
+            sample_result,
         )
 
     @Rule
     def matmul(self: Any, name: str, x1: AbstractTensor, x2: AbstractTensor) -> AbstractTensor:
         check_factors(x1.shape, x2.shape)
-        batch = broadcast([x1.shape[:-2], x2.shape[:-2]])
-        shape = (*batch, *x1.shape[-2:-1], *(x2.shape[-1:] if x2.ndim > 1 else ()))
+        batch_shape = broadcast([x1.shape[:-2], x2.shape[:-2]])
+        shape = (*batch_shape, *x1.shape[-2:-1], *(x2.shape[-1:] if x2.ndim > 1 else ()))
         return self.tensor_of(shape, dtype_from(self, name, x1, x2))
 
     @Rule
@@ -137,23 +143,23 @@ class AbstractLinear:
 
 def _einsum_shape(subscripts: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     """Returns the shape of the result of an einsum expression that was checked."""
-    operands_part, arrow, right = subscripts.replace(" ", "").partition("->")
+    operands_part, arrow, result_subscripts = subscripts.replace(" ", "").partition("->")
     length_by_letter: dict[str, int] = {}
-    batches = []
+    batch_shapes = []
     for term, shape in zip(operands_part.split(","), shapes, strict=True):
         head, dots, tail = term.partition("...")
         head_length = len(shape) - len(tail)
         if dots:
-            batches.append(shape[len(head) : head_length])
+            batch_shapes.append(shape[len(head) : head_length])
         for letter, length in [*zip(head, shape, strict=False), *zip(tail, shape[head_length:], strict=True)]:
             length_by_letter[letter] = length if length_by_letter.get(letter, 1) == 1 else length_by_letter[letter]
-    batch = broadcast(batches)
+    batch_shape = broadcast(batch_shapes)
     if not arrow:
         single_letters = sorted(letter for letter in length_by_letter if operands_part.count(letter) == 1)
-        return (*batch, *(length_by_letter[letter] for letter in single_letters))
-    head, dots, tail = right.partition("...")
+        return (*batch_shape, *(length_by_letter[letter] for letter in single_letters))
+    head, dots, tail = result_subscripts.partition("...")
     return (
         *(length_by_letter[letter] for letter in head),
-        *(batch if dots else ()),
+        *(batch_shape if dots else ()),
         *(length_by_letter[letter] for letter in tail),
     )

@@ -60,25 +60,25 @@ class AbstractLoops:
         reverse: bool = False,
         unroll: int | bool = 1,
     ) -> Any:
-        scan, count = self.composed("scan"), self._count(xs, length)
-        if count is not None:
-            carry, ys = scan(f, init, self._with_leading_length(xs, 1), None if length is None else 1)
+        scan_op, step_count = self.composed("scan"), self._count_steps(xs, length)
+        if step_count is not None:
+            carry, ys = scan_op(f, init, self._with_leading_length(xs, 1), None if length is None else 1)
             if self._tree_signature(carry) == self._tree_signature(init):
-                return carry, self._with_leading_length(ys, count)
-        return scan(f, init, xs, length, reverse)
+                return carry, self._with_leading_length(ys, step_count)
+        return scan_op(f, init, xs, length, reverse)
 
     def map(self, f: Callable[[Any], Any], xs: Any) -> Any:
-        count = self._count(xs, None)
-        if count is None:
+        step_count = self._count_steps(xs, None)
+        if step_count is None:
             return self.composed("map")(f, xs)
-        return self._with_leading_length(self.composed("map")(f, self._with_leading_length(xs, 1)), count)
+        return self._with_leading_length(self.composed("map")(f, self._with_leading_length(xs, 1)), step_count)
 
-    def _count(self, xs: Any, length: int | None) -> int | None:
+    def _count_steps(self, xs: Any, length: int | None) -> int | None:
         """Returns the number of steps along the first axes of a tree; None if the op must find it, or an error."""
         shapes = [self.convert(leaf).shape for leaf in flatten(xs)[0]]
-        counts = {shape[0] if shape else 0 for shape in shapes} | (set() if length is None else {length})
-        count = counts.pop() if len(counts) == 1 else 0
-        return count if isinstance(count, int) and count > 1 else None
+        step_counts = {shape[0] if shape else 0 for shape in shapes} | (set() if length is None else {length})
+        step_count = step_counts.pop() if len(step_counts) == 1 else 0
+        return step_count if isinstance(step_count, int) and step_count > 1 else None
 
     def _with_leading_length(self, tree: Any, count: int) -> Any:
         """Returns a tree of tensors with another length of their first axes."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from emberharmony.backend.abstract.rules import Rule, one_element, reduced_shape, resized_shape
+from emberharmony.backend.abstract.rules import Rule, call_with_one_element, reduced_shape, resized_shape
 from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.arrays.shape import as_shape, require_matrices
 from emberharmony.backend.shared.arrays.writing import broadcasts_into, check_mode, convert_like, misfit_error
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from emberharmony.backend.abstract import AbstractBackend
 
 
-def _of_composite(backend: AbstractBackend, name: str, *args: Any) -> Any:
+def _call_composite(backend: AbstractBackend, name: str, *args: Any) -> Any:
     """Returns the result of a composite of the wrapped backend on single elements; random streams stay unchanged."""
     with Aside(), Override(backend.wrapped):
-        return one_element(backend, name, *args)
+        return call_with_one_element(backend, name, *args)
 
 
 def _random(backend: AbstractBackend, name: str, shape: Any, *parameters: Any) -> AbstractTensor:
@@ -44,7 +44,7 @@ def _random(backend: AbstractBackend, name: str, shape: Any, *parameters: Any) -
             check_fits_shape(OPS[name].parameters[i + 1].name, arguments[i].shape, lengths)
     if name == "random_randint" and any(isinstance(bound, AbstractTensor) for bound in arguments[:2]):
         arguments[:2] = 0, 1
-    sample_result = _of_composite(backend, name, (1,) * len(lengths), *arguments)
+    sample_result = _call_composite(backend, name, (1,) * len(lengths), *arguments)
     return backend.tensor_of(lengths, sample_result.dtype)
 
 
@@ -58,13 +58,13 @@ def _quantile(
     keepdims: bool = False,
 ) -> AbstractTensor:
     quantile_shape = q.shape if isinstance(q, AbstractTensor) else np.shape(q)
-    sample_result = _of_composite(backend, name, x, q, axis, method, keepdims)
+    sample_result = _call_composite(backend, name, x, q, axis, method, keepdims)
     return backend.tensor_of((*quantile_shape, *reduced_shape(x.shape, axis, keepdims)), sample_result.dtype)
 
 
 def _frequencies_rule(halved: bool) -> Rule:
     def frequencies(backend: AbstractBackend, name: str, n: int, *options: Any) -> AbstractTensor:
-        sample_result = _of_composite(backend, name, 1, *options)
+        sample_result = _call_composite(backend, name, 1, *options)
         (length,) = as_shape(n)
         if length < 1:
             raise ArgumentError(f"expected a transform of length 1 or more, got {brief(n)}")
@@ -119,21 +119,21 @@ class AbstractReaders:
     ) -> AbstractTensor:
         lengths, length = as_shape(shape), size_of(a)
         if length is None:
-            pool = self.convert(a)
-            nonnegative_axes(0, pool.ndim)
-            length, item_shape, dtype = pool.shape[0], pool.shape[1:], pool.dtype
+            candidates = self.convert(a)
+            nonnegative_axes(0, candidates.ndim)
+            length, item_shape, dtype = candidates.shape[0], candidates.shape[1:], candidates.dtype
         else:
             item_shape, dtype = (), self.dtypes["int64"]
         if p is not None:
             check_fits_shape("p", self.convert(p).shape, (length,))
-        count = int(np.prod(lengths, dtype=object))
-        if count and (not length or (not replace and count > length)):
-            raise ArgumentError(f"expected at least {1 if replace else count} integers or slices, got {length}")
+        draw_count = int(np.prod(lengths, dtype=object))
+        if draw_count and (not length or (not replace and draw_count > length)):
+            raise ArgumentError(f"expected at least {1 if replace else draw_count} integers or slices, got {length}")
         return self.tensor_of((*lengths, *item_shape), dtype)
 
     @Rule
     def nanmedian(self: Any, name: str, x: AbstractTensor, axis: Any = None, keepdims: bool = False) -> AbstractTensor:
-        sample_result = _of_composite(self, name, x, axis, keepdims)
+        sample_result = _call_composite(self, name, x, axis, keepdims)
         return self.tensor_of(reduced_shape(x.shape, axis, keepdims), sample_result.dtype)
 
     def unique(
@@ -149,25 +149,31 @@ class AbstractReaders:
     ) -> Any:
         if size is None:
             raise no_value("the length of the result is the number of different elements; pass size")
-        count, index_dtype = integer("size", size, 0), self.dtypes["int64"]
+        unique_count, index_dtype = integer("size", size, 0), self.dtypes["int64"]
         axis_index = 0 if axis is None else nonnegative_axes(axis, x.ndim)[0]
-        values = self.tensor_of((count,) if axis is None else resized_shape(x.shape, axis_index, count), x.dtype)
-        inverse = self.tensor_of(x.shape if axis is None else (x.shape[axis_index],), index_dtype)
-        vector = self.tensor_of((count,), index_dtype)
-        flags_and_results = (return_index, vector), (return_inverse, inverse), (return_counts, vector)
+        unique_values = self.tensor_of(
+            (unique_count,) if axis is None else resized_shape(x.shape, axis_index, unique_count), x.dtype
+        )
+        inverse_indices = self.tensor_of(x.shape if axis is None else (x.shape[axis_index],), index_dtype)
+        vector = self.tensor_of((unique_count,), index_dtype)
+        flags_and_results = (return_index, vector), (return_inverse, inverse_indices), (return_counts, vector)
         other_results = [result for is_requested, result in flags_and_results if is_requested]
-        return (values, *other_results) if other_results else values
+        return (unique_values, *other_results) if other_results else unique_values
 
     @Rule
     def expm(self: Any, name: str, x: AbstractTensor) -> AbstractTensor:
-        return self.tensor_of(square(x).shape, _of_composite(self, name, x).dtype)
+        return self.tensor_of(square(x).shape, _call_composite(self, name, x).dtype)
 
     @Rule
     def lu(self: Any, name: str, x: AbstractTensor) -> Any:
-        *batch, row_count, column_count = require_matrices(x).shape
-        inner = min(row_count, column_count)
-        shapes = (*batch, row_count, row_count), (*batch, row_count, inner), (*batch, inner, column_count)
-        sample_result = _of_composite(self, name, x)
+        *batch_shape, row_count, column_count = require_matrices(x).shape
+        inner_length = min(row_count, column_count)
+        shapes = (
+            (*batch_shape, row_count, row_count),
+            (*batch_shape, row_count, inner_length),
+            (*batch_shape, inner_length, column_count),
+        )
+        sample_result = _call_composite(self, name, x)
         return type(sample_result)(*(self.tensor_of(s, y.dtype) for s, y in zip(shapes, sample_result, strict=True)))
 
     @Rule
@@ -176,16 +182,18 @@ class AbstractReaders:
     ) -> Any:
         strategy, beam_width, top_paths, merge_repeated, mask_index = (*options, *_CTC_DEFAULTS[len(options) :])
         # The greedy search reads no values, and checks the shapes and the class that stands for "no label".
-        text = "greedy" if strategy == "beam_search" else strategy
+        shape_strategy = "greedy" if strategy == "beam_search" else strategy
         labels, scores = self.composed(name)(
-            inputs, sequence_lengths, text, beam_width, top_paths, merge_repeated, mask_index
+            inputs, sequence_lengths, shape_strategy, beam_width, top_paths, merge_repeated, mask_index
         )
         if strategy != "beam_search":
             return labels, scores
         if not 1 <= top_paths <= beam_width:
             raise ArgumentError(f"expected top_paths from 1 to beam_width={beam_width}, got {top_paths}")
-        batch, steps = inputs.shape[:2]
-        return self.tensor_of((top_paths, batch, steps), labels.dtype), self.tensor_of((batch, top_paths), scores.dtype)
+        batch_size, step_count = inputs.shape[:2]
+        return self.tensor_of((top_paths, batch_size, step_count), labels.dtype), self.tensor_of(
+            (batch_size, top_paths), scores.dtype
+        )
 
     def set_item(self, x: AbstractTensor, key: Any, value: Any, mode: str = "set") -> AbstractTensor:
         check_mode(mode)

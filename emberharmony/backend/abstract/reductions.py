@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from emberharmony.backend.abstract.rules import Rule, dtype_from, one_element, reduced_shape, resized_shape
+from emberharmony.backend.abstract.rules import Rule, call_with_one_element, dtype_from, reduced_shape, resized_shape
 from emberharmony.backend.promote import nonnegative_axis, require_nonempty
 from emberharmony.backend.shared.reductions.histograms import check_weights
 from emberharmony.backend.shared.reductions.segments import check_segments, count_segments, segment_count
@@ -61,12 +61,12 @@ def _segments(
     ids = backend.integers(segment_ids)
     check_segments(ids.shape, data.shape)
     if isinstance(ids, np.ndarray):
-        count = count_segments(ids, num_segments)
+        id_count = count_segments(ids, num_segments)
     elif num_segments is None:
         raise no_value("the number of segments is the largest id plus one; pass num_segments")
     else:
-        count = segment_count(num_segments)
-    return backend.tensor_of((count, *data.shape[1:]), dtype_from(backend, name, data, [0], 1))
+        id_count = segment_count(num_segments)
+    return backend.tensor_of((id_count, *data.shape[1:]), dtype_from(backend, name, data, [0], 1))
 
 
 class AbstractReductions:
@@ -94,7 +94,7 @@ class AbstractReductions:
     @Rule
     def top_k(self: Any, name: str, x: AbstractTensor, k: int, sorted: bool = True) -> Any:
         check_top_k(x.shape, k)
-        values, indices = one_element(self, name, x, 1, sorted)
+        values, indices = call_with_one_element(self, name, x, 1, sorted)
         shape = resized_shape(x.shape, x.ndim - 1, operator.index(k))
         return self.tensor_of(shape, values.dtype), self.tensor_of(shape, indices.dtype)
 
@@ -143,8 +143,8 @@ class AbstractReductions:
 
     @Rule
     def histogram(self: Any, name: str, x: AbstractTensor, bins: int = 10, range: Any = None) -> Any:
-        count = operator.index(bins)
-        if count < 1:
-            raise ArgumentError(f"expected bins of at least 1, got {count}")
-        counts, edges = one_element(self, name, x, 1, range)
-        return self.tensor_of((count,), counts.dtype), self.tensor_of((count + 1,), edges.dtype)
+        bin_count = operator.index(bins)
+        if bin_count < 1:
+            raise ArgumentError(f"expected bins of at least 1, got {bin_count}")
+        counts, edges = call_with_one_element(self, name, x, 1, range)
+        return self.tensor_of((bin_count,), counts.dtype), self.tensor_of((bin_count + 1,), edges.dtype)

@@ -1,7 +1,7 @@
 """How the shape and the dtype of an op's result are found without computing it.
 
 A rule computes the shape from the shapes and options of the arguments. The dtype, and most errors about dtypes and
-options, come from the wrapped backend, which runs the op on tensors of one element (`one_element`).
+options, come from the wrapped backend, which runs the op on tensors of one element (`call_with_one_element`).
 """
 
 from __future__ import annotations
@@ -32,19 +32,21 @@ class Rule:
         return self if backend is None else functools.partial(self._run, backend, self._name)
 
 
-def one_element(backend: AbstractBackend, name: str, *args: Any, **kwargs: Any) -> Any:
+def call_with_one_element(backend: AbstractBackend, name: str, *args: Any, **kwargs: Any) -> Any:
     """Returns the result of a primitive of the wrapped backend, called with tensors of one element in place of others.
 
     Each tensor keeps its dtype and its number of axes.
     """
-    function = getattr(backend.wrapped.bound, name)
+    wrapped_op = getattr(backend.wrapped.bound, name)
     with np.errstate(all="ignore"):
-        return function(*map(backend.single, args), **{key: backend.single(value) for key, value in kwargs.items()})
+        return wrapped_op(
+            *map(backend.single_element, args), **{key: backend.single_element(value) for key, value in kwargs.items()}
+        )
 
 
 def dtype_from(backend: AbstractBackend, name: str, *args: Any, **kwargs: Any) -> Any:
     """Returns the native dtype of the result of a primitive, which the wrapped backend calls on single elements."""
-    return one_element(backend, name, *args, **kwargs).dtype
+    return call_with_one_element(backend, name, *args, **kwargs).dtype
 
 
 def shapes_in(values: Sequence[Any]) -> list[tuple[int, ...]]:

@@ -53,13 +53,13 @@ class AbstractShapes:
         return self._with_shape(x, lengths)
 
     def transpose(self, x: AbstractTensor, axes: Any = None) -> AbstractTensor:
-        new_axes = range(x.ndim)[::-1] if axes is None else axis_order(axes, x.ndim)
-        return self._with_shape(x, [x.shape[a] for a in new_axes])
+        permutation = range(x.ndim)[::-1] if axes is None else axis_order(axes, x.ndim)
+        return self._with_shape(x, [x.shape[a] for a in permutation])
 
     def swapaxes(self, x: AbstractTensor, axis1: int, axis2: int) -> AbstractTensor:
-        (first,), (second,) = nonnegative_axes(axis1, x.ndim), nonnegative_axes(axis2, x.ndim)
+        (first_axis,), (second_axis,) = nonnegative_axes(axis1, x.ndim), nonnegative_axes(axis2, x.ndim)
         shape = list(x.shape)
-        shape[first], shape[second] = shape[second], shape[first]
+        shape[first_axis], shape[second_axis] = shape[second_axis], shape[first_axis]
         return self._with_shape(x, shape)
 
     def expand_dims(self, x: AbstractTensor, axis: Any = 0) -> AbstractTensor:
@@ -111,8 +111,8 @@ class AbstractShapes:
         (axis_index,) = nonnegative_axes(axis, x.ndim)
         if num not in (None, x.shape[axis_index]):
             raise ShapeError(f"axis {axis} has length {x.shape[axis_index]}, not {num}")
-        element = self._with_shape(x, (*x.shape[:axis_index], *x.shape[axis_index + 1 :]))
-        return (element,) * x.shape[axis_index]
+        slice_tensor = self._with_shape(x, (*x.shape[:axis_index], *x.shape[axis_index + 1 :]))
+        return (slice_tensor,) * x.shape[axis_index]
 
     def tile(self, x: AbstractTensor, repeats: Any) -> AbstractTensor:
         counts = as_shape(repeats)
@@ -150,7 +150,7 @@ class AbstractShapes:
         self, x: AbstractTensor, pad_width: Any, mode: str = "constant", constant_values: float | None = None
     ) -> AbstractTensor:
         check_pad(mode, constant_values)
-        pairs = pad_pairs(pad_width, x.ndim)
-        if mode != "constant" and any(n == 0 and any(pair) for n, pair in zip(x.shape, pairs, strict=True)):
+        pad_widths = pad_pairs(pad_width, x.ndim)
+        if mode != "constant" and any(n == 0 and any(pair) for n, pair in zip(x.shape, pad_widths, strict=True)):
             raise ShapeError(f"an empty axis cannot be padded in mode {mode!r}")
-        return self._with_shape(x, [a + n + b for n, (a, b) in zip(x.shape, pairs, strict=True)])
+        return self._with_shape(x, [a + n + b for n, (a, b) in zip(x.shape, pad_widths, strict=True)])

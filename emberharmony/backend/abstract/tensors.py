@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from emberharmony.backend.abstract.rules import Rule, one_element
+from emberharmony.backend.abstract.rules import Rule, call_with_one_element
 from emberharmony.backend.shared.arrays.shape import check_complex_pairs
 from emberharmony.backend.shared.tensor import check_view, refuse_copy
 from emberharmony.core.dtypes import DType
@@ -18,16 +18,20 @@ if TYPE_CHECKING:
     from emberharmony.backend.abstract import AbstractBackend
 
 
-def _of_wrapped(backend: AbstractBackend, name: str, *args: Any) -> Any:
-    return one_element(backend, name, *args)
+def _call_wrapped(backend: AbstractBackend, name: str, *args: Any) -> Any:
+    return call_with_one_element(backend, name, *args)
 
 
 class AbstractTensors:
     """Holds the primitives of `ops/tensor.py`, `ops/dtype.py` and `ops/device.py`."""
 
-    get_device, get_available_devices, get_default_device = Rule(_of_wrapped), Rule(_of_wrapped), Rule(_of_wrapped)
-    set_default_device, synchronize, memory_info = Rule(_of_wrapped), Rule(_of_wrapped), Rule(_of_wrapped)
-    result_type = Rule(_of_wrapped)
+    get_device, get_available_devices, get_default_device = (
+        Rule(_call_wrapped),
+        Rule(_call_wrapped),
+        Rule(_call_wrapped),
+    )
+    set_default_device, synchronize, memory_info = Rule(_call_wrapped), Rule(_call_wrapped), Rule(_call_wrapped)
+    result_type = Rule(_call_wrapped)
 
     tensor_of: Any
     dtypes: Any
@@ -40,7 +44,7 @@ class AbstractTensors:
 
     @Rule
     def to_device(self: Any, name: str, x: AbstractTensor, device: Any) -> AbstractTensor:
-        one_element(self, name, x, device)
+        call_with_one_element(self, name, x, device)
         return x
 
     @Rule
@@ -55,7 +59,7 @@ class AbstractTensors:
         copy: Any = None,
     ) -> AbstractTensor:
         dense("sparse" if sparse else "ragged", sparse or ragged)
-        one_element(self, name, x, dtype, None, None, device)
+        call_with_one_element(self, name, x, dtype, None, None, device)
         if dtype is None or dtype == x.dtype:
             return x
         refuse_copy(copy)

@@ -94,12 +94,14 @@ def array_api_type(
         if dtypes is None
         else dict(dtypes)
     )
-    table = NativeDTypes(name, {as_dtype(dtype_name): dtype for dtype_name, dtype in native_by_dtype_name.items()})
-    library = Library(name, xp, table)
+    native_dtypes = NativeDTypes(
+        name, {as_dtype(dtype_name): dtype for dtype_name, dtype in native_by_dtype_name.items()}
+    )
+    library = Library(name, xp, native_dtypes)
     attributes = standard_ops(library, tensor_type) | {
         "name": name,
         "tensor_type": tensor_type,
-        "dtypes": table,
+        "dtypes": native_dtypes,
         "library": library,
     }
     attributes |= {"promotion": library.promotion}
@@ -116,9 +118,9 @@ def array_api_type(
         undefined_ops = {op for op in OPS if getattr(backend_type, op, None) is None}
         reason_by_op |= dict.fromkeys(undefined_ops.intersection(ops_read_on_host()), reads)
     for op, reason in reason_by_op.items():
-        refusal = unsupported(reason)
-        refusal.__set_name__(backend_type, op)
-        setattr(backend_type, op, refusal)
+        placeholder = unsupported(reason)
+        placeholder.__set_name__(backend_type, op)
+        setattr(backend_type, op, placeholder)
     return backend_type
 
 

@@ -52,8 +52,8 @@ def _safe_division(library: Library, native: Function) -> Function:
         if library.kind(a) not in ("signed", "unsigned"):
             return native(a, b)
         zero = library.number(0, b)
-        by_zero = library.xp.equal(b, zero)
-        return library.xp.where(by_zero, zero, native(a, library.xp.where(by_zero, library.number(1, b), b)))
+        is_by_zero = library.xp.equal(b, zero)
+        return library.xp.where(is_by_zero, zero, native(a, library.xp.where(is_by_zero, library.number(1, b), b)))
 
     return divide
 
@@ -164,11 +164,11 @@ class _Elementwise(_Bound):
             return native_power(a, b)
         # The standard leaves negative powers of integers open. Here those of 1 and -1 are exact, and others are 0.
         zero, one = library.number(0, a), library.number(1, a)
-        negative, even = xp.less(b, zero), xp.equal(xp.bitwise_and(b, one), zero)
-        sign = xp.where(even, one, a)
-        size_one = xp.logical_or(xp.equal(a, one), xp.equal(a, library.number(-1, a)))
-        nonnegative_power = native_power(a, xp.where(negative, zero, b))
-        return xp.where(negative, xp.where(size_one, sign, zero), nonnegative_power)
+        is_negative, is_even = xp.less(b, zero), xp.equal(xp.bitwise_and(b, one), zero)
+        sign = xp.where(is_even, one, a)
+        is_unit = xp.logical_or(xp.equal(a, one), xp.equal(a, library.number(-1, a)))
+        nonnegative_power = native_power(a, xp.where(is_negative, zero, b))
+        return xp.where(is_negative, xp.where(is_unit, sign, zero), nonnegative_power)
 
     def floor_divide(self, a: Any, b: Any) -> Any:
         xp = self._xp
@@ -176,8 +176,8 @@ class _Elementwise(_Bound):
         if self._library.kind(a) not in _FLOATING:
             return quotient
         # The standard lets a library follow Python where an operand is infinite.
-        infinite = xp.logical_or(xp.isinf(a), xp.isinf(b))
-        return xp.where(infinite, xp.floor(xp.divide(a, b)), quotient)
+        is_infinite = xp.logical_or(xp.isinf(a), xp.isinf(b))
+        return xp.where(is_infinite, xp.floor(xp.divide(a, b)), quotient)
 
     def _shift_bits(self, a: Any, b: Any, native: Function, left: bool) -> Any:
         xp, library = self._xp, self._library
@@ -251,8 +251,10 @@ class _Elementwise(_Bound):
         is_small = xp.less(xp.abs(x), self._library.number(0.5, xp.real(x)))
         real, imag = xp.real(x), xp.imag(x)
         number_2, number_1 = self._library.number(2, real), self._library.number(1, real)
-        size = xp.divide(xp.log1p(xp.add(xp.multiply(real, xp.add(real, number_2)), xp.multiply(imag, imag))), number_2)
+        log_magnitude = xp.divide(
+            xp.log1p(xp.add(xp.multiply(real, xp.add(real, number_2)), xp.multiply(imag, imag))), number_2
+        )
         angle = self._library.function("arctan2")(imag, xp.add(real, number_1))
         imaginary_part = xp.multiply(self._library.astype(angle, x.dtype), self._library.number(1j, x))
-        value_near_0 = xp.add(self._library.astype(size, x.dtype), imaginary_part)
+        value_near_0 = xp.add(self._library.astype(log_magnitude, x.dtype), imaginary_part)
         return xp.where(is_small, value_near_0, far_value)

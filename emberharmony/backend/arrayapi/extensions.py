@@ -100,20 +100,20 @@ class Factors(Definitions):
 
     def _signs(self, x: Any) -> Any:
         """Returns `x / abs(x)`, but 1 for zero and NaN."""
-        xp, size = self._xp, self._xp.abs(x)
-        ratio = xp.greater(size, self._library.number(0, size))
+        xp, magnitude = self._xp, self._xp.abs(x)
+        is_nonzero = xp.greater(magnitude, self._library.number(0, magnitude))
         one = self._library.number(1, x)
-        size = self._library.astype(xp.where(ratio, size, self._library.number(1, size)), x.dtype)
-        return xp.where(ratio, xp.divide(x, size), one)
+        magnitude = self._library.astype(xp.where(is_nonzero, magnitude, self._library.number(1, magnitude)), x.dtype)
+        return xp.where(is_nonzero, xp.divide(x, magnitude), one)
 
     def _phases(self, columns: Any) -> Any:
         """Returns, for each column, the factor of magnitude 1 that makes its largest component positive."""
         xp = self._xp
         if not all(columns.shape):
             return xp.ones((*columns.shape[:-2], 1, columns.shape[-1]), dtype=columns.dtype)
-        size = xp.abs(columns)
-        largest_size = xp.max(size, axis=-2, keepdims=True)
-        is_near = xp.greater_equal(size, xp.multiply(largest_size, self._library.number(NEARLY, size)))
+        magnitudes = xp.abs(columns)
+        largest_magnitude = xp.max(magnitudes, axis=-2, keepdims=True)
+        is_near = xp.greater_equal(magnitudes, xp.multiply(largest_magnitude, self._library.number(NEARLY, magnitudes)))
         largest_index = xp.argmax(self._library.astype(is_near, self._library.dtypes["uint8"]), axis=-2, keepdims=True)
         signs = self._signs(xp.take_along_axis(columns, largest_index, axis=-2))
         return self._library.function("conj")(signs) if self._library.kind(signs) == "complex" else signs
@@ -159,11 +159,13 @@ class Factors(Definitions):
         if not positive:
             return q, r
         signs = self._signs(self._linalg.diagonal(r))
-        rows = self._with_trailing_ones(signs, r.shape[-2])
-        conjugate_rows = self._library.function("conj")(rows) if self._library.kind(rows) == "complex" else rows
+        row_factors = self._with_trailing_ones(signs, r.shape[-2])
+        conjugate_factors = (
+            self._library.function("conj")(row_factors) if self._library.kind(row_factors) == "complex" else row_factors
+        )
         q = xp.multiply(q, xp.expand_dims(self._with_trailing_ones(signs, q.shape[-1]), axis=-2))
         # A negative sign makes -0.0 of the zeros below the diagonal.
-        return q, xp.triu(xp.multiply(r, xp.expand_dims(conjugate_rows, axis=-1)))
+        return q, xp.triu(xp.multiply(r, xp.expand_dims(conjugate_factors, axis=-1)))
 
     def _with_trailing_ones(self, factors: Any, length: int) -> Any:
         """Returns factors with ones behind, as many as are missing."""

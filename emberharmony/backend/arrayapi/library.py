@@ -84,8 +84,10 @@ class Library:
         op stands for in an extended namespace may be something else, such as `torch.transpose`.
         """
         if op not in self._functions:
-            names = (op, *OPS[op].aliases) if self.takes_all else (*OPS[op].aliases, op)
-            self._functions[op] = next((native for name in names if (native := getattr(self.xp, name, None))), None)
+            function_names = (op, *OPS[op].aliases) if self.takes_all else (*OPS[op].aliases, op)
+            self._functions[op] = next(
+                (native for name in function_names if (native := getattr(self.xp, name, None))), None
+            )
         return self._functions[op]
 
     def kind(self, x: Any) -> str:
@@ -96,8 +98,8 @@ class Library:
         """Returns a tensor cast by the library itself."""
         if x.dtype == dtype:
             return x
-        astype = getattr(self.xp, "astype", None)
-        return x.astype(dtype) if astype is None else astype(x, dtype)
+        astype_function = getattr(self.xp, "astype", None)
+        return x.astype(dtype) if astype_function is None else astype_function(x, dtype)
 
     def cast(self, x: Any, dtype: Any) -> Any:
         """Returns a tensor in a dtype; a complex one gives its real part, except to bool, which tests for non-zero."""
@@ -165,9 +167,9 @@ class Library:
     def double(self, x: Any) -> Any:
         """Returns a floating or complex tensor in the widest dtype of its kind; other tensors unchanged."""
         kind = self.kind(x)
-        names = {"float": ("float64", "float32"), "complex": ("complex128", "complex64")}.get(kind, ())
-        wide_dtype = next((name for name in names if name in self.dtypes.natives), None)
-        return x if wide_dtype is None else self.astype(x, self.dtypes[wide_dtype])
+        dtype_names = {"float": ("float64", "float32"), "complex": ("complex128", "complex64")}.get(kind, ())
+        wide_dtype_name = next((name for name in dtype_names if name in self.dtypes.natives), None)
+        return x if wide_dtype_name is None else self.astype(x, self.dtypes[wide_dtype_name])
 
 
 class Definitions:

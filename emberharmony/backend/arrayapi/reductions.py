@@ -44,8 +44,8 @@ class _Reductions(Definitions):
     def _booleans_as_integers(self, x: Any) -> Any:
         """Returns booleans as small integers, which the standard adds up and orders; other tensors unchanged."""
         library = self._library
-        open_to = library.takes_all or library.kind(x) != "bool"
-        return x if open_to else library.astype(x, library.dtypes["uint8"])
+        is_accepted = library.takes_all or library.kind(x) != "bool"
+        return x if is_accepted else library.astype(x, library.dtypes["uint8"])
 
     @program("axes", "keepdims", "dtype")
     def _add_up(self, x: Any, axes: tuple[int, ...], keepdims: bool, dtype: Any) -> Any:
@@ -78,22 +78,22 @@ class _Reductions(Definitions):
 
     def _extreme(self, name: str, x: Any, axis: Any, keepdims: bool, initial: Any) -> Any:
         self._promotion.refuse(x, _COMPLEX)
-        axes, native = self._axes(x, axis), getattr(self._xp, name)
+        axes, native_reduction = self._axes(x, axis), getattr(self._xp, name)
         if initial is None:
             if 0 in x.shape:
                 require_nonempty(x.shape, axes)
-            extreme = native(self._booleans_as_integers(x), axis=axes, keepdims=keepdims)
+            extreme = native_reduction(self._booleans_as_integers(x), axis=axes, keepdims=keepdims)
             return extreme if self._library.takes_all else self._library.astype(extreme, x.dtype)
         if isinstance(initial, Substitute):
             # Dispatch then hands the call on; Dask would take the values of a traced tensor, and lose the gradient.
             raise TypeError(f"expected a number or a native tensor, got {type(initial).__name__}")
-        start = self._library.cast(self._promotion.common(x, without_axes("initial", initial))[1], x.dtype)
+        initial_tensor = self._library.cast(self._promotion.common(x, without_axes("initial", initial))[1], x.dtype)
         if all(x.shape[a] for a in axes):
-            extreme = native(self._booleans_as_integers(x), axis=axes, keepdims=keepdims)
-            larger_or_smaller = getattr(self._xp, f"{name}imum")
-            return self._library.astype(larger_or_smaller(extreme, self._booleans_as_integers(start)), x.dtype)
+            extreme = native_reduction(self._booleans_as_integers(x), axis=axes, keepdims=keepdims)
+            extreme_of_two = getattr(self._xp, f"{name}imum")
+            return self._library.astype(extreme_of_two(extreme, self._booleans_as_integers(initial_tensor)), x.dtype)
         kept_shape = shape_after_reduction(x.shape, axes, keepdims)
-        return self._xp.broadcast_to(start, tuple(kept_shape))
+        return self._xp.broadcast_to(initial_tensor, tuple(kept_shape))
 
     def max(self, x: Any, axis: Any = None, keepdims: bool = False, initial: Any = None) -> Any:
         return self._extreme("max", x, axis, keepdims, initial)
@@ -120,8 +120,8 @@ class _Reductions(Definitions):
         self._promotion.refuse(x, _COMPLEX)
         require_nonempty(x.shape, axis)
         axis = None if axis is None else nonnegative_axis(axis, len(x.shape))
-        index = getattr(self._xp, name)(self._booleans_as_integers(x), axis=axis, keepdims=keepdims)
-        return self._library.astype(index, self._library.dtypes["int64"])
+        extreme_index = getattr(self._xp, name)(self._booleans_as_integers(x), axis=axis, keepdims=keepdims)
+        return self._library.astype(extreme_index, self._library.dtypes["int64"])
 
     def argmax(self, x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
         return self._place_of_extreme("argmax", x, axis, keepdims)

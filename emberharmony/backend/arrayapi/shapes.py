@@ -75,8 +75,8 @@ class _Shapes(Definitions):
     def nonzero(self, x: Any) -> tuple[Any, ...]:
         if not x.shape:
             raise ShapeError("a tensor without axes has no indices")
-        truth = self._library.cast(x, self._library.dtypes["bool"])
+        is_true = self._library.cast(x, self._library.dtypes["bool"])
         return tuple(
             self._library.astype(axis_indices, self._library.dtypes["int64"])
-            for axis_indices in self._xp.nonzero(truth)
+            for axis_indices in self._xp.nonzero(is_true)
         )

@@ -74,5 +74,5 @@ class StandardBackend(Backend):
 
     def random_set_state(self, state: State) -> None:
         """Continues the default streams from a state, which the body does not know."""
-        native, seed = checked_streams(self.name, state)
-        restore_streams(seed, stream_of(self), generator_from(native, "PCG64"))
+        native_reader, seed = checked_streams(self.name, state)
+        restore_streams(seed, stream_of(self), generator_from(native_reader, "PCG64"))

@@ -17,11 +17,13 @@ Function = Callable[..., Any]
 
 def bind(library: Library, tensor_type: type) -> dict[str, Any]:
     """Returns the ops that the namespace has functions for, as attributes of a class."""
-    own_tensors = _Tensors(library, tensor_type)
-    definition_by_op: dict[str, Any] = {op: staticmethod(definition) for op, definition in own_tensors.bound().items()}
+    tensor_definitions = _Tensors(library, tensor_type)
+    definition_by_op: dict[str, Any] = {
+        op: staticmethod(definition) for op, definition in tensor_definitions.bound().items()
+    }
 
     def get_item(self: Any, x: Any, key: Any) -> Any:
-        return own_tensors.slice_of(self, x, key)
+        return tensor_definitions.slice_of(self, x, key)
 
     bound_by_op = {"cast": staticmethod(library.cast), "to_numpy": staticmethod(library.to_host), "get_item": get_item}
     return definition_by_op | bound_by_op
@@ -64,8 +66,8 @@ class _Tensors(Definitions):
         return self._library.function("concatenate")(tensors, axis=axis)
 
     def where(self, condition: Any, x1: Any, x2: Any) -> Any:
-        truth = self._library.cast(condition, self._library.dtypes["bool"])
-        return self._xp.where(truth, *self._promotion.common(x1, x2))
+        is_true = self._library.cast(condition, self._library.dtypes["bool"])
+        return self._xp.where(is_true, *self._promotion.common(x1, x2))
 
     def _nonnegative_places(self, indices: Any, length: int) -> Any:
         """Returns indices from 0 up, in a tensor; those that the host knows are checked, those in a tensor stay unread.
@@ -73,13 +75,13 @@ class _Tensors(Definitions):
         Raises:
             EmberError: if they are not integers, or an index on the host is out of bounds.
         """
-        xp, integer = self._xp, self._library.dtypes["int64"]
+        xp, int64_dtype = self._xp, self._library.dtypes["int64"]
         if not isinstance(indices, self._tensor_type):
             return self._library.from_host(nonnegative_indices(host_indices(indices), length))
         kind = self._library.kind(indices)
         if kind not in ("signed", "unsigned"):
             raise ArgumentTypeError(f"indices are integers, not {self._library.dtypes.neutral[indices.dtype]}")
-        positions = self._library.astype(indices, integer)
+        positions = self._library.astype(indices, int64_dtype)
         return xp.where(xp.less(positions, self._library.number(0, positions)), xp.add(positions, length), positions)
 
     def take(self, x: Any, indices: Any, axis: int | None = None) -> Any:
@@ -91,10 +93,10 @@ class _Tensors(Definitions):
         index_shape = tuple(positions.shape)
         count = math.prod(index_shape)
         require_elements(x.shape[axis], count)
-        shape = (*x.shape[:axis], *index_shape, *x.shape[axis + 1 :])
+        result_shape = (*x.shape[:axis], *index_shape, *x.shape[axis + 1 :])
         if not count:
-            return xp.zeros(shape, dtype=x.dtype)
-        return xp.reshape(xp.take(x, xp.reshape(positions, (-1,)), axis=axis), shape)
+            return xp.zeros(result_shape, dtype=x.dtype)
+        return xp.reshape(xp.take(x, xp.reshape(positions, (-1,)), axis=axis), result_shape)
 
     def take_along_axis(self, x: Any, indices: Any, axis: int | None = -1) -> Any:
         xp = self._xp
@@ -106,18 +108,18 @@ class _Tensors(Definitions):
             raise ShapeError(f"indices of shape {tuple(positions.shape)} need as many axes as shape {tuple(x.shape)}")
         require_elements(x.shape[axis], math.prod(positions.shape))
         full_shape = list(broadcast([_shape_without(x.shape, axis), _shape_without(positions.shape, axis)]))
-        source = xp.broadcast_to(x, (*full_shape[:axis], x.shape[axis], *full_shape[axis:]))
+        broadcast_x = xp.broadcast_to(x, (*full_shape[:axis], x.shape[axis], *full_shape[axis:]))
         positions = xp.broadcast_to(positions, (*full_shape[:axis], positions.shape[axis], *full_shape[axis:]))
         if not math.prod(positions.shape):
             return xp.zeros(tuple(positions.shape), dtype=x.dtype)
-        return xp.take_along_axis(source, positions, axis=axis)
+        return xp.take_along_axis(broadcast_x, positions, axis=axis)
 
     def slice_of(self, backend: Any, x: Any, key: Any) -> Any:
         """Returns the slice that a plain key selects; other keys are left to the body."""
         if not is_plain(key, x.shape):
             return backend.composed("get_item")(x, key)
         key_parts = key if key.__class__ is tuple else (key,)
-        exact, axis = [], 0
+        exact_key, axis = [], 0
         for key_part in key_parts:
             if key_part.__class__ is slice:
                 start, stop, step = key_part.indices(x.shape[axis])
@@ -125,8 +127,8 @@ class _Tensors(Definitions):
             elif key_part.__class__ is int:
                 key_part %= x.shape[axis]
             axis += key_part is not None
-            exact.append(key_part)
-        return x[(*exact, ...)]
+            exact_key.append(key_part)
+        return x[(*exact_key, ...)]
 
 
 def _complete_shape(shape: Any, old: Sequence[int]) -> tuple[int, ...]:

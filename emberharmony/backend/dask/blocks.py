@@ -40,7 +40,7 @@ def _map_arguments(function: Callable[[Any], Any], kinds: Any, value: Any) -> An
     return value
 
 
-def _on_numpy(op: str) -> Callable[..., Any]:
+def _numpy_op(op: str) -> Callable[..., Any]:
     """Returns an op of the NumPy backend, whatever the active backend of the thread that computes."""
     backend, spec = load("numpy"), OPS[op]
     return backend.composed(op) if spec.composite and not backend.defines(spec) else getattr(backend.bound, op)
@@ -64,7 +64,7 @@ class Block:
 
     def __call__(self, *blocks: Any, **more: Any) -> Any:
         """Returns the result for blocks, with further arguments that Dask gives."""
-        function = _on_numpy(self.op) if isinstance(self.op, str) else self.op
+        function = _numpy_op(self.op) if isinstance(self.op, str) else self.op
         args, kwargs = _map_arguments(lambda slot: blocks[slot.place], Slot, (self.args, self.kwargs))
         result = function(*args, **kwargs, **more)
         # The default float of the process that computes may be another one than when the graph was built.
@@ -127,20 +127,20 @@ def elementwise(op: str, *args: Any, **kwargs: Any) -> da.Array:
         dtype = Block(op, args, kwargs)(*(np.ones((1,) * x.ndim, x.dtype) for x in tensors)).dtype
     sources = [_broadcast_source(x) for x in tensors]
     inner_shape = broadcast([x.shape for x in sources])
-    result = each_block(Block(op, args, kwargs, dtype), sources, len(inner_shape), dtype)
-    return result if inner_shape == shape else spread(result, shape)
+    result = apply_to_blocks(Block(op, args, kwargs, dtype), sources, len(inner_shape), dtype)
+    return result if inner_shape == shape else broadcast_by_blocks(result, shape)
 
 
-def spread(x: da.Array, shape: Sequence[int]) -> da.Array:
+def broadcast_by_blocks(x: da.Array, shape: Sequence[int]) -> da.Array:
     """Returns a tensor broadcast to a shape; elementwise ops then compute with the tensor before it was broadcast.
 
     So the cotangent of a mean, a number for each element, is never written out.
     """
     own_chunks = [*[(1,)] * (len(shape) - x.ndim), *x.chunks]
     joined_chunks = tuple("auto" if n != sum(c) else c for n, c in zip(shape, own_chunks, strict=True))
-    result = da.broadcast_to(x, shape, chunks=normalize_chunks(joined_chunks, tuple(shape), dtype=x.dtype))
-    result.source = result.name, x
-    return result
+    broadcast_x = da.broadcast_to(x, shape, chunks=normalize_chunks(joined_chunks, tuple(shape), dtype=x.dtype))
+    broadcast_x.source = broadcast_x.name, x
+    return broadcast_x
 
 
 def _broadcast_source(x: da.Array) -> da.Array:
@@ -149,22 +149,22 @@ def _broadcast_source(x: da.Array) -> da.Array:
     return source if name == x.name else x
 
 
-def each_block(block: Callable[..., Any], tensors: Sequence[da.Array], ndim: int, dtype: Any) -> da.Array:
+def apply_to_blocks(block: Callable[..., Any], tensors: Sequence[da.Array], ndim: int, dtype: Any) -> da.Array:
     """Returns a function of blocks at the same place in tensors, whose shapes are broadcast."""
-    pairs = [argument for x in tensors for argument in (x, tuple(range(ndim - x.ndim, ndim)))]
-    return da.blockwise(block, tuple(range(ndim)), *pairs, dtype=dtype, meta=_empty_block(ndim, dtype))
+    blockwise_args = [argument for x in tensors for argument in (x, tuple(range(ndim - x.ndim, ndim)))]
+    return da.blockwise(block, tuple(range(ndim)), *blockwise_args, dtype=dtype, meta=_empty_block(ndim, dtype))
 
 
 def shapes_of(op: str, *args: Any, **kwargs: Any) -> Any:
     """Returns an op's results as tensors with a shape and a dtype only; raises the op's errors for wrong arguments."""
-    shapes = AbstractBackend.over(load("numpy"))
+    shape_backend = AbstractBackend.over(load("numpy"))
     args, kwargs = _map_arguments(
-        lambda x: shapes.tensor_of(with_known_lengths(x).shape, x.dtype), da.Array, (args, kwargs)
+        lambda x: shape_backend.tensor_of(with_known_lengths(x).shape, x.dtype), da.Array, (args, kwargs)
     )
-    return getattr(shapes.bound, op)(*args, **kwargs)
+    return getattr(shape_backend.bound, op)(*args, **kwargs)
 
 
-def whole_axes(
+def apply_to_whole_axes(
     op: str | Callable[..., Any],
     args: Sequence[Any],
     kwargs: Any,
@@ -182,33 +182,38 @@ def whole_axes(
         axes: returns the axes of a result from its place and its number of axes.
     """
     tensors, args, kwargs = put_slots(args, kwargs)
-    symbols = iter(range(1000, 2**31))
-    pairs: list[Any] = []
+    new_symbols = iter(range(1000, 2**31))
+    blockwise_args: list[Any] = []
     for x, tensor_loops in zip(tensors, loops, strict=True):
         x = x.rechunk({axis: -1 for axis, loop in enumerate(tensor_loops) if loop is None})
-        pairs += [x, tuple(next(symbols) if loop is None else loop for loop in tensor_loops)]
+        blockwise_args += [x, tuple(next(new_symbols) if loop is None else loop for loop in tensor_loops)]
     is_single = isinstance(result_specs, AbstractTensor)
-    results = [result_specs] if is_single else list(result_specs)
+    spec_list = [result_specs] if is_single else list(result_specs)
     block: Any = Block(op, args, kwargs, result_specs.dtype if is_single else None)
     if not is_single:
         joined_loops = tuple(sorted({loop for tensor_loops in loops for loop in tensor_loops if loop is not None}))
-        packed = da.blockwise(
-            block, joined_loops, *pairs, dtype=object, meta=_empty_block(len(joined_loops), object), concatenate=True
+        packed_blocks = da.blockwise(
+            block,
+            joined_loops,
+            *blockwise_args,
+            dtype=object,
+            meta=_empty_block(len(joined_loops), object),
+            concatenate=True,
         )
-        pairs = [packed, joined_loops]
+        blockwise_args = [packed_blocks, joined_loops]
     gathered_results = []
-    for index, result in enumerate(results):
-        result_symbols: list[int] = [next(symbols) if loop is None else loop for loop in axes(index, result.ndim)]
+    for index, spec in enumerate(spec_list):
+        result_symbols: list[int] = [next(new_symbols) if loop is None else loop for loop in axes(index, spec.ndim)]
         length_by_new_symbol = {
-            symbol: result.shape[axis] for axis, symbol in enumerate(result_symbols) if symbol >= 1000
+            symbol: spec.shape[axis] for axis, symbol in enumerate(result_symbols) if symbol >= 1000
         }
         block_result = da.blockwise(
             block if is_single else Picked(index),
             tuple(result_symbols),
-            *pairs,
+            *blockwise_args,
             new_axes=length_by_new_symbol,
-            dtype=result.dtype,
-            meta=_empty_block(result.ndim, result.dtype),
+            dtype=spec.dtype,
+            meta=_empty_block(spec.ndim, spec.dtype),
             concatenate=True,
         )
         gathered_results.append(block_result)
@@ -220,11 +225,11 @@ def whole_axes(
 def arguments_by_name(op: str, args: Sequence[Any], kwargs: Any) -> dict[str, Any]:
     """Returns the arguments of an op by name, with the declared defaults."""
     parameters = OPS[op].parameters
-    by_name = dict(zip((p.name for p in parameters), args, strict=False)) | kwargs
-    return {p.name: by_name.get(p.name, p.default) for p in parameters}
+    argument_by_name = dict(zip((p.name for p in parameters), args, strict=False)) | kwargs
+    return {p.name: argument_by_name.get(p.name, p.default) for p in parameters}
 
 
-def by_matrix(op: str, cores: Callable[..., Sequence[int]], *args: Any, **kwargs: Any) -> Any:
+def apply_by_matrix(op: str, cores: Callable[..., Sequence[int]], *args: Any, **kwargs: Any) -> Any:
     """Returns the result of an op on matrices: each block holds whole matrices, and the other axes stay chunked.
 
     Args:
@@ -233,17 +238,23 @@ def by_matrix(op: str, cores: Callable[..., Sequence[int]], *args: Any, **kwargs
     """
     result_specs = shapes_of(op, *args, **kwargs)
     tensors, _, _ = put_slots(args, kwargs)
-    matrices = cores(*(x.ndim for x in tensors))
-    count = max(x.ndim - core for x, core in zip(tensors, matrices, strict=True))
+    core_counts = cores(*(x.ndim for x in tensors))
+    batch_axis_count = max(x.ndim - core for x, core in zip(tensors, core_counts, strict=True))
     loops = [
-        [*range(count - (x.ndim - core), count), *[None] * core] for x, core in zip(tensors, matrices, strict=True)
+        [*range(batch_axis_count - (x.ndim - core), batch_axis_count), *[None] * core]
+        for x, core in zip(tensors, core_counts, strict=True)
     ]
-    return whole_axes(
-        op, args, kwargs, loops, result_specs, lambda place, ndim: [*range(count), *[None] * (ndim - count)]
+    return apply_to_whole_axes(
+        op,
+        args,
+        kwargs,
+        loops,
+        result_specs,
+        lambda place, ndim: [*range(batch_axis_count), *[None] * (ndim - batch_axis_count)],
     )
 
 
-def along_axis(op: str, *args: Any, **kwargs: Any) -> Any:
+def apply_along_axis(op: str, *args: Any, **kwargs: Any) -> Any:
     """Returns the result of an op along the axis of its argument `axis`, which each block then holds whole.
 
     The result has as many axes as the first tensor, except where `axis` is None.
@@ -252,12 +263,12 @@ def along_axis(op: str, *args: Any, **kwargs: Any) -> Any:
     tensors, _, _ = put_slots(args, kwargs)
     axis, ndim = arguments_by_name(op, args, kwargs).get("axis", -1), tensors[0].ndim
     if axis is None or not ndim:
-        return whole_axes(
+        return apply_to_whole_axes(
             op, args, kwargs, [[None] * x.ndim for x in tensors], result_specs, lambda place, n: [None] * n
         )
     axes: list[int | None] = list(range(ndim))
     axes[axis] = None
-    return whole_axes(
+    return apply_to_whole_axes(
         op,
         args,
         kwargs,

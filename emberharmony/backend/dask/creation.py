@@ -21,18 +21,18 @@ _INT64 = np.dtype(np.int64)
 _MOST_BLOCKS = 10**6
 
 
-def blocks_of(shape: tuple[int, ...], dtype: Any) -> tuple[tuple[int, ...], ...]:
+def default_chunks(shape: tuple[int, ...], dtype: Any) -> tuple[tuple[int, ...], ...]:
     """Returns the lengths of the blocks of a new tensor along each axis.
 
     Raises:
         OutOfMemoryError: if there are more than a million blocks, each of which is a task of the graph.
     """
     check_memory(shape, dtype.itemsize)
-    size = parse_bytes(dask.config.get("array.chunk-size"))
-    if math.prod(shape) * dtype.itemsize > _MOST_BLOCKS * size:
+    chunk_bytes = parse_bytes(dask.config.get("array.chunk-size"))
+    if math.prod(shape) * dtype.itemsize > _MOST_BLOCKS * chunk_bytes:
         raise OutOfMemoryError(
-            f"shape {shape} of {dtype.name} has more than {_MOST_BLOCKS} blocks of {size} bytes; set Dask's option "
-            f"array.chunk-size to a larger number"
+            f"shape {shape} of {dtype.name} has more than {_MOST_BLOCKS} blocks of {chunk_bytes} bytes; set Dask's "
+            "option array.chunk-size to a larger number"
         )
     return tuple(normalize_chunks("auto", shape, dtype=dtype))
 
@@ -40,30 +40,30 @@ def blocks_of(shape: tuple[int, ...], dtype: Any) -> tuple[tuple[int, ...], ...]
 def _blocks_of_value(value: Any, shape: tuple[int, ...], dtype: Any, chunks: Any, device: Any) -> da.Array:
     if device is not None:
         native_device(device)
-    filling = promotion.filling(value, dtype)
-    shapes_of("broadcast_to", filling, shape)
+    fill_tensor = promotion.filling(value, dtype)
+    shapes_of("broadcast_to", fill_tensor, shape)
     if not math.prod(shape):
-        return zeros(shape, filling.dtype)
-    blocks = blocks_of(shape, filling.dtype) if chunks is None else chunks
-    added_axis_count = len(shape) - filling.ndim
-    filling_in_blocks = filling.rechunk(
-        {axis: blocks[axis + added_axis_count] for axis, n in enumerate(filling.shape) if n != 1}
+        return zeros(shape, fill_tensor.dtype)
+    block_lengths = default_chunks(shape, fill_tensor.dtype) if chunks is None else chunks
+    added_axis_count = len(shape) - fill_tensor.ndim
+    fill_in_blocks = fill_tensor.rechunk(
+        {axis: block_lengths[axis + added_axis_count] for axis, n in enumerate(fill_tensor.shape) if n != 1}
     )
-    return da.broadcast_to(filling_in_blocks, shape, chunks=blocks)
+    return da.broadcast_to(fill_in_blocks, shape, chunks=block_lengths)
 
 
 def _compare_columns(comparison: str, chunks: Any, k: int) -> da.Array:
     """Returns the comparison of the number of each column with the number of its row plus `k`, for a matrix."""
-    rows, columns = (da.arange(sum(lengths), dtype=_INT64, chunks=(lengths,)) for lengths in chunks)
-    return elementwise(comparison, elementwise("subtract", columns, k), rows[:, None])
+    row_numbers, column_numbers = (da.arange(sum(lengths), dtype=_INT64, chunks=(lengths,)) for lengths in chunks)
+    return elementwise(comparison, elementwise("subtract", column_numbers, k), row_numbers[:, None])
 
 
 def _zero_outside(comparison: str, x: da.Array, k: int) -> da.Array:
     """Returns matrices with zeros where the comparison of column and row is False; `da.tril` warns of complex ones."""
-    diagonal = clip_offset(k, *require_matrices(with_known_lengths(x)).shape[-2:])
+    diagonal_offset = clip_offset(k, *require_matrices(with_known_lengths(x)).shape[-2:])
     if not x.size:
         return x
-    return elementwise("where", _compare_columns(comparison, x.chunks[-2:], diagonal), x, np.zeros((), x.dtype))
+    return elementwise("where", _compare_columns(comparison, x.chunks[-2:], diagonal_offset), x, np.zeros((), x.dtype))
 
 
 def _dtype_or_default(dtype: Any) -> Any:
@@ -116,18 +116,20 @@ class DaskCreationOps:
 
     def arange(self, start: Any, stop: Any = None, step: Any = 1, dtype: Any = None, device: Any = None) -> da.Array:
         """Returns int64 block by block; other ranges are made on the host, with the roundings of NumPy's."""
-        ends: tuple[Any, Any] = (0, start) if stop is None else (start, stop)
+        start_and_stop: tuple[Any, Any] = (0, start) if stop is None else (start, stop)
         # Not `dtype in (None, _INT64)`: NumPy's float64 equals None.
-        if step and {*map(type, (*ends, step))} == {int} and (dtype is None or dtype == _INT64):
+        if step and {*map(type, (*start_and_stop, step))} == {int} and (dtype is None or dtype == _INT64):
             if device is not None:
                 native_device(device)
-            length = len(range(*ends, step))
+            length = len(range(*start_and_stop, step))
             if length == 1:  # the stop and the step may be beyond int64
-                return DaskCreationOps.full((1,), ends[0], _INT64)
+                return DaskCreationOps.full((1,), start_and_stop[0], _INT64)
             if length:
-                check_fits(max(ends, key=abs), int64)
-            if length and max(map(abs, (*ends, step, ends[1] - ends[0]))) <= 2**53:  # Dask counts in float64
-                return da.arange(*ends, step, dtype=_INT64, chunks=blocks_of((length,), _INT64))
+                check_fits(max(start_and_stop, key=abs), int64)
+            if (
+                length and max(map(abs, (*start_and_stop, step, start_and_stop[1] - start_and_stop[0]))) <= 2**53
+            ):  # Dask counts in float64
+                return da.arange(*start_and_stop, step, dtype=_INT64, chunks=default_chunks((length,), _INT64))
         result: da.Array = self.composed("arange")(start, stop, step, dtype, device)
         return result
 
@@ -139,7 +141,7 @@ class DaskCreationOps:
         if device is not None:
             native_device(device)
         return cast(
-            _compare_columns("equal", blocks_of(shape, _dtype_or_default(dtype)), offset), _dtype_or_default(dtype)
+            _compare_columns("equal", default_chunks(shape, _dtype_or_default(dtype)), offset), _dtype_or_default(dtype)
         )
 
     @staticmethod

@@ -11,8 +11,8 @@ complete()
 
 
 def _bodies() -> dict[str, Any]:
-    names = [name for name, spec in OPS.items() if spec.facts.elementwise and not hasattr(Backend, name)]
-    return {name: staticmethod(partial(elementwise, name)) for name in names} | {"__doc__": __doc__}
+    op_names = [name for name, spec in OPS.items() if spec.facts.elementwise and not hasattr(Backend, name)]
+    return {name: staticmethod(partial(elementwise, name)) for name in op_names} | {"__doc__": __doc__}
 
 
 DaskElementwiseOps: Any = type("DaskElementwiseOps", (), _bodies())

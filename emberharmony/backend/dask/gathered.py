@@ -11,12 +11,12 @@ import dask.array as da
 
 from emberharmony.backend.dask.blocks import (
     Axes,
-    along_axis,
+    apply_along_axis,
+    apply_by_matrix,
+    apply_to_whole_axes,
     arguments_by_name,
-    by_matrix,
     put_slots,
     shapes_of,
-    whole_axes,
 )
 from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.images.fft import named_by_keras
@@ -32,22 +32,27 @@ def _matrix_and_vector_axes(a: int, b: int) -> tuple[int, int]:
 
 def _gathering_op(name: str, gathered_parameter: str) -> Callable[..., Any]:
     if gathered_parameter == "matrix":
-        return partial(by_matrix, name, lambda *ndims: [2] * len(ndims))
-    function = partial(along_axis, name)
+        return partial(apply_by_matrix, name, lambda *ndims: [2] * len(ndims))
+    function = partial(apply_along_axis, name)
     return named_by_keras(function) if name in ("rfft", "irfft") else function
 
 
 def _quantile(name: str, *args: Any, **kwargs: Any) -> da.Array:
     """Returns quantiles over axes, which each block holds whole."""
     result_specs = shapes_of(name, *args, **kwargs)
-    by_name = arguments_by_name(name, args, kwargs)
-    x, q = by_name["x"], by_name.get("q")
-    axes = nonnegative_axes(by_name["axis"], x.ndim)
-    all_axes = [None if axis in axes else axis for axis in range(x.ndim)]
-    loops: list[Axes] = [all_axes, [None] * q.ndim] if isinstance(q, da.Array) else [all_axes]
-    result_axes = all_axes if by_name["keepdims"] else [axis for axis in all_axes if axis is not None]
-    return whole_axes(
-        name, args, kwargs, loops, result_specs, lambda place, ndim: [*[None] * (ndim - len(result_axes)), *result_axes]
+    argument_by_name = arguments_by_name(name, args, kwargs)
+    x, q = argument_by_name["x"], argument_by_name.get("q")
+    axes = nonnegative_axes(argument_by_name["axis"], x.ndim)
+    axis_loops = [None if axis in axes else axis for axis in range(x.ndim)]
+    loops: list[Axes] = [axis_loops, [None] * q.ndim] if isinstance(q, da.Array) else [axis_loops]
+    result_loops = axis_loops if argument_by_name["keepdims"] else [axis for axis in axis_loops if axis is not None]
+    return apply_to_whole_axes(
+        name,
+        args,
+        kwargs,
+        loops,
+        result_specs,
+        lambda place, ndim: [*[None] * (ndim - len(result_loops)), *result_loops],
     )
 
 
@@ -62,7 +67,7 @@ def _with_whole_tensors(name: str, place: int, *args: Any, **kwargs: Any) -> da.
     tensors, _, _ = put_slots(args, kwargs)
     loops: list[Axes] = [[None] * x.ndim for x in tensors]
     loops[place] = range(tensors[place].ndim)
-    return whole_axes(name, args, kwargs, loops, result_specs, lambda place, ndim: range(ndim))
+    return apply_to_whole_axes(name, args, kwargs, loops, result_specs, lambda place, ndim: range(ndim))
 
 
 _SAID = {name: spec.facts.along for name, spec in OPS.items() if spec.facts.along in ("axis", "matrix")}
@@ -76,17 +81,17 @@ class DaskGatheredOps(_Table):  # type: ignore[misc]
     The bodies would read all values at once; these rechunk the axes that an op needs whole, and stay lazy.
     """
 
-    solve = staticmethod(partial(by_matrix, "solve", _matrix_and_vector_axes))
-    solve_triangular = staticmethod(partial(by_matrix, "solve_triangular", _matrix_and_vector_axes))
-    top_k = staticmethod(partial(by_matrix, "top_k", lambda ndim: [1]))
-    view_as_complex = staticmethod(partial(by_matrix, "view_as_complex", lambda ndim: [1]))
+    solve = staticmethod(partial(apply_by_matrix, "solve", _matrix_and_vector_axes))
+    solve_triangular = staticmethod(partial(apply_by_matrix, "solve_triangular", _matrix_and_vector_axes))
+    top_k = staticmethod(partial(apply_by_matrix, "top_k", lambda ndim: [1]))
+    view_as_complex = staticmethod(partial(apply_by_matrix, "view_as_complex", lambda ndim: [1]))
     quantile = staticmethod(partial(_quantile, "quantile"))
     nanquantile = staticmethod(partial(_quantile, "nanquantile"))
     percentile = staticmethod(partial(_quantile, "percentile"))
     nanpercentile = staticmethod(partial(_quantile, "nanpercentile"))
     nanmedian = staticmethod(partial(_quantile, "nanmedian"))
     searchsorted = staticmethod(partial(_with_whole_tensors, "searchsorted", 1))
-    view = staticmethod(partial(by_matrix, "view", lambda ndim: [min(ndim, 1)]))
+    view = staticmethod(partial(apply_by_matrix, "view", lambda ndim: [min(ndim, 1)]))
 
     convert: Any
 

@@ -43,31 +43,35 @@ class DaskHistogramsOps:
         length = max(int(least_and_most.max(initial=-1)) + 1, minlength)
         if not x.size:
             return self.bound.zeros((length,), DTYPES["int64"] if weights is None else promotion.floats(weights).dtype)
-        numbers = cast(x, DTYPES["int64"])
+        int64_x = cast(x, DTYPES["int64"])
         if weights is None:
-            return self._sum_over_blocks(_bincount_of_block, [numbers], (None, length), length, DTYPES["int64"])
+            return self._sum_over_blocks(_bincount_of_block, [int64_x], (None, length), length, DTYPES["int64"])
         weights = promotion.floats(weights)
         wide_weights = cast(weights, DTYPES["float64"])
         return cast(
-            self._sum_over_blocks(_bincount_of_block, [numbers, wide_weights], (length,), length, wide_weights.dtype),
+            self._sum_over_blocks(_bincount_of_block, [int64_x, wide_weights], (length,), length, wide_weights.dtype),
             weights.dtype,
         )
 
     def histogram(self, x: da.Array, bins: int = 10, range: Any = None) -> tuple[da.Array, da.Array]:
         """Counts block by block, between edges from the smallest to the largest number; nothing is computed."""
         x = promotion.floats(with_known_lengths(x))
-        steps = edges(0.0, 1.0, bins, range).astype(x.dtype)
+        bin_edges = edges(0.0, 1.0, bins, range).astype(x.dtype)
         if range is not None or not x.size:
-            limits = da.from_array(steps, chunks=-1)
+            edge_tensor = da.from_array(bin_edges, chunks=-1)
         else:
-            ends = (self.bound.min(x), self.bound.max(x))
-            make_steps = Block(_bin_edges, (Slot(0), Slot(1), bins, None, x.dtype), {})
-            pairs = [argument for end in ends for argument in (end, ())]
+            extremes = (self.bound.min(x), self.bound.max(x))
+            make_edges = Block(_bin_edges, (Slot(0), Slot(1), bins, None, x.dtype), {})
+            blockwise_args = [argument for end in extremes for argument in (end, ())]
             meta = np.empty(0, x.dtype)
-            limits = da.blockwise(make_steps, (0,), *pairs, new_axes={0: bins + 1}, dtype=x.dtype, meta=meta)
+            edge_tensor = da.blockwise(
+                make_edges, (0,), *blockwise_args, new_axes={0: bins + 1}, dtype=x.dtype, meta=meta
+            )
         if not x.size:
-            return self.bound.zeros((bins,), DTYPES["int64"]), limits
-        return self._sum_over_blocks(_histogram_of_block, [x[None]], (), bins, DTYPES["int64"], limits), limits
+            return self.bound.zeros((bins,), DTYPES["int64"]), edge_tensor
+        return self._sum_over_blocks(
+            _histogram_of_block, [x[None]], (), bins, DTYPES["int64"], edge_tensor
+        ), edge_tensor
 
     def _sum_over_blocks(
         self,
@@ -88,13 +92,13 @@ class DaskHistogramsOps:
             limits: a tensor that each call takes whole, behind the blocks.
         """
         axes = tuple(i for i, _ in enumerate(tensors[0].shape))
-        pairs: list[Any] = [argument for x in tensors for argument in (x, axes)]
-        pairs += [] if limits is None else [limits, (2000,)]
-        slots = [Slot(i) for i, _ in enumerate(pairs[::2])]
+        blockwise_args: list[Any] = [argument for x in tensors for argument in (x, axes)]
+        blockwise_args += [] if limits is None else [limits, (2000,)]
+        slots = [Slot(i) for i, _ in enumerate(blockwise_args[::2])]
         counts = da.blockwise(
             Block(count, (*slots, *options), {}, dtype),
             (*axes, 1000),
-            *pairs,
+            *blockwise_args,
             new_axes={1000: length},
             adjust_chunks=dict.fromkeys(axes, 1),
             concatenate=True,

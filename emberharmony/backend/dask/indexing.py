@@ -10,9 +10,9 @@ from emberharmony.backend.dask.blocks import (
     Axes,
     Block,
     Slot,
-    each_block,
+    apply_to_blocks,
+    apply_to_whole_axes,
     shapes_of,
-    whole_axes,
     with_known_lengths,
     zeros,
 )
@@ -48,7 +48,7 @@ def _nonnegative_places(indices: Any, length: int) -> Any:
     if indices.dtype.kind not in "iu":
         raise ArgumentTypeError(f"indices are integers, not {indices.dtype}")
     block = Block(_nonnegative_places_of_block, (Slot(0), length), {}, _INT64)
-    return each_block(block, [with_known_lengths(indices)], indices.ndim, _INT64)
+    return apply_to_blocks(block, [with_known_lengths(indices)], indices.ndim, _INT64)
 
 
 def _nonnegative_places_of_block(indices: np.ndarray, length: int) -> np.ndarray:
@@ -65,7 +65,7 @@ def _take(x: da.Array, indices: Any, axis: int) -> da.Array:
     rank = indices.ndim
     loops = [*range(axis), None, *range(axis + rank, len(shape))], range(axis, axis + rank)
     result_specs = shapes_of("take", x, indices, axis)
-    return whole_axes("take", (x, indices, axis), {}, loops, result_specs, lambda place, ndim: range(ndim))
+    return apply_to_whole_axes("take", (x, indices, axis), {}, loops, result_specs, lambda place, ndim: range(ndim))
 
 
 def _elements_at_columns(y: da.Array, columns: list[tuple[int, Any]], is_split: bool) -> da.Array:
@@ -87,11 +87,11 @@ def _elements_at_columns(y: da.Array, columns: list[tuple[int, Any]], is_split: 
     rows = with_shape(
         da.transpose(y, (*axes, *other_axes)), (int(np.prod(lengths)), *(y.shape[axis] for axis in other_axes))
     )
-    result = _take(rows, flat_indices, 0)
+    elements = _take(rows, flat_indices, 0)
     joint_axis = 0 if is_split else min(axes)
     rank = len(joint_shape)
-    new_axes = [*range(rank, rank + joint_axis), *range(rank), *range(rank + joint_axis, result.ndim)]
-    return da.transpose(result, new_axes)
+    new_order = [*range(rank, rank + joint_axis), *range(rank), *range(rank + joint_axis, elements.ndim)]
+    return da.transpose(elements, new_order)
 
 
 class DaskIndexingOps:
@@ -119,7 +119,7 @@ class DaskIndexingOps:
         batch_axes: list[int | None] = list(range(x.ndim))
         batch_axes[axis] = None
         loops: list[Axes] = [batch_axes, range(x.ndim)]
-        return whole_axes(
+        return apply_to_whole_axes(
             "take_along_axis", (x, indices, axis), {}, loops, result_specs, lambda place, ndim: range(ndim)
         )
 
@@ -129,36 +129,36 @@ class DaskIndexingOps:
         key_parts = list(parts_of(key, with_known_lengths(x).shape, _mask_axes)) or [(Ellipsis, 0, False)]
         joint_flags = [_is_joint(key_part) for key_part, _, _ in key_parts]
         has_index_tensors = any(hasattr(part, "shape") or part.__class__ is bool for part, _, _ in key_parts)
-        basic: list[Any] = []
+        basic_key: list[Any] = []
         columns: list[tuple[int, Any]] = []
         axis = 0
         for (part, _, mask), end in zip(key_parts, [*(start for _, start, _ in key_parts[1:]), x.ndim], strict=True):
-            first_axis = len(basic)
+            first_axis = len(basic_key)
             if isinstance(part, bool):
-                basic.append(None)
+                basic_key.append(None)
                 columns.append((first_axis, np.zeros(int(part), np.int64)))
             elif mask and part.ndim == 0:
-                basic.append(None)
+                basic_key.append(None)
                 columns.append((first_axis, np.zeros(int(bool(part)), np.int64)))
             elif mask:
                 columns_of_mask = np.nonzero(np.asarray(part))
-                basic += [slice(None)] * part.ndim
+                basic_key += [slice(None)] * part.ndim
                 columns += [(first_axis + i, column) for i, column in enumerate(columns_of_mask)]
                 axis += part.ndim
             elif part is Ellipsis:
-                basic += [slice(None)] * (end - axis)
+                basic_key += [slice(None)] * (end - axis)
                 axis = end
             elif part is None:
-                basic.append(None)
+                basic_key.append(None)
             elif isinstance(part, slice):
-                basic.append(_exact_slice(range(x.shape[axis])[part]))
+                basic_key.append(_exact_slice(range(x.shape[axis])[part]))
                 axis += 1
             else:
-                basic.append(slice(None) if has_index_tensors else part)
+                basic_key.append(slice(None) if has_index_tensors else part)
                 if has_index_tensors:
                     columns.append((first_axis, _nonnegative_places(part, x.shape[axis])))
                 axis += 1
-        y = x[tuple(basic)]
+        y = x[tuple(basic_key)]
         if not columns:
             return y
         joint_places = [i for i, is_joint in enumerate(joint_flags) if is_joint]
@@ -187,15 +187,15 @@ class DaskIndexingOps:
         result_specs = shapes_of("scatter_update", inputs, indices, updates, reduction)
         if not isinstance(indices, da.Array):
             indices = host_indices(indices)
-        count = indices.shape[-1]
-        item_axes = inputs.shape[count:]
-        rows = da.broadcast_to(cast(updates, inputs.dtype), (*indices.shape[:-1], *item_axes))
-        axes = [*[None] * count, *range(len(item_axes))]
-        loops = [axes, [None] * indices.ndim, [*[None] * (indices.ndim - 1), *range(len(item_axes))]]
+        index_length = indices.shape[-1]
+        item_shape = inputs.shape[index_length:]
+        rows = da.broadcast_to(cast(updates, inputs.dtype), (*indices.shape[:-1], *item_shape))
+        row_loops = [*[None] * index_length, *range(len(item_shape))]
+        loops = [row_loops, [None] * indices.ndim, [*[None] * (indices.ndim - 1), *range(len(item_shape))]]
         if not isinstance(indices, da.Array):
             del loops[1]
-        return whole_axes(
-            "scatter_update", (inputs, indices, rows, reduction), {}, loops, result_specs, lambda place, ndim: axes
+        return apply_to_whole_axes(
+            "scatter_update", (inputs, indices, rows, reduction), {}, loops, result_specs, lambda place, ndim: row_loops
         )
 
     @staticmethod
@@ -211,7 +211,7 @@ class DaskIndexingOps:
         result_specs = shapes_of("unravel_index", indices, shape)
         index_tensor = indices if isinstance(indices, da.Array) else da.from_array(host_indices(indices))
         axes = [*range(index_tensor.ndim)]
-        coordinates: tuple[da.Array, ...] = whole_axes(
+        coordinates: tuple[da.Array, ...] = apply_to_whole_axes(
             "unravel_index", (index_tensor, shape), {}, [axes], result_specs, lambda place, ndim: axes
         )
         return coordinates
@@ -221,8 +221,8 @@ def _exact_slice(places: range) -> slice:
     """Returns the slice of places; Dask 2026.8 reads backwards from before the start if a slice begins there."""
     if not places:
         return slice(0, 0)
-    end = places[-1] + (1 if places.step > 0 else -1)
-    return slice(places[0], None if end < 0 else end, places.step)
+    stop = places[-1] + (1 if places.step > 0 else -1)
+    return slice(places[0], None if stop < 0 else stop, places.step)
 
 
 def _is_joint(part: Any) -> bool:

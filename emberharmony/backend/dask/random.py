@@ -7,7 +7,7 @@ import dask.array as da
 import numpy as np
 
 from emberharmony.backend.dask.blocks import Block, Slot
-from emberharmony.backend.dask.creation import blocks_of
+from emberharmony.backend.dask.creation import default_chunks
 from emberharmony.backend.dask.dtypes import DTYPES
 from emberharmony.backend.shared.arrays.shape import as_shape
 from emberharmony.backend.shared.random import clone
@@ -26,30 +26,30 @@ def _random_block(
     block_number = int(number.item())
     source = np.random.Generator(np.random.Philox(key=np.asarray(key, np.uint64), counter=[0, 0, block_number, 0]))
     float_dtype = as_dtype(name)
-    block_position = np.unravel_index(block_number, number_of(chunks)) if chunks else ()
+    block_position = np.unravel_index(block_number, block_counts(chunks)) if chunks else ()
     lengths = tuple(axis_chunks[i] for axis_chunks, i in zip(chunks, block_position, strict=True))
-    values = getattr(source, distribution)(lengths, np.float64 if float_dtype is float64 else np.float32)
+    draws = getattr(source, distribution)(lengths, np.float64 if float_dtype is float64 else np.float32)
     if distribution == "random" and float_dtype.bits == 16:
         # Half precision would round some numbers up to 1, which is excluded.
-        values = np.minimum(values, np.float32(largest_below(1.0, float_dtype)))
-    return np.asarray(values)
+        draws = np.minimum(draws, np.float32(largest_below(1.0, float_dtype)))
+    return np.asarray(draws)
 
 
-def number_of(chunks: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
+def block_counts(chunks: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
     """Returns the number of blocks along each axis."""
     return tuple(map(len, chunks))
 
 
 def _draw_blocks(distribution: str, shape: Any, wanted: DType) -> da.Array:
     lengths, dtype = as_shape(shape), DTYPES[wanted]
-    chunks = blocks_of(lengths, dtype)
-    counts, axes = number_of(chunks), tuple(range(len(chunks)))
+    chunks = default_chunks(lengths, dtype)
+    counts_per_axis, axes = block_counts(chunks), tuple(range(len(chunks)))
     key = tuple(int(word) for word in STREAM.get().integers(0, 2**64, 2, np.uint64))
-    numbers = da.from_array(np.arange(math.prod(counts)).reshape(counts), chunks=1)
+    block_numbers = da.from_array(np.arange(math.prod(counts_per_axis)).reshape(counts_per_axis), chunks=1)
     block = Block(_random_block, (Slot(0), distribution, key, wanted.name, chunks), {}, dtype)
     meta = np.empty((0,) * len(axes), dtype)
     chunks_by_axis = dict(zip(axes, chunks, strict=True))
-    return da.blockwise(block, axes, numbers, axes, adjust_chunks=chunks_by_axis, dtype=dtype, meta=meta)
+    return da.blockwise(block, axes, block_numbers, axes, adjust_chunks=chunks_by_axis, dtype=dtype, meta=meta)
 
 
 class DaskRandomOps:
@@ -72,5 +72,5 @@ class DaskRandomOps:
 
     @staticmethod
     def random_set_state(state: State) -> None:
-        native, seed = checked_streams("dask", state)
-        restore_streams(seed, STREAM, generator_from(native, "Philox"))
+        native_reader, seed = checked_streams("dask", state)
+        restore_streams(seed, STREAM, generator_from(native_reader, "Philox"))

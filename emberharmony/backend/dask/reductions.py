@@ -6,7 +6,7 @@ import dask.array as da
 import numpy as np
 from dask.array.reductions import cumreduction
 
-from emberharmony.backend.dask.blocks import Block, Slot, each_block, shapes_of, with_known_lengths, zeros
+from emberharmony.backend.dask.blocks import Block, Slot, apply_to_blocks, shapes_of, with_known_lengths, zeros
 from emberharmony.backend.dask.dtypes import DTYPES, cast, widen
 from emberharmony.backend.dask.shapes import with_shape
 from emberharmony.backend.promote import nonnegative_axes, nonnegative_axis
@@ -35,10 +35,10 @@ def fold_blocks(op: str, x: da.Array, axis: Any, keepdims: bool, dtype: Any = No
     axes = nonnegative_axes(axis, with_known_lengths(x).ndim)
     x = _without_empty(x, axes)
     if not axes:
-        return each_block(Block(op, (Slot(0), ()), options, x_dtype), [x], x.ndim, x_dtype)
-    fold = Block(op, (Slot(0),), options, x_dtype)
-    empty = np.empty((0,) * (x.ndim if keepdims else x.ndim - len(axes)), x_dtype)
-    return da.reduction(x, fold, fold, axis=axes, keepdims=keepdims, dtype=x_dtype, meta=empty)
+        return apply_to_blocks(Block(op, (Slot(0), ()), options, x_dtype), [x], x.ndim, x_dtype)
+    fold_block = Block(op, (Slot(0),), options, x_dtype)
+    empty_result = np.empty((0,) * (x.ndim if keepdims else x.ndim - len(axes)), x_dtype)
+    return da.reduction(x, fold_block, fold_block, axis=axes, keepdims=keepdims, dtype=x_dtype, meta=empty_result)
 
 
 class DaskReductionOps:
@@ -69,12 +69,12 @@ class DaskReductionOps:
         divisor = ops.subtract(DTYPES["float64"].type(count), without_axes("correction", correction))
         # One pass, by the moments of the blocks: a second one would keep or compute all blocks again.
         # Of one element it is 0, but NaN if the element is infinite or NaN.
-        mean = (
+        biased_variance = (
             da.var(widened_x, axis=axes, keepdims=keepdims)
             if axes
             else ops.absolute(ops.subtract(widened_x, widened_x))
         )
-        variance = ops.divide(ops.multiply(mean, count), ops.where(ops.greater(divisor, 0), divisor, np.nan))
+        variance = ops.divide(ops.multiply(biased_variance, count), ops.where(ops.greater(divisor, 0), divisor, np.nan))
         return cast(variance, dtype)
 
     def std(self, x: da.Array, axis: Any = None, keepdims: bool = False, correction: Any = 0) -> da.Array:
@@ -106,8 +106,8 @@ def _place_of_extreme(op: str, x: da.Array, axis: int | None, keepdims: bool) ->
         x, axis = with_shape(x, (x.size,)), 0
     axis = nonnegative_axis(axis, x.ndim)
     x = _without_empty(x if x.dtype.kind in "iuf" else cast(x, DTYPES["float32"]), (axis,))
-    index = getattr(da, op)(x, axis=axis)
-    return cast(with_shape(index, spec.shape), spec.dtype)
+    extreme_index = getattr(da, op)(x, axis=axis)
+    return cast(with_shape(extreme_index, spec.shape), spec.dtype)
 
 
 class _Scan(Block):

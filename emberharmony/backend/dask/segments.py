@@ -6,7 +6,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 
-from emberharmony.backend.dask.blocks import shapes_of, whole_axes, with_known_lengths
+from emberharmony.backend.dask.blocks import apply_to_whole_axes, shapes_of, with_known_lengths
 
 
 def _segment_reduction(name: str) -> Callable[..., da.Array]:
@@ -16,10 +16,10 @@ def _segment_reduction(name: str) -> Callable[..., da.Array]:
         if num_segments is None and isinstance(ids, da.Array):
             ids = np.asarray(with_known_lengths(ids).compute())
         result_specs = shapes_of(name, data, ids, num_segments, sorted)
-        axes = [None, *range(data.ndim - 1)] if data.ndim else []
-        loops = [axes, [None] * ids.ndim] if isinstance(ids, da.Array) else [axes]
+        data_loops = [None, *range(data.ndim - 1)] if data.ndim else []
+        loops = [data_loops, [None] * ids.ndim] if isinstance(ids, da.Array) else [data_loops]
         args = (data, ids, num_segments, sorted)
-        reductions: da.Array = whole_axes(name, args, {}, loops, result_specs, lambda place, ndim: axes)
+        reductions: da.Array = apply_to_whole_axes(name, args, {}, loops, result_specs, lambda place, ndim: data_loops)
         return reductions
 
     reduce_segments.__name__ = name

@@ -4,7 +4,7 @@ from typing import Any
 
 import dask.array as da
 
-from emberharmony.backend.dask.blocks import shapes_of, spread, with_known_lengths, zeros
+from emberharmony.backend.dask.blocks import broadcast_by_blocks, shapes_of, with_known_lengths, zeros
 from emberharmony.backend.dask.dtypes import promotion
 from emberharmony.backend.promote import nonnegative_axes, nonnegative_axis
 from emberharmony.backend.shared.arrays.shape import cast_for_join, check_copy, expanded_shape, squeezed_shape
@@ -29,8 +29,8 @@ class DaskShapeOps:
 
     @staticmethod
     def squeeze(x: da.Array, axis: Any = None) -> da.Array:
-        ones = tuple(a for a, n in enumerate(with_known_lengths(x).shape) if n == 1)
-        axes = ones if axis is None else nonnegative_axes(axis, x.ndim)
+        axes_of_length_1 = tuple(a for a, n in enumerate(with_known_lengths(x).shape) if n == 1)
+        axes = axes_of_length_1 if axis is None else nonnegative_axes(axis, x.ndim)
         squeezed_shape(x.shape, axes)
         return x[tuple(0 if a in axes else slice(None) for a in range(x.ndim))] if axes else x
 
@@ -39,7 +39,7 @@ class DaskShapeOps:
         full_shape = shapes_of("broadcast_to", x, shape).shape
         if 0 in full_shape:
             return zeros(full_shape, x.dtype)
-        return spread(x, full_shape)
+        return broadcast_by_blocks(x, full_shape)
 
     @staticmethod
     def concatenate(xs: list[da.Array], axis: int | None = 0) -> da.Array:

@@ -129,8 +129,8 @@ class MLXBackend(
         """Returns the values in checked mode, which forces evaluation."""
         if isinstance(tensor, mx.array) and not mx.issubdtype(tensor.dtype, mx.integer):
             return np.asarray(tensor.astype(mx.float32)) if checked_mode.checking() else None
-        values = read_if_checked(tensor)
-        return values if isinstance(values, np.ndarray) else None
+        host_array = read_if_checked(tensor)
+        return host_array if isinstance(host_array, np.ndarray) else None
 
     def from_numpy(self, array: np.ndarray) -> mx.array:
         """Returns a copy of a NumPy array as a tensor.
@@ -139,11 +139,11 @@ class MLXBackend(
             DTypeError: if MLX has no such dtype.
         """
         # Always pass the dtype: without it MLX 0.32 silently narrows float64 to float32.
-        name = name_of(array.dtype)
-        dtype = self.dtypes[name]
+        dtype_name = name_of(array.dtype)
+        dtype = self.dtypes[dtype_name]
         # MLX 0.32 raises for negative strides, which a contiguous array does not have.
         array = np.asarray(array, order="C")
-        if name == "bfloat16":
+        if dtype_name == "bfloat16":
             return of_host(array.view(np.uint16)).view(mx.bfloat16)
         return of_host(array, dtype)
 

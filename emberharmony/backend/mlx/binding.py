@@ -22,7 +22,7 @@ def unequal(x1: mx.array, x2: mx.array) -> mx.array:
     return mx.logical_not(mx.equal(x1, x2))
 
 
-def bitwise(native: Native) -> Any:
+def bitwise_op(native: Native) -> Any:
     """Returns a bitwise op over `native`, a function of MLX.
 
     Like `mx.not_equal`, it would be wrong under vmap if only the second operand is mapped over. So the first operand is
@@ -44,10 +44,12 @@ def ordering_op(native: Native, derived: Native | None = None) -> Any:
         native: an op of MLX that needs the order of its operands.
         derived: the same op with derivatives of its own, which replaces `native` while a transform is running.
     """
-    condition = "untransformed and " if derived else ""
-    first_condition, second = REAL.format(0), REAL.format(1)
-    full_condition = f"{condition}{promotion.same} and {first_condition} and {second}"
-    return direct(native, derived, when=full_condition, weak=f"{condition}({promotion.weak}) and {first_condition}")
+    transform_condition = "untransformed and " if derived else ""
+    first_condition, second_condition = REAL.format(0), REAL.format(1)
+    full_condition = f"{transform_condition}{promotion.same} and {first_condition} and {second_condition}"
+    return direct(
+        native, derived, when=full_condition, weak=f"{transform_condition}({promotion.weak}) and {first_condition}"
+    )
 
 
 def float32_first(native: Native, full: Native) -> Any:
@@ -57,7 +59,7 @@ def float32_first(native: Native, full: Native) -> Any:
         native: the fast op, right for float32 and without derivatives.
         full: the op that is right for all dtypes, and has derivatives.
     """
-    first_condition, second = "untransformed and {0}.dtype == native_float32", "{1}.dtype == native_float32"
+    first_condition, second_condition = "untransformed and {0}.dtype == native_float32", "{1}.dtype == native_float32"
     return direct(
-        native, full, when=f"{first_condition} and {second}", weak=f"({promotion.weak}) and {first_condition}"
+        native, full, when=f"{first_condition} and {second_condition}", weak=f"({promotion.weak}) and {first_condition}"
     )

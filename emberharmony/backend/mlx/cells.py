@@ -28,8 +28,8 @@ def _conversion_without_operators(read: Callable[[TensorMethods], T]) -> Callabl
     def number(cell: TensorMethods) -> T:
         if isinstance(cell.value, mx.array):
             caller = sys._getframe(1)
-            code, last_instruction = caller.f_code.co_code, caller.f_lasti
-            if code[last_instruction] in OPERATORS and code[last_instruction + 1] != REMAINDER:
+            bytecode, last_instruction = caller.f_code.co_code, caller.f_lasti
+            if bytecode[last_instruction] in OPERATORS and bytecode[last_instruction + 1] != REMAINDER:
                 raise TypeError("an operator takes the tensor of a parameter or buffer, and not its number")
         return read(cell)
 

@@ -1,7 +1,7 @@
 """Adds derivatives to functions for which MLX has none, or has them wrong.
 
 There are three ways. `with_own_derivatives` takes a differential; the reverse mode is its transpose. `elementwise`
-takes partial derivatives. `both_modes` adds the forward mode to a function that MLX has in reverse mode only.
+takes partial derivatives. `with_forward_mode` adds the forward mode to a function that MLX has in reverse mode only.
 
 Derivatives of higher order need no rules of their own: the rules are written in functions that have derivatives, and
 MLX also differentiates the outputs that it passes to a rule.
@@ -53,10 +53,10 @@ def with_own_derivatives(
 
     def transpose(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Arrays:
         fixed_arrays, zero_tangents = [*primals, *outputs], [mx.zeros_like(x) for x in primals]
-        n = len(primals)
+        primal_count = len(primals)
 
         def push_tangents(*xs: mx.array) -> list[mx.array]:
-            return list(differential(xs[:n], xs[n : len(fixed_arrays)], xs[len(fixed_arrays) :]))
+            return list(differential(xs[:primal_count], xs[primal_count : len(fixed_arrays)], xs[len(fixed_arrays) :]))
 
         # Inside a rule MLX may cut off arrays that a function closes over from outer transforms, so pass them as
         # arguments.
@@ -87,19 +87,21 @@ def elementwise(function: Function, *partials: Partial, chooses: bool = False) -
         return [partial(*primals, output) for partial in partials]
 
     def pull(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Any:
-        conjugates = [mx.conj(factor) if _is_complex(factor) else factor for factor in factors(primals, outputs[0])]
-        gradients = [cotangents[0] * factor for factor in conjugates]
+        conjugate_factors = [
+            mx.conj(factor) if _is_complex(factor) else factor for factor in factors(primals, outputs[0])
+        ]
+        gradients = [cotangents[0] * factor for factor in conjugate_factors]
         if chooses:
             gradients = [
                 mx.where(f == 0, mx.zeros_like(gradient), gradient)
-                for f, gradient in zip(conjugates, gradients, strict=True)
+                for f, gradient in zip(conjugate_factors, gradients, strict=True)
             ]
         return [_summed_to(x, part) for x, part in zip(primals, gradients, strict=True)]
 
     def push_tangents(primals: Arrays, tangents: Tangents) -> Arrays:
         # Skip missing tangents: their partial derivative may be NaN.
-        pairs = zip(tangents, factors(primals, function_with_rules(*primals)), strict=True)
-        return (functools.reduce(operator.add, (t * factor for t, factor in pairs if t is not None)),)
+        tangents_and_factors = zip(tangents, factors(primals, function_with_rules(*primals)), strict=True)
+        return (functools.reduce(operator.add, (t * factor for t, factor in tangents_and_factors if t is not None)),)
 
     function_with_rules = _opaque_function(function, pull, push_tangents)
     return lambda x, *rest: function_with_rules(
@@ -171,7 +173,7 @@ def _summed_to(x: mx.array, gradient: mx.array) -> mx.array:
     return mx.sum(gradient, axes, keepdims=True).reshape(x.shape)
 
 
-def both_modes(native: Function) -> Function:
+def with_forward_mode(native: Function) -> Function:
     """Returns a function with one output, to which the forward mode is added.
 
     The reverse mode is linear in the cotangent, so its transpose is the forward mode.
@@ -200,7 +202,7 @@ def with_transforms_of(native: Function, right: Function) -> Function:
         native: takes tensors and returns one; a kernel whose derivatives MLX has wrong.
         right: computes the same more slowly, by functions that MLX transforms correctly.
     """
-    custom: Any = mx.custom_function(lambda *xs: native(*map(mx.stop_gradient, xs)))
+    custom_function: Any = mx.custom_function(lambda *xs: native(*map(mx.stop_gradient, xs)))
 
     def vjp(primals: Any, cotangent: mx.array, _output: mx.array) -> Any:
         return _tuple_or_single(primals, pull_back(lambda *xs: [right(*xs)], _as_sequence(primals), [cotangent]))
@@ -213,13 +215,13 @@ def with_transforms_of(native: Function, right: Function) -> Function:
     def batch(inputs: Any, axes: Any) -> Any:
         xs, batch_axes = _as_sequence(inputs), _as_sequence(axes)
         if all(axis is None for axis in batch_axes):
-            return custom(*xs), None
+            return custom_function(*xs), None
         return mx.vmap(right)(*to_front(xs, batch_axes)), 0
 
-    custom.vjp(vjp)
-    custom.jvp(jvp)
-    custom.vmap(batch)
-    return custom
+    custom_function.vjp(vjp)
+    custom_function.jvp(jvp)
+    custom_function.vmap(batch)
+    return custom_function
 
 
 def _opaque_function(function: Function, pull: ReverseRule, push_tangents: ForwardRule) -> Function:
@@ -232,29 +234,29 @@ def _with_rules(function: Function, pull: ReverseRule, push_tangents: ForwardRul
 
     MLX passes a single tensor to a rule, and expects one, where there is only one; our rules always use sequences.
     """
-    custom: Any = mx.custom_function(function)
+    custom_function: Any = mx.custom_function(function)
 
     def vjp(primals: Any, cotangents: Any, outputs: Any) -> Any:
         return _tuple_or_single(primals, pull(_as_sequence(primals), _as_sequence(outputs), _as_sequence(cotangents)))
 
     def jvp(primals: Any, tangents: Any) -> Any:
-        results = tuple(push_tangents(_as_sequence(primals), _as_sequence(tangents)))
-        return results if len(results) > 1 else results[0]
+        pushed_tangents = tuple(push_tangents(_as_sequence(primals), _as_sequence(tangents)))
+        return pushed_tangents if len(pushed_tangents) > 1 else pushed_tangents[0]
 
     def batch(inputs: Any, axes: Any) -> Any:
         # Without this rule MLX would map over the body of the function, whose gradient is stopped.
         batch_axes = [axis for axis in _as_sequence(axes) if axis is not None]
-        mapped_function = _map_rules(function, pull, push_tangents) if batch_axes else custom
+        mapped_function = _map_rules(function, pull, push_tangents) if batch_axes else custom_function
         outputs = mapped_function(
             *(to_front(_as_sequence(inputs), _as_sequence(axes)) if batch_axes else _as_sequence(inputs))
         )
         batch_axis = 0 if batch_axes else None
         return outputs, (batch_axis,) * len(outputs) if isinstance(outputs, (tuple, list)) else batch_axis
 
-    custom.vjp(vjp)
-    custom.jvp(jvp)
-    custom.vmap(batch)
-    return custom
+    custom_function.vjp(vjp)
+    custom_function.jvp(jvp)
+    custom_function.vmap(batch)
+    return custom_function
 
 
 def separate_arrays(outputs: Arrays) -> list[mx.array]:
@@ -285,22 +287,34 @@ def _map_rules(function: Function, pull: ReverseRule, push_tangents: ForwardRule
     """Returns a custom function that maps `function`, and its rules, over the first axis of all inputs."""
 
     def pull_all(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Arrays:
-        count, width = len(primals), len(outputs)
+        primal_count, output_count = len(primals), len(outputs)
 
         def pull_row(*rows: mx.array) -> tuple[mx.array, ...]:
-            return tuple(separate_arrays(pull(rows[:count], rows[count : count + width], rows[count + width :])))
+            return tuple(
+                separate_arrays(
+                    pull(
+                        rows[:primal_count],
+                        rows[primal_count : primal_count + output_count],
+                        rows[primal_count + output_count :],
+                    )
+                )
+            )
 
         return _as_sequence(mx.vmap(pull_row)(*primals, *outputs, *cotangents))
 
     def push_all(primals: Arrays, tangents: Tangents) -> Arrays:
-        count = len(primals)
-        tangents_by_place = {i: tangent for i, tangent in enumerate(tangents) if tangent is not None}
+        primal_count = len(primals)
+        tangent_by_index = {i: tangent for i, tangent in enumerate(tangents) if tangent is not None}
 
         def push_row(*rows: mx.array) -> tuple[mx.array, ...]:
-            tangent_by_place = dict(zip(tangents_by_place, rows[count:], strict=True))
-            return tuple(separate_arrays(push_tangents(rows[:count], [tangent_by_place.get(i) for i in range(count)])))
+            row_tangent_by_index = dict(zip(tangent_by_index, rows[primal_count:], strict=True))
+            return tuple(
+                separate_arrays(
+                    push_tangents(rows[:primal_count], [row_tangent_by_index.get(i) for i in range(primal_count)])
+                )
+            )
 
-        return _as_sequence(mx.vmap(push_row)(*primals, *tangents_by_place.values()))
+        return _as_sequence(mx.vmap(push_row)(*primals, *tangent_by_index.values()))
 
     return _with_rules(mx.vmap(function), pull_all, push_all)
 

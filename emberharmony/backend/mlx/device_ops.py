@@ -27,10 +27,10 @@ def native(device: Any) -> mx.Device:
     """
     if isinstance(device, mx.Device):
         device = neutral_name(device)
-    name = name_of(device).removesuffix(":0")
-    if name not in available():
+    device_name = name_of(device).removesuffix(":0")
+    if device_name not in available():
         raise unknown_device(device, available())
-    return mx.Device(mx.cpu if name == "cpu" else mx.gpu, 0)
+    return mx.Device(mx.cpu if device_name == "cpu" else mx.gpu, 0)
 
 
 def neutral_name(device: mx.Device) -> str:
@@ -51,10 +51,10 @@ def place(device: Any) -> mx.Device | None:
     return PLACEMENT.device_to_use(native) if PLACEMENT.touched else None
 
 
-def memory() -> int:
+def largest_memory() -> int:
     """Returns the largest possible size of a tensor in bytes, on the device with the most memory."""
-    accelerator = int(mx.device_info(mx.gpu).get("memory_size", 0)) if "gpu" in available() else 0
-    return max(memory_limit(), accelerator)
+    accelerator_bytes = int(mx.device_info(mx.gpu).get("memory_size", 0)) if "gpu" in available() else 0
+    return max(memory_limit(), accelerator_bytes)
 
 
 def check_memory(shape: Sequence[int], width: int) -> None:
@@ -69,7 +69,7 @@ def check_memory(shape: Sequence[int], width: int) -> None:
     Raises:
         OutOfMemoryError: if the tensor is larger.
     """
-    device.check_memory(shape, width, memory)
+    device.check_memory(shape, width, largest_memory)
 
 
 def require_memory(result: mx.array) -> mx.array:
@@ -173,8 +173,8 @@ class MLXDeviceOps:
     def no_precision(self, state: str) -> str:
         """Returns by what MLX chooses the precision; the CPU multiplies in float32 alone."""
         if mx.default_device().type == mx.gpu:  # needs Metal
-            value = "0" if state == "float32" else "1"
-            return f"MLX asks once, at the first product on a GPU: start the program with MLX_ENABLE_TF32={value}"
+            tf32_value = "0" if state == "float32" else "1"
+            return f"MLX asks once, at the first product on a GPU: start the program with MLX_ENABLE_TF32={tf32_value}"
         return "MLX has no setting for the CPU; leave the block out, or run on a GPU"
 
     @staticmethod
@@ -208,5 +208,5 @@ class MLXDeviceOps:
     @staticmethod
     def memory_info(device: Any = None) -> dict[str, int]:
         target_device = place(device) or mx.default_device()
-        total = mx.device_info(target_device).get("memory_size", host_memory()["total"])
-        return {"used": mx.get_active_memory(), "reserved": mx.get_cache_memory(), "total": int(total)}
+        total_bytes = mx.device_info(target_device).get("memory_size", host_memory()["total"])
+        return {"used": mx.get_active_memory(), "reserved": mx.get_cache_memory(), "total": int(total_bytes)}

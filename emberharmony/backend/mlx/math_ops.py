@@ -44,11 +44,11 @@ def _floor_divide(x1: mx.array, x2: mx.array) -> mx.array:
         return _floor_divide(x1.astype(mx.float32), x2.astype(mx.float32)).astype(x1.dtype)
     # `floor(x1 / x2)` would be one too large where the quotient rounds up to an integer, so subtract the remainder.
     quotient = mx.round((x1 - mx.remainder(x1, x2)) / x2)
-    exact = x1 / x2
+    exact_quotient = x1 / x2
     # A quotient of zero must have the sign of the exact quotient.
-    quotient = mx.where(quotient == 0, exact * 0, quotient)
-    unusual = mx.logical_or(mx.logical_or(mx.isinf(x1), mx.isinf(x2)), x2 == 0)
-    return mx.where(unusual, mx.floor(exact), quotient)
+    quotient = mx.where(quotient == 0, exact_quotient * 0, quotient)
+    is_unusual = mx.logical_or(mx.logical_or(mx.isinf(x1), mx.isinf(x2)), x2 == 0)
+    return mx.where(is_unusual, mx.floor(exact_quotient), quotient)
 
 
 def _float_mod(x1: mx.array, x2: mx.array | float) -> mx.array:
@@ -126,8 +126,8 @@ _at_most = where_transformed(
 
 def _slope_by_base(a: mx.array, b: mx.array, y: mx.array) -> mx.array:
     is_zero = b == 0
-    power = _complex_pow if is_complex(a) else _pow
-    return mx.where(is_zero, mx.zeros_like(y), b * power(a, mx.where(is_zero, mx.ones_like(b), b - 1)))
+    power_function = _complex_pow if is_complex(a) else _pow
+    return mx.where(is_zero, mx.zeros_like(y), b * power_function(a, mx.where(is_zero, mx.ones_like(b), b - 1)))
 
 
 def _slope_by_exponent(a: mx.array, b: mx.array, y: mx.array) -> mx.array:
@@ -157,8 +157,8 @@ def _power(x1: mx.array, x2: mx.array) -> mx.array:
         return mx.power(x1, x2)
     # The reciprocal of an integer truncates to 0, except for 1 and -1.
     sign = mx.where(x2 % 2 == 0, mx.array(1, x1.dtype), x1)
-    truncated = mx.where(mx.abs(x1) == 1, sign, mx.zeros_like(x1))
-    return mx.where(x2 < 0, truncated, mx.power(x1, mx.maximum(x2, mx.array(0, x2.dtype))))
+    truncated_power = mx.where(mx.abs(x1) == 1, sign, mx.zeros_like(x1))
+    return mx.where(x2 < 0, truncated_power, mx.power(x1, mx.maximum(x2, mx.array(0, x2.dtype))))
 
 
 def _hypotenuse(x1: mx.array, x2: mx.array) -> mx.array:
@@ -180,16 +180,16 @@ _hypot = elementwise(_hypotenuse, lambda a, b, y: _hypotenuse_slope(a, y), lambd
 
 def _sign_tangent(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Any:
     (phase,), (tangent,) = outputs, tangents
-    size = _abs(primals[0])
+    magnitude = _abs(primals[0])
     perpendicular = tangent - phase * mx.real(mx.conj(phase) * tangent)
-    return (perpendicular / mx.where(size == 0, mx.ones_like(size), size),)
+    return (perpendicular / mx.where(magnitude == 0, mx.ones_like(magnitude), magnitude),)
 
 
 def _abs_tangent(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Any:
     return (mx.real(mx.conj(_phase(primals[0])) * tangents[0]),)
 
 
-def _abs_pulled(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Any:
+def _abs_gradient(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Any:
     return (_phase(primals[0]) * cotangents[0],)
 
 
@@ -201,7 +201,7 @@ def _complex_sign(x: mx.array) -> mx.array:
 # MLX treats sign(complex) as constant. abs and sign use each other in their rules, so letting MLX transpose them would
 # recurse forever; sign's JVP is self-adjoint and serves as its VJP.
 _phase: Any = with_own_derivatives(_complex_sign, _sign_tangent, _sign_tangent)
-_abs: Any = with_own_derivatives(mx.abs, _abs_tangent, _abs_pulled)
+_abs: Any = with_own_derivatives(mx.abs, _abs_tangent, _abs_gradient)
 
 
 def _heaviside(x1: mx.array, x2: mx.array) -> mx.array:
@@ -266,11 +266,11 @@ class MLXMathOps:
     sign = staticmethod(sign)
 
     def clip(self, x: mx.array, x_min: Any = None, x_max: Any = None, *, min: Any = None, max: Any = None) -> mx.array:
-        low, high = min if x_min is None else x_min, max if x_max is None else x_max
-        for bound, limited in ((low, _at_least), (high, _at_most)):
+        lower, upper = min if x_min is None else x_min, max if x_max is None else x_max
+        for bound, limit_function in ((lower, _at_least), (upper, _at_most)):
             if bound is not None:
                 operand = bound if bound.__class__ in _NUMBERS else self.convert(bound)
                 x, limit = promotion.common(x, operand)
                 promotion.refuse(x, ("complex",))
-                x = limited(x, limit)
+                x = limit_function(x, limit)
         return x

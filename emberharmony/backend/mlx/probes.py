@@ -29,6 +29,6 @@ class MLXProbes(Probes):
 
     def pending_count(self, tensor: Any) -> int:
         """Returns how many operations have to run before a tensor has values."""
-        picture = io.StringIO()
-        mx.export_to_dot(picture, tensor)
-        return picture.getvalue().count("shape=rectangle")
+        graph_text = io.StringIO()
+        mx.export_to_dot(graph_text, tensor)
+        return graph_text.getvalue().count("shape=rectangle")

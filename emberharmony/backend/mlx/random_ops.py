@@ -45,9 +45,9 @@ class MLXRandomOps:
         # mx.random.uniform (MLX 0.32) does not support float64. Splitting the key gives 64 random bits per number, of
         # which 53 fill the significand.
         count = math.prod(lengths)
-        bits = mx.random.split(_next_key(), max(count, 1), stream=stream)[:count].reshape(*lengths, 2)
-        high, low = mx.right_shift(bits[..., 0], 5), mx.right_shift(bits[..., 1], 6)
-        return (high.astype(native_dtype) * 2.0**26 + low.astype(native_dtype)) * 2.0**-53
+        random_words = mx.random.split(_next_key(), max(count, 1), stream=stream)[:count].reshape(*lengths, 2)
+        high_bits, low_bits = mx.right_shift(random_words[..., 0], 5), mx.right_shift(random_words[..., 1], 6)
+        return (high_bits.astype(native_dtype) * 2.0**26 + low_bits.astype(native_dtype)) * 2.0**-53
 
     @staticmethod
     def standard_normal(shape: Any, dtype: Any = None) -> mx.array:
@@ -61,5 +61,5 @@ class MLXRandomOps:
 
     @staticmethod
     def random_set_state(state: State) -> None:
-        native, seed = checked_streams("mlx", state)
-        restore_streams(seed, STREAM, generator_from(native, "Philox"))
+        native_reader, seed = checked_streams("mlx", state)
+        restore_streams(seed, STREAM, generator_from(native_reader, "Philox"))

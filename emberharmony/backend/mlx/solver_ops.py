@@ -30,8 +30,8 @@ def _solve_systems(solve: Callable[[mx.array, mx.array], mx.array], a: mx.array,
     check_sides(a, b)
     columns = b[..., None] if b.ndim == 1 else b
     if a.shape[:-2] != columns.shape[:-2]:
-        batch = mx.broadcast_shapes(a.shape[:-2], columns.shape[:-2])
-        a, columns = (mx.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, columns))
+        batch_shape = mx.broadcast_shapes(a.shape[:-2], columns.shape[:-2])
+        a, columns = (mx.broadcast_to(x, (*batch_shape, *x.shape[-2:])) for x in (a, columns))
     result = solve(a, columns)
     return result[..., 0] if b.ndim == 1 else result
 

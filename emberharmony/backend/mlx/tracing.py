@@ -77,12 +77,12 @@ class _Later(_local):
     def evaluate(self, arrays: list[mx.array]) -> None:
         """Computes arrays, and the one that is kept."""
         reference, self.array = self.array, None
-        next_node = None if reference is None else reference()
-        if next_node is None:
+        kept_array = None if reference is None else reference()
+        if kept_array is None:
             mx.eval(arrays)
             return
         try:
-            mx.eval([*arrays, next_node])
+            mx.eval([*arrays, kept_array])
         except (RuntimeError, ValueError):  # perhaps because a function that MLX traced has leaked it
             mx.eval(arrays)
 
@@ -139,9 +139,9 @@ class _Watching(Scope):
         self._leaves = leaves
 
     def __enter__(self) -> None:
-        outer = _PRIMALS.get()
-        leaves = self._leaves if outer is None else (*outer[0], *self._leaves)
-        _PRIMALS.set((leaves, outer, self, self._watch))
+        outer_entry = _PRIMALS.get()
+        all_leaves = self._leaves if outer_entry is None else (*outer_entry[0], *self._leaves)
+        _PRIMALS.set((all_leaves, outer_entry, self, self._watch))
 
 
 def run_watched(fn: Callable[..., Sequence[Any]], leaves: Arrays) -> list[Any]:
@@ -162,10 +162,10 @@ def is_traced(x: mx.array) -> bool:
 
 def _depends_on(x: mx.array, primals: Arrays) -> bool:
     """Returns whether `x` is one of `primals` or was computed from one, by MLX's graph in the DOT language."""
-    text = io.StringIO()
+    graph_buffer = io.StringIO()
     primal_by_name = {f"primal{i}": primal for i, primal in enumerate(primals)}
-    mx.export_to_dot(text, x, read=x, **primal_by_name)
-    graph = text.getvalue()
+    mx.export_to_dot(graph_buffer, x, read=x, **primal_by_name)
+    graph = graph_buffer.getvalue()
     label_by_primitive = dict(re.findall(_PRIMITIVE, graph))
     primitive_by_array = {array: primitive for primitive, array in re.findall(_OUTPUT, graph)}
     inputs_by_primitive: dict[str, list[str]] = {}

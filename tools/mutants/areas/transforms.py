@@ -242,7 +242,7 @@ MUTANTS = [
     Mutant(
         name="mlx-nested-gradient-by-the-library",
         module=MLX,
-        function="_by_tape",
+        function="_is_for_tape",
         original="(checking() or is_nested()) and not is_unread()",
         replacement="checking() and not is_unread()",
         tests=(f"tests/ops/flow/test_transforms.py tests/backend/test_tracing.py {ON_MLX}",),

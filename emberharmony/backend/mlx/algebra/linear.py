@@ -21,16 +21,16 @@ from emberharmony.backend.shared.solver import square
 def import_array(array: np.ndarray) -> mx.array:
     """Returns a copy of a host array as a tensor of the same dtype; complex128 becomes complex64."""
     # Without a dtype MLX 0.32 would narrow float64 to float32.
-    name = "complex64" if array.dtype.kind == "c" else array.dtype.name
-    return of_host(array, promotion.dtypes[name])
+    dtype_name = "complex64" if array.dtype.kind == "c" else array.dtype.name
+    return of_host(array, promotion.dtypes[dtype_name])
 
 
-def on_host(function: Function, *options: Any) -> Function:
+def wrap_host_function(function: Function, *options: Any) -> Function:
     """Returns a function of `backend.shared.algebra.lapack` as a function of MLX arrays, without derivatives."""
 
     def call_on_host(*tensors: mx.array) -> Any:
-        result = function(*map(np.asarray, tensors), *options)
-        return tuple(map(import_array, result)) if isinstance(result, tuple) else import_array(result)
+        host_result = function(*map(np.asarray, tensors), *options)
+        return tuple(map(import_array, host_result)) if isinstance(host_result, tuple) else import_array(host_result)
 
     return call_on_host
 
@@ -46,7 +46,7 @@ def lapack_function(
         pull: its reverse mode, if it is not to be derived from the differential.
         options: further arguments of `function`.
     """
-    return smooth(on_host(function, *options), differential, pull, True)
+    return smooth(wrap_host_function(function, *options), differential, pull, True)
 
 
 def smooth(
@@ -66,7 +66,7 @@ def smooth(
 
 def _times_inverse(x: mx.array, r: mx.array) -> mx.array:
     """Returns `x @ inv(triu(r))`, where only the leading square block of `r` counts."""
-    return x @ _of_upper(r)
+    return x @ _inverse_of_upper(r)
 
 
 def _similarity_transform(vectors: mx.array, x: mx.array) -> mx.array:
@@ -76,7 +76,7 @@ def _similarity_transform(vectors: mx.array, x: mx.array) -> mx.array:
 
 def _between_inverses(factor: mx.array, x: mx.array) -> mx.array:
     """Returns `inv(factor) @ x @ adjoint(inv(factor))`."""
-    inverse = _of_lower(factor)
+    inverse = _inverse_of_lower(factor)
     return inverse @ x @ adjoint(inverse)
 
 
@@ -144,9 +144,9 @@ def _square_of(x: Any) -> Any:
     return x[..., :k, :k]
 
 
-_of_lower = _inverse_of(lambda xp, x: xp.tril(x), False)
-_of_upper = _inverse_of(lambda xp, x: xp.triu(_square_of(x)), True)
-_of_unit_lower = _inverse_of(lambda xp, x: xp.tril(_square_of(x), -1), False, unit=True)
+_inverse_of_lower = _inverse_of(lambda xp, x: xp.tril(x), False)
+_inverse_of_upper = _inverse_of(lambda xp, x: xp.triu(_square_of(x)), True)
+_inverse_of_unit_lower = _inverse_of(lambda xp, x: xp.tril(_square_of(x), -1), False, unit=True)
 
 
 def _lazy_adjugate(x: mx.array) -> mx.array:
@@ -154,9 +154,9 @@ def _lazy_adjugate(x: mx.array) -> mx.array:
     u, s, vh = mx.linalg.svd(x, stream=mx.cpu)
     diagonal_mask = mx.eye(s.shape[-1], dtype=mx.bool_)
     products_of_others = mx.prod(mx.where(diagonal_mask, mx.ones_like(s)[..., None], s[..., None, :]), -1)
-    factor = mx.linalg.det(u, stream=mx.cpu) * mx.linalg.det(vh, stream=mx.cpu)
+    unit_determinant = mx.linalg.det(u, stream=mx.cpu) * mx.linalg.det(vh, stream=mx.cpu)
     # The determinants of the orthogonal factors are 1 or -1.
-    return mx.round(factor)[..., None, None] * (adjoint(vh) * products_of_others[..., None, :]) @ adjoint(u)
+    return mx.round(unit_determinant)[..., None, None] * (adjoint(vh) * products_of_others[..., None, :]) @ adjoint(u)
 
 
 def _adjugate_tangent(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
@@ -190,8 +190,10 @@ def _slogdet_tangent(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arra
     """Returns the tangents of the sign and the logarithm of a determinant; for real matrices they are lazy."""
     (x,), sign = primals, outputs[0]
     inverse = inv(x) if is_complex(x) else _with_nan(_lazy_inv, x, mx.abs(sign) != 1)
-    growth = _trace_of_product(inverse, tangents[0])
-    return (_RULES.imaginary(growth) * sign if is_complex(sign) else mx.zeros_like(sign)), _RULES.real(growth)
+    log_derivative = _trace_of_product(inverse, tangents[0])
+    return (_RULES.imaginary(log_derivative) * sign if is_complex(sign) else mx.zeros_like(sign)), _RULES.real(
+        log_derivative
+    )
 
 
 def _det(x: mx.array) -> mx.array:
@@ -247,15 +249,15 @@ def _triangular_solver(function: Function, inverse: Function, part: Function, *o
         return (inverse(primals[0]) @ (tangents[1] - part(tangents[0]) @ outputs[0]),)
 
     def pull(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Arrays:
-        right = adjoint(inverse(primals[0])) @ cotangents[0]
-        return part(-(right @ adjoint(outputs[0]))), right
+        b_cotangent = adjoint(inverse(primals[0])) @ cotangents[0]
+        return part(-(b_cotangent @ adjoint(outputs[0]))), b_cotangent
 
     return lapack_function(function, push_tangents, pull, *options)
 
 
 solve = _triangular_solver(lapack.solve, inv, lambda a: a)
-below = _triangular_solver(lapack.solve_triangular, _of_lower, mx.tril, True)
-above = _triangular_solver(lapack.solve_triangular, _of_upper, mx.triu, False)
+below = _triangular_solver(lapack.solve_triangular, _inverse_of_lower, mx.tril, True)
+above = _triangular_solver(lapack.solve_triangular, _inverse_of_upper, mx.triu, False)
 
 
 cholesky = lapack_function(lapack.cholesky, _RULES.cholesky)
@@ -303,27 +305,27 @@ eigvals = lapack_function(lapack.eigvals, _eigvals_tangent)
 def lu(x: mx.array) -> tuple[mx.array, mx.array]:
     """Returns the LU decomposition: the triangular factors packed in one matrix, and the pivots, counted from 0."""
     # The pivots are integers without a derivative, so only the factors go through `smooth`.
-    packed, pivots = map(np.asarray, lapack.lu_factor(np.asarray(x)))
-    rows = of_host(lapack.order_of(pivots, x.shape[-2]))
+    packed_factors, pivots = map(np.asarray, lapack.lu_factor(np.asarray(x)))
+    row_order = of_host(lapack.order_of(pivots, x.shape[-2]))
 
     def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
-        return _lu_tangent(outputs[0], mx.take_along_axis(tangents[0], rows[..., None], -2))
+        return _lu_tangent(outputs[0], mx.take_along_axis(tangents[0], row_order[..., None], -2))
 
-    return smooth(lambda _: import_array(packed), push_tangents, read=True)(x), import_array(pivots)
+    return smooth(lambda _: import_array(packed_factors), push_tangents, read=True)(x), import_array(pivots)
 
 
 def _lu_tangent(packed: mx.array, tangent: mx.array) -> Arrays:
     """Returns the tangent of the packed factors; `tangent` is that of the matrix, with its rows in pivoted order."""
     k = min(packed.shape[-2:])
     lower, upper = mx.tril(packed[..., :k, :k], -1) + mx.eye(k, dtype=packed.dtype), mx.triu(packed[..., :k, :k])
-    lower_factor, upper_factor = _of_unit_lower(packed), _of_upper(packed)
-    scaled_tangent = lower_factor @ tangent[..., :k, :k] @ upper_factor
-    lower_moved, upper_moved = lower @ mx.tril(scaled_tangent, -1), mx.triu(scaled_tangent) @ upper
-    result = lower_moved + upper_moved
+    inverse_lower, inverse_upper = _inverse_of_unit_lower(packed), _inverse_of_upper(packed)
+    scaled_tangent = inverse_lower @ tangent[..., :k, :k] @ inverse_upper
+    lower_block_tangent, upper_block_tangent = lower @ mx.tril(scaled_tangent, -1), mx.triu(scaled_tangent) @ upper
+    packed_tangent = lower_block_tangent + upper_block_tangent
     if packed.shape[-1] > k:
-        right_tangent = lower_factor @ (tangent[..., k:] - lower_moved @ packed[..., k:])
-        result = mx.concatenate([result, right_tangent], -1)
+        right_tangent = inverse_lower @ (tangent[..., k:] - lower_block_tangent @ packed[..., k:])
+        packed_tangent = mx.concatenate([packed_tangent, right_tangent], -1)
     if packed.shape[-2] > k:
-        lower_tangent = (tangent[..., k:, :] - packed[..., k:, :] @ upper_moved) @ upper_factor
-        result = mx.concatenate([result, lower_tangent], -2)
-    return (result,)
+        lower_tangent = (tangent[..., k:, :] - packed[..., k:, :] @ upper_block_tangent) @ inverse_upper
+        packed_tangent = mx.concatenate([packed_tangent, lower_tangent], -2)
+    return (packed_tangent,)

@@ -93,7 +93,7 @@ def _block_count(length: int) -> int:
     return next((n for n in range(-(-length // _BLOCK), length // 32 + 1) if length % n == 0), 0)
 
 
-def _in_blocks(x1: mx.array, x2: mx.array) -> mx.array | None:
+def _multiply_in_blocks(x1: mx.array, x2: mx.array) -> mx.array | None:
     """Returns a matrix product of float32 or half precision as the sum of products of blocks.
 
     Each block is short enough to keep its digits in float32. A product in float64 would be slower, because it converts
@@ -102,12 +102,12 @@ def _in_blocks(x1: mx.array, x2: mx.array) -> mx.array | None:
     """
     if min(x1.ndim, x2.ndim) < 2 or min(x1.shape[-2], x2.shape[-1]) < _NARROW:
         return None
-    n = _block_count(x1.shape[-1])
-    if not n:
+    block_count = _block_count(x1.shape[-1])
+    if not block_count:
         return None
-    length = x1.shape[-1] // n
-    grouped = mx.swapaxes(mx.unflatten(x1.astype(mx.float32), -1, (n, length)), -2, -3)
-    block_products = grouped @ mx.unflatten(x2.astype(mx.float32), -2, (n, length))
+    block_length = x1.shape[-1] // block_count
+    blocks = mx.swapaxes(mx.unflatten(x1.astype(mx.float32), -1, (block_count, block_length)), -2, -3)
+    block_products = blocks @ mx.unflatten(x2.astype(mx.float32), -2, (block_count, block_length))
     if block_products.size > 2 * (x1.size + x2.size):
         return None
     return wide_sum(block_products, (block_products.ndim - 3,), False).astype(x1.dtype)
@@ -120,17 +120,20 @@ def _exact_product(native: Callable[..., mx.array], tensors: list[mx.array], len
     has float64.
     """
     dtype = tensors[0].dtype
-    width = 8 * dtype.size
-    bits = min(width, (_DIGITS - length.bit_length()) // len(tensors))
-    count = -(-width // bits)
+    bit_width = 8 * dtype.size
+    limb_bits = min(bit_width, (_DIGITS - length.bit_length()) // len(tensors))
+    limb_count = -(-bit_width // limb_bits)
     with mx.stream(mx.cpu):
         wide_tensors = [x.astype(mx.int64) for x in tensors]
-        limbs = [[((x >> bits * i) & (1 << bits) - 1).astype(mx.float64) for i in range(count)] for x in wide_tensors]
+        limbs = [
+            [((x >> limb_bits * i) & (1 << limb_bits) - 1).astype(mx.float64) for i in range(limb_count)]
+            for x in wide_tensors
+        ]
         total = mx.array(0, mx.int64)
-        for limb_indices in itertools.product(range(count), repeat=len(tensors)):
-            if sum(limb_indices) < count:  # higher parts exceed the width of the dtype
+        for limb_indices in itertools.product(range(limb_count), repeat=len(tensors)):
+            if sum(limb_indices) < limb_count:  # higher parts exceed the width of the dtype
                 limb_product = native(*(limb[i] for limb, i in zip(limbs, limb_indices, strict=True)))
-                total = total + (limb_product.astype(mx.int64) << bits * sum(limb_indices))
+                total = total + (limb_product.astype(mx.int64) << limb_bits * sum(limb_indices))
         return total.astype(dtype)
 
 
@@ -139,9 +142,9 @@ def _matmul(x1: mx.array, x2: mx.array) -> mx.array:
     a, b = promotion.common(x1, x2)
     length = a.shape[-1]
     if length > LONG and is_float(a) and a.dtype.size < 8 and on_cpu():
-        result = _in_blocks(a, b)
-        if result is not None:
-            return require_memory(result)
+        block_product = _multiply_in_blocks(a, b)
+        if block_product is not None:
+            return require_memory(block_product)
     return _product(mx.matmul, [a, b], length)
 
 
@@ -151,7 +154,7 @@ _LARGE = 2**16
 """From this number of products on, NumPy's result with the copy takes less time than MLX's."""
 
 
-def by_numpy(x1: mx.array, x2: mx.array) -> mx.array:
+def numpy_matmul(x1: mx.array, x2: mx.array) -> mx.array:
     """Returns the matrix product that NumPy computes, or MLX where the factors have no values yet."""
     try:
         a, b = np.asarray(x1), np.asarray(x2)
@@ -167,10 +170,10 @@ def _push_product(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
     return (primals[0] @ tangents[1] + tangents[0] @ primals[1],)
 
 
-_derived_by_numpy = with_own_derivatives(by_numpy, _push_product, hosted=True)
+_derived_by_numpy = with_own_derivatives(numpy_matmul, _push_product, hosted=True)
 
 
-def _for_numpy(x1: mx.array, x2: mx.array) -> bool:
+def _suits_numpy(x1: mx.array, x2: mx.array) -> bool:
     """Returns whether NumPy multiplies these factors; under transforms of `ops` MLX does."""
     if not op_globals.untransformed or x1.dtype not in (mx.float32, mx.float64) or min(x1.ndim, x2.ndim) < 2:
         return False
@@ -196,7 +199,7 @@ def _product_for_environment(
         raise SettingsError(f"expected {ENVIRONMENT} to be 'numpy' or not set, got {named!r}")
 
     def multiply_by_numpy(x1: mx.array, x2: mx.array) -> mx.array:
-        if not _for_numpy(x1, x2):
+        if not _suits_numpy(x1, x2):
             return matmul(x1, x2)
         shared_products.check_factors(x1.shape, x2.shape)
         return _derived_by_numpy(x1, x2)
@@ -237,6 +240,6 @@ class MLXProductsOps:
         tensors = promotion.common(*operands)
         if not all(x.size for x in tensors):
             # MLX 0.32 can hang when it reduces an empty array.
-            shape = np.einsum(subscripts, *(np.broadcast_to(np.zeros((), bool), x.shape) for x in tensors)).shape
-            return mx.zeros(shape, tensors[0].dtype)
+            result_shape = np.einsum(subscripts, *(np.broadcast_to(np.zeros((), bool), x.shape) for x in tensors)).shape
+            return mx.zeros(result_shape, tensors[0].dtype)
         return _product(lambda *tensors: mx.einsum(subscripts, *tensors), tensors, length)

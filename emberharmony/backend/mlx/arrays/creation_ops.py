@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import mlx.core as mx
 
-from emberharmony.backend.mlx.device_ops import check_memory, memory, place
+from emberharmony.backend.mlx.device_ops import check_memory, largest_memory, place
 from emberharmony.backend.mlx.dtypes import DTYPES, of_host, promotion
 from emberharmony.backend.shared.arrays.creation import HostMade, with_number
 from emberharmony.backend.shared.arrays.shape import as_shape, clip_offset, require_matrices
@@ -50,11 +50,11 @@ def _create_matrix(
 def _fill(shape: tuple[int, ...], fill_value: Any, dtype: Any, device: Any) -> mx.array:
     # mx.full (MLX 0.32) ignores its dtype for a value of another kind, and its gradient is wrong: cast the value, and
     # broadcast a tensor.
-    value, stream = promotion.filling(fill_value, dtype), place(device)
-    check_memory(shape, value.itemsize)
+    fill_tensor, stream = promotion.filling(fill_value, dtype), place(device)
+    check_memory(shape, fill_tensor.itemsize)
     if isinstance(fill_value, mx.array):
-        return mx.broadcast_to(value, shape, stream=stream)
-    return mx.full(shape, value, stream=stream)
+        return mx.broadcast_to(fill_tensor, shape, stream=stream)
+    return mx.full(shape, fill_tensor, stream=stream)
 
 
 _FEW = 2**6
@@ -69,7 +69,7 @@ class MLXCreationOps(HostMade):
     The bodies take up to 2.4 times as long, for few elements, and `eye` 2.4 times for 250,000.
     """
 
-    _memory = staticmethod(memory)
+    _memory = staticmethod(largest_memory)
 
     @staticmethod
     def _place_array(array: np.ndarray, dtype: Any, device: Any) -> mx.array:

@@ -98,20 +98,20 @@ class MLXIndexingOps:
         if is_plain(key, x.shape):
             return x[key]
         native_key: list[Any] = []
-        added_axes = 0
+        added_axis_count = 0
         if checking():
             key = tuple(_checked_part(key_part) for key_part in key) if isinstance(key, tuple) else _checked_part(key)
         for part, axis, mask in parts_of(key, x.shape, mask_axes):
             if isinstance(part, bool) or (mask and part.ndim == 0):
                 # As in NumPy, True or False adds an axis of length 1 or 0.
-                x = mx.expand_dims(x, axis + added_axes)
-                added_axes += 1
+                x = mx.expand_dims(x, axis + added_axis_count)
+                added_axis_count += 1
                 native_key.append(mx.zeros(int(bool(part)), mx.int32))
             elif mask:
                 # MLX 0.32 does not index by masks, so find the positions of their True elements on the host.
                 native_key += [of_host(column) for column in np.nonzero(np.asarray(part))]
             elif isinstance(part, slice):
-                native_key.append(slice_within(part, x.shape[axis + added_axes]))
+                native_key.append(slice_within(part, x.shape[axis + added_axis_count]))
             elif isinstance(part, mx.array):
                 native_key.append(integers(part))
             else:
@@ -157,14 +157,14 @@ class MLXIndexingOps:
 
     @staticmethod
     def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[mx.array, mx.array]:
-        count, columns = as_shape((n, n if m is None else m))
-        rows, cols = np.tril_indices(count, clip_offset(k, count, columns), columns)
+        row_count, column_count = as_shape((n, n if m is None else m))
+        rows, cols = np.tril_indices(row_count, clip_offset(k, row_count, column_count), column_count)
         return of_host(rows), of_host(cols)
 
     @staticmethod
     def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[mx.array, mx.array]:
-        count, columns = as_shape((n, n if m is None else m))
-        rows, cols = np.triu_indices(count, clip_offset(k, count, columns), columns)
+        row_count, column_count = as_shape((n, n if m is None else m))
+        rows, cols = np.triu_indices(row_count, clip_offset(k, row_count, column_count), column_count)
         return of_host(rows), of_host(cols)
 
     @staticmethod

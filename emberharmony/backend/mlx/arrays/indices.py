@@ -86,18 +86,18 @@ def _extreme(native: Written) -> Written:
             (rows == outputs[0]).astype(rows.dtype),
             (updates == outputs[0][positions]).astype(rows.dtype),
         )
-        count = mx.maximum(_add_rows(is_row_result, positions, is_update_result), 1)
-        return (_add_rows(is_row_result * tangents[0], positions, is_update_result * tangents[2]) / count,)
+        tie_count = mx.maximum(_add_rows(is_row_result, positions, is_update_result), 1)
+        return (_add_rows(is_row_result * tangents[0], positions, is_update_result * tangents[2]) / tie_count,)
 
     # The places are an argument, and not closed over, so that vmap can map over them.
     native_with_rule = with_own_derivatives(native, push_tangents)
 
     def extremes(rows: mx.array, places: mx.array, updates: mx.array) -> mx.array:
-        result: mx.array = native_with_rule(rows, places, updates)
+        extreme_rows: mx.array = native_with_rule(rows, places, updates)
         if not mx.issubdtype(rows.dtype, mx.floating):
-            return result
-        nan = mx.isnan(rows).at[places].maximum(mx.isnan(updates))
-        return mx.where(nan, mx.array(math.nan, rows.dtype), result)
+            return extreme_rows
+        is_nan = mx.isnan(rows).at[places].maximum(mx.isnan(updates))
+        return mx.where(is_nan, mx.array(math.nan, rows.dtype), extreme_rows)
 
     return extremes
 
@@ -115,9 +115,9 @@ def _multiply_rows(rows: mx.array, row_places: mx.array, updates: mx.array) -> m
         is_zero = updates == 0
         factors = mx.where(is_zero, mx.ones_like(updates), updates)
         product = _multiply_rows(mx.ones_like(rows), places, factors)
-        zeros = _add_rows(mx.zeros(rows.shape, mx.int32), places, is_zero.astype(mx.int32))
-        slopes_of_updates = mx.where(zeros[places] == is_zero, product[places] / factors, mx.zeros_like(updates))
-        return mx.where(zeros > 0, mx.zeros_like(rows), product), rows[places] * slopes_of_updates
+        zero_counts = _add_rows(mx.zeros(rows.shape, mx.int32), places, is_zero.astype(mx.int32))
+        slopes_of_updates = mx.where(zero_counts[places] == is_zero, product[places] / factors, mx.zeros_like(updates))
+        return mx.where(zero_counts > 0, mx.zeros_like(rows), product), rows[places] * slopes_of_updates
 
     def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
         row_slopes, slopes_of_updates = slopes(*primals)
@@ -200,19 +200,19 @@ def write_rows(rows: mx.array, places: mx.array, updates: mx.array, reduction: s
         reduction: a key of `ON_ROWS`, or None to write.
         spill: whether updates may have to be dropped: they are written to an extra row, which is removed again.
     """
-    count, full_shape = rows.shape[0], (*places.shape, *rows.shape[1:])
+    row_count, full_shape = rows.shape[0], (*places.shape, *rows.shape[1:])
     if updates.shape != full_shape:
         updates = mx.broadcast_to(updates, full_shape)
     if not rows.size or not updates.size:
         # MLX 0.32 divides by the size of a row here, and a size of 0 ends the process.
         return rows
-    if reduction is None and _MANY <= rows.size <= 4 * updates.size and rows.size >= _WIDE * count:
+    if reduction is None and _MANY <= rows.size <= 4 * updates.size and rows.size >= _WIDE * row_count:
         return _rows_from_either(rows, places, updates)
     if spill:
         rows = _with_extra_rows(rows)
     if reduction is not None:
         rows = ON_ROWS[reduction](rows, places, updates)
-        return rows[:count] if spill else rows
+        return rows[:row_count] if spill else rows
     updates = updates if op_globals.untransformed else _last_of_equal(rows.shape[0], places, updates)
     if rows.ndim == places.ndim == 1:
         # On a CPU an assignment takes up to 20 times as long (MLX 0.32).
@@ -220,7 +220,7 @@ def write_rows(rows: mx.array, places: mx.array, updates: mx.array, reduction: s
     else:
         rows = rows if spill else mx.array(rows)
         rows[places] = updates
-    return rows[:count] if spill else rows
+    return rows[:row_count] if spill else rows
 
 
 def _rows_from_either(rows: mx.array, places: mx.array, updates: mx.array) -> mx.array:
@@ -228,22 +228,24 @@ def _rows_from_either(rows: mx.array, places: mx.array, updates: mx.array) -> mx
 
     An assignment (MLX 0.32) copies one element at a time on a CPU, `mx.take` whole rows.
     """
-    count, update_count = rows.shape[0], places.size
-    sources = mx.put_along_axis(mx.arange(count + 1), places.reshape(-1), mx.arange(count, count + update_count), 0)
+    row_count, update_count = rows.shape[0], places.size
+    source_rows = mx.put_along_axis(
+        mx.arange(row_count + 1), places.reshape(-1), mx.arange(row_count, row_count + update_count), 0
+    )
     rows_and_updates = mx.concatenate([rows, updates.reshape(update_count, *rows.shape[1:])])
-    return mx.take(require_memory(rows_and_updates), sources[:count], 0)
+    return mx.take(require_memory(rows_and_updates), source_rows[:row_count], 0)
 
 
 def _with_extra_rows(rows: mx.array) -> mx.array:
     """Returns rows with one more or several, whose content does not matter."""
-    count = rows.shape[0]
-    group_count = max(_GROUP * count // rows.size, 1)
-    joined_rows = min(
-        count & -count, 1 << group_count.bit_length() - 1
+    row_count = rows.shape[0]
+    group_count = max(_GROUP * row_count // rows.size, 1)
+    rows_per_group = min(
+        row_count & -row_count, 1 << group_count.bit_length() - 1
     )  # a power of two that divides the number of rows
-    if rows.size < LARGE or joined_rows * rows.size < _WIDE * count or not op_globals.untransformed:
+    if rows.size < LARGE or rows_per_group * rows.size < _WIDE * row_count or not op_globals.untransformed:
         return mx.pad(rows, [(0, 1), *((0, 0),) * (rows.ndim - 1)])
-    padded_rows: mx.array = _row_padder(joined_rows)(rows)
+    padded_rows: mx.array = _row_padder(rows_per_group)(rows)
     return padded_rows
 
 
@@ -280,8 +282,8 @@ def _last_of_equal(count: int, row_places: mx.array, updates: mx.array) -> mx.ar
 def nonnegative_or_length(indices: mx.array, length: int) -> mx.array:
     """Returns indices from 0 up; those outside the range 0 to length - 1 become `length`, which `write_rows` drops."""
     # Read as unsigned, negative numbers are the largest ones.
-    unsigned = integers(indices).astype(mx.int64).view(mx.uint64)
-    return _in_index_dtype(mx.minimum(unsigned, _unsigned_lengths(indices, length)))
+    unsigned_indices = integers(indices).astype(mx.int64).view(mx.uint64)
+    return _in_index_dtype(mx.minimum(unsigned_indices, _unsigned_lengths(indices, length)))
 
 
 def _in_index_dtype(places: mx.array) -> mx.array:
@@ -294,9 +296,11 @@ def _in_index_dtype(places: mx.array) -> mx.array:
 def wrapped_or_length(indices: mx.array, length: int) -> mx.array:
     """Returns indices from 0 up, without reading them; the others become `length`, which `write_rows` drops."""
     # Read as unsigned, negative numbers are the largest ones, and adding the length makes them the indices from 0 up.
-    unsigned = integers(indices).astype(mx.int64).view(mx.uint64)
-    end = _unsigned_lengths(indices, length)
-    return _in_index_dtype(mx.minimum(mx.minimum(unsigned, unsigned + end), end))
+    unsigned_indices = integers(indices).astype(mx.int64).view(mx.uint64)
+    unsigned_lengths = _unsigned_lengths(indices, length)
+    return _in_index_dtype(
+        mx.minimum(mx.minimum(unsigned_indices, unsigned_indices + unsigned_lengths), unsigned_lengths)
+    )
 
 
 def _unsigned_lengths(indices: mx.array, length: int) -> mx.array:

@@ -63,7 +63,7 @@ def _infer_shape(size: int, shape: Any) -> tuple[int, ...]:
     return tuple(size // known_size if n == -1 else n for n in shape)
 
 
-def _with_zeros(x: mx.array, width: int, *_usual: Any) -> mx.array:
+def _pad_with_zeros(x: mx.array, width: int, *_usual: Any) -> mx.array:
     return require_memory(mx.pad(x, width))
 
 
@@ -183,16 +183,17 @@ class MLXShapeOps:
         return mx.roll(x, short_shifts, axes)  # type: ignore[arg-type]  # MLX's stub allows tuples of length 1 only
 
     @fast(
-        _with_zeros, "{1}.__class__ is int and {1} > -1 and {2}.__class__ is str and {2} == 'constant' and {3} is None"
+        _pad_with_zeros,
+        "{1}.__class__ is int and {1} > -1 and {2}.__class__ is str and {2} == 'constant' and {3} is None",
     )
     def pad(self, x: mx.array, pad_width: Any, mode: str = "constant", constant_values: Any = None) -> mx.array:
         if check_pad(mode, constant_values):
             return self.composed("pad")(x, pad_width, mode, constant_values)
         pairs = pad_pairs(pad_width, x.ndim)
         if mode == "constant":
-            value = promotion.filling(0 if constant_values is None else constant_values, x.dtype)
+            fill_tensor = promotion.filling(0 if constant_values is None else constant_values, x.dtype)
             try:
-                result = mx.pad(x, pairs, constant_values=value)
+                result = mx.pad(x, pairs, constant_values=fill_tensor)
             except (OverflowError, TypeError):
                 # MLX counts lengths in 32 bits, so an error may mean that the result would not fit into memory.
                 lengths = [before + n + after for n, (before, after) in zip(x.shape, pairs, strict=True)]

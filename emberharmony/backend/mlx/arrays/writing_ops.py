@@ -33,7 +33,7 @@ class MLXWritingOps:
 
     def set_item(self, x: mx.array, key: Any, value: Any, mode: str = "set") -> mx.array:
         if isinstance(key, mx.array):
-            result = _by_tensor(self, x, key, value, mode)
+            result = _write_by_tensor(self, x, key, value, mode)
             return self.composed("set_item")(x, key, value, mode) if result is None else result
         # MLX 0.32 assigns to a key of None alone as if it had no new axis.
         if not is_plain(key, x.shape) or key is None or (key.__class__ is tuple and any(k is None for k in key)):
@@ -60,7 +60,7 @@ def _is_direct(x: mx.array, indices: Any) -> bool:
     return bool(mx.issubdtype(indices.dtype, mx.integer) and indices.size and x.size)
 
 
-def _by_tensor(backend: Any, x: mx.array, key: mx.array, value: Any, mode: str) -> mx.array | None:
+def _write_by_tensor(backend: Any, x: mx.array, key: mx.array, value: Any, mode: str) -> mx.array | None:
     """Returns `x` written at the indices of a tensor along the first axis; None if the composite must write it."""
     if mode not in shared_writing.MODES or not x.ndim or not key.ndim or not _is_direct(x, key):
         return None
@@ -91,20 +91,22 @@ def _write_along(backend: Any, x: mx.array, indices: Any, values: Any, axis: int
     new_value = new_value if new_value.shape == full_shape else mx.broadcast_to(new_value, full_shape)
     positions = wrapped_or_length(indices, length)
     if mode == "set" and op_globals.untransformed and (x.size < LARGE or x.size < _FEW * indices.size):
-        widths = [(0, 0)] * x.ndim
-        widths[axis] = (0, 1)
-        return mx.put_along_axis(mx.pad(x, widths), positions, new_value, axis)[(*(slice(None),) * axis, slice(length))]
+        pad_widths = [(0, 0)] * x.ndim
+        pad_widths[axis] = (0, 1)
+        return mx.put_along_axis(mx.pad(x, pad_widths), positions, new_value, axis)[
+            (*(slice(None),) * axis, slice(length))
+        ]
     # Written as a vector, `x` needs one more element in all, and not one for each position on the other axes.
     outer_length, inner_length = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
     positions = positions.reshape(outer_length, -1, inner_length)
-    start = mx.arange(0, x.size, length * inner_length, positions.dtype).reshape(-1, 1, 1)
-    start = start if inner_length == 1 else start + mx.arange(inner_length, dtype=positions.dtype)
-    flat_index = mx.where(
+    slice_starts = mx.arange(0, x.size, length * inner_length, positions.dtype).reshape(-1, 1, 1)
+    slice_starts = slice_starts if inner_length == 1 else slice_starts + mx.arange(inner_length, dtype=positions.dtype)
+    flat_indices = mx.where(
         positions < length,
-        (positions if inner_length == 1 else positions * inner_length) + start,
+        (positions if inner_length == 1 else positions * inner_length) + slice_starts,
         mx.array(x.size, positions.dtype),
     )
-    return write_rows(x.reshape(-1), flat_index.reshape(-1), new_value.reshape(-1), _REDUCTIONS[mode], True).reshape(
+    return write_rows(x.reshape(-1), flat_indices.reshape(-1), new_value.reshape(-1), _REDUCTIONS[mode], True).reshape(
         shape
     )
 

@@ -54,8 +54,8 @@ def _exp(x: mx.array) -> mx.array:
 def exp_of_double(x: mx.array) -> mx.array:
     """Returns the exponential of a float64 tensor, without derivatives of its own."""
     is_negative = x < 0
-    size = mx.expm1(mx.where(is_negative, -x, x)) + 1
-    return mx.where(is_negative, 1 / size, size)
+    exp_of_magnitude = mx.expm1(mx.where(is_negative, -x, x)) + 1
+    return mx.where(is_negative, 1 / exp_of_magnitude, exp_of_magnitude)
 
 
 _exp64 = elementwise(exp_of_double, lambda x, y: y)
@@ -77,13 +77,13 @@ def cos_of_double(x: mx.array) -> mx.array:
     # Where the cosine is small, only the tangent of the whole angle has all digits. The tangent of half the angle
     # decides the sign.
     tangent_of_half, tangent_of_x = mx.tan(x / 2), mx.tan(x)
-    size = 1 / mx.sqrt(1 + tangent_of_x * tangent_of_x)
-    negative = mx.where(
+    cosine_magnitude = 1 / mx.sqrt(1 + tangent_of_x * tangent_of_x)
+    is_negative = mx.where(
         mx.abs(tangent_of_half) > 2,
         True,
         (mx.abs(tangent_of_half) > 0.5) & ((tangent_of_half < 0) != (tangent_of_x < 0)),
     )
-    return mx.where(negative, -size, size)
+    return mx.where(is_negative, -cosine_magnitude, cosine_magnitude)
 
 
 def _with_derivative(forward: Unary, derivative: Unary) -> Unary:
@@ -161,7 +161,7 @@ def _log2_of_sum(x1: mx.array, x2: mx.array) -> mx.array:
     return mx.where(mx.isfinite(larger), larger + log2_of_ratio, larger)
 
 
-def _summed_logarithms(function: Callable[..., mx.array], power: Unary) -> Callable[..., mx.array]:
+def _log_of_sum_op(function: Callable[..., mx.array], power: Unary) -> Callable[..., mx.array]:
     """Returns the logarithm of a sum of powers, with derivatives: each term's share of the sum.
 
     Args:
@@ -170,8 +170,8 @@ def _summed_logarithms(function: Callable[..., mx.array], power: Unary) -> Calla
     """
 
     def exponential_share(x: mx.array, y: mx.array) -> mx.array:
-        finite = mx.isfinite(y)
-        return mx.where(finite, power(mx.where(finite, x - y, mx.zeros_like(y))), (x == y).astype(y.dtype))
+        is_finite = mx.isfinite(y)
+        return mx.where(is_finite, power(mx.where(is_finite, x - y, mx.zeros_like(y))), (x == y).astype(y.dtype))
 
     function_with_rule = elementwise(
         function, lambda a, b, y: exponential_share(a, y), lambda a, b, y: exponential_share(b, y)
@@ -186,17 +186,19 @@ def _summed_logarithms(function: Callable[..., mx.array], power: Unary) -> Calla
     return call_in_single
 
 
-logaddexp = _summed_logarithms(_log_of_sum, lambda x: exp_double(x) if x.dtype == mx.float64 else mx.exp(x))
-_logaddexp2 = _summed_logarithms(_log2_of_sum, lambda x: mx.power(mx.array(2, x.dtype), x))
+logaddexp = _log_of_sum_op(_log_of_sum, lambda x: exp_double(x) if x.dtype == mx.float64 else mx.exp(x))
+_logaddexp2 = _log_of_sum_op(_log2_of_sum, lambda x: mx.power(mx.array(2, x.dtype), x))
 
 
-def _by_square(side: mx.array, a: mx.array, b: mx.array) -> mx.array:
+def _over_sum_of_squares(side: mx.array, a: mx.array, b: mx.array) -> mx.array:
     """Returns `side / (a**2 + b**2)`, and 0 where both are 0: there the derivative of mx.arctan2 is NaN."""
     sum_of_squares = a * a + b * b
     return side / mx.where(sum_of_squares == 0, mx.ones_like(sum_of_squares), sum_of_squares)
 
 
-_arctan2 = elementwise(mx.arctan2, lambda a, b, y: _by_square(b, a, b), lambda a, b, y: -_by_square(a, a, b))
+_arctan2 = elementwise(
+    mx.arctan2, lambda a, b, y: _over_sum_of_squares(b, a, b), lambda a, b, y: -_over_sum_of_squares(a, a, b)
+)
 
 
 def _expm1(x: mx.array) -> mx.array:
@@ -205,15 +207,17 @@ def _expm1(x: mx.array) -> mx.array:
     # mx.expm1 (MLX 0.32) does not support complex numbers.
     real, imag = mx.real(x), mx.imag(x)
     sine_of_half = mx.sin(imag / 2)
-    expm1_of_real, power, finite = mx.expm1(real), mx.exp(x), mx.isfinite(x)
+    expm1_of_real, exp_of_x, is_finite = mx.expm1(real), mx.exp(x), mx.isfinite(x)
     # + 0.0 turns a real part of -0.0 into +0.0, which is that of exp(x) - 1.
-    real_part = (
+    finite_parts = (
         expm1_of_real * mx.cos(imag) - 2 * sine_of_half * sine_of_half + 0.0,
         (expm1_of_real + 1) * mx.where(imag == 0, imag, mx.sin(imag)),
     )
     # Infinities and NaN follow the rules of the exponential.
-    far_value = mx.real(power) - 1, mx.imag(power)
-    return paired(mx.stack([mx.where(finite, a, b) for a, b in zip(real_part, far_value, strict=True)], axis=-1))
+    nonfinite_parts = mx.real(exp_of_x) - 1, mx.imag(exp_of_x)
+    return paired(
+        mx.stack([mx.where(is_finite, a, b) for a, b in zip(finite_parts, nonfinite_parts, strict=True)], axis=-1)
+    )
 
 
 _erf_single = _with_derivative(
@@ -266,5 +270,5 @@ class MLXElementaryOps:
         if promotion.kinds[x.dtype] != "complex":
             return result
         # Where `x` is not finite, mx.power (MLX 0.32) gives NaN for one of the parts; mx.exp does not.
-        scaled = mx.stack([mx.real(x), mx.imag(x)], axis=-1) * math.log(2)
-        return mx.where(mx.isfinite(x), result, mx.exp(paired(scaled)))
+        scaled_parts = mx.stack([mx.real(x), mx.imag(x)], axis=-1) * math.log(2)
+        return mx.where(mx.isfinite(x), result, mx.exp(paired(scaled_parts)))

@@ -31,16 +31,18 @@ def _trunc(x: mx.array) -> mx.array:
 
 
 def _copysign(x1: mx.array, x2: mx.array) -> mx.array:
-    size = mx.abs(x1)
-    return mx.where(_signbit(x2), -size, size)
+    magnitude = mx.abs(x1)
+    return mx.where(_signbit(x2), -magnitude, magnitude)
 
 
 def _nextafter(x1: mx.array, x2: mx.array) -> mx.array:
     # For floats of one sign, the bits read as integers are in the order of the magnitudes.
-    bits = _BITS[x1.dtype.size]
+    integer_dtype = _BITS[x1.dtype.size]
     is_outward = (x2 > x1) == (x1 > 0)
-    next_x = (x1.view(bits) + mx.where(is_outward, mx.array(1, bits), mx.array(-1, bits))).view(x1.dtype)
-    smallest_value = mx.array(1, bits).view(x1.dtype)
+    next_x = (
+        x1.view(integer_dtype) + mx.where(is_outward, mx.array(1, integer_dtype), mx.array(-1, integer_dtype))
+    ).view(x1.dtype)
+    smallest_value = mx.array(1, integer_dtype).view(x1.dtype)
     result = mx.where(x1 == 0, mx.where(x2 > 0, smallest_value, -smallest_value), next_x)
     return mx.where(
         x1 == x2, x2, mx.where(mx.logical_or(mx.isnan(x1), mx.isnan(x2)), mx.array(mx.nan, x1.dtype), result)
@@ -90,10 +92,10 @@ class MLXRoundingOps(Decimals):
             return paired(mx.stack(components, -1))
         if not is_float(x):
             return x
-        info = mx.finfo(x.dtype)
+        dtype_limits = mx.finfo(x.dtype)
         x = mx.where(mx.isnan(x), mx.array(nan, x.dtype), x)
-        x = mx.where(mx.isposinf(x), mx.array(info.max if posinf is None else posinf, x.dtype), x)
-        return mx.where(mx.isneginf(x), mx.array(info.min if neginf is None else neginf, x.dtype), x)
+        x = mx.where(mx.isposinf(x), mx.array(dtype_limits.max if posinf is None else posinf, x.dtype), x)
+        return mx.where(mx.isneginf(x), mx.array(dtype_limits.min if neginf is None else neginf, x.dtype), x)
 
     @staticmethod
     def ldexp(x1: mx.array, x2: mx.array) -> mx.array:
@@ -108,6 +110,9 @@ class MLXRoundingOps(Decimals):
         )
         remaining_shift = mx.maximum(mx.minimum(x2, largest_shift).astype(mx.int64), -3 * largest_exponent)
         for _ in range(3):
-            step = mx.clip(remaining_shift, -largest_exponent, largest_exponent)
-            x, remaining_shift = x * mx.power(mx.array(2, x.dtype), step.astype(x.dtype)), remaining_shift - step
+            exponent_step = mx.clip(remaining_shift, -largest_exponent, largest_exponent)
+            x, remaining_shift = (
+                x * mx.power(mx.array(2, x.dtype), exponent_step.astype(x.dtype)),
+                remaining_shift - exponent_step,
+            )
         return x

@@ -56,17 +56,17 @@ def _special_op(name: str) -> Callable[..., mx.array]:
             # MLX 0.32 compiles C++ for each few of the hundred operators, half a second for each, and saves no time.
             raise UncompiledError(f"{name} runs uncompiled on a CPU")
         xp, wide_dtype = _compute_namespace(tensors[0].dtype)
-        result = shared_function(xp, *mx.broadcast_arrays(*(x.astype(wide_dtype) for x in tensors)))
-        return result.astype(tensors[0].dtype)
+        wide_result = shared_function(xp, *mx.broadcast_arrays(*(x.astype(wide_dtype) for x in tensors)))
+        return wide_result.astype(tensors[0].dtype)
 
-    return partial(_call_smooth, name, elementwise(compute, *partials(name, lambda: DERIVED, _not_a_number)))
+    return partial(_call_smooth, name, elementwise(compute, *partials(name, lambda: DERIVED, _missing_derivative)))
 
 
 def _call_smooth(name: str, smooth: Callable[..., mx.array], *arguments: Any) -> mx.array:
     return smooth(*operands(name, promotion, arguments))
 
 
-def _not_a_number(argument: str, y: mx.array) -> mx.array:
+def _missing_derivative(argument: str, y: mx.array) -> mx.array:
     """Returns the derivative by an argument that has none; MLX asks for it also where nobody needs it."""
     return _full_like(y, math.nan)
 

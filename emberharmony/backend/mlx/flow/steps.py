@@ -49,22 +49,22 @@ def _run_on_lists(update: Update, columns: Sequence[Sequence[mx.array]]) -> list
     MLX finds for itself which memory it may reuse.
     """
     program = update.program
-    numbers = map(repeat, map(update.numbers.__getitem__, program.numbers))
-    registers: list[Any] = [*columns, *program.calls, *numbers]
-    natives = _native_functions()
+    number_columns = map(repeat, map(update.numbers.__getitem__, program.numbers))
+    registers: list[Any] = [*columns, *program.calls, *number_columns]
+    native_by_op = _native_functions()
     for op, operands, result in program.moves:
-        registers[result] = list(map(natives[op], *map(registers.__getitem__, operands)))
+        registers[result] = list(map(native_by_op[op], *map(registers.__getitem__, operands)))
     return list(map(registers.__getitem__, program.outputs))
 
 
 def _evaluate_in_parts(columns: Sequence[Sequence[mx.array]], evaluate: Callable[[Any], None]) -> None:
     """Computes tensors in parts of lists, so that the cache still has a result when the next op reads it."""
-    start = length = 0
+    start = part_size = 0
     for i, x in enumerate([*columns[0], None]):
-        if i > start and (x is None or length + x.size > CHUNK):
+        if i > start and (x is None or part_size + x.size > CHUNK):
             evaluate([column[start:i] for column in columns])
-            start, length = i, 0
-        length += 0 if x is None else x.size
+            start, part_size = i, 0
+        part_size += 0 if x is None else x.size
 
 
 class MLXSteps(Steps):
@@ -78,8 +78,8 @@ class MLXSteps(Steps):
 
     def parts_of(self, vector: mx.array, likes: Sequence[mx.array]) -> list[mx.array]:
         """Returns the elements of a vector as tensors of the shapes of others, each with memory of its own."""
-        ends = list(accumulate(map(_SIZE, likes)))
-        pieces = map(mx.contiguous, mx.split(vector, ends[:-1]))
+        end_offsets = list(accumulate(map(_SIZE, likes)))
+        pieces = map(mx.contiguous, mx.split(vector, end_offsets[:-1]))
         return list(map(mx.reshape, pieces, map(_SHAPE, likes)))
 
     def may_keep_all(self, tensors: Sequence[Any]) -> bool:
@@ -104,10 +104,10 @@ class MLXSteps(Steps):
     def traits_of(self, columns: Sequence[Sequence[mx.array]]) -> Traits:
         """Returns the facts about lists of tensors; programs take one dtype."""
         tensors = [*chain.from_iterable(columns)]
-        looks, classes = list(map(_LOOKS, tensors)), {*map(type, tensors)}
+        shapes_and_dtypes, classes = list(map(_LOOKS, tensors)), {*map(type, tensors)}
 
         def is_alike(*others: mx.array) -> bool:
-            return {*map(type, others)} == classes and list(map(_LOOKS, others)) == looks
+            return {*map(type, others)} == classes and list(map(_LOOKS, others)) == shapes_and_dtypes
 
         return Traits(is_alike, classes == {mx.array} and len({*map(_DTYPE, tensors)}) == 1)
 

@@ -72,10 +72,10 @@ class MLXTransformsOps:
         }
 
     def pullback(self, fn: TensorFunction, primals: Tensors, taped: bool = False) -> tuple[list[mx.array], Any]:
-        if taped or _by_tape(primals):
-            by_tape: Any = functools.partial(Backend.pullback, cast(Backend, self), fn, primals)
+        if taped or _is_for_tape(primals):
+            run_on_tape: Any = functools.partial(Backend.pullback, cast(Backend, self), fn, primals)
             outputs_and_pull: tuple[list[mx.array], Any] = _run_or_fallback(
-                by_tape, lambda: self._pulled_back(fn, primals, True), primals, Draws(), lambda: fn(*primals)
+                run_on_tape, lambda: self._pulled_back(fn, primals, True), primals, Draws(), lambda: fn(*primals)
             )
             return outputs_and_pull
         return self._pulled_back(fn, primals)
@@ -87,8 +87,8 @@ class MLXTransformsOps:
             outputs = list(fn(*primals))
 
         def pull(cotangents: Sequence[mx.array | None]) -> list[mx.array]:
-            cotangents_by_place = {i: cotangent for i, cotangent in enumerate(cotangents) if cotangent is not None}
-            tensors, count = [*primals, *cotangents_by_place.values()], len(primals)
+            cotangent_by_index = {i: cotangent for i, cotangent in enumerate(cotangents) if cotangent is not None}
+            tensors, primal_count = [*primals, *cotangent_by_index.values()], len(primals)
 
             def by_tape() -> Pair:
                 _, pull_recorded = Backend.pullback(cast(Backend, self), fn, primals)
@@ -97,14 +97,18 @@ class MLXTransformsOps:
             def natively(*tensors: mx.array) -> Pair:
                 with Transforming():
                     return [], list(
-                        pull_back(_with_chosen_outputs(fn, list(cotangents_by_place)), tensors[:count], tensors[count:])
+                        pull_back(
+                            _with_chosen_outputs(fn, list(cotangent_by_index)),
+                            tensors[:primal_count],
+                            tensors[primal_count:],
+                        )
                     )
 
             def pull_later(run: Callable[[], Pair]) -> Pair:
                 with draws.later_run():
                     return run()
 
-            run = by_tape if taped or _by_tape(tensors) else functools.partial(natively, *tensors)
+            run = by_tape if taped or _is_for_tape(tensors) else functools.partial(natively, *tensors)
             call_unread = functools.partial(_call_without_values, natively, tensors)
             return _run_or_fallback(lambda: pull_later(run), lambda: pull_later(call_unread), tensors)[1]
 
@@ -114,7 +118,7 @@ class MLXTransformsOps:
         outputs, gradients = self._outputs_and_pullback(fn, primals, taped)
         if not constant:
             return outputs, gradients
-        if taped or _by_tape(primals) or is_unread():
+        if taped or _is_for_tape(primals) or is_unread():
             return self.constants(outputs), self.constants(gradients)
         LATER.put(outputs[0])  # nothing else is being differentiated
         return outputs, gradients
@@ -125,10 +129,14 @@ class MLXTransformsOps:
                 outputs, gradients = mx.value_and_grad(lambda leaves: tuple(run_watched(fn, leaves)))(list(leaves))
             return list(outputs), list(gradients)
 
-        if taped or _by_tape(primals):
-            by_tape: Any = functools.partial(Backend.gradients, cast(Backend, self), fn, primals)
+        if taped or _is_for_tape(primals):
+            gradients_on_tape: Any = functools.partial(Backend.gradients, cast(Backend, self), fn, primals)
             return _run_or_fallback(
-                by_tape, lambda: _call_without_values(natively, primals), primals, Draws(), lambda: fn(*primals)
+                gradients_on_tape,
+                lambda: _call_without_values(natively, primals),
+                primals,
+                Draws(),
+                lambda: fn(*primals),
             )
         if is_unread():
             return _call_without_values(natively, primals)
@@ -140,7 +148,7 @@ class MLXTransformsOps:
             return _run_fallback(error, lambda: _call_without_values(natively, primals))
 
     def linearize(self, fn: TensorFunction, primals: Tensors) -> Any:
-        if _by_tape(primals):
+        if _is_for_tape(primals):
             return self.transpose_pullback(fn, primals)
 
         def push_tangents(tangents: Tensors) -> Pair:
@@ -203,7 +211,7 @@ class MLXTransformsOps:
         return MLXFunction(fn, self.cannot_transform)
 
 
-def _by_tape(tensors: Tensors) -> bool:
+def _is_for_tape(tensors: Tensors) -> bool:
     """Returns whether the tape differentiates: in checked mode, inside another transform, or if a tensor is on one."""
     if any(isinstance(tensor, TensorProxy) for tensor in tensors):
         return True
@@ -277,7 +285,7 @@ def _run_fallback(
     if forward is not None and (checking() or any(watcher.looks_again for watcher in called_watchers)):
         with draw_again():
             forward()
-    thread, telling = THREADS.here, THREADS.here.telling
+    thread, was_telling = THREADS.here, THREADS.here.telling
     try:
         thread.telling = True
         with draw_again():
@@ -285,10 +293,10 @@ def _run_fallback(
     except Exception as error:
         if not has_message(error, (ValueError, RuntimeError), _NO_RULE):
             raise
-        text = str(first_error).partition(_NO_OPERATOR)[0].partition(". The")[0].rstrip(". ")
-        raise TracedTensorError(f"{text}. {_NO_OPERATOR}") from error
+        refusal_text = str(first_error).partition(_NO_OPERATOR)[0].partition(". The")[0].rstrip(". ")
+        raise TracedTensorError(f"{refusal_text}. {_NO_OPERATOR}") from error
     finally:
-        thread.telling = telling
+        thread.telling = was_telling
 
 
 def _call_without_values(transform: Callable[..., Pair], tensors: Tensors) -> Pair:
@@ -297,18 +305,18 @@ def _call_without_values(transform: Callable[..., Pair], tensors: Tensors) -> Pa
     MLX 0.32 may nest transforms there. Elsewhere a transform inside another one removes the mark by which the arrays
     of the outer one keep their graph, and a read would evaluate them as constants. A check of indices would read them.
     """
-    width = 0
+    output_count = 0
 
     def run(*leaves: mx.array) -> list[mx.array]:
-        nonlocal width
+        nonlocal output_count
         outputs, derivatives = transform(*leaves)
-        width = len(outputs)
+        output_count = len(outputs)
         return separate_arrays([*outputs, *derivatives])
 
     with Unread(), Mapping(), checked(False):
-        rows = mx.vmap(run)(*[mx.expand_dims(x, 0) for x in tensors])
-    results = [mx.squeeze(row, 0) for row in rows]
-    return results[:width], results[width:]
+        batched_outputs = mx.vmap(run)(*[mx.expand_dims(x, 0) for x in tensors])
+    results = [mx.squeeze(row, 0) for row in batched_outputs]
+    return results[:output_count], results[output_count:]
 
 
 def _with_custom_gradient(
@@ -334,11 +342,13 @@ def _with_custom_gradient(
 
     @function.jvp
     def push_tangents(tensors: list[mx.array], tangents: list[mx.array | None]) -> list[mx.array]:
-        primals, zeros = tensors[:count], [mx.zeros_like(output) for output in tensors[count:]]
+        primals, zero_outputs = tensors[:count], [mx.zeros_like(output) for output in tensors[count:]]
         all_tangents = [mx.zeros_like(x) if t is None else t for x, t in zip(primals, tangents, strict=False)]
         # Watched, so that `backward` knows its cotangents for traced ones: it may hand them to a `custom_vjp` itself.
         return list(
-            pull_back(lambda *cts: run_watched(lambda *each: backward(primals, each), list(cts)), zeros, all_tangents)
+            pull_back(
+                lambda *cts: run_watched(lambda *each: backward(primals, each), list(cts)), zero_outputs, all_tangents
+            )
         )
 
     @function.vmap

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import mlx.core as mx
 
-from emberharmony.backend.mlx.derivatives import both_modes
+from emberharmony.backend.mlx.derivatives import with_forward_mode
 from emberharmony.backend.mlx.device_ops import require_memory
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.shared.images.fft import axis_and_length, named_by_keras
@@ -30,7 +30,7 @@ def _op_of_transform(
         if not halved or not x.size:
             return require_memory(native(x, length, axis_index, norm))
         # The forward mode of mx.fft.irfft (MLX 0.32) returns one element too few if the length is odd.
-        result: mx.array = both_modes(lambda x: native(x, length, axis_index, norm))(x)
+        result: mx.array = with_forward_mode(lambda x: native(x, length, axis_index, norm))(x)
         return require_memory(result)
 
     return transform

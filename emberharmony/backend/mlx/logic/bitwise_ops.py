@@ -2,7 +2,7 @@
 
 import mlx.core as mx
 
-from emberharmony.backend.mlx.binding import bitwise
+from emberharmony.backend.mlx.binding import bitwise_op
 
 
 def _counts_outside(x1: mx.array, x2: mx.array) -> tuple[mx.array, mx.array]:
@@ -14,7 +14,7 @@ def _counts_outside(x1: mx.array, x2: mx.array) -> tuple[mx.array, mx.array]:
     return is_outside, mx.where(is_outside, mx.array(0, x2.dtype), x2)
 
 
-# `x + (y - y)` makes the first operand depend on the second, as in `binding.bitwise`, for the sake of vmap.
+# `x + (y - y)` makes the first operand depend on the second, as in `binding.bitwise_op`, for the sake of vmap.
 def _shift_left(x: mx.array, y: mx.array) -> mx.array:
     is_outside, count = _counts_outside(x, y)
     return mx.where(is_outside, mx.zeros_like(x), mx.left_shift(x + (y - y).astype(x.dtype), count))
@@ -29,9 +29,9 @@ def _shift_right(x: mx.array, y: mx.array) -> mx.array:
 class MLXBitwiseOps:
     """Holds the ops of `ops/logic/bitwise.py`."""
 
-    bitwise_and = bitwise(mx.bitwise_and)
-    bitwise_or = bitwise(mx.bitwise_or)
-    bitwise_xor = bitwise(mx.bitwise_xor)
+    bitwise_and = bitwise_op(mx.bitwise_and)
+    bitwise_or = bitwise_op(mx.bitwise_or)
+    bitwise_xor = bitwise_op(mx.bitwise_xor)
     bitwise_left_shift = staticmethod(_shift_left)
     bitwise_right_shift = staticmethod(_shift_right)
     bitwise_not = staticmethod(lambda x: mx.logical_not(x) if x.dtype == mx.bool_ else mx.bitwise_invert(x))

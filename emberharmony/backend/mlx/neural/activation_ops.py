@@ -31,7 +31,7 @@ _ROWS = (
 _HALVES = (mx.float16, mx.bfloat16)
 
 
-def is_single(x: mx.array) -> bool:
+def computes_in_float32(x: mx.array) -> bool:
     """Returns whether a tensor is float32, float16 or bfloat16, all of which are computed in float32."""
     return x.dtype == mx.float32 or x.dtype in _HALVES
 
@@ -75,7 +75,9 @@ class MLXActivationOps:
         if x.dtype == mx.float64:
             return _sigmoid64(x)
         # In half precision mx.sigmoid (MLX 0.32) gives 0 where its exponential overflows.
-        return mx.sigmoid(x.astype(mx.float32)).astype(x.dtype) if is_single(x) else self.composed("sigmoid")(x)
+        return (
+            mx.sigmoid(x.astype(mx.float32)).astype(x.dtype) if computes_in_float32(x) else self.composed("sigmoid")(x)
+        )
 
     @staticmethod
     def softplus(x: mx.array) -> mx.array:
@@ -89,8 +91,8 @@ class MLXActivationOps:
         x = promotion.floats(x)
         if not op_globals.untransformed or x.dtype != mx.float32 or not is_number(alpha):
             return self.composed("elu")(x, alpha)
-        low = mx.expm1(x)
-        return mx.where(x > 0, x, low if alpha == 1 else low * alpha)
+        negative_result = mx.expm1(x)
+        return mx.where(x > 0, x, negative_result if alpha == 1 else negative_result * alpha)
 
     def gelu(self, x: mx.array, approximate: bool = True) -> mx.array:
         x = promotion.floats(x)
@@ -107,14 +109,14 @@ class MLXActivationOps:
         x = promotion.floats(x)
         if x.dtype == mx.float32:
             return x * mx.sigmoid(x)
-        if not is_single(x):
+        if not computes_in_float32(x):
             return self.composed("silu")(x)
         x_float32 = x.astype(mx.float32)
         return (x_float32 * mx.sigmoid(x_float32)).astype(x.dtype)
 
     def leaky_relu(self, x: mx.array, negative_slope: Any = 0.2) -> mx.array:
         x = promotion.floats(x)
-        if not is_single(x) or not is_number(negative_slope):
+        if not computes_in_float32(x) or not is_number(negative_slope):
             return self.composed("leaky_relu")(x, negative_slope)
         # For equal operands MLX 0.32 differentiates by the second, so the derivative at 0 is `negative_slope`.
         if 0 < negative_slope <= 1:
@@ -125,7 +127,7 @@ class MLXActivationOps:
     def softmax(self, x: mx.array, axis: Any = -1) -> mx.array:
         x = promotion.floats(x)
         axes = nonnegative_axes(axis, x.ndim)
-        if not is_single(x) or x.size == 0 or (on_cpu() and math.prod(x.shape[a] for a in axes) > SHORT):
+        if not computes_in_float32(x) or x.size == 0 or (on_cpu() and math.prod(x.shape[a] for a in axes) > SHORT):
             return self.composed("softmax")(x, axis)
         return mx.softmax(x, axes, precise=True)
 

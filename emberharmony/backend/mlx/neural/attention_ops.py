@@ -81,9 +81,9 @@ class MLXAttentionOps:
         empty_rows: str = "mean",
     ) -> mx.array:
         if empty_rows != "mean" and not (bias is None and mask is None):
-            composed_op, cap = self.composed("dot_product_attention"), attn_logits_soft_cap
+            composed_op, logit_cap = self.composed("dot_product_attention"), attn_logits_soft_cap
             return composed_op(
-                query, key, value, bias, mask, scale, is_causal, None, cap, dropout_rate, seed, empty_rows
+                query, key, value, bias, mask, scale, is_causal, None, logit_cap, dropout_rate, seed, empty_rows
             )
         shared_attention.check_attention(query, key, value, bias, mask)
         tensors = (query, key, value) if bias is None else (query, key, value, bias)
@@ -94,17 +94,17 @@ class MLXAttentionOps:
             composed_op = self.composed("dot_product_attention")
             options = (scale, is_causal, None, attn_logits_soft_cap, dropout_rate, seed)
             return composed_op(query, key, value, bias, mask, *options)
-        masked = _attention_mask(mask, is_causal, (query.shape[1], key.shape[1]))
+        merged_mask = _attention_mask(mask, is_causal, (query.shape[1], key.shape[1]))
         queries = mx.swapaxes(query, 1, 2)
-        if mask is not None and masked is not None:
+        if mask is not None and merged_mask is not None:
             # Zero fully masked queries: their logits, though tiny, would still receive a gradient.
-            queries = mx.where(mx.any(masked, -1, keepdims=True), queries, mx.array(0, query.dtype))
+            queries = mx.where(mx.any(merged_mask, -1, keepdims=True), queries, mx.array(0, query.dtype))
         result = mx.fast.scaled_dot_product_attention(
             queries,
             mx.swapaxes(key, 1, 2),
             mx.swapaxes(value, 1, 2),
             scale=query.shape[-1] ** -0.5 if scale is None else scale,
-            mask=_additive_mask(bias, masked, query.dtype),
+            mask=_additive_mask(bias, merged_mask, query.dtype),
         )
         return mx.swapaxes(result, 1, 2)
 
@@ -119,11 +119,13 @@ class MLXAttentionOps:
         frequencies: Any = None,
         axis: int = 1,
     ) -> mx.array:
-        rotation = shared_attention.whole_rotation(x.shape, dims, offset, traditional, base, scale, frequencies, axis)
-        if rotation is None or x.dtype != mx.float32:
+        position_axis = shared_attention.whole_rotation(
+            x.shape, dims, offset, traditional, base, scale, frequencies, axis
+        )
+        if position_axis is None or x.dtype != mx.float32:
             return self.composed("rope")(x, dims, offset, traditional, base, scale, frequencies, axis)
         cosine, sine = shared_attention.rotation_tables(
-            x.shape, offset, rotation, base, scale, mx.float32, _as_float32, _table_rows
+            x.shape, offset, position_axis, base, scale, mx.float32, _as_float32, _table_rows
         )
         half_length = x.shape[-1] // 2
         return x * cosine + mx.concatenate([x[..., half_length:], x[..., :half_length]], -1) * sine

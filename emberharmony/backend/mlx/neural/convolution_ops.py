@@ -82,11 +82,11 @@ def _is_fastest_way(count: int, size: Sequence[int], places: int, outputs: int, 
         outputs: the number of output channels.
         groups: the number of groups of channels.
     """
-    products = math.prod(size)
+    kernel_size = math.prod(size)
     # On a CPU MLX 0.32 adds sequentially.
-    if not 3 <= len(size) <= 5 or not count * places * products or products > SHORT * outputs:
+    if not 3 <= len(size) <= 5 or not count * places * kernel_size or kernel_size > SHORT * outputs:
         return False
-    is_unrolled_faster = groups == 1 and on_cpu() and count * places * products <= _UNROLLED * outputs
+    is_unrolled_faster = groups == 1 and on_cpu() and count * places * kernel_size <= _UNROLLED * outputs
     # MLX 0.32 has no groups for three spatial axes on a CPU.
     return is_unrolled_faster or (_is_small(count, size, places) and (groups == 1 or len(size) < 5))
 
@@ -101,13 +101,13 @@ def _into_channels(x: mx.array, strides: tuple[int, ...]) -> mx.array:
     Returns:
         A tensor of shape (batch, *(spatial / strides), product of strides * channels).
     """
-    n = len(strides)
+    spatial_count = len(strides)
     split_shape = [
         split_length
         for length, step in zip(x.shape[1:-1], strides, strict=True)
         for split_length in (length // step, step)
     ]
-    axis_order = [0, *range(1, 2 * n, 2), *range(2, 2 * n + 1, 2), 2 * n + 1]
+    axis_order = [0, *range(1, 2 * spatial_count, 2), *range(2, 2 * spatial_count + 1, 2), 2 * spatial_count + 1]
     block_counts = split_shape[::2]
     return x.reshape(x.shape[0], *split_shape, x.shape[-1]).transpose(axis_order).reshape(x.shape[0], *block_counts, -1)
 
@@ -147,9 +147,9 @@ def _convolve_unrolled(x: mx.array, kernel: mx.array, plan: Windows) -> mx.array
     """Returns the convolution of a single group as one matrix product of all windows and the kernel."""
     x = mx.pad(x, plan.pad_widths()) if plan.has_padding else x
     windows = mx.concatenate([x[:, *input_slices] for _, input_slices in plan.offsets()], -1)
-    outputs = kernel.shape[-1]
-    product = windows.reshape(-1, kernel.size // outputs) @ kernel.reshape(-1, outputs)
-    return product.reshape(len(x), *plan.counts, outputs)
+    output_channels = kernel.shape[-1]
+    product = windows.reshape(-1, kernel.size // output_channels) @ kernel.reshape(-1, output_channels)
+    return product.reshape(len(x), *plan.counts, output_channels)
 
 
 Phases = list[tuple[tuple[slice, ...], Windows]]
@@ -169,12 +169,16 @@ def _kernel_phases(lengths: Sequence[int], size: Sequence[int], plan: Transposed
     """
     most_taps = [-(-k // step) for k, step in zip(size, plan.strides, strict=True)]
     phases: Phases = []
-    for first in itertools.product(*map(range, plan.strides)):
-        counts = [-(-(k - first_tap) // step) for k, first_tap, step in zip(size, first, plan.strides, strict=True)]
-        last_taps = [first_tap + (n - 1) * step for n, first_tap, step in zip(counts, first, plan.strides, strict=True)]
-        phase_padding = tuple((n - 1, most_of_axis - 1) for n, most_of_axis in zip(counts, most_taps, strict=True))
-        key = tuple(slice(end, None, -step) for end, step in zip(last_taps, plan.strides, strict=True))
-        phases.append((key, windows(lengths, counts, 1, phase_padding)))
+    for first_taps in itertools.product(*map(range, plan.strides)):
+        tap_counts = [
+            -(-(k - first_tap) // step) for k, first_tap, step in zip(size, first_taps, plan.strides, strict=True)
+        ]
+        last_taps = [
+            first_tap + (n - 1) * step for n, first_tap, step in zip(tap_counts, first_taps, plan.strides, strict=True)
+        ]
+        phase_padding = tuple((n - 1, most_of_axis - 1) for n, most_of_axis in zip(tap_counts, most_taps, strict=True))
+        kernel_slices = tuple(slice(end, None, -step) for end, step in zip(last_taps, plan.strides, strict=True))
+        phases.append((kernel_slices, windows(lengths, tap_counts, 1, phase_padding)))
     return phases
 
 
@@ -193,8 +197,8 @@ def _transpose_by_phases(x: mx.array, kernel: mx.array, plan: Transposed, phases
     lengths = [length * step for length, step in zip(result.shape[1 : n + 1], plan.strides, strict=True)]
     result = mx.unflatten(result, n + 1, plan.strides)
     result = result.transpose(0, *(axis for i in range(1, n + 1) for axis in (i, n + i)), 2 * n + 1)
-    cuts = zip(plan.crop_pairs(size), plan.lengths(x.shape[1:-1], size), strict=True)
-    kept_slices = [slice(crop_start, crop_start + length) for (crop_start, _), length in cuts]
+    crops_and_lengths = zip(plan.crop_pairs(size), plan.lengths(x.shape[1:-1], size), strict=True)
+    kept_slices = [slice(crop_start, crop_start + length) for (crop_start, _), length in crops_and_lengths]
     return result.reshape(len(x), *lengths, -1)[:, *kept_slices]
 
 
@@ -211,16 +215,20 @@ def _native_convolution(
         plan: the geometry.
         options: the arguments of the op after the kernel.
     """
-    ones, outputs, is_transposed = (1,) * len(plan.strides), -1 if name == "conv" else -2, isinstance(plan, Transposed)
+    unit_strides, output_axis, is_transposed = (
+        (1,) * len(plan.strides),
+        -1 if name == "conv" else -2,
+        isinstance(plan, Transposed),
+    )
     if isinstance(plan, Transposed):
-        pairs, strides, spread = plan.around, ones, plan.strides
+        padding_pairs, strides, input_dilation = plan.around, unit_strides, plan.strides
     else:
-        pairs, strides, spread = plan.padding, plan.strides, ones
-    padding = [before for before, _ in pairs], [after for _, after in pairs]
+        padding_pairs, strides, input_dilation = plan.padding, plan.strides, unit_strides
+    padding = [before for before, _ in padding_pairs], [after for _, after in padding_pairs]
 
     def native(x: mx.array, kernel: mx.array) -> mx.array:
-        kernel = mx.moveaxis(kernel, outputs, 0)
-        return mx.conv_general(x, kernel, strides, padding, plan.dilation, spread, groups, is_transposed)
+        kernel = mx.moveaxis(kernel, output_axis, 0)
+        return mx.conv_general(x, kernel, strides, padding, plan.dilation, input_dilation, groups, is_transposed)
 
     if groups == 1 and isinstance(plan, Windows):
         # The derivatives of the composite take three times as many calls.

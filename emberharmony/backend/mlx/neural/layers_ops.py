@@ -34,9 +34,9 @@ class MLXLayersOps:
             if x.size and x.size * weight.size >> 26 < length <= LONG:
                 product = mx.matmul(x, weight.T)
             elif length > LONG and x.size == length and on_cpu():
-                block = next((n for n in _BLOCKS if length % n == 0), 0)
-                if block:
-                    product = _matrix_times_row(x.reshape(-1), weight, block).reshape(*x.shape[:-1], -1)
+                block_length = next((n for n in _BLOCKS if length % n == 0), 0)
+                if block_length:
+                    product = _matrix_times_row(x.reshape(-1), weight, block_length).reshape(*x.shape[:-1], -1)
             if product is not None:
                 return product if bias is None else product + bias
         return self.composed("linear")(x, weight, bias, transposed)
@@ -49,7 +49,7 @@ def _matrix_times_row(row: mx.array, weight: mx.array, block: int) -> mx.array:
     in 2 to 3 times the time and up to 9 times the memory.
     """
     row_count, length = weight.shape
-    step = max(1, _PIECE // length)
-    pieces = [row * weight[start : start + step] for start in range(0, row_count, step)]
+    rows_per_piece = max(1, _PIECE // length)
+    pieces = [row * weight[start : start + rows_per_piece] for start in range(0, row_count, rows_per_piece)]
     sums = [mx.sum(mx.sum(piece.reshape(-1, length // block, block), -1), -1) for piece in pieces]
     return sums[0] if len(sums) == 1 else mx.concatenate(sums)

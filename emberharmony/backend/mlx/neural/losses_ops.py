@@ -38,9 +38,9 @@ class MLXLossesOps:
             return self.composed("sparse_categorical_crossentropy")(target, output, from_logits, axis)
         # A label out of range has loss 0: it selects the last class here, and is masked below. Read as unsigned,
         # negative labels are too large.
-        unsigned_ids, last_axis = target.astype(mx.int64).view(mx.uint64), output.shape[-1] - 1
-        losses = _negative_log_softmax(output, mx.expand_dims(mx.minimum(unsigned_ids, last_axis), -1))
-        return mx.where(unsigned_ids <= last_axis, losses, mx.array(0, output.dtype))
+        unsigned_ids, last_class = target.astype(mx.int64).view(mx.uint64), output.shape[-1] - 1
+        losses = _negative_log_softmax(output, mx.expand_dims(mx.minimum(unsigned_ids, last_class), -1))
+        return mx.where(unsigned_ids <= last_class, losses, mx.array(0, output.dtype))
 
     def cross_entropy(
         self,
@@ -65,20 +65,20 @@ class MLXLossesOps:
             or checking()
         ):
             return self.composed("cross_entropy")(input, target, weight, reduction, ignore_index, label_smoothing, axis)
-        classes = input.shape[-1]
+        class_count = input.shape[-1]
         ids = target if target.dtype == mx.int64 else target.astype(mx.int64)
         unsigned_ids = ids.view(mx.uint64)
-        is_valid = unsigned_ids < classes
-        if 0 <= ignore_index < classes:
+        is_valid = unsigned_ids < class_count
+        if 0 <= ignore_index < class_count:
             is_valid = mx.logical_and(is_valid, ids != ignore_index)
         # Elsewhere the loss is 0: the id selects the last class here, and is masked below.
-        safe_ids = mx.expand_dims(mx.minimum(unsigned_ids, classes - 1), -1)
+        safe_ids = mx.expand_dims(mx.minimum(unsigned_ids, class_count - 1), -1)
         losses = mx.where(is_valid, _negative_log_softmax(input, safe_ids), mx.array(0, input.dtype))
         if reduction != "mean":
             return losses if reduction == "none" else mx.sum(losses)
         # If no position counts, the mean is NaN, and its gradient 0.
-        count = mx.sum(is_valid)
-        return mx.where(count, mx.sum(losses) / mx.maximum(count, 1), math.nan)
+        valid_count = mx.sum(is_valid)
+        return mx.where(valid_count, mx.sum(losses) / mx.maximum(valid_count, 1), math.nan)
 
 
 def _negative_log_softmax(x: mx.array, place: mx.array) -> mx.array:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import mlx.core as mx
 
 from emberharmony.backend.mlx.elementwise.elementary_ops import on_cpu
-from emberharmony.backend.mlx.neural.activation_ops import SHORT, is_single
+from emberharmony.backend.mlx.neural.activation_ops import SHORT, computes_in_float32
 from emberharmony.backend.mlx.reductions.reduction_ops import FEW
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.options import is_number
@@ -24,7 +24,7 @@ else:
 
 def _is_row(x: mx.array, axis: Any, *weights: mx.array | None) -> bool:
     """Returns whether the fused kernels can normalise `x` along `axis`, with these scales and offsets, accurately."""
-    if axis != -1 or x.ndim == 0 or x.size == 0 or not is_single(x):
+    if axis != -1 or x.ndim == 0 or x.size == 0 or not computes_in_float32(x):
         return False
     return all(w is None or (w.dtype == x.dtype and w.shape == x.shape[-1:]) for w in weights)
 
@@ -50,12 +50,12 @@ class MLXNormalizationOps:
     ) -> mx.array:
         is_plain = not rms_scaling and (epsilon is None or is_number(epsilon))
         if is_plain and _is_row(x, axis, gamma, beta):
-            limit = shared_normalization.EPSILON if epsilon is None else epsilon
+            epsilon_value = shared_normalization.EPSILON if epsilon is None else epsilon
             if not on_cpu():
-                return mx.fast.layer_norm(x, gamma, beta, limit)
+                return mx.fast.layer_norm(x, gamma, beta, epsilon_value)
             if x.dtype == mx.float32 and x.shape[-1] <= FEW:
                 centred = x - mx.mean(x, -1, True)
-                result = centred * mx.rsqrt(mx.mean(mx.square(centred), -1, True) + limit)
+                result = centred * mx.rsqrt(mx.mean(mx.square(centred), -1, True) + epsilon_value)
                 result = result if gamma is None else result * gamma
                 return result if beta is None else result + beta
         return self.composed("layer_normalization")(x, gamma, beta, axis, epsilon, rms_scaling=rms_scaling)

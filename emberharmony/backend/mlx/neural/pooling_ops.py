@@ -17,9 +17,9 @@ _FEW = 2**13
 
 def _quick_max(x: mx.array, size: int, *_usual: Any) -> mx.array:
     """Returns the largest element of each window; windows are adjacent, and no element is left over."""
-    window_shape, axes = window_shape_and_axes(x.shape, size)
+    window_shape, window_axes = window_shape_and_axes(x.shape, size)
     if x.size < _FEW and op_globals.untransformed:
-        return mx.max(x.reshape(window_shape), axes)
+        return mx.max(x.reshape(window_shape), window_axes)
     batch, *lengths, channels = x.shape
     for axis in range(1, len(lengths) + 1):
         lengths[axis - 1] //= size

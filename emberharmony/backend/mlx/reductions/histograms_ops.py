@@ -56,13 +56,13 @@ class MLXHistogramsOps:
     ) -> tuple[mx.array, mx.array]:
         x = promotion.floats(x)
         low, high = (float(mx.min(x)), float(mx.max(x))) if x.size else (0.0, 1.0)
-        steps = mx.array(shared_histograms.edges(low, high, bins, range), x.dtype)
+        bin_edges = mx.array(shared_histograms.edges(low, high, bins, range), x.dtype)
         wide_dtype = mx.float64 if x.dtype == mx.float64 else mx.float32
-        counts, _ = np.histogram(np.asarray(x.astype(wide_dtype)), np.asarray(steps.astype(wide_dtype)))
+        counts, _ = np.histogram(np.asarray(x.astype(wide_dtype)), np.asarray(bin_edges.astype(wide_dtype)))
         if range is None and x.size and not op_globals.untransformed:
             unit_edges = mx.linspace(0.0, 1.0, bins + 1, dtype=x.dtype)
             range_edges = self.min(x) * (1 - unit_edges) + self.max(x) * unit_edges
-            steps = steps + (
+            bin_edges = bin_edges + (
                 range_edges - mx.stop_gradient(range_edges)
             )  # adds 0, which carries the derivative of the edges
-        return of_host(counts), steps
+        return of_host(counts), bin_edges

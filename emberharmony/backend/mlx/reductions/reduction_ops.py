@@ -75,7 +75,7 @@ def reduce_or_identity(
     return mx.full(shape_after_reduction(x.shape, axes, keepdims), mx.array(identity, x.dtype))
 
 
-def _in_blocks(x: mx.array, axes: tuple[int, ...], keepdims: bool) -> mx.array:
+def _sum_in_blocks(x: mx.array, axes: tuple[int, ...], keepdims: bool) -> mx.array:
     """Returns an accurate sum of float32 over axes: in float32 if it has few terms or a GPU adds it, else in float64.
 
     The sum of a large tensor first adds blocks along one of the axes. Their size is the largest power of two up to 16
@@ -95,8 +95,8 @@ def _block_sums(x: mx.array, axes: tuple[int, ...]) -> mx.array:
     if x.size <= _FILL:
         return x
     axis = max(axes, key=lambda a: min(x.shape[a] & -x.shape[a], _BLOCK))
-    size = min(x.shape[axis] & -x.shape[axis], _BLOCK)
-    return mx.sum(mx.unflatten(x, axis, (x.shape[axis] // size, size)), axis + 1) if size > 1 else x
+    block_size = min(x.shape[axis] & -x.shape[axis], _BLOCK)
+    return mx.sum(mx.unflatten(x, axis, (x.shape[axis] // block_size, block_size)), axis + 1) if block_size > 1 else x
 
 
 def largest(x: mx.array, axes: int | tuple[int, ...]) -> mx.array:
@@ -110,7 +110,7 @@ def largest(x: mx.array, axes: int | tuple[int, ...]) -> mx.array:
 def wide_sum(x: mx.array, axes: tuple[int, ...], keepdims: bool) -> mx.array:
     """Returns an accurate sum over axes, in float32 or wider; real and imaginary parts are summed separately."""
     if x.size and is_float(x) and x.dtype != mx.float64:
-        return _in_blocks(x.astype(mx.float32), axes, keepdims)
+        return _sum_in_blocks(x.astype(mx.float32), axes, keepdims)
     if is_complex(x):
         return wide_sum(mx.real(x), axes, keepdims) + 1j * wide_sum(mx.imag(x), axes, keepdims).astype(mx.complex64)
     return reduce_or_identity(mx.sum, x, axes, keepdims, 0)
@@ -137,7 +137,7 @@ def _plain_sum(x: mx.array, axis: int | None, keepdims: bool, count: int) -> mx.
     """Returns the sum of a float32 tensor, of `count` terms for each element, in float32 or wider."""
     if count <= FEW:
         return mx.sum(x, axis, keepdims)
-    return _in_blocks(x, tuple(range(x.ndim)) if axis is None else (axis % x.ndim,), keepdims)
+    return _sum_in_blocks(x, tuple(range(x.ndim)) if axis is None else (axis % x.ndim,), keepdims)
 
 
 def _quick_sum(x: mx.array, axis: int | None, keepdims: bool, dtype: None) -> mx.array:
@@ -176,8 +176,8 @@ def extreme_over(native: Callable[..., mx.array], axes: tuple[int, ...]) -> Func
 
     def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
         is_extreme = (primals[0] == outputs[0]).astype(primals[0].dtype)
-        count = mx.maximum(mx.sum(is_extreme, axes, keepdims=True), 1)
-        return (mx.sum(is_extreme * tangents[0], axes, keepdims=True) / count,)
+        tie_count = mx.maximum(mx.sum(is_extreme, axes, keepdims=True), 1)
+        return (mx.sum(is_extreme * tangents[0], axes, keepdims=True) / tie_count,)
 
     def plain_extreme(x: mx.array) -> mx.array:
         return native(x, axes, True)
@@ -189,17 +189,20 @@ def _extreme_op(native: Callable[..., mx.array], pair: Callable[..., mx.array]) 
     def extreme(x: mx.array, axis: Any = None, keepdims: bool = False, initial: Any = None) -> mx.array:
         promotion.refuse(x, _COMPLEX)
         axes = nonnegative_axes(axis, x.ndim)
-        bound = None if initial is None else promotion.common(x, without_axes("initial", initial))[1].astype(x.dtype)
+        initial_tensor = (
+            None if initial is None else promotion.common(x, without_axes("initial", initial))[1].astype(x.dtype)
+        )
         if not x.size:
-            if bound is None:
+            if initial_tensor is None:
                 require_nonempty(x.shape, axes)
             # Not mx.full, whose derivative by a tensor is too large (MLX 0.32): 4 for `mx.full(2, a).sum()`.
             return mx.broadcast_to(
-                mx.array(0, x.dtype) if bound is None else bound, shape_after_reduction(x.shape, axes, keepdims)
+                mx.array(0, x.dtype) if initial_tensor is None else initial_tensor,
+                shape_after_reduction(x.shape, axes, keepdims),
             )
         result = extreme_over(native, axes)(x) if axes else x
         result = result if keepdims or not axes else mx.squeeze(result, axes)
-        return result if bound is None else pair(result, bound)
+        return result if initial_tensor is None else pair(result, initial_tensor)
 
     return extreme
 
@@ -227,8 +230,8 @@ def _products_tangent(x: mx.array, tangent: mx.array, axis: int) -> tuple[mx.arr
         earlier_products, earlier_tangent = (mx.split(rows, [count - step], axis)[0] for rows in (x, tangent))
         ones = mx.ones_like(mx.split(x, [step], axis)[0])
         factor = mx.concatenate([ones, earlier_products], axis)
-        factor_moved = mx.concatenate([mx.zeros_like(ones), earlier_tangent], axis)
-        x, tangent, step = x * factor, tangent * factor + x * factor_moved, 2 * step
+        factor_tangent = mx.concatenate([mx.zeros_like(ones), earlier_tangent], axis)
+        x, tangent, step = x * factor, tangent * factor + x * factor_tangent, 2 * step
     return x, tangent
 
 
@@ -251,9 +254,11 @@ def _product_over(axes: tuple[int, ...]) -> Function:
 
     def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
         axis_order = [a for a in range(primals[0].ndim) if a not in axes] + list(axes)
-        shape = [primals[0].shape[a] for a in axis_order if a not in axes]
-        x, tangent = (mx.transpose(operand, axis_order).reshape(*shape, -1) for operand in (primals[0], tangents[0]))
-        return (_products_tangent(x, tangent, len(shape))[1][..., -1].reshape(outputs[0].shape),)
+        kept_shape = [primals[0].shape[a] for a in axis_order if a not in axes]
+        x, tangent = (
+            mx.transpose(operand, axis_order).reshape(*kept_shape, -1) for operand in (primals[0], tangents[0])
+        )
+        return (_products_tangent(x, tangent, len(kept_shape))[1][..., -1].reshape(outputs[0].shape),)
 
     return with_own_derivatives(lambda x: mx.prod(x, axes, True), push_tangents)
 
@@ -265,8 +270,8 @@ def _cumulative(native: Callable[..., mx.array]) -> Any:
             return x
         if is_complex(x) and native is mx.cumsum:
             return cumulative(mx.real(x), axis) + 1j * cumulative(mx.imag(x), axis).astype(x.dtype)
-        run = _running_products(axis) if native is mx.cumprod else lambda x: native(x, axis)
-        return run(widen(x)).astype(x.dtype)
+        cumulate = _running_products(axis) if native is mx.cumprod else lambda x: native(x, axis)
+        return cumulate(widen(x)).astype(x.dtype)
 
     return cumulative
 
@@ -320,15 +325,15 @@ def _var(x: mx.array, axis: Any = None, keepdims: bool = False, correction: Any 
         return _var(mx.real(x), axis, keepdims, correction) + _var(mx.imag(x), axis, keepdims, correction)
     count = math.prod(x.shape[a] for a in axes)
     if axes:
-        squares = _sum_of_squared_deviations(axes)(x.astype(mx.float32) if x.itemsize == 2 else x)
-        total = squares if keepdims else mx.squeeze(squares, axes)
+        square_sum = _sum_of_squared_deviations(axes)(x.astype(mx.float32) if x.itemsize == 2 else x)
+        total = square_sum if keepdims else mx.squeeze(square_sum, axes)
     else:
         # Nothing is reduced, so the variance is 0, or NaN for NaN and infinity.
         total = widen(x - x, few=0)
     if is_number(correction):
         return total / mx.array(float(count - correction) if count > correction else math.nan, total.dtype)
-    freedom = count - promotion.common(total, without_axes("correction", correction))[1].astype(total.dtype)
-    return total / mx.where(freedom > 0, freedom, math.nan)
+    degrees_of_freedom = count - promotion.common(total, without_axes("correction", correction))[1].astype(total.dtype)
+    return total / mx.where(degrees_of_freedom > 0, degrees_of_freedom, math.nan)
 
 
 def _variance(x: mx.array, axis: Any = None, keepdims: bool = False, correction: Any = 0) -> mx.array:
@@ -343,8 +348,8 @@ def _deviation(x: mx.array, axis: Any = None, keepdims: bool = False, correction
         return mx.sqrt(variance).astype(mx.float32 if is_complex(x) else x.dtype)
     # The derivative of the square root is infinite at 0, which would make the gradient NaN.
     is_constant = variance == 0
-    root = mx.where(is_constant, variance, mx.sqrt(mx.where(is_constant, mx.ones_like(variance), variance)))
-    return root.astype(mx.float32 if is_complex(x) else x.dtype)
+    deviation = mx.where(is_constant, variance, mx.sqrt(mx.where(is_constant, mx.ones_like(variance), variance)))
+    return deviation.astype(mx.float32 if is_complex(x) else x.dtype)
 
 
 def _quick_for_few(native: Callable[..., mx.array], general: Callable[..., mx.array]) -> Any:
@@ -366,8 +371,8 @@ def _logsumexp(x: mx.array, axis: Any = None, keepdims: bool = False) -> mx.arra
     if not axes:
         return x
     # Subtract the maximum, so that no exponential overflows. It is a constant, because its derivative cancels out.
-    top = _extreme_op(mx.max, mx.maximum)(mx.stop_gradient(x), axes, True, float("-inf"))
-    shift = mx.where(mx.isfinite(top), top, mx.zeros_like(top))
+    maximum = _extreme_op(mx.max, mx.maximum)(mx.stop_gradient(x), axes, True, float("-inf"))
+    shift = mx.where(mx.isfinite(maximum), maximum, mx.zeros_like(maximum))
     # In float64 the exponential takes as long as two in float32, whose errors an accurate sum averages.
     shifted_x = x - shift
     shifted_x = shifted_x.astype(mx.float32) if x.dtype.size == 2 else shifted_x
@@ -399,11 +404,11 @@ def _log_of_few(axis: int | None) -> Function:
 
 def _quick_logsumexp(x: mx.array, axis: int | None, keepdims: bool) -> mx.array:
     count = _reduced_count(x, axis)
-    size = min(count & -count, FEW)
-    if count > FEW and size > 8 and axis is not None and op_globals.untransformed:
+    block_size = min(count & -count, FEW)
+    if count > FEW and block_size > 8 and axis is not None and op_globals.untransformed:
         # mx.logsumexp adds so few terms accurately, and is faster than mx.exp is on the same elements (MLX 0.32).
         axis %= x.ndim
-        x = mx.logsumexp(mx.unflatten(x, axis, (count // size, size)), axis + 1)
+        x = mx.logsumexp(mx.unflatten(x, axis, (count // block_size, block_size)), axis + 1)
         return _quick_logsumexp(x, axis, keepdims)
     if not 0 < count <= FEW:
         return _logsumexp(x, axis, keepdims)

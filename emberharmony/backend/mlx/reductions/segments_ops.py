@@ -30,7 +30,7 @@ def _segment_reduction(reduction: str) -> Callable[..., mx.array]:
     def reduce_segments(
         data: mx.array, segment_ids: Any, num_segments: int | None = None, sorted: bool = False
     ) -> mx.array:
-        start = shared_segments.neutral_element(DTYPES.neutral[data.dtype], reduction)
+        neutral_number = shared_segments.neutral_element(DTYPES.neutral[data.dtype], reduction)
         segment_ids = read_if_checked(segment_ids)
         is_unread = isinstance(segment_ids, mx.array)
         # With a known number of segments, ids in a tensor stay unread, which keeps them lazy.
@@ -51,8 +51,12 @@ def _segment_reduction(reduction: str) -> Callable[..., mx.array]:
         sum_dtype = mx.float32 if is_half_precision else data.dtype
         # An extra row takes the slices of ids out of range.
         shape = (num_segments + is_unread, *data.shape[1:])
-        rows = mx.zeros(shape, sum_dtype) if not start else mx.full(shape, of_host(np.asarray(start), sum_dtype))
-        result = write_rows(rows, ids, data.astype(sum_dtype), reduction, False).astype(data.dtype)
+        initial_rows = (
+            mx.zeros(shape, sum_dtype)
+            if not neutral_number
+            else mx.full(shape, of_host(np.asarray(neutral_number), sum_dtype))
+        )
+        result = write_rows(initial_rows, ids, data.astype(sum_dtype), reduction, False).astype(data.dtype)
         return result[:num_segments] if is_unread else result
 
     return reduce_segments
@@ -66,8 +70,8 @@ def _quick_sum(data: mx.array, segment_ids: mx.array, num_segments: int, _sorted
     shape = data.shape
     if not data.size or not 0 < num_segments <= shape[0] or segment_ids.shape != shape[:1] or checking():
         return _general_sum(data, segment_ids, num_segments)
-    rows = mx.zeros((num_segments + 1, *shape[1:]), mx.float32)
-    return rows.at[nonnegative_or_length(segment_ids, num_segments)].add(data)[:num_segments]
+    initial_rows = mx.zeros((num_segments + 1, *shape[1:]), mx.float32)
+    return initial_rows.at[nonnegative_or_length(segment_ids, num_segments)].add(data)[:num_segments]
 
 
 _PLAIN = "{0}.dtype == native_float32 and {1}.__class__ is native_type and {2}.__class__ is int"

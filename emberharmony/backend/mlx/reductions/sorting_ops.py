@@ -43,9 +43,11 @@ def _sort(x: mx.array, axis: int | None, descending: bool = False) -> mx.array:
     x, axis = tensor_and_axis(x, axis, least=1)
     if not x.size or x.ndim == 0:
         return x
-    values = _sortable(x)
-    ordered = _reverse_order(mx.sort(_reverse_order(values), axis)) if descending else mx.sort(values, axis)
-    return ordered.astype(x.dtype)
+    sortable_x = _sortable(x)
+    sorted_values = (
+        _reverse_order(mx.sort(_reverse_order(sortable_x), axis)) if descending else mx.sort(sortable_x, axis)
+    )
+    return sorted_values.astype(x.dtype)
 
 
 def _insertion_points(ordered: mx.array, values: mx.array, side: str) -> mx.array:
