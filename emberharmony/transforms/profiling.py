@@ -224,7 +224,7 @@ class Profiler(LogWriter):
                 call.seconds = perf_counter() - call.started
         except (EmberError, ValueError, RuntimeError):  # inside of `vmap` the values cannot be had
             self.on_note(_UNTIMED)
-        event = call.kept.get(self)
+        event = call.kept[self]
         super().after(call, result)
         if self._memory:
             peak = call.backend.peak_memory(restart=True)
@@ -233,8 +233,7 @@ class Profiler(LogWriter):
                 peak_bytes = max(peak_bytes, peak[1])
                 if self._open:
                     self._open[-1][1] = max(self._open[-1][1], peak_bytes)
-                if event is not None:
-                    event.peak = peak_bytes - memory_before
+                event.peak = peak_bytes - memory_before
 
     def on_end(self) -> None:
         """Ends the count of the memory, unless the program had begun it before."""

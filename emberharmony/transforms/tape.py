@@ -258,10 +258,8 @@ BY_SLOPE = (lambda g, _y, slope: active().multiply(slope, g),)
 """The rule of an op that `Backend.with_slope` has computed."""
 
 
-def _is_unread_parameter(function: Any, place: int) -> bool:
-    """Returns whether the name of a parameter begins with an underscore; false if the names are not known."""
-    if not isinstance(function, FunctionType):
-        return False
+def _is_unread_parameter(function: FunctionType, place: int) -> bool:
+    """Returns whether the name of a parameter of a gradient function begins with an underscore."""
     code = function.__code__
     if place < code.co_argcount:
         return code.co_varnames[place].startswith("_")

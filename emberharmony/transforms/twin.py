@@ -376,9 +376,8 @@ def twin_of(backend: Any, mode: int = PLAIN) -> Any:
         mode = PLAIN
     twins = plain_backend.__dict__.setdefault("_twins", {})
     if mode not in twins:
-        with _LOCK:
-            if mode not in twins:
-                twins[mode] = _new_twin(plain_backend, mode)
+        with _LOCK:  # another thread may have made it meanwhile
+            twins[mode] = twins.get(mode) or _new_twin(plain_backend, mode)
     return twins[mode]
 
 

@@ -14,6 +14,7 @@ from emberharmony.core.errors import EmberError
 from emberharmony.transforms.checks import nonfinite
 from emberharmony.transforms.checks.findings import place
 from emberharmony.transforms.logs import lines
+from emberharmony.transforms.observe import is_open
 
 BLOCKS: dict[str, Callable[[], Any]] = {
     "record": ops.record,
@@ -114,3 +115,48 @@ def test_a_place_names_only_what_is_known() -> None:
     assert place("", "") == ""
     assert place("model.0", "") == "; in model.0"
     assert place("", "f.py:3") == "; at f.py:3"
+
+
+def test_without_a_frame_of_the_user_an_event_has_no_line(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "_is_inside", lambda file: True)
+    monkeypatch.setattr(lines, "_DISTANCES", {})
+    with ops.record() as log:
+        ops.add(1.0, 2.0)
+    (event,) = log
+    assert event.line == ("", 0)
+    assert lines._DISTANCES == {}
+
+
+def test_the_statistics_of_several_results_are_those_of_each(backend: str) -> None:
+    with ops.record(values=True) as log:
+        first, second = ops.unstack(ops.asarray([[1.0, 3.0], [np.inf, 5.0]]))
+    (event,) = log.calls("unstack")
+    assert ops.to_numpy(first).tolist() == [1.0, 3.0]
+    assert ops.to_numpy(second).tolist() == [np.inf, 5.0]
+    assert [(values.finite, values.size) for values in event.values] == [(2, 2), (1, 2)]
+    assert (event.values[0].min, event.values[0].max, event.values[1].max) == (1.0, 3.0, 5.0)
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_a_block_may_be_left_without_or_after_its_end(name: str, backend: str) -> None:
+    BLOCKS[name]().__exit__(None, None, None)
+    block = BLOCKS[name]()
+    with block:
+        ops.add(1.0, 2.0)
+    block.__exit__(None, None, None)
+    assert not is_open()
+    assert ops.add(1.0, 2.0) == 3.0
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_an_interruption_leaves_a_block_usable(name: str, backend: str) -> None:
+    def interrupt(x: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with BLOCKS[name](), ops.record() as log:
+        with pytest.raises(KeyboardInterrupt):
+            ops.host_call(interrupt, ops.ones(2))
+        ops.add(1.0, 2.0)
+    (event,) = log.calls("add")
+    assert (event.depth, event.error) == (0, "")
+    assert [event.error for event in log.calls("host_call")] == [""]

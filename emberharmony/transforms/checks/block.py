@@ -79,8 +79,8 @@ class Checker(Watcher):
 
     def on_graph(self, loss: Any, backend: Any) -> None:
         """Tells the check of numbers the graph by which the library is about to compute gradients."""
-        if self._nonfinite is not None:
-            self._nonfinite.watch_graph(loss, (THREADS.here.graph or {}).get(self, {}), backend)
+        assert self._nonfinite is not None, "this check alone asks for graphs"
+        self._nonfinite.watch_graph(loss, (THREADS.here.graph or {}).get(self, {}), backend)
 
     def _is_off(self) -> bool:
         """Returns whether a block inside turned the checks off, or a check itself calls ops."""
@@ -112,10 +112,10 @@ class Checker(Watcher):
 
     def on_derivative(self, values: Sequence[Any], gradients: Sequence[Any], backend: Any) -> None:
         """Looks for NaN in a loss and in the gradients of the parameters."""
+        assert self._nonfinite is not None, "this check alone asks for gradients"
         unseen, self._unseen = self._unseen, ""
-        if self._nonfinite is not None:
-            self._nonfinite.look_at_derivative(values, gradients, backend)
-        if unseen and self._nonfinite is not None and not self._is_off():
+        self._nonfinite.look_at_derivative(values, gradients, backend)
+        if unseen and not self._is_off():
             self._nonfinite.flush()
             self._look_at_unseen(gradients, backend, unseen)
 

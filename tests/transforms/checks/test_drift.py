@@ -146,3 +146,12 @@ def test_nothing_is_found_on_other_backends(backend: str) -> None:
     with warnings.catch_warnings(), ops.checked("device", "lazy", "gradients", "bounds"):
         warnings.simplefilter("error")
         ops.to_numpy(ops.take(ops.ones(3), ops.array([0, 2])))
+
+
+def test_arguments_that_say_that_they_are_on_several_devices_are_found(backend: str) -> None:
+    bad = faulty(backend, "get_device", lambda f, x: f(x) if tuple(x.shape) else "gpu")
+    with Override(bad), ops.checked("device", policy="record") as found:
+        ops.add(ops.ones(2), ops.ones(2))
+        ops.add(ops.asarray(1.0), ops.ones(2))
+    (finding,) = found
+    assert "has arguments on several devices: x1 is on gpu, x2 is on cpu; move them" in finding.text
