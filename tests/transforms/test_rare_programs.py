@@ -9,11 +9,13 @@ import pytest
 
 import emberharmony
 from emberharmony import Parameter, errors, ops
+from emberharmony.backend.numpy import NumpyBackend
 from emberharmony.core import selection
+from emberharmony.core.dispatch import op
 from emberharmony.core.registry import OPS
 from emberharmony.transforms.batch_tape import Rows
 from emberharmony.transforms.recorder import Recorder, UnrecordableError
-from emberharmony.types import TensorLike
+from emberharmony.types import Operand, Tensor, TensorLike
 
 X = np.arange(6.0, dtype=np.float32).reshape(2, 3)
 
@@ -129,6 +131,23 @@ def test_an_op_without_a_gradient_inside_of_another_is_named_once(registered: An
         ops.grad(test_bits)(X)
     assert str(found.value).startswith("view() on backend 'numpy' has no gradient")
     assert "test_bits" not in str(found.value)
+
+
+def test_a_primitive_without_a_gradient_rule_is_named_with_the_way_out() -> None:
+    @op(elementwise=True)
+    def test_sine(x: Operand) -> Tensor: ...
+
+    class WithSine(NumpyBackend):
+        name = "with sine"
+        test_sine = staticmethod(np.sin)
+
+    try:
+        with ops.use_backend(WithSine()):
+            assert ops.grad(lambda x: ops.sum(ops.multiply(test_sine(ops.stop_gradient(x)), x)))(X).shape == (2, 3)
+            with pytest.raises(errors.UnsupportedOpError, match=r"test_sine\(\).*no rule.*register_vjp\('test_sine'\)"):
+                ops.grad(lambda x: ops.sum(test_sine(x)))(X)
+    finally:
+        del OPS["test_sine"]
 
 
 def test_a_parameter_of_integers_beside_others_has_no_gradient(backend: str) -> None:
