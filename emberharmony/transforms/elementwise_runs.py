@@ -35,7 +35,7 @@ def join_runs(
         if call_kind is None and run_results.isdisjoint(call.operands):
             calls.append(call)
             continue
-        if call_kind is None or call_kind != common_shape:
+        if call_kind != common_shape:
             calls += _join_calls(run, use_count_by_operand, is_scalar, runner)
             run, run_results, common_shape = [], set(), call_kind
         if call_kind is None:

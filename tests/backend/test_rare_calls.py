@@ -85,10 +85,38 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
         ops.ones((1, 4, 4, 1)), ops.ones((2, 2, 1, 1)), 2, "valid", (1, 0, 0)
     ),
     "quantiles of infinity": lambda x, v: ops.quantile(x * np.inf, 0.5),
+    "value wider than rows of one": lambda x, v: ops.set_item(x[:, :1], ops.greater(x[:, 0], 1.0), ops.ones(3)),
+    "values of more rows than a mask selects": lambda x, v: ops.set_item(
+        x, ops.greater(x[:, 0], 1.0), ops.ones((2, 3))
+    ),
+    "least of complex numbers written": lambda x, v: ops.set_item(ops.cast(x, "complex64"), 0, 0.0, "min"),
+    "powers of a matrix": lambda x, v: ops.vander(x),
+    "diagonal of a number": lambda x, v: ops.diag(ops.sum(x)),
+    "axis of steps by position": lambda x, v: ops.linspace(ops.min(x, 0), ops.max(x, 0), 4, True, False, None, -1),
+    "axis of factors by position": lambda x, v: ops.logspace(ops.min(x, 0), ops.max(x, 0), 4, True, 2.0, None, -1),
+    "order of all": lambda x, v: ops.argsort(x, None),
+    "order of a number": lambda x, v: ops.argsort(ops.sum(x)),
+    "moved axis of a number": lambda x, v: ops.moveaxis(ops.sum(x), 0, 0),
+    "open length beside 0": lambda x, v: ops.reshape(none_of(x), (0, -1)),
+    "length that is no tuple": lambda x, v: ops.reshape(x, 6),
+    "sums of small unsigned integers": lambda x, v: ops.sum(ops.cast(v, "uint8"), 0),
+    "boolean of complex numbers": lambda x, v: ops.cast(ops.multiply(ops.cast(x, "complex64"), 1j), "bool"),
+    "rectangle with another diagonal": lambda x, v: ops.eye(2, 3, 1, "int32"),
+    "factors of no elements": lambda x, v: (ops.cholesky(ops.zeros((0, 0))), ops.lu_factor(ops.zeros((0, 0)))[1]),
+    "membership in many": lambda x, v: ops.isin(ops.arange(3000), ops.arange(0, 6000, 2)),
+    "segments of no elements": lambda x, v: ops.segment_max(none_of(x), none_of(v), 2),
+    "histogram of a range": lambda x, v: ops.histogram(x, 3, (0.0, 2.0)),
+    "lengths that differ": lambda x, v: ops.concatenate([x, ops.transpose(x)]),
+    "joined with no elements": lambda x, v: ops.concatenate([x, none_of(x)]),
+    "shape that does not fit": lambda x, v: ops.broadcast_to(x, (3, 3)),
+    "integers between floats": lambda x, v: ops.clip(v, 0.5, 1.5),
+    "complex padding": lambda x, v: ops.pad(ops.cast(x, "complex64"), 1, "constant", 2j),
+    "square factor": lambda x, v: ops.qr(ops.transpose(x), mode="complete")[1],
 }
 COUNTS = ("counts by weights", "counts of no elements", "weights of no elements")
-UNKNOWN = ("indices of a number", "mask of no axes", "repeated by counts", "segments of unknown number", *COUNTS)
-"""The shapes of these results depend on values."""
+MASKS = ("mask of no axes", "value wider than rows of one", "values of more rows than a mask selects")
+UNKNOWN = ("indices of a number", "repeated by counts", "segments of unknown number", *MASKS, *COUNTS)
+"""The shapes of these results, or of what they write, depend on values."""
 OF_VALUES = ("singular values of infinity", "factor of an indefinite matrix", "factor of NaN", "length beyond memory")
 """The errors of these depend on values, or on the memory."""
 

@@ -50,11 +50,7 @@ class DaskShapeOps:
         nonempty_tensors = [x for x in tensors if x.size]  # Dask drops the others, and with them the dtype and lengths
         if not nonempty_tensors:
             return zeros(spec.shape, spec.dtype)
-        return (
-            da.concatenate(nonempty_tensors, axis=nonnegative_axis(axis, tensors[0].ndim))
-            if len(nonempty_tensors) > 1
-            else nonempty_tensors[0]
-        )
+        return da.concatenate(nonempty_tensors, axis=nonnegative_axis(axis, tensors[0].ndim))
 
 
 def with_shape(x: da.Array, shape: tuple[int, ...]) -> da.Array:

@@ -27,6 +27,11 @@ def _quick_set_item(x: np.ndarray, key: np.ndarray, value: np.ndarray, _mode: st
     return result
 
 
+def _without_spare_axes(value: np.ndarray, selected: Any) -> np.ndarray:
+    """Returns a value without its first axes, of length 1, that are more than those of the selected elements."""
+    return value.reshape(value.shape[max(value.ndim - np.ndim(selected), 0) :])
+
+
 class NumpyWritingOps:
     """Holds the ops of `ops/arrays/writing.py`.
 
@@ -45,26 +50,24 @@ class NumpyWritingOps:
             promotion.refuse(x, ("complex",))
         try:
             if mode == "set":
-                result[key] = new_value
+                try:
+                    result[key] = new_value
+                except (TypeError, ValueError):
+                    # Into one element, or at a mask, NumPy 2.4 writes no array with more axes than the key selects.
+                    result[key] = _without_spare_axes(new_value, x[key])
             else:
                 # Unlike `result[key] += new`, `at` applies all values of a repeated index. It takes no more axes than
                 # the key selects.
-                axes = np.ndim(x[key])
-                spare_axes = max(new_value.ndim - axes, 0)
-                new_value = new_value.reshape(new_value.shape[spare_axes:]) if spare_axes else new_value
-                if axes > _MOST_AXES:
+                fitting_value = _without_spare_axes(new_value, x[key])
+                if np.ndim(x[key]) > _MOST_AXES:
                     flat_indices = np.arange(x.size).reshape(x.shape)[key]
                     _UFUNCS[mode].at(
-                        result.reshape(-1), flat_indices.ravel(), np.broadcast_to(new_value, flat_indices.shape).ravel()
+                        result.reshape(-1),
+                        flat_indices.ravel(),
+                        np.broadcast_to(fitting_value, flat_indices.shape).ravel(),
                     )
                 else:
-                    _UFUNCS[mode].at(result, key, new_value)
+                    _UFUNCS[mode].at(result, key, fitting_value)
         except (TypeError, ValueError) as error:
-            shape = x[key].shape
-            if not shared_writing.broadcasts_into(new_value.shape, shape):
-                raise shared_writing.misfit_error(new_value.shape, shape) from error
-            if mode != "set":
-                raise
-            # Into one element, or at a mask, NumPy 2.4 writes no array with more axes than the key selects.
-            result[key] = new_value.reshape(new_value.shape[new_value.ndim - len(shape) :])
+            raise shared_writing.misfit_error(new_value.shape, x[key].shape) from error
         return result

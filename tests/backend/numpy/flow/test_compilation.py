@@ -13,6 +13,7 @@ import pytest
 from emberharmony import Parameter, nn, ops, optim
 from emberharmony.backend.numpy.flow.compilation import NumpyFunction
 from emberharmony.backend.numpy.flow.programs import Blocks
+from emberharmony.backend.numpy.flow.replay import guard_of
 from emberharmony.core import errors, selection
 
 
@@ -61,6 +62,16 @@ def test_a_function_runs_once_for_each_shape_dtype_layout_and_number() -> None:
             runs.pop()
         assert len(runs) == count
     assert equal(np.signbit(compiled(x, -0.0)), np.signbit(function(x, -0.0)))
+
+
+def test_a_program_is_known_again_by_arrays_of_its_layouts() -> None:
+    layouts = random(4, 6), np.asfortranarray(random(4, 6)), random(4, 12)[:, ::2]
+    for x in layouts:
+        fits = guard_of([x, 2.0], type)
+        assert [fits([y, 3.0]) for y in layouts] == [y is x for y in layouts]
+        assert not fits([x.astype(np.float64), 2.0])
+        assert not fits([x[:3], 2.0])
+        assert not fits([x, 2])
 
 
 def test_a_compiled_function_writes_into_no_argument_constant_or_earlier_result() -> None:
