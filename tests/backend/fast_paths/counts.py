@@ -112,27 +112,29 @@ def calls_to_count(sample: Sample) -> Iterator[Given]:
     roles = tensor_roles(sample)
     for check in CHECKS:
         for call in check(sample) if check not in (gradients, errors) else ():
-            args = _as(ops.convert_to_tensor, call.args, roles)
+            args = place_tensors(ops.convert_to_tensor, call.args, roles)
             yield Given(f"{call.check} {call.dtype} {call.label}", call, args, is_judged=False)
     for dtype in dtypes_of(sample)[:2]:
         for number, item in enumerate(sample.cases):
             call = call_of(sample, "", dtype, "", item)
             for form, function in FORMS.items():
                 is_judged = form != "of Python"  # whose dtype is the default one
-                yield Given(f"case {number} {dtype} {form}", call, _as(function, call.args, roles), is_judged)
+                yield Given(f"case {number} {dtype} {form}", call, place_tensors(function, call.args, roles), is_judged)
         for count in MANY if sample.elementwise and sample.cases else ():
             args = tuple(np.resize(x, count) if isinstance(x, np.ndarray) else x for x in sample.cases[0].args)
             call = call_of(sample, "", dtype, "", Case(args, sample.cases[0].kwargs))
-            yield Given(f"{count} {dtype}", call, _as(ops.convert_to_tensor, call.args, roles), is_judged=True)
+            yield Given(
+                f"{count} {dtype}", call, place_tensors(ops.convert_to_tensor, call.args, roles), is_judged=True
+            )
 
 
-def _as(form: Callable[[Any], Any], args: Sequence[Any], roles: dict[int, str]) -> tuple[Any, ...]:
-    return tuple(_in(form, value) if position in roles else value for position, value in enumerate(args))
+def place_tensors(form: Callable[[Any], Any], args: Sequence[Any], roles: dict[int, str]) -> tuple[Any, ...]:
+    return tuple(_placed(form, value) if position in roles else value for position, value in enumerate(args))
 
 
-def _in(form: Callable[[Any], Any], value: Any) -> Any:
+def _placed(form: Callable[[Any], Any], value: Any) -> Any:
     if isinstance(value, (list, tuple)):
-        return type(value)(_in(form, item) for item in value)
+        return type(value)(_placed(form, item) for item in value)
     if isinstance(value, Strided):
         return non_contiguous(value.array)
     return form(value) if isinstance(value, np.ndarray) else value
