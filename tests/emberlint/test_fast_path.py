@@ -7,7 +7,7 @@ import pytest
 
 from emberlint import __main__
 from emberlint.cli import main
-from emberlint.fast_path import answer
+from emberlint.fast_path import print_cached_report
 from emberlint.run import run_cache
 
 
@@ -37,7 +37,7 @@ def test_a_repeated_check_is_answered_from_the_cache(
     monkeypatch.chdir(folder)
     words = [str(Path(project, word)) if word.strip("./") in ("good", "bad", "rules") else word for word in words]
     capsys.readouterr()
-    status = answer(words)
+    status = print_cached_report(words)
     quick = capsys.readouterr()
     assert main(words, standalone_mode=False) == status == int(words[-1] == str(project / "bad"))
     assert quick == capsys.readouterr()
@@ -75,17 +75,17 @@ def test_a_reader_that_ends_early_stops_the_report(project: Path, monkeypatch: p
     ],
 )
 def test_other_calls_run_the_full_command(project: Path, words: list[str]) -> None:
-    assert answer(words) is None
+    assert print_cached_report(words) is None
 
 
 def test_with_a_baseline_the_full_command_runs(project: Path) -> None:
     (project / "pyproject.toml").write_text("[tool.emberlint]\nbaseline = 'accepted.json'\n")
-    assert answer(["good"]) is None
+    assert print_cached_report(["good"]) is None
 
 
 def test_with_a_wrong_configuration_the_full_command_runs(project: Path) -> None:
     (project / "pyproject.toml").write_text("[tool.emberlint]\nbaselines = 'accepted.json'\n")
-    assert answer(["good"]) is None
+    assert print_cached_report(["good"]) is None
 
 
 @pytest.mark.parametrize("folder, status", [("good", 0), ("bad", 1)])

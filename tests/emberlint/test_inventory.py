@@ -7,7 +7,7 @@ from click.testing import CliRunner
 from emberlint.cli import main
 from emberlint.config.settings import Settings
 from emberlint.inference import infer
-from emberlint.inventory import Inventory, take
+from emberlint.inventory import Inventory, take_inventory
 from emberlint.source.source_file import SourceFile
 
 SETTINGS = Settings(root=Path("/nowhere"))
@@ -23,7 +23,9 @@ d = linalg.inv(a)
 
 
 def taken(*sources: str) -> Inventory:
-    return take(SourceFile(f"library/m{number}.py", source, SETTINGS) for number, source in enumerate(sources))
+    return take_inventory(
+        SourceFile(f"library/m{number}.py", source, SETTINGS) for number, source in enumerate(sources)
+    )
 
 
 def test_a_row_has_uses_op_renames_and_first_place() -> None:
@@ -59,7 +61,7 @@ def test_a_file_without_native_names_has_no_rows() -> None:
 def test_annotations_are_no_calls_and_methods_of_tensors_count() -> None:
     source = "import torch\n\ndef f(x: torch.Tensor) -> torch.Tensor:\n    return torch.unsqueeze(x, 0).permute(1, 0)\n"
     file = SourceFile("library/m.py", source, SETTINGS, infer=infer)
-    rows = {row.native: row for row in take([file]).rows()}
+    rows = {row.native: row for row in take_inventory([file]).rows()}
     assert rows["torch.Tensor (annotation)"][1:4] == (2, "Tensor", 2)
     assert rows["torch.unsqueeze"].op == "expand_dims"
     assert rows["torch.Tensor.permute"].op == "transpose"

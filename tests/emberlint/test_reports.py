@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from emberlint.cli import main
-from emberlint.fast_path import answer
+from emberlint.fast_path import print_cached_report
 
 BAD = "import numpy as np\n\nx = np.sin(1.0)\n"
 
@@ -49,7 +49,7 @@ def test_a_project_inside_of_another_has_its_own_settings(project: Path) -> None
     assert places(run("--select", "EMB101")) == [
         *(f"{one}:1:1: EMB101" for one in ("a.py", "plain/d.py", "inner/library/b.py"))
     ]
-    assert answer(["check"]) is None  # which knows one project only
+    assert print_cached_report(["check"]) is None  # which knows one project only
 
 
 def test_repairs_of_a_project_inside_of_another_follow_its_settings(project: Path) -> None:

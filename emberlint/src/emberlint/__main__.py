@@ -3,13 +3,13 @@
 import os
 import sys
 
-from emberlint.fast_path import answer
+from emberlint.fast_path import print_cached_report
 
 
 def main() -> None:
     """Runs the command."""
     try:
-        status = answer(sys.argv[1:])
+        status = print_cached_report(sys.argv[1:])
         if status is not None:
             sys.exit(status)
         try:

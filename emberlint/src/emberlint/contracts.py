@@ -58,13 +58,13 @@ def breaches(project: Project) -> Iterator[Breach]:
     contracts = project.settings.contracts
     if not contracts:
         return
-    graph = Graph(project)
+    import_graph = Graph(project)
     for contract in contracts:
-        _check_names(graph, contract)
+        _check_names(import_graph, contract)
         if contract.type == "protected":
-            yield from _protected_imports(graph, contract)
+            yield from _protected_imports(import_graph, contract)
         else:
-            yield from _forbidden_imports(graph, contract, list(_forbidden_pairs(contract)))
+            yield from _forbidden_imports(import_graph, contract, list(_forbidden_pairs(contract)))
 
 
 def _check_names(graph: Graph, contract: Contract) -> None:
@@ -75,24 +75,24 @@ def _check_names(graph: Graph, contract: Contract) -> None:
     Raises:
         UsageError: if a package does not exist.
     """
-    packages = {module.partition(".")[0] for module in graph.paths}
+    known_packages = {module.partition(".")[0] for module in graph.paths}
     for module in (name for group in (*contract.layers, *contract.modules) for name in _members_of_layer(group)[0]):
         package = module.partition(".")[0]
-        if package not in packages:
-            hint = suggestion(package, packages)
+        if package not in known_packages:
+            hint = suggestion(package, known_packages)
             raise UsageError(f"[tool.emberlint] contract {contract.name!r}: no package {package!r}{hint}")
 
 
 def _forbidden_pairs(contract: Contract) -> Iterator[tuple[str, str]]:
     """Yields the pairs (importer, imported) that a contract forbids."""
     # In `a | b` the modules are independent of each other; in `a : b` they may import each other.
-    groups = [_members_of_layer(group) for group in contract.layers or contract.modules]
-    for height, (members, independent) in enumerate(groups):
-        for lower, _ in groups[height + 1 :]:
-            yield from ((low, high) for low in lower for high in members)
+    layers = [_members_of_layer(group) for group in contract.layers or contract.modules]
+    for height, (members, is_independent) in enumerate(layers):
+        for lower_members, _ in layers[height + 1 :]:
+            yield from ((low, high) for low in lower_members for high in members)
             if contract.type == "independence":
-                yield from ((high, low) for low in lower for high in members)
-        if independent:
+                yield from ((high, low) for low in lower_members for high in members)
+        if is_independent:
             yield from ((member, other) for member in members for other in members if member != other)
 
 
@@ -105,28 +105,28 @@ def _forbidden_imports(graph: Graph, contract: Contract, pairs: Sequence[tuple[s
     """Yields the forbidden direct imports, and the chains through modules that the contract does not name."""
     named_layers = {word for pair in pairs for word in pair}
     for importer in sorted({low for low, _ in pairs}):
-        targets = [high for low, high in pairs if low == importer]
+        forbidden_packages = [high for low, high in pairs if low == importer]
         for module in sorted(graph.below(importer)):
-            yield from _forbidden_chains(graph, contract, module, targets, named_layers)
+            yield from _forbidden_chains(graph, contract, module, forbidden_packages, named_layers)
 
 
 def _forbidden_chains(
     graph: Graph, contract: Contract, module: str, targets: Sequence[str], named_layers: set[str]
 ) -> Iterator[Breach]:
     for imported, line in graph.edges[module]:
-        chain = _shortest_chain(graph, imported, targets, named_layers, {module})
-        if chain is not None:
-            yield Breach(graph.paths[module], line, (module, *chain), contract.name)
+        import_chain = _shortest_chain(graph, imported, targets, named_layers, {module})
+        if import_chain is not None:
+            yield Breach(graph.paths[module], line, (module, *import_chain), contract.name)
 
 
 def _shortest_chain(
     graph: Graph, start: str, targets: Sequence[str], named_layers: set[str], seen_modules: set[str]
 ) -> tuple[str, ...] | None:
     """Returns the shortest chain from `start` into a target through modules outside the contract, or None."""
-    queue: deque[tuple[str, ...]] = deque([(start,)])
+    chain_queue: deque[tuple[str, ...]] = deque([(start,)])
     seen_modules = {*seen_modules, start}
-    while queue:
-        chain = queue.popleft()
+    while chain_queue:
+        chain = chain_queue.popleft()
         if any(is_in(chain[-1], target) for target in targets):
             return chain
         if any(is_in(chain[-1], layer) for layer in named_layers):
@@ -134,16 +134,16 @@ def _shortest_chain(
         for next_module, _ in graph.edges[chain[-1]]:
             if next_module not in seen_modules:
                 seen_modules.add(next_module)
-                queue.append((*chain, next_module))
+                chain_queue.append((*chain, next_module))
     return None
 
 
 def _protected_imports(graph: Graph, contract: Contract) -> Iterator[Breach]:
     """Yields the imports of protected modules by modules that are not allowed to."""
-    friends = (*contract.modules, *contract.allowed)
-    for module, edges in graph.edges.items():
-        if any(is_in(module, friend) for friend in friends):
+    allowed_importers = (*contract.modules, *contract.allowed)
+    for module, module_imports in graph.edges.items():
+        if any(is_in(module, friend) for friend in allowed_importers):
             continue
-        for imported, line in edges:
+        for imported, line in module_imports:
             if any(is_in(imported, module) for module in contract.modules):
                 yield Breach(graph.paths[module], line, (module, imported), contract.name)

@@ -51,8 +51,8 @@ KEYS = {
 
 def pages() -> dict[str, str]:
     """Returns the text of each page by the name of its file: the guide, the settings with their tables, the rules."""
-    text = files("emberlint").joinpath("guide.md").read_text(encoding="utf-8")
-    guide, heading, settings = text.partition(SETTINGS)
+    guide_text = files("emberlint").joinpath("guide.md").read_text(encoding="utf-8")
+    guide, heading, settings = guide_text.partition(SETTINGS)
     lines_by_page = {
         "emberlint.md": [guide],
         "emberlint_settings.md": ["# Settings of emberlint\n", heading + settings, *_keys_lines(), *_options_lines()],
@@ -100,9 +100,9 @@ def _rules_lines() -> Iterator[str]:
     yield "| code | name | finds | lowest tier | repaired by |"
     yield "| --- | --- | --- | --- | --- |"
     for rule in all_rules().values():
-        first_line = (type(rule).__doc__ or "").splitlines()[0]
+        docstring_line = (type(rule).__doc__ or "").splitlines()[0]
         link = f"[{rule.code}](#{rule.code.lower()}-{rule.name})"
-        yield f"| {link} | {rule.name} | {first_line} | {rule.min_tier.name} | {_repair_options(rule)} |"
+        yield f"| {link} | {rule.name} | {docstring_line} | {rule.min_tier.name} | {_repair_options(rule)} |"
     yield ""
     for rule in all_rules().values():
         yield from explanation(rule)
@@ -110,9 +110,9 @@ def _rules_lines() -> Iterator[str]:
 
 def _repair_options(rule: AnyRule) -> str:
     """Returns the options that repair the examples of a rule."""
-    safeties = {not example.unsafe for example in rule.INVALID if example.fixed is not None}
+    safe_flags = {not example.unsafe for example in rule.INVALID if example.fixed is not None}
     return ", ".join(
-        f"`{option}`" for option, is_safe in (("--fix", True), ("--unsafe-fixes", False)) if is_safe in safeties
+        f"`{option}`" for option, is_safe in (("--fix", True), ("--unsafe-fixes", False)) if is_safe in safe_flags
     )
 
 

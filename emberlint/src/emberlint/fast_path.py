@@ -20,7 +20,7 @@ VERBOSE = {"--verbose", "-v"}  # it changes nothing if there are no findings
 JOBS = re.compile(r"\0(?:-j\0?|--jobs[\0=])0*[1-9]\d*(?=\0)")  # nothing is left to do for any number of processes
 
 
-def answer(words: Sequence[str]) -> int | None:
+def print_cached_report(words: Sequence[str]) -> int | None:
     """Prints the report on files that an earlier run has checked and returns the exit status; None for other calls."""
     if words and words[0] in COMMANDS and words[0] != "check":
         return None
@@ -36,24 +36,24 @@ def answer(words: Sequence[str]) -> int | None:
         files = files_for(named_paths, settings)
         if nested_projects(files, settings):
             return None
-        entries = RunCache(settings, choice(settings, (), (), ()).words, files).entries()
+        lines_by_path = RunCache(settings, choice(settings, (), (), ()).words, files).entries()
     except UsageError:
         return None  # the full command reports the error
-    if entries is None or (entries and not VERBOSE.isdisjoint(words)):
+    if lines_by_path is None or (lines_by_path and not VERBOSE.isdisjoint(words)):
         return None
-    text = "".join(_output_lines(entries, settings))
+    report_text = "".join(_output_lines(lines_by_path, settings))
     try:
-        text.encode(sys.stdout.encoding, sys.stdout.errors or "strict")
+        report_text.encode(sys.stdout.encoding, sys.stdout.errors or "strict")
     except UnicodeEncodeError:
         return None  # the full command knows what to print for such characters
-    sys.stdout.write(text)
+    sys.stdout.write(report_text)
     sys.stdout.flush()
-    sys.stderr.write(f"{summary(sum(map(len, entries.values())), len(files))}\n")
-    return int(bool(entries) and EXIT_ZERO not in words)
+    sys.stderr.write(f"{summary(sum(map(len, lines_by_path.values())), len(files))}\n")
+    return int(bool(lines_by_path) and EXIT_ZERO not in words)
 
 
 def _output_lines(found: Entries, settings: Settings) -> Iterator[str]:
-    paths = shown_paths(found, settings)
+    shown_path_by_path = shown_paths(found, settings)
     for path, entries in found.items():
-        start = f"{paths[path]}:"
-        yield start + f"\n{start}".join(entries) + "\n"
+        line_start = f"{shown_path_by_path[path]}:"
+        yield line_start + f"\n{line_start}".join(entries) + "\n"

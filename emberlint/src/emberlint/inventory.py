@@ -50,11 +50,11 @@ class Inventory:
         annotations = _annotation_nodes(file)
         for use in native_uses(file):
             is_type = use.node in annotations and use.origin in file.settings.tensor_types
-            self._count(file, use.origin + IN_ANNOTATION * is_type, use.node, is_type or is_plain(file, use))
+            self._count_use(file, use.origin + IN_ANNOTATION * is_type, use.node, is_type or is_plain(file, use))
         for call, origin in _tensor_method_calls(file):
-            self._count(file, origin, call, plain=False)
+            self._count_use(file, origin, call, plain=False)
 
-    def _count(self, file: SourceFile, native: str, node: ast.expr, plain: bool) -> None:
+    def _count_use(self, file: SourceFile, native: str, node: ast.expr, plain: bool) -> None:
         self.counts[native] += 1
         self.plain[native] += plain
         self.first.setdefault(native, f"{file.path}:{node.lineno}")
@@ -106,7 +106,7 @@ def _op_for(native: str) -> str | None:
     return neutral_dtype(native) or (None if signature is None else signature.op)
 
 
-def take(files: Iterable[SourceFile]) -> Inventory:
+def take_inventory(files: Iterable[SourceFile]) -> Inventory:
     """Returns the inventory of some files."""
     inventory = Inventory()
     for file in files:

@@ -7,7 +7,7 @@ import pytest
 
 from emberharmony import ops
 from emberharmony.backend.discovery import is_installed
-from emberlint.knowledge.methods import LIBRARIES, OF_TORCH, TENSORS, libraries_with, library_tie, op_of
+from emberlint.knowledge.methods import LIBRARIES, OF_TORCH, TENSORS, libraries_with, library_tie_reason, op_of
 from emberlint.knowledge.signatures import signatures
 
 
@@ -55,7 +55,7 @@ def test_the_table_of_signatures_has_no_other_methods() -> None:
 def test_when_a_call_is_tied_to_some_libraries(
     method: str, positional: int, keywords: list[str], expected: str
 ) -> None:
-    assert library_tie(method, positional, keywords) == expected
+    assert library_tie_reason(method, positional, keywords) == expected
 
 
 @pytest.mark.parametrize(

@@ -352,7 +352,7 @@ def test_an_unknown_operation_is_an_error_with_a_suggestion(tmp_path: Path) -> N
 def test_a_failed_write_restores_all_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = toy(tmp_path)
     before = texts(root)
-    put, done = transaction._put, []
+    put, done = transaction._replace_or_remove, []
 
     def failing(path: Path, content: bytes | None) -> None:
         done.append(path)
@@ -360,7 +360,7 @@ def test_a_failed_write_restores_all_files(tmp_path: Path, monkeypatch: pytest.M
             raise OSError("disk full")
         put(path, content)
 
-    monkeypatch.setattr(transaction, "_put", failing)
+    monkeypatch.setattr(transaction, "_replace_or_remove", failing)
     result = migrate(root, "--backend", "torch")
     assert isinstance(result.exception, OSError)
     assert texts(root) == before

@@ -8,7 +8,7 @@ import pytest
 from emberlint.config.errors import UsageError
 from emberlint.config.settings import Settings
 from emberlint.findings import Finding
-from emberlint.run.baseline import apply, read, shrink, stale
+from emberlint.run.baseline import apply, read, shrink, stale_findings
 from emberlint.run.engine import check_texts
 from emberlint.run.registry import all_rules
 
@@ -57,11 +57,11 @@ def test_a_stale_entry_is_a_finding(tmp_path: Path) -> None:
     file = tmp_path / "accepted.json"
     shrink(file, findings("import numpy\nimport torch\n"), CHECKED)
     _, left = apply(findings("import torch\n"), read(file))
-    found = stale(file, "accepted.json", left, CHECKED)
+    found = stale_findings(file, "accepted.json", left, CHECKED)
     assert [one.code for one in found] == ["EMB905"]
     gone = next(iter(left))
     assert gone.fingerprint in file.read_text().splitlines()[found[0].line - 1]
-    assert stale(file, "accepted.json", left, frozenset()) == []
+    assert stale_findings(file, "accepted.json", left, frozenset()) == []
 
 
 def test_a_file_that_does_not_parse_is_never_accepted(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_the_constant_string_of_an_expression(source: str, expected: str | None)
 def test_an_import_under_type_checking_is_for_typing_only() -> None:
     source = "import typing as t\nif t.TYPE_CHECKING:\n    import a\nelse:\n    import b\n"
     file = SourceFile("m.py", source, Settings())
-    alone = {node.names[0].name: file.names.typing_only(node) for node in file.index.nodes(ast.Import)}
+    alone = {node.names[0].name: file.names.is_typing_only(node) for node in file.index.nodes(ast.Import)}
     assert alone == {"typing": False, "a": True, "b": False}
 
 

@@ -110,16 +110,16 @@ def check(ctx: click.Context, /, **given_options: Any) -> None:
         click.echo(_settings_text(project_parts[0].settings))
         return
     if (cli_options.diff and not cli_options.add_ignore) or cli_options.fix or cli_options.unsafe_fixes:
-        would_change = [_repair_part(cli_options, project_part) for project_part in project_parts]
+        change_flags = [_repair_part(cli_options, project_part) for project_part in project_parts]
         if cli_options.diff or STDIN in cli_options.paths:
-            ctx.exit(1 if any(would_change) and not cli_options.exit_zero else 0)
+            ctx.exit(1 if any(change_flags) and not cli_options.exit_zero else 0)
     if cli_options.add_ignore:
-        would_change = [
+        change_flags = [
             _silence_findings(_findings_to_report(cli_options, part)[0], part.settings, cli_options)
             for part in project_parts
         ]
         if cli_options.diff:
-            ctx.exit(1 if any(would_change) and not cli_options.exit_zero else 0)
+            ctx.exit(1 if any(change_flags) and not cli_options.exit_zero else 0)
     findings = _print_all_findings(cli_options, project_parts)
     ctx.exit(1 if findings and not cli_options.exit_zero else 0)
 
@@ -164,12 +164,12 @@ def _rule_choice(cli_options: Options, settings: Settings) -> RuleChoice:
 def _print_all_findings(cli_options: Options, parts: Sequence[Part]) -> list[Finding]:
     """Prints the findings of all parts, and returns them."""
     findings: list[Finding] = []
-    count = 0
+    file_count = 0
     for project_part in parts:
         part_findings, files = _findings_to_report(cli_options, project_part)
         findings += options.at_hand(part_findings, project_part.settings)
-        count += files
-    _print_findings(findings, count, cli_options, cli_options.form or parts[0].settings.output_format)
+        file_count += files
+    _print_findings(findings, file_count, cli_options, cli_options.form or parts[0].settings.output_format)
     return findings
 
 
@@ -177,7 +177,7 @@ def _watch_files(cli_options: Options) -> None:
     """Checks whenever a file, the settings or the baseline changes."""
     from emberlint.commands.watch import stamps, watch
 
-    changes = (
+    changing_options = (
         cli_options.fix,
         cli_options.unsafe_fixes,
         cli_options.diff,
@@ -185,7 +185,7 @@ def _watch_files(cli_options: Options) -> None:
         cli_options.baseline_update,
         cli_options.show_settings,
     )
-    if any(changes) or cli_options.explain_inference is not None or STDIN in cli_options.paths:
+    if any(changing_options) or cli_options.explain_inference is not None or STDIN in cli_options.paths:
         raise UsageError("--watch only checks files: it takes no repairs, no --explain-inference and no standard input")
 
     def look() -> object:
@@ -208,7 +208,7 @@ def _watch_files(cli_options: Options) -> None:
 def _findings_to_report(cli_options: Options, part: Part) -> tuple[list[Finding], int]:
     """Returns the findings that neither the baseline nor `--diff-base` leaves out, and the number of files."""
     report = _check_part(cli_options, part)
-    findings = _accept_known(report, part.settings, part.choice, cli_options)
+    findings = _findings_not_accepted(report, part.settings, part.choice, cli_options)
     if cli_options.diff_base is not None:
         from emberlint.run.changed import changed_lines, is_changed
 
@@ -224,8 +224,10 @@ def _silence_findings(findings: Sequence[Finding], settings: Settings, cli_optio
     silenced_files = silence(findings, settings, write=not cli_options.diff)
     for path, silenced in silenced_files.items() if cli_options.diff else ():
         click.echo("".join(silenced.change.diff(options.display_path(path, settings))), nl=False)
-    lines, file_count = sum(file.lines for file in silenced_files.values()), len(silenced_files)
-    click.echo(f"{lines} line{'s'[lines == 1 :]} in {file_count} file{'s'[file_count == 1 :]} silenced", err=True)
+    line_count, file_count = sum(file.lines for file in silenced_files.values()), len(silenced_files)
+    click.echo(
+        f"{line_count} line{'s'[line_count == 1 :]} in {file_count} file{'s'[file_count == 1 :]} silenced", err=True
+    )
     return bool(silenced_files)
 
 
@@ -266,14 +268,14 @@ def _repair_part(cli_options: Options, part: Part) -> bool:
         if not cli_options.diff:
             click.echo(result_by_path[stdin_path].after, nl=False)
     else:
-        session = RepairSession(settings, choice.codes, not cli_options.no_cache)
+        repair_session = RepairSession(settings, choice.codes, not cli_options.no_cache)
         result_by_path = {
             path: repair_file(
-                path, file, settings, choice.codes, cli_options.unsafe_fixes, not cli_options.diff, session
+                path, file, settings, choice.codes, cli_options.unsafe_fixes, not cli_options.diff, repair_session
             )
             for path, file in files.items()
         }
-        session.cache.save()
+        repair_session.cache.save()
     for path, result in result_by_path.items():
         if cli_options.diff:
             click.echo("".join(result.diff(options.display_path(path, settings))), nl=False)
@@ -286,9 +288,11 @@ def _baseline_file(cli_options: Options, settings: Settings) -> Path | None:
     return cli_options.baseline or (settings.root / settings.baseline if settings.baseline else None)
 
 
-def _accept_known(report: Report, settings: Settings, choice: RuleChoice, cli_options: Options) -> list[Finding]:
-    file = _baseline_file(cli_options, settings)
-    if file is None:
+def _findings_not_accepted(
+    report: Report, settings: Settings, choice: RuleChoice, cli_options: Options
+) -> list[Finding]:
+    baseline_file = _baseline_file(cli_options, settings)
+    if baseline_file is None:
         if cli_options.baseline_update:
             raise UsageError("--baseline-update needs --baseline FILE or the key `baseline`")
         return report.findings
@@ -296,25 +300,29 @@ def _accept_known(report: Report, settings: Settings, choice: RuleChoice, cli_op
 
     checked_paths = frozenset(report.paths)
     if cli_options.baseline_update:
-        accepted.shrink(file, report.findings, checked_paths)
-    findings, remaining_entries = accepted.apply(report.findings, accepted.read(file))
-    count_by_entry = Counter({entry: count for entry, count in remaining_entries.items() if entry.code in choice.codes})
+        accepted.shrink(baseline_file, report.findings, checked_paths)
+    findings, unused_entries = accepted.apply(report.findings, accepted.read(baseline_file))
+    stale_count_by_entry = Counter(
+        {entry: count for entry, count in unused_entries.items() if entry.code in choice.codes}
+    )
     if "EMB905" in choice.codes:
-        findings += accepted.stale(file, relative(file, settings.root), count_by_entry, checked_paths)
+        findings += accepted.stale_findings(
+            baseline_file, relative(baseline_file, settings.root), stale_count_by_entry, checked_paths
+        )
     return findings
 
 
 def _print_findings(findings: Sequence[Finding], files: int, cli_options: Options, form: str) -> None:
     is_quiet = form != "text"
     if cli_options.verbose and not is_quiet:
-        lines = [text for finding in findings for text in (line(finding), *details(finding))]
+        output_lines = [text for finding in findings for text in (line(finding), *details(finding))]
     else:
-        lines = [*reporter(form)(findings)]
-    if lines:
-        click.echo("\n".join(lines))
+        output_lines = [*reporter(form)(findings)]
+    if output_lines:
+        click.echo("\n".join(output_lines))
     if cli_options.statistics:
-        for (code, name), count in Counter((finding.code, finding.name) for finding in findings).most_common():
-            click.echo(f"{count:6} {code} {name}", err=is_quiet)
+        for (code, name), finding_count in Counter((finding.code, finding.name) for finding in findings).most_common():
+            click.echo(f"{finding_count:6} {code} {name}", err=is_quiet)
     if not is_quiet:
         click.echo(summary(len(findings), files), err=True)
 
@@ -326,31 +334,31 @@ def _explain_place(place: str) -> None:
     place_match = re.fullmatch(r"(.+?\.ipynb):(?:cell )?(\d+):(\d+)", place) or re.fullmatch(r"(.+):()(\d+)", place)
     if place_match is None:
         raise UsageError(f"--explain-inference: expected FILE:LINE, or NOTEBOOK:CELL:LINE, got {place!r}")
-    path, cell, number = Path(place_match[1]), int(place_match[2] or 0), int(place_match[3])
+    path, cell, line_number = Path(place_match[1]), int(place_match[2] or 0), int(place_match[3])
     if not path.is_file():
         raise UsageError(f"no such file: {path}")
     settings = options.settings_for([path])
     try:
         text, notebook = read_source(path.name, path.read_bytes())
         if notebook is not None:
-            number = notebook.line(cell, number)
+            line_number = notebook.line(cell, line_number)
         file = file_among_others(relative(path, settings.root), text, settings)
         explanations = [
             explanation if notebook is None else notebook.reword_lines(explanation)
-            for explanation in file.inference.explain(number)
+            for explanation in file.inference.explain(line_number)
         ]
     except (SyntaxError, ValueError, RecursionError, OSError) as error:
         raise UsageError(f"{path}: cannot be read: {error}") from error
     click.echo(
-        "\n".join(explanations) if explanations else f"no expression other than a constant begins on line {number}"
+        "\n".join(explanations) if explanations else f"no expression other than a constant begins on line {line_number}"
     )
 
 
 def _settings_text(settings: Settings) -> str:
-    data = {
+    value_by_key = {
         **settings._asdict(),
         "min_tier": settings.min_tier.name if settings.min_tier else None,
         "contracts": [contract._asdict() for contract in settings.contracts],
         "parity": settings.parity._asdict(),
     }
-    return json.dumps({key.replace("_", "-"): value for key, value in data.items()}, indent=2, default=str)
+    return json.dumps({key.replace("_", "-"): value for key, value in value_by_key.items()}, indent=2, default=str)

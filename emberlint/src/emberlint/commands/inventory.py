@@ -8,7 +8,7 @@ import click
 
 from emberlint.commands import options
 from emberlint.config.settings import Settings
-from emberlint.inventory import Inventory, NativeRow, take
+from emberlint.inventory import Inventory, NativeRow, take_inventory
 from emberlint.run.check import source_file
 from emberlint.source.notebooks.notebook import Notebook
 from emberlint.source.reading import read_source
@@ -25,13 +25,13 @@ def inventory(paths: tuple[Path, ...], form: str, everything: bool) -> None:
     if everything:
         settings = settings.with_(roles=(("**", "frontend"),))
     notebook_by_path: dict[str, Notebook] = {}
-    result = take(_frontend_files(paths, settings, notebook_by_path))
-    for native, location in result.first.items():
+    native_inventory = take_inventory(_frontend_files(paths, settings, notebook_by_path))
+    for native, location in native_inventory.first.items():
         path, _, line = location.rpartition(":")
         if path in notebook_by_path:
             cell_place = notebook_by_path[path].place(int(line))
-            result.first[native] = f"{path}:cell {cell_place.cell}:{cell_place.line}"
-    click.echo(_inventory_json(result) if form == "json" else "\n".join(_inventory_text(result)))
+            native_inventory.first[native] = f"{path}:cell {cell_place.cell}:{cell_place.line}"
+    click.echo(_inventory_json(native_inventory) if form == "json" else "\n".join(_inventory_text(native_inventory)))
 
 
 def _frontend_files(paths: Sequence[Path], settings: Settings, notebooks: dict[str, Notebook]) -> Iterator[SourceFile]:
@@ -48,18 +48,18 @@ def _frontend_files(paths: Sequence[Path], settings: Settings, notebooks: dict[s
             click.echo(f"{options.display_path(path, settings)}: skipped: {error}", err=True)
 
 
-def _inventory_text(result: Inventory) -> Iterator[str]:
-    for row in result.rows():
+def _inventory_text(native_inventory: Inventory) -> Iterator[str]:
+    for row in native_inventory.rows():
         op_text = "-" if row.op is None else row.op if row.op == "Tensor" else f"ops.{row.op}"
-        yield f"{row.uses:6}  {row.native:40}  {op_text:32}  {_way_to_ops(row):18}  {row.first}"
-    total = sum(result.counts.values())
-    counts_text = ", ".join(f"{count} {kind}" for kind, count in result.totals().items())
-    imports = ", ".join(f"{name} {count}" for name, count in result.imports.most_common()) or "none"
-    head = f"{total} native uses of {len(result.counts)} names in {result.files} files"
-    yield f"{head}: {counts_text}; imports: {imports}"
+        yield f"{row.uses:6}  {row.native:40}  {op_text:32}  {_porting_text(row):18}  {row.first}"
+    use_count = sum(native_inventory.counts.values())
+    counts_text = ", ".join(f"{count} {kind}" for kind, count in native_inventory.totals().items())
+    imports_text = ", ".join(f"{name} {count}" for name, count in native_inventory.imports.most_common()) or "none"
+    head_text = f"{use_count} native uses of {len(native_inventory.counts)} names in {native_inventory.files} files"
+    yield f"{head_text}: {counts_text}; imports: {imports_text}"
 
 
-def _way_to_ops(row: NativeRow) -> str:
+def _porting_text(row: NativeRow) -> str:
     if row.op is None:
         return ""
     if row.renames in (0, row.uses):
@@ -67,8 +67,8 @@ def _way_to_ops(row: NativeRow) -> str:
     return f"rename ({row.renames} of {row.uses})"
 
 
-def _inventory_json(result: Inventory) -> str:
-    uses = [
+def _inventory_json(native_inventory: Inventory) -> str:
+    use_records = [
         {
             "native": row.native,
             "count": row.uses,
@@ -76,7 +76,13 @@ def _inventory_json(result: Inventory) -> str:
             "rename": row.renames == row.uses,
             "first": row.first,
         }
-        for row in result.rows()
+        for row in native_inventory.rows()
     ]
-    document = {"version": 1, "files": result.files, "imports": result.imports, "totals": result.totals(), "uses": uses}
-    return json.dumps(document, indent=2)
+    json_document = {
+        "version": 1,
+        "files": native_inventory.files,
+        "imports": native_inventory.imports,
+        "totals": native_inventory.totals(),
+        "uses": use_records,
+    }
+    return json.dumps(json_document, indent=2)

@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 
 import click
 
-from emberlint.commands.request import at_hand as at_hand
 from emberlint.commands.request import choice as choice
 from emberlint.commands.request import codes_for as codes_for
 from emberlint.commands.request import display_path as display_path

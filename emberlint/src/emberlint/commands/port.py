@@ -70,7 +70,7 @@ def port(
     try:
         find_own_methods = import_module("emberlint.port.own_methods").own_methods
         port_function = import_module("emberlint.port").port  # not at the top: it needs libcst, which a check does not
-        report = import_module("emberlint.port.report")
+        report_module = import_module("emberlint.port.report")
         run_trial = import_module("emberlint.port.trial").trial
     except ModuleNotFoundError as error:
         raise UsageError(f"a port needs {error.name}: pip install emberlint") from error
@@ -92,20 +92,22 @@ def port(
             content = file.read_bytes()
             notebook = read_notebook(path, content)
             text = read_text(content, newline="") if notebook is None else notebook.text
-            shelf = shelf_for(path, text, settings, library)
-            first_source = source_file(path, text, settings, shelf)
-            read_again = partial(source_file, path, settings=settings, shelf=shelf)
-            result = port_function(first_source, read_again, default_float, notebook, own_names, modules, mark, is_left)
-            result_texts = Repaired(result.before, result.after)
+            import_shelf = shelf_for(path, text, settings, library)
+            first_source = source_file(path, text, settings, import_shelf)
+            parse_again = partial(source_file, path, settings=settings, shelf=import_shelf)
+            port_result = port_function(
+                first_source, parse_again, default_float, notebook, own_names, modules, mark, is_left
+            )
+            texts_before_and_after = Repaired(port_result.before, port_result.after)
             if notebook is not None:
-                result_texts = Repaired(notebook.content, notebook.with_text(result.after))
+                texts_before_and_after = Repaired(notebook.content, notebook.with_text(port_result.after))
         except (OSError, SyntaxError, ValueError, RecursionError) as error:
             click.echo(f"{shown_path}: skipped: {error}", err=True)
             return
-        result_by_path[shown_path] = result
+        result_by_path[shown_path] = port_result
         changed_by_path.pop(path, None)
-        if result_texts.before != result_texts.after:
-            changed_by_path[path] = (shown_path, file, result_texts)
+        if texts_before_and_after.before != texts_before_and_after.after:
+            changed_by_path[path] = (shown_path, file, texts_before_and_after)
 
     for path, file in files.items():
         rewrite(path, file)
@@ -116,30 +118,36 @@ def port(
         ]
 
     # a model of one file is trained in another, and modules of two libraries do not mix
-    keeping = files_with("keeps_modules")
-    reason = f"modules stay native in {keeping[0]}, and modules of two libraries do not mix" if keeping else ""
-    reason_by_path = dict.fromkeys(files_with("has_modules"), reason) if keeping else {}
+    keeping_paths = files_with("keeps_modules")
+    mixing_reason = (
+        f"modules stay native in {keeping_paths[0]}, and modules of two libraries do not mix" if keeping_paths else ""
+    )
+    reason_by_path = dict.fromkeys(files_with("has_modules"), mixing_reason) if keeping_paths else {}
     for path, reason_text in reason_by_path.items():
         rewrite(path, files[path], reason_text)
     # a dtype that one file keeps, as an attribute or a default, comes to the native calls of another
-    keeps_calls = {*files_with("keeps_calls")}
+    paths_with_calls = {*files_with("keeps_calls")}
     for path in files_with("has_dtypes"):
-        if keeps_calls - {path}:
+        if paths_with_calls - {path}:
             rewrite(path, files[path], reason_by_path.get(path, ""), is_left=True)
     # The tests run before anything is written, so that an interruption leaves the project as it is.
-    text_by_path = {path: result_texts.after for path, (_, _, result_texts) in changed_by_path.items()}
-    tried = (
+    text_by_path = {
+        path: texts_before_and_after.after for path, (_, _, texts_before_and_after) in changed_by_path.items()
+    }
+    trial_result = (
         run_trial(check_run, settings.root, settings.src, text_by_path, backends or ("numpy",)) if check_run else None
     )
-    for shown_path, file, result_texts in changed_by_path.values():
+    for shown_path, file, texts_before_and_after in changed_by_path.values():
         if diff:
-            click.echo("".join(result_texts.diff(shown_path)), nl=False)
+            click.echo("".join(texts_before_and_after.diff(shown_path)), nl=False)
         elif not check:
-            replace_text(file, result_texts.after)
-    report_text = {"json": report.as_json, "html": report.as_html}.get(form)
+            replace_text(file, texts_before_and_after.after)
+    format_report = {"json": report_module.as_json, "html": report_module.as_html}.get(form)
     click.echo(
-        "\n".join(report.text(result_by_path, tried)) if report_text is None else report_text(result_by_path, tried),
+        "\n".join(report_module.text(result_by_path, trial_result))
+        if format_report is None
+        else format_report(result_by_path, trial_result),
         err=diff,
     )
-    if (check and changed_by_path) or (tried is not None and tried.changed_outcomes):
+    if (check and changed_by_path) or (trial_result is not None and trial_result.changed_outcomes):
         ctx.exit(1)

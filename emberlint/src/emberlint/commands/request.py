@@ -117,8 +117,8 @@ def _nearest_root(folder: str, top: Path, roots: dict[str, str]) -> str:
     if folder.startswith(".."):
         return ""
     if folder not in roots:
-        marker = top / folder / "pyproject.toml"
-        is_root = marker.is_file() and b"[tool.emberlint" in marker.read_bytes()
+        pyproject_file = top / folder / "pyproject.toml"
+        is_root = pyproject_file.is_file() and b"[tool.emberlint" in pyproject_file.read_bytes()
         roots[folder] = folder if is_root else _nearest_root(folder.rpartition("/")[0], top, roots)
     return roots[folder]
 
@@ -135,12 +135,12 @@ def shown_paths(paths: Iterable[str], settings: Settings) -> dict[str, str]:
     return {path: path if is_root and not path.startswith("../") else display_path(path, settings) for path in paths}
 
 
-def at_hand(findings: Sequence[Finding], settings: Settings) -> list[Finding]:
+def with_shown_paths(findings: Sequence[Finding], settings: Settings) -> list[Finding]:
     """Returns findings with their paths relative to the current folder."""
-    paths_of_findings = shown_paths({finding.path for finding in findings}, settings)
+    shown_path_by_path = shown_paths({finding.path for finding in findings}, settings)
     return [
         finding
-        if paths_of_findings[finding.path] == finding.path
-        else finding._replace(path=paths_of_findings[finding.path])
+        if shown_path_by_path[finding.path] == finding.path
+        else finding._replace(path=shown_path_by_path[finding.path])
         for finding in findings
     ]

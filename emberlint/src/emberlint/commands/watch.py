@@ -23,17 +23,17 @@ def watch(look: Callable[[], object], act: Callable[[], object]) -> None:
     act()
     try:
         while True:
-            start = time.perf_counter()
-            state, error = _result_or_message(look)
-            time_of_look = time.perf_counter() - start
+            start_time = time.perf_counter()
+            state, error_message = _result_or_message(look)
+            look_seconds = time.perf_counter() - start_time
             if state != last_state:
                 last_state = state
                 if sys.stdout.isatty():
                     click.clear()
-                error = error or _result_or_message(act)[1]
-                if error:
-                    click.echo(f"emberlint: {error}", err=True)
-            time.sleep(max(INTERVAL, SHARE * time_of_look))
+                error_message = error_message or _result_or_message(act)[1]
+                if error_message:
+                    click.echo(f"emberlint: {error_message}", err=True)
+            time.sleep(max(INTERVAL, SHARE * look_seconds))
     except KeyboardInterrupt:
         click.echo(err=True)  # ends the line on which the terminal shows ^C
         raise

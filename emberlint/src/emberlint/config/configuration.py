@@ -36,12 +36,12 @@ def find_root(paths: Sequence[Path]) -> Path:
     current folder.
     """
     common_folder = Path(os.path.commonpath([path.absolute() for path in paths])) if paths else Path.cwd()
-    start = common_folder if common_folder.is_dir() else common_folder.parent
-    for marker in ("pyproject.toml", ".git"):
-        for folder in (start, *start.parents):
-            if (folder / marker).exists():
+    start_folder = common_folder if common_folder.is_dir() else common_folder.parent
+    for marker_name in ("pyproject.toml", ".git"):
+        for folder in (start_folder, *start_folder.parents):
+            if (folder / marker_name).exists():
                 return folder
-    return Path.cwd() if start.is_relative_to(Path.cwd()) else start
+    return Path.cwd() if start_folder.is_relative_to(Path.cwd()) else start_folder
 
 
 def load(root: Path, preset: str | None = None) -> Settings:
@@ -54,27 +54,32 @@ def load(root: Path, preset: str | None = None) -> Settings:
     Raises:
         UsageError: if the file is not TOML, or if a key or value of `[tool.emberlint]` is unknown.
     """
-    file = root / "pyproject.toml"
-    if not file.is_file():
+    pyproject_file = root / "pyproject.toml"
+    if not pyproject_file.is_file():
         return from_table({}, root, preset)
     try:
-        data = tomllib.loads(file.read_text(encoding="utf-8"))
+        pyproject_table = tomllib.loads(pyproject_file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file}: {error}") from error
-    return from_table(_require_table("[tool.emberlint]", data.get("tool", {}).get("emberlint", {})), root, preset)
+        raise UsageError(f"{pyproject_file}: {error}") from error
+    return from_table(
+        _require_table("[tool.emberlint]", pyproject_table.get("tool", {}).get("emberlint", {})), root, preset
+    )
 
 
 def from_table(table: Mapping[str, object], root: Path, preset: str | None = None) -> Settings:
     """Returns the settings that a `[tool.emberlint]` table specifies, over those of its preset or of another one."""
-    name = (
+    preset_name = (
         _require_preset("--preset", preset)
         if preset
         else _require_preset("[tool.emberlint] preset", table.get("preset", ""))
     )
-    base, own_changes = _settings_changes(PRESETS.get(name, {})), _settings_changes({**table, "preset": name})
+    preset_settings, own_changes = (
+        _settings_changes(PRESETS.get(preset_name, {})),
+        _settings_changes({**table, "preset": preset_name}),
+    )
     for key in ("ignore", "roles"):  # these lists add to those of the preset
-        own_changes[key] = (*_tuple_of_changes(own_changes, key), *_tuple_of_changes(base, key))
-    settings = Settings(root=root).with_(**{**base, **own_changes})
+        own_changes[key] = (*_tuple_of_changes(own_changes, key), *_tuple_of_changes(preset_settings, key))
+    settings = Settings(root=root).with_(**{**preset_settings, **own_changes})
     return settings.with_(roles=(*settings.roles, *Settings().roles))
 
 
@@ -86,11 +91,11 @@ def _tuple_of_changes(changes: Mapping[str, object], key: str) -> tuple[object, 
 def _settings_changes(table: Mapping[str, object]) -> dict[str, object]:
     value_by_name: dict[str, object] = {}
     for key, value in table.items():
-        reader = READERS.get(key)
-        if reader is None:
+        read_value = READERS.get(key)
+        if read_value is None:
             hint = f"; {REPLACED[key]}" if key in REPLACED else suggestion(key, READERS)
             raise UsageError(f"[tool.emberlint] has no key {key!r}{hint}")
-        value_by_name[key.replace("-", "_")] = reader(f"[tool.emberlint] {key}", value)
+        value_by_name[key.replace("-", "_")] = read_value(f"[tool.emberlint] {key}", value)
     return value_by_name
 
 
@@ -129,10 +134,10 @@ def _require_tier(where: str, value: object) -> Tier:
 
 def version(where: str, value: object) -> tuple[int, int]:
     """Returns the version of Python that `py312` or `3.12` names."""
-    match = re.fullmatch(r"(?:py)?(3)\.?(\d+)", value) if isinstance(value, str) else None
-    if match is None:
+    version_match = re.fullmatch(r"(?:py)?(3)\.?(\d+)", value) if isinstance(value, str) else None
+    if version_match is None:
         raise UsageError(f"{where}: expected a version such as 'py312' or '3.12', got {value!r}")
-    return int(match[1]), int(match[2])
+    return int(version_match[1]), int(version_match[2])
 
 
 def _require_format(where: str, value: object) -> str:
@@ -142,10 +147,12 @@ def _require_format(where: str, value: object) -> str:
 
 
 def _require_preset(where: str, value: object) -> str:
-    name = _require_text(where, value)
-    if name and name not in PRESETS:
-        raise UsageError(f"{where}: unknown preset {name!r}{suggestion(name, PRESETS)}; known: {', '.join(PRESETS)}")
-    return name
+    preset_name = _require_text(where, value)
+    if preset_name and preset_name not in PRESETS:
+        raise UsageError(
+            f"{where}: unknown preset {preset_name!r}{suggestion(preset_name, PRESETS)}; known: {', '.join(PRESETS)}"
+        )
+    return preset_name
 
 
 def _read_folders(where: str, value: object) -> tuple[str, ...]:
@@ -164,16 +171,16 @@ def _read_roles(where: str, value: object) -> tuple[tuple[str, str], ...]:
 
 
 def _read_functions(where: str, value: object) -> Mapping[str, str]:
-    kinds_by_name = {
+    kind_by_function = {
         name: _require_text(f"{where}.{name}", function_kind)
         for name, function_kind in _require_table(where, value).items()
     }
-    for name, kind in kinds_by_name.items():
+    for name, kind in kind_by_function.items():
         if kind not in KINDS:
             raise UsageError(
                 f"{where}.{name}: unknown kind {kind!r}{suggestion(kind, KINDS)}; known: {', '.join(KINDS)}"
             )
-    return kinds_by_name
+    return kind_by_function
 
 
 def _read_ignores(where: str, value: object) -> Mapping[str, tuple[str, ...]]:

@@ -139,13 +139,15 @@ class Settings(NamedTuple):
 
     def module(self, path: str) -> str:
         """Returns the dotted module name of a path relative to the root."""
-        stem = path.removeprefix(self.source(path)).removesuffix(".py").removesuffix(".pyi").removesuffix(".ipynb")
+        stem = (
+            path.removeprefix(self.source_prefix(path)).removesuffix(".py").removesuffix(".pyi").removesuffix(".ipynb")
+        )
         path_parts = stem.split("/")
         if path_parts[-1] == "__init__":
             del path_parts[-1]
         return ".".join(path_parts)
 
-    def source(self, path: str) -> str:
+    def source_prefix(self, path: str) -> str:
         """Returns the prefix of a path that is the folder in which Python finds the file's package, as `src/`."""
         prefixes = [f"{source_folder}/" for source_folder in self.src if path.startswith(f"{source_folder}/")]
         return max(prefixes, key=len, default="")
@@ -153,17 +155,17 @@ class Settings(NamedTuple):
     @property
     def project_folders(self) -> tuple[str, ...]:
         """The folders that contracts and the parity rules examine."""
-        modules = [module for contract in self.contracts for module in (*contract.layers, *contract.modules)]
-        packages = {word.strip().partition(".")[0] for module in modules for word in re.split("[|:]", module)}
+        contract_texts = [module for contract in self.contracts for module in (*contract.layers, *contract.modules)]
+        packages = {word.strip().partition(".")[0] for module in contract_texts for word in re.split("[|:]", module)}
         parity_folders = {folder for folder in (self.parity.frontend, self.parity.backend) if folder}
         return tuple(sorted({self._folder(name) for name in packages} | parity_folders))
 
     def _folder(self, package: str) -> str:
         """Returns the folder of a package: in the first source folder that has it, else below the root."""
-        candidates = (
+        candidate_folders = (
             f"{source_folder}/{package}" for source_folder in self.src if (self.root / source_folder / package).is_dir()
         )
-        return next(candidates, package)
+        return next(candidate_folders, package)
 
     def with_(self, **changes: object) -> "Settings":
         """Returns a copy with some values changed."""
@@ -200,9 +202,9 @@ def _roles_expression(
 
 @lru_cache(maxsize=1 << 16)
 def _role_of_path(path: str, roles: tuple[tuple[str, str], ...], backends: tuple[str, ...]) -> Role:
-    pattern, group_roles = _roles_expression(roles, backends)
-    match = pattern.match(path)
-    return Role() if match is None else group_roles[(match.lastindex or 1) - 1]
+    roles_pattern, group_roles = _roles_expression(roles, backends)
+    pattern_match = roles_pattern.match(path)
+    return Role() if pattern_match is None else group_roles[(pattern_match.lastindex or 1) - 1]
 
 
 def matches(path: str, pattern: str) -> bool:
@@ -215,5 +217,5 @@ def matches(path: str, pattern: str) -> bool:
 
 def one_of(patterns: Iterable[str]) -> Callable[[str], object]:
     """Returns a predicate that tests whether a path matches any of the patterns; compiled once for many paths."""
-    pattern = "|".join(map(_regex_of_glob, patterns))
-    return re.compile(pattern).match if pattern else lambda path: False
+    joined_pattern = "|".join(map(_regex_of_glob, patterns))
+    return re.compile(joined_pattern).match if joined_pattern else lambda path: False

@@ -12,9 +12,9 @@ from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 from emberlint.findings import Finding, Safety
 from emberlint.fixes import edits
 from emberlint.fixes.edits import RefusedError
-from emberlint.fixes.imports import LINE_END, comments, with_namespaces, without
+from emberlint.fixes.imports import LINE_END, comments, with_namespaces, without_imports
 from emberlint.fixes.spelling import ShadowedError, Spelling, spelling
-from emberlint.fixes.splice import SPACE, Change, apply_changes, changes, dotted_name, op_of, rename_changes
+from emberlint.fixes.splice import SPACE, Change, apply_changes, dotted_name, op_of, operator_changes, rename_changes
 from emberlint.knowledge.replacements import NEUTRAL
 from emberlint.rule import FixResult
 from emberlint.source.parsing import parse
@@ -32,32 +32,32 @@ def fix(file: SourceFile, findings: Sequence[Finding], unsafe: bool = False) -> 
     findings_by_place: dict[Place, Finding] = {}
     refused_fixes: list[tuple[Finding, str]] = []
     for finding in findings:
-        reason = _not_asked(finding, unsafe)
-        if reason is None:
+        refusal_reason = _reason_not_repaired(finding, unsafe)
+        if refusal_reason is None:
             findings_by_place[_finding_place(finding)] = finding
         else:
-            refused_fixes.append((finding, reason))
+            refused_fixes.append((finding, refusal_reason))
     if not findings_by_place:
         return FixResult(file.text, (), tuple(refused_fixes))
-    work = _FileRepair(file, findings_by_place)
+    file_repair = _FileRepair(file, findings_by_place)
     try:
-        text = work.text()
+        repaired_text = file_repair.text()
     except cst.ParserSyntaxError as error:
         return FixResult(
             file.text,
             (),
             (*refused_fixes, *((finding, f"LibCST: {error.message}") for finding in findings_by_place.values())),
         )
-    refused_fixes += work.refused
+    refused_fixes += file_repair.refused
     refused_fixes += [
         (finding, "its place was not found in the syntax tree")
         for finding in findings_by_place.values()
-        if finding not in work.seen
+        if finding not in file_repair.seen
     ]
-    fault = work.fault or _fault_of_repair(text)
-    if fault is not None:
-        return FixResult(file.text, (), (*refused_fixes, *((finding, fault) for finding in work.fixed)))
-    return FixResult(text, tuple(work.fixed), tuple(refused_fixes))
+    repair_fault = file_repair.fault or _fault_of_repair(repaired_text)
+    if repair_fault is not None:
+        return FixResult(file.text, (), (*refused_fixes, *((finding, repair_fault) for finding in file_repair.fixed)))
+    return FixResult(repaired_text, tuple(file_repair.fixed), tuple(refused_fixes))
 
 
 class _FileRepair:
@@ -73,30 +73,30 @@ class _FileRepair:
         self.renamed: set[str] = set()
         self.fault: str | None = None
         self.simple: dict[Place, list[Change]] = {}
-        pieces = LINE_END.split(file.text)
-        self.lines, self.ends = pieces[::2], [*pieces[1::2], ""]
+        lines_and_ends = LINE_END.split(file.text)
+        self.lines, self.ends = lines_and_ends[::2], [*lines_and_ends[1::2], ""]
 
     def text(self) -> str:
         """Returns the repaired text."""
-        chunks = self._chunks()
-        covered_lines = {line for first, last in chunks for line in range(first, last + 1)}
+        statement_ranges = self._statement_ranges()
+        covered_lines = {line for first, last in statement_ranges for line in range(first, last + 1)}
         simple_changes = [
             change for span in self.wanted if span[0] not in covered_lines for change in self._changes(span)
         ]
         apply_changes(self.lines, simple_changes)
         repaired_lines = [*map(str.__add__, self.lines, self.ends)]
-        for first, last in reversed(chunks):
+        for first, last in reversed(statement_ranges):
             repaired_lines[first - 1 : last] = [self._edit_lines(first, last)]
         return self._with_imports("".join(repaired_lines))
 
     def _changes(self, place: Place) -> list[Change]:
         finding = self.wanted[place]
         self.seen.add(finding)
-        node, is_renaming = self._nodes[place], finding.code in RENAMING
+        node, is_renaming = self._node_by_place[place], finding.code in RENAMING
         op = _replacement(finding).removeprefix("ops.") if is_renaming else op_of(node)
         try:
             namespace_spelling = spelling(self.file, node)
-            _refuse_lacking(namespace_spelling, op)
+            _require_op(namespace_spelling, op)
         except (RefusedError, ShadowedError) as error:
             self.refused.append((finding, str(error)))
             return []
@@ -110,46 +110,54 @@ class _FileRepair:
             for change in self.simple[place]
         ]
 
-    def _chunks(self) -> list[tuple[int, int]]:
+    def _statement_ranges(self) -> list[tuple[int, int]]:
         """Returns the first and last lines of the statements that LibCST edits."""
-        chunks: list[tuple[int, int]] = []
+        statement_ranges: list[tuple[int, int]] = []
         for span in sorted(self.wanted):
-            node = self._nodes.get(span)
-            simple_changes = None if node is None else self._simple(self.wanted[span], node)
+            node = self._node_by_place.get(span)
+            simple_changes = None if node is None else self._simple_changes(self.wanted[span], node)
             if simple_changes is not None:
                 self.simple[span] = simple_changes
                 continue
-            first_line, last_line = self._statement(span, node)
-            while chunks and first_line <= chunks[-1][1]:
-                first_line, last_line = min(first_line, chunks[-1][0]), max(last_line, chunks[-1][1])
-                chunks.pop()
-            chunks.append((first_line, last_line))
-        return chunks
+            first_line, last_line = self._statement_lines(span, node)
+            while statement_ranges and first_line <= statement_ranges[-1][1]:
+                first_line, last_line = (
+                    min(first_line, statement_ranges[-1][0]),
+                    max(last_line, statement_ranges[-1][1]),
+                )
+                statement_ranges.pop()
+            statement_ranges.append((first_line, last_line))
+        return statement_ranges
 
-    def _simple(self, finding: Finding, node: ast.AST) -> list[Change] | None:
+    def _simple_changes(self, finding: Finding, node: ast.AST) -> list[Change] | None:
         """Returns the changes of a line that repair a finding, or None if only LibCST can."""
         if finding.code in RENAMING:
             return rename_changes(self.file, node, _replacement(finding))
-        return changes(self.file, node) if finding.code in ("EMB201", "EMB202") else None
+        return operator_changes(self.file, node) if finding.code in ("EMB201", "EMB202") else None
 
     @cached_property
-    def _nodes(self) -> dict[Place, ast.expr | ast.stmt]:
+    def _node_by_place(self) -> dict[Place, ast.expr | ast.stmt]:
         """The parser's nodes at the places of the findings."""
-        column, lines = self.file.column, {span[0] for span in self.wanted}
+        column_of, finding_lines = self.file.column, {span[0] for span in self.wanted}
         nodes = (
             parent
             for parent in self.file.index.parents
-            if isinstance(parent, ast.expr | ast.stmt) and parent.lineno in lines
+            if isinstance(parent, ast.expr | ast.stmt) and parent.lineno in finding_lines
         )
         node_by_place: dict[Place, ast.expr | ast.stmt] = {}
         for node in nodes:
-            end_line, end = node.end_lineno or node.lineno, node.end_col_offset or 0
-            place = (node.lineno, column(node.lineno, node.col_offset) - 1, end_line, column(end_line, end) - 1)
+            end_line, end_offset = node.end_lineno or node.lineno, node.end_col_offset or 0
+            place = (
+                node.lineno,
+                column_of(node.lineno, node.col_offset) - 1,
+                end_line,
+                column_of(end_line, end_offset) - 1,
+            )
             if place in self.wanted:
                 node_by_place[place] = node
         return node_by_place
 
-    def _statement(self, place: Place, node: ast.AST | None) -> tuple[int, int]:
+    def _statement_lines(self, place: Place, node: ast.AST | None) -> tuple[int, int]:
         """Returns the lines of the statement around a finding, or of the top-level one if the former has a block."""
         enclosing_nodes = [] if node is None else [node, *self.file.ancestors(node)]
         statements = [node for node in enclosing_nodes if isinstance(node, ast.stmt)]
@@ -161,9 +169,9 @@ class _FileRepair:
             if getattr(inner_statement, "body", None) or getattr(inner_statement, "cases", None)
             else inner_statement
         )
-        if statement is inner_statement and not self._stands_alone(*_lines_of(inner_statement)):
+        if statement is inner_statement and not self._stands_alone(*_first_and_last_line(inner_statement)):
             statement = outer_statement  # for example the statement after `else:` on the same line
-        return _lines_of(statement)
+        return _first_and_last_line(statement)
 
     def _stands_alone(self, first: int, last: int) -> bool:
         """Returns whether lines can be parsed without those around them."""
@@ -180,17 +188,17 @@ class _FileRepair:
 
     def _edit_lines(self, first: int, last: int) -> str:
         """Returns lines whose findings LibCST has repaired."""
-        head, text = self._indentable_lines(first, last)
+        header_text, statement_text = self._indentable_lines(first, last)
         finding_by_span = {span: finding for span, finding in self.wanted.items() if first <= span[0] <= last}
-        editor = _Editor(self.file, finding_by_span, self._nodes, first - 1 - head.count("\n"))
-        module = cst.parse_module(head + text)
-        edited_code = MetadataWrapper(module, unsafe_skip_copy=True).visit(editor).code.removeprefix(head)
+        editor = _Editor(self.file, finding_by_span, self._node_by_place, first - 1 - header_text.count("\n"))
+        module = cst.parse_module(header_text + statement_text)
+        edited_code = MetadataWrapper(module, unsafe_skip_copy=True).visit(editor).code.removeprefix(header_text)
         self.fixed += editor.fixed
         self.refused += editor.refused
         self.seen.update(editor.seen)
         self.added |= editor.added
         self.renamed |= editor.renamed
-        if comments(text, head) != comments(edited_code, head):
+        if comments(statement_text, header_text) != comments(edited_code, header_text):
             self.fault = "a comment would be lost"
         return edited_code
 
@@ -214,15 +222,15 @@ class _FileRepair:
             ),
             default=0,
         )
-        pieces = LINE_END.split(text)
-        head, tail_text = "".join(pieces[: 2 * last_line]), "".join(pieces[2 * last_line :])
-        cleaned_code = without(self.file, cst.parse_module(head), unused_names).code
-        if comments(head) != comments(cleaned_code):
+        lines_and_ends = LINE_END.split(text)
+        head_text, tail_text = "".join(lines_and_ends[: 2 * last_line]), "".join(lines_and_ends[2 * last_line :])
+        cleaned_code = without_imports(self.file, cst.parse_module(head_text), unused_names).code
+        if comments(head_text) != comments(cleaned_code):
             self.fault = "a comment would be lost"
         return cleaned_code + tail_text
 
 
-def _lines_of(node: ast.stmt) -> tuple[int, int]:
+def _first_and_last_line(node: ast.stmt) -> tuple[int, int]:
     first_line = min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", []))])
     return first_line, node.end_lineno or first_line
 
@@ -245,7 +253,7 @@ def _names_read(node: ast.AST) -> Iterator[str]:
         yield from re.findall(r"\w+", node.value)
 
 
-def _not_asked(finding: Finding, unsafe: bool) -> str | None:
+def _reason_not_repaired(finding: Finding, unsafe: bool) -> str | None:
     """Returns the reason why a finding has no automatic repair, or None."""
     if finding.fix is None:
         return "this finding has no automatic repair"
@@ -301,19 +309,19 @@ class _Editor(cst.CSTTransformer):
 
     def on_leave(self, original_node: cst.CSTNodeT, updated_node: cst.CSTNodeT) -> object:  # type: ignore[override]
         """Returns the node with the repair of its finding applied, or as it is if it has no finding."""
-        new_node = super().on_leave(original_node, updated_node)
-        if not isinstance(original_node, FIXABLE) or not isinstance(new_node, FIXABLE):
-            return new_node
+        child_edited_node = super().on_leave(original_node, updated_node)
+        if not isinstance(original_node, FIXABLE) or not isinstance(child_edited_node, FIXABLE):
+            return child_edited_node
         code_range = self.get_metadata(PositionProvider, original_node)
         finding = self.wanted.get(_range_key(code_range, self.offset))
         if finding is None or finding in self.seen or not _fits_repair(finding, original_node):
-            return new_node
+            return child_edited_node
         self.seen.append(finding)
         try:
-            edited_node = self._edit_node(finding, new_node)
+            edited_node = self._edit_node(finding, child_edited_node)
         except (RefusedError, ShadowedError) as error:
             self.refused.append((finding, str(error)))
-            return new_node
+            return child_edited_node
         self.fixed.append(finding)
         return self._parenthesize_after_word(edited_node, code_range)
 
@@ -333,7 +341,7 @@ class _Editor(cst.CSTTransformer):
             edited_node = edits.function_call(namespace_spelling.text, node)
         else:
             edited_node = edits.op_reference(namespace_spelling.text + _replacement(finding).removeprefix("ops"))
-        _refuse_lacking(
+        _require_op(
             namespace_spelling, (get_full_name_for_node(edited_node) or "").removeprefix(f"{namespace_spelling.text}.")
         )
         if isinstance(node, cst.Attribute | cst.Name):
@@ -347,8 +355,8 @@ class _Editor(cst.CSTTransformer):
 
     def _parenthesize_after_word(self, edited: cst.CSTNode, place: CodeRange) -> cst.CSTNode:
         """Puts a call in parentheses where its name would join the word before it: `return-x` becomes `return(...)`."""
-        number = place.start.line + self.offset
-        line = self.lines[number - 1] if number <= len(self.lines) else ""
+        line_number = place.start.line + self.offset
+        line = self.lines[line_number - 1] if line_number <= len(self.lines) else ""
         character_before = line[place.start.column - 1 : place.start.column] if place.start.column else ""
         if isinstance(edited, cst.Call) and not edited.lpar and (character_before.isalnum() or character_before == "_"):
             return edited.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
@@ -359,7 +367,7 @@ def _replacement(finding: Finding) -> str:
     return "" if finding.fix is None else finding.fix.replacement
 
 
-def _refuse_lacking(space: Spelling, op: str) -> None:
+def _require_op(space: Spelling, op: str) -> None:
     """Raises `RefusedError` if the namespace lacks an op."""
     if space.namespace == "keras.ops" and (op in KERAS_LACKS or "." in op):
         raise RefusedError(f"keras.ops has no `{op}`")

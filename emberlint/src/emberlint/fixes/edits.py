@@ -78,23 +78,25 @@ def comparison(space: str, node: cst.Comparison) -> cst.BaseExpression:
     """Returns `ops.less(x, y)` for `x < y`."""
     if len(node.comparisons) != 1:
         raise RefusedError("a chained comparison evaluates its middle once and stops early; combine the parts by hand")
-    target = node.comparisons[0]
-    op = COMPARE.get(type(target.operator))
+    comparison_target = node.comparisons[0]
+    op = COMPARE.get(type(comparison_target.operator))
     if op is None:
         raise RefusedError("no op is equivalent to this comparison")
-    return _op_call(space, op, node, [node.left, target.comparator], *_whitespace_around(target.operator))
+    return _op_call(
+        space, op, node, [node.left, comparison_target.comparator], *_whitespace_around(comparison_target.operator)
+    )
 
 
 def augmented_assignment(space: str, node: cst.AugAssign) -> cst.Assign:
     """Returns `x = ops.add(x, y)` for `x += y`."""
     if not isinstance(node.target, cst.Name | cst.Attribute) or _has_call(node.target):
         raise RefusedError("the repair would evaluate the target twice")
-    value = node.value
-    if isinstance(value, cst.Yield | cst.Tuple) and not value.lpar:
-        value = value.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
-    call = _op_call(space, AUGMENTED[type(node.operator)], value, [node.target.deep_clone(), value])
+    right_operand = node.value
+    if isinstance(right_operand, cst.Yield | cst.Tuple) and not right_operand.lpar:
+        right_operand = right_operand.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+    op_call = _op_call(space, AUGMENTED[type(node.operator)], right_operand, [node.target.deep_clone(), right_operand])
     gap_before, gap_after = _whitespace_around(node.operator)
-    return cst.Assign([cst.AssignTarget(node.target, gap_before, gap_after)], call.with_changes(lpar=[], rpar=[]))
+    return cst.Assign([cst.AssignTarget(node.target, gap_before, gap_after)], op_call.with_changes(lpar=[], rpar=[]))
 
 
 def _whitespace_around(operator: cst.CSTNode) -> tuple[Any, Any]:
@@ -109,8 +111,8 @@ def _has_call(node: cst.CSTNode) -> bool:
 def function_call(space: str, node: cst.Call) -> cst.BaseExpression:
     """Returns `ops.absolute(x)` for `abs(x)`, and `ops.add(x, y)` for `operator.add(x, y)`."""
     name = get_full_name_for_node(node.func) or ""
-    function = name.rpartition(".")[2]
-    op = CALLS.get(name) or ARITHMETIC.get(function) or COMPARISONS.get(function)
+    function_name = name.rpartition(".")[2]
+    op = CALLS.get(name) or ARITHMETIC.get(function_name) or COMPARISONS.get(function_name)
     if op is None:
         raise RefusedError(f"the op does not take these arguments of `{name}`")
     if name == "pow" and len(node.args) != 2:
@@ -135,19 +137,19 @@ def _op_call(
     *gaps: Space,
 ) -> cst.Call:
     """Returns a call of an op; `gaps` is the whitespace around the operator, kept if it holds lines or comments."""
-    values = [_without_parentheses(operand) for operand in operands]
+    bare_operands = [_without_parentheses(operand) for operand in operands]
     kept_gaps = [gap for gap in gaps if not isinstance(gap, cst.SimpleWhitespace) or "\\" in gap.value]
-    if len(values) == 1:
-        args, leading_gap = [cst.Arg(values[0])], kept_gaps[0] if kept_gaps else NONE
+    if len(bare_operands) == 1:
+        arguments, leading_gap = [cst.Arg(bare_operands[0])], kept_gaps[0] if kept_gaps else NONE
     else:
         last_gap: Space = kept_gaps[-1] if kept_gaps else ONE
         comma = cst.Comma(whitespace_before=kept_gaps[0] if len(kept_gaps) == 2 else NONE, whitespace_after=last_gap)
-        args, leading_gap = [cst.Arg(values[0], comma=comma), cst.Arg(values[1])], NONE
+        arguments, leading_gap = [cst.Arg(bare_operands[0], comma=comma), cst.Arg(bare_operands[1])], NONE
     needs_parentheses = _holds_lines(node)
     parentheses = (node.lpar, node.rpar) if needs_parentheses else (node.lpar[1:], node.rpar[1:])
     return cst.Call(
         func=_parse_name(f"{space}.{op}"),
-        args=args,
+        args=arguments,
         whitespace_before_args=leading_gap,
         lpar=parentheses[0],
         rpar=parentheses[1],

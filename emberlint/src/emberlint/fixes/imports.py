@@ -29,28 +29,30 @@ def with_namespaces(text: str, namespaces: Iterable[str]) -> str:
 
 def _with_namespace(text: str, tree: ast.Module, namespace: str) -> str:
     package, _, name = namespace.rpartition(".")
-    statement = f"from {package} import {name}" if package else f"import {name}"
-    pieces = LINE_END.split(text)
+    import_text = f"from {package} import {name}" if package else f"import {name}"
+    lines_and_ends = LINE_END.split(text)
     first_statements = [*_first_statements(tree)]
-    for alias in first_statements:
+    for first_statement in first_statements:
         if (
-            isinstance(alias, ast.ImportFrom)
+            isinstance(first_statement, ast.ImportFrom)
             and package
-            and alias.module == package
-            and not alias.level
-            and alias.names[0].name != "*"
+            and first_statement.module == package
+            and not first_statement.level
+            and first_statement.names[0].name != "*"
         ):
-            column = alias.names[0].col_offset
-            line = pieces[2 * alias.names[0].lineno - 2].encode()
-            pieces[2 * alias.names[0].lineno - 2] = (line[:column] + f"{name}, ".encode() + line[column:]).decode()
-            return "".join(pieces)
+            column = first_statement.names[0].col_offset
+            line_bytes = lines_and_ends[2 * first_statement.names[0].lineno - 2].encode()
+            lines_and_ends[2 * first_statement.names[0].lineno - 2] = (
+                line_bytes[:column] + f"{name}, ".encode() + line_bytes[column:]
+            ).decode()
+            return "".join(lines_and_ends)
     last_line = first_statements[-1].end_lineno or 1 if first_statements else _first_line(tree) - 1
-    head, tail = pieces[: 2 * last_line], pieces[2 * last_line :]
-    end = next((piece for piece in pieces[1::2]), "\n")
-    if len(head) % 2:
-        head.append(end)  # the file ends without a line end
-    is_close = len(tree.body) > len(first_statements) and tail[0].strip() != ""
-    return "".join([*head, f"{statement}{end}{end if is_close else ''}", *tail])
+    pieces_before, pieces_after = lines_and_ends[: 2 * last_line], lines_and_ends[2 * last_line :]
+    line_end = next((piece for piece in lines_and_ends[1::2]), "\n")
+    if len(pieces_before) % 2:
+        pieces_before.append(line_end)  # the file ends without a line end
+    needs_blank_line = len(tree.body) > len(first_statements) and pieces_after[0].strip() != ""
+    return "".join([*pieces_before, f"{import_text}{line_end}{line_end if needs_blank_line else ''}", *pieces_after])
 
 
 def _first_statements(tree: ast.Module) -> Iterator[ast.stmt]:
@@ -65,11 +67,11 @@ def _first_statements(tree: ast.Module) -> Iterator[ast.stmt]:
 
 def _first_line(tree: ast.Module) -> int:
     """Returns the line of the first statement."""
-    nodes = [*tree.body[:1], *(getattr(tree.body[0], "decorator_list", ()) if tree.body else ())]
-    return min((node.lineno for node in nodes), default=1)
+    first_nodes = [*tree.body[:1], *(getattr(tree.body[0], "decorator_list", ()) if tree.body else ())]
+    return min((node.lineno for node in first_nodes), default=1)
 
 
-def without(file: SourceFile, tree: cst.Module, names: Iterable[str]) -> cst.Module:
+def without_imports(file: SourceFile, tree: cst.Module, names: Iterable[str]) -> cst.Module:
     """Returns the module without the imports that were used only by repaired expressions.
 
     An import with a comment stays, because a person must judge whether the comment still applies.
@@ -82,11 +84,11 @@ def without(file: SourceFile, tree: cst.Module, names: Iterable[str]) -> cst.Mod
             if not isinstance(binding.node, ast.alias) or not isinstance(statement, ast.Import | ast.ImportFrom):
                 continue
             alias, context = binding.node, CodemodContext()
-            module = alias.name if isinstance(statement, ast.Import) else statement.module or ""
-            member = None if isinstance(statement, ast.Import) else alias.name
-            RemoveImportsVisitor.remove_unused_import(context, module, member, alias.asname)
-            shorter = RemoveImportsVisitor(context).transform_module(tree)
-            tree = shorter if comments(shorter.code) == comments(tree.code) else tree
+            module_name = alias.name if isinstance(statement, ast.Import) else statement.module or ""
+            member_name = None if isinstance(statement, ast.Import) else alias.name
+            RemoveImportsVisitor.remove_unused_import(context, module_name, member_name, alias.asname)
+            shortened_tree = RemoveImportsVisitor(context).transform_module(tree)
+            tree = shortened_tree if comments(shortened_tree.code) == comments(tree.code) else tree
     return tree
 
 

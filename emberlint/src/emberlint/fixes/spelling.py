@@ -30,34 +30,34 @@ def spelling(file: SourceFile, node: ast.expr | ast.stmt) -> Spelling:
     Raises:
         ShadowedError: if the name is bound to something else there.
     """
-    chain = list(_scope_chain(file, node))
+    scope_chain = list(_scope_chain(file, node))
     shadowed_name = ""
-    import_nodes = [import_ for scope in chain for import_ in _imports_of_scope(file, scope)]
-    for exact in (True, False):
-        for scope, name, binding in import_nodes:
-            namespace = _bound_namespace(file, binding, exact)
+    scope_imports = [import_ for scope in scope_chain for import_ in _imports_of_scope(file, scope)]
+    for is_exact in (True, False):
+        for scope, name, binding in scope_imports:
+            namespace = _bound_namespace(file, binding, is_exact)
             if namespace is None:
                 continue
             # Python looks a name up in the nearest scope that binds it; all bindings in that scope must agree.
-            nearest = next(scope for scope in chain if name in scope.bindings)
-            if nearest is not scope or any(
+            nearest_scope = next(scope for scope in scope_chain if name in scope.bindings)
+            if nearest_scope is not scope or any(
                 other_binding.origin != binding.origin for other_binding in scope.bindings[name]
             ):
                 shadowed_name = shadowed_name or name
-            elif scope is not chain[0] or getattr(binding.node, "lineno", 0) <= node.lineno:
+            elif scope is not scope_chain[0] or getattr(binding.node, "lineno", 0) <= node.lineno:
                 return Spelling(name + namespace[len(binding.origin or "") :], namespace)
     if shadowed_name:
         raise ShadowedError(f"`{shadowed_name}` is bound to something else here")
-    namespace = _preferred_namespace(file, [binding.origin or "" for _, _, binding in import_nodes])
+    namespace = _preferred_namespace(file, [binding.origin or "" for _, _, binding in scope_imports])
     parent, _, name = namespace.rpartition(".")
     if not parent:
         raise ShadowedError(f"the namespace {namespace!r} has no package to import it from")
-    if any(name in scope.bindings for scope in chain):
+    if any(name in scope.bindings for scope in scope_chain):
         raise ShadowedError(f"`{name}` is bound to something else here")
     return Spelling(name, namespace, added=True)
 
 
-def package(file: SourceFile, node: ast.AST, name: str, freed: Collection[str] = ()) -> Spelling:
+def package_spelling(file: SourceFile, node: ast.AST, name: str, freed: Collection[str] = ()) -> Spelling:
     """Returns the expression for a package beside ops, such as `emberharmony.nn`, at a node.
 
     Its last part is the name, also where it is bound to a module of another library that is `freed`: then the caller
@@ -67,32 +67,34 @@ def package(file: SourceFile, node: ast.AST, name: str, freed: Collection[str] =
         ShadowedError: if `emberharmony` is bound to something else there.
     """
     root, _, last_part = name.rpartition(".")
-    bound = [binding.origin for scope in _scope_chain(file, node) for binding in scope.bindings.get(last_part, ())]
-    if all(origin == name for origin in bound) or last_part in freed:
-        return Spelling(last_part, name, added=not bound)
+    bound_origins = [
+        binding.origin for scope in _scope_chain(file, node) for binding in scope.bindings.get(last_part, ())
+    ]
+    if all(origin == name for origin in bound_origins) or last_part in freed:
+        return Spelling(last_part, name, added=not bound_origins)
     if any(binding.origin != root for scope in _scope_chain(file, node) for binding in scope.bindings.get(root, ())):
         raise ShadowedError(f"`{last_part}` and `{root}` are bound to something else here")
     return Spelling(name, root, added=root not in file.names.root.bindings)
 
 
-def module(file: SourceFile, node: ast.expr, name: str) -> Spelling:
+def module_spelling(file: SourceFile, node: ast.expr, name: str) -> Spelling:
     """Returns the expression for a module of the standard library at a node.
 
     Raises:
         ShadowedError: if its name is bound to something else there.
     """
-    bound = [binding.origin for scope in _scope_chain(file, node) for binding in scope.bindings.get(name, ())]
-    if any(origin != name for origin in bound):
+    bound_origins = [binding.origin for scope in _scope_chain(file, node) for binding in scope.bindings.get(name, ())]
+    if any(origin != name for origin in bound_origins):
         raise ShadowedError(f"`{name}` is bound to something else here")
     return Spelling(name, name, added=name not in file.names.root.bindings)
 
 
 def _scope_chain(file: SourceFile, node: ast.AST) -> Iterator[Scope]:
     """Yields the scopes in which Python looks up a name at a node, the innermost first."""
-    first = file.names.scope(node)
-    enclosing_scope: Scope | None = first
+    innermost_scope = file.names.scope(node)
+    enclosing_scope: Scope | None = innermost_scope
     while enclosing_scope is not None:
-        if enclosing_scope is first or not enclosing_scope.is_class:
+        if enclosing_scope is innermost_scope or not enclosing_scope.is_class:
             yield enclosing_scope
         enclosing_scope = enclosing_scope.parent
 
@@ -112,7 +114,7 @@ def _no_imports(file: SourceFile) -> dict[Scope, list[tuple[Scope, str, Binding]
 
 def _bound_namespace(file: SourceFile, binding: Binding, exact: bool) -> str | None:
     """Returns the namespace that an import binds, directly or as an attribute, or None."""
-    if file.names.typing_only(binding.node):
+    if file.names.is_typing_only(binding.node):
         return None
     for namespace in file.settings.namespaces:
         if exact and binding.origin == namespace:

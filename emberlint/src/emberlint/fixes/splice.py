@@ -39,7 +39,7 @@ class Change(NamedTuple):
     text: str
 
 
-def changes(file: SourceFile, node: ast.AST) -> list[Change] | None:
+def operator_changes(file: SourceFile, node: ast.AST) -> list[Change] | None:
     """Returns the changes that replace an operator by an op of `SPACE`, or None if they are not that simple.
 
     There may be no comment and no line break between the operands.
@@ -59,29 +59,31 @@ def changes(file: SourceFile, node: ast.AST) -> list[Change] | None:
         operands, operator = [node.operand], node.op
     else:
         return None
-    name = _BINARY.get(type(operator), "")
-    if name not in _OPS or any(isinstance(operand, _WRAPPED) for operand in operands) or _is_in_string(file, node):
+    op_name = _BINARY.get(type(operator), "")
+    if op_name not in _OPS or any(isinstance(operand, _WRAPPED) for operand in operands) or _is_in_string(file, node):
         return None
-    gaps = _gaps_around(line, node, operands)
-    if gaps is None:
+    gap_replacements = _gaps_around(line, node, operands)
+    if gap_replacements is None:
         return None
     start, end, depth = node.col_offset, node.end_col_offset or 0, len([*file.ancestors(node)])
     outer_start, outer_end = _place_with_parentheses(line, start, end)
     if outer_start != start and outer_start > 0 and (line[outer_start - 1].isalnum() or line[outer_start - 1] == "_"):
         outer_start, outer_end = start, end  # `return(x + 1)` keeps its parentheses, which separate the words
-    wrap = start == outer_start and start > 0 and (line[start - 1].isalnum() or line[start - 1] == "_")
-    opening_text = f"{'(' if wrap else ''}{SPACE}.{_OPS[name]}("
-    number = node.lineno
+    needs_parentheses = start == outer_start and start > 0 and (line[start - 1].isalnum() or line[start - 1] == "_")
+    opening_text = f"{'(' if needs_parentheses else ''}{SPACE}.{_OPS[op_name]}("
+    line_number = node.lineno
     parenthesis_changes = (
-        [Change(number, outer_start, start, depth, ""), Change(number, end, outer_end, -depth, "")]
+        [Change(line_number, outer_start, start, depth, ""), Change(line_number, end, outer_end, -depth, "")]
         if outer_start != start
         else []
     )
-    parenthesis_changes += [Change(number, gap_start, gap_end, 0, text) for gap_start, gap_end, text in gaps]
+    parenthesis_changes += [
+        Change(line_number, gap_start, gap_end, 0, text) for gap_start, gap_end, text in gap_replacements
+    ]
     return [
         *parenthesis_changes,
-        Change(number, start, start, depth, opening_text),
-        Change(number, end, end, -depth, "))" if wrap else ")"),
+        Change(line_number, start, start, depth, opening_text),
+        Change(line_number, end, end, -depth, "))" if needs_parentheses else ")"),
     ]
 
 
@@ -118,20 +120,24 @@ def _gaps_around(line: str, node: ast.expr, operands: list[ast.expr]) -> Iterato
     """Returns the texts before, between and after the operands, each with what replaces it."""
     start, end = node.col_offset, node.end_col_offset or 0
     first_operand, last_operand = operands[0], operands[-1]
-    first_end, last_end = first_operand.end_col_offset or 0, last_operand.end_col_offset or 0
-    head_text, tail = line[start : first_operand.col_offset], line[last_end:end]
-    if not _CLOSING.match(tail) or "\\" in line[start:end]:
+    first_operand_end, last_operand_end = first_operand.end_col_offset or 0, last_operand.end_col_offset or 0
+    head_text, tail_text = line[start : first_operand.col_offset], line[last_operand_end:end]
+    if not _CLOSING.match(tail_text) or "\\" in line[start:end]:
         return None
     if len(operands) == 1:
-        if head_text.count("(") != tail.count(")") or not _OPENING.match(head_text[1:]):
+        if head_text.count("(") != tail_text.count(")") or not _OPENING.match(head_text[1:]):
             return None
-        return iter([(start, first_operand.col_offset, ""), (last_end, end, "")])
-    gap = line[first_end : last_operand.col_offset]
-    closing_count, opening_count = gap.count(")"), gap.count("(")
-    if not _OPENING.match(head_text) or head_text.count("(") != closing_count or opening_count != tail.count(")"):
+        return iter([(start, first_operand.col_offset, ""), (last_operand_end, end, "")])
+    gap_text = line[first_operand_end : last_operand.col_offset]
+    closing_count, opening_count = gap_text.count(")"), gap_text.count("(")
+    if not _OPENING.match(head_text) or head_text.count("(") != closing_count or opening_count != tail_text.count(")"):
         return None
     return iter(
-        [(start, first_operand.col_offset, ""), (first_end, last_operand.col_offset, ", "), (last_end, end, "")]
+        [
+            (start, first_operand.col_offset, ""),
+            (first_operand_end, last_operand.col_offset, ", "),
+            (last_operand_end, end, ""),
+        ]
     )
 
 
@@ -141,24 +147,28 @@ def _place_with_parentheses(line: str, start: int, end: int) -> tuple[int, int]:
     if not text_before.endswith("(") or not text_after.startswith(")"):
         return start, end
     before_parenthesis = text_before[:-1].rstrip(" ")
-    word = re.search(r"\w+\Z", before_parenthesis)
-    is_call = before_parenthesis[-1:] in (")", "]", "}", '"', "'") if word is None else not keyword.iskeyword(word[0])
-    if is_call or (word is not None and word[0] in ("True", "False", "None")):
+    word_match = re.search(r"\w+\Z", before_parenthesis)
+    is_call = (
+        before_parenthesis[-1:] in (")", "]", "}", '"', "'")
+        if word_match is None
+        else not keyword.iskeyword(word_match[0])
+    )
+    if is_call or (word_match is not None and word_match[0] in ("True", "False", "None")):
         return start, end
     return len(text_before) - 1, len(line) - len(text_after) + 1
 
 
 def apply_changes(lines: list[str], replacements: list[Change]) -> None:
     """Applies changes to lines, in place."""
-    by_line: dict[int, list[Change]] = {}
+    changes_by_line: dict[int, list[Change]] = {}
     for change in replacements:
-        by_line.setdefault(change.line, []).append(change)
-    for number, line_edits in by_line.items():
-        line, column, pieces = lines[number - 1], 0, []
+        changes_by_line.setdefault(change.line, []).append(change)
+    for line_number, line_changes in changes_by_line.items():
+        line, column, pieces = lines[line_number - 1], 0, []
         # At one place: first the closings of the nodes that end there, the inner ones first, then the openings of those
         # that begin there, the outer ones first, then what is replaced.
-        for change in sorted(line_edits, key=lambda one: (one.start, one.end, one.rank)):
+        for change in sorted(line_changes, key=lambda one: (one.start, one.end, one.rank)):
             pieces += [line[column : change.start], change.text]
             column = max(column, change.end)
         pieces.append(line[column:])
-        lines[number - 1] = "".join(pieces)
+        lines[line_number - 1] = "".join(pieces)

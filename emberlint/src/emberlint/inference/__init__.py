@@ -23,9 +23,9 @@ class FileInference:
     def analysis(self) -> Analysis:
         """The finished analysis of the file."""
         file = self._file
-        analysis = Analysis(file.settings, package_of(file), file.neighbours, file.role.kind == "backend")
-        analysis.run(self._file.tree)
-        return analysis
+        finished_analysis = Analysis(file.settings, package_of(file), file.neighbours, file.role.kind == "backend")
+        finished_analysis.run(self._file.tree)
+        return finished_analysis
 
     @cached_property
     def values(self) -> dict[ast.AST, v.Value]:
@@ -77,17 +77,17 @@ def package_of(file: SourceFile) -> str:
 def infer(file: SourceFile) -> Inference:
     """Returns the inference of a file; if no tensor can occur in the file, one that knows nothing."""
     settings = file.settings
-    roots = {
+    tensor_roots = {
         dotted_name.partition(".")[0]
         for dotted_name in (*settings.namespaces, *settings.tensor_types, *settings.module_classes)
     }
-    roots.update(settings.backends, (function.partition(".")[0] for function in settings.functions))
-    file_roots = imported_roots((module for module, _ in file.import_statements), package_of(file))
+    tensor_roots.update(settings.backends, (function.partition(".")[0] for function in settings.functions))
+    roots_imported = imported_roots((module for module, _ in file.import_statements), package_of(file))
     neighbours = file.neighbours
-    conventional = settings.tensor_names or any(map(file.mentions, settings.namespace_names))
+    uses_conventions = settings.tensor_names or any(map(file.mentions, settings.namespace_names))
     if (
-        not conventional
-        and roots.isdisjoint(file_roots)
+        not uses_conventions
+        and tensor_roots.isdisjoint(roots_imported)
         and not (neighbours is not None and neighbours.has_informative())
     ):
         return NoInference()

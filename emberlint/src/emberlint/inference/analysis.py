@@ -38,15 +38,15 @@ class Analysis(Flow):
 
     def run(self, tree: ast.Module) -> None:
         """Analyses a module."""
-        for number in range(_ROUNDS):
+        for round_index in range(_ROUNDS):
             self.block(tree.body, self.module)
-            self._drain()
+            self._analyse_pending()
             dirty_units, self.dirty = [*self.dirty], {}
-            if not dirty_units and (number or not self.is_forward):
+            if not dirty_units and (round_index or not self.is_forward):
                 return
             for unit in dirty_units:
                 self.analyse(unit)
-            self._drain()
+            self._analyse_pending()
 
     def release(self) -> None:
         """Drops everything inferred, so that no circle of references keeps the syntax tree in memory."""
@@ -54,7 +54,7 @@ class Analysis(Flow):
             unit.__dict__.clear()
         self.__dict__.clear()
 
-    def _drain(self) -> None:
+    def _analyse_pending(self) -> None:
         while self.pending:
             pending_units, self.pending = self.pending, []
             for unit in sorted(pending_units, key=lambda one: one.name not in _FIRST):
@@ -66,20 +66,20 @@ class Analysis(Flow):
         if unit.state is v.Progress.RUNNING or unit.is_fixed:
             return
         unit.state = v.Progress.RUNNING
-        outer_state = self.unit, self.depth, self.loops
+        state_before = self.unit, self.depth, self.loops
         self.unit, self.depth, self.loops = unit, 0, []
-        old_result = refine(unit.declared, self._join_returns(unit) if unit.returns or unit.yields else None)
+        result_before = refine(unit.declared, self._join_returns(unit) if unit.returns or unit.yields else None)
         unit.returns, unit.yields = [], []
         env = v.Env(unit.env, unit)
-        self._parameters(unit, env)
+        self._bind_parameters(unit, env)
         node = unit.node
         if isinstance(node, ast.Lambda):
             unit.returns.append(self.evaluate(node.body, env))
         else:
             self.block(node.body, env)
-        self.unit, self.depth, self.loops = outer_state
+        self.unit, self.depth, self.loops = state_before
         unit.state = v.Progress.DONE
-        if unit.readers and _are_different(old_result, refine(unit.declared, self._join_returns(unit))):
+        if unit.readers and _are_different(result_before, refine(unit.declared, self._join_returns(unit))):
             self.dirty.update(dict.fromkeys(unit.readers))
 
     @staticmethod
@@ -92,33 +92,42 @@ class Analysis(Flow):
 
     # Parameters
 
-    def _parameters(self, unit: v.FunctionUnit, env: v.Env) -> None:
-        spec = unit.node.args
-        ordered = [*spec.posonlyargs, *spec.args]
-        defaults: list[ast.expr | None] = [None] * (len(ordered) - len(spec.defaults)) + [*spec.defaults]
-        bound = self._receiver(unit)
+    def _bind_parameters(self, unit: v.FunctionUnit, env: v.Env) -> None:
+        signature = unit.node.args
+        positional_parameters = [*signature.posonlyargs, *signature.args]
+        positional_defaults: list[ast.expr | None] = [None] * (len(positional_parameters) - len(signature.defaults)) + [
+            *signature.defaults
+        ]
+        receiver = self._receiver(unit)
         for index, (parameter, default) in enumerate(
-            [*zip(ordered, defaults, strict=True), *zip(spec.kwonlyargs, spec.kw_defaults, strict=True)]
+            [
+                *zip(positional_parameters, positional_defaults, strict=True),
+                *zip(signature.kwonlyargs, signature.kw_defaults, strict=True),
+            ]
         ):
-            if index == 0 and bound is not None:
-                env.vars[parameter.arg] = bound
+            if index == 0 and receiver is not None:
+                env.vars[parameter.arg] = receiver
             else:
-                env.vars[parameter.arg] = self._parameter(unit, parameter, default, env, index)
-        if spec.vararg is not None:
-            element = self.annotations.resolve(spec.vararg.annotation, unit.env)
-            variadic_value = unit.given.get(spec.vararg.arg)
-            env.vars[spec.vararg.arg] = (
-                variadic_value if element is None and variadic_value is not None else v.Sequence(element)
+                env.vars[parameter.arg] = self._parameter_value(unit, parameter, default, env, index)
+        if signature.vararg is not None:
+            variadic_element = self.annotations.resolve(signature.vararg.annotation, unit.env)
+            variadic_value = unit.given.get(signature.vararg.arg)
+            env.vars[signature.vararg.arg] = (
+                variadic_value
+                if variadic_element is None and variadic_value is not None
+                else v.Sequence(variadic_element)
             )
-        if spec.kwarg is not None:
-            env.vars[spec.kwarg.arg] = v.Mapping(element=self.annotations.resolve(spec.kwarg.annotation, unit.env))
+        if signature.kwarg is not None:
+            env.vars[signature.kwarg.arg] = v.Mapping(
+                element=self.annotations.resolve(signature.kwarg.annotation, unit.env)
+            )
 
     def _receiver(self, unit: v.FunctionUnit) -> v.Value:
         if unit.owner is None or unit.kind in ("function", "staticmethod"):
             return None
         return v.Class(unit.owner) if unit.kind == "classmethod" else v.Instance(unit.owner)
 
-    def _parameter(
+    def _parameter_value(
         self, unit: v.FunctionUnit, parameter: ast.arg, default: ast.expr | None, env: v.Env, position: int
     ) -> v.Value:
         name = parameter.arg
@@ -169,15 +178,15 @@ class Analysis(Flow):
         for default in (*node.args.defaults, *node.args.kw_defaults):
             if default is not None:
                 self.evaluate(default, env)
-        function: v.Value = v.Function(unit)
+        function_value: v.Value = v.Function(unit)
         origins = []
         for decorator in reversed(node.decorator_list):
             value = self.evaluate(decorator, env)
             origin = value.origin if isinstance(value, v.Imported) else _builtin_name(decorator, value)
             origins.append(origin)
             if self.kinds.result_kind(origin) == "transform":
-                function = v.Derived(origin.rpartition(".")[2], function)
-        return function, origins
+                function_value = v.Derived(origin.rpartition(".")[2], function_value)
+        return function_value, origins
 
     def define_class(self, node: ast.ClassDef, env: v.Env) -> None:
         """Binds a class's name, and infers its attributes from its body."""
@@ -185,37 +194,37 @@ class Analysis(Flow):
         if unit is None:
             unit = self.classes[node] = v.ClassUnit(node)
         env.vars[node.name] = v.Class(unit)
-        self._bases(unit, node, env)
-        body = v.Env(env, env.unit)
+        self._evaluate_bases(unit, node, env)
+        class_env = v.Env(env, env.unit)
         for statement in node.body:
             if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                self._member_function(unit, statement, env, body)
+                self._define_method(unit, statement, env, class_env)
             elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-                self._field(unit, statement, env, body)
+                self._define_field(unit, statement, env, class_env)
             else:
-                self.block([statement], body)
-        for name, value in body.vars.items():
+                self.block([statement], class_env)
+        for name, value in class_env.vars.items():
             if name not in unit.methods and name not in unit.declared:
                 stored_value = value.pass_on(f"kept in `.{name}`", value.node) if isinstance(value, v.Tensor) else value
                 if stored_value is not v.NONE:
-                    self.learn(unit, name, stored_value)
+                    self.join_attribute(unit, name, stored_value)
 
-    def _bases(self, unit: v.ClassUnit, node: ast.ClassDef, env: v.Env) -> None:
+    def _evaluate_bases(self, unit: v.ClassUnit, node: ast.ClassDef, env: v.Env) -> None:
         origins = []
         for base in node.bases:
-            value = self.evaluate(base, env)
+            base_value = self.evaluate(base, env)
             if isinstance(base, ast.Subscript):
-                value = self.evaluate(base.value, env)
-            if isinstance(value, v.Class) and value.unit is not unit and value.unit not in unit.bases:
-                unit.bases.append(value.unit)
-            elif isinstance(value, v.Imported):
-                origins.append(value.origin)
+                base_value = self.evaluate(base.value, env)
+            if isinstance(base_value, v.Class) and base_value.unit is not unit and base_value.unit not in unit.bases:
+                unit.bases.append(base_value.unit)
+            elif isinstance(base_value, v.Imported):
+                origins.append(base_value.origin)
         for decorator in node.decorator_list:
             decorator_function = decorator.func if isinstance(decorator, ast.Call) else decorator
             self.evaluate(decorator, env)
-            value = self.values.get(decorator_function)
-            if isinstance(value, v.Imported):
-                origins.append(value.origin)
+            base_value = self.values.get(decorator_function)
+            if isinstance(base_value, v.Imported):
+                origins.append(base_value.origin)
         unit.foreign = origins
         unit.is_module = any(map(self.kinds.is_module_class, origins)) or any(base.is_module for base in unit.bases)
         unit.is_tensor = any(map(self.kinds.is_tensor_type, origins)) or any(base.is_tensor for base in unit.bases)
@@ -226,57 +235,57 @@ class Analysis(Flow):
             base.is_record for base in unit.bases
         )
 
-    def _member_function(
+    def _define_method(
         self, unit: v.ClassUnit, node: ast.FunctionDef | ast.AsyncFunctionDef, env: v.Env, body: v.Env
     ) -> None:
-        function = self.function(node, env)  # methods do not see the names of the class
-        function.owner = unit
-        _, origins = self._apply_decorators(function, node, body)
-        function.kind = "method"
+        method_unit = self.function(node, env)  # methods do not see the names of the class
+        method_unit.owner = unit
+        _, origins = self._apply_decorators(method_unit, node, body)
+        method_unit.kind = "method"
         if "staticmethod" in origins:
-            function.kind = "staticmethod"
+            method_unit.kind = "staticmethod"
         elif "classmethod" in origins or node.name in ("__new__", "__init_subclass__", "__class_getitem__"):
-            function.kind = "classmethod"
+            method_unit.kind = "classmethod"
         elif any(origin in _PROPERTIES or origin.endswith("property") for origin in origins):
-            function.kind = "property"
+            method_unit.kind = "property"
         if not any(
             isinstance(decorator, ast.Attribute) and decorator.attr in ("setter", "deleter")
             for decorator in node.decorator_list
         ):
-            unit.methods[node.name] = function
-        body.vars[node.name] = v.Function(function)
+            unit.methods[node.name] = method_unit
+        body.vars[node.name] = v.Function(method_unit)
 
-    def _field(self, unit: v.ClassUnit, statement: ast.AnnAssign, env: v.Env, body: v.Env) -> None:
+    def _define_field(self, unit: v.ClassUnit, statement: ast.AnnAssign, env: v.Env, body: v.Env) -> None:
         assert isinstance(statement.target, ast.Name)
-        name = statement.target.id
+        field_name = statement.target.id
         declared_value = self.annotations.resolve(statement.annotation, env)
-        value = None if statement.value is None else self.evaluate(statement.value, body)
-        unit.fields.append(name) if name not in unit.fields else None
+        default_value = None if statement.value is None else self.evaluate(statement.value, body)
+        unit.fields.append(field_name) if field_name not in unit.fields else None
         if isinstance(declared_value, v.Tensor):
             declared_value = declared_value.pass_on(
-                f"the attribute `.{name}` has this annotation", statement.annotation
+                f"the attribute `.{field_name}` has this annotation", statement.annotation
             )
         if declared_value is not None:
-            unit.declared[name] = declared_value
-        elif v.holds_tensor(value):
-            self.learn(unit, name, value)
+            unit.declared[field_name] = declared_value
+        elif v.holds_tensor(default_value):
+            self.join_attribute(unit, field_name, default_value)
 
     def bind_import(self, node: ast.Import | ast.ImportFrom, env: v.Env) -> None:
         """Binds the names of an import."""
         if isinstance(node, ast.Import):
             for alias in node.names:
-                top = alias.name.partition(".")[0]
-                env.vars[alias.asname or top] = v.Imported(alias.name if alias.asname else top)
+                top_name = alias.name.partition(".")[0]
+                env.vars[alias.asname or top_name] = v.Imported(alias.name if alias.asname else top_name)
             return
-        base = origin_base(node, self.package)
+        base_origin = origin_base(node, self.package)
         for alias in node.names:
             if alias.name == "*":
-                if self.kinds.is_op(f"{base}."):
-                    env.vars.update({name: v.Imported(f"{base}.{name}") for name in RETURNS})
+                if self.kinds.is_op(f"{base_origin}."):
+                    env.vars.update({name: v.Imported(f"{base_origin}.{name}") for name in RETURNS})
                 elif self.reader is not None:
-                    env.vars.update(self.reader.all_names(base))
+                    env.vars.update(self.reader.all_names(base_origin))
                 continue
-            env.vars[alias.asname or alias.name] = self.imported_value(f"{base}.{alias.name}")
+            env.vars[alias.asname or alias.name] = self.imported_value(f"{base_origin}.{alias.name}")
 
     # Other files
 
@@ -312,13 +321,13 @@ class Analysis(Flow):
 
 def imported_roots(nodes: Iterable[ast.Import | ast.ImportFrom], package: str) -> set[str]:
     """Returns the top-level names of the modules that a file imports."""
-    roots: set[str] = set()
+    root_names: set[str] = set()
     for node in nodes:
         if isinstance(node, ast.Import):
-            roots.update(alias.name.partition(".")[0] for alias in node.names)
+            root_names.update(alias.name.partition(".")[0] for alias in node.names)
         else:
-            roots.add(origin_base(node, package).partition(".")[0])
-    return roots
+            root_names.add(origin_base(node, package).partition(".")[0])
+    return root_names
 
 
 def _builtin_name(decorator: ast.expr, value: v.Value) -> str:

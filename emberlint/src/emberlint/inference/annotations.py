@@ -62,16 +62,16 @@ class Annotations:
                 return self.resolve(self._parse(node.value), env, depth + 1)
             return v.NONE if node.value is None else None
         if isinstance(node, ast.Name):
-            return self._name(node, env, depth)
+            return self._value_of_name(node, env, depth)
         if isinstance(node, ast.Attribute):
             origin = self._origin(node, env)
-            return None if origin is None else self._named_type(origin, node)
+            return None if origin is None else self._value_of_named_type(origin, node)
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
-            return self._union([node.left, node.right], env, depth)
+            return self._value_of_union([node.left, node.right], env, depth)
         if isinstance(node, ast.Subscript):
-            return self._generic(node, env, depth)
+            return self._value_of_generic(node, env, depth)
         if isinstance(node, ast.Call):
-            return self._new_type(node, env, depth)
+            return self._value_of_new_type(node, env, depth)
         return None
 
     def _parse(self, text: str) -> ast.expr | None:
@@ -82,110 +82,112 @@ class Annotations:
                 self._parsed[text] = None
         return self._parsed[text]
 
-    def _name(self, node: ast.Name, env: v.Env, depth: int) -> v.Value:
-        bound, value = self.analysis.lookup(node.id, env)
-        if not bound:
+    def _value_of_name(self, node: ast.Name, env: v.Env, depth: int) -> v.Value:
+        is_bound, value = self.analysis.lookup(node.id, env)
+        if not is_bound:
             if node.id in _SEQUENCES or node.id == "tuple":
                 return v.Sequence()
             if node.id not in _BUILTINS and node.id != "dict":
                 self.analysis.is_forward = True
             return v.Mapping() if node.id == "dict" else _BUILTINS.get(node.id)
         if isinstance(value, v.Class):
-            return self._instance(value)
+            return self._as_instance(value)
         if isinstance(value, v.Imported):
-            return self._type(value.origin, node)
+            return self._value_of_type(value.origin, node)
         if isinstance(value, v.Alias):
             return value.value
-        alias = self.analysis.aliases.get(node.id)
-        return None if alias is None else self.resolve(alias, env, depth + 1)
+        alias_expression = self.analysis.aliases.get(node.id)
+        return None if alias_expression is None else self.resolve(alias_expression, env, depth + 1)
 
-    def _instance(self, value: v.Class) -> v.Value:
+    def _as_instance(self, value: v.Class) -> v.Value:
         if value.unit.is_tensor:
             return v.Tensor(Tier.A, f"annotated with `{value.unit.node.name}`, a tensor type")
         return typed_dict_value(value.unit) if value.unit.is_dict else v.Instance(value.unit)
 
     def _origin(self, node: ast.expr, env: v.Env) -> str | None:
         if isinstance(node, ast.Name):
-            bound, value = self.analysis.lookup(node.id, env)
-            if not bound:
+            is_bound, value = self.analysis.lookup(node.id, env)
+            if not is_bound:
                 self.analysis.is_forward |= node.id not in _GENERIC
                 return f"builtins.{node.id}"
             return value.origin if isinstance(value, v.Imported) else None
         if isinstance(node, ast.Attribute):
-            base = self._origin(node.value, env)
-            return None if base is None else f"{base}.{node.attr}"
+            base_origin = self._origin(node.value, env)
+            return None if base_origin is None else f"{base_origin}.{node.attr}"
         return None
 
-    def _named_type(self, origin: str, node: ast.expr) -> v.Value:
+    def _value_of_named_type(self, origin: str, node: ast.expr) -> v.Value:
         value = self.analysis.external(origin)
         if isinstance(value, v.Class):
-            return self._instance(value)
+            return self._as_instance(value)
         if isinstance(value, v.Alias):
             return value.value
-        return self._type(value.origin if isinstance(value, v.Imported) else origin, node)
+        return self._value_of_type(value.origin if isinstance(value, v.Imported) else origin, node)
 
-    def _type(self, origin: str, node: ast.expr) -> v.Value:
-        kinds, last_name = self.analysis.kinds, origin.rpartition(".")[2]
-        if kinds.is_tensor_type(origin):
+    def _value_of_type(self, origin: str, node: ast.expr) -> v.Value:
+        origin_kinds, last_name = self.analysis.kinds, origin.rpartition(".")[2]
+        if origin_kinds.is_tensor_type(origin):
             return v.Tensor(Tier.A, f"annotated with `{origin}`, a tensor type", node)
         if origin.startswith(_TYPING):
             if last_name in _SEQUENCES or last_name == "Tuple":
                 return v.Sequence()
             return v.Mapping() if last_name in _MAPPINGS else (None if last_name in _UNKNOWN else v.OPAQUE)
         if is_stdlib(origin):
-            return v.OBJECT if kinds.result_kind(origin) == "object" else v.OPAQUE
-        if kinds.result_kind(origin) == "shape":
+            return v.OBJECT if origin_kinds.result_kind(origin) == "object" else v.OPAQUE
+        if origin_kinds.result_kind(origin) == "shape":
             return v.shape()
         if last_name in _BY_CUSTOM:
             return v.Tensor(Tier.C, f"annotated with `{origin}`, by its name a tensor type", node)
-        if last_name in ("Shape", "Axis", "DType", "DTypeLike") or kinds.is_constant(origin):
+        if last_name in ("Shape", "Axis", "DType", "DTypeLike") or origin_kinds.is_constant(origin):
             return v.NUMBER
         if last_name == "Tensors":
             return v.Sequence(v.Tensor(Tier.B, f"annotated with `{origin}`, a sequence of tensors", node))
-        return v.LAYER if kinds.is_module_class(origin) else None
+        return v.LAYER if origin_kinds.is_module_class(origin) else None
 
-    def _union(self, members: list[ast.expr], env: v.Env, depth: int) -> v.Value:
-        values = [self.resolve(member, env, depth + 1) for member in members]
-        result = values[0]
-        for value in values[1:]:
-            result = v.join(result, value)
-        if isinstance(result, (v.Sequence, v.Mapping)):
-            result.rest = next((value for value in values if isinstance(value, v.Tensor)), None)
-        if isinstance(result, v.Tensor) and any(value is None or isinstance(value, v.Instance) for value in values):
-            return v.Tensor(Tier.C, f"{result.why} or something else", result.node)
-        return result
+    def _value_of_union(self, members: list[ast.expr], env: v.Env, depth: int) -> v.Value:
+        member_values = [self.resolve(member, env, depth + 1) for member in members]
+        joined_value = member_values[0]
+        for value in member_values[1:]:
+            joined_value = v.join(joined_value, value)
+        if isinstance(joined_value, (v.Sequence, v.Mapping)):
+            joined_value.rest = next((value for value in member_values if isinstance(value, v.Tensor)), None)
+        if isinstance(joined_value, v.Tensor) and any(
+            value is None or isinstance(value, v.Instance) for value in member_values
+        ):
+            return v.Tensor(Tier.C, f"{joined_value.why} or something else", joined_value.node)
+        return joined_value
 
-    def _generic(self, node: ast.Subscript, env: v.Env, depth: int) -> v.Value:
+    def _value_of_generic(self, node: ast.Subscript, env: v.Env, depth: int) -> v.Value:
         origin = self._origin(node.value, env)
-        parameters = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        if not parameters:
+        type_arguments = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        if not type_arguments:
             return v.Sequence()
         last_name = "" if origin is None else origin.rpartition(".")[2]
         if origin is None:
             return self.resolve(node.value, env, depth + 1)
         if origin.startswith("jaxtyping."):
-            return self.resolve(parameters[0], env, depth + 1)
+            return self.resolve(type_arguments[0], env, depth + 1)
         if not origin.startswith((*_TYPING, "builtins.", "contextlib", "dataclasses")):
             return self.resolve(node.value, env, depth + 1)
         if last_name == "Union":
-            return self._union(parameters, env, depth)
+            return self._value_of_union(type_arguments, env, depth)
         if last_name in _INNER:
-            return self.resolve(parameters[0], env, depth + 1)
+            return self.resolve(type_arguments[0], env, depth + 1)
         if last_name == "Coroutine":
-            return self.resolve(parameters[-1], env, depth + 1)
+            return self.resolve(type_arguments[-1], env, depth + 1)
         if last_name in ("tuple", "Tuple"):
-            return self._tuple(parameters, env, depth)
+            return self._value_of_tuple(type_arguments, env, depth)
         if last_name in _SEQUENCES:
-            return v.Sequence(self._as_element(self.resolve(parameters[0], env, depth + 1)))
+            return v.Sequence(self._as_element(self.resolve(type_arguments[0], env, depth + 1)))
         if last_name in _MAPPINGS:
-            mapping = v.Mapping(element=self._as_element(self.resolve(parameters[-1], env, depth + 1)))
-            mapping.key = self.resolve(parameters[0], env, depth + 1)
+            mapping = v.Mapping(element=self._as_element(self.resolve(type_arguments[-1], env, depth + 1)))
+            mapping.key = self.resolve(type_arguments[0], env, depth + 1)
             return mapping
         if last_name == "Callable":
-            return v.Returning(self._as_element(self.resolve(parameters[-1], env, depth + 1)))
+            return v.Returning(self._as_element(self.resolve(type_arguments[-1], env, depth + 1)))
         return v.OPAQUE if last_name in ("Literal", "type", "Type") else None
 
-    def _tuple(self, parameters: list[ast.expr], env: v.Env, depth: int) -> v.Value:
+    def _value_of_tuple(self, parameters: list[ast.expr], env: v.Env, depth: int) -> v.Value:
         if len(parameters) == 2 and isinstance(parameters[1], ast.Constant) and parameters[1].value is Ellipsis:
             return v.Sequence(self._as_element(self.resolve(parameters[0], env, depth + 1)))
         return v.Sequence(items=[self._as_element(self.resolve(parameter, env, depth + 1)) for parameter in parameters])
@@ -196,16 +198,16 @@ class Annotations:
 
         The evidence for it is one tier weaker than for an annotated name, because code may store other elements.
         """
-        reason = "an element of a container with this annotation"
-        return value.pass_on(reason, value.node) if isinstance(value, v.Tensor) else value
+        reason_text = "an element of a container with this annotation"
+        return value.pass_on(reason_text, value.node) if isinstance(value, v.Tensor) else value
 
-    def _new_type(self, node: ast.Call, env: v.Env, depth: int) -> v.Value:
+    def _value_of_new_type(self, node: ast.Call, env: v.Env, depth: int) -> v.Value:
         last_name = (self._origin(node.func, env) or "").rpartition(".")[2]
         if last_name == "NewType" and len(node.args) == 2:
             return self.resolve(node.args[1], env, depth + 1)
         if last_name == "TypeVar":
-            bounds = [keyword.value for keyword in node.keywords if keyword.arg == "bound"] or node.args[1:]
-            return self._union(bounds, env, depth) if bounds else None
+            bound_expressions = [keyword.value for keyword in node.keywords if keyword.arg == "bound"] or node.args[1:]
+            return self._value_of_union(bound_expressions, env, depth) if bound_expressions else None
         return None
 
 

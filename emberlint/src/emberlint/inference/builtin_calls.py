@@ -34,45 +34,49 @@ class BuiltinCalls(Calls):
 
     def _builtin_range(self, name: str, arguments: Arguments) -> v.Value:
         if isinstance(arguments.node, ast.Call):
-            for arg in arguments.node.args:
-                if type(arg) is ast.Name:
-                    self.contradict(arg.id)
+            for argument in arguments.node.args:
+                if type(argument) is ast.Name:
+                    self.exclude_tensor(argument.id)
         return v.Sequence(v.REAL)
 
     def _builtin_sequence(self, name: str, arguments: Arguments) -> v.Value:
-        value = arguments.first()
+        iterated_value = arguments.first()
         if not arguments.positional:
             return v.Sequence(items=[])
-        if isinstance(value, v.Sequence):
-            return v.Sequence(items=[*value.items]) if value.items is not None else v.Sequence(value.element)
-        return v.Sequence(v.element_of(value))
+        if isinstance(iterated_value, v.Sequence):
+            return (
+                v.Sequence(items=[*iterated_value.items])
+                if iterated_value.items is not None
+                else v.Sequence(iterated_value.element)
+            )
+        return v.Sequence(v.element_of(iterated_value))
 
     def _builtin_zip(self, name: str, arguments: Arguments) -> v.Value:
-        rows = arguments.first()
+        zipped_rows = arguments.first()
         if (
             arguments.starred
             and len(arguments.positional) == 1
-            and isinstance(rows, v.Sequence)
-            and rows.items is not None
+            and isinstance(zipped_rows, v.Sequence)
+            and zipped_rows.items is not None
         ):
-            return v.Sequence(items=[v.Sequence(item) for item in rows.items])  # zip(*pairs) gives the columns
+            return v.Sequence(items=[v.Sequence(item) for item in zipped_rows.items])  # zip(*pairs) gives the columns
         return v.Sequence(v.Sequence(items=[v.element_of(value) for value in arguments.positional]))
 
     def _builtin_enumerate(self, name: str, arguments: Arguments) -> v.Value:
         return v.Sequence(v.Sequence(items=[v.REAL, v.element_of(arguments.first())]))
 
     def _builtin_map(self, name: str, arguments: Arguments) -> v.Value:
-        values = [v.element_of(value) for value in arguments.positional[1:]]
+        element_values = [v.element_of(value) for value in arguments.positional[1:]]
         node = arguments.node
         if arguments.first() is None and isinstance(node, ast.Call) and node.args and type(node.args[0]) is ast.Name:
             result_kind = BUILTINS.get(node.args[0].id, "unknown")
             return v.Sequence(SIMPLE.get(result_kind))
-        return v.Sequence(from_container(self.callback(arguments.first(), values, arguments), node))
+        return v.Sequence(from_container(self.callback(arguments.first(), element_values, arguments), node))
 
     def _builtin_filter(self, name: str, arguments: Arguments) -> v.Value:
-        element = v.element_of(arguments.positional[1]) if len(arguments.positional) > 1 else None
-        self.callback(arguments.first(), [element], arguments)
-        return v.Sequence(element)
+        element_value = v.element_of(arguments.positional[1]) if len(arguments.positional) > 1 else None
+        self.callback(arguments.first(), [element_value], arguments)
+        return v.Sequence(element_value)
 
     def _builtin_sum(self, name: str, arguments: Arguments) -> v.Value:
         return v.element_of(arguments.first(), "the sum of its parts", arguments.node)
@@ -100,8 +104,13 @@ class BuiltinCalls(Calls):
             mapping = v.Mapping(dict(first_argument.by_key), first_argument.element)
             mapping.key = first_argument.key
         elif isinstance(first_argument, v.Sequence) and isinstance(first_argument.element, v.Sequence):
-            pair = first_argument.element
-            mapping.put(None, pair.items[1] if pair.items is not None and len(pair.items) == 2 else pair.element)
+            key_and_value = first_argument.element
+            mapping.put(
+                None,
+                key_and_value.items[1]
+                if key_and_value.items is not None and len(key_and_value.items) == 2
+                else key_and_value.element,
+            )
         for key, value in arguments.keywords.items():
             mapping.put(key, from_container(value, arguments.node))
         return mapping
@@ -110,13 +119,17 @@ class BuiltinCalls(Calls):
         node = arguments.node
         if not (isinstance(node, ast.Call) and len(node.args) > 1 and isinstance(node.args[1], ast.Constant)):
             return None
-        attribute = ast.Attribute(node.args[0], str(node.args[1].value), ast.Load())
-        return self.attribute(arguments.first(), ast.copy_location(attribute, node))
+        attribute_node = ast.Attribute(node.args[0], str(node.args[1].value), ast.Load())
+        return self.attribute(arguments.first(), ast.copy_location(attribute_node, node))
 
     def _builtin_super(self, name: str, arguments: Arguments) -> v.Value:
-        owner = None if self.unit is None else self.unit.owner
-        if owner is None:
+        owner_class = None if self.unit is None else self.unit.owner
+        if owner_class is None:
             return None
-        own_class = v.ClassUnit(owner.node)
-        own_class.bases, own_class.is_module, own_class.foreign = owner.bases, owner.is_module, owner.foreign
-        return v.Instance(own_class)
+        class_without_methods = v.ClassUnit(owner_class.node)
+        class_without_methods.bases, class_without_methods.is_module, class_without_methods.foreign = (
+            owner_class.bases,
+            owner_class.is_module,
+            owner_class.foreign,
+        )
+        return v.Instance(class_without_methods)

@@ -61,27 +61,29 @@ class Calls(Expressions):
 
     def _Call(self, node: ast.Call, env: v.Env) -> v.Value:
         function = node.func
-        base: v.Value = None
+        receiver: v.Value = None
         if type(function) is ast.Attribute:
-            base = self.evaluate(function.value, env)
-            if isinstance(base, (v.Tensor, v.Sequence, v.Mapping)):
+            receiver = self.evaluate(function.value, env)
+            if isinstance(receiver, (v.Tensor, v.Sequence, v.Mapping)):
                 arguments = self._arguments(node, env)
-                return self._container_method(base, function.attr, arguments)
-            callee = self.attribute(base, function)
-            self.values[function] = callee
+                return self._container_method(receiver, function.attr, arguments)
+            callee_value = self.attribute(receiver, function)
+            self.values[function] = callee_value
         else:
-            callee = self.evaluate(function, env)
-            if callee is None and type(function) is ast.Name:
-                bound, _ = self.lookup(function.id, env)
-                if not bound and function.id in BUILTINS:
+            callee_value = self.evaluate(function, env)
+            if callee_value is None and type(function) is ast.Name:
+                is_bound, _ = self.lookup(function.id, env)
+                if not is_bound and function.id in BUILTINS:
                     return self.call_builtin(BUILTINS[function.id], function.id, self._arguments(node, env))
         arguments = self._arguments(node, env)
-        if callee is None:
+        if callee_value is None:
             inherited_result = (
-                self._call_inherited(base, function.attr, arguments) if isinstance(function, ast.Attribute) else None
+                self._call_inherited(receiver, function.attr, arguments)
+                if isinstance(function, ast.Attribute)
+                else None
             )
-            return self._call_unknown(base, arguments) if inherited_result is None else inherited_result
-        return self.apply(callee, arguments)
+            return self._call_unknown(receiver, arguments) if inherited_result is None else inherited_result
+        return self.apply(callee_value, arguments)
 
     def _arguments(self, node: ast.Call, env: v.Env) -> Arguments:
         arguments = Arguments(node, env, [self.evaluate(arg, env) for arg in node.args])
@@ -94,25 +96,27 @@ class Calls(Expressions):
 
     def apply(self, callee: v.Value, arguments: Arguments) -> v.Value:
         """Returns the result of calling a value."""
-        call = self._by_callee.get(type(callee))
-        return None if call is None else call(callee, arguments)
+        call_handler = self._by_callee.get(type(callee))
+        return None if call_handler is None else call_handler(callee, arguments)
 
     # Functions and classes of this file
 
     def _call_function(self, callee: v.Value, arguments: Arguments) -> v.Value:
         assert isinstance(callee, v.Function)
         unit = callee.unit
-        self.pass_on(unit, [*callee.given, *arguments.positional], arguments, skip_first=callee.bound is not None)
+        self.record_arguments(
+            unit, [*callee.given, *arguments.positional], arguments, skip_first=callee.bound is not None
+        )
         if isinstance(callee.bound, (v.Instance, v.Class)) and unit.owner is not None:
-            override = callee.bound.unit.methods.get(unit.name, unit)
-            unit = override if override.kind == unit.kind else unit
-        result = self.result(unit)
-        for name, (at_top, value) in unit.written.items():
+            overriding_unit = callee.bound.unit.methods.get(unit.name, unit)
+            unit = overriding_unit if overriding_unit.kind == unit.kind else unit
+        result_value = self.result(unit)
+        for name, (is_global, value) in unit.written.items():
             defining_env = unit.env
-            while at_top and defining_env.parent is not None:
+            while is_global and defining_env.parent is not None:
                 defining_env = defining_env.parent
             defining_env.vars[name] = v.join(defining_env.vars.get(name, v.NONE), value)
-        return result
+        return result_value
 
     def result(self, unit: v.FunctionUnit) -> v.Value:
         """Returns the result of a function, and analyses the function first if necessary."""
@@ -139,32 +143,36 @@ class Calls(Expressions):
             return None
         return self._call_function(v.Function(unit, instance), Arguments(node, v.Env(None, self.unit), arguments))
 
-    def pass_on(self, unit: v.FunctionUnit, positional: list[v.Value], arguments: Arguments, skip_first: bool) -> None:
+    def record_arguments(
+        self, unit: v.FunctionUnit, positional: list[v.Value], arguments: Arguments, skip_first: bool
+    ) -> None:
         """Records the arguments of a call in the unit of the called function."""
         if unit.is_fixed:
             return
-        spec = unit.node.args
-        names = [parameter.arg for parameter in (*spec.posonlyargs, *spec.args)]
+        signature = unit.node.args
+        positional_names = [parameter.arg for parameter in (*signature.posonlyargs, *signature.args)]
         if skip_first:
-            names = names[1:]
+            positional_names = positional_names[1:]
         if not arguments.starred:
-            for name, value in zip(names, positional, strict=False):
-                self._give_argument(unit, name, value)
-            if spec.vararg is not None and len(positional) > len(names):
-                self._give_argument(unit, spec.vararg.arg, v.Sequence(v.join_all(positional[len(names) :])))
+            for name, value in zip(positional_names, positional, strict=False):
+                self._record_argument(unit, name, value)
+            if signature.vararg is not None and len(positional) > len(positional_names):
+                self._record_argument(
+                    unit, signature.vararg.arg, v.Sequence(v.join_all(positional[len(positional_names) :]))
+                )
         for name, value in arguments.keywords.items():
-            self._give_argument(unit, name, value)
+            self._record_argument(unit, name, value)
 
-    def _give_argument(self, unit: v.FunctionUnit, name: str, value: v.Value) -> None:
+    def _record_argument(self, unit: v.FunctionUnit, name: str, value: v.Value) -> None:
         if isinstance(value, v.Tensor):
             value = value.pass_on(f"`{unit.name}` receives it as `{name}`", value.node, value.dtype)
         if name not in unit.given:
             unit.given[name] = value
             has_changed = value is not None
         else:
-            old_value = unit.given[name]
-            joined_value = v.join(old_value, value)
-            has_changed = not v.same(old_value, joined_value)
+            value_before = unit.given[name]
+            joined_value = v.join(value_before, value)
+            has_changed = not v.same(value_before, joined_value)
             unit.given[name] = joined_value
         if has_changed and unit.state is not v.Progress.NEW:
             self.dirty[unit] = None
@@ -179,23 +187,23 @@ class Calls(Expressions):
             for name, value in arguments.keywords.items():
                 mapping.put(name, from_container(value, arguments.node))
             return mapping
-        start = unit.method("__init__") or unit.method("__new__")
-        if start is not None:
-            self.pass_on(start, arguments.positional, arguments, skip_first=True)
+        constructor = unit.method("__init__") or unit.method("__new__")
+        if constructor is not None:
+            self.record_arguments(constructor, arguments.positional, arguments, skip_first=True)
         elif unit.is_record:
             self._fill_fields(unit, arguments)
         return v.Instance(unit)
 
     def _fill_fields(self, unit: v.ClassUnit, arguments: Arguments) -> None:
-        fields = [name for class_unit in reversed(unit.lineage()) for name in class_unit.fields]
-        for name, value in (*zip(fields, arguments.positional, strict=False), *arguments.keywords.items()):
+        field_names = [name for class_unit in reversed(unit.lineage()) for name in class_unit.fields]
+        for name, value in (*zip(field_names, arguments.positional, strict=False), *arguments.keywords.items()):
             if name not in unit.declared:
-                self.learn(unit, name, from_container(value, arguments.node, f"a field of `{unit.node.name}`"))
+                self.join_attribute(unit, name, from_container(value, arguments.node, f"a field of `{unit.node.name}`"))
 
     def _call_instance(self, callee: v.Value, arguments: Arguments) -> v.Value:
         assert isinstance(callee, v.Instance)
-        names = FORWARD if callee.unit.is_module else ("__call__",)
-        for name in names:
+        method_names = FORWARD if callee.unit.is_module else ("__call__",)
+        for name in method_names:
             unit = callee.unit.method(name)
             if unit is not None:
                 call_value = self._call_function(v.Function(unit, callee), arguments)
@@ -221,11 +229,11 @@ class Calls(Expressions):
             return v.Tensor(Tier.A, f"`{name}` of a module class creates a tensor", arguments.node)
         stored_node = arguments.node.args[0] if isinstance(arguments.node, ast.Call) and arguments.node.args else None
         if name in KEEPING_METHODS and isinstance(stored_node, ast.Constant) and len(arguments.positional) > 1:
-            attribute, value = str(stored_node.value), arguments.positional[1]
+            attribute_name, value = str(stored_node.value), arguments.positional[1]
             stored_value = (
-                value.pass_on(f"kept in `.{attribute}`", arguments.node) if isinstance(value, v.Tensor) else value
+                value.pass_on(f"kept in `.{attribute_name}`", arguments.node) if isinstance(value, v.Tensor) else value
             )
-            self.learn(base.unit, attribute, stored_value)
+            self.join_attribute(base.unit, attribute_name, stored_value)
             return v.NONE
         return None
 
@@ -246,27 +254,29 @@ class Calls(Expressions):
         function_result = self.apply(callee.function, arguments)
         if callee.kind not in ("grad", "value_and_grad", "jacobian", "hessian"):
             return function_result
-        gradient = self._gradient(callee, arguments)
-        return v.Sequence(items=[function_result, gradient]) if callee.kind == "value_and_grad" else gradient
+        gradient_value = self._gradient(callee, arguments)
+        return (
+            v.Sequence(items=[function_result, gradient_value]) if callee.kind == "value_and_grad" else gradient_value
+        )
 
     def _gradient(self, callee: v.Derived, arguments: Arguments) -> v.Value:
         """Returns the gradient for the first argument, of its dtype, and of its form if it is a dict."""
 
         def leaf(parts: list[v.Value]) -> v.Tensor:
-            dtype = parts[0].dtype if isinstance(parts[0], v.Tensor) and not callee.options else ""
+            gradient_dtype = parts[0].dtype if isinstance(parts[0], v.Tensor) and not callee.options else ""
             reason_text = (
                 "a gradient"
                 if callee.kind == "value_and_grad"
                 else f"a function made by `{callee.kind}` returns gradients"
             )
-            return v.Tensor(Tier.B, reason_text, arguments.node, dtype=dtype)
+            return v.Tensor(Tier.B, reason_text, arguments.node, dtype=gradient_dtype)
 
-        is_dict = (
+        has_dict_form = (
             callee.kind in ("grad", "value_and_grad")
             and isinstance(arguments.first(), v.Mapping)
             and not callee.options
         )
-        return mapped(leaf, [arguments.first()]) if is_dict else leaf([arguments.first()])
+        return mapped(leaf, [arguments.first()]) if has_dict_form else leaf([arguments.first()])
 
     def callback(self, function: v.Value, values: list[v.Value], arguments: Arguments) -> v.Value:
         """Returns the result of a function passed to another function, which calls it with these values."""
@@ -278,15 +288,15 @@ class Calls(Expressions):
         if isinstance(base, v.Tensor):
             return self._tensor_method(base, name, arguments)
         assert isinstance(base, (v.Sequence, v.Mapping))
-        old_element = base.element
-        result = (
+        element_before = base.element
+        result_value = (
             mapping_method(base, name, arguments)
             if isinstance(base, v.Mapping)
             else sequence_method(base, name, arguments)
         )
-        if not v.same(old_element, base.element):
+        if not v.same(element_before, base.element):
             self.note_growth(base)
-        return result
+        return result_value
 
     def _tensor_method(self, base: v.Tensor, name: str, arguments: Arguments) -> v.Value:
         if name in PLAIN_METHODS or name.startswith("is_"):
@@ -297,15 +307,19 @@ class Calls(Expressions):
             return None
         function = arguments.node.func if isinstance(arguments.node, ast.Call) else None
         if isinstance(function, ast.Attribute):
-            attribute = self.attribute(base, function)
-            if isinstance(attribute, v.Other):  # t.size(0)
-                return attribute
-            if attribute is None and type(function.value) is ast.Name and self._is_contradicted(function.value.id):
+            attribute_value = self.attribute(base, function)
+            if isinstance(attribute_value, v.Other):  # t.size(0)
+                return attribute_value
+            if (
+                attribute_value is None
+                and type(function.value) is ast.Name
+                and self._excludes_tensor(function.value.id)
+            ):
                 return None
-        result = base.pass_on(f"`.{name}()` of a tensor", arguments.node)
-        return v.Sequence(result) if name in CONTAINER_METHODS else result
+        result_tensor = base.pass_on(f"`.{name}()` of a tensor", arguments.node)
+        return v.Sequence(result_tensor) if name in CONTAINER_METHODS else result_tensor
 
-    def _is_contradicted(self, name: str) -> bool:
+    def _excludes_tensor(self, name: str) -> bool:
         return self.unit is not None and name in self.unit.contrary
 
 

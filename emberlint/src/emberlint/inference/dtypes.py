@@ -39,13 +39,13 @@ def is_safe(node: ast.expr, values: Mapping[ast.AST, v.Value]) -> bool:
     if isinstance(node, ast.BinOp):
         return result(node.op, values.get(node.left), values.get(node.right)) != ""
     if isinstance(node, ast.UnaryOp):
-        operand = values.get(node.operand)
-        return isinstance(node.op, SAFE) and isinstance(operand, v.Tensor) and operand.dtype != ""
+        operand_value = values.get(node.operand)
+        return isinstance(node.op, SAFE) and isinstance(operand_value, v.Tensor) and operand_value.dtype != ""
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], COMPARING):
         return common(values.get(node.left), values.get(node.comparators[0])) != ""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "abs" and node.args:
-        operand = values.get(node.args[0])
-        return isinstance(operand, v.Tensor) and operand.dtype != ""
+        operand_value = values.get(node.args[0])
+        return isinstance(operand_value, v.Tensor) and operand_value.dtype != ""
     return False
 
 
@@ -61,28 +61,30 @@ def of_call(
         named: the values of the others.
         places: the names of the positional parameters, empty if they are not known.
     """
-    options = {keyword.arg: keyword.value for keyword in node.keywords}
-    if None in options or any(isinstance(arg, ast.Starred) for arg in node.args):
+    option_nodes = {keyword.arg: keyword.value for keyword in node.keywords}
+    if None in option_nodes or any(isinstance(arg, ast.Starred) for arg in node.args):
         return ""
-    position = places.index("dtype") if "dtype" in places else len(node.args)
-    dtype = options.pop("dtype", None) or (node.args[position] if position < len(node.args) else None)
-    if dtype is not None:
-        return _named_dtype(dtype)
-    name = origin.rpartition(".")[2]
-    if name in MAKING and ".special." not in origin:
+    dtype_position = places.index("dtype") if "dtype" in places else len(node.args)
+    dtype_node = option_nodes.pop("dtype", None) or (
+        node.args[dtype_position] if dtype_position < len(node.args) else None
+    )
+    if dtype_node is not None:
+        return _named_dtype(dtype_node)
+    op_name = origin.rpartition(".")[2]
+    if op_name in MAKING and ".special." not in origin:
         return "float" if all(value is v.REAL for value in positional[1:]) else ""
-    if name not in KEEPING or ".random." in origin:
+    if op_name not in KEEPING or ".random." in origin:
         return ""
-    pairs = [*zip(node.args, positional, strict=True)]
-    pairs += [(node, named.get(option or "")) for option, node in options.items()]
-    dtypes = {_argument_dtype(*pair) for pair in pairs} - {None}
+    arguments_and_values = [*zip(node.args, positional, strict=True)]
+    arguments_and_values += [(node, named.get(option or "")) for option, node in option_nodes.items()]
+    dtypes = {_argument_dtype(*pair) for pair in arguments_and_values} - {None}
     return dtypes.pop() or "" if len(dtypes) == 1 else ""
 
 
 def _named_dtype(node: ast.expr) -> str:
     """Returns the floating dtype that an expression names."""
-    text = node.value if isinstance(node, ast.Constant) else getattr(node, "attr", "")
-    return text if isinstance(text, str) and text in _NAMES else ""
+    dtype_name = node.value if isinstance(node, ast.Constant) else getattr(node, "attr", "")
+    return dtype_name if isinstance(dtype_name, str) and dtype_name in _NAMES else ""
 
 
 def _argument_dtype(node: ast.expr, value: v.Value) -> str | None:
@@ -90,15 +92,19 @@ def _argument_dtype(node: ast.expr, value: v.Value) -> str | None:
     if isinstance(value, v.Tensor):
         return value.dtype
     if isinstance(value, v.Sequence) and v.holds_tensor(value):
-        return _of_all(value)
-    leaves = [*_leaves_of_lists(node)]
-    if isinstance(node, (ast.List, ast.Tuple)) and all(_is_number(leaf) for leaf in leaves):
-        return "float" if any(isinstance(leaf, ast.Constant) and type(leaf.value) is float for leaf in leaves) else None
+        return _dtype_of_items(value)
+    leaf_nodes = [*_leaves_of_lists(node)]
+    if isinstance(node, (ast.List, ast.Tuple)) and all(_is_number(leaf) for leaf in leaf_nodes):
+        return (
+            "float"
+            if any(isinstance(leaf, ast.Constant) and type(leaf.value) is float for leaf in leaf_nodes)
+            else None
+        )
     are_numbers = isinstance(value, v.Sequence) and value.element is v.REAL
     return None if are_numbers or value is v.REAL or isinstance(node, ast.Constant) else ""
 
 
-def _of_all(value: v.Sequence) -> str:
+def _dtype_of_items(value: v.Sequence) -> str:
     """Returns the common dtype of the tensors in a list."""
     item_values = value.items if value.items is not None else [value.element]
     dtypes = {item.dtype if isinstance(item, v.Tensor) else "" for item in item_values}

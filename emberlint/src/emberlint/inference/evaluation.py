@@ -44,8 +44,8 @@ class Evaluation(ABC):
         self.unit: v.FunctionUnit | None = None  # the function being analysed
         self.depth = 0
         self.is_forward = False  # whether the module body used what the first round does not know yet
-        pattern = "|".join(translate(name) for name in settings.tensor_names)
-        self._custom = re.compile(pattern) if pattern else None
+        tensor_name_pattern = "|".join(translate(name) for name in settings.tensor_names)
+        self._custom = re.compile(tensor_name_pattern) if tensor_name_pattern else None
         self._spaces = frozenset(settings.namespace_names)
         self._space = v.Imported(settings.namespaces[0]) if settings.namespaces else None
         self._handlers: dict[type[ast.AST], Callable[..., Any]] = {
@@ -87,15 +87,15 @@ class Evaluation(ABC):
     def evaluate(self, node: ast.expr, env: v.Env) -> v.Value:
         """Returns the value of an expression, and stores it."""
         value: v.Value
-        cls = type(node)
-        if cls is ast.Name or cls is ast.Constant:  # the most frequent ones
-            value = self._handlers[cls](node, env)
+        node_type = type(node)
+        if node_type is ast.Name or node_type is ast.Constant:  # the most frequent ones
+            value = self._handlers[node_type](node, env)
         else:
-            handler = self._handlers.get(cls)
-            if handler is None:
+            evaluate_node = self._handlers.get(node_type)
+            if evaluate_node is None:
                 return None
             self.depth += 1
-            value = handler(node, env) if self.depth < _SPINE else None
+            value = evaluate_node(node, env) if self.depth < _SPINE else None
             self.depth -= 1
         if value is not None or node in self.values:
             self.values[node] = value
@@ -103,14 +103,14 @@ class Evaluation(ABC):
 
     def lookup(self, name: str, env: v.Env) -> tuple[bool, v.Value]:
         """Returns whether a name is bound, and its value; a tensor from an outer function counts as carried."""
-        scope: v.Env | None = env
-        while scope is not None:
-            if name in scope.vars:
-                value = scope.vars[name]
-                if scope.unit is not env.unit and isinstance(value, v.Tensor) and value.tier is Tier.A:
+        enclosing_env: v.Env | None = env
+        while enclosing_env is not None:
+            if name in enclosing_env.vars:
+                value = enclosing_env.vars[name]
+                if enclosing_env.unit is not env.unit and isinstance(value, v.Tensor) and value.tier is Tier.A:
                     value = value.pass_on(f"`{name}` of an outer scope", value.node, value.dtype)
                 return True, value
-            scope = scope.parent
+            enclosing_env = enclosing_env.parent
         return False, None
 
     def function(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, env: v.Env) -> v.FunctionUnit:
@@ -128,16 +128,18 @@ class Evaluation(ABC):
         """Returns the element that iterating over a value yields; for an instance its methods decide."""
         if not isinstance(value, v.Instance):
             return v.element_of(value, why, node)
-        iterator = self.call_method(value, "__iter__", [], node) or self.call_method(value, "__aiter__", [], node)
-        if isinstance(iterator, v.Instance):
-            return self.call_method(iterator, "__next__", [], node)
+        iterator_value = self.call_method(value, "__iter__", [], node) or self.call_method(value, "__aiter__", [], node)
+        if isinstance(iterator_value, v.Instance):
+            return self.call_method(iterator_value, "__next__", [], node)
         return (
-            v.element_of(iterator) if iterator is not None else self.call_method(value, "__getitem__", [v.NUMBER], node)
+            v.element_of(iterator_value)
+            if iterator_value is not None
+            else self.call_method(value, "__getitem__", [v.NUMBER], node)
         )
 
     # Conventions
 
-    def contradict(self, name: str) -> None:
+    def exclude_tensor(self, name: str) -> None:
         """Records that a parameter is used in a way that excludes a tensor."""
         unit = self.unit
         if unit is not None and name not in unit.contrary:
@@ -145,13 +147,13 @@ class Evaluation(ABC):
             if name in unit.hinted:
                 self.dirty[unit] = None
 
-    def hint(self, node: ast.expr, env: v.Env, why: str) -> None:
+    def infer_by_convention(self, node: ast.expr, env: v.Env, why: str) -> None:
         """Infers by convention that an unknown bare name is a tensor, also if a number stands next to it."""
-        names = self._unknown_names(node, env)
-        if len(names) != 1:
-            self.hint_result(node, env, why)
+        unknown_names = self._unknown_names(node, env)
+        if len(unknown_names) != 1:
+            self.infer_result_by_convention(node, env, why)
             return
-        (name,) = names
+        (name,) = unknown_names
         unit = self.unit
         tensor = v.Tensor(Tier.C, f"`{name}` is {why}", node)
         env.vars[name] = tensor
@@ -159,33 +161,35 @@ class Evaluation(ABC):
             unit.hinted[name] = tensor
             self.dirty[unit] = None
 
-    def hint_result(self, node: ast.expr, env: v.Env, why: str) -> None:
+    def infer_result_by_convention(self, node: ast.expr, env: v.Env, why: str) -> None:
         """Infers by convention that `a - b` of unknown names is a tensor, without saying which of them is."""
-        names = self._unknown_names(node, env)
-        if names and self.values.get(node) is None:
-            self.values[node] = v.Tensor(Tier.C, f"what `{'` and `'.join(names)}` give is {why}", node)
+        unknown_names = self._unknown_names(node, env)
+        if unknown_names and self.values.get(node) is None:
+            self.values[node] = v.Tensor(Tier.C, f"what `{'` and `'.join(unknown_names)}` give is {why}", node)
 
     def _unknown_names(self, node: ast.expr, env: v.Env) -> list[str]:
         """Returns the names of an expression if none of their values is known, else an empty list."""
-        names = [*dict.fromkeys(_tensor_like_names(node))]
-        contrary = self.unit.contrary if self.unit is not None else ()
-        has_known_name = any(env.vars.get(name, v.NONE) is not None or name in contrary for name in names)
-        return [] if has_known_name else names
+        conventional_names = [*dict.fromkeys(_tensor_like_names(node))]
+        excluded_names = self.unit.contrary if self.unit is not None else ()
+        has_known_name = any(
+            env.vars.get(name, v.NONE) is not None or name in excluded_names for name in conventional_names
+        )
+        return [] if has_known_name else conventional_names
 
-    def learn(self, unit: v.ClassUnit, name: str, value: v.Value) -> None:
+    def join_attribute(self, unit: v.ClassUnit, name: str, value: v.Value) -> None:
         """Joins a value into an attribute of a class."""
         if name in unit.attributes:
-            old_value = unit.attributes[name]
-            joined_value = v.join(old_value, value)
-            if v.same(old_value, joined_value):
+            value_before = unit.attributes[name]
+            joined_value = v.join(value_before, value)
+            if v.same(value_before, joined_value):
                 return
             unit.attributes[name] = joined_value
         else:
             unit.attributes[name] = joined_value = value
             if value is None:
                 return
-        for reader in unit.readers.get(name, ()):
-            self.dirty[reader] = None
+        for reading_unit in unit.readers.get(name, ()):
+            self.dirty[reading_unit] = None
 
 
 def _tensor_like_names(node: ast.expr) -> list[str]:
@@ -210,8 +214,13 @@ def _is_plain(node: ast.expr) -> bool:
 
 
 def _is_bare_parameter(unit: v.FunctionUnit, name: str) -> bool:
-    spec = unit.node.args
+    signature = unit.node.args
     parameter = next(
-        (argument for argument in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs) if argument.arg == name), None
+        (
+            argument
+            for argument in (*signature.posonlyargs, *signature.args, *signature.kwonlyargs)
+            if argument.arg == name
+        ),
+        None,
     )
     return parameter is not None and parameter.annotation is None

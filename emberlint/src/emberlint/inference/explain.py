@@ -12,15 +12,15 @@ _STEPS = 12
 
 def reason(value: Tensor) -> str:
     """Returns the reason in one line: the immediate reason and its origin."""
-    first = value
-    steps = 0
-    while first.via is not None and steps < _STEPS:
-        first, steps = first.via, steps + 1
-    if first is value:
+    earliest_tensor = value
+    step_count = 0
+    while earliest_tensor.via is not None and step_count < _STEPS:
+        earliest_tensor, step_count = earliest_tensor.via, step_count + 1
+    if earliest_tensor is value:
         return value.why
-    line = getattr(first.node, "lineno", None)
+    line = getattr(earliest_tensor.node, "lineno", None)
     line_text = f" (line {line})" if line else ""
-    return f"{value.why}; {first.why}{line_text}"
+    return f"{value.why}; {earliest_tensor.why}{line_text}"
 
 
 def explain(file: SourceFile, values: dict[ast.AST, Value], line: int) -> Iterator[str]:
@@ -37,21 +37,21 @@ def _describe_value(text: str, value: Value) -> list[str]:
         dtype_text = f", {'the default float' if value.dtype == 'float' else value.dtype}" if value.dtype else ""
         return [f"{text}: a tensor, tier {Tier(value.tier).name}{dtype_text}", *_explanation_steps(value)]
     if isinstance(value, (Sequence, Mapping)) and holds_tensor(value):
-        element: Value = value.element
-        while isinstance(element, (Sequence, Mapping)):
-            element = element.element
+        innermost_element: Value = value.element
+        while isinstance(innermost_element, (Sequence, Mapping)):
+            innermost_element = innermost_element.element
         return [
             f"{text}: a container of tensors",
-            *(_explanation_steps(element) if isinstance(element, Tensor) else []),
+            *(_explanation_steps(innermost_element) if isinstance(innermost_element, Tensor) else []),
         ]
     return [f"{text}: {value.label}" if isinstance(value, Other) else f"{text}: no evidence of a tensor"]
 
 
 def _explanation_steps(value: Tensor) -> list[str]:
-    steps: list[str] = []
-    step: Tensor | None = value
-    while step is not None and len(steps) < _STEPS:
-        line = getattr(step.node, "lineno", None)
-        steps.append(f"    {step.why}" + (f" (line {line})" if line else ""))
-        step = step.via
-    return steps
+    step_lines: list[str] = []
+    step_tensor: Tensor | None = value
+    while step_tensor is not None and len(step_lines) < _STEPS:
+        line = getattr(step_tensor.node, "lineno", None)
+        step_lines.append(f"    {step_tensor.why}" + (f" (line {line})" if line else ""))
+        step_tensor = step_tensor.via
+    return step_lines

@@ -18,12 +18,12 @@ class Expressions(Operations):
     # Names and constants
 
     def _Constant(self, node: ast.Constant, env: v.Env) -> v.Value:
-        value = node.value
-        if value is None:
+        constant = node.value
+        if constant is None:
             return v.NONE
-        if isinstance(value, (str, bytes)):
+        if isinstance(constant, (str, bytes)):
             return v.STRING
-        return v.REAL if type(value) in (int, float) else v.NUMBER
+        return v.REAL if type(constant) in (int, float) else v.NUMBER
 
     def _Name(self, node: ast.Name, env: v.Env) -> v.Value:
         value = env.vars[node.id] if node.id in env.vars else self.lookup(node.id, env)[1]
@@ -53,20 +53,20 @@ class Expressions(Operations):
         name = node.attr
         if base is None:
             if type(node.value) is ast.Name and name in TEXT_METHODS:
-                self.contradict(node.value.id)
+                self.exclude_tensor(node.value.id)
             return v.shape() if name == "shape" else None
         if isinstance(base, v.Imported):
             return self.imported_value(f"{base.origin}.{name}")
         if isinstance(base, v.Tensor):
             return self._tensor_attribute(base, node)
         if isinstance(base, (v.Instance, v.Class)):
-            return self._member(base, node)
+            return self._attribute_of_object(base, node)
         return base if isinstance(base, v.Other) and not v.is_opaque(base) else None
 
     def _tensor_attribute(self, base: v.Tensor, node: ast.Attribute) -> v.Value:
         name = node.attr
         if base.tier is Tier.C and name in TEXT_METHODS and type(node.value) is ast.Name:
-            self.contradict(node.value.id)
+            self.exclude_tensor(node.value.id)
             return None
         if name in TENSOR_ATTRIBUTES:
             return base.pass_on(f"`.{name}` of a tensor", node)
@@ -74,27 +74,31 @@ class Expressions(Operations):
             return v.shape()
         return v.NUMBER if name in PLAIN_ATTRIBUTES else None
 
-    def _member(self, base: v.Instance | v.Class, node: ast.Attribute) -> v.Value:
-        name, is_stored = node.attr, False
+    def _attribute_of_object(self, base: v.Instance | v.Class, node: ast.Attribute) -> v.Value:
+        attribute_name, is_stored = node.attr, False
         self.is_forward |= self.unit is None
-        attribute: v.Value = None
+        attribute_value: v.Value = None
         for unit in base.unit.lineage():
-            if name in unit.methods:
-                return self._method(unit.methods[name], base)
+            if attribute_name in unit.methods:
+                return self._value_of_method(unit.methods[attribute_name], base)
             if self.unit is not None:
-                unit.readers.setdefault(name, {})[self.unit] = None
-            if name in unit.declared:
-                return unit.declared[name]
-            if name in unit.attributes:
-                attribute = v.join(attribute, unit.attributes[name]) if is_stored else unit.attributes[name]
+                unit.readers.setdefault(attribute_name, {})[self.unit] = None
+            if attribute_name in unit.declared:
+                return unit.declared[attribute_name]
+            if attribute_name in unit.attributes:
+                attribute_value = (
+                    v.join(attribute_value, unit.attributes[attribute_name])
+                    if is_stored
+                    else unit.attributes[attribute_name]
+                )
                 is_stored = True
-        if isinstance(attribute, v.Tensor):
-            return attribute
-        if not is_stored and base.unit.is_record and name == "_replace":
+        if isinstance(attribute_value, v.Tensor):
+            return attribute_value
+        if not is_stored and base.unit.is_record and attribute_name == "_replace":
             return base
-        return attribute
+        return attribute_value
 
-    def _method(self, unit: v.FunctionUnit, base: v.Instance | v.Class) -> v.Value:
+    def _value_of_method(self, unit: v.FunctionUnit, base: v.Instance | v.Class) -> v.Value:
         if unit.kind == "property":
             return self.result(unit)
         if unit.kind == "staticmethod" or (isinstance(base, v.Class) and unit.kind == "method"):
@@ -102,16 +106,16 @@ class Expressions(Operations):
         return v.Function(unit, v.Class(base.unit) if unit.kind == "classmethod" else base)
 
     def _Subscript(self, node: ast.Subscript, env: v.Env) -> v.Value:
-        base = self.evaluate(node.value, env)
-        index = self.evaluate(node.slice, env)
-        return self.subscript(base, index, node)
+        container = self.evaluate(node.value, env)
+        index_value = self.evaluate(node.slice, env)
+        return self.subscript(container, index_value, node)
 
     def subscript(self, base: v.Value, index: v.Value, node: ast.Subscript) -> v.Value:
         """Returns the element of a value at an index."""
         if isinstance(base, v.Tensor):
             if base.tier is Tier.C and index is v.STRING:
                 if type(node.value) is ast.Name:
-                    self.contradict(node.value.id)
+                    self.exclude_tensor(node.value.id)
                 return None
             return base.pass_on("a part of a tensor", node, base.dtype)
         if isinstance(base, v.Sequence):
@@ -124,18 +128,18 @@ class Expressions(Operations):
         return base if v.is_number(base) or base is v.STRING else None
 
     def _Slice(self, node: ast.Slice, env: v.Env) -> v.Value:
-        for bound in (node.lower, node.upper, node.step):
-            if bound is not None:
-                self.evaluate(bound, env)
+        for bound_node in (node.lower, node.upper, node.step):
+            if bound_node is not None:
+                self.evaluate(bound_node, env)
         return v.NUMBER
 
     # Displays and comprehensions
 
     def _List(self, node: ast.List | ast.Set | ast.Tuple, env: v.Env) -> v.Value:
-        values = [self.evaluate(elt, env) for elt in node.elts]
+        element_values = [self.evaluate(elt, env) for elt in node.elts]
         if any(type(elt) is ast.Starred for elt in node.elts):
-            return v.Sequence(v.join_all(values))
-        return v.Sequence(items=values)
+            return v.Sequence(v.join_all(element_values))
+        return v.Sequence(items=element_values)
 
     _Tuple = _List
 
@@ -146,16 +150,16 @@ class Expressions(Operations):
 
     def _Dict(self, node: ast.Dict, env: v.Env) -> v.Value:
         mapping = v.Mapping()
-        element_values: list[v.Value] = []
+        item_values: list[v.Value] = []
         for key, value in zip(node.keys, node.values, strict=True):
-            element = self.evaluate(value, env)
+            item_value = self.evaluate(value, env)
             if key is None:
-                element_values.append(element.element if isinstance(element, v.Mapping) else None)
+                item_values.append(item_value.element if isinstance(item_value, v.Mapping) else None)
             else:
                 mapping.key = self.evaluate(key, env)
-                mapping.put(_literal_value(key), element)
-                element_values.append(element)
-        mapping.element = v.join_all(element_values) if element_values else None
+                mapping.put(_literal_value(key), item_value)
+                item_values.append(item_value)
+        mapping.element = v.join_all(item_values) if item_values else None
         return mapping
 
     def _comprehension_env(
@@ -164,9 +168,11 @@ class Expressions(Operations):
         comprehension_env = v.Env(env, env.unit)
         comprehension_env.comprehension = True
         for generator in node.generators:
-            values = self.evaluate(generator.iter, comprehension_env)
+            iterated_value = self.evaluate(generator.iter, comprehension_env)
             self.bind(
-                generator.target, self.elements(values, "an element of a tensor", generator.iter), comprehension_env
+                generator.target,
+                self.elements(iterated_value, "an element of a tensor", generator.iter),
+                comprehension_env,
             )
             for test in generator.ifs:
                 self.evaluate(test, comprehension_env)
@@ -190,11 +196,11 @@ class Expressions(Operations):
     # The rest
 
     def _JoinedStr(self, node: ast.JoinedStr, env: v.Env) -> v.Value:
-        for piece in node.values:
-            if type(piece) is ast.FormattedValue:
-                self.evaluate(piece.value, env)
-                if piece.format_spec is not None:
-                    self.evaluate(piece.format_spec, env)
+        for string_part in node.values:
+            if type(string_part) is ast.FormattedValue:
+                self.evaluate(string_part.value, env)
+                if string_part.format_spec is not None:
+                    self.evaluate(string_part.format_spec, env)
         return v.STRING
 
     def _Await(self, node: ast.Await, env: v.Env) -> v.Value:
@@ -219,9 +225,13 @@ class Expressions(Operations):
 def _item_value(base: v.Sequence, index: ast.expr) -> v.Value:
     if isinstance(index, ast.Slice):
         return base if base.items is None else v.Sequence(base.element)
-    position = _literal_value(index)
-    if base.items is not None and isinstance(position, int) and -len(base.items) <= position < len(base.items):
-        return base.items[position]
+    constant_index = _literal_value(index)
+    if (
+        base.items is not None
+        and isinstance(constant_index, int)
+        and -len(base.items) <= constant_index < len(base.items)
+    ):
+        return base.items[constant_index]
     return base.element
 
 

@@ -38,8 +38,8 @@ class Flow(Narrowing):
         """Executes statements; returns whether the end of the block is never reached."""
         is_ended = False
         for statement in body:
-            handler = self._handlers.get(type(statement))
-            if handler is not None and handler(statement, env):
+            execute_statement = self._handlers.get(type(statement))
+            if execute_statement is not None and execute_statement(statement, env):
                 is_ended = True
         return is_ended
 
@@ -50,9 +50,9 @@ class Flow(Narrowing):
         if isinstance(target, ast.Name):
             if isinstance(value, v.Tensor):
                 value = value.pass_on(f"bound to `{target.id}`", target, value.dtype)
-            self._set(target.id, value, env)
+            self._bind_name(target.id, value, env)
         elif isinstance(target, (ast.Tuple, ast.List)):
-            self._unpack(target.elts, value, env)
+            self._bind_targets(target.elts, value, env)
         elif isinstance(target, ast.Attribute):
             owner = self.evaluate(target.value, env)
             if isinstance(target.value, ast.Name):
@@ -61,9 +61,9 @@ class Flow(Narrowing):
                 stored_value = (
                     value.pass_on(f"kept in `.{target.attr}`", target) if isinstance(value, v.Tensor) else value
                 )
-                self.learn(owner.unit, target.attr, stored_value)
+                self.join_attribute(owner.unit, target.attr, stored_value)
         elif isinstance(target, ast.Subscript):
-            self._store(target, value, env)
+            self._store_item(target, value, env)
         elif isinstance(target, ast.Starred):
             self.bind(target.value, v.Sequence(value), env)
 
@@ -75,10 +75,10 @@ class Flow(Narrowing):
             env.vars[name] = value.pass_on(f"kept in `{name}`", value.node)
             self.dotted.add(name.partition(".")[0])
 
-    def _set(self, name: str, value: v.Value, env: v.Env) -> None:
+    def _bind_name(self, name: str, value: v.Value, env: v.Env) -> None:
         if name in self.dotted:
-            for attribute in [var for var in env.vars if var.startswith(f"{name}.")]:
-                del env.vars[attribute]
+            for attribute_key in [var for var in env.vars if var.startswith(f"{name}.")]:
+                del env.vars[attribute_key]
         outer_env = env.outer_names.get(name) if env.outer_names else None
         if outer_env is not None:
             outer_env.vars[name] = v.join(outer_env.vars.get(name, v.NONE), value)
@@ -87,33 +87,40 @@ class Flow(Narrowing):
         else:
             env.vars[name] = value
 
-    def _store(self, target: ast.Subscript, value: v.Value, env: v.Env) -> None:
+    def _store_item(self, target: ast.Subscript, value: v.Value, env: v.Env) -> None:
         container = self.evaluate(target.value, env)
         self.evaluate(target.slice, env)
-        element = from_container(value, target)
+        stored_element = from_container(value, target)
         if isinstance(container, v.Mapping):
-            key = target.slice.value if isinstance(target.slice, ast.Constant) else None
-            self.grow(container, lambda: container.put(key, element))
+            constant_key = target.slice.value if isinstance(target.slice, ast.Constant) else None
+            self.change_container(container, lambda: container.put(constant_key, stored_element))
         elif isinstance(container, v.Sequence):
-            self.grow(container, lambda: container.add(element))
+            self.change_container(container, lambda: container.add(stored_element))
 
-    def _unpack(self, targets: list[ast.expr], value: v.Value, env: v.Env) -> None:
-        fields: list[v.Value] | None = None
+    def _bind_targets(self, targets: list[ast.expr], value: v.Value, env: v.Env) -> None:
+        unpacked_values: list[v.Value] | None = None
         if isinstance(value, v.Sequence):
-            fields = value.items
+            unpacked_values = value.items
         elif isinstance(value, v.Instance) and value.unit.is_record:
-            fields = [value.unit.declared.get(field, value.unit.attributes.get(field)) for field in value.unit.fields]
-        star = next((index for index, target in enumerate(targets) if isinstance(target, ast.Starred)), None)
-        if fields is not None and star is None and len(fields) == len(targets):
-            for target, field in zip(targets, fields, strict=True):
-                self.bind(target, field, env)
+            unpacked_values = [
+                value.unit.declared.get(unpacked_value, value.unit.attributes.get(unpacked_value))
+                for unpacked_value in value.unit.fields
+            ]
+        star_index = next((index for index, target in enumerate(targets) if isinstance(target, ast.Starred)), None)
+        if unpacked_values is not None and star_index is None and len(unpacked_values) == len(targets):
+            for target, unpacked_value in zip(targets, unpacked_values, strict=True):
+                self.bind(target, unpacked_value, env)
             return
-        if fields is not None and star is not None and len(fields) >= len(targets) - 1:
-            tail_length = len(targets) - star - 1
-            middle = fields[star : len(fields) - tail_length]
-            fields = [*fields[:star], v.join_all(middle), *fields[len(fields) - tail_length :]]
-            for target, field in zip(targets, fields, strict=True):
-                self.bind(target, field, env)
+        if unpacked_values is not None and star_index is not None and len(unpacked_values) >= len(targets) - 1:
+            count_after_star = len(targets) - star_index - 1
+            starred_values = unpacked_values[star_index : len(unpacked_values) - count_after_star]
+            unpacked_values = [
+                *unpacked_values[:star_index],
+                v.join_all(starred_values),
+                *unpacked_values[len(unpacked_values) - count_after_star :],
+            ]
+            for target, unpacked_value in zip(targets, unpacked_values, strict=True):
+                self.bind(target, unpacked_value, env)
             return
         element = v.element_of(value, "unpacked from a tensor")
         for target in targets:
@@ -127,16 +134,18 @@ class Flow(Narrowing):
                 self.aliases[target.id] = node.value
 
     def _AnnAssign(self, node: ast.AnnAssign, env: v.Env) -> None:
-        value = None if node.value is None else self.evaluate(node.value, env)
+        assigned_value = None if node.value is None else self.evaluate(node.value, env)
         declared_value = self.annotations.resolve(node.annotation, env)
         if declared_value is None:
-            declared_value = value
-        elif isinstance(declared_value, (v.Sequence, v.Mapping)) and not isinstance(declared_value, type(value)):
-            declared_value = v.join(declared_value, value)
+            declared_value = assigned_value
+        elif isinstance(declared_value, (v.Sequence, v.Mapping)) and not isinstance(
+            declared_value, type(assigned_value)
+        ):
+            declared_value = v.join(declared_value, assigned_value)
         target = node.target
         if isinstance(target, ast.Name):
             if node.value is not None or declared_value is not None:
-                self._set(target.id, declared_value, env)
+                self._bind_name(target.id, declared_value, env)
             if env.parent is None and node.value is not None:
                 self.aliases[target.id] = node.value
         elif isinstance(target, ast.Attribute):
@@ -144,22 +153,22 @@ class Flow(Narrowing):
 
     def _AugAssign(self, node: ast.AugAssign, env: v.Env) -> None:
         target = node.target
-        old_value = self.evaluate(target, env)
-        value = self.evaluate(node.value, env)
-        new_value = self.binary(old_value, value, node.op, node)
-        if isinstance(old_value, v.Sequence):  # += extends in place
-            element = v.element_of(value)
-            self.grow(old_value, lambda: old_value.add(element))
-            new_value = old_value
+        value_before = self.evaluate(target, env)
+        operand_value = self.evaluate(node.value, env)
+        new_value = self.binary(value_before, operand_value, node.op, node)
+        if isinstance(value_before, v.Sequence):  # += extends in place
+            added_element = v.element_of(operand_value)
+            self.change_container(value_before, lambda: value_before.add(added_element))
+            new_value = value_before
         self.values[target] = new_value
-        if not isinstance(old_value, v.Tensor) or not isinstance(target, ast.Subscript):
+        if not isinstance(value_before, v.Tensor) or not isinstance(target, ast.Subscript):
             self.bind(target, new_value, env)
 
-    def grow(self, container: v.Sequence | v.Mapping, change: Callable[[], None]) -> None:
+    def change_container(self, container: v.Sequence | v.Mapping, change: Callable[[], None]) -> None:
         """Changes a container, and marks the functions that read it from an attribute for another analysis."""
-        old_element = container.element
+        element_before = container.element
         change()
-        if not v.same(old_element, container.element):
+        if not v.same(element_before, container.element):
             self.note_growth(container)
 
     # Simple statements
@@ -174,9 +183,9 @@ class Flow(Narrowing):
         return True
 
     def _Raise(self, node: ast.Raise, env: v.Env) -> bool:
-        for raised in (node.exc, node.cause):
-            if raised is not None:
-                self.evaluate(raised, env)
+        for raised_expression in (node.exc, node.cause):
+            if raised_expression is not None:
+                self.evaluate(raised_expression, env)
         return True
 
     def _Break(self, node: ast.stmt, env: v.Env) -> bool:
@@ -224,104 +233,106 @@ class Flow(Narrowing):
     # Branches
 
     def _If(self, node: ast.If, env: v.Env) -> bool:
-        start, branch_ends = env.vars, []
+        names_before, branch_ends = env.vars, []
         statement = node
         while True:  # a loop along `elif` instead of recursion
             self.evaluate(statement.test, env)
-            when_true, when_false = self.narrow(statement.test, env)
-            branch_ends.append(self._branch(statement.body, {**env.vars, **when_true}, env, when_true))
-            env.vars = {**env.vars, **when_false}
+            values_if_true, values_if_false = self.narrow(statement.test, env)
+            branch_ends.append(
+                self._execute_branch(statement.body, {**env.vars, **values_if_true}, env, values_if_true)
+            )
+            env.vars = {**env.vars, **values_if_false}
             if len(statement.orelse) == 1 and type(statement.orelse[0]) is ast.If:
                 statement = statement.orelse[0]
                 continue
-            branch_ends.append(self._branch(statement.orelse, env.vars, env, when_false))
+            branch_ends.append(self._execute_branch(statement.orelse, env.vars, env, values_if_false))
             break
-        return self._meet(branch_ends, start, env)
+        return self._merge_branches(branch_ends, names_before, env)
 
-    def _branch(
+    def _execute_branch(
         self, body: Statements[ast.stmt], names: Updates, env: v.Env, learned: Updates
     ) -> tuple[Updates | None, Updates]:
         """Executes a branch; returns the values of names at its end, or None if the end is never reached."""
-        outer_names, env.vars = env.vars, names
+        names_before, env.vars = env.vars, names
         is_ended = self.block(body, env)
-        names, env.vars = env.vars, outer_names
+        names, env.vars = env.vars, names_before
         return (None if is_ended else names), learned
 
     @staticmethod
-    def _meet(ends: list[tuple[Updates | None, Updates]], start: Updates, env: v.Env) -> bool:
-        open_ends = [(names, learned) for names, learned in ends if names is not None]
-        if not open_ends:
+    def _merge_branches(ends: list[tuple[Updates | None, Updates]], start: Updates, env: v.Env) -> bool:
+        reached_ends = [(names, proved_values) for names, proved_values in ends if names is not None]
+        if not reached_ends:
             env.vars = start
             return True
-        if len(open_ends) == 1:
-            env.vars = open_ends[0][0]
+        if len(reached_ends) == 1:
+            env.vars = reached_ends[0][0]
             return False
-        for names, learned in open_ends:
-            for name, value in learned.items():  # a fact that only the test proved ends with the branch
+        for names, proved_values in reached_ends:
+            for name, value in proved_values.items():  # a fact that only the test proved ends with the branch
                 if names.get(name) is value:
                     if name in start:
                         names[name] = start[name]
                     else:
                         del names[name]
-        env.vars = merge_states([names for names, _ in open_ends])
+        env.vars = merge_states([names for names, _ in reached_ends])
         return False
 
     def _Try(self, node: ast.Try | ast.TryStar, env: v.Env) -> bool:
         value_by_name_before = dict(env.vars)
         is_ended = self.block(node.body, env)
-        middle = merge_states([value_by_name_before, env.vars])
+        names_in_handlers = merge_states([value_by_name_before, env.vars])
         if not is_ended:
             is_ended = self.block(node.orelse, env)
         branch_ends: list[tuple[Updates | None, Updates]] = [(None if is_ended else env.vars, {})]
         for handler in node.handlers:
-            value_by_name = dict(middle)
+            value_by_name = dict(names_in_handlers)
             if handler.name:
                 value_by_name[handler.name] = None
-            branch_ends.append(self._branch(handler.body, value_by_name, env, {}))
-        is_ended = self._meet(branch_ends, middle, env)
+            branch_ends.append(self._execute_branch(handler.body, value_by_name, env, {}))
+        is_ended = self._merge_branches(branch_ends, names_in_handlers, env)
         return self.block(node.finalbody, env) or is_ended
 
     _TryStar = _Try
 
     def _With(self, node: ast.With | ast.AsyncWith, env: v.Env) -> bool:
         for item in node.items:
-            manager = self.evaluate(item.context_expr, env)
+            manager_value = self.evaluate(item.context_expr, env)
             if item.optional_vars is not None:
                 # a generator used as a context manager
-                value = manager.element if isinstance(manager, v.Sequence) else None
-                if isinstance(manager, v.Instance):
-                    value = self.call_method(manager, "__enter__", [], item.context_expr)
-                self.bind(item.optional_vars, value, env)
+                entered_value = manager_value.element if isinstance(manager_value, v.Sequence) else None
+                if isinstance(manager_value, v.Instance):
+                    entered_value = self.call_method(manager_value, "__enter__", [], item.context_expr)
+                self.bind(item.optional_vars, entered_value, env)
         return self.block(node.body, env)
 
     _AsyncWith = _With
 
     def _Match(self, node: ast.Match, env: v.Env) -> bool:
-        subject = self.evaluate(node.subject, env)
-        start = env.vars
-        branch_ends: list[tuple[Updates | None, Updates]] = [(dict(start), {})]
+        subject_value = self.evaluate(node.subject, env)
+        names_before = env.vars
+        branch_ends: list[tuple[Updates | None, Updates]] = [(dict(names_before), {})]
         for case in node.cases:
-            env.vars = dict(start)
-            value_by_name_if_matched = self._pattern(case.pattern, subject, node.subject, env)
+            env.vars = dict(names_before)
+            value_by_name_if_matched = self._match_pattern(case.pattern, subject_value, node.subject, env)
             if case.guard is not None:
                 self.evaluate(case.guard, env)
-            branch_ends.append(self._branch(case.body, env.vars, env, value_by_name_if_matched))
+            branch_ends.append(self._execute_branch(case.body, env.vars, env, value_by_name_if_matched))
             if isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None and case.guard is None:
                 del branch_ends[0]  # without a match, nothing falls through
-        return self._meet(branch_ends, start, env)
+        return self._merge_branches(branch_ends, names_before, env)
 
-    def _pattern(self, pattern: ast.pattern, subject: v.Value, node: ast.expr, env: v.Env) -> Updates:
+    def _match_pattern(self, pattern: ast.pattern, subject: v.Value, node: ast.expr, env: v.Env) -> Updates:
         value_by_name: Updates = {}
-        value = subject
+        matched_value = subject
         if isinstance(pattern, ast.MatchClass):
-            value = self.annotations.resolve(pattern.cls, env)
+            matched_value = self.annotations.resolve(pattern.cls, env)
             if isinstance(node, ast.Name):
-                value_by_name[node.id] = value
-                env.vars[node.id] = value
+                value_by_name[node.id] = matched_value
+                env.vars[node.id] = matched_value
         for subpattern in ast.walk(pattern):
-            name = getattr(subpattern, "name", None) or getattr(subpattern, "rest", None)
-            if isinstance(name, str):
-                env.vars[name] = value if subpattern is pattern else None
+            captured_name = getattr(subpattern, "name", None) or getattr(subpattern, "rest", None)
+            if isinstance(captured_name, str):
+                env.vars[captured_name] = matched_value if subpattern is pattern else None
         if isinstance(pattern, ast.MatchAs) and isinstance(pattern.pattern, ast.MatchClass) and pattern.name:
             env.vars[pattern.name] = self.annotations.resolve(pattern.pattern.cls, env)
         return value_by_name
@@ -329,14 +340,14 @@ class Flow(Narrowing):
     # Loops
 
     def _For(self, node: ast.For | ast.AsyncFor, env: v.Env) -> None:
-        values = self.evaluate(node.iter, env)
-        element = self.elements(values, "an element of a tensor", node.iter)
+        iterated_value = self.evaluate(node.iter, env)
+        element = self.elements(iterated_value, "an element of a tensor", node.iter)
 
         def run_body() -> None:
             self.bind(node.target, element, env)
             self.block(node.body, env)
 
-        self._loop(run_body, env)
+        self._execute_loop(run_body, env)
         self.block(node.orelse, env)
 
     _AsyncFor = _For
@@ -347,12 +358,12 @@ class Flow(Narrowing):
             env.vars.update(self.narrow(node.test, env)[0])
             self.block(node.body, env)
 
-        self._loop(run_body, env)
+        self._execute_loop(run_body, env)
         if not any(isinstance(node, ast.Break) for statement in node.body for node in ast.walk(statement)):
             env.vars.update(self.narrow(node.test, env)[1])
         self.block(node.orelse, env)
 
-    def _loop(self, run_body: Callable[[], None], env: v.Env) -> None:
+    def _execute_loop(self, run_body: Callable[[], None], env: v.Env) -> None:
         """Executes a loop body, and a second time if the body changed the values it started from."""
         value_by_name_before = dict(env.vars)
         self.loops.append([])
@@ -371,11 +382,11 @@ class Flow(Narrowing):
 
 def merge_states(states: list[Updates]) -> Updates:
     """Returns the values of names where several paths join."""
-    result = dict(states[0])
-    for state in states[1:]:
-        for name, value in state.items():
-            if name not in result:
-                result[name] = value
-            elif result[name] is not value:
-                result[name] = v.join(result[name], value)
-    return result
+    merged_names = dict(states[0])
+    for names_of_path in states[1:]:
+        for name, value in names_of_path.items():
+            if name not in merged_names:
+                merged_names[name] = value
+            elif merged_names[name] is not value:
+                merged_names[name] = v.join(merged_names[name], value)
+    return merged_names

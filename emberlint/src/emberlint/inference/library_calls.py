@@ -35,16 +35,16 @@ class LibraryCalls(BuiltinCalls):
                 return plain_value
             if isinstance(node, ast.Call) and node.args:
                 if self.kinds.is_elementwise(origin):
-                    self.hint(node.args[0], arguments.env, f"handed to `{origin}`")
+                    self.infer_by_convention(node.args[0], arguments.env, f"handed to `{origin}`")
                 elif self.kinds.is_reduction(origin) and isinstance(node.args[0], ast.BinOp):
-                    self.hint_result(node.args[0], arguments.env, f"handed to `{origin}`")
+                    self.infer_result_by_convention(node.args[0], arguments.env, f"handed to `{origin}`")
             return v.Tensor(
                 Tier.A, f"`{origin}` returns a tensor", arguments.node, dtype=self._dtype(callee, arguments)
             )
         if result_kind == "tensors":
             return v.Sequence(v.Tensor(Tier.B, f"`{origin}` returns tensors", arguments.node))
         if result_kind in SIMPLE:
-            self._contradict_numbers(result_kind, arguments)
+            self._exclude_tensors(result_kind, arguments)
             return SIMPLE[result_kind]
         if result_kind == "layer":
             return v.LAYER
@@ -69,12 +69,12 @@ class LibraryCalls(BuiltinCalls):
             op_parameters.positional if op_parameters is not None else (),
         )
 
-    def _contradict_numbers(self, kind: str, arguments: Arguments) -> None:
+    def _exclude_tensors(self, kind: str, arguments: Arguments) -> None:
         """Records that the argument of `math.f(x)` is not a tensor, so that no convention takes it for one."""
         if kind in ("number", "real") and isinstance(arguments.node, ast.Call):
-            for arg in arguments.node.args:
-                if type(arg) is ast.Name and arguments.env.vars.get(arg.id, v.NONE) is None:
-                    self.contradict(arg.id)
+            for argument in arguments.node.args:
+                if type(argument) is ast.Name and arguments.env.vars.get(argument.id, v.NONE) is None:
+                    self.exclude_tensor(argument.id)
 
     def _special_argument(self, origin: str, arguments: Arguments) -> v.Value:
         return v.element_of(arguments.first()) if origin.endswith(("choice", "heappop")) else arguments.first()
@@ -86,18 +86,27 @@ class LibraryCalls(BuiltinCalls):
         )
 
     def _special_partial(self, origin: str, arguments: Arguments) -> v.Value:
-        callee = arguments.first()
-        if isinstance(callee, v.Function):
-            skips_first = callee.bound is not None
-            self.pass_on(callee.unit, [*callee.given, *arguments.positional[1:]], arguments, skip_first=skips_first)
-            return v.Function(callee.unit, callee.bound, (*callee.given, *arguments.positional[1:]))
-        return v.Partial(callee)
+        wrapped_function = arguments.first()
+        if isinstance(wrapped_function, v.Function):
+            skips_first = wrapped_function.bound is not None
+            self.record_arguments(
+                wrapped_function.unit,
+                [*wrapped_function.given, *arguments.positional[1:]],
+                arguments,
+                skip_first=skips_first,
+            )
+            return v.Function(
+                wrapped_function.unit, wrapped_function.bound, (*wrapped_function.given, *arguments.positional[1:])
+            )
+        return v.Partial(wrapped_function)
 
     def _special_reduce(self, origin: str, arguments: Arguments) -> v.Value:
-        elements = v.element_of(arguments.positional[1]) if len(arguments.positional) > 1 else None
-        start = arguments.positional[2] if len(arguments.positional) > 2 else elements
-        result = self.callback(arguments.first(), [v.join(start, elements), elements], arguments)
-        return v.join(start, result)
+        element_value = v.element_of(arguments.positional[1]) if len(arguments.positional) > 1 else None
+        initial_value = arguments.positional[2] if len(arguments.positional) > 2 else element_value
+        callback_result = self.callback(
+            arguments.first(), [v.join(initial_value, element_value), element_value], arguments
+        )
+        return v.join(initial_value, callback_result)
 
     def _special_sequence(self, origin: str, arguments: Arguments) -> v.Value:
         return self.call_builtin("sequence", "list", arguments)
@@ -106,21 +115,21 @@ class LibraryCalls(BuiltinCalls):
         return self.call_builtin("mapping", "dict", arguments)
 
     def _special_defaultdict(self, origin: str, arguments: Arguments) -> v.Value:
-        factory = arguments.first()
+        factory_function = arguments.first()
         node = arguments.node
-        if factory is None and isinstance(node, ast.Call) and node.args and type(node.args[0]) is ast.Name:
+        if factory_function is None and isinstance(node, ast.Call) and node.args and type(node.args[0]) is ast.Name:
             return v.Mapping(
                 element={"list": v.Sequence(items=[]), "set": v.Sequence(items=[])}.get(node.args[0].id, v.NUMBER)
             )
-        return v.Mapping(element=self.callback(factory, [], arguments))
+        return v.Mapping(element=self.callback(factory_function, [], arguments))
 
     def _special_counter(self, origin: str, arguments: Arguments) -> v.Value:
         return v.Mapping(element=v.NUMBER)
 
     def _special_import(self, origin: str, arguments: Arguments) -> v.Value:
         node = arguments.node
-        name = _constant_text(node.args[0]) if isinstance(node, ast.Call) and node.args else ""
-        return v.Imported(name) if name and not name.startswith(".") else None
+        module_name = _constant_text(node.args[0]) if isinstance(node, ast.Call) and node.args else ""
+        return v.Imported(module_name) if module_name and not module_name.startswith(".") else None
 
     def _special_record(self, origin: str, arguments: Arguments) -> v.Value:
         """Returns the class that `namedtuple("Pair", "left right")` creates, as if it were a class of this file."""
@@ -156,9 +165,9 @@ class LibraryCalls(BuiltinCalls):
         return self.call_builtin("filter", "filter", arguments)
 
     def _special_starmap(self, origin: str, arguments: Arguments) -> v.Value:
-        rows = v.element_of(arguments.positional[1]) if len(arguments.positional) > 1 else None
-        items = rows.items if isinstance(rows, v.Sequence) and rows.items is not None else []
-        return v.Sequence(self.callback(arguments.first(), items, arguments))
+        row_value = v.element_of(arguments.positional[1]) if len(arguments.positional) > 1 else None
+        argument_values = row_value.items if isinstance(row_value, v.Sequence) and row_value.items is not None else []
+        return v.Sequence(self.callback(arguments.first(), argument_values, arguments))
 
     def _special_binary(self, origin: str, arguments: Arguments) -> v.Value:
         tensors = [value for value in arguments.positional if isinstance(value, v.Tensor)]
@@ -178,15 +187,17 @@ class LibraryCalls(BuiltinCalls):
         last_name = origin.rpartition(".")[2]
         if last_name == "tree_map" and len(arguments.positional) > 1:
             return mapped(lambda leaves: self.callback(arguments.first(), leaves, arguments), arguments.positional[1:])
-        tensor = v.Tensor(Tier.B, f"`{origin}` calls it with tensors", arguments.node)
+        argument_tensor = v.Tensor(Tier.B, f"`{origin}` calls it with tensors", arguments.node)
         for value in arguments.positional:
             if isinstance(value, v.Function) and last_name != "cond":
-                spec = value.unit.node.args
-                self.callback(value, [tensor] * len(spec.args), arguments)
+                signature = value.unit.node.args
+                self.callback(value, [argument_tensor] * len(signature.args), arguments)
         if last_name == "cond":
             return v.join_all([self.callback(value, [], arguments) for value in arguments.positional[1:3]])
-        result = v.Tensor(Tier.B, f"`{origin}` returns tensors", arguments.node)
-        return v.Sequence(result) if last_name in ("scan", "while_loop") else result  # the state, which may be a tuple
+        result_tensor = v.Tensor(Tier.B, f"`{origin}` returns tensors", arguments.node)
+        return (
+            v.Sequence(result_tensor) if last_name in ("scan", "while_loop") else result_tensor
+        )  # the state, which may be a tuple
 
 
 def _constant_text(node: ast.expr) -> str:

@@ -29,12 +29,12 @@ class Arguments:
 
 def sequence_method(base: v.Sequence, name: str, arguments: Arguments) -> v.Value:
     """Returns the result of a method of a list, set or iterator, and updates the container."""
-    values = [from_container(value, arguments.node) for value in arguments.positional]
+    argument_values = [from_container(value, arguments.node) for value in arguments.positional]
     if name in ("append", "appendleft", "add", "insert", "push"):
-        base.add(values[-1] if values else None)
+        base.add(argument_values[-1] if argument_values else None)
         return v.NONE
     if name in ("extend", "update", "extendleft"):
-        base.add(v.element_of(values[0]) if values else None)
+        base.add(v.element_of(argument_values[0]) if argument_values else None)
         return v.NONE
     if name in ("pop", "popleft", "get", "__next__"):
         return base.element
@@ -45,9 +45,9 @@ def sequence_method(base: v.Sequence, name: str, arguments: Arguments) -> v.Valu
 
 def mapping_method(base: v.Mapping, name: str, arguments: Arguments) -> v.Value:
     """Returns the result of a method of a dict, and updates the dict."""
-    values = [from_container(argument, arguments.node) for argument in arguments.positional]
+    argument_values = [from_container(argument, arguments.node) for argument in arguments.positional]
     node = arguments.node
-    key = (
+    constant_key = (
         node.args[0].value
         if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant)
         else None
@@ -59,16 +59,16 @@ def mapping_method(base: v.Mapping, name: str, arguments: Arguments) -> v.Value:
     if name == "keys":
         return v.Sequence(base.key)
     if name in ("get", "pop"):
-        element = base.by_key.get(key, base.element) if key is not None else base.element
-        return v.join(element, values[1]) if len(values) > 1 else element
+        value_at_key = base.by_key.get(constant_key, base.element) if constant_key is not None else base.element
+        return v.join(value_at_key, argument_values[1]) if len(argument_values) > 1 else value_at_key
     if name == "setdefault":
-        if len(values) > 1:
-            base.put(key, values[1])
-        return base.by_key.get(key, base.element)
+        if len(argument_values) > 1:
+            base.put(constant_key, argument_values[1])
+        return base.by_key.get(constant_key, base.element)
     if name == "popitem":
         return v.Sequence(items=[base.key, base.element])
     if name == "update":
-        for argument_value in values:
+        for argument_value in argument_values:
             base.put(None, argument_value.element if isinstance(argument_value, v.Mapping) else None)
         for keyword, value in arguments.keywords.items():
             base.put(keyword, from_container(value, node))

@@ -18,24 +18,29 @@ class Narrowing(LibraryCalls):
         if isinstance(test, ast.Call):
             return self._narrow_call(test, env)
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-            when_true, when_false = self.narrow(test.operand, env)
-            return when_false, when_true
+            values_if_true, values_if_false = self.narrow(test.operand, env)
+            return values_if_false, values_if_true
         if isinstance(test, ast.BoolOp):
-            return self._narrow_all(test, env)
+            return self._narrow_boolean(test, env)
         if isinstance(test, ast.Compare) and len(test.ops) == 1:
             return self._narrow_compare(test, env)
         return _NOTHING
 
-    def _narrow_all(self, test: ast.BoolOp, env: v.Env) -> tuple[Updates, Updates]:
+    def _narrow_boolean(self, test: ast.BoolOp, env: v.Env) -> tuple[Updates, Updates]:
         value_by_name: Updates = {}
-        side = 0 if isinstance(test.op, ast.And) else 1
-        for value in test.values:
-            value_by_name.update(self.narrow(value, env)[side])
-        return (value_by_name, {}) if side == 0 else ({}, value_by_name)
+        outcome_index = 0 if isinstance(test.op, ast.And) else 1
+        for operand in test.values:
+            value_by_name.update(self.narrow(operand, env)[outcome_index])
+        return (value_by_name, {}) if outcome_index == 0 else ({}, value_by_name)
 
     def _narrow_compare(self, test: ast.Compare, env: v.Env) -> tuple[Updates, Updates]:
-        name, op, right = _subject_name(test.left), test.ops[0], test.comparators[0]
-        if name is not None and "." not in name and isinstance(right, ast.Constant) and right.value is None:
+        name, op, right_operand = _subject_name(test.left), test.ops[0], test.comparators[0]
+        if (
+            name is not None
+            and "." not in name
+            and isinstance(right_operand, ast.Constant)
+            and right_operand.value is None
+        ):
             if isinstance(op, ast.Is):
                 return {name: v.NONE}, {}
             return ({}, {name: v.NONE}) if isinstance(op, ast.IsNot) else _NOTHING
@@ -46,7 +51,7 @@ class Narrowing(LibraryCalls):
             and left_operand.func.id == "type"
             and left_operand.args
         ):
-            type_updates = self._as_type(left_operand.args[0], right, env)
+            type_updates = self._narrow_by_type(left_operand.args[0], right_operand, env)
             if isinstance(op, (ast.Is, ast.Eq)):
                 return type_updates
             return type_updates[::-1] if isinstance(op, (ast.IsNot, ast.NotEq)) else _NOTHING
@@ -60,33 +65,37 @@ class Narrowing(LibraryCalls):
             return _NOTHING
         if isinstance(function, ast.Name) and not self.lookup(function.id, env)[0]:
             if function.id == "isinstance" and len(test.args) == 2:
-                return self._as_type(test.args[0], test.args[1], env)
+                return self._narrow_by_type(test.args[0], test.args[1], env)
             return ({name: v.OPAQUE}, {}) if function.id == "callable" else _NOTHING
-        callee = self.values.get(function)
-        if isinstance(callee, v.Imported) and callee.origin.endswith((".is_tensor", ".is_array", ".is_keras_tensor")):
-            return {name: v.Tensor(Tier.A, f"`{callee.origin}` holds for it", test)}, {}
+        callee_value = self.values.get(function)
+        if isinstance(callee_value, v.Imported) and callee_value.origin.endswith(
+            (".is_tensor", ".is_array", ".is_keras_tensor")
+        ):
+            return {name: v.Tensor(Tier.A, f"`{callee_value.origin}` holds for it", test)}, {}
         return _NOTHING
 
-    def _as_type(self, subject: ast.expr, kind: ast.expr, env: v.Env) -> tuple[Updates, Updates]:
+    def _narrow_by_type(self, subject: ast.expr, kind: ast.expr, env: v.Env) -> tuple[Updates, Updates]:
         name = _subject_name(subject)
         if name is None:
             return _NOTHING
-        members = _members_of_type(kind)
-        type_values = [self.annotations.resolve(member, env) for member in members]
-        tensors = [value for value in type_values if isinstance(value, v.Tensor)]
+        type_nodes = _members_of_type(kind)
+        type_values = [self.annotations.resolve(member, env) for member in type_nodes]
+        tensor_values = [value for value in type_values if isinstance(value, v.Tensor)]
         value_by_name_if_false: Updates = {}
         known_value = self.values.get(subject)
-        if tensors:
+        if tensor_values:
             # If the test allows several types, the rest remains unknown; if it allows only tensors, the rest is not a
             # tensor.
-            remaining_value = known_value if isinstance(known_value, (v.Sequence, v.Mapping)) else v.OPAQUE
-            return {name: tensors[0] if len(tensors) == len(type_values) else known_value}, {name: remaining_value}
+            value_if_false = known_value if isinstance(known_value, (v.Sequence, v.Mapping)) else v.OPAQUE
+            return {name: tensor_values[0] if len(tensor_values) == len(type_values) else known_value}, {
+                name: value_if_false
+            }
         if isinstance(known_value, (v.Sequence, v.Mapping)) and any(
             isinstance(value, type(known_value)) for value in type_values
         ):
             value_by_name_if_false = {} if known_value.rest is None else {name: known_value.rest}
         if type_values and all(v.is_number(value) or value is v.STRING for value in type_values):
-            self.contradict(name)
+            self.exclude_tensor(name)
         return {name: _instance_value(type_values, known_value)}, value_by_name_if_false
 
 
@@ -104,8 +113,8 @@ def _instance_value(type_values: list[v.Value], before: v.Value) -> v.Value:
 def _as_container(container: v.Sequence | v.Mapping, before: v.Value) -> v.Value:
     """Returns a container of tensors, if `x` was taken for a tensor and turns out to be a container."""
     if isinstance(before, v.Tensor) and container.element is not v.NUMBER:
-        element = before.pass_on("an element of it, where it is a container", before.node)
-        return v.Mapping(element=element) if isinstance(container, v.Mapping) else v.Sequence(element)
+        element_tensor = before.pass_on("an element of it, where it is a container", before.node)
+        return v.Mapping(element=element_tensor) if isinstance(container, v.Mapping) else v.Sequence(element_tensor)
     return container
 
 

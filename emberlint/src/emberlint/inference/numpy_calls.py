@@ -20,18 +20,18 @@ def plain_result(origin: str, node: ast.Call, given: list[v.Value]) -> v.Value:
     """Returns the result of a call of NumPy if it is no array of numbers, else None."""
     if not origin.startswith("numpy."):
         return None
-    name = origin.rpartition(".")[2]
-    if name in _BEFORE_SIZE and ".random." in origin:
-        is_sized = len(node.args) > _BEFORE_SIZE[name] or any(
+    function_name = origin.rpartition(".")[2]
+    if function_name in _BEFORE_SIZE and ".random." in origin:
+        has_size = len(node.args) > _BEFORE_SIZE[function_name] or any(
             keyword.arg in ("size", None) for keyword in node.keywords
         )
-        return None if is_sized or any(v.holds_tensor(value) for value in given) else v.NUMBER
-    if name not in _MAKING:
+        return None if has_size or any(v.holds_tensor(value) for value in given) else v.NUMBER
+    if function_name not in _MAKING:
         return None
-    dtype = next((keyword.value for keyword in node.keywords if keyword.arg == "dtype"), None)
-    if dtype is None:
+    dtype_node = next((keyword.value for keyword in node.keywords if keyword.arg == "dtype"), None)
+    if dtype_node is None:
         return v.OBJECT if given and isinstance(given[0], v.Sequence) and given[0].element is v.STRING else None
-    return v.OBJECT if _is_plain(dtype) else None
+    return v.OBJECT if _is_plain(dtype_node) else None
 
 
 def _is_plain(dtype: ast.expr) -> bool:

@@ -15,11 +15,13 @@ class Operations(Evaluation):
     """Evaluates operators."""
 
     def _BinOp(self, node: ast.BinOp, env: v.Env) -> v.Value:
-        spine = [node]
-        while type(spine[-1].left) is ast.BinOp:  # a long sum nests to the left, so a loop avoids deep recursion
-            spine.append(spine[-1].left)
-        value = self.evaluate(spine[-1].left, env)
-        for operation in reversed(spine):
+        nested_operations = [node]
+        while (
+            type(nested_operations[-1].left) is ast.BinOp
+        ):  # a long sum nests to the left, so a loop avoids deep recursion
+            nested_operations.append(nested_operations[-1].left)
+        value = self.evaluate(nested_operations[-1].left, env)
+        for operation in reversed(nested_operations):
             value = self.binary(value, self.evaluate(operation.right, env), operation.op, operation)
             if operation is not node and (value is not None or operation in self.values):
                 self.values[operation] = value
@@ -28,9 +30,9 @@ class Operations(Evaluation):
     def binary(self, left: v.Value, right: v.Value, op: ast.operator, node: ast.AST) -> v.Value:
         """Returns the result of a binary operator: the tensor among its operands, if it is an operator on tensors."""
         if isinstance(left, v.Tensor):
-            is_object = isinstance(op, ast.Pow) and self._is_foreign(right)
-            stronger = self._stronger(left, right).of_dtype(result(op, left, right))
-            return None if is_object or self._refuses(right, left) else stronger
+            defines_operator = isinstance(op, ast.Pow) and self._is_foreign(right)
+            stronger_tensor = self._stronger_tensor(left, right).of_dtype(result(op, left, right))
+            return None if defines_operator or self._refuses(right, left) else stronger_tensor
         if isinstance(right, v.Tensor):
             if left is v.STRING or v.is_opaque(left) or isinstance(left, v.Mapping):
                 return left
@@ -46,7 +48,7 @@ class Operations(Evaluation):
         if isinstance(left, v.Sequence) and isinstance(op, ast.Mult):
             return v.Sequence(left.element)
         if isinstance(right, v.Sequence) and isinstance(op, ast.Mult):
-            self._repeats(node)
+            self._exclude_repeated(node)
             return v.Sequence(right.element)
         if isinstance(left, v.Mapping) and isinstance(right, v.Mapping):
             return v.join(left, right)
@@ -63,7 +65,7 @@ class Operations(Evaluation):
         return value.origin.partition(".")[0] != self.package.partition(".")[0]
 
     @staticmethod
-    def _stronger(left: v.Tensor, right: v.Value) -> v.Tensor:
+    def _stronger_tensor(left: v.Tensor, right: v.Value) -> v.Tensor:
         return right if isinstance(right, v.Tensor) and right.tier > left.tier else left
 
     @staticmethod
@@ -73,20 +75,20 @@ class Operations(Evaluation):
             return True
         return tensor.tier is Tier.C and (v.is_opaque(other) or isinstance(other, (v.Mapping, v.Instance)))
 
-    def _repeats(self, node: ast.AST) -> None:
+    def _exclude_repeated(self, node: ast.AST) -> None:
         if isinstance(node, ast.BinOp) and type(node.left) is ast.Name:
-            self.contradict(node.left.id)
+            self.exclude_tensor(node.left.id)
 
     def _call_operator(self, left: v.Instance, op: ast.operator | ast.cmpop, right: v.Value, node: ast.AST) -> v.Value:
-        special = OPERATORS[type(op)].method
-        return self.call_method(left, special, [right], node) if isinstance(node, ast.expr) else None
+        method_name = OPERATORS[type(op)].method
+        return self.call_method(left, method_name, [right], node) if isinstance(node, ast.expr) else None
 
     def _UnaryOp(self, node: ast.UnaryOp, env: v.Env) -> v.Value:
-        chain = [node]
-        while type(chain[-1].operand) is ast.UnaryOp:  # a loop, as for a long sum
-            chain.append(chain[-1].operand)
-        value = self.evaluate(chain[-1].operand, env)
-        for operation in reversed(chain):
+        nested_operations = [node]
+        while type(nested_operations[-1].operand) is ast.UnaryOp:  # a loop, as for a long sum
+            nested_operations.append(nested_operations[-1].operand)
+        value = self.evaluate(nested_operations[-1].operand, env)
+        for operation in reversed(nested_operations):
             if isinstance(operation.op, ast.Not):
                 value = v.NUMBER
             elif not (isinstance(value, v.Tensor) or v.is_number(value)):
@@ -96,18 +98,20 @@ class Operations(Evaluation):
         return value
 
     def _Compare(self, node: ast.Compare, env: v.Env) -> v.Value:
-        strongest: v.Tensor | None = None
+        strongest_tensor: v.Tensor | None = None
         left_operand = self.evaluate(node.left, env)
         for op, operand in zip(node.ops, node.comparators, strict=True):
-            right = self.evaluate(operand, env)
+            right_operand = self.evaluate(operand, env)
             if not isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)):
-                pair = self.compared_tensor(left_operand, right, op, node)
-                if pair is not None and (strongest is None or pair.tier > strongest.tier):
-                    strongest = pair
-                if right is v.STRING and type(node.left) is ast.Name:
-                    self.contradict(node.left.id)
-            left_operand = right
-        return v.NUMBER if strongest is None else strongest
+                compared_tensor = self.compared_tensor(left_operand, right_operand, op, node)
+                if compared_tensor is not None and (
+                    strongest_tensor is None or compared_tensor.tier > strongest_tensor.tier
+                ):
+                    strongest_tensor = compared_tensor
+                if right_operand is v.STRING and type(node.left) is ast.Name:
+                    self.exclude_tensor(node.left.id)
+            left_operand = right_operand
+        return v.NUMBER if strongest_tensor is None else strongest_tensor
 
     def compared_tensor(self, left: v.Value, right: v.Value, op: ast.cmpop, node: ast.AST) -> v.Tensor | None:
         """Returns the tensor that a comparison works on, or None."""
@@ -123,31 +127,31 @@ class Operations(Evaluation):
                     second_operand is v.NONE and first_operand.tier is Tier.C
                 ):
                     return None
-                return self._stronger(first_operand, second_operand).of_dtype("")
+                return self._stronger_tensor(first_operand, second_operand).of_dtype("")
         return None
 
     def _BoolOp(self, node: ast.BoolOp, env: v.Env) -> v.Value:
         outer_names, learned_names = env.vars, set[str]()
         operand_values: list[v.Value] = []
-        for value in node.values:
-            operand_values.append(self.evaluate(value, env))
-            when_true, when_false = self.narrow(value, env)
-            updates = when_true if isinstance(node.op, ast.And) else when_false
-            if updates:
-                learned_names.update(updates)
-                env.vars = {**env.vars, **updates}
+        for operand in node.values:
+            operand_values.append(self.evaluate(operand, env))
+            values_if_true, values_if_false = self.narrow(operand, env)
+            proved_values = values_if_true if isinstance(node.op, ast.And) else values_if_false
+            if proved_values:
+                learned_names.update(proved_values)
+                env.vars = {**env.vars, **proved_values}
         self._drop_proved_facts(env, outer_names, learned_names)
         return v.join_all(operand_values)
 
     def _IfExp(self, node: ast.IfExp, env: v.Env) -> v.Value:
         self.evaluate(node.test, env)
-        when_true, when_false = self.narrow(node.test, env)
+        values_if_true, values_if_false = self.narrow(node.test, env)
         outer_names = env.vars
         branch_values = []
-        for branch, updates in ((node.body, when_true), (node.orelse, when_false)):
-            env.vars = {**outer_names, **updates} if updates else outer_names
-            branch_values.append(self.evaluate(branch, env))
-            self._drop_proved_facts(env, outer_names, updates.keys())
+        for branch_node, proved_values in ((node.body, values_if_true), (node.orelse, values_if_false)):
+            env.vars = {**outer_names, **proved_values} if proved_values else outer_names
+            branch_values.append(self.evaluate(branch_node, env))
+            self._drop_proved_facts(env, outer_names, proved_values.keys())
         return v.join(branch_values[0], branch_values[1])
 
     @staticmethod

@@ -46,11 +46,13 @@ class Analysed(Protocol):
 
 def summarise(analysis: Analysed, module: str) -> Encoded | None:
     """Returns the summary of an analysed file, or None if it says nothing about tensors."""
-    writer = _Writer(analysis, module)
+    summary_writer = _Writer(analysis, module)
     encoded_by_name = {
-        name: encoded for name, value in analysis.module.vars.items() if (encoded := writer.name(name, value))
+        name: encoded
+        for name, value in analysis.module.vars.items()
+        if (encoded := summary_writer.encode_name(name, value))
     }
-    return {"names": encoded_by_name, "classes": writer.classes} if writer.is_informative else None
+    return {"names": encoded_by_name, "classes": summary_writer.classes} if summary_writer.is_informative else None
 
 
 class _Writer:
@@ -60,7 +62,7 @@ class _Writer:
         self.classes: dict[str, Encoded] = {}
         self.is_informative = False
 
-    def name(self, name: str, value: v.Value) -> Encoded:
+    def encode_name(self, name: str, value: v.Value) -> Encoded:
         """Returns the encoded value of a name of the module, or None."""
         if name.startswith("__") or "." in name:
             return None
@@ -70,32 +72,38 @@ class _Writer:
             self.is_informative = True
             return ["i", value.origin]
         if value is None and name in self.analysis.aliases:
-            alias = self.value(self.analysis.alias(self.analysis.aliases[name]))
-            return None if alias is None else ["y", alias]
-        return self.value(value)
+            encoded_alias = self.encode_value(self.analysis.alias(self.analysis.aliases[name]))
+            return None if encoded_alias is None else ["y", encoded_alias]
+        return self.encode_value(value)
 
-    def value(self, value: v.Value, depth: int = 0) -> Encoded:
+    def encode_value(self, value: v.Value, depth: int = 0) -> Encoded:
         """Returns the code of a value for the summary, or None if nothing is known of it."""
         if value is None or depth > _DEPTH:
             return None
-        mark = _MARKS.get(id(value))
-        if mark is not None:
-            self.is_informative |= mark == "L"
-            return mark
+        encoded_constant = _MARKS.get(id(value))
+        if encoded_constant is not None:
+            self.is_informative |= encoded_constant == "L"
+            return encoded_constant
         if isinstance(value, v.Tensor):
-            library = self._library(value)
+            library = self._library_of_tensor(value)
             if library in self.analysis.host:
                 return None  # host data of a backend, which no op has to handle
             self.is_informative = True
             return ["t", int(value.tier), library]
         if isinstance(value, v.Sequence):
-            items = None if value.items is None else [self.value(item, depth + 1) for item in value.items]
-            return ["q", self.value(value.element, depth + 1), items]
+            encoded_items = (
+                None if value.items is None else [self.encode_value(item, depth + 1) for item in value.items]
+            )
+            return ["q", self.encode_value(value.element, depth + 1), encoded_items]
         if isinstance(value, v.Mapping):
-            value_by_key = {
-                key: self.value(item, depth + 1) for key, item in value.by_key.items() if isinstance(key, str)
+            encoded_by_key = {
+                key: self.encode_value(item, depth + 1) for key, item in value.by_key.items() if isinstance(key, str)
             }
-            return ["m", self.value(value.element, depth + 1), value_by_key if len(value_by_key) <= _KEYS else {}]
+            return [
+                "m",
+                self.encode_value(value.element, depth + 1),
+                encoded_by_key if len(encoded_by_key) <= _KEYS else {},
+            ]
         if isinstance(value, v.PassedArgument):
             self.is_informative = True
             return ["p", value.at, value.name]
@@ -103,32 +111,34 @@ class _Writer:
             return ["i", value.origin] if self.analysis.is_informative(value.origin) else None
         return self._encode_definition(value, depth)
 
-    def _library(self, value: v.Tensor) -> str:
+    def _library_of_tensor(self, value: v.Tensor) -> str:
         """Returns the library that made a tensor regardless of the active backend, or an empty string."""
         reason_text = reason(value)
         return next((name for name in self.analysis.libraries if f"`{name}" in reason_text), "")
 
     def _encode_definition(self, value: v.Value, depth: int) -> Encoded:
         if isinstance(value, v.Function):
-            own_result = self.value(self.analysis.result_of(value.unit), depth + 1)
-            result = self._encode_passthrough(value.unit) if _is_void(own_result) else own_result
-            return None if result is None else ["f", result]
+            encoded_result = self.encode_value(self.analysis.result_of(value.unit), depth + 1)
+            encoded_result_or_parameter = (
+                self._encode_passthrough(value.unit) if _is_void(encoded_result) else encoded_result
+            )
+            return None if encoded_result_or_parameter is None else ["f", encoded_result_or_parameter]
         if isinstance(value, v.Returning):
-            result = self.value(value.result, depth + 1)
-            return None if result is None else ["f", result]
+            encoded_result_or_parameter = self.encode_value(value.result, depth + 1)
+            return None if encoded_result_or_parameter is None else ["f", encoded_result_or_parameter]
         if isinstance(value, v.Alias):
-            encoded_value = self.value(value.value, depth + 1)
+            encoded_value = self.encode_value(value.value, depth + 1)
             return None if encoded_value is None else ["y", encoded_value]
         if isinstance(value, (v.Class, v.Instance)):
-            origin = self._class(value.unit)
+            origin = self._encode_class(value.unit)
             return None if origin is None else ["c" if isinstance(value, v.Class) else "x", origin]
         return None
 
     def _encode_passthrough(self, unit: v.FunctionUnit) -> Encoded:
-        passthrough = passthrough_result(unit.node) if isinstance(unit.node, ast.FunctionDef) else None
-        return self.value(passthrough)
+        passed_value = passthrough_result(unit.node) if isinstance(unit.node, ast.FunctionDef) else None
+        return self.encode_value(passed_value)
 
-    def _class(self, unit: v.ClassUnit) -> str | None:
+    def _encode_class(self, unit: v.ClassUnit) -> str | None:
         """Returns the origin of a class, and adds a class of this file to the summary."""
         if unit.origin:
             return unit.origin
@@ -138,23 +148,27 @@ class _Writer:
             return None  # inside a function or another class: importers cannot name it
         if name not in self.classes:
             self.classes[name] = None  # a class may hold instances of itself
-            self.classes[name] = self._body(unit)
+            self.classes[name] = self._encode_class_body(unit)
         return self.start + name
 
-    def _body(self, unit: v.ClassUnit) -> Encoded:
+    def _encode_class_body(self, unit: v.ClassUnit) -> Encoded:
         self.is_informative |= unit.is_module or unit.is_tensor
-        method_by_name = {}
+        encoded_by_method = {}
         for name, method in unit.methods.items():
-            result = self.analysis.result_of(method)
-            method_by_name[name] = [method.kind, self.value(result, 1), bool(method.returns or method.yields)]
+            method_result = self.analysis.result_of(method)
+            encoded_by_method[name] = [
+                method.kind,
+                self.encode_value(method_result, 1),
+                bool(method.returns or method.yields),
+            ]
         return {
-            "bases": [origin for base in unit.bases if (origin := self._class(base)) is not None],
+            "bases": [origin for base in unit.bases if (origin := self._encode_class(base)) is not None],
             "foreign": unit.foreign,
             "flags": [unit.is_module, unit.is_tensor, unit.is_record, unit.is_dict],
             "fields": unit.fields,
-            "declared": {name: self.value(item, 1) for name, item in unit.declared.items()},
-            "attributes": {name: self.value(attribute, 1) for name, attribute in unit.attributes.items()},
-            "methods": method_by_name,
+            "declared": {name: self.encode_value(item, 1) for name, item in unit.declared.items()},
+            "attributes": {name: self.encode_value(attribute, 1) for name, attribute in unit.attributes.items()},
+            "methods": encoded_by_method,
         }
 
 
@@ -165,27 +179,27 @@ def _is_void(data: Encoded) -> bool:
 
 def passthrough_result(function: ast.FunctionDef) -> v.Value:
     """Returns the result of a function that computes only with its parameters: a parameter, or a tuple of some."""
-    spec = function.args
-    ordered = [parameter.arg for parameter in (*spec.posonlyargs, *spec.args)]
-    if not _may_pass(function.body, {name: index for index, name in enumerate(ordered)}):
+    signature = function.args
+    parameter_names = [parameter.arg for parameter in (*signature.posonlyargs, *signature.args)]
+    if not _may_return_parameter(function.body, {name: index for index, name in enumerate(parameter_names)}):
         return None
-    stored_names, returns = set[str](), list[ast.expr | None]()
+    stored_names, returned_nodes = set[str](), list[ast.expr | None]()
     for node in _own_nodes(function):
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             stored_names.add(node.id)
         elif isinstance(node, ast.Return):
-            returns.append(node.value)
+            returned_nodes.append(node.value)
         elif isinstance(node, (ast.Yield, ast.YieldFrom)):
             return None
-    index_by_name = {name: index for index, name in enumerate(ordered) if name not in stored_names}
-    results = [_passed_parameter(return_, index_by_name) for return_ in returns]
-    if not results or any(result is None for result in results):
+    index_by_name = {name: index for index, name in enumerate(parameter_names) if name not in stored_names}
+    passed_values = [_passed_parameter(return_, index_by_name) for return_ in returned_nodes]
+    if not passed_values or any(result is None for result in passed_values):
         return None
-    first_result = results[0]
-    return first_result if all(_are_alike(first_result, result) for result in results[1:]) else None
+    first_value = passed_values[0]
+    return first_value if all(_are_alike(first_value, result) for result in passed_values[1:]) else None
 
 
-def _may_pass(body: list[ast.stmt], places: dict[str, int]) -> bool:
+def _may_return_parameter(body: list[ast.stmt], places: dict[str, int]) -> bool:
     """Returns whether the first `return` at the top of a body, if there is one, computes only with parameters."""
     first_return = next((statement for statement in body if isinstance(statement, ast.Return)), None)
     return first_return is None or _passed_parameter(first_return.value, places) is not None
@@ -194,8 +208,8 @@ def _may_pass(body: list[ast.stmt], places: dict[str, int]) -> bool:
 def _passed_parameter(node: ast.expr | None, places: dict[str, int]) -> v.Value:
     """Returns the parameter that an expression computes with."""
     if isinstance(node, ast.Tuple):
-        items = [_passed_parameter(elt, places) for elt in node.elts]
-        return v.Sequence(items=items) if any(item is not None for item in items) else None
+        item_values = [_passed_parameter(elt, places) for elt in node.elts]
+        return v.Sequence(items=item_values) if any(item is not None for item in item_values) else None
     if isinstance(node, ast.UnaryOp) and not isinstance(node.op, ast.Not):
         return _passed_parameter(node.operand, places)
     if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.Mod):
@@ -214,12 +228,12 @@ def _are_alike(one: v.Value, other: v.Value) -> bool:
 
 def _own_nodes(function: ast.FunctionDef) -> Iterator[ast.AST]:
     """Yields the nodes of a function's body, without those of functions and classes inside it."""
-    pending: list[ast.AST] = [*function.body]
-    while pending:
-        node = pending.pop()
+    pending_nodes: list[ast.AST] = [*function.body]
+    while pending_nodes:
+        node = pending_nodes.pop()
         yield node
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
-            pending.extend(ast.iter_child_nodes(node))
+            pending_nodes.extend(ast.iter_child_nodes(node))
 
 
 class Summaries(Protocol):
@@ -252,74 +266,83 @@ class SummaryReader:
     def all_names(self, module: str) -> dict[str, v.Value]:
         """Returns the values of the public names of a module, for `import *`."""
         summary = self._summaries.summary(module)
-        names = [] if summary is None else [name for name in summary["names"] if not name.startswith("_")]
-        return {name: value for name in names if (value := self.find(f"{module}.{name}")) is not None}
+        public_names = [] if summary is None else [name for name in summary["names"] if not name.startswith("_")]
+        return {name: value for name in public_names if (value := self.find(f"{module}.{name}")) is not None}
 
     def _find(self, origin: str) -> v.Value:
         module, _, name = origin.rpartition(".")
         if not module or self._summaries.is_module(origin):
             return None
         summary = self._summaries.summary(module)
-        encoded = None if summary is None else summary["names"].get(name)
-        return None if encoded is None else self.value(encoded, origin)
+        encoded_value = None if summary is None else summary["names"].get(name)
+        return None if encoded_value is None else self.decode_value(encoded_value, origin)
 
-    def value(self, data: Encoded, origin: str) -> v.Value:
+    def decode_value(self, data: Encoded, origin: str) -> v.Value:
         """Returns the value that was encoded as `data`; `origin` is the name in its reason."""
         if data is None or isinstance(data, str):
             return None if data is None else _PLAIN[data]
-        tag = data[0]
-        if tag == "t":
+        kind_tag = data[0]
+        if kind_tag == "t":
             maker_text = f" made by `{data[2]}`" if data[2] else ""
             return v.Tensor(min(Tier(data[1]), Tier.B), f"`{origin}` is a tensor{maker_text} in its file")
-        if tag == "i":
+        if kind_tag == "i":
             return self.find(data[1]) or v.Imported(data[1])
-        if tag == "q":
+        if kind_tag == "q":
             if data[2] is not None:
-                return v.Sequence(items=[self.value(item, origin) for item in data[2]])
-            return v.Sequence(self.value(data[1], origin))
-        if tag == "m":
-            by_key: dict[object, v.Value] = {key: self.value(item, origin) for key, item in data[2].items()}
-            return v.Mapping(by_key, self.value(data[1], origin))
-        if tag == "f":
-            result = self.value(data[1], origin)
-            if isinstance(result, v.Tensor):
-                result = v.Tensor(result.tier, result.why.replace("is a tensor", "returns a tensor"))
-            return v.Returning(result)
-        if tag == "p":
+                return v.Sequence(items=[self.decode_value(item, origin) for item in data[2]])
+            return v.Sequence(self.decode_value(data[1], origin))
+        if kind_tag == "m":
+            value_by_key: dict[object, v.Value] = {
+                key: self.decode_value(item, origin) for key, item in data[2].items()
+            }
+            return v.Mapping(value_by_key, self.decode_value(data[1], origin))
+        if kind_tag == "f":
+            result_value = self.decode_value(data[1], origin)
+            if isinstance(result_value, v.Tensor):
+                result_value = v.Tensor(result_value.tier, result_value.why.replace("is a tensor", "returns a tensor"))
+            return v.Returning(result_value)
+        if kind_tag == "p":
             return v.PassedArgument(data[1], data[2])
-        if tag == "y":
-            return v.Alias(self.value(data[1], origin))
-        unit = self._class(data[1])
-        return None if unit is None else v.Class(unit) if tag == "c" else v.Instance(unit)
+        if kind_tag == "y":
+            return v.Alias(self.decode_value(data[1], origin))
+        unit = self._decode_class(data[1])
+        return None if unit is None else v.Class(unit) if kind_tag == "c" else v.Instance(unit)
 
-    def _class(self, origin: str) -> v.ClassUnit | None:
+    def _decode_class(self, origin: str) -> v.ClassUnit | None:
         if origin in self._classes:
             return self._classes[origin]
         module, _, name = origin.rpartition(".")
         summary = self._summaries.summary(module) if module else None
-        body = None if summary is None else summary["classes"].get(name)
-        if body is None:
+        encoded_class = None if summary is None else summary["classes"].get(name)
+        if encoded_class is None:
             return None
         unit = self._classes[origin] = v.ClassUnit(ast.ClassDef(name, [], [], [], []))
         unit.origin = origin
-        unit.foreign, unit.fields = [*body["foreign"]], [*body["fields"]]
-        unit.is_module, unit.is_tensor, unit.is_record, unit.is_dict = body["flags"]
-        unit.bases = [base for base_data in body["bases"] if (base := self._class(base_data)) is not None]
-        for class_values, encoded_values in ((unit.declared, body["declared"]), (unit.attributes, body["attributes"])):
+        unit.foreign, unit.fields = [*encoded_class["foreign"]], [*encoded_class["fields"]]
+        unit.is_module, unit.is_tensor, unit.is_record, unit.is_dict = encoded_class["flags"]
+        unit.bases = [
+            base for base_data in encoded_class["bases"] if (base := self._decode_class(base_data)) is not None
+        ]
+        for class_values, encoded_values in (
+            (unit.declared, encoded_class["declared"]),
+            (unit.attributes, encoded_class["attributes"]),
+        ):
             class_values.update(
                 {
-                    method_name: self.value(data, f"{origin}.{method_name}")
-                    for method_name, data in encoded_values.items()
+                    attribute_name: self.decode_value(data, f"{origin}.{attribute_name}")
+                    for attribute_name, data in encoded_values.items()
                 }
             )
-        for one, (method_kind, result, returns) in body["methods"].items():
-            unit.methods[one] = self._method(unit, one, method_kind, self.value(result, f"{origin}.{one}"), returns)
+        for method_name, (method_kind, result, returns) in encoded_class["methods"].items():
+            unit.methods[method_name] = self._decoded_method(
+                unit, method_name, method_kind, self.decode_value(result, f"{origin}.{method_name}"), returns
+            )
         return unit
 
     @staticmethod
-    def _method(owner: v.ClassUnit, name: str, kind: str, result: v.Value, returns: bool) -> v.FunctionUnit:
-        empty = ast.arguments([], [], None, [], [], None, [])
-        unit = v.FunctionUnit(ast.FunctionDef(name, empty, [], []), v.Env(None, None))
+    def _decoded_method(owner: v.ClassUnit, name: str, kind: str, result: v.Value, returns: bool) -> v.FunctionUnit:
+        no_parameters = ast.arguments([], [], None, [], [], None, [])
+        unit = v.FunctionUnit(ast.FunctionDef(name, no_parameters, [], []), v.Env(None, None))
         unit.owner, unit.kind, unit.declared = owner, kind, result
         unit.state, unit.is_fixed = v.Progress.DONE, True
         unit.returns = [None] if returns else []

@@ -248,10 +248,10 @@ class ClassUnit:
 
     def lineage(self) -> "list[ClassUnit]":
         """Returns this class and its bases in this file, the nearest first."""
-        ancestry = [self]
-        for unit in ancestry:
-            ancestry.extend(base for base in unit.bases if base not in ancestry)
-        return ancestry
+        class_and_bases = [self]
+        for unit in class_and_bases:
+            class_and_bases.extend(base for base in unit.bases if base not in class_and_bases)
+        return class_and_bases
 
     def method(self, name: str) -> FunctionUnit | None:
         """Returns the method of that name, from this class or a base, or None."""
@@ -326,14 +326,14 @@ def join(left: Value, right: Value, depth: int = 0) -> Value:
 
 
 def _join_kinds(left: Value, right: Value) -> Value:
-    for first_kind, second_kind in ((left, right), (right, left)):
-        if isinstance(first_kind, (Sequence, Mapping)) and isinstance(second_kind, (Tensor, Other)):
-            return first_kind
-    for first_kind, second_kind in ((left, right), (right, left)):
-        if isinstance(first_kind, Tensor):
+    for first_value, second_value in ((left, right), (right, left)):
+        if isinstance(first_value, (Sequence, Mapping)) and isinstance(second_value, (Tensor, Other)):
+            return first_value
+    for first_value, second_value in ((left, right), (right, left)):
+        if isinstance(first_value, Tensor):
             return (
-                first_kind.of_dtype(first_kind.dtype if second_kind is REAL else "")
-                if isinstance(second_kind, Other)
+                first_value.of_dtype(first_value.dtype if second_value is REAL else "")
+                if isinstance(second_value, Other)
                 else None
             )
     if is_number(left) and is_number(right):
@@ -357,20 +357,20 @@ def _of_any_dtype(value: Value) -> Value:
 
 
 def _choice_of(left: Value, right: Value) -> Value:
-    options: list[Value] = []
+    distinct_options: list[Value] = []
     for alternative in (left, right):
         for option in alternative.options if isinstance(alternative, Choice) else (alternative,):
-            if not any(same(option, kept_option) for kept_option in options):
-                options.append(option)
-    return Choice(tuple(options)) if len(options) <= _OPTIONS else None
+            if not any(same(option, kept_option) for kept_option in distinct_options):
+                distinct_options.append(option)
+    return Choice(tuple(distinct_options)) if len(distinct_options) <= _OPTIONS else None
 
 
 def _join_sequences(left: Sequence, right: Sequence, depth: int) -> Value:
     if depth > _DEPTH:
         return left
     if left.items is not None and right.items is not None and len(left.items) == len(right.items):
-        pairs = zip(left.items, right.items, strict=True)
-        return Sequence(items=[join(first_item, second_item, depth + 1) for first_item, second_item in pairs])
+        item_pairs = zip(left.items, right.items, strict=True)
+        return Sequence(items=[join(first_item, second_item, depth + 1) for first_item, second_item in item_pairs])
     if left.items == []:
         return right
     if right.items == []:
@@ -391,10 +391,10 @@ def join_all(values: "list[Value]") -> Value:
     """Returns the join of all values."""
     if not values:
         return NONE
-    result = values[0]
+    joined_value = values[0]
     for value in values[1:]:
-        result = join(result, value)
-    return result
+        joined_value = join(joined_value, value)
+    return joined_value
 
 
 def holds_tensor(value: Value, depth: int = 0) -> bool:
@@ -409,8 +409,8 @@ def holds_tensor(value: Value, depth: int = 0) -> bool:
 def holds_object(value: Value, depth: int = 0) -> bool:
     """Returns whether a value is known to be, or to hold, something else than numbers and tensors: None, a text."""
     if isinstance(value, Sequence):
-        items = [value.element] if value.items is None else value.items
-        return depth < _DEPTH and any(holds_object(item, depth + 1) for item in items)
+        item_values = [value.element] if value.items is None else value.items
+        return depth < _DEPTH and any(holds_object(item, depth + 1) for item in item_values)
     return isinstance(value, (Mapping, Instance, Class, Function)) or value in (NONE, STRING, OBJECT)
 
 

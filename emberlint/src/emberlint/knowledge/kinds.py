@@ -291,7 +291,7 @@ class Kinds:
                 return _NATIVE.get(last_name) or _kind_by_name(last_name)
             parent_modules = path_in_library.split(".")[:-1]
             return _kind_by_name(last_name) if parent_modules and _BESIDE.issuperset(parent_modules) else "unknown"
-        return _standard_kind(origin, root, last_name)
+        return _stdlib_kind(origin, root, last_name)
 
 
 def is_stdlib(origin: str) -> bool:
@@ -314,7 +314,7 @@ def _kind_by_name(name: str) -> str:
     return "dtype" if _DTYPE.match(name) else "unknown"
 
 
-def _standard_kind(origin: str, root: str, last: str) -> str:
+def _stdlib_kind(origin: str, root: str, last: str) -> str:
     if origin in _STDLIB:
         return _STDLIB[origin]
     if origin in _PASS_ON:

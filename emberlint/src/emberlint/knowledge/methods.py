@@ -28,7 +28,7 @@ def libraries_with() -> Mapping[str, frozenset[str]]:
     return {row["method"]: frozenset(row["libraries"].split()) for row in csv.DictReader(text.splitlines())}
 
 
-def rows(method: str) -> dict[str, tuple[Signature, ...]]:
+def signatures_by_library(method: str) -> dict[str, tuple[Signature, ...]]:
     """Returns the signatures of a method by library, for the libraries that have one."""
     by_library = {library: candidates(f"{name}.{method}") for library, name in TENSORS.items()}
     return {library: library_rows for library, library_rows in by_library.items() if library_rows}
@@ -36,7 +36,7 @@ def rows(method: str) -> dict[str, tuple[Signature, ...]]:
 
 def op_of(method: str, positional: int, keywords: Sequence[str], library: str = "") -> str:
     """Returns the op that replaces a call of a method, that of a library first, or an empty string."""
-    rows_by_library = rows(method)
+    rows_by_library = signatures_by_library(method)
     candidate_rows = [
         *rows_by_library.get(library, ()),
         *(signature for group in rows_by_library.values() for signature in group),
@@ -50,14 +50,14 @@ def op_of(method: str, positional: int, keywords: Sequence[str], library: str = 
     return candidate_rows[0].op if candidate_rows else ""
 
 
-def library_tie(method: str, positional: int, keywords: Sequence[str]) -> str:
+def library_tie_reason(method: str, positional: int, keywords: Sequence[str]) -> str:
     """Returns why a call of a method works on the tensors of some libraries only, or an empty string."""
     libraries = libraries_with().get(method)
     if libraries is None:
         return ""
     if len(libraries) < len(LIBRARIES):
         return f"{_libraries_text(libraries)} `.{method}()`"
-    rows_by_library = rows(method)
+    rows_by_library = signatures_by_library(method)
     for name in keywords:
         taking = {
             library

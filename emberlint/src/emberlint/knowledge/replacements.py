@@ -136,7 +136,7 @@ def replacement(origin: str) -> Replacement | None:
     return table().get(table_name(origin))
 
 
-def difference(origin: str) -> str:
+def reason_without_op(origin: str) -> str:
     """Returns why a native function, of which no call is known to equal one of an op, has none."""
     substitute = replacement(origin)
     if substitute is None:

@@ -118,7 +118,7 @@ class _Rewriter(cst.CSTTransformer):
         if base is None:
             return [node]
         if isinstance(node.names, cst.ImportStar):
-            return self._star(node, base)
+            return self._rewrite_star_import(node, base)
         aliases_by_module: dict[str, list[cst.ImportAlias]] = {}
         for alias in node.names:
             aliases_by_module.setdefault(self._place(base, alias.evaluated_name), []).append(alias)
@@ -160,7 +160,7 @@ class _Rewriter(cst.CSTTransformer):
             rpar=None if split else node.rpar,
         )
 
-    def _star(self, node: cst.ImportFrom, base: str) -> list[cst.BaseSmallStatement]:
+    def _rewrite_star_import(self, node: cst.ImportFrom, base: str) -> list[cst.BaseSmallStatement]:
         new_name = self.moves.module(base)
         if new_name is None:
             return [self._with_module(node, base) if self.absolute and node.relative else node]

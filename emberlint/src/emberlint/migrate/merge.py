@@ -45,7 +45,7 @@ def merge(source: SourceModule, text: str | None) -> tuple[str, list[Clash]]:
     statements_before, statements_after = _statements_to_insert(target)
     imports, future = _missing_imports(target)
     body = list(_merged_statements(target, imports, statements_before, statements_after))
-    body = _with_all(target, body, is_new=text is None)
+    body = _with_dunder_all(target, body, is_new=text is None)
     start = _docstring_of_new(source, is_new=text is None or not target.units)
     if future:
         start.append(cst.parse_module("from __future__ import annotations\n").body[0])
@@ -88,7 +88,7 @@ def _statements_to_insert(target: _Target) -> tuple[list[Statement], list[Statem
         ]
         if isinstance(unit.node, cst.ClassDef) and equal_units and isinstance(equal_units[0].node, cst.ClassDef):
             has_met_class = True
-            _into_class(target, unit, equal_units[0], members(unit.node) if taken_parts is None else taken_parts)
+            _merge_into_class(target, unit, equal_units[0], members(unit.node) if taken_parts is None else taken_parts)
             continue
         if equal_units:
             if any(ast.dump(equal_unit.tree) != ast.dump(unit.tree) for equal_unit in equal_units):
@@ -120,7 +120,7 @@ def _clash_of_units(target: _Target, unit: Unit, other: Unit, owner: str = "") -
     return Clash(f"{owner}.{name}" if owner else name, (source.path, source.target_path), (unit.code, other.code))
 
 
-def _into_class(target: _Target, unit: Unit, receiver: Unit, parts: Sequence[Unit]) -> None:
+def _merge_into_class(target: _Target, unit: Unit, receiver: Unit, parts: Sequence[Unit]) -> None:
     """Adds the moved members to the class of the same name."""
     node, body = receiver.node, receiver.node.body
     assert isinstance(node, cst.ClassDef)
@@ -141,7 +141,7 @@ def _into_class(target: _Target, unit: Unit, receiver: Unit, parts: Sequence[Uni
     if taken_parts:
         old_members = [member for member in old_members if not _is_pass(member)]
         first_part = taken_parts[0].with_changes(
-            leading_lines=_with_blank(taken_parts[0].leading_lines, 1 if old_members else 0)
+            leading_lines=_with_blank_lines(taken_parts[0].leading_lines, 1 if old_members else 0)
         )
         old_members += [first_part, *taken_parts[1:]]
     bases = [*node.bases, *(base for base in unit.node.bases if not _has_base(node, base))]
@@ -213,14 +213,14 @@ def _missing_imports(target: _Target) -> tuple[list[Statement], bool]:
             needed_aliases = [
                 alias for alias in tree.names if (alias.asname or alias.name.partition(".")[0]) in used_names
             ]
-            missing_aliases = [alias for alias in needed_aliases if not _is_there(target, units_by_name, tree, alias)]
+            missing_aliases = [alias for alias in needed_aliases if not _has_import(target, units_by_name, tree, alias)]
             if missing_aliases:
                 needed_imports.append(_narrow_import(unit.node, tree, missing_aliases))
     has_future = any(unit.kind == "future" for unit in source.units) and bool(source.moved or source.parts)
     return needed_imports, has_future and not any(unit.kind == "future" for unit in target.units)
 
 
-def _is_there(
+def _has_import(
     target: _Target, units_by_name: dict[str, list[Unit]], tree: ast.Import | ast.ImportFrom, alias: ast.alias
 ) -> bool:
     """Returns whether the receiving file has an import; a different binding of the same name is a clash."""
@@ -300,7 +300,7 @@ def _is_guard(node: cst.BaseStatement) -> bool:
     return isinstance(node, cst.If) and "__name__" in cst.Module([]).code_for_node(node.test)
 
 
-def _with_all(target: _Target, body: list[Statement], is_new: bool) -> list[Statement]:
+def _with_dunder_all(target: _Target, body: list[Statement], is_new: bool) -> list[Statement]:
     """Returns the statements with the new names added to `__all__`."""
     source_names, own_names = all_names(target.source.units), all_names(target.units)
     has_all = any(unit.kind == "all" for unit in target.units)
@@ -372,7 +372,7 @@ def _space_out(body: Sequence[Statement], old: Sequence[Statement]) -> list[Stat
             spaced_statements.append(own_statement.with_changes(leading_lines=lines))
         elif blank_count < blank_lines and not any(line.comment for line in own_statement.leading_lines[:blank_count]):
             spaced_statements.append(
-                own_statement.with_changes(leading_lines=_with_blank(own_statement.leading_lines, blank_lines))
+                own_statement.with_changes(leading_lines=_with_blank_lines(own_statement.leading_lines, blank_lines))
             )
         else:
             spaced_statements.append(own_statement)
@@ -387,7 +387,7 @@ def _is_future(node: Statement) -> bool:
     return units([node])[0].kind == "future"
 
 
-def _with_blank(lines: Sequence[cst.EmptyLine], wanted: int) -> list[cst.EmptyLine]:
+def _with_blank_lines(lines: Sequence[cst.EmptyLine], wanted: int) -> list[cst.EmptyLine]:
     kept_lines = list(lines)
     while kept_lines and kept_lines[0].comment is None:
         del kept_lines[0]

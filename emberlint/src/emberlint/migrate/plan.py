@@ -9,7 +9,7 @@ from emberlint.config.errors import UsageError, suggestion
 from emberlint.migrate import transaction
 from emberlint.migrate.imports import Moves, computed_imports, rewrite
 from emberlint.migrate.merge import Clash, merge, unresolved_names
-from emberlint.migrate.remains import remains, shim
+from emberlint.migrate.remains import shim, source_without_moved
 from emberlint.migrate.selection import SourceModule, movable, select
 from emberlint.migrate.transaction import MigrationError
 from emberlint.migrate.units import all_names, units_by_bound_name
@@ -71,7 +71,7 @@ def plan(project: Project, layout: Layout, backend: str, operations: Sequence[st
     moving = [source for source in sources if _has_moves(source, bool(operations))]
     for each_source in sources:
         result.before[each_source.path] = project.text(each_source.path)
-    _check_elsewhere(project, layout, backend, moving)
+    _check_not_defined_elsewhere(project, layout, backend, moving)
     text_by_path: dict[str, str | None] = {}
     for each_source in moving:
         text_by_path[each_source.target_path] = _receiving_text(project, each_source, result)
@@ -88,7 +88,7 @@ def plan(project: Project, layout: Layout, backend: str, operations: Sequence[st
                 f"{each_source.path} -> {each_source.target_path}: {', '.join(each_source.operations) or 'imports'}"
             )
     _verify_names(moving, result)
-    _check_frontend(project, layout, moving, result)
+    _check_frontend_imports(project, layout, moving, result)
     result.windows.update(source.target_path for source in moving if _ends_in_crlf(project, source.path))
     return result
 
@@ -142,7 +142,9 @@ def _outermost_start(project: Project, folders: Sequence[str]) -> int:
     return 1 if folders and folders[0] == "src" else 0
 
 
-def _check_elsewhere(project: Project, layout: Layout, backend: str, moving: Sequence[SourceModule]) -> None:
+def _check_not_defined_elsewhere(
+    project: Project, layout: Layout, backend: str, moving: Sequence[SourceModule]
+) -> None:
     """Checks that no operation is already defined in another file of the backend, which would duplicate it."""
     files = layout.backend_files(project, backend)
     targets = {source.target_path for source in moving}
@@ -255,7 +257,7 @@ def _private_attributes(project: Project, sources: Sequence[SourceModule]) -> se
 def _remaining_text(
     one: SourceModule, sources: Sequence[SourceModule], references: Sequence[str], reached_names: set[str], result: Plan
 ) -> str | None:
-    text = remains(one, reached_names)
+    text = source_without_moved(one, reached_names)
     if text is not None or not references:
         return text
     result.kept.add(one.path)
@@ -327,7 +329,7 @@ def _verify_names(moving: Sequence[SourceModule], result: Plan) -> None:
             )
 
 
-def _check_frontend(project: Project, layout: Layout, moving: Sequence[SourceModule], result: Plan) -> None:
+def _check_frontend_imports(project: Project, layout: Layout, moving: Sequence[SourceModule], result: Plan) -> None:
     """Stops for an import of the frontend in a moved file if that makes a circle of imports; else notes it."""
     frontend, backends = (module_name(project, f"{folder}/__init__.py") for folder in (layout.frontend, layout.backend))
     for source in moving:

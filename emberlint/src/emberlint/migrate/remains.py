@@ -10,7 +10,7 @@ from emberlint.migrate.selection import SourceModule
 from emberlint.migrate.units import HEAD, Statement, Unit, all_names, members, units, units_by_bound_name
 
 
-def remains(source: SourceModule, reached_names: Set[str] = frozenset()) -> str | None:
+def source_without_moved(source: SourceModule, reached_names: Set[str] = frozenset()) -> str | None:
     """Returns the new text of a file whose statements moved elsewhere, or None if it holds nothing but imports.
 
     The file imports the moved public names from their new place, so that `module.name` still works in other code. It

@@ -51,10 +51,12 @@ def write(root: Path, after: Mapping[str, str | None], windows: Collection[str] 
     try:
         for path, text in sorted(after.items(), key=lambda item: (item[1] is None, item[0])):
             written_paths.append(path)
-            _put(root / path, None if text is None else _encode_text(text, old_content_by_path[path], path in windows))
+            _replace_or_remove(
+                root / path, None if text is None else _encode_text(text, old_content_by_path[path], path in windows)
+            )
     except BaseException:
         for path in reversed(written_paths):
-            _put(root / path, old_content_by_path[path])
+            _replace_or_remove(root / path, old_content_by_path[path])
         raise
     for path, text in after.items():
         if text is None:
@@ -67,7 +69,7 @@ def _encode_text(text: str, before: bytes | None, is_windows: bool) -> bytes:
     return (lines.replace("\n", "\r\n") if crlf else lines).encode()
 
 
-def _put(path: Path, content: bytes | None) -> None:
+def _replace_or_remove(path: Path, content: bytes | None) -> None:
     if content is None:
         path.unlink(missing_ok=True)
         return

@@ -54,7 +54,7 @@ def _unit_of(node: Statement, first: bool, top: bool) -> Unit:
         and isinstance(tree.value.value, str)
     ):
         return Unit(node, "docstring", frozenset(), frozenset())
-    binds, uses = names(code)
+    binds, uses = bound_and_read_names(code)
     return Unit(node, _unit_kind(tree, binds) if top else "definition" if binds else "effect", binds, uses)
 
 
@@ -72,7 +72,7 @@ def _unit_kind(tree: ast.stmt, binds: frozenset[str]) -> str:
     return "definition" if binds else "effect"
 
 
-def names(code: str) -> tuple[frozenset[str], frozenset[str]]:
+def bound_and_read_names(code: str) -> tuple[frozenset[str], frozenset[str]]:
     """Returns the names that some source binds at the top level, and the global names that it reads at any depth."""
     top = symtable.symtable(code, "<unit>", "exec")
     binds = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_assigned() or symbol.is_imported()}

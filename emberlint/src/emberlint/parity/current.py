@@ -8,7 +8,7 @@ from emberlint.source.project import Project
 _latest: list[tuple[Project, Matrix | None]] = []
 
 
-def current(project: Project) -> Matrix | None:
+def current_matrix(project: Project) -> Matrix | None:
     """Returns the matrix of a project, or None unless its settings name both the frontend and the backends."""
     parity = project.settings.parity
     if not (parity.frontend and parity.backend):

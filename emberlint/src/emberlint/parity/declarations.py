@@ -11,7 +11,7 @@ from emberlint.parity.syntax import (
     Span,
     assignment,
     decorators,
-    flat,
+    flat_statements,
     is_empty,
     last_name,
     tree_of,
@@ -40,7 +40,7 @@ def declarations(project: Project, layout: Layout) -> dict[str, Declaration]:
     every function that passes its work to something of its own name (`return backend().sin(x)`) or has no body.
     """
     tree_by_path = {path: tree_of(project, path) for path in layout.frontend_files(project)}
-    candidates = list(_under_op(tree_by_path)) or [
+    candidates = list(_decorated_ops(tree_by_path)) or [
         *_delegating_functions(tree_by_path),
         *_abstract_methods(tree_by_path),
     ]
@@ -56,9 +56,9 @@ def declarations(project: Project, layout: Layout) -> dict[str, Declaration]:
     return declaration_by_name
 
 
-def _under_op(trees: dict[str, ast.Module]) -> Iterator[Declaration]:
+def _decorated_ops(trees: dict[str, ast.Module]) -> Iterator[Declaration]:
     for path, tree in trees.items():
-        for node in flat(tree.body):
+        for node in flat_statements(tree.body):
             if isinstance(node, FunctionNode) and "op" in decorators(node):
                 is_composite = not is_empty(node)
                 yield Declaration(node.name, stem(path), is_composite, signature(node.args), Span.of(path, node))
@@ -66,17 +66,17 @@ def _under_op(trees: dict[str, ast.Module]) -> Iterator[Declaration]:
 
 def _delegating_functions(trees: dict[str, ast.Module]) -> Iterator[Declaration]:
     for path, tree in trees.items():
-        for node in flat(tree.body):
+        for node in flat_statements(tree.body):
             if isinstance(node, FunctionNode) and not node.name.startswith("_"):
                 if is_empty(node) or _delegates(node, node.name):
                     yield Declaration(node.name, stem(path), False, signature(node.args), Span.of(path, node))
             else:
                 pair = assignment(node)
-                if pair and _hands_on(pair[1], pair[0]):
+                if pair and _is_delegation(pair[1], pair[0]):
                     yield Declaration(pair[0], stem(path), False, _lambda_signature(pair[1]), Span.of(path, node))
 
 
-def _hands_on(value: ast.expr, name: str) -> bool:
+def _is_delegation(value: ast.expr, name: str) -> bool:
     """Returns whether `name = value` delegates to that name, as `sin = lambda x: backend().sin(x)` does."""
     if isinstance(value, ast.Lambda):
         return _delegates(value.body, name)
@@ -117,7 +117,7 @@ def _abstract_methods(trees: dict[str, ast.Module]) -> Iterator[Declaration]:
 def _aliases_of_ops(trees: dict[str, ast.Module], declared: dict[str, Declaration]) -> Iterator[tuple[str, str]]:
     """Yields the alias and the op of `asin = alias("asin", arcsin)` and of `asin = arcsin`."""
     for tree in trees.values():
-        for node in flat(tree.body):
+        for node in flat_statements(tree.body):
             pair = assignment(node)
             if pair is None or pair[0] in declared:
                 continue
@@ -140,7 +140,7 @@ def exported_names(project: Project, layout: Layout) -> frozenset[str] | None:
     files = layout.frontend_files(project)
     names: set[str] = set()
     exported: set[str] | None = None
-    for node in flat(tree_of(project, path).body):
+    for node in flat_statements(tree_of(project, path).body):
         if isinstance(node, FunctionNode) and node.name == "__getattr__":
             return None
         if isinstance(node, ast.AugAssign) or (isinstance(node, ast.Expr) and "globals" in ast.dump(node)):
@@ -183,7 +183,7 @@ def _exported_names(project: Project, paths: list[str]) -> Iterator[str]:
     """Returns the names that `from module import *` imports."""
     for path in paths:
         names: set[str] = set()
-        for node in flat(tree_of(project, path).body):
+        for node in flat_statements(tree_of(project, path).body):
             pair = assignment(node)
             if pair and pair[0] == "__all__":
                 names = _strings_of_list(pair[1]) or names

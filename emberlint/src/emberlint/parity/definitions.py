@@ -6,7 +6,16 @@ from dataclasses import dataclass
 
 from emberlint.parity.layout import Layout, stem
 from emberlint.parity.signature import Signature, signature
-from emberlint.parity.syntax import FunctionNode, Span, assignment, decorators, flat, last_name, refusal, tree_of
+from emberlint.parity.syntax import (
+    FunctionNode,
+    Span,
+    assignment,
+    decorators,
+    flat_statements,
+    last_name,
+    refusal_message,
+    tree_of,
+)
 from emberlint.source.project import Project
 
 MODULES = ("ops.py", "operations.py", "_backend.py")
@@ -32,21 +41,21 @@ def definitions(project: Project, layout: Layout, paths: list[str]) -> dict[str,
     class_by_name: dict[str, tuple[str, ast.ClassDef]] = {}
     shared_files = project.files(layout.backend) if layout.backend else ()
     for path in (*shared_files, *paths):
-        for node in flat(tree_of(project, path).body):
+        for node in flat_statements(tree_of(project, path).body):
             if isinstance(node, ast.ClassDef):
                 class_by_name[node.name] = path, node
     by_name: dict[str, Definition] = {}
     backend_modules = {f"{layout.backend}/{name}.py" for name in layout.names}  # backends that consist of one file
     modules = [path for path in paths if path.endswith(MODULES) or path in backend_modules or _is_in_ops(path)] or paths
     for path in paths:
-        holders = [node for node in flat(tree_of(project, path).body) if isinstance(node, ast.ClassDef)]
-        holders = [node for node in holders if _holds_ops(node)]
-        for definition in _of_classes(project, path, holders, class_by_name):
+        holders = [node for node in flat_statements(tree_of(project, path).body) if isinstance(node, ast.ClassDef)]
+        holders = [node for node in holders if _is_class_of_ops(node)]
+        for definition in _definitions_of_classes(project, path, holders, class_by_name):
             by_name.setdefault(definition.name, definition)
         if path in modules or path.endswith("__init__.py"):
             # A module may hold functions beside a class of ops, as during a migration from one form to the other; a
             # helper beside the class is private by its name or by `__all__`.
-            for definition in _of_module(path, tree_of(project, path)):
+            for definition in _definitions_of_module(path, tree_of(project, path)):
                 by_name.setdefault(definition.name, definition)
     return by_name
 
@@ -56,7 +65,7 @@ def has_made_class(project: Project, paths: list[str]) -> bool:
 
     Which ops it has is then not to be read.
     """
-    pairs = (assignment(node) for path in paths for node in flat(tree_of(project, path).body))
+    pairs = (assignment(node) for path in paths for node in flat_statements(tree_of(project, path).body))
     return any(
         pair is not None
         and pair[0].endswith(CLASSES)
@@ -71,27 +80,27 @@ def _is_in_ops(path: str) -> bool:
     return path.rpartition("/")[0].endswith("/ops")
 
 
-def _of_classes(
+def _definitions_of_classes(
     project: Project, path: str, holders: list[ast.ClassDef], classes: dict[str, tuple[str, ast.ClassDef]]
 ) -> Iterator[Definition]:
     for holder in holders:
         for class_path, node in _with_bases(path, holder, classes, set()):
             function_by_name = _functions_by_name(tree_of(project, class_path))
-            for statement in flat(node.body):
+            for statement in flat_statements(node.body):
                 definition = _definition_of_node(class_path, statement, function_by_name, in_class=True)
                 if definition is not None:
                     yield definition
 
 
-def _of_module(path: str, tree: ast.Module) -> Iterator[Definition]:
+def _definitions_of_module(path: str, tree: ast.Module) -> Iterator[Definition]:
     function_by_name = _functions_by_name(tree)
-    for statement in flat(tree.body):
+    for statement in flat_statements(tree.body):
         definition = _definition_of_node(path, statement, function_by_name, in_class=False)
         if definition is not None:
             yield definition
 
 
-def _holds_ops(node: ast.ClassDef) -> bool:
+def _is_class_of_ops(node: ast.ClassDef) -> bool:
     return any(name.endswith(CLASSES) for name in (node.name, *map(last_name, node.bases)))
 
 
@@ -107,7 +116,7 @@ def _with_bases(
 
 
 def _functions_by_name(tree: ast.Module) -> dict[str, FunctionNode]:
-    return {node.name: node for node in flat(tree.body) if isinstance(node, FunctionNode)}
+    return {node.name: node for node in flat_statements(tree.body) if isinstance(node, FunctionNode)}
 
 
 def _definition_of_node(
@@ -119,7 +128,7 @@ def _definition_of_node(
         if node.name.startswith("_") or decorator_names & {"overload", "setter"}:
             return None
         own_signature = signature(node.args, bound=in_class and "staticmethod" not in decorator_names)
-        return Definition(node.name, category, own_signature, span, ast.unparse(node), refusal(node))
+        return Definition(node.name, category, own_signature, span, ast.unparse(node), refusal_message(node))
     pair = assignment(node)
     if pair is None or pair[0].startswith("_") or isinstance(pair[1], PLAIN_VALUES):
         return None
@@ -147,8 +156,10 @@ def _signature_of_value(value: ast.expr, functions: Mapping[str, FunctionNode], 
 
 def _returned_arguments(factory: FunctionNode) -> ast.arguments | None:
     """Returns the arguments of the single function that a factory defines and returns."""
-    arguments_by_function = {node.name: node.args for node in flat(factory.body) if isinstance(node, FunctionNode)}
-    returned_values = [node.value for node in flat(factory.body) if isinstance(node, ast.Return)]
+    arguments_by_function = {
+        node.name: node.args for node in flat_statements(factory.body) if isinstance(node, FunctionNode)
+    }
+    returned_values = [node.value for node in flat_statements(factory.body) if isinstance(node, ast.Return)]
     if len(returned_values) != 1:
         return None
     if isinstance(returned_values[0], ast.Lambda):

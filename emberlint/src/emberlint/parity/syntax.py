@@ -48,13 +48,13 @@ def decorators(node: FunctionNode) -> set[str]:
     return {last_name(decorator) for decorator in node.decorator_list}
 
 
-def flat(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+def flat_statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
     """Yields the statements of a block and of the conditional blocks inside it, in source order."""
     for statement in body:
         yield statement
         for block in ("body", "orelse", "finalbody"):
             if isinstance(statement, ast.If | ast.Try | ast.With):
-                yield from flat(getattr(statement, block, []))
+                yield from flat_statements(getattr(statement, block, []))
 
 
 def without_docstring(node: FunctionNode) -> list[ast.stmt]:
@@ -62,7 +62,7 @@ def without_docstring(node: FunctionNode) -> list[ast.stmt]:
     return node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
 
 
-def refusal(node: FunctionNode) -> str | None:
+def refusal_message(node: FunctionNode) -> str | None:
     """Returns the message of a body that only raises `NotImplementedError` or a similar error, or None."""
     body = without_docstring(node)
     if len(body) != 1 or not isinstance(body[0], ast.Raise) or body[0].exc is None:
@@ -79,7 +79,7 @@ def refusal(node: FunctionNode) -> str | None:
 def is_empty(node: FunctionNode) -> bool:
     """Returns whether a function is only a declaration: its body is `...`, `pass`, a docstring, or a refusal."""
     body = without_docstring(node)
-    if refusal(node) is not None:
+    if refusal_message(node) is not None:
         return True
     return all(
         isinstance(statement, ast.Pass)

@@ -12,7 +12,7 @@ _FRESH = ("Conv", "Linear", "BatchNorm", "GroupNorm", "LayerNorm", "InstanceNorm
 Condition = Callable[[SourceFile, ast.Call, Mapping[str, ast.expr]], str | None]
 
 
-def _in_place(file: SourceFile, call: ast.Call, _: Mapping[str, ast.expr]) -> str | None:
+def _reason_for_in_place(file: SourceFile, call: ast.Call, _: Mapping[str, ast.expr]) -> str | None:
     """Returns why a layer may write into its input, which others may see."""
     inplace_values = [keyword.value for keyword in call.keywords if keyword.arg == "inplace"]
     inplace_values += [arg for arg in call.args if isinstance(arg, ast.Constant) and isinstance(arg.value, bool)]
@@ -91,7 +91,7 @@ CONDITIONS: Mapping[str, Condition] = {
     "axis": _reason_for_axis,
     "exact gelu": _reason_for_exact_gelu,
     "tanh gelu": _reason_for_tanh_gelu,
-    "in place": _in_place,
+    "in place": _reason_for_in_place,
     "pair": _reason_for_pool,
     "flat": _reason_for_flat,
     "dataset": _reason_for_dataset,

@@ -7,7 +7,7 @@ has to stay keeps all others of the group.
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 
-from emberlint.fixes.spelling import ShadowedError, Spelling, package
+from emberlint.fixes.spelling import ShadowedError, Spelling, package_spelling
 from emberlint.fixes.splice import Change
 from emberlint.knowledge.native import Use
 from emberlint.knowledge.replacements import PACKAGE, WAYS, program_name, replacement
@@ -42,7 +42,7 @@ def has_modules(file: SourceFile) -> bool:
     return any(is_module_use(use.origin) for use in native_uses(file))
 
 
-def space(file: SourceFile, node: ast.AST, op: str, terms: Terms) -> Spelling:
+def package_space(file: SourceFile, node: ast.AST, op: str, terms: Terms) -> Spelling:
     """Returns the expression for the package of a layer, a loss or an optimizer at a node.
 
     Raises:
@@ -51,7 +51,7 @@ def space(file: SourceFile, node: ast.AST, op: str, terms: Terms) -> Spelling:
     """
     if file.settings.namespaces[:1] != ("emberharmony.ops",):
         raise UntranslatableError(f"the namespace has no {program_name(op)}")
-    return package(file, node, ".".join(op.split(".")[:2]), terms.freed)
+    return package_spelling(file, node, ".".join(op.split(".")[:2]), terms.freed)
 
 
 def class_step(file: SourceFile, use: Use, terms: Terms) -> Step:
@@ -63,7 +63,7 @@ def class_step(file: SourceFile, use: Use, terms: Terms) -> Step:
     reason = "no layer or optimizer is known to equal it here"
     if is_class and (is_base or candidates(use.origin) or use.origin in ("torch.nn.Module", "torch.optim.Optimizer")):
         try:
-            class_spelling = space(file, use.node, name, terms)
+            class_spelling = package_space(file, use.node, name, terms)
             change = NodeEditor(file, use.node, class_spelling).replace_node(
                 use.node, f"{class_spelling.text}.{name.split('.', 2)[2]}"
             )
@@ -159,7 +159,7 @@ def is_blocked(steps: Iterable[Step], terms: Terms) -> bool:
     return bool(class_steps) and (bool(terms.modules) or not all(step.changes for step in class_steps))
 
 
-def together(file: SourceFile, steps: Sequence[Step], terms: Terms) -> list[Step]:
+def keep_modules_together(file: SourceFile, steps: Sequence[Step], terms: Terms) -> list[Step]:
     """Returns the steps, those of modules without changes if one of them has to stay."""
     class_steps = [step for step in steps if step.kind == KIND]
     if not is_blocked(steps, terms):
@@ -175,19 +175,21 @@ def together(file: SourceFile, steps: Sequence[Step], terms: Terms) -> list[Step
     reason = f"`{blocking}` stays native, and {MIXED}" if blocking else terms.modules
     ported_ids = {id(step) for step in class_steps if step.changes}
     return [
-        step._replace(changes=(), space=None, reason=reason, advice=_way_out(step)) if id(step) in ported_ids else step
+        step._replace(changes=(), space=None, reason=reason, advice=_advice_of_step(step))
+        if id(step) in ported_ids
+        else step
         for step in steps
     ]
 
 
-def _way_out(step: Step) -> str:
+def _advice_of_step(step: Step) -> str:
     substitute = replacement(step.native)
     return program_name(substitute.op) if substitute is not None else WAYS.get(step.native, step.advice)
 
 
-def names(file: SourceFile) -> frozenset[str]:
+def rebindable_names(file: SourceFile) -> frozenset[str]:
     """Returns the names of packages that a port may bind anew: those that a single import on one line binds."""
-    return frozenset(name for name, origin in FREED.items() if _bound_origins(file, name, origin))
+    return frozenset(name for name, origin in FREED.items() if _is_bound_once(file, name, origin))
 
 
 def _first_name(node: ast.expr) -> str:
@@ -197,7 +199,7 @@ def _first_name(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def _bound_origins(file: SourceFile, name: str, origin: str) -> bool:
+def _is_bound_once(file: SourceFile, name: str, origin: str) -> bool:
     scopes = file.names.root.bindings.get(name, ())
     if len(scopes) != 1 or scopes[0].origin != origin or not isinstance(scopes[0].node, ast.alias):
         return False
@@ -205,7 +207,7 @@ def _bound_origins(file: SourceFile, name: str, origin: str) -> bool:
     return isinstance(statement, ast.Import | ast.ImportFrom) and statement.lineno == statement.end_lineno
 
 
-def frees(file: SourceFile, steps: Iterable[Step], freed: frozenset[str]) -> bool:
+def are_names_free(file: SourceFile, steps: Iterable[Step], freed: frozenset[str]) -> bool:
     """Returns whether nothing native is left under the names of packages that are bound anew."""
     changed_ids = {id(step.node) for step in steps if step.changes}
     for use in native_uses(file):

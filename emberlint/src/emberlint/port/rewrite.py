@@ -11,7 +11,7 @@ from typing import NamedTuple
 import libcst as cst
 from libcst.helpers import get_full_name_for_node
 
-from emberlint.fixes.imports import LINE_END, comments, with_namespaces, without
+from emberlint.fixes.imports import LINE_END, comments, with_namespaces, without_imports
 from emberlint.fixes.splice import apply_changes
 from emberlint.port.conditions import HOST, OWN, Terms
 from emberlint.port.modules import KIND
@@ -155,7 +155,7 @@ def _apply_steps(file: SourceFile, changing: list[Step], kept_words: frozenset[s
     namespaces = {step.space.namespace for step in changing if step.space is not None and step.space.added}
     names = {_first_name(file, step.node) for step in changing}
     try:
-        return without(
+        return without_imports(
             file, cst.parse_module(with_namespaces(changed_text, namespaces)), names - kept_words - {""}
         ).code
     except (cst.ParserSyntaxError, SyntaxError):

@@ -5,7 +5,7 @@ import contextlib
 import re
 from collections.abc import Iterator, Sequence
 
-from emberlint.fixes.spelling import ShadowedError, Spelling, module, spelling
+from emberlint.fixes.spelling import ShadowedError, Spelling, module_spelling, spelling
 from emberlint.fixes.splice import Change
 from emberlint.knowledge.arguments import parameters
 from emberlint.knowledge.methods import OF_TORCH, is_torch_receiver
@@ -13,9 +13,9 @@ from emberlint.knowledge.native import Use
 from emberlint.knowledge.replacements import (
     PACKAGE,
     WAYS,
-    difference,
     neutral_dtype,
     program_name,
+    reason_without_op,
     replacement,
     tensor_type,
 )
@@ -27,12 +27,21 @@ from emberlint.knowledge.signatures import (
     translate,
 )
 from emberlint.port.conditions import OWN, Terms, reason_against, reason_for_function
-from emberlint.port.modules import KIND, class_step, frees, is_blocked, is_module_use, names, space, together
+from emberlint.port.modules import (
+    KIND,
+    are_names_free,
+    class_step,
+    is_blocked,
+    is_module_use,
+    keep_modules_together,
+    package_space,
+    rebindable_names,
+)
 from emberlint.port.own_methods import is_own, takes
 from emberlint.port.regions import TRACED, Region, is_inside, regions
 from emberlint.port.step import ANNOTATION, Step
-from emberlint.port.text import NodeEditor, by_parameter, receivers
-from emberlint.port.training import is_of_parameters, no_grad_step, training
+from emberlint.port.text import NodeEditor, arguments_by_parameter, receivers
+from emberlint.port.training import is_of_parameters, no_grad_step, training_steps
 from emberlint.port.writes import writes, writing_methods
 from emberlint.source.native_uses import native_uses
 from emberlint.source.rename import is_plain
@@ -50,23 +59,23 @@ _ORIGIN = re.compile(r"`(numpy|torch|jax|emberharmony)\.[\w.]+`(?: returns|, a t
 
 def steps(file: SourceFile, terms: Terms) -> list[Step]:
     """Returns a step for each native use and for each method of a tensor whose library is known."""
-    freed_names = names(file)
+    freed_names = rebindable_names(file)
     all_steps = _native_steps(file, terms._replace(freed=freed_names))
-    if freed_names and (is_blocked(all_steps, terms) or not frees(file, all_steps, freed_names)):
+    if freed_names and (is_blocked(all_steps, terms) or not are_names_free(file, all_steps, freed_names)):
         freed_names = frozenset()
         all_steps = _native_steps(file, terms)
-    all_steps = together(file, all_steps, terms._replace(freed=freed_names))
+    all_steps = keep_modules_together(file, all_steps, terms._replace(freed=freed_names))
     native = regions(file, {step.node for step in all_steps if step.changes})
     if not native:
         return all_steps
     if any(step.kind == KIND and is_inside(file, step.node, region.node) for step in all_steps for region in native):
         terms = terms._replace(modules="a compiled function of this file uses modules, and stays native")
-    return [*_steps_outside(file, together(file, _native_steps(file, terms, is_left=True), terms), native)]
+    return [*_steps_outside(file, keep_modules_together(file, _native_steps(file, terms, is_left=True), terms), native)]
 
 
 def _native_steps(file: SourceFile, terms: Terms, is_left: bool = False) -> list[Step]:
     """Returns the steps before those that depend on others; `is_left` tells that a native call stays."""
-    call_steps = [*_native_call_steps(file, terms), *training(file, terms)]
+    call_steps = [*_native_call_steps(file, terms), *training_steps(file, terms)]
     is_left = is_left or terms.is_left or any(not step.changes for step in call_steps)
     return [*call_steps, *_uncalled_steps(file, call_steps, is_left, terms), *_write_steps(file, terms)]
 
@@ -170,7 +179,7 @@ def _size_step(file: SourceFile, call: ast.Call, function: ast.Attribute, terms:
     native, reason, advice = "torch.Size.numel", "", "math.prod"
     if file.inference.is_shape(function.value) and not (call.args or call.keywords):
         try:
-            space = module(file, call, "math")
+            space = module_spelling(file, call, "math")
             yield Step(call, native, "method", tuple(NodeEditor(file, call, space).method("math.prod")), space)
             return
         except (UntranslatableError, ShadowedError) as error:
@@ -271,7 +280,7 @@ def _call_step(
     """Returns the step of a call: by the first of the signatures that takes its arguments."""
     step_kind = "method" if use is None else "call" if use.kind == "use" else use.kind
     step_kind = KIND if is_module_use(origin) else step_kind
-    reason, advice = difference(origin), _advice_text(file, use, signatures)
+    reason, advice = reason_without_op(origin), _advice_text(file, use, signatures)
     if origin.startswith("jax.random."):
         reason = "JAX draws numbers from a key, ops from a stream"
     index_step = _item_index(file, call)
@@ -280,7 +289,9 @@ def _call_step(
             continue
         try:
             op_spelling = (
-                space(file, call, signature.op, terms) if signature.op.startswith(PACKAGE) else spelling(file, call)
+                package_space(file, call, signature.op, terms)
+                if signature.op.startswith(PACKAGE)
+                else spelling(file, call)
             )
             changes = _call_changes(
                 file, call, signature, op_spelling, [] if use is not None else receivers(call), terms
@@ -325,7 +336,7 @@ def _call_changes(
     if any(isinstance(ancestor, ast.JoinedStr) for ancestor in file.ancestors(call)):
         raise UntranslatableError("it is inside an f-string")
     values = [*arguments, *(keyword.value for keyword in call.keywords)]
-    reason = reason_against(file, signature, call, by_parameter(signature, plan, values), terms)
+    reason = reason_against(file, signature, call, arguments_by_parameter(signature, plan, values), terms)
     if reason is not None:
         raise UntranslatableError(reason)
     return tuple(NodeEditor(file, call, space).changes(signature, plan, before))

@@ -15,7 +15,7 @@ from emberlint.source.source_file import SourceFile
 WITHOUT_LINE = "\0"  # instead of a line that goes
 
 
-def by_parameter(signature: Signature, plan: Translation, values: list[ast.expr]) -> dict[str, ast.expr]:
+def arguments_by_parameter(signature: Signature, plan: Translation, values: list[ast.expr]) -> dict[str, ast.expr]:
     """Returns the arguments of a call by the parameters of the op."""
     target = parameters()[signature.op]
     names = [*target.positional, *(f"operands {index}" for index in range(len(values)))]
@@ -57,7 +57,7 @@ class NodeEditor:
         op = signature.op.split(".", 2)[2] if signature.op.startswith(PACKAGE) else signature.op
         op_text = f"{self.space.text}.{op}"
         if signature.when == "axis":
-            yield from self._subscript(call)
+            yield from self._subscript_changes(call)
             return
         if signature.when == "tensors":
             yield self.replace_node(call.func, "")  # a tuple
@@ -65,7 +65,7 @@ class NodeEditor:
         if count == 2:
             yield from self._index_changes(call, op_text, before[1])
         elif before:
-            yield from self._receiver(call, op_text, plan.keywords[0])
+            yield from self._receiver_changes(call, op_text, plan.keywords[0])
         else:
             yield self.replace_node(call.func, op_text)
         for node, opening_text, closing in additions(signature.when, call):
@@ -78,14 +78,14 @@ class NodeEditor:
             elif key is not None and plan.packed < 0:
                 yield self._insert(node, f"{key}=")
         if plan.packed >= 0:
-            yield from self._pack(call.args[plan.packed - count :], plan.keywords[-1 - len(call.keywords)])
+            yield from self._pack_changes(call.args[plan.packed - count :], plan.keywords[-1 - len(call.keywords)])
         yield from self._keyword_changes(call, plan.keywords[len(plan.keywords) - len(call.keywords) :])
-        value_by_parameter = by_parameter(signature, plan, [*before, *call.args, *_keyword_values(call)])
+        value_by_parameter = arguments_by_parameter(signature, plan, [*before, *call.args, *_keyword_values(call)])
         dtype = value_by_parameter.get("dtype")
         if isinstance(dtype, ast.Name) and dtype.id in BUILTINS and self.file.native(dtype) is None:
             yield self.replace_node(dtype, f"{self.space.text}.{BUILTINS[dtype.id]}")
         if plan.fills:
-            yield self._fill(call, plan, bool(call.args or call.keywords or before))
+            yield self._fill_change(call, plan, bool(call.args or call.keywords or before))
 
     def _keyword_changes(self, call: ast.Call, keys: Sequence[str | None]) -> Iterator[Change]:
         """Yields the changes that give the keyword arguments of a call the keywords of the op, or leave them out."""
@@ -139,7 +139,7 @@ class NodeEditor:
     def method(self, function: str) -> Iterator[Change]:
         """Yields the changes of `x.method()` to `function(x)`."""
         assert isinstance(self.node, ast.Call)
-        yield from self._receiver(self.node, function, None)
+        yield from self._receiver_changes(self.node, function, None)
 
     def without_part(self) -> Change:
         """Returns the change that drops `[0]`, `.values` or `.indices` after the call."""
@@ -202,7 +202,7 @@ class NodeEditor:
         line, offset = (node.end_lineno, node.end_col_offset) if is_end else (node.lineno, node.col_offset)
         return self.file.column(line or 0, offset or 0) - 1
 
-    def _receiver(self, call: ast.Call, op: str, key: str | None) -> Iterator[Change]:
+    def _receiver_changes(self, call: ast.Call, op: str, key: str | None) -> Iterator[Change]:
         function = call.func
         assert isinstance(function, ast.Attribute)
         line, end = function.end_lineno or 0, self.file.column(function.end_lineno or 0, function.end_col_offset or 0)
@@ -223,7 +223,7 @@ class NodeEditor:
         yield Change(call.lineno, start, start, self.depth, f"{op}({key}=" if key else f"{op}(")
         yield Change(line, dot_position, opening_column + 1, 0, ", " if call.args or call.keywords else "")
 
-    def _subscript(self, call: ast.Call) -> Iterator[Change]:
+    def _subscript_changes(self, call: ast.Call) -> Iterator[Change]:
         """Yields the changes of `x.size(0)` to `x.shape[0]`."""
         function = call.func
         assert isinstance(function, ast.Attribute)
@@ -238,7 +238,7 @@ class NodeEditor:
         yield Change(line, name_start, end + 1, 0, "shape[")
         yield Change(last_line, closing - 1, closing, 0, "]")
 
-    def _pack(self, nodes: list[ast.expr], key: str | None) -> Iterator[Change]:
+    def _pack_changes(self, nodes: list[ast.expr], key: str | None) -> Iterator[Change]:
         opening_text = f"{key}=" if key else ""
         if len(nodes) == 1 and isinstance(nodes[0], ast.Tuple | ast.List):
             if opening_text:
@@ -252,7 +252,7 @@ class NodeEditor:
         yield self._insert(nodes[0], f"{opening_text}(")
         yield self._insert(nodes[-1], ",)" if is_single else ")", after=True)
 
-    def _fill(self, call: ast.Call, plan: Translation, has_arguments: bool) -> Change:
+    def _fill_change(self, call: ast.Call, plan: Translation, has_arguments: bool) -> Change:
         line, end = call.end_lineno or 0, self.file.column(call.end_lineno or 0, call.end_col_offset or 0) - 2
         text_before = self.file.lines[line - 1][:end].rstrip()
         if has_arguments and not text_before:

@@ -7,13 +7,13 @@ to the loss become a function, if nothing that they bind is used elsewhere.
 import ast
 from collections.abc import Iterator
 
-from emberlint.fixes.spelling import ShadowedError, module, spelling
+from emberlint.fixes.spelling import ShadowedError, module_spelling, spelling
 from emberlint.fixes.splice import Change
 from emberlint.knowledge.replacements import WAYS
 from emberlint.knowledge.signatures import UntranslatableError
 from emberlint.port.conditions import Terms, is_device, is_dtype
 from emberlint.port.losses import body_of, calls, function_of, is_method, loss_of
-from emberlint.port.modules import HOOKS, KIND, MOVES, has_modules, is_module, space
+from emberlint.port.modules import HOOKS, KIND, MOVES, has_modules, is_module, package_space
 from emberlint.port.step import Step
 from emberlint.port.text import NodeEditor, line_end
 from emberlint.source.source_file import SourceFile
@@ -24,7 +24,7 @@ SCHEDULERS = "torch.optim.lr_scheduler."
 GRADIENTS = "gradients are those of parameters, which ops.backward is given"
 
 
-def training(file: SourceFile, terms: Terms) -> Iterator[Step]:
+def training_steps(file: SourceFile, terms: Terms) -> Iterator[Step]:
     """Yields the steps of the methods of modules, optimizers and losses that the libraries do not share."""
     if "torch" not in terms.libraries:
         return
@@ -63,7 +63,7 @@ def _step_of_method(file: SourceFile, call: ast.Call, way: str, changes: object,
     try:
         ops_spelling = spelling(file, call)
         step_changes = tuple(changes(file, call, ops_spelling, *terms))
-        buffer_spelling = space(file, call, "emberharmony.nn.Buffer", *terms) if terms else ops_spelling
+        buffer_spelling = package_space(file, call, "emberharmony.nn.Buffer", *terms) if terms else ops_spelling
         return Step(call, f".{call.func.attr}", KIND, step_changes, buffer_spelling)
     except (UntranslatableError, ShadowedError) as error:
         return Step(call, f".{call.func.attr}", KIND, reason=str(error), advice=way)
@@ -179,7 +179,7 @@ def _buffer_changes(file: SourceFile, call: ast.Call, signature: object, terms: 
     end = column(line, other_arguments[0].col_offset) - 1
     if "(" in file.lines[line - 1][column(line, name.end_col_offset or 0) - 1 : end]:
         raise UntranslatableError("its tensor is in parentheses")
-    buffer_spelling = space(file, call, "emberharmony.nn.Buffer", terms)
+    buffer_spelling = package_space(file, call, "emberharmony.nn.Buffer", terms)
     yield Change(line, start, end, 0, f".{name.value!s} = {buffer_spelling.text}.Buffer(")
 
 
@@ -318,7 +318,7 @@ def no_grad_step(file: SourceFile, call: ast.Call, origin: str) -> Step | None:
     if origin not in ("torch.no_grad", "torch.inference_mode") or not is_item or not has_modules(file):
         return None
     try:
-        contextlib_spelling = module(file, call, "contextlib")
+        contextlib_spelling = module_spelling(file, call, "contextlib")
         changes = (NodeEditor(file, call, contextlib_spelling).replace_node(call.func, "contextlib.nullcontext"),)
         return Step(call, origin, KIND, changes, contextlib_spelling)
     except (UntranslatableError, ShadowedError) as error:

@@ -76,21 +76,23 @@ def apply(findings: Sequence[Finding], accepted: Counter[Entry]) -> tuple[list[F
     return new_findings, +remaining_by_entry
 
 
-def stale(file: Path, shown_path: str, entries: Counter[Entry], checked_paths: frozenset[str]) -> list[Finding]:
+def stale_findings(
+    file: Path, shown_path: str, entries: Counter[Entry], checked_paths: frozenset[str]
+) -> list[Finding]:
     """Returns an EMB905 for each entry of a checked file that no longer accepts anything."""
     from emberlint.run.registry import all_rules  # not at the top: it imports every rule
 
     lines = file.read_text(encoding="utf-8").splitlines()
-    stale_findings: list[Finding] = []
+    entry_findings: list[Finding] = []
     for entry in sorted(entries):
         if entry.path in checked_paths:
-            line = next((number for number, text in enumerate(lines, 1) if _is_of(text, entry)), 1)
+            line = next((number for number, text in enumerate(lines, 1) if _is_line_of_entry(text, entry)), 1)
             span = (line, 1, line, len(lines[line - 1]) + 1)
-            stale_findings.append(all_rules()["EMB905"].at(shown_path, span, what=entry.code, where=entry.path))
-    return stale_findings
+            entry_findings.append(all_rules()["EMB905"].at(shown_path, span, what=entry.code, where=entry.path))
+    return entry_findings
 
 
-def _is_of(line: str, entry: Entry) -> bool:
+def _is_line_of_entry(line: str, entry: Entry) -> bool:
     return entry.fingerprint in line and json.dumps(entry.path) in line
 
 

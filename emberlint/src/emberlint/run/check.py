@@ -13,7 +13,7 @@ from emberlint.run.results import FileResult
 from emberlint.run.selection import file_rules, is_sure
 from emberlint.run.suppress import directives
 from emberlint.source.later_syntax import later_python
-from emberlint.source.parsing import deep, parse
+from emberlint.source.parsing import deep_recursion, parse
 from emberlint.source.reading import read_text
 from emberlint.source.source_file import SourceFile
 
@@ -80,7 +80,7 @@ def _findings_of(file: SourceFile, codes: frozenset[str]) -> tuple[Finding, ...]
     except RecursionError:  # a chain of thousands of operators
         second_file = SourceFile(file.path, file.text, file.settings, file.tree, infer, file.neighbours)
         try:
-            with deep():
+            with deep_recursion():
                 return tuple(_findings_of_rules(second_file, codes))
         finally:
             second_file.release()

@@ -21,7 +21,7 @@ def digest(content: bytes | str) -> str:
     return blake2b(data, digest_size=16).hexdigest()
 
 
-def circumstances(settings: Settings, words: Iterable[str]) -> str:
+def circumstances_digest(settings: Settings, words: Iterable[str]) -> str:
     """Returns a hash of what else findings depend on: Python, the linter, the settings, the rules."""
     return digest(
         "\n".join([sys.version, *_linter_source_lines(str(Path(__file__).parent.parent)), repr(settings), *words])
@@ -76,7 +76,7 @@ class FileCache:
         self._entries: dict[str, list[Any]] = {}
         self._changed = False
         if enabled:
-            self._file = settings.root / FOLDER / f"{circumstances(settings, sorted(codes))}.json"
+            self._file = settings.root / FOLDER / f"{circumstances_digest(settings, sorted(codes))}.json"
             self._entries = read_json(self._file) or {}
 
     def get(self, path: str, key: str) -> list[Any] | None:

@@ -60,7 +60,7 @@ def check_groups(work: Work, library: Library, settings: Settings, jobs: int) ->
     if jobs > 1 and work.size >= POOL_FROM:
         with TemporaryDirectory(prefix="emberlint") as folder:
             library.share(Path(folder))
-            _in_processes(work, settings, jobs, folder)
+            _check_in_processes(work, settings, jobs, folder)
             library.share(None)
         return
     with no_collection():
@@ -97,7 +97,7 @@ def _shared_library(root: Path, folder: str) -> Library:
     return Library(Modules(Settings(root=root)), Path(folder))
 
 
-def _in_processes(work: Work, settings: Settings, jobs: int, folder: str) -> None:
+def _check_in_processes(work: Work, settings: Settings, jobs: int, folder: str) -> None:
     # Not at the top: a run whose files are cached needs no pool, and this import would take a tenth of that run.
     from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
     from multiprocessing import active_children

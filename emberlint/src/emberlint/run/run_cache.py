@@ -10,7 +10,7 @@ from typing import Any
 
 from emberlint.config.settings import Settings
 from emberlint.findings import Finding, Report, decode_finding, encode_finding
-from emberlint.run.file_cache import FOLDER, circumstances, digest, read_json, write_json
+from emberlint.run.file_cache import FOLDER, circumstances_digest, digest, read_json, write_json
 from emberlint.source.discover import discover
 
 # File systems record times in milliseconds or, some of them, in seconds, so a file younger than one tick may change
@@ -34,7 +34,7 @@ class RunCache:
         else:
             self._is_settled = all(is_settled(stat, now) for stat in times_by_path.values())
         signature = digest("\n".join([*files, *_stats_signature(times_by_path)]))
-        self._file = settings.root / FOLDER / f"{circumstances(settings, [*words, signature])}.run"
+        self._file = settings.root / FOLDER / f"{circumstances_digest(settings, [*words, signature])}.run"
 
     def recall(self) -> list[Finding] | None:
         """Returns the findings of the cached run, or None without one, or if a file beyond the checked ones differs."""

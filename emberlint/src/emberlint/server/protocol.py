@@ -69,7 +69,7 @@ class Server(LanguageServer):
         try:
             check_result = self.session.check(document.file, document.text, whole=False)
         except UsageError as error:
-            self._tell(str(error))
+            self._show_message(str(error))
             self._checked.pop(document.uri, None)
             return None
         self._last_message = None
@@ -157,7 +157,7 @@ class Server(LanguageServer):
         if timer is not None:
             timer.cancel()
 
-    def _tell(self, message: str) -> None:
+    def _show_message(self, message: str) -> None:
         if message != self._last_message:
             self._last_message = message
             self.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Error, f"emberlint: {message}"))

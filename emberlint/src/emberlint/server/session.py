@@ -147,7 +147,7 @@ class Session:
     def _shelf(self, file: Path, path: str, text: str, project: ProjectState) -> Shelf:
         """Returns what the check of a document may see of other files."""
         shelf = self._around.get(file)
-        if shelf is None or shelf[0] is not project or not shelf[1].hold(text):
+        if shelf is None or shelf[0] is not project or not shelf[1].still_holds(text):
             old_shelf = self._last[1] if self._last is not None and self._last[0] is project else None
             shelf = project, Surroundings(path, text, project.settings, project.cache, old_shelf)
             self._around[file] = self._last = shelf

@@ -53,7 +53,7 @@ class Surroundings:
         self._times_by_path: dict[Path, Times] = {**summary_by_file, **(file_times or {})}
         self._is_settled = file_times is not None and all(is_settled(time, start) for time in file_times.values())
 
-    def hold(self, text: str) -> bool:
+    def still_holds(self, text: str) -> bool:
         """Returns whether the check of another text of the document may see the same."""
         return self._is_settled and self._imports_of(text) == self._imports and self._are_unchanged()
 

@@ -85,7 +85,7 @@ class BackendNames:
             return any(self._returns(method) for method in _methods_named(owner, node.attr) if _is_property(method))
         # An assignment `config.backend = ops.get_backend()` makes `config.backend` hold the name in the same file.
         attribute_text = ast.unparse(node)
-        return any(self.holds(value) for value in self._stores.get(attribute_text, ()))
+        return any(self.holds(value) for value in self._stored_values.get(attribute_text, ()))
 
     def _is_backend(self, node: ast.expr) -> bool:
         """Returns whether the value of an expression is the active backend's object."""
@@ -116,7 +116,7 @@ class BackendNames:
         return self._memo[function]
 
     @cached_property
-    def _stores(self) -> dict[str, list[ast.expr]]:
+    def _stored_values(self) -> dict[str, list[ast.expr]]:
         values_by_name: dict[str, list[ast.expr]] = {}
         for assignment in self.file.index.nodes(ast.Assign):
             for target in assignment.targets:

@@ -20,7 +20,7 @@ class Import(NamedTuple):
     typing_only: bool = False
 
 
-def absolute(node: ast.ImportFrom, package: str) -> str:
+def absolute_module(node: ast.ImportFrom, package: str) -> str:
     """Returns the absolute name of the module that a `from` import in a package names."""
     if not node.level:
         return node.module or ""
@@ -35,7 +35,7 @@ def origin_base(node: ast.ImportFrom, package: str) -> str:
     In a file outside any package, `from .torch import f` means a neighbour: the name starts with a dot, so that it is
     not mistaken for the library.
     """
-    base = absolute(node, package)
+    base = absolute_module(node, package)
     return f".{base}" if node.level and base and base == node.module else base
 
 
@@ -66,7 +66,7 @@ def imported_names(
     package = module if is_package else module.rpartition(".")[0]
     names: list[Import] = []
     for node, typing_only in statements:
-        module_prefix = "" if isinstance(node, ast.Import) else f"{absolute(node, package)}."
+        module_prefix = "" if isinstance(node, ast.Import) else f"{absolute_module(node, package)}."
         end_line, end = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
         span = (node.lineno, node.col_offset + 1, end_line, end + 1)
         names.extend(Import(f"{module_prefix}{alias.name}", *span, typing_only) for alias in node.names)

@@ -20,7 +20,7 @@ def role_of(file: SourceFile, place: str) -> Role:
 
     `library/ops/numpy.py` is a module of the frontend, although files in a folder `library/ops/numpy/` are not.
     """
-    source = file.settings.source(file.path)
+    source = file.settings.source_prefix(file.path)
     segments = place.split("/")
     for end in range(len(segments), 0, -1):
         path = f"{source}{'/'.join(segments[:end])}.py"

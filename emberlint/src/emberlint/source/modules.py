@@ -64,7 +64,9 @@ class Modules:
             return cached_prefixes
         folders = importer.split("/")[:-1]
         own_prefix = (
-            "/".join(folders[: folders.index(top)]) if top in folders else self.settings.source(importer).rstrip("/")
+            "/".join(folders[: folders.index(top)])
+            if top in folders
+            else self.settings.source_prefix(importer).rstrip("/")
         )
         prefixes = self._prefixed[importer, top] = tuple(dict.fromkeys((own_prefix, "", *self.settings.src)))
         return prefixes

@@ -261,10 +261,10 @@ class Names:
         while size != len(names):
             size = len(names)
             pending_values = [(name, value) for name, value in pending_values if name not in names]
-            names.update([name for name, value in pending_values if self.leads(value, names)])
+            names.update([name for name, value in pending_values if self.may_have_origin(value, names)])
         return names
 
-    def leads(self, node: ast.expr, naming: set[str]) -> bool:
+    def may_have_origin(self, node: ast.expr, naming: set[str]) -> bool:
         """Returns whether an expression may have an origin, if only the names in `naming` have one."""
         attribute = ""
         while isinstance(node, ast.Attribute):
@@ -276,14 +276,14 @@ class Names:
             function = node.func
             if type(function) is not ast.Name:
                 return self.can_import
-            if function.id == "getattr" and node.args and self.leads(node.args[0], naming):
+            if function.id == "getattr" and node.args and self.may_have_origin(node.args[0], naming):
                 return True
             return self.can_import or function.id in self._functions
         if isinstance(node, (ast.NamedExpr, ast.Await)):
-            return self.leads(node.value, naming)
+            return self.may_have_origin(node.value, naming)
         if isinstance(node, ast.IfExp):
-            return self.leads(node.body, naming) or self.leads(node.orelse, naming)
-        return isinstance(node, ast.BoolOp) and any(self.leads(value, naming) for value in node.values)
+            return self.may_have_origin(node.body, naming) or self.may_have_origin(node.orelse, naming)
+        return isinstance(node, ast.BoolOp) and any(self.may_have_origin(value, naming) for value in node.values)
 
     def _origins(self, node: ast.expr) -> tuple[str, ...]:
         if isinstance(node, ast.Name):
@@ -353,7 +353,8 @@ class Names:
         """Returns the module named by `importlib.import_module("…")`, `__import__("…")` or a lazy loader, or None."""
         function = node.func
         if not (
-            isinstance(function, (ast.Name, ast.Attribute)) and self.leads(function, self.names_leading_to(_IMPORTING))
+            isinstance(function, (ast.Name, ast.Attribute))
+            and self.may_have_origin(function, self.names_leading_to(_IMPORTING))
         ):
             return None
         argument = (
@@ -452,7 +453,7 @@ class Names:
                 return self.constant(bindings[0].value, depth + 1)
         return None
 
-    def typing_only(self, node: ast.AST) -> bool:
+    def is_typing_only(self, node: ast.AST) -> bool:
         """Returns whether a node is under `if TYPE_CHECKING:`, so that it never runs."""
         child = node
         for ancestor in self.tree.ancestors(node):

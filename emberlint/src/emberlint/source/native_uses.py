@@ -20,7 +20,7 @@ def _each_use(file: SourceFile) -> Iterator[Use]:
     """Yields each use of a native name once, as the longest dotted expression; imports are not uses."""
     if not file.mentions_native:
         return
-    parents, leads, naming = file.index.parents, file.names.leads, file.names.names_leading_to(file.foreign)
+    parents, leads, naming = file.index.parents, file.names.may_have_origin, file.names.names_leading_to(file.foreign)
     for node in file.index.nodes(ast.Attribute, ast.Name, ast.Call):
         cls = type(node)
         if not (_is_getattr(node) if cls is ast.Call else leads(node, naming)):  # type: ignore[arg-type]
@@ -31,7 +31,7 @@ def _each_use(file: SourceFile) -> Iterator[Use]:
         if cls is ast.Name and type(node.ctx) is not ast.Load:  # type: ignore[union-attr]
             continue
         origin = file.native(node)
-        if origin is None or not _is_thing(file, node, origin) or _is_typing(file, node):
+        if origin is None or not _is_name_in_module(file, node, origin) or _is_typing(file, node):
             continue
         is_called = isinstance(parent, ast.Call) and parent.func is node
         yield Use(node, origin, kind_of(origin, is_called))
@@ -41,7 +41,7 @@ def _is_getattr(node: ast.Call) -> bool:
     return isinstance(node.func, ast.Name) and node.func.id == "getattr"
 
 
-def _is_thing(file: SourceFile, node: ast.expr, origin: str) -> bool:
+def _is_name_in_module(file: SourceFile, node: ast.expr, origin: str) -> bool:
     """Returns whether an expression names something inside a module; a bare module is not a use."""
     if "." not in origin:
         return False
@@ -63,7 +63,7 @@ def _is_typing(file: SourceFile, node: ast.expr) -> bool:
     if not isinstance(node, ast.Name) or node.id not in file.compute_once(_typing_names):
         return False
     bindings = file.names.bindings(node)
-    return bool(bindings) and all(file.names.typing_only(binding.node) for binding in bindings)
+    return bool(bindings) and all(file.names.is_typing_only(binding.node) for binding in bindings)
 
 
 def _typing_names(file: SourceFile) -> frozenset[str]:

@@ -37,12 +37,12 @@ def _parse_or_error(text: str, target: tuple[int, int] | None) -> ast.Module:
         try:
             return ast.parse(text, feature_version=version)
         except RecursionError:
-            with deep():
+            with deep_recursion():
                 return ast.parse(text, feature_version=version)
 
 
 @contextmanager
-def deep() -> Iterator[None]:
+def deep_recursion() -> Iterator[None]:
     """Raises the limit of recursion for source with long chains of operators."""
     old_limit = sys.getrecursionlimit()
     sys.setrecursionlimit(max(old_limit, DEEP))

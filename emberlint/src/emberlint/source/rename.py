@@ -20,7 +20,7 @@ def is_plain(file: SourceFile, use: Use) -> bool:
     return not (isinstance(parent, ast.Call) and parent.func is use.node) or fits(parent, substitute.op, use.origin)
 
 
-def advice(file: SourceFile, use: Use) -> Fix:
+def replacement_fix(file: SourceFile, use: Use) -> Fix:
     """Returns the suggested replacement of a native function."""
     substitute = replacement(use.origin)
     if substitute is None:
@@ -33,7 +33,7 @@ def advice(file: SourceFile, use: Use) -> Fix:
     return Fix(Safety.GUIDED, f"{name}, whose arguments differ: see its docstring", name)
 
 
-def dtype_advice(file: SourceFile, use: Use) -> Fix:
+def dtype_fix(file: SourceFile, use: Use) -> Fix:
     """Returns the neutral dtype with the same meaning; only as advice if a native function would receive it."""
     neutral_name = neutral_dtype(use.origin)
     if neutral_name is None:

@@ -220,7 +220,7 @@ class SourceFile:
 
     def native(self, node: ast.expr) -> str | None:
         """Returns the origin of an expression, as `numpy.linalg.norm`, if it is in a library foreign to this file."""
-        if self.names.leads(node, self.names.names_leading_to(self.foreign)):
+        if self.names.may_have_origin(node, self.names.names_leading_to(self.foreign)):
             for origin in self.names.origins(node):
                 if origin.partition(".")[0] in self.foreign:
                     return origin

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from emberlint.findings import Finding, Fix, Safety
-from emberlint.parity.current import current
+from emberlint.parity.current import current_matrix
 from emberlint.parity.matrix import Status
 from emberlint.rule import Example, ProjectRule
 from emberlint.source.project import Project
@@ -67,7 +67,7 @@ class OpMissing(ProjectRule):
 
     def check(self, project: Project) -> Iterator[Finding]:
         """Yields a finding at the declaration for each backend that lacks the op."""
-        op_matrix = current(project)
+        op_matrix = current_matrix(project)
         for row, backend, cell in op_matrix.gaps() if op_matrix is not None else ():
             if row.declaration is None or cell.status is Status.DIFFERS:
                 continue

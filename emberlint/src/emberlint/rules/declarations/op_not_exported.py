@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from emberlint.findings import Finding, Fix, Safety
-from emberlint.parity.current import current
+from emberlint.parity.current import current_matrix
 from emberlint.rule import Example, ProjectRule
 from emberlint.source.project import Project
 
@@ -65,7 +65,7 @@ class OpNotExported(ProjectRule):
 
     def check(self, project: Project) -> Iterator[Finding]:
         """Yields a finding at each declaration that is not exported."""
-        op_matrix = current(project)
+        op_matrix = current_matrix(project)
         if op_matrix is None:
             return
         for row in op_matrix.rows:

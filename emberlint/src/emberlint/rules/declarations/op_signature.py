@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from emberlint.findings import Finding, Fix, Safety
-from emberlint.parity.current import current
+from emberlint.parity.current import current_matrix
 from emberlint.parity.matrix import Status
 from emberlint.rule import Example, ProjectRule
 from emberlint.source.project import Project
@@ -70,7 +70,7 @@ class OpSignature(ProjectRule):
 
     def check(self, project: Project) -> Iterator[Finding]:
         """Yields a finding at each definition that differs."""
-        op_matrix = current(project)
+        op_matrix = current_matrix(project)
         for row, _, cell in op_matrix.gaps() if op_matrix is not None else ():
             if cell.status is Status.DIFFERS and cell.definition is not None:
                 span, declared_signature, defined_signature = cell.definition.place, cell.declared, cell.defined

@@ -61,11 +61,11 @@ class BackendBranch(Rule):
         if not any(file.mentions(word) for word in WORDS):
             return
         names = BackendNames(file)
-        for node, how in self._places(file, names):
+        for node, how in self._control_flow_uses(file, names):
             is_direct = any(isinstance(node, ast.Call) and names.holds(node) for node in ast.walk(node))
             yield self.finding(file, node, tier=Tier.A if is_direct else Tier.B, how=how, fix=GUIDE)
 
-    def _places(self, file: SourceFile, names: BackendNames) -> Iterator[tuple[ast.expr, str]]:
+    def _control_flow_uses(self, file: SourceFile, names: BackendNames) -> Iterator[tuple[ast.expr, str]]:
         for comparison in file.index.nodes(ast.Compare):
             sides = (comparison.left, *comparison.comparators)
             compares_none = any(isinstance(side, ast.Constant) and side.value is None for side in sides)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from emberlint.findings import Finding
 from emberlint.rule import Example, Rule
 from emberlint.source.native_uses import native_uses
-from emberlint.source.rename import advice
+from emberlint.source.rename import replacement_fix
 from emberlint.source.source_file import SourceFile
 from emberlint.source.type_tests import tested_nodes
 
@@ -95,4 +95,4 @@ class BackendUse(Rule):
         for use in native_uses(file):
             if use.kind == "use" and use.node not in tested_nodes(file):
                 library = use.origin.partition(".")[0]
-                yield self.finding(file, use.node, origin=use.origin, library=library, fix=advice(file, use))
+                yield self.finding(file, use.node, origin=use.origin, library=library, fix=replacement_fix(file, use))

@@ -51,10 +51,10 @@ class NativeDevice(Rule):
                 yield self.finding(file, use.node, what=use.origin, fix=GUIDE)
         if file.role.kind == "frontend":
             for call, method in method_calls(file, MOVES):
-                if self._moves(file, call, method):
+                if self._is_move(file, call, method):
                     yield self.finding(file, call, what=f".{method}()", fix=GUIDE)
 
-    def _moves(self, file: SourceFile, call: ast.Call, method: str) -> bool:
+    def _is_move(self, file: SourceFile, call: ast.Call, method: str) -> bool:
         if method == "to":
             device_arguments = [
                 *call.args[:1],

@@ -6,7 +6,7 @@ from emberlint.findings import Finding, Fix, Safety
 from emberlint.rule import Example, Rule
 from emberlint.source.method_calls import method_calls
 from emberlint.source.native_uses import native_uses
-from emberlint.source.rename import dtype_advice
+from emberlint.source.rename import dtype_fix
 from emberlint.source.source_file import SourceFile
 from emberlint.source.type_tests import tested_nodes
 
@@ -51,7 +51,7 @@ class NativeDtype(Rule):
         """Yields a finding for each dtype and each cast to one."""
         for use in native_uses(file):
             if use.kind == "dtype" and use.node not in tested_nodes(file):
-                yield self.finding(file, use.node, what=use.origin, fix=dtype_advice(file, use))
+                yield self.finding(file, use.node, what=use.origin, fix=dtype_fix(file, use))
         if file.role.kind != "frontend":
             return
         for call, method in method_calls(file, CASTS | COMMON):

@@ -11,9 +11,9 @@ from emberlint.knowledge.methods import (
     is_number,
     is_torch_receiver,
     libraries_with,
-    library_tie,
+    library_tie_reason,
     op_of,
-    rows,
+    signatures_by_library,
 )
 from emberlint.rule import Example, Rule
 from emberlint.rules.libraries.backend_conversion import METHODS as CONVERSIONS
@@ -65,12 +65,12 @@ class NativeMethod(Rule):
         for call, method in method_calls(file, frozenset(libraries_with()) - REPORTED):
             positional = 1 if any(isinstance(arg, ast.Starred) for arg in call.args) else len(call.args)
             keywords = [keyword.arg for keyword in call.keywords if keyword.arg is not None]
-            tie = library_tie(method, positional, keywords)
+            tie = library_tie_reason(method, positional, keywords)
             evidence = self._evidence(file, call, method) if tie else None
             if evidence is not None:
                 named_libraries = [library for library in TENSORS if f"`{library}." in evidence.reason]
                 library = named_libraries[0] if named_libraries else "torch"
-                if library not in rows(method) and library in libraries_with()[method]:
+                if library not in signatures_by_library(method) and library in libraries_with()[method]:
                     continue  # no op equals `view` of NumPy
                 op = op_of(method, positional, keywords, library)
                 fix = Fix(Safety.GUIDED, f"call `ops.{op}`", f"ops.{op}")

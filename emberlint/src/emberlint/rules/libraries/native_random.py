@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from emberlint.findings import Finding
 from emberlint.rule import Example, Rule
 from emberlint.source.native_uses import native_uses
-from emberlint.source.rename import advice
+from emberlint.source.rename import replacement_fix
 from emberlint.source.source_file import SourceFile
 from emberlint.source.type_tests import tested_nodes
 
@@ -46,4 +46,4 @@ class NativeRandom(Rule):
         """Yields a finding for each use of a native source of random numbers."""
         for use in native_uses(file):
             if use.kind == "random" and use.node not in tested_nodes(file):
-                yield self.finding(file, use.node, what=use.origin, fix=advice(file, use))
+                yield self.finding(file, use.node, what=use.origin, fix=replacement_fix(file, use))

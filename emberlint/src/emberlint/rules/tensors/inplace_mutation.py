@@ -46,24 +46,26 @@ class InplaceMutation(Rule):
         for target in file.index.nodes(ast.Subscript):
             if isinstance(target.ctx, ast.Store):
                 is_augmented = isinstance(file.parent(target), ast.AugAssign)
-                yield from self._write(file, target, target.value, "`t[i] += v`" if is_augmented else "`t[i] = v`")
+                yield from self._findings_of_write(
+                    file, target, target.value, "`t[i] += v`" if is_augmented else "`t[i] = v`"
+                )
         for attribute in file.index.nodes(ast.Attribute):
             if attribute.attr == "data" and isinstance(attribute.ctx, ast.Store):
-                yield from self._write(file, attribute, attribute.value, "`.data = `")
+                yield from self._findings_of_write(file, attribute, attribute.value, "`.data = `")
         for call in file.index.nodes(ast.Call):
-            yield from self._method(file, call)
+            yield from self._findings_of_method(file, call)
             for keyword in call.keywords:
                 if keyword.arg == "out" and not (isinstance(keyword.value, ast.Constant)):
-                    yield from self._out(file, call, keyword)
+                    yield from self._findings_of_out(file, call, keyword)
 
-    def _write(self, file: SourceFile, node: ast.AST, tensor: ast.expr, what: str) -> Iterator[Finding]:
+    def _findings_of_write(self, file: SourceFile, node: ast.AST, tensor: ast.expr, what: str) -> Iterator[Finding]:
         yield from self._findings_at(file, node, file.inference.evidence(tensor), what)
 
     def _findings_at(self, file: SourceFile, node: ast.AST, evidence: Evidence | None, what: str) -> Iterator[Finding]:
         if evidence is not None:
             yield self.finding(file, node, tier=evidence.tier, reason=evidence.reason, fix=GUIDE, what=what)
 
-    def _method(self, file: SourceFile, call: ast.Call) -> Iterator[Finding]:
+    def _findings_of_method(self, file: SourceFile, call: ast.Call) -> Iterator[Finding]:
         """Yields a finding for `t.add_(1)`, and for `init.zeros_(t)` of a native library."""
         function = call.func
         name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
@@ -75,7 +77,7 @@ class InplaceMutation(Rule):
             evidence = file.inference.evidence(call.args[0]) or Evidence(Tier.B, f"`{origin}` writes into its argument")
         yield from self._findings_at(file, call, evidence, f"`{name}()`")
 
-    def _out(self, file: SourceFile, call: ast.Call, keyword: ast.keyword) -> Iterator[Finding]:
+    def _findings_of_out(self, file: SourceFile, call: ast.Call, keyword: ast.keyword) -> Iterator[Finding]:
         evidence = file.inference.evidence(keyword.value)
         if evidence is None and file.inference.evidence(call) is not None:
             origin = file.names.origin(call.func)

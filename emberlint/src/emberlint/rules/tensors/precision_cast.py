@@ -51,16 +51,16 @@ class PrecisionCast(Rule):
             function = call.func
             if isinstance(function, ast.Name) and function.id in CASTS:
                 if call.args and is_builtin(file, function):
-                    yield from self._cast(file, call, call.args[0], f"{function.id}()")
+                    yield from self._findings_of_cast(file, call, call.args[0], f"{function.id}()")
             elif isinstance(function, ast.Attribute) and function.attr in METHODS:
-                yield from self._cast(file, call, function.value, f".{function.attr}()")
+                yield from self._findings_of_cast(file, call, function.value, f".{function.attr}()")
             elif has_math and call.args and (file.names.origin(function) or "").startswith(("math.", "cmath.")):
                 name = (file.names.origin(function) or "").rpartition(".")[2]
                 tensor_arguments = [arg for arg in call.args if file.inference.evidence(arg) is not None]
                 if tensor_arguments:
-                    yield from self._cast(file, call, tensor_arguments[0], f"math.{name}()")
+                    yield from self._findings_of_cast(file, call, tensor_arguments[0], f"math.{name}()")
 
-    def _cast(self, file: SourceFile, call: ast.Call, operand: ast.expr, cast: str) -> Iterator[Finding]:
+    def _findings_of_cast(self, file: SourceFile, call: ast.Call, operand: ast.expr, cast: str) -> Iterator[Finding]:
         evidence = file.inference.evidence(operand)
         if evidence is not None:
             rank = _loop_depth(file, call)

@@ -63,9 +63,9 @@ class TensorCompare(Rule):
                     file, node, tier=evidence.tier, reason=evidence.reason, fix=fix, symbol=symbol, ops=names_text
                 )
         if file.mentions("operator"):
-            yield from self._calls(file)
+            yield from self._findings_of_calls(file)
 
-    def _calls(self, file: SourceFile) -> Iterator[Finding]:
+    def _findings_of_calls(self, file: SourceFile) -> Iterator[Finding]:
         for call in file.index.nodes(ast.Call):
             origin = file.names.origin(call.func) or ""
             op = COMPARISONS.get(origin.removeprefix("operator.")) if origin.startswith("operator.") else None

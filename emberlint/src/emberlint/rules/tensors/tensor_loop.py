@@ -81,13 +81,13 @@ class TensorLoop(Rule):
         if isinstance(file.inference, NoInference):
             return
         for loop in file.index.nodes(ast.For, ast.AsyncFor):
-            yield from self._over(file, loop.iter, "for", loop.target, [*loop.body])
+            yield from self._findings_of_loop(file, loop.iter, "for", loop.target, [*loop.body])
         for generator in file.index.nodes(ast.comprehension):
             parent = file.parent(generator)
             loop_nodes = [parent] if parent is not None else []
-            yield from self._over(file, generator.iter, "comprehension", generator.target, [*loop_nodes])
+            yield from self._findings_of_loop(file, generator.iter, "comprehension", generator.target, [*loop_nodes])
         for while_ in file.index.nodes(ast.While):
-            yield from self._while(file, while_)
+            yield from self._findings_of_while(file, while_)
         for value, how in _unpacked_values(file):
             yield from self._findings_at(file, value, file.inference.evidence(value), how)
         for call in file.index.nodes(ast.Call):
@@ -97,7 +97,7 @@ class TensorLoop(Rule):
                 file, call, next((evidence for evidence in evidences if evidence is not None), None), f"{name}()"
             )
 
-    def _while(self, file: SourceFile, loop: ast.While) -> Iterator[Finding]:
+    def _findings_of_while(self, file: SourceFile, loop: ast.While) -> Iterator[Finding]:
         """Yields a finding for `while i < len(t)` with `t[i]`."""
         test = loop.test
         if isinstance(test, ast.Compare) and len(test.ops) == 1:
@@ -107,7 +107,7 @@ class TensorLoop(Rule):
                     if evidence is not None and isinstance(index, ast.Name) and is_read(length, index.id, [*loop.body]):
                         yield from self._findings_at(file, test, evidence, "while")
 
-    def _over(
+    def _findings_of_loop(
         self, file: SourceFile, values: ast.expr, how: str, target: ast.expr, body: list[ast.AST]
     ) -> Iterator[Finding]:
         if not _holds_objects(values, target, body):

@@ -97,19 +97,19 @@ class TensorOperator(Rule):
         if isinstance(file.inference, NoInference):
             return
         for node in file.index.nodes(ast.BinOp):
-            yield from self._operator(file, node, node, node.op, [node.left, node.right])
+            yield from self._findings_of_operator(file, node, node, node.op, [node.left, node.right])
         for unary in file.index.nodes(ast.UnaryOp):
             if not isinstance(unary.op, ast.Not):
-                yield from self._operator(file, unary, unary, unary.op, [unary.operand])
+                yield from self._findings_of_operator(file, unary, unary, unary.op, [unary.operand])
         for statement in file.index.nodes(ast.AugAssign):
             target = statement.target
             # EMB205 reports writes into a tensor
             if not (isinstance(target, ast.Subscript) and file.inference.evidence(target.value)):
-                yield from self._operator(file, statement, target, statement.op, [target, statement.value])
+                yield from self._findings_of_operator(file, statement, target, statement.op, [target, statement.value])
         for call in file.index.nodes(ast.Call):
-            yield from self._call(file, call)
+            yield from self._findings_of_call(file, call)
 
-    def _operator(
+    def _findings_of_operator(
         self,
         file: SourceFile,
         node: ast.AST,
@@ -130,7 +130,7 @@ class TensorOperator(Rule):
             symbol += "=" if is_augmented else ""
             yield self.finding(file, node, tier=evidence.tier, reason=evidence.reason, fix=fix, symbol=symbol, op=op)
 
-    def _call(self, file: SourceFile, call: ast.Call) -> Iterator[Finding]:
+    def _findings_of_call(self, file: SourceFile, call: ast.Call) -> Iterator[Finding]:
         function = call.func
         if isinstance(function, ast.Name) and function.id in BUILTINS and is_builtin(file, function):
             name, op = function.id, BUILTINS[function.id]
