@@ -42,14 +42,16 @@ class Inventory:
         self.files += 1
         for node in file.index.nodes(ast.Import):
             self.imports.update(
-                root for root in (name.name.partition(".")[0] for name in node.names) if root in file.foreign
+                root_package
+                for root_package in (name.name.partition(".")[0] for name in node.names)
+                if root_package in file.foreign
             )
-        for source in file.index.nodes(ast.ImportFrom):
-            root = (source.module or "").partition(".")[0]
-            self.imports.update([root] if root in file.foreign and not source.level else [])
-        annotations = _annotation_nodes(file)
+        for import_statement in file.index.nodes(ast.ImportFrom):
+            root_package = (import_statement.module or "").partition(".")[0]
+            self.imports.update([root_package] if root_package in file.foreign and not import_statement.level else [])
+        annotation_nodes = _annotation_nodes(file)
         for use in native_uses(file):
-            is_type = use.node in annotations and use.origin in file.settings.tensor_types
+            is_type = use.node in annotation_nodes and use.origin in file.settings.tensor_types
             self._count_use(file, use.origin + IN_ANNOTATION * is_type, use.node, is_type or is_plain(file, use))
         for call, origin in _tensor_method_calls(file):
             self._count_use(file, origin, call, plain=False)
@@ -69,10 +71,10 @@ class Inventory:
     def totals(self) -> dict[str, int]:
         """Returns how many uses need only a new name, need other arguments, or have no op."""
         count_with_op = sum(count for name, count in self.counts.items() if _op_for(name) is not None)
-        renames = self.plain.total()
+        rename_count = self.plain.total()
         return {
-            "renames": renames,
-            "other arguments": count_with_op - renames,
+            "renames": rename_count,
+            "other arguments": count_with_op - rename_count,
             "no op": self.counts.total() - count_with_op,
         }
 
@@ -80,9 +82,9 @@ class Inventory:
 def _annotation_nodes(file: SourceFile) -> frozenset[ast.AST]:
     """Returns every node inside an annotation of a parameter, a result or a variable."""
     nodes_of = file.index.nodes
-    annotations = [node.annotation for node in nodes_of(ast.arg, ast.AnnAssign)]
-    annotations += [node.returns for node in nodes_of(ast.FunctionDef, ast.AsyncFunctionDef)]
-    return frozenset(node for annotation in annotations if annotation is not None for node in ast.walk(annotation))
+    annotation_roots = [node.annotation for node in nodes_of(ast.arg, ast.AnnAssign)]
+    annotation_roots += [node.returns for node in nodes_of(ast.FunctionDef, ast.AsyncFunctionDef)]
+    return frozenset(node for annotation in annotation_roots if annotation is not None for node in ast.walk(annotation))
 
 
 def _tensor_method_calls(file: SourceFile) -> Iterator[tuple[ast.expr, str]]:
@@ -108,7 +110,7 @@ def _op_for(native: str) -> str | None:
 
 def take_inventory(files: Iterable[SourceFile]) -> Inventory:
     """Returns the inventory of some files."""
-    inventory = Inventory()
+    native_inventory = Inventory()
     for file in files:
-        inventory.add(file)
-    return inventory
+        native_inventory.add(file)
+    return native_inventory

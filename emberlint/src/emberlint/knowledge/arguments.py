@@ -38,12 +38,12 @@ class Parameters(NamedTuple):
 @cache
 def parameters() -> Mapping[str, Parameters]:
     """Returns the parameters of the ops, layers, losses and optimizers that replace native ones; not of constants."""
-    by_op = {}
-    for name in ("parameters.csv", "layers.csv"):
-        text = files("emberlint.knowledge").joinpath(name).read_text(encoding="utf-8")
-        rows = csv.DictReader(line for line in text.splitlines() if not line.startswith("#"))
-        by_op.update({row["op"]: _parse_parameters(row["parameters"].split()) for row in rows})
-    return by_op
+    parameters_by_op = {}
+    for file_name in ("parameters.csv", "layers.csv"):
+        csv_text = files("emberlint.knowledge").joinpath(file_name).read_text(encoding="utf-8")
+        rows = csv.DictReader(line for line in csv_text.splitlines() if not line.startswith("#"))
+        parameters_by_op.update({row["op"]: _parse_parameters(row["parameters"].split()) for row in rows})
+    return parameters_by_op
 
 
 def _parse_parameters(words: list[str]) -> Parameters:
@@ -51,14 +51,14 @@ def _parse_parameters(words: list[str]) -> Parameters:
 
     A name with `=` has a default, names after a star are keyword-only, and `*xs` takes any number of arguments.
     """
-    star = next((index for index, word in enumerate(words) if word.startswith("*")), len(words))
-    is_variadic = star < len(words) and words[star] != "*"
-    positional_names, names = words[:star], [word for word in words if not word.startswith("*")]
-    required_names = tuple(word for word in names if not word.endswith("="))
+    star_index = next((index for index, word in enumerate(words) if word.startswith("*")), len(words))
+    is_variadic = star_index < len(words) and words[star_index] != "*"
+    positional_names, parameter_words = words[:star_index], [word for word in words if not word.startswith("*")]
+    required_names = tuple(word for word in parameter_words if not word.endswith("="))
     return Parameters(
         required_names,
         tuple(word.rstrip("=") for word in positional_names),
-        frozenset(word.rstrip("=") for word in names),
+        frozenset(word.rstrip("=") for word in parameter_words),
         is_variadic,
     )
 
@@ -69,18 +69,25 @@ def fits(call: ast.Call, op: str, origin: str) -> bool:
     Required arguments and the first optional one have the same positions in an op and in the native function. The order
     of further arguments differs between libraries.
     """
-    op_parameters, name = parameters().get(op), table_name(origin)
-    keywords = [keyword.arg for keyword in call.keywords]
-    if op_parameters is None or None in keywords or any(isinstance(arg, ast.Starred) for arg in call.args):
+    op_parameters, native_name = parameters().get(op), table_name(origin)
+    keyword_names = [keyword.arg for keyword in call.keywords]
+    if op_parameters is None or None in keyword_names or any(isinstance(arg, ast.Starred) for arg in call.args):
         return False
-    given_names = {*op_parameters.positional[: len(call.args)], *(name for name in keywords if name is not None)}
+    given_names = {
+        *op_parameters.positional[: len(call.args)],
+        *(native_name for native_name in keyword_names if native_name is not None),
+    }
     required_count = len([parameter for parameter in op_parameters.required if parameter in op_parameters.positional])
-    if name in NO_OPTION and len(given_names) > required_count:
+    if native_name in NO_OPTION and len(given_names) > required_count:
         return False
-    limit = required_count if name in OTHER_OPTION else SHAPE_ONLY.get(name, IN_ORDER.get(op, required_count + 1))
-    if not op_parameters.variadic and len(call.args) > min(limit, len(op_parameters.positional)):
+    most_positional = (
+        required_count
+        if native_name in OTHER_OPTION
+        else SHAPE_ONLY.get(native_name, IN_ORDER.get(op, required_count + 1))
+    )
+    if not op_parameters.variadic and len(call.args) > min(most_positional, len(op_parameters.positional)):
         return False
-    repeated_names = set(op_parameters.positional[: len(call.args)]) & set(keywords)
+    repeated_names = set(op_parameters.positional[: len(call.args)]) & set(keyword_names)
     return (
         not repeated_names
         and op_parameters.named.issuperset(given_names)

@@ -200,8 +200,8 @@ class Kinds:
         self.backends = frozenset(settings.backends)
         self.tensor_types = frozenset(settings.tensor_types)
         self.module_classes = frozenset(settings.module_classes)
-        layers = {class_.rpartition(".")[0] for class_ in settings.module_classes}
-        self.layer_packages = tuple(f"{layer}." for layer in layers if "." in layer)
+        layer_modules = {class_.rpartition(".")[0] for class_ in settings.module_classes}
+        self.layer_packages = tuple(f"{layer}." for layer in layer_modules if "." in layer)
         self.roots = (
             self.facades
             | self.backends
@@ -241,11 +241,11 @@ class Kinds:
         return is_known_constant
 
     def _is_constant(self, origin: str) -> bool:
-        root, _, _ = origin.partition(".")
+        root_package, _, _ = origin.partition(".")
         last_name = origin.rpartition(".")[2]
-        if root in self.facades or root in self.backends:
+        if root_package in self.facades or root_package in self.backends:
             return last_name in _CONSTANTS or _DTYPE.match(last_name) is not None
-        return root == "math" and last_name in _CONSTANTS
+        return root_package == "math" and last_name in _CONSTANTS
 
     def is_tensor_type(self, origin: str) -> bool:
         """Returns whether an origin is a configured tensor type, or a parameter type next to a module class."""
@@ -276,22 +276,22 @@ class Kinds:
             return self.functions[origin]
         if origin in _EXACT:
             return _EXACT[origin]
-        root, _, path_in_library = origin.partition(".")
+        root_package, _, path_in_library = origin.partition(".")
         last_name = origin.rpartition(".")[2]
         if self.is_tensor_type(origin):
             return "tensor"
         if self.is_op(origin):
             return _kind_by_name(last_name)
-        if origin.startswith(self.layer_packages) or root in self.facades or root in self.backends:
+        if origin.startswith(self.layer_packages) or root_package in self.facades or root_package in self.backends:
             if last_name[:1].isupper():
                 return "layer" if self.is_module_class(origin) else "unknown"
             if last_name in TRANSFORMS:
                 return "transform"
-            if root in self.backends:
+            if root_package in self.backends:
                 return _NATIVE.get(last_name) or _kind_by_name(last_name)
             parent_modules = path_in_library.split(".")[:-1]
             return _kind_by_name(last_name) if parent_modules and _BESIDE.issuperset(parent_modules) else "unknown"
-        return _stdlib_kind(origin, root, last_name)
+        return _stdlib_kind(origin, root_package, last_name)
 
 
 def is_stdlib(origin: str) -> bool:

@@ -24,30 +24,30 @@ _TOO = frozenset({"axis", "keepdims"})
 @cache
 def libraries_with() -> Mapping[str, frozenset[str]]:
     """Returns the libraries whose tensors have a method, by its name."""
-    text = files("emberlint.knowledge").joinpath("methods.csv").read_text(encoding="utf-8")
-    return {row["method"]: frozenset(row["libraries"].split()) for row in csv.DictReader(text.splitlines())}
+    csv_text = files("emberlint.knowledge").joinpath("methods.csv").read_text(encoding="utf-8")
+    return {row["method"]: frozenset(row["libraries"].split()) for row in csv.DictReader(csv_text.splitlines())}
 
 
 def signatures_by_library(method: str) -> dict[str, tuple[Signature, ...]]:
     """Returns the signatures of a method by library, for the libraries that have one."""
-    by_library = {library: candidates(f"{name}.{method}") for library, name in TENSORS.items()}
-    return {library: library_rows for library, library_rows in by_library.items() if library_rows}
+    signatures_by_name = {library: candidates(f"{name}.{method}") for library, name in TENSORS.items()}
+    return {library: library_rows for library, library_rows in signatures_by_name.items() if library_rows}
 
 
 def op_of(method: str, positional: int, keywords: Sequence[str], library: str = "") -> str:
     """Returns the op that replaces a call of a method, that of a library first, or an empty string."""
-    rows_by_library = signatures_by_library(method)
-    candidate_rows = [
-        *rows_by_library.get(library, ()),
-        *(signature for group in rows_by_library.values() for signature in group),
+    signatures_of_libraries = signatures_by_library(method)
+    candidate_signatures = [
+        *signatures_of_libraries.get(library, ()),
+        *(signature for group in signatures_of_libraries.values() for signature in group),
     ]
-    for row in candidate_rows:
+    for candidate in candidate_signatures:
         try:
-            translate(row, 1 + positional, keywords)
+            translate(candidate, 1 + positional, keywords)
         except UntranslatableError:
             continue
-        return row.op
-    return candidate_rows[0].op if candidate_rows else ""
+        return candidate.op
+    return candidate_signatures[0].op if candidate_signatures else ""
 
 
 def library_tie_reason(method: str, positional: int, keywords: Sequence[str]) -> str:
@@ -59,13 +59,13 @@ def library_tie_reason(method: str, positional: int, keywords: Sequence[str]) ->
         return f"{_libraries_text(libraries)} `.{method}()`"
     rows_by_library = signatures_by_library(method)
     for name in keywords:
-        taking = {
+        accepting_libraries = {
             library
             for library, library_rows in rows_by_library.items()
             if any(name in row.named for row in library_rows) or (library == "torch" and name in _TOO)
         }
-        if taking == {"torch"} and len(rows_by_library) > 1:
-            return f"{_libraries_text(frozenset(taking), 'take')} `{name}=` in `.{method}()`"
+        if accepting_libraries == {"torch"} and len(rows_by_library) > 1:
+            return f"{_libraries_text(frozenset(accepting_libraries), 'take')} `{name}=` in `.{method}()`"
     if _differs_between_libraries(rows_by_library, positional, keywords):
         return f"`.{method}()` of PyTorch means something else than that of the other libraries"
     return ""
@@ -85,16 +85,16 @@ def is_torch_receiver(method: str, call: ast.Call) -> bool:
 
 def is_number(node: ast.expr) -> bool:
     """Returns whether an expression is an integer that is written out."""
-    operand = node.operand if isinstance(node, ast.UnaryOp) else node
-    return isinstance(operand, ast.Constant) and type(operand.value) is int
+    unsigned_node = node.operand if isinstance(node, ast.UnaryOp) else node
+    return isinstance(unsigned_node, ast.Constant) and type(unsigned_node.value) is int
 
 
 def _libraries_text(libraries: frozenset[str], verb: str = "have") -> str:
     """Returns the beginning of a sentence about the libraries that have something."""
     if len(libraries) == 1:
         return f"only tensors of {LIBRARIES[min(libraries)]} {verb}"
-    other_titles = [title for name, title in LIBRARIES.items() if name not in libraries]
-    return f"tensors of {' and '.join(other_titles)} do not {verb}"
+    titles_of_others = [title for name, title in LIBRARIES.items() if name not in libraries]
+    return f"tensors of {' and '.join(titles_of_others)} do not {verb}"
 
 
 def _differs_between_libraries(
@@ -103,15 +103,15 @@ def _differs_between_libraries(
     """Returns whether the same call is another op, or has another default, in PyTorch than in NumPy."""
     if set(rows_by_library) == {"torch"}:  # no op equals the methods of the others
         return True
-    meanings = []
+    op_meanings = []
     for library in ("numpy", "torch"):
         for signature in rows_by_library.get(library, ()):
             try:
-                plan = translate(signature, 1 + positional, keywords)
+                translation = translate(signature, 1 + positional, keywords)
             except UntranslatableError:
                 continue
-            meanings.append(
-                ("" if signature.op in ALIKE else signature.op, () if signature.op in ALIKE else plan.fills)
+            op_meanings.append(
+                ("" if signature.op in ALIKE else signature.op, () if signature.op in ALIKE else translation.fills)
             )
             break
-    return len(meanings) == 2 and meanings[0] != meanings[1]
+    return len(op_meanings) == 2 and op_meanings[0] != op_meanings[1]

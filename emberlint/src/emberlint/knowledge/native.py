@@ -92,12 +92,12 @@ def kind_of(origin: str, called: bool) -> str:
         return "device"
     if is_within(origin, DLPACK):
         return "conversion"
-    root = next((root for root in ROOTS if origin.startswith(root + ".")), "")
-    name = origin[len(root) + 1 :].partition(".")[0]
-    if name in CONVERSIONS.get(root, ()) and (called or origin not in TYPES_TOO):
+    matching_root = next((matching_root for matching_root in ROOTS if origin.startswith(matching_root + ".")), "")
+    first_name = origin[len(matching_root) + 1 :].partition(".")[0]
+    if first_name in CONVERSIONS.get(matching_root, ()) and (called or origin not in TYPES_TOO):
         return "conversion"
-    if name in DEVICES.get(root, ()):
+    if first_name in DEVICES.get(matching_root, ()):
         return "device"
-    if root == "torch" and (name in RANDOM or (called and _is_distribution(origin))):
+    if matching_root == "torch" and (first_name in RANDOM or (called and _is_distribution(origin))):
         return "random"
-    return "dtype" if name in DTYPES else "use"
+    return "dtype" if first_name in DTYPES else "use"

@@ -125,9 +125,10 @@ def program_name(op: str) -> str:
 @cache
 def table() -> Mapping[str, Replacement]:
     """Returns the replacements by native name."""
-    text = files("emberlint.knowledge").joinpath("replacements.csv").read_text(encoding="utf-8")
+    csv_text = files("emberlint.knowledge").joinpath("replacements.csv").read_text(encoding="utf-8")
     return {
-        row["native"]: Replacement(row["op"], row["change"] == "rename") for row in csv.DictReader(text.splitlines())
+        row["native"]: Replacement(row["op"], row["change"] == "rename")
+        for row in csv.DictReader(csv_text.splitlines())
     }
 
 
@@ -154,17 +155,17 @@ def reason_without_op(origin: str) -> str:
 def table_name(origin: str) -> str:
     """Returns the name under which the table lists a native function: that of NumPy for a function of jax.numpy."""
     if origin not in table():
-        for start, replacement in ALIASES:
-            if origin.startswith(start) and replacement + origin[len(start) :] in table():
-                return replacement + origin[len(start) :]
+        for name_start, start_in_table in ALIASES:
+            if origin.startswith(name_start) and start_in_table + origin[len(name_start) :] in table():
+                return start_in_table + origin[len(name_start) :]
     return origin
 
 
 def neutral_dtype(origin: str) -> str | None:
     """Returns the neutral dtype with the same meaning as a native one, or None."""
-    name = origin.rpartition(".")[2]
-    neutral_name = DTYPE_NAMES.get(name, name)
-    return neutral_name if name in DTYPES and neutral_name in NEUTRAL else None
+    dtype_name = origin.rpartition(".")[2]
+    neutral_name = DTYPE_NAMES.get(dtype_name, dtype_name)
+    return neutral_name if dtype_name in DTYPES and neutral_name in NEUTRAL else None
 
 
 def tensor_type(origin: str) -> str | None:

@@ -61,16 +61,16 @@ def signatures() -> Mapping[str, Signature]:
     A function has several rows if its arguments decide which op it is (`numpy.where`, `numpy.where:nonzero`), or if
     the op returns only a part of its result (`torch.max:values`, `torch.max:indices`).
     """
-    text = files("emberlint.knowledge").joinpath("signatures.csv").read_text(encoding="utf-8")
-    return {row["native"]: _parse_row(row) for row in csv.DictReader(text.splitlines())}
+    csv_text = files("emberlint.knowledge").joinpath("signatures.csv").read_text(encoding="utf-8")
+    return {row["native"]: _parse_row(row) for row in csv.DictReader(csv_text.splitlines())}
 
 
 @cache
 def _by_function() -> Mapping[str, tuple[Signature, ...]]:
-    by_function: dict[str, tuple[Signature, ...]] = {}
+    signatures_by_function: dict[str, tuple[Signature, ...]] = {}
     for signature in signatures().values():
-        by_function[signature.native] = (*by_function.get(signature.native, ()), signature)
-    return by_function
+        signatures_by_function[signature.native] = (*signatures_by_function.get(signature.native, ()), signature)
+    return signatures_by_function
 
 
 def candidates(native: str) -> tuple[Signature, ...]:
@@ -80,21 +80,21 @@ def candidates(native: str) -> tuple[Signature, ...]:
 
 def _parse_row(row: Mapping[str, str]) -> Signature:
     required_names = tuple(word for word in row["parameters"].split() if "=" not in word and word != "*")
-    words = [word.partition("=")[0] for word in row["parameters"].split()]
-    star = words.index("*") if "*" in words else len(words)
-    pairs = [word.partition("=") for word in row["arguments"].split()]
+    parameter_names = [word.partition("=")[0] for word in row["parameters"].split()]
+    star_index = parameter_names.index("*") if "*" in parameter_names else len(parameter_names)
+    argument_pairs = [word.partition("=") for word in row["arguments"].split()]
     return Signature(
         row["native"].partition(":")[0],
-        tuple(words[:star]),
-        frozenset(word for word in words if not word.startswith("*") and word != "self"),
+        tuple(parameter_names[:star_index]),
+        frozenset(word for word in parameter_names if not word.startswith("*") and word != "self"),
         tuple(word.lstrip("*") for word in required_names),
         row["op"],
         {
             native_name.partition(":")[0] or our_name: our_name
-            for our_name, _, native_name in pairs
+            for our_name, _, native_name in argument_pairs
             if not native_name.startswith(":")
         },
-        {our_name: native_name.partition(":")[2] for our_name, _, native_name in pairs if ":" in native_name},
+        {our_name: native_name.partition(":")[2] for our_name, _, native_name in argument_pairs if ":" in native_name},
         row["when"],
         row["integers"],
         PARTS.get(row["native"].partition(":")[2]),
@@ -110,47 +110,49 @@ def translate(signature: Signature, positional: int, keywords: Sequence[str]) ->
     Raises:
         UntranslatableError: if the op does not take these arguments.
     """
-    native, packed = _native_parameters(signature, positional)
+    positional_names, first_packed_index = _native_parameters(signature, positional)
     unknown_names = [name for name in keywords if name not in signature.named]
     if unknown_names:
         raise UntranslatableError(f"`{signature.native}` has no parameter `{unknown_names[0]}`")
-    target = parameters()[signature.op]
-    result: list[str | None] = []
+    op_parameters = parameters()[signature.op]
+    given_arguments: list[str | None] = []
     given_names: set[str] = set()
-    for index, name in enumerate([*native, *keywords]):
-        our_name = signature.arguments.get(name.lstrip("*"))
-        if our_name is None:
+    for index, name in enumerate([*positional_names, *keywords]):
+        op_argument = signature.arguments.get(name.lstrip("*"))
+        if op_argument is None:
             raise UntranslatableError(f"{program_name(signature.op)} has no argument like `{name.lstrip('*')}=`")
-        if not our_name:
-            result.append(DROPPED)
+        if not op_argument:
+            given_arguments.append(DROPPED)
             continue
-        if our_name in given_names and not (target.variadic and our_name not in target.named):
+        if op_argument in given_names and not (op_parameters.variadic and op_argument not in op_parameters.named):
             raise UntranslatableError(f"two arguments for `{name}`")
-        given_names.add(our_name)
-        if target.variadic and index < positional and our_name not in target.named:
-            result.append(None)
+        given_names.add(op_argument)
+        if op_parameters.variadic and index < positional and op_argument not in op_parameters.named:
+            given_arguments.append(None)
             continue
         is_positional = (
-            index < len(target.positional) and target.positional[index] == our_name and None not in result[index:]
+            index < len(op_parameters.positional)
+            and op_parameters.positional[index] == op_argument
+            and None not in given_arguments[index:]
         )
-        is_in_order = all(argument is None for argument in result)
-        result.append(None if index < positional and is_positional and is_in_order else our_name)
-    missing_names = [name for name in target.required if name not in given_names and name not in signature.fills]
+        is_in_order = all(argument is None for argument in given_arguments)
+        given_arguments.append(None if index < positional and is_positional and is_in_order else op_argument)
+    missing_names = [name for name in op_parameters.required if name not in given_names and name not in signature.fills]
     if missing_names:
         raise UntranslatableError(f"{program_name(signature.op)} needs `{missing_names[0]}`")
-    fills = tuple((name, text) for name, text in signature.fills.items() if name not in given_names)
-    return Translation(tuple(result), fills, packed)
+    missing_fills = tuple((name, text) for name, text in signature.fills.items() if name not in given_names)
+    return Translation(tuple(given_arguments), missing_fills, first_packed_index)
 
 
 def _native_parameters(signature: Signature, positional: int) -> tuple[list[str], int]:
     """Returns the native parameters that positional arguments give, and where those begin that form one tuple."""
     last_place = signature.places[-1] if signature.places else ""
     if last_place.startswith("*"):
-        index = len(signature.places) - 1
-        names = [*signature.places[: min(positional, index)], *[last_place] * (positional - index)]
-        if parameters()[signature.op].variadic or positional <= index:
-            return names, -1
-        return names[: index + 1], index
+        last_index = len(signature.places) - 1
+        parameter_names = [*signature.places[: min(positional, last_index)], *[last_place] * (positional - last_index)]
+        if parameters()[signature.op].variadic or positional <= last_index:
+            return parameter_names, -1
+        return parameter_names[: last_index + 1], last_index
     if positional > len(signature.places):
         raise UntranslatableError(f"`{signature.native}` takes fewer positional arguments")
     return [*signature.places[:positional]], -1

@@ -27,9 +27,9 @@ class Moves:
 
     def new_name(self, old: str) -> str | None:
         """Returns the new dotted name of a module, or of a name defined in one."""
-        segments = old.split(".")
-        for end in range(len(segments), 0, -1):
-            module, remaining_parts = ".".join(segments[:end]), segments[end:]
+        old_segments = old.split(".")
+        for end in range(len(old_segments), 0, -1):
+            module, remaining_parts = ".".join(old_segments[:end]), old_segments[end:]
             new_name = self.modules.get(module) or (
                 self.names.get(module, {}).get(remaining_parts[0]) if remaining_parts else None
             )
@@ -44,15 +44,15 @@ def rewrite(text: str, module: str, is_package: bool, moves: Moves, absolute: bo
     An import of a module from itself is dropped, because the name is defined there now.
     """
     package = module if is_package else module.rpartition(".")[0]
-    tree = cst.parse_module(text)
-    return tree.visit(_Rewriter(module, package, moves, absolute)).code
+    parsed_module = cst.parse_module(text)
+    return parsed_module.visit(_Rewriter(module, package, moves, absolute)).code
 
 
 def name_expression(name: str) -> cst.Attribute | cst.Name:
     """Returns the expression for a dotted name."""
-    expression = cst.parse_expression(name)
-    assert isinstance(expression, cst.Attribute | cst.Name)
-    return expression
+    parsed_expression = cst.parse_expression(name)
+    assert isinstance(parsed_expression, cst.Attribute | cst.Name)
+    return parsed_expression
 
 
 class _Rewriter(cst.CSTTransformer):
@@ -89,7 +89,7 @@ class _Rewriter(cst.CSTTransformer):
         if self.orphaned:
             updated_node = updated_node.with_changes(leading_lines=[*self.orphaned, *updated_node.leading_lines])
             self.orphaned = ()
-        results: list[list[cst.BaseSmallStatement]] = []
+        new_statements: list[list[cst.BaseSmallStatement]] = []
         has_changed = False
         for small_statement in updated_node.body:
             statements = (
@@ -98,36 +98,38 @@ class _Rewriter(cst.CSTTransformer):
                 else [small_statement]
             )
             has_changed = has_changed or statements != [small_statement]
-            results.extend([statement] for statement in statements)
+            new_statements.extend([statement] for statement in statements)
         if not has_changed:
             return updated_node
-        if not results:
+        if not new_statements:
             self.orphaned = updated_node.leading_lines
             return cst.RemoveFromParent()
-        lines = [updated_node.with_changes(body=body) for body in results]
+        new_lines = [updated_node.with_changes(body=body) for body in new_statements]
         no_whitespace = cst.TrailingWhitespace()
-        lines = [
-            *(line.with_changes(trailing_whitespace=no_whitespace) for line in lines[:-1]),
-            lines[-1],
+        new_lines = [
+            *(line.with_changes(trailing_whitespace=no_whitespace) for line in new_lines[:-1]),
+            new_lines[-1],
         ]
-        return cst.FlattenSentinel([lines[0], *(line.with_changes(leading_lines=[]) for line in lines[1:])])
+        return cst.FlattenSentinel([new_lines[0], *(line.with_changes(leading_lines=[]) for line in new_lines[1:])])
 
     def _split_import(self, node: cst.ImportFrom) -> list[cst.BaseSmallStatement]:
         """Returns one import for each module that the names are in now."""
-        base = get_absolute_module_for_import(self.package + ".x", node) if self.package or not node.relative else None
-        if base is None:
+        source_module = (
+            get_absolute_module_for_import(self.package + ".x", node) if self.package or not node.relative else None
+        )
+        if source_module is None:
             return [node]
         if isinstance(node.names, cst.ImportStar):
-            return self._rewrite_star_import(node, base)
+            return self._rewrite_star_import(node, source_module)
         aliases_by_module: dict[str, list[cst.ImportAlias]] = {}
         for alias in node.names:
-            aliases_by_module.setdefault(self._place(base, alias.evaluated_name), []).append(alias)
-        if set(aliases_by_module) == {base} and not (self.absolute and node.relative):
+            aliases_by_module.setdefault(self._place(source_module, alias.evaluated_name), []).append(alias)
+        if set(aliases_by_module) == {source_module} and not (self.absolute and node.relative):
             return [node]
         aliases_by_kept_module = {
             module: aliases
             for module, aliases in aliases_by_module.items()
-            if module != self.module or base == self.module
+            if module != self.module or source_module == self.module
         }
         return [
             self._import_from(node, module, aliases, split=len(aliases_by_module) > 1)
@@ -147,13 +149,13 @@ class _Rewriter(cst.CSTTransformer):
     def _import_from(
         self, node: cst.ImportFrom, place: str, aliases: list[cst.ImportAlias], split: bool
     ) -> cst.BaseSmallStatement:
-        names = list(aliases)
+        imported_aliases = list(aliases)
         if split:
-            names = [alias.with_changes(comma=cst.MaybeSentinel.DEFAULT) for alias in names]
+            imported_aliases = [alias.with_changes(comma=cst.MaybeSentinel.DEFAULT) for alias in imported_aliases]
         return node.with_changes(
             module=name_expression(place),
             relative=[],
-            names=names,
+            names=imported_aliases,
             whitespace_after_from=_SPACE,
             whitespace_before_import=_SPACE,
             lpar=None if split else node.lpar,
@@ -168,20 +170,22 @@ class _Rewriter(cst.CSTTransformer):
             return []
         if base not in self.moves.exports:
             return [self._with_module(node, new_name)]
-        names = [cst.ImportAlias(cst.Name(name)) for name in self.moves.exports[base]]
-        return [cst.ImportFrom(module=name_expression(new_name), names=names)] if names else []
+        exported_aliases = [cst.ImportAlias(cst.Name(name)) for name in self.moves.exports[base]]
+        return [cst.ImportFrom(module=name_expression(new_name), names=exported_aliases)] if exported_aliases else []
 
     def _with_module(self, node: cst.ImportFrom, module: str) -> cst.ImportFrom:
-        spaces = {"whitespace_after_from": _SPACE, "whitespace_before_import": _SPACE}
-        return node.with_changes(module=name_expression(module), relative=[], **spaces)
+        import_whitespace = {"whitespace_after_from": _SPACE, "whitespace_before_import": _SPACE}
+        return node.with_changes(module=name_expression(module), relative=[], **import_whitespace)
 
     def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
-        name = get_full_name_for_node(original_node)
-        new_name = None if name is None else self.moves.module(name)
+        dotted_name = get_full_name_for_node(original_node)
+        new_name = None if dotted_name is None else self.moves.module(dotted_name)
         if (
-            name is None
+            dotted_name is None
             or new_name is None
-            or not any(plain_import == name or plain_import.startswith(f"{name}.") for plain_import in self.plain)
+            or not any(
+                plain_import == dotted_name or plain_import.startswith(f"{dotted_name}.") for plain_import in self.plain
+            )
         ):
             return updated_node
         return name_expression(new_name)
@@ -190,8 +194,8 @@ class _Rewriter(cst.CSTTransformer):
         """Returns a string literal with the new name if its whole content is the name of a moved module."""
         if updated_node.prefix:
             return updated_node
-        value = updated_node.raw_value
-        new_name = self.moves.new_name(value) if _DOTTED.fullmatch(value) else None
+        quoted_text = updated_node.raw_value
+        new_name = self.moves.new_name(quoted_text) if _DOTTED.fullmatch(quoted_text) else None
         quote = updated_node.quote
         return updated_node if new_name is None else updated_node.with_changes(value=f"{quote}{new_name}{quote}")
 
@@ -209,17 +213,19 @@ def computed_imports(tree: ast.Module, package: str, frontend: str) -> Iterator[
             argument, other_arguments = node.args[0], [*node.args[1:], *(word.value for word in node.keywords)]
             if isinstance(argument, ast.Constant | ast.Name):
                 continue
-            start = _constant_start(argument)
+            constant_start = _constant_start(argument)
             is_in_package = package == frontend or any(
                 frontend in ast.unparse(other_argument) for other_argument in other_arguments
             )
-            if (is_in_package and (not start or start.startswith("."))) or (start and f"{frontend}.".startswith(start)):
+            if (is_in_package and (not constant_start or constant_start.startswith("."))) or (
+                constant_start and f"{frontend}.".startswith(constant_start)
+            ):
                 yield node.lineno
 
 
 def _is_import_function(function: ast.expr) -> bool:
-    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-    return name in ("import_module", "__import__")
+    function_name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    return function_name in ("import_module", "__import__")
 
 
 def _constant_start(node: ast.expr) -> str | None:

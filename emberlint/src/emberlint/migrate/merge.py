@@ -21,10 +21,10 @@ class Clash:
     bodies: tuple[str, str]
 
     def __str__(self) -> str:
-        parts = [f"{self.name!r} is defined twice and differently:"]
+        text_parts = [f"{self.name!r} is defined twice and differently:"]
         for place, body in zip(self.where, self.bodies, strict=True):
-            parts += [f"--- {place}", body.strip("\n")]
-        return "\n".join(parts)
+            text_parts += [f"--- {place}", body.strip("\n")]
+        return "\n".join(text_parts)
 
 
 @dataclass
@@ -43,15 +43,19 @@ def merge(source: SourceModule, text: str | None) -> tuple[str, list[Clash]]:
     tree = source.tree.with_changes(header=[], body=[], footer=[]) if text is None else cst.parse_module(text)
     target = _Target(source, tree, units(tree.body))
     statements_before, statements_after = _statements_to_insert(target)
-    imports, future = _missing_imports(target)
-    body = list(_merged_statements(target, imports, statements_before, statements_after))
-    body = _with_dunder_all(target, body, is_new=text is None)
-    start = _docstring_of_new(source, is_new=text is None or not target.units)
-    if future:
-        start.append(cst.parse_module("from __future__ import annotations\n").body[0])
-    split = _header_end(body)
-    final = [*body[:split], *start, *body[split:]] if target.units else [*start, *body]
-    spaced_statements = _space_out(final, [unit.node for unit in target.units])
+    imports, needs_future_import = _missing_imports(target)
+    merged_statements = list(_merged_statements(target, imports, statements_before, statements_after))
+    merged_statements = _with_dunder_all(target, merged_statements, is_new=text is None)
+    docstring_statements = _docstring_of_new(source, is_new=text is None or not target.units)
+    if needs_future_import:
+        docstring_statements.append(cst.parse_module("from __future__ import annotations\n").body[0])
+    header_end = _header_end(merged_statements)
+    final_statements = (
+        [*merged_statements[:header_end], *docstring_statements, *merged_statements[header_end:]]
+        if target.units
+        else [*docstring_statements, *merged_statements]
+    )
+    spaced_statements = _space_out(final_statements, [unit.node for unit in target.units])
     return tree.with_changes(body=spaced_statements, has_trailing_newline=True).code, target.clashes
 
 
@@ -62,8 +66,8 @@ def _docstring_of_new(source: SourceModule, is_new: bool) -> list[Statement]:
 
 def _header_end(body: Sequence[Statement]) -> int:
     """Returns the index at which `from __future__` goes: after the docstring."""
-    first_units = units(list(body[:1]))
-    return 1 if first_units and first_units[0].kind == "docstring" else 0
+    first_statement_units = units(list(body[:1]))
+    return 1 if first_statement_units and first_statement_units[0].kind == "docstring" else 0
 
 
 def _statements_to_insert(target: _Target) -> tuple[list[Statement], list[Statement]]:
@@ -74,25 +78,31 @@ def _statements_to_insert(target: _Target) -> tuple[list[Statement], list[Statem
     source, units_by_name = target.source, units_by_bound_name(target.units, "definition", "import")
     statements_before: list[Statement] = []
     statements_after: list[Statement] = []
-    has_met_class = False
+    is_class_reached = False
     for unit in source.units:
-        is_whole = unit in source.moved
-        if not is_whole and unit not in source.parts:
+        moves_whole = unit in source.moved
+        if not moves_whole and unit not in source.parts:
             continue
-        taken_parts = None if is_whole else source.parts[unit]
-        equal_units = [
+        taken_parts = None if moves_whole else source.parts[unit]
+        units_of_same_name = [
             known_unit
             for name in unit.binds
             for known_unit in units_by_name.get(name, ())
             if not _is_old_import(known_unit, source)
         ]
-        if isinstance(unit.node, cst.ClassDef) and equal_units and isinstance(equal_units[0].node, cst.ClassDef):
-            has_met_class = True
-            _merge_into_class(target, unit, equal_units[0], members(unit.node) if taken_parts is None else taken_parts)
+        if (
+            isinstance(unit.node, cst.ClassDef)
+            and units_of_same_name
+            and isinstance(units_of_same_name[0].node, cst.ClassDef)
+        ):
+            is_class_reached = True
+            _merge_into_class(
+                target, unit, units_of_same_name[0], members(unit.node) if taken_parts is None else taken_parts
+            )
             continue
-        if equal_units:
-            if any(ast.dump(equal_unit.tree) != ast.dump(unit.tree) for equal_unit in equal_units):
-                target.clashes.append(_clash_of_units(target, unit, equal_units[0]))
+        if units_of_same_name:
+            if any(ast.dump(equal_unit.tree) != ast.dump(unit.tree) for equal_unit in units_of_same_name):
+                target.clashes.append(_clash_of_units(target, unit, units_of_same_name[0]))
             continue
         if unit.kind == "effect" and any(
             ast.dump(known_unit.tree) == ast.dump(unit.tree) for known_unit in target.units
@@ -104,8 +114,8 @@ def _statements_to_insert(target: _Target) -> tuple[list[Statement], list[Statem
             if taken_parts is None
             else [n for taken_part in taken_parts for n in sorted(taken_part.binds)]
         )
-        (statements_after if has_met_class else statements_before).append(node)
-    return (statements_before, statements_after) if has_met_class else ([], statements_before)
+        (statements_after if is_class_reached else statements_before).append(node)
+    return (statements_before, statements_after) if is_class_reached else ([], statements_before)
 
 
 def _is_old_import(unit: Unit, source: SourceModule) -> bool:
@@ -122,7 +132,7 @@ def _clash_of_units(target: _Target, unit: Unit, other: Unit, owner: str = "") -
 
 def _merge_into_class(target: _Target, unit: Unit, receiver: Unit, parts: Sequence[Unit]) -> None:
     """Adds the moved members to the class of the same name."""
-    node, body = receiver.node, receiver.node.body
+    node, class_body = receiver.node, receiver.node.body
     assert isinstance(node, cst.ClassDef)
     assert isinstance(unit.node, cst.ClassDef)
     units_by_name = units_by_bound_name(members(node), "definition")
@@ -131,22 +141,22 @@ def _merge_into_class(target: _Target, unit: Unit, receiver: Unit, parts: Sequen
     for taken_part in parts:
         if taken_part.kind == "docstring" or (not taken_part.binds and taken_part.code.strip() in ("pass", "...")):
             continue
-        equal_units = [known_unit for name in taken_part.binds for known_unit in units_by_name.get(name, ())]
-        if any(ast.dump(unit.tree) != ast.dump(taken_part.tree) for unit in equal_units):
-            target.clashes.append(_clash_of_units(target, taken_part, equal_units[0], class_name))
-        elif not equal_units:
+        members_of_same_name = [known_unit for name in taken_part.binds for known_unit in units_by_name.get(name, ())]
+        if any(ast.dump(unit.tree) != ast.dump(taken_part.tree) for unit in members_of_same_name):
+            target.clashes.append(_clash_of_units(target, taken_part, members_of_same_name[0], class_name))
+        elif not members_of_same_name:
             taken_parts.append(taken_part.node)
             target.added.extend(sorted(taken_part.binds))
-    old_members = list(body.body) if isinstance(body, cst.IndentedBlock) else []
+    old_members = list(class_body.body) if isinstance(class_body, cst.IndentedBlock) else []
     if taken_parts:
         old_members = [member for member in old_members if not _is_pass(member)]
         first_part = taken_parts[0].with_changes(
             leading_lines=_with_blank_lines(taken_parts[0].leading_lines, 1 if old_members else 0)
         )
         old_members += [first_part, *taken_parts[1:]]
-    bases = [*node.bases, *(base for base in unit.node.bases if not _has_base(node, base))]
-    block = body if isinstance(body, cst.IndentedBlock) else cst.IndentedBlock(body=[])
-    new_node = node.with_changes(body=block.with_changes(body=old_members), bases=bases) if taken_parts else node
+    joined_bases = [*node.bases, *(base for base in unit.node.bases if not _has_base(node, base))]
+    block = class_body if isinstance(class_body, cst.IndentedBlock) else cst.IndentedBlock(body=[])
+    new_node = node.with_changes(body=block.with_changes(body=old_members), bases=joined_bases) if taken_parts else node
     target.tree = target.tree.with_changes(
         body=[new_node if statement is node else statement for statement in target.tree.body]
     )
@@ -157,9 +167,9 @@ def _has_base(node: cst.ClassDef, base: cst.Arg) -> bool:
 
     The rest of a class that was split before inherits from `_Name`.
     """
-    code = cst.Module([]).code_for_node(base.value)
+    base_text = cst.Module([]).code_for_node(base.value)
     base_texts = {cst.Module([]).code_for_node(base.value) for base in node.bases}
-    return code in base_texts or code in ("object", node.name.value, f"_{node.name.value}")
+    return base_text in base_texts or base_text in ("object", node.name.value, f"_{node.name.value}")
 
 
 def _is_pass(node: cst.BaseStatement) -> bool:
@@ -173,8 +183,8 @@ def _class_part(node: Statement, parts: Sequence[Unit]) -> Statement:
         id(member.node) for member in members(node) if member.kind == "docstring"
     }
     assert isinstance(node.body, cst.IndentedBlock)
-    body = [statement for statement in node.body.body if id(statement) in kept_ids]
-    return node.with_changes(body=node.body.with_changes(body=body))
+    remaining_statements = [statement for statement in node.body.body if id(statement) in kept_ids]
+    return node.with_changes(body=node.body.with_changes(body=remaining_statements))
 
 
 def _used_names(source: SourceModule) -> set[str]:
@@ -184,8 +194,8 @@ def _used_names(source: SourceModule) -> set[str]:
         used_names.update(name for taken_part in taken_parts for name in taken_part.uses)
         tree = owner.tree
         assert isinstance(tree, ast.ClassDef)
-        header = [*tree.bases, *(word.value for word in tree.keywords), *tree.decorator_list]
-        used_names.update(node.id for part in header for node in ast.walk(part) if isinstance(node, ast.Name))
+        header_nodes = [*tree.bases, *(word.value for word in tree.keywords), *tree.decorator_list]
+        used_names.update(node.id for part in header_nodes for node in ast.walk(part) if isinstance(node, ast.Name))
     if source.is_package and source.is_emptied:
         # The imports of a package are part of its public names.
         used_names.update(name for unit in source.units if unit.kind == "import" for name in unit.binds)
@@ -198,26 +208,26 @@ def _missing_imports(target: _Target) -> tuple[list[Statement], bool]:
     source, used_names = target.source, _used_names(target.source)
     units_by_name = units_by_bound_name(target.units, "import", "definition")
     present_statements = {unit.code.strip() for unit in target.units}
-    needed_imports: list[Statement] = []
+    import_statements: list[Statement] = []
     for unit in source.units:
         if unit.kind != "import" or unit.code.strip() in present_statements:
             continue
         tree = unit.tree
         if isinstance(tree, ast.ImportFrom) and tree.names[0].name == "*":
             if source.is_emptied and tree.module != source.target:
-                needed_imports.append(unit.node)
+                import_statements.append(unit.node)
         elif not isinstance(tree, ast.Import | ast.ImportFrom):
             if used_names & unit.binds - set(units_by_name):
-                needed_imports.append(unit.node)
+                import_statements.append(unit.node)
         else:
             needed_aliases = [
                 alias for alias in tree.names if (alias.asname or alias.name.partition(".")[0]) in used_names
             ]
             missing_aliases = [alias for alias in needed_aliases if not _has_import(target, units_by_name, tree, alias)]
             if missing_aliases:
-                needed_imports.append(_narrow_import(unit.node, tree, missing_aliases))
-    has_future = any(unit.kind == "future" for unit in source.units) and bool(source.moved or source.parts)
-    return needed_imports, has_future and not any(unit.kind == "future" for unit in target.units)
+                import_statements.append(_narrow_import(unit.node, tree, missing_aliases))
+    needs_future_import = any(unit.kind == "future" for unit in source.units) and bool(source.moved or source.parts)
+    return import_statements, needs_future_import and not any(unit.kind == "future" for unit in target.units)
 
 
 def _has_import(
@@ -226,16 +236,18 @@ def _has_import(
     """Returns whether the receiving file has an import; a different binding of the same name is a clash."""
     if isinstance(tree, ast.ImportFrom) and tree.module == target.source.target:
         return True  # the rest of a module that was split before imports the moved names back
-    name = alias.asname or alias.name.partition(".")[0]
-    equal_units = [
-        known_unit for known_unit in units_by_name.get(name, ()) if not _is_old_import(known_unit, target.source)
+    bound_name = alias.asname or alias.name.partition(".")[0]
+    units_of_same_name = [
+        known_unit for known_unit in units_by_name.get(bound_name, ()) if not _is_old_import(known_unit, target.source)
     ]
-    if not equal_units:
+    if not units_of_same_name:
         return False
-    if not any(_imports_same(unit.tree, tree, alias) for unit in equal_units):
-        own_import = ast.Import([alias]) if isinstance(tree, ast.Import) else ast.ImportFrom(tree.module, [alias], 0)
+    if not any(_imports_same(unit.tree, tree, alias) for unit in units_of_same_name):
+        single_import = ast.Import([alias]) if isinstance(tree, ast.Import) else ast.ImportFrom(tree.module, [alias], 0)
         source_and_target = (target.source.path, target.source.target_path)
-        target.clashes.append(Clash(name, source_and_target, (ast.unparse(own_import), equal_units[0].code)))
+        target.clashes.append(
+            Clash(bound_name, source_and_target, (ast.unparse(single_import), units_of_same_name[0].code))
+        )
     return True
 
 
@@ -257,8 +269,10 @@ def _narrow_import(node: Statement, tree: ast.Import | ast.ImportFrom, aliases: 
     """Returns an import reduced to some of its names, or the unchanged statement if it needs all of them."""
     if len(aliases) == len(tree.names):
         return node
-    smaller = ast.Import(aliases) if isinstance(tree, ast.Import) else ast.ImportFrom(tree.module, aliases, tree.level)
-    statement = cst.parse_module(ast.unparse(smaller) + "\n").body[0]
+    narrowed_import = (
+        ast.Import(aliases) if isinstance(tree, ast.Import) else ast.ImportFrom(tree.module, aliases, tree.level)
+    )
+    statement = cst.parse_module(ast.unparse(narrowed_import) + "\n").body[0]
     return statement.with_changes(leading_lines=[])
 
 
@@ -268,31 +282,36 @@ def _merged_statements(
     """Yields the statements of the receiving file merged with the new ones."""
     old_body = list(target.tree.body)
     unit_kinds = [unit.kind for unit in target.units]
-    heads = [index for index, unit_kind in enumerate(unit_kinds) if unit_kind in HEAD]
-    top = heads[-1] + 1 if heads and all(unit_kind != "definition" for unit_kind in unit_kinds[: heads[-1]]) else 0
-    if not top:
-        top = next((index for index, kind in enumerate(unit_kinds) if kind not in HEAD), len(old_body))
+    head_indices = [index for index, unit_kind in enumerate(unit_kinds) if unit_kind in HEAD]
+    import_index = (
+        head_indices[-1] + 1
+        if head_indices and all(unit_kind != "definition" for unit_kind in unit_kinds[: head_indices[-1]])
+        else 0
+    )
+    if not import_index:
+        import_index = next((index for index, kind in enumerate(unit_kinds) if kind not in HEAD), len(old_body))
     # Names used while the file is imported must be bound above, because they were imports until now.
     has_old_import = any(_is_old_import(unit, target.source) for unit in target.units)
-    first_class = next(
-        (index for index, statement in enumerate(old_body) if statement not in [u.node for u in target.units]), top
+    first_class_index = next(
+        (index for index, statement in enumerate(old_body) if statement not in [u.node for u in target.units]),
+        import_index,
     )
-    end = next((index for index, statement in enumerate(old_body) if _is_guard(statement)), len(old_body))
+    guard_index = next((index for index, statement in enumerate(old_body) if _is_guard(statement)), len(old_body))
     for index, child_statement in enumerate(old_body):
-        if index == top:
+        if index == import_index:
             yield from imports
             if has_old_import:
                 yield from after
-        if index == first_class:
+        if index == first_class_index:
             yield from before
-        if index == end and not has_old_import:
+        if index == guard_index and not has_old_import:
             yield from after
         yield child_statement
-    if top >= len(old_body):
+    if import_index >= len(old_body):
         yield from imports
-    if first_class >= len(old_body):
+    if first_class_index >= len(old_body):
         yield from before
-    if (end >= len(old_body) and not has_old_import) or (has_old_import and top >= len(old_body)):
+    if (guard_index >= len(old_body) and not has_old_import) or (has_old_import and import_index >= len(old_body)):
         yield from after
 
 
@@ -302,43 +321,45 @@ def _is_guard(node: cst.BaseStatement) -> bool:
 
 def _with_dunder_all(target: _Target, body: list[Statement], is_new: bool) -> list[Statement]:
     """Returns the statements with the new names added to `__all__`."""
-    source_names, own_names = all_names(target.source.units), all_names(target.units)
+    source_names, target_names = all_names(target.source.units), all_names(target.units)
     has_all = any(unit.kind == "all" for unit in target.units)
-    taken_names = set(target.added) | target.source.names
+    moved_names = set(target.added) | target.source.names
     if target.source.is_emptied:
-        taken_names |= set(source_names or ())
-    names = [name for name in (source_names or ()) if name in taken_names]
+        moved_names |= set(source_names or ())
+    names_to_add = [name for name in (source_names or ()) if name in moved_names]
     if source_names is None:
-        names = sorted(name for name in target.source.names if not name.startswith("_")) if has_all else []
-    if (has_all and own_names is None) or not names:
+        names_to_add = sorted(name for name in target.source.names if not name.startswith("_")) if has_all else []
+    if (has_all and target_names is None) or not names_to_add:
         return body
     if has_all:
-        public_names = [*(own_names or ()), *(name for name in names if name not in (own_names or ()))]
+        public_names = [*(target_names or ()), *(name for name in names_to_add if name not in (target_names or ()))]
     else:
         defined_names = {name for unit in target.units if unit.kind == "definition" for name in unit.binds}
         public_names = [
-            *sorted(name for name in defined_names if not name.startswith("_") and name not in names),
-            *names,
+            *sorted(name for name in defined_names if not name.startswith("_") and name not in names_to_add),
+            *names_to_add,
         ]
-    if public_names == own_names:
+    if public_names == target_names:
         return body
-    statement = _all_statement(public_names)
+    all_statement = _all_statement(public_names)
     if not has_all:
-        position = next((i for i, unit in enumerate(units(body)) if unit.kind in ("definition", "effect")), len(body))
-        return [*body[:position], statement, *body[position:]]
+        insertion_index = next(
+            (i for i, unit in enumerate(units(body)) if unit.kind in ("definition", "effect")), len(body)
+        )
+        return [*body[:insertion_index], all_statement, *body[insertion_index:]]
     old_node = next(unit.node for unit in target.units if unit.kind == "all")
     return [
-        statement.with_changes(leading_lines=old_node.leading_lines) if old_statement is old_node else old_statement
+        all_statement.with_changes(leading_lines=old_node.leading_lines) if old_statement is old_node else old_statement
         for old_statement in body
     ]
 
 
 def _all_statement(names: Iterable[str]) -> Statement:
     quoted_names = [f'"{name}"' for name in names]
-    line = f"__all__ = [{', '.join(quoted_names)}]\n"
-    if len(line) > 100:
-        line = "__all__ = [\n" + "".join(f"    {name},\n" for name in quoted_names) + "]\n"
-    return cst.parse_module(line).body[0]
+    assignment_text = f"__all__ = [{', '.join(quoted_names)}]\n"
+    if len(assignment_text) > 100:
+        assignment_text = "__all__ = [\n" + "".join(f"    {name},\n" for name in quoted_names) + "]\n"
+    return cst.parse_module(assignment_text).body[0]
 
 
 def _space_out(body: Sequence[Statement], old: Sequence[Statement]) -> list[Statement]:
@@ -348,34 +369,39 @@ def _space_out(body: Sequence[Statement], old: Sequence[Statement]) -> list[Stat
     """
     old_ids = {id(statement) for statement in old}
     spaced_statements: list[Statement] = []
-    for index, own_statement in enumerate(body):
-        blank_lines = 0
+    for index, current_statement in enumerate(body):
+        blank_line_count = 0
         if index:
             previous_statement = body[index - 1]
-            needs_space = isinstance(own_statement, cst.FunctionDef | cst.ClassDef) or isinstance(
+            needs_space = isinstance(current_statement, cst.FunctionDef | cst.ClassDef) or isinstance(
                 previous_statement, cst.FunctionDef | cst.ClassDef
             )
-            blank_lines = (
+            blank_line_count = (
                 2
                 if needs_space
                 else 0
-                if _is_import(own_statement) == _is_import(previous_statement) and not _is_future(previous_statement)
+                if _is_import(current_statement) == _is_import(previous_statement)
+                and not _is_future(previous_statement)
                 else 1
             )
-        blank_count = sum(1 for line in own_statement.leading_lines if line.comment is None)
-        if index and id(own_statement) in old_ids and id(body[index - 1]) in old_ids:
-            spaced_statements.append(own_statement)
+        blank_count = sum(1 for line in current_statement.leading_lines if line.comment is None)
+        if index and id(current_statement) in old_ids and id(body[index - 1]) in old_ids:
+            spaced_statements.append(current_statement)
         elif index == 0:
-            lines = list(own_statement.leading_lines)
-            while lines and lines[0].comment is None:
-                del lines[0]
-            spaced_statements.append(own_statement.with_changes(leading_lines=lines))
-        elif blank_count < blank_lines and not any(line.comment for line in own_statement.leading_lines[:blank_count]):
+            leading_lines = list(current_statement.leading_lines)
+            while leading_lines and leading_lines[0].comment is None:
+                del leading_lines[0]
+            spaced_statements.append(current_statement.with_changes(leading_lines=leading_lines))
+        elif blank_count < blank_line_count and not any(
+            line.comment for line in current_statement.leading_lines[:blank_count]
+        ):
             spaced_statements.append(
-                own_statement.with_changes(leading_lines=_with_blank_lines(own_statement.leading_lines, blank_lines))
+                current_statement.with_changes(
+                    leading_lines=_with_blank_lines(current_statement.leading_lines, blank_line_count)
+                )
             )
         else:
-            spaced_statements.append(own_statement)
+            spaced_statements.append(current_statement)
     return spaced_statements
 
 
@@ -396,17 +422,17 @@ def _with_blank_lines(lines: Sequence[cst.EmptyLine], wanted: int) -> list[cst.E
 
 def unresolved_names(text: str) -> set[str]:
     """Returns the names that a module reads but does not bind; empty if the module has a star import."""
-    statements = units(cst.parse_module(text).body)
+    module_units = units(cst.parse_module(text).body)
     if any(
-        isinstance(statement.tree, ast.ImportFrom) and statement.tree.names[0].name == "*" for statement in statements
+        isinstance(statement.tree, ast.ImportFrom) and statement.tree.names[0].name == "*" for statement in module_units
     ):
         return set()
-    bound_names = {name for statement in statements for name in statement.binds} | BUILTINS
+    bound_names = {name for statement in module_units for name in statement.binds} | BUILTINS
     assigned_names = {
         name
-        for statement in statements
+        for statement in module_units
         for node in ast.walk(statement.tree)
         if isinstance(node, ast.Global)
         for name in node.names
     }
-    return {name for statement in statements for name in statement.uses} - bound_names - assigned_names
+    return {name for statement in module_units for name in statement.uses} - bound_names - assigned_names

@@ -54,43 +54,47 @@ def plan(project: Project, layout: Layout, backend: str, operations: Sequence[st
         MigrationError: for clashes, and for names that would be lost.
         UsageError: for an unknown operation.
     """
-    result = Plan(project.settings.root)
+    move_plan = Plan(project.settings.root)
     sources = _misplaced_sources(project, layout, backend)
     source_by_module = {source.module: source for source in sources}
-    movable_units, backend_definitions = (
+    movable_names, backend_definitions = (
         movable(source_by_module),
         definitions(project, layout, layout.backend_files(project, backend)),
     )
     for name in operations:
-        if name not in movable_units and name not in backend_definitions:
-            raise UsageError(f"no operation {name!r} to move{suggestion(name, [*movable_units, *backend_definitions])}")
-    wanted_names = [name for name in operations if name in movable_units]
+        if name not in movable_names and name not in backend_definitions:
+            raise UsageError(f"no operation {name!r} to move{suggestion(name, [*movable_names, *backend_definitions])}")
+    wanted_names = [name for name in operations if name in movable_names]
     if not sources or (operations and not wanted_names):
-        return result
+        return move_plan
     select(source_by_module, wanted_names)
-    moving = [source for source in sources if _has_moves(source, bool(operations))]
+    moving_sources = [source for source in sources if _has_moves(source, bool(operations))]
     for each_source in sources:
-        result.before[each_source.path] = project.text(each_source.path)
-    _check_not_defined_elsewhere(project, layout, backend, moving)
+        move_plan.before[each_source.path] = project.text(each_source.path)
+    _check_not_defined_elsewhere(project, layout, backend, moving_sources)
     text_by_path: dict[str, str | None] = {}
-    for each_source in moving:
-        text_by_path[each_source.target_path] = _receiving_text(project, each_source, result)
+    for each_source in moving_sources:
+        text_by_path[each_source.target_path] = _receiving_text(project, each_source, move_plan)
     moves = _moves_of(project, layout, backend, sources, bool(operations))
-    references = _computed_imports_of_frontend(project, layout) if any(source.is_emptied for source in sources) else []
+    computed_imports = (
+        _computed_imports_of_frontend(project, layout) if any(source.is_emptied for source in sources) else []
+    )
     private_names = _private_attributes(project, sources)
-    for each_source in moving:
-        text_by_path[each_source.path] = _remaining_text(each_source, sources, references, private_names, result)
-    _make_packages(project, layout, backend, text_by_path, result)
-    _rewrite_imports(project, text_by_path, moves, result)
-    for each_source in moving:
-        if {each_source.path, each_source.target_path} & set(result.changes):
-            result.moved.append(
+    for each_source in moving_sources:
+        text_by_path[each_source.path] = _remaining_text(
+            each_source, sources, computed_imports, private_names, move_plan
+        )
+    _make_packages(project, layout, backend, text_by_path, move_plan)
+    _rewrite_imports(project, text_by_path, moves, move_plan)
+    for each_source in moving_sources:
+        if {each_source.path, each_source.target_path} & set(move_plan.changes):
+            move_plan.moved.append(
                 f"{each_source.path} -> {each_source.target_path}: {', '.join(each_source.operations) or 'imports'}"
             )
-    _verify_names(moving, result)
-    _check_frontend_imports(project, layout, moving, result)
-    result.windows.update(source.target_path for source in moving if _ends_in_crlf(project, source.path))
-    return result
+    _verify_names(moving_sources, move_plan)
+    _check_frontend_imports(project, layout, moving_sources, move_plan)
+    move_plan.windows.update(source.target_path for source in moving_sources if _ends_in_crlf(project, source.path))
+    return move_plan
 
 
 def _has_moves(one: SourceModule, partial: bool) -> bool:
@@ -102,26 +106,26 @@ def _misplaced_sources(project: Project, layout: Layout, backend: str) -> list[S
     sources = []
     old_folder, new_folder = f"{layout.frontend}/{backend}", f"{layout.backend}/{backend}"
     for path in layout.files_inside_frontend(project, backend):
-        target = new_folder + path[len(old_folder) :]
+        target_path = new_folder + path[len(old_folder) :]
         module = module_name(project, path)
         is_package = path.endswith("__init__.py")
-        text = rewrite(project.text(path), module, is_package, Moves(), absolute=True)
-        sources.append(SourceModule(path, module, target, module_name(project, target), text))
+        absolute_text = rewrite(project.text(path), module, is_package, Moves(), absolute=True)
+        sources.append(SourceModule(path, module, target_path, module_name(project, target_path), absolute_text))
     return sources
 
 
 def module_name(project: Project, path: str) -> str:
     """Returns the dotted name of a file, which starts at the outermost package around it."""
-    segments = path.removesuffix(".py").removesuffix("/__init__").split("/")
-    folders = segments[:-1]
-    start = len(folders)
-    while start and _is_package(project, "/".join(folders[:start])):
-        start -= 1
-    if start == len(folders):
-        start = _outermost_start(project, folders)
-    name = ".".join(segments[start:])
+    path_segments = path.removesuffix(".py").removesuffix("/__init__").split("/")
+    folders = path_segments[:-1]
+    first_index = len(folders)
+    while first_index and _is_package(project, "/".join(folders[:first_index])):
+        first_index -= 1
+    if first_index == len(folders):
+        first_index = _outermost_start(project, folders)
+    name = ".".join(path_segments[first_index:])
     root = project.settings.root
-    while not start and (root / "__init__.py").is_file():
+    while not first_index and (root / "__init__.py").is_file():
         name, root = f"{root.name}.{name}", root.parent
     return name
 
@@ -135,10 +139,10 @@ def _outermost_start(project: Project, folders: Sequence[str]) -> int:
     """Returns where the dotted name of a file outside any package starts: at the outermost package above its folder."""
     for end in range(len(folders), 0, -1):
         if _is_package(project, "/".join(folders[:end])):
-            start = end
-            while start and _is_package(project, "/".join(folders[:start])):
-                start -= 1
-            return start
+            first_index = end
+            while first_index and _is_package(project, "/".join(folders[:first_index])):
+                first_index -= 1
+            return first_index
     return 1 if folders and folders[0] == "src" else 0
 
 
@@ -147,10 +151,10 @@ def _check_not_defined_elsewhere(
 ) -> None:
     """Checks that no operation is already defined in another file of the backend, which would duplicate it."""
     files = layout.backend_files(project, backend)
-    targets = {source.target_path for source in moving}
-    package = f"{module_name(project, layout.frontend + '/x.py').rpartition('.')[0]}.{backend}"
-    other_files = [path for path in files if path not in targets and not path.endswith("__init__.py")]
-    other_files = [path for path in other_files if package not in project.text(path)]
+    target_paths = {source.target_path for source in moving}
+    backend_package = f"{module_name(project, layout.frontend + '/x.py').rpartition('.')[0]}.{backend}"
+    other_files = [path for path in files if path not in target_paths and not path.endswith("__init__.py")]
+    other_files = [path for path in other_files if backend_package not in project.text(path)]
     definitions_elsewhere = definitions(project, layout, other_files)
     clashes: list[Clash] = []
     for name, own_definition in definitions(project, layout, [source.path for source in moving]).items():
@@ -175,8 +179,11 @@ def _check_not_defined_elsewhere(
 def _refuse_clashes(clashes: Sequence[Clash]) -> None:
     if clashes:
         names_text = ", ".join(dict.fromkeys(clash.name for clash in clashes))
-        reasons = [*map(str, clashes), f"`--operation NAME` moves other operations and leaves {names_text} where it is"]
-        raise MigrationError("\n\n".join(reasons))
+        reason_texts = [
+            *map(str, clashes),
+            f"`--operation NAME` moves other operations and leaves {names_text} where it is",
+        ]
+        raise MigrationError("\n\n".join(reason_texts))
 
 
 def _receiving_text(project: Project, one: SourceModule, result: Plan) -> str:
@@ -185,9 +192,9 @@ def _receiving_text(project: Project, one: SourceModule, result: Plan) -> str:
     result.before[one.target_path] = target_text
     if target_text is None and one.is_emptied:
         return one.text
-    text, clashes = merge(one, target_text)
+    merged_text, clashes = merge(one, target_text)
     _refuse_clashes(clashes)
-    return text
+    return merged_text
 
 
 def _text_or_none(project: Project, path: str) -> str | None:
@@ -201,9 +208,11 @@ def _moves_of(project: Project, layout: Layout, backend: str, sources: Sequence[
         source.module: source.target for source in sources if source.is_emptied and _has_moves(source, partial)
     }
     if not partial:
-        names = [module_name(project, f"{folder}/{backend}/x.py") for folder in (layout.frontend, layout.backend)]
-        old, new = (name.rpartition(".")[0] for name in names)
-        target_by_module[old] = new
+        package_names = [
+            module_name(project, f"{folder}/{backend}/x.py") for folder in (layout.frontend, layout.backend)
+        ]
+        old_package, new_package = (name.rpartition(".")[0] for name in package_names)
+        target_by_module[old_package] = new_package
     unemptied_sources = [source for source in sources if source.names and not source.is_emptied]
     target_by_name_by_module = {
         source.module: dict.fromkeys(source.names, source.target) for source in unemptied_sources
@@ -226,32 +235,32 @@ def _public_names(one: SourceModule) -> list[str]:
 
 
 def _python_files(project: Project) -> list[str]:
-    on_disk = discover([project.settings.root], project.settings) if project.settings.root.is_dir() else {}
-    return sorted({path for path in (*on_disk, *project.texts) if path.endswith(".py")})
+    paths_on_disk = discover([project.settings.root], project.settings) if project.settings.root.is_dir() else {}
+    return sorted({path for path in (*paths_on_disk, *project.texts) if path.endswith(".py")})
 
 
 def _computed_imports_of_frontend(project: Project, layout: Layout) -> list[str]:
     """Returns the places that import a module of the frontend by a computed name."""
-    frontend = module_name(project, f"{layout.frontend}/__init__.py")
-    uses = []
+    frontend_package = module_name(project, f"{layout.frontend}/__init__.py")
+    import_places = []
     for path in _python_files(project):
         tree = project.tree(path)
         if tree is not None:
             name = module_name(project, path)
             package = name if path.endswith("__init__.py") else name.rpartition(".")[0]
-            uses += [f"{path}:{line}" for line in computed_imports(tree, package, frontend)]
-    return uses
+            import_places += [f"{path}:{line}" for line in computed_imports(tree, package, frontend_package)]
+    return import_places
 
 
 def _private_attributes(project: Project, sources: Sequence[SourceModule]) -> set[str]:
     """Returns the private names read as attributes of what may be a module of the folder, as in `math_ops._prepare`."""
-    stems = {source.module.rpartition(".")[2] for source in sources}
-    names: set[str] = set()
+    module_stems = {source.module.rpartition(".")[2] for source in sources}
+    private_names: set[str] = set()
     for path in _python_files(project):
-        if any(stem in project.text(path) for stem in stems):
+        if any(stem in project.text(path) for stem in module_stems):
             tree = project.tree(path) or ast.Module([], [])
-            names.update(node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute))
-    return {name for name in names if name.startswith("_")}
+            private_names.update(node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute))
+    return {name for name in private_names if name.startswith("_")}
 
 
 def _remaining_text(
@@ -290,8 +299,8 @@ def _make_packages(project: Project, layout: Layout, backend: str, texts: dict[s
 
 def _rewrite_imports(project: Project, texts: Mapping[str, str | None], moves: Moves, result: Plan) -> None:
     """Rewrites the imports of every file of the project, including the moved files."""
-    words = [*moves.modules, *moves.names]
-    last_names = {word.rpartition(".")[2] for word in words} | {
+    moved_modules = [*moves.modules, *moves.names]
+    last_names = {word.rpartition(".")[2] for word in moved_modules} | {
         word.rpartition(".")[2] for word in moves.modules.values()
     }
     for path in sorted({*_python_files(project), *texts}):
@@ -313,16 +322,16 @@ def _rewrite_imports(project: Project, texts: Mapping[str, str | None], moves: M
 
 def _verify_names(moving: Sequence[SourceModule], result: Plan) -> None:
     """Checks that changed files are valid Python, and that a moved module reads no name that it no longer binds."""
-    for path, text in result.changes.items():
-        if text is not None:
-            ast.parse(text, path)
+    for path, target_text in result.changes.items():
+        if target_text is not None:
+            ast.parse(target_text, path)
     for source in moving:
-        text = result.after.get(source.target_path)
+        target_text = result.after.get(source.target_path)
         old_target_text = result.before.get(source.target_path)
         unresolved_before = unresolved_names(source.text) | (
             unresolved_names(old_target_text) if old_target_text else set()
         )
-        unresolved_now = unresolved_names(text) - unresolved_before if text else set()
+        unresolved_now = unresolved_names(target_text) - unresolved_before if target_text else set()
         if unresolved_now:
             raise MigrationError(
                 f"{source.target_path} would lack {', '.join(sorted(unresolved_now))}, which {source.path} has"
@@ -331,26 +340,32 @@ def _verify_names(moving: Sequence[SourceModule], result: Plan) -> None:
 
 def _check_frontend_imports(project: Project, layout: Layout, moving: Sequence[SourceModule], result: Plan) -> None:
     """Stops for an import of the frontend in a moved file if that makes a circle of imports; else notes it."""
-    frontend, backends = (module_name(project, f"{folder}/__init__.py") for folder in (layout.frontend, layout.backend))
+    frontend_package, backends = (
+        module_name(project, f"{folder}/__init__.py") for folder in (layout.frontend, layout.backend)
+    )
     for source in moving:
-        text = result.after.get(source.target_path)
+        target_text = result.after.get(source.target_path)
         for imported in (
-            imports(ast.parse(text), source.target, source.target_path.endswith("__init__.py")) if text else ()
+            imports(ast.parse(target_text), source.target, source.target_path.endswith("__init__.py"))
+            if target_text
+            else ()
         ):
-            module_below = imported.target.removeprefix(f"{frontend}.")
+            module_below = imported.target.removeprefix(f"{frontend_package}.")
             if (
                 module_below == imported.target
                 or module_below.partition(".")[0] in layout.names
                 or imported.typing_only
             ):
                 continue
-            word = f"{source.path} imports {imported.target} of the frontend; move what both need to {layout.backend}/"
+            warning_text = (
+                f"{source.path} imports {imported.target} of the frontend; move what both need to {layout.backend}/"
+            )
             if any(
                 _imports_below(project, result, path, backends)
                 for path in _files_run_by_import(project, layout, module_below)
             ):
-                raise MigrationError(f"{word} first, because the frontend imports the backends")
-            result.warnings.append(word)
+                raise MigrationError(f"{warning_text} first, because the frontend imports the backends")
+            result.warnings.append(warning_text)
 
 
 def _files_run_by_import(project: Project, layout: Layout, module: str) -> Iterator[str]:

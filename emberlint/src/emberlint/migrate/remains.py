@@ -22,23 +22,23 @@ def source_without_moved(source: SourceModule, reached_names: Set[str] = frozens
         return source.text
     remaining_units = [_remaining_statement(unit, source) for unit in source.rest]
     used_names = {name for unit in units(remaining_units) for name in unit.uses} | reached_names
-    returning_names = sorted(
+    imported_back_names = sorted(
         name for unit in source.moved for name in unit.binds if not name.startswith("_") or name in used_names
     )
-    aliases = [_import_alias(name, None) for name in returning_names]
-    aliases += [_import_alias(name, f"_{name}") for unit in source.parts for name in sorted(unit.binds)]
-    moved_uses = {name for unit in source.moved for name in unit.uses} | {
+    import_aliases = [_import_alias(name, None) for name in imported_back_names]
+    import_aliases += [_import_alias(name, f"_{name}") for unit in source.parts for name in sorted(unit.binds)]
+    names_used_by_moved = {name for unit in source.moved for name in unit.uses} | {
         name for taken_parts in source.parts.values() for taken_part in taken_parts for name in taken_part.uses
     }
     exported_names = set(all_names(source.units) or ()) | used_names
     pruned_nodes = [
         node_left
-        for node_left in (_prune_import(node, moved_uses - exported_names) for node in remaining_units)
+        for node_left in (_prune_import(node, names_used_by_moved - exported_names) for node in remaining_units)
         if node_left is not None
     ]
-    top = _import_index(pruned_nodes)
-    line = cst.SimpleStatementLine([cst.ImportFrom(module=name_expression(source.target), names=aliases)])
-    body = [*pruned_nodes[:top], *([line] if aliases else []), *pruned_nodes[top:]]
+    import_index = _import_index(pruned_nodes)
+    import_line = cst.SimpleStatementLine([cst.ImportFrom(module=name_expression(source.target), names=import_aliases)])
+    body = [*pruned_nodes[:import_index], *([import_line] if import_aliases else []), *pruned_nodes[import_index:]]
     return source.tree.with_changes(body=body).code
 
 
@@ -54,10 +54,13 @@ def _remaining_statement(unit: Unit, source: SourceModule) -> Statement:
     assert isinstance(node, cst.ClassDef)
     assert isinstance(node.body, cst.IndentedBlock)
     moved_ids = {id(member.node) for member in members(node) if member.binds & moved_names}
-    body = [statement for statement in node.body.body if id(statement) not in moved_ids]
-    base = cst.Arg(cst.Name(f"_{node.name.value}"))
+    remaining_statements = [statement for statement in node.body.body if id(statement) not in moved_ids]
+    moved_base = cst.Arg(cst.Name(f"_{node.name.value}"))
     return node.with_changes(
-        bases=[base], lpar=cst.LeftParen(), rpar=cst.RightParen(), body=node.body.with_changes(body=body)
+        bases=[moved_base],
+        lpar=cst.LeftParen(),
+        rpar=cst.RightParen(),
+        body=node.body.with_changes(body=remaining_statements),
     )
 
 
@@ -70,12 +73,12 @@ def _prune_import(node: Statement, unused: set[str]) -> Statement | None:
     kept_aliases = [alias for alias in tree.names if (alias.asname or alias.name.partition(".")[0]) not in unused]
     if not kept_aliases:
         return None
-    smaller = (
+    pruned_import = (
         ast.Import(kept_aliases)
         if isinstance(tree, ast.Import)
         else ast.ImportFrom(tree.module, kept_aliases, tree.level)
     )
-    return cst.parse_module(ast.unparse(smaller) + "\n").body[0].with_changes(leading_lines=node.leading_lines)
+    return cst.parse_module(ast.unparse(pruned_import) + "\n").body[0].with_changes(leading_lines=node.leading_lines)
 
 
 def _import_index(body: Sequence[Statement]) -> int:
@@ -86,19 +89,21 @@ def _import_index(body: Sequence[Statement]) -> int:
 
 def _returning_names(source: SourceModule) -> set[str]:
     """Returns the names that a module imports back, because an earlier migration moved them."""
-    trees = [unit.tree for unit in source.units if isinstance(unit.tree, ast.ImportFrom)]
-    aliases = [alias for tree in trees if tree.module == source.target for alias in tree.names]
+    import_trees = [unit.tree for unit in source.units if isinstance(unit.tree, ast.ImportFrom)]
+    aliases = [alias for tree in import_trees if tree.module == source.target for alias in tree.names]
     return {alias.name for alias in aliases if alias.asname in (None, alias.name)}
 
 
 def shim(source: SourceModule, submodules: Sequence[str]) -> str:
     """Returns a file that re-exports the moved names under the old module name, for imports by a composed name."""
     unit_kinds = ("definition", "import") if source.is_package else ("definition",)
-    names = sorted({*units_by_bound_name(source.units, *unit_kinds), *_returning_names(source)} - {*submodules})
-    lines = [f'"""Kept for imports by a computed name; the implementations are in {source.target}."""', ""]
-    if names:
-        lines += [f"from {source.target} import (", *(f"    {name} as {name}," for name in names), ")"]
-    lines += [f"from {source.target} import {name} as {name}" for name in submodules]
+    exported_names = sorted(
+        {*units_by_bound_name(source.units, *unit_kinds), *_returning_names(source)} - {*submodules}
+    )
+    shim_lines = [f'"""Kept for imports by a computed name; the implementations are in {source.target}."""', ""]
+    if exported_names:
+        shim_lines += [f"from {source.target} import (", *(f"    {name} as {name}," for name in exported_names), ")"]
+    shim_lines += [f"from {source.target} import {name} as {name}" for name in submodules]
     if any(True for _ in source.stars()):
-        lines.append(f"from {source.target} import *")
-    return "\n".join(lines) + "\n"
+        shim_lines.append(f"from {source.target} import *")
+    return "\n".join(shim_lines) + "\n"

@@ -45,10 +45,14 @@ class SourceModule:
     def import_target(self, name: str) -> tuple[str, str] | None:
         """Returns the module and the name in it that an import binds `name` to; the latter is empty for a module."""
         for unit in units_by_bound_name(self.units, "import").get(name, ()):
-            tree = unit.tree
-            for alias in tree.names if isinstance(tree, ast.Import | ast.ImportFrom) else ():
+            import_tree = unit.tree
+            for alias in import_tree.names if isinstance(import_tree, ast.Import | ast.ImportFrom) else ():
                 if (alias.asname or alias.name) == name:
-                    return (tree.module or "", alias.name) if isinstance(tree, ast.ImportFrom) else (alias.name, "")
+                    return (
+                        (import_tree.module or "", alias.name)
+                        if isinstance(import_tree, ast.ImportFrom)
+                        else (alias.name, "")
+                    )
         return None
 
     def stars(self) -> Iterator[str]:
@@ -65,12 +69,12 @@ class SourceModule:
     @property
     def operations(self) -> list[str]:
         """The names that move, including the members of a class that moves in part, as `Class.name`."""
-        names = [name for unit in self.moved for name in sorted(unit.binds)]
+        moved_names = [name for unit in self.moved for name in sorted(unit.binds)]
         for owner, taken_parts in self.parts.items():
-            names += [
+            moved_names += [
                 f"{next(iter(owner.binds))}.{name}" for taken_part in taken_parts for name in sorted(taken_part.binds)
             ]
-        return names
+        return moved_names
 
     @property
     def rest(self) -> list[Unit]:
@@ -85,8 +89,10 @@ class SourceModule:
     @property
     def is_shim(self) -> bool:
         """Whether an earlier migration left only imports from the module's new place."""
-        trees = [unit.tree for unit in self.units if unit.kind != "docstring"]
-        return bool(trees) and all(isinstance(tree, ast.ImportFrom) and tree.module == self.target for tree in trees)
+        statement_trees = [unit.tree for unit in self.units if unit.kind != "docstring"]
+        return bool(statement_trees) and all(
+            isinstance(tree, ast.ImportFrom) and tree.module == self.target for tree in statement_trees
+        )
 
 
 def select(modules: Mapping[str, SourceModule], operations: Sequence[str]) -> None:
@@ -95,10 +101,10 @@ def select(modules: Mapping[str, SourceModule], operations: Sequence[str]) -> No
         for module in modules.values():
             module.moved = [unit for unit in module.units if unit.kind in ("definition", "effect")]
         return
-    closure = _Closure(modules)
+    move_closure = _Closure(modules)
     for name in operations:
-        closure.select_operation(name)
-    closure.finish()
+        move_closure.select_operation(name)
+    move_closure.finish()
 
 
 def movable(modules: Mapping[str, SourceModule]) -> list[str]:
@@ -150,29 +156,29 @@ class _Closure:
         if owner in module.moved or member in taken_parts:
             return
         taken_parts.append(member)
-        body = self.bodies[owner]
+        class_members = self.bodies[owner]
         needed_names = member_needs(member, next(iter(owner.binds)))
-        for other_member in body:
+        for other_member in class_members:
             if other_member.binds & (needed_names | member.uses) or (
                 other_member is not member and member_stores(other_member) & needed_names
             ):
                 self.select_member(module, owner, other_member)
         for name in sorted(member.uses | _header_names(owner)):
-            if not any(name in other.binds for other in body):
+            if not any(name in other.binds for other in class_members):
                 self.select_name(module, name)
 
     def select_name(self, source_module: SourceModule, name: str) -> None:
         """Selects the statements that bind a name in a module, or in a sibling from which the module imports it."""
         for unit in source_module.definitions.get(name, ()):
             self.select_unit(source_module, unit)
-        origin = source_module.import_target(name)
-        if origin is not None:
-            module, attribute = origin
-            whole_module = self.modules.get(f"{module}.{attribute}" if attribute else module)
-            if whole_module is not None:
-                for unit in whole_module.units:
+        module_and_name = source_module.import_target(name)
+        if module_and_name is not None:
+            module, attribute = module_and_name
+            imported_module = self.modules.get(f"{module}.{attribute}" if attribute else module)
+            if imported_module is not None:
+                for unit in imported_module.units:
                     if unit.kind in ("definition", "effect"):
-                        self.select_unit(whole_module, unit)
+                        self.select_unit(imported_module, unit)
             elif attribute and module in self.modules:
                 self.select_name(self.modules[module], attribute)
         elif name not in source_module.definitions:
@@ -184,19 +190,19 @@ class _Closure:
         """Sorts the selected statements, merges complete classes into units, and adds statements that act on them."""
         for module in self.modules.values():
             for owner, taken_parts in list(module.parts.items()):
-                body = self.bodies[owner]
-                if all(member_unit in taken_parts or not member_unit.binds for member_unit in body):
+                class_members = self.bodies[owner]
+                if all(member_unit in taken_parts or not member_unit.binds for member_unit in class_members):
                     del module.parts[owner]
                     module.moved.append(owner)
                 else:
-                    module.parts[owner] = [part for part in body if part in taken_parts]
+                    module.parts[owner] = [part for part in class_members if part in taken_parts]
             for unit in module.units:
-                used_here = unit.uses & frozenset(module.definitions)
+                names_used_here = unit.uses & frozenset(module.definitions)
                 if (
                     unit.kind == "effect"
-                    and used_here
-                    and used_here <= module.names
-                    and not set(module.parts) & set(_owners_of_names(module, used_here))
+                    and names_used_here
+                    and names_used_here <= module.names
+                    and not set(module.parts) & set(_owners_of_names(module, names_used_here))
                 ):
                     module.moved.append(unit)
             module.moved = [unit for unit in module.units if unit in module.moved]

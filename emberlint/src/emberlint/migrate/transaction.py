@@ -20,9 +20,13 @@ def diff(before: Mapping[str, str | None], after: Mapping[str, str | None]) -> s
         old, new = before[path], after[path]
         if old == new:
             continue
-        first, second = ("/dev/null" if text is None else path for text in (old, new))
-        lines = difflib.unified_diff((old or "").splitlines(True), (new or "").splitlines(True), first, second)
-        file_diffs.extend(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+        old_label, new_label = ("/dev/null" if text is None else path for text in (old, new))
+        diff_lines = difflib.unified_diff(
+            (old or "").splitlines(True), (new or "").splitlines(True), old_label, new_label
+        )
+        file_diffs.extend(
+            line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in diff_lines
+        )
     return "".join(file_diffs)
 
 
@@ -64,9 +68,9 @@ def write(root: Path, after: Mapping[str, str | None], windows: Collection[str] 
 
 
 def _encode_text(text: str, before: bytes | None, is_windows: bool) -> bytes:
-    crlf = is_windows if before is None else ends_in_crlf(before)
-    lines = text.replace("\r\n", "\n")
-    return (lines.replace("\n", "\r\n") if crlf else lines).encode()
+    uses_crlf = is_windows if before is None else ends_in_crlf(before)
+    text_with_lf = text.replace("\r\n", "\n")
+    return (text_with_lf.replace("\n", "\r\n") if uses_crlf else text_with_lf).encode()
 
 
 def _replace_or_remove(path: Path, content: bytes | None) -> None:
@@ -74,20 +78,20 @@ def _replace_or_remove(path: Path, content: bytes | None) -> None:
         path.unlink(missing_ok=True)
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    file_descriptor, temporary_path = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with os.fdopen(file_descriptor, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
         if path.exists():
-            os.chmod(temporary, path.stat().st_mode & 0o7777)
+            os.chmod(temporary_path, path.stat().st_mode & 0o7777)
         else:
-            os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
+            os.chmod(temporary_path, 0o644)
+        os.replace(temporary_path, path)
     except BaseException:
         with suppress(FileNotFoundError):
-            os.unlink(temporary)
+            os.unlink(temporary_path)
         raise
 
 
@@ -97,10 +101,10 @@ def _remove_empty_folders(folder: Path, root: Path) -> None:
         remaining_paths = [path_inside for path_inside in folder.iterdir() if path_inside.name != "__pycache__"]
         if remaining_paths:
             return
-        cache = folder / "__pycache__"
-        if cache.is_dir():
-            for file in cache.iterdir():
+        cache_folder = folder / "__pycache__"
+        if cache_folder.is_dir():
+            for file in cache_folder.iterdir():
                 file.unlink()
-            cache.rmdir()
+            cache_folder.rmdir()
         folder.rmdir()
         folder = folder.parent

@@ -45,8 +45,8 @@ def units(statements: Sequence[Statement], top: bool = True) -> list[Unit]:
 
 
 def _unit_of(node: Statement, first: bool, top: bool) -> Unit:
-    code = source(node)
-    tree = ast.parse(code).body[0]
+    source_text = source(node)
+    tree = ast.parse(source_text).body[0]
     if (
         first
         and isinstance(tree, ast.Expr)
@@ -54,7 +54,7 @@ def _unit_of(node: Statement, first: bool, top: bool) -> Unit:
         and isinstance(tree.value.value, str)
     ):
         return Unit(node, "docstring", frozenset(), frozenset())
-    binds, uses = bound_and_read_names(code)
+    binds, uses = bound_and_read_names(source_text)
     return Unit(node, _unit_kind(tree, binds) if top else "definition" if binds else "effect", binds, uses)
 
 
@@ -74,23 +74,25 @@ def _unit_kind(tree: ast.stmt, binds: frozenset[str]) -> str:
 
 def bound_and_read_names(code: str) -> tuple[frozenset[str], frozenset[str]]:
     """Returns the names that some source binds at the top level, and the global names that it reads at any depth."""
-    top = symtable.symtable(code, "<unit>", "exec")
-    binds = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_assigned() or symbol.is_imported()}
-    uses = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_referenced()}
-    stack = list(top.get_children())
-    while stack:
-        table = stack.pop()
-        stack.extend(table.get_children())
-        uses.update(symbol.get_name() for symbol in table.get_symbols() if symbol.is_global())
-    uses.update(_quoted_names(code))
-    return frozenset(binds), frozenset(uses)
+    module_table = symtable.symtable(code, "<unit>", "exec")
+    bound_names = {
+        symbol.get_name() for symbol in module_table.get_symbols() if symbol.is_assigned() or symbol.is_imported()
+    }
+    read_names = {symbol.get_name() for symbol in module_table.get_symbols() if symbol.is_referenced()}
+    pending_tables = list(module_table.get_children())
+    while pending_tables:
+        table = pending_tables.pop()
+        pending_tables.extend(table.get_children())
+        read_names.update(symbol.get_name() for symbol in table.get_symbols() if symbol.is_global())
+    read_names.update(_quoted_names(code))
+    return frozenset(bound_names), frozenset(read_names)
 
 
 def _quoted_names(code: str) -> Iterator[str]:
     """Yields the names in annotations written as strings."""
     for node in ast.walk(ast.parse(code)):
-        annotation = getattr(node, "annotation", None) or getattr(node, "returns", None)
-        for annotation_node in ast.walk(annotation) if isinstance(annotation, ast.expr) else ():
+        annotation_root = getattr(node, "annotation", None) or getattr(node, "returns", None)
+        for annotation_node in ast.walk(annotation_root) if isinstance(annotation_root, ast.expr) else ():
             if isinstance(annotation_node, ast.Constant) and isinstance(annotation_node.value, str):
                 try:
                     quoted_tree = ast.parse(annotation_node.value, mode="eval")
@@ -108,19 +110,19 @@ def members(node: cst.ClassDef) -> list[Unit]:
 
 def member_needs(unit: Unit, owner: str) -> frozenset[str]:
     """Returns the attributes that a method reads from `self`, `cls` or its class by name."""
-    attributes = {
+    attribute_names = {
         node.attr
         for node in ast.walk(unit.tree)
         if isinstance(node, ast.Attribute)
         and isinstance(node.value, ast.Name)
         and node.value.id in ("self", "cls", owner)
     }
-    return frozenset(attributes)
+    return frozenset(attribute_names)
 
 
 def member_stores(unit: Unit) -> frozenset[str]:
     """Returns the attributes of `self` that a method assigns."""
-    attributes = {
+    attribute_names = {
         node.attr
         for node in ast.walk(unit.tree)
         if isinstance(node, ast.Attribute)
@@ -128,25 +130,29 @@ def member_stores(unit: Unit) -> frozenset[str]:
         and isinstance(node.value, ast.Name)
         and node.value.id in ("self", "cls")
     }
-    return frozenset(attributes)
+    return frozenset(attribute_names)
 
 
 def units_by_bound_name(units: Iterable[Unit], *kinds: str) -> dict[str, list[Unit]]:
     """Returns the units of some kinds by the names they bind."""
-    table: dict[str, list[Unit]] = {}
+    units_by_name: dict[str, list[Unit]] = {}
     for unit in units:
         if unit.kind in kinds:
             for name in unit.binds:
-                table.setdefault(name, []).append(unit)
-    return table
+                units_by_name.setdefault(name, []).append(unit)
+    return units_by_name
 
 
 def all_names(statements: Iterable[Unit]) -> list[str] | None:
     """Returns the names in a literal `__all__`, or None if there is none or it is computed."""
     for unit in statements:
         if unit.kind == "all":
-            value = getattr(unit.tree, "value", None)
-            if not isinstance(unit.tree, ast.Assign | ast.AnnAssign) or not isinstance(value, ast.List | ast.Tuple):
+            assigned_value = getattr(unit.tree, "value", None)
+            if not isinstance(unit.tree, ast.Assign | ast.AnnAssign) or not isinstance(
+                assigned_value, ast.List | ast.Tuple
+            ):
                 return None
-            return [elt.value for elt in value.elts if isinstance(elt, ast.Constant) and isinstance(elt.value, str)]
+            return [
+                elt.value for elt in assigned_value.elts if isinstance(elt, ast.Constant) and isinstance(elt.value, str)
+            ]
     return None

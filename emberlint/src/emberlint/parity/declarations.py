@@ -40,19 +40,19 @@ def declarations(project: Project, layout: Layout) -> dict[str, Declaration]:
     every function that passes its work to something of its own name (`return backend().sin(x)`) or has no body.
     """
     tree_by_path = {path: tree_of(project, path) for path in layout.frontend_files(project)}
-    candidates = list(_decorated_ops(tree_by_path)) or [
+    candidate_declarations = list(_decorated_ops(tree_by_path)) or [
         *_delegating_functions(tree_by_path),
         *_abstract_methods(tree_by_path),
     ]
     declaration_by_name: dict[str, Declaration] = {}
-    for candidate in candidates:
-        earlier = declaration_by_name.get(candidate.name)
-        if earlier is None or (earlier.signature is None and candidate.signature is not None):
+    for candidate in candidate_declarations:
+        first_declaration = declaration_by_name.get(candidate.name)
+        if first_declaration is None or (first_declaration.signature is None and candidate.signature is not None):
             declaration_by_name[candidate.name] = candidate
     for name, target in _aliases_of_ops(tree_by_path, declaration_by_name):
-        earlier = declaration_by_name[target]
-        if name not in (*earlier.aliases, target):
-            declaration_by_name[target] = replace(earlier, aliases=(*earlier.aliases, name))
+        first_declaration = declaration_by_name[target]
+        if name not in (*first_declaration.aliases, target):
+            declaration_by_name[target] = replace(first_declaration, aliases=(*first_declaration.aliases, name))
     return declaration_by_name
 
 
@@ -71,9 +71,11 @@ def _delegating_functions(trees: dict[str, ast.Module]) -> Iterator[Declaration]
                 if is_empty(node) or _delegates(node, node.name):
                     yield Declaration(node.name, stem(path), False, signature(node.args), Span.of(path, node))
             else:
-                pair = assignment(node)
-                if pair and _is_delegation(pair[1], pair[0]):
-                    yield Declaration(pair[0], stem(path), False, _lambda_signature(pair[1]), Span.of(path, node))
+                name_and_value = assignment(node)
+                if name_and_value and _is_delegation(name_and_value[1], name_and_value[0]):
+                    yield Declaration(
+                        name_and_value[0], stem(path), False, _lambda_signature(name_and_value[1]), Span.of(path, node)
+                    )
 
 
 def _is_delegation(value: ast.expr, name: str) -> bool:
@@ -105,8 +107,10 @@ def _abstract_methods(trees: dict[str, ast.Module]) -> Iterator[Declaration]:
         for node in tree.body:
             if not isinstance(node, ast.ClassDef):
                 continue
-            bases = {last_name(base) for base in node.bases} | {last_name(keyword.value) for keyword in node.keywords}
-            if not bases & {*ABSTRACT, "ABCMeta"}:
+            base_names = {last_name(base) for base in node.bases} | {
+                last_name(keyword.value) for keyword in node.keywords
+            }
+            if not base_names & {*ABSTRACT, "ABCMeta"}:
                 continue
             for method in node.body:
                 if isinstance(method, FunctionNode) and not method.name.startswith("_") and is_empty(method):
@@ -118,14 +122,14 @@ def _aliases_of_ops(trees: dict[str, ast.Module], declared: dict[str, Declaratio
     """Yields the alias and the op of `asin = alias("asin", arcsin)` and of `asin = arcsin`."""
     for tree in trees.values():
         for node in flat_statements(tree.body):
-            pair = assignment(node)
-            if pair is None or pair[0] in declared:
+            name_and_value = assignment(node)
+            if name_and_value is None or name_and_value[0] in declared:
                 continue
-            value = pair[1]
-            if isinstance(value, ast.Call) and last_name(value) == "alias" and value.args:
-                value = value.args[-1]
-            if isinstance(value, ast.Name) and value.id in declared:
-                yield pair[0], value.id
+            aliased_value = name_and_value[1]
+            if isinstance(aliased_value, ast.Call) and last_name(aliased_value) == "alias" and aliased_value.args:
+                aliased_value = aliased_value.args[-1]
+            if isinstance(aliased_value, ast.Name) and aliased_value.id in declared:
+                yield name_and_value[0], aliased_value.id
 
 
 def exported_names(project: Project, layout: Layout) -> frozenset[str] | None:
@@ -134,44 +138,48 @@ def exported_names(project: Project, layout: Layout) -> frozenset[str] | None:
     The result is None if the names are computed. A name counts if it is imported or defined there and, if there is an
     `__all__`, listed in it.
     """
-    path = f"{layout.frontend}/__init__.py"
-    if layout.frontend.endswith(".py") or path not in project.files(layout.frontend):
+    init_path = f"{layout.frontend}/__init__.py"
+    if layout.frontend.endswith(".py") or init_path not in project.files(layout.frontend):
         return None
-    files = layout.frontend_files(project)
-    names: set[str] = set()
-    exported: set[str] | None = None
-    for node in flat_statements(tree_of(project, path).body):
+    frontend_files = layout.frontend_files(project)
+    offered_names: set[str] = set()
+    dunder_all_names: set[str] | None = None
+    for node in flat_statements(tree_of(project, init_path).body):
         if isinstance(node, FunctionNode) and node.name == "__getattr__":
             return None
         if isinstance(node, ast.AugAssign) or (isinstance(node, ast.Expr) and "globals" in ast.dump(node)):
             return None
-        pair = assignment(node)
-        if pair and pair[0] == "__all__":
-            exported = _strings_of_list(pair[1])
-            if exported is None:
+        name_and_value = assignment(node)
+        if name_and_value and name_and_value[0] == "__all__":
+            dunder_all_names = _strings_of_list(name_and_value[1])
+            if dunder_all_names is None:
                 return None
         else:
-            names.update(_offered_names(project, files, node))
-    return frozenset(names if exported is None else names & exported | {name for name in names if name.endswith(".*")})
+            offered_names.update(_offered_names(project, frontend_files, node))
+    return frozenset(
+        offered_names
+        if dunder_all_names is None
+        else offered_names & dunder_all_names | {name for name in offered_names if name.endswith(".*")}
+    )
 
 
 def _strings_of_list(node: ast.expr) -> set[str] | None:
     if not isinstance(node, ast.List | ast.Tuple):
         return None
-    values = [elt.value for elt in node.elts if isinstance(elt, ast.Constant) and isinstance(elt.value, str)]
-    return set(values) if len(values) == len(node.elts) else None
+    string_values = [elt.value for elt in node.elts if isinstance(elt, ast.Constant) and isinstance(elt.value, str)]
+    return set(string_values) if len(string_values) == len(node.elts) else None
 
 
 def _offered_names(project: Project, files: list[str], node: ast.stmt) -> Iterator[str]:
-    modules = {path.rpartition("/")[2].removesuffix(".py") for path in files}
+    module_names = {path.rpartition("/")[2].removesuffix(".py") for path in files}
     if isinstance(node, ast.ImportFrom):
-        source = (node.module or "").rpartition(".")[2]
+        module_stem = (node.module or "").rpartition(".")[2]
         for alias in node.names:
             if alias.name == "*":
-                yield from _exported_names(project, [path for path in files if path.endswith(f"/{source}.py")])
+                yield from _exported_names(project, [path for path in files if path.endswith(f"/{module_stem}.py")])
             else:
                 yield alias.asname or alias.name
-                if alias.name in modules:
+                if alias.name in module_names:
                     yield f"{stem(alias.name + '.py')}.*"
     elif isinstance(node, FunctionNode | ast.ClassDef):
         yield node.name
@@ -182,14 +190,14 @@ def _offered_names(project: Project, files: list[str], node: ast.stmt) -> Iterat
 def _exported_names(project: Project, paths: list[str]) -> Iterator[str]:
     """Returns the names that `from module import *` imports."""
     for path in paths:
-        names: set[str] = set()
+        exported_names: set[str] = set()
         for node in flat_statements(tree_of(project, path).body):
-            pair = assignment(node)
-            if pair and pair[0] == "__all__":
-                names = _strings_of_list(pair[1]) or names
+            name_and_value = assignment(node)
+            if name_and_value and name_and_value[0] == "__all__":
+                exported_names = _strings_of_list(name_and_value[1]) or exported_names
                 break
             if isinstance(node, FunctionNode):
-                names.add(node.name)
-            elif pair:
-                names.add(pair[0])
-        yield from (name for name in names if not name.startswith("_"))
+                exported_names.add(node.name)
+            elif name_and_value:
+                exported_names.add(name_and_value[0])
+        yield from (name for name in exported_names if not name.startswith("_"))

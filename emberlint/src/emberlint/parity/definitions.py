@@ -44,20 +44,24 @@ def definitions(project: Project, layout: Layout, paths: list[str]) -> dict[str,
         for node in flat_statements(tree_of(project, path).body):
             if isinstance(node, ast.ClassDef):
                 class_by_name[node.name] = path, node
-    by_name: dict[str, Definition] = {}
+    definition_by_name: dict[str, Definition] = {}
     backend_modules = {f"{layout.backend}/{name}.py" for name in layout.names}  # backends that consist of one file
-    modules = [path for path in paths if path.endswith(MODULES) or path in backend_modules or _is_in_ops(path)] or paths
+    module_paths = [
+        path for path in paths if path.endswith(MODULES) or path in backend_modules or _is_in_ops(path)
+    ] or paths
     for path in paths:
-        holders = [node for node in flat_statements(tree_of(project, path).body) if isinstance(node, ast.ClassDef)]
-        holders = [node for node in holders if _is_class_of_ops(node)]
-        for definition in _definitions_of_classes(project, path, holders, class_by_name):
-            by_name.setdefault(definition.name, definition)
-        if path in modules or path.endswith("__init__.py"):
+        classes_of_ops = [
+            node for node in flat_statements(tree_of(project, path).body) if isinstance(node, ast.ClassDef)
+        ]
+        classes_of_ops = [node for node in classes_of_ops if _is_class_of_ops(node)]
+        for definition in _definitions_of_classes(project, path, classes_of_ops, class_by_name):
+            definition_by_name.setdefault(definition.name, definition)
+        if path in module_paths or path.endswith("__init__.py"):
             # A module may hold functions beside a class of ops, as during a migration from one form to the other; a
             # helper beside the class is private by its name or by `__all__`.
             for definition in _definitions_of_module(path, tree_of(project, path)):
-                by_name.setdefault(definition.name, definition)
-    return by_name
+                definition_by_name.setdefault(definition.name, definition)
+    return definition_by_name
 
 
 def has_made_class(project: Project, paths: list[str]) -> bool:
@@ -65,13 +69,13 @@ def has_made_class(project: Project, paths: list[str]) -> bool:
 
     Which ops it has is then not to be read.
     """
-    pairs = (assignment(node) for path in paths for node in flat_statements(tree_of(project, path).body))
+    assignments = (assignment(node) for path in paths for node in flat_statements(tree_of(project, path).body))
     return any(
         pair is not None
         and pair[0].endswith(CLASSES)
         and isinstance(pair[1], ast.Call)
         and last_name(pair[1]) == "type"
-        for pair in pairs
+        for pair in assignments
     )
 
 
@@ -83,8 +87,8 @@ def _is_in_ops(path: str) -> bool:
 def _definitions_of_classes(
     project: Project, path: str, holders: list[ast.ClassDef], classes: dict[str, tuple[str, ast.ClassDef]]
 ) -> Iterator[Definition]:
-    for holder in holders:
-        for class_path, node in _with_bases(path, holder, classes, set()):
+    for class_of_ops in holders:
+        for class_path, node in _with_bases(path, class_of_ops, classes, set()):
             function_by_name = _functions_by_name(tree_of(project, class_path))
             for statement in flat_statements(node.body):
                 definition = _definition_of_node(class_path, statement, function_by_name, in_class=True)
@@ -129,14 +133,20 @@ def _definition_of_node(
             return None
         own_signature = signature(node.args, bound=in_class and "staticmethod" not in decorator_names)
         return Definition(node.name, category, own_signature, span, ast.unparse(node), refusal_message(node))
-    pair = assignment(node)
-    if pair is None or pair[0].startswith("_") or isinstance(pair[1], PLAIN_VALUES):
+    name_and_value = assignment(node)
+    if name_and_value is None or name_and_value[0].startswith("_") or isinstance(name_and_value[1], PLAIN_VALUES):
         return None
-    name, value = pair
+    name, value = name_and_value
     if isinstance(value, ast.Call) and last_name(value) in DECLARES_NOTHING:
-        reason = value.args[0] if value.args else None
-        words = str(reason.value) if isinstance(reason, ast.Constant) else ast.unparse(reason) if reason else ""
-        return Definition(name, category, None, span, ast.unparse(node), words)
+        reason_node = value.args[0] if value.args else None
+        reason_text = (
+            str(reason_node.value)
+            if isinstance(reason_node, ast.Constant)
+            else ast.unparse(reason_node)
+            if reason_node
+            else ""
+        )
+        return Definition(name, category, None, span, ast.unparse(node), reason_text)
     return Definition(name, category, _signature_of_value(value, functions, in_class), span, ast.unparse(node))
 
 

@@ -32,10 +32,10 @@ class Layout:
 
     def backend_files(self, project: Project, name: str) -> list[str]:
         """Returns the files of one backend, in its folder or `backend/<name>.py`."""
-        single_files = [f"{self.backend}/{stem}.py" for stem in (name, f"{name}_backend")]
+        single_file_paths = [f"{self.backend}/{stem}.py" for stem in (name, f"{name}_backend")]
         shared_files = set(project.files(self.backend)) if self.backend else set()
         folder = f"{self.backend}/{name}/"
-        return sorted(path for path in shared_files if path.startswith(folder) or path in single_files)
+        return sorted(path for path in shared_files if path.startswith(folder) or path in single_file_paths)
 
     def files_inside_frontend(self, project: Project, name: str) -> list[str]:
         """Returns the files of one backend that are inside the frontend."""
@@ -44,11 +44,11 @@ class Layout:
 
 def stem(path: str) -> str:
     """Returns the category in a file's name: `math` for `ops/math.py` and `backend/torch/math_ops.py`."""
-    pure = PurePosixPath(path)
-    name = pure.parent.name if pure.name == "__init__.py" else pure.stem
+    pure_path = PurePosixPath(path)
+    file_stem = pure_path.parent.name if pure_path.name == "__init__.py" else pure_path.stem
     for suffix in SUFFIXES:
-        name = name.removesuffix(suffix)
-    return name
+        file_stem = file_stem.removesuffix(suffix)
+    return file_stem
 
 
 def find(project: Project) -> Layout | None:
@@ -56,8 +56,8 @@ def find(project: Project) -> Layout | None:
     parity_settings = project.settings.parity
     if parity_settings.frontend and parity_settings.backend:
         return _layout_of_folders(project, parity_settings.frontend.rstrip("/"), parity_settings.backend.rstrip("/"))
-    for base in _base_folders(project):
-        prefix = f"{base}/" if base else ""
+    for base_folder in _base_folders(project):
+        prefix = f"{base_folder}/" if base_folder else ""
         for frontend in FRONTENDS:
             for backend in BACKENDS:
                 layout = _layout_of_folders(project, prefix + frontend, prefix + backend)
@@ -72,32 +72,35 @@ def _base_folders(project: Project) -> Iterator[str]:
     folders_on_disk: set[str] = set()
     for parent in (project.settings.root, project.settings.root / "src"):
         if parent.is_dir():
-            children = (child for child in parent.iterdir() if child.is_dir() and not child.name.startswith("."))
-            folders_on_disk.update(child.relative_to(project.settings.root).as_posix() for child in children)
+            child_folders = (child for child in parent.iterdir() if child.is_dir() and not child.name.startswith("."))
+            folders_on_disk.update(child.relative_to(project.settings.root).as_posix() for child in child_folders)
     yield from sorted(base for base in folders_of_files | folders_on_disk if not base.endswith(".py"))
 
 
 def _layout_of_folders(project: Project, frontend: str, backend: str) -> Layout | None:
     if f"{frontend}.py" in project.texts or (project.settings.root / f"{frontend}.py").is_file():
         frontend = f"{frontend}.py"
-    folder = frontend.removesuffix(".py")
-    names = _backend_names(project, folder, backend)
-    has_frontend = frontend.endswith(".py") or any(project.files(folder))
-    return Layout(frontend, backend, names) if names and has_frontend else None
+    frontend_folder = frontend.removesuffix(".py")
+    backend_names = _backend_names(project, frontend_folder, backend)
+    has_frontend = frontend.endswith(".py") or any(project.files(frontend_folder))
+    return Layout(frontend, backend, backend_names) if backend_names and has_frontend else None
 
 
 def _backend_names(project: Project, frontend: str, backend: str) -> tuple[str, ...]:
     """Returns the folders named after a library, in the order of the settings, then others with `*_ops.py`."""
     settings_names = project.settings.backends
-    names: set[str] = set()
+    backend_names: set[str] = set()
     for folder in (backend, frontend):
         for path in project.files(folder):
-            segments = path[len(folder) + 1 :].split("/")
-            name = segments[0].removesuffix(".py").removesuffix("_backend")
-            is_backend = folder == backend and len(segments) == 2 and segments[1].endswith("_ops.py")
-            if (name in settings_names and (len(segments) > 1 or folder == backend)) or is_backend:
-                names.add(name)
-    return (*(name for name in settings_names if name in names), *sorted(names.difference(settings_names)))
+            path_segments = path[len(folder) + 1 :].split("/")
+            name = path_segments[0].removesuffix(".py").removesuffix("_backend")
+            is_backend = folder == backend and len(path_segments) == 2 and path_segments[1].endswith("_ops.py")
+            if (name in settings_names and (len(path_segments) > 1 or folder == backend)) or is_backend:
+                backend_names.add(name)
+    return (
+        *(name for name in settings_names if name in backend_names),
+        *sorted(backend_names.difference(settings_names)),
+    )
 
 
 def chosen_names(names: Sequence[str], wanted: Sequence[str]) -> tuple[str, ...]:

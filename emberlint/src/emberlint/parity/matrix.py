@@ -82,8 +82,8 @@ class Matrix:
 
     def select(self, categories: Sequence[str] = ()) -> "Matrix":
         """Returns the matrix of some categories."""
-        rows = tuple(row for row in self.rows if not categories or row.category in categories)
-        return Matrix(self.layout, self.backends, rows)
+        selected_rows = tuple(row for row in self.rows if not categories or row.category in categories)
+        return Matrix(self.layout, self.backends, selected_rows)
 
     @property
     def categories(self) -> tuple[str, ...]:
@@ -93,7 +93,7 @@ class Matrix:
 
 def matrix(project: Project, layout: Layout, backends: Sequence[str] = ()) -> Matrix:
     """Returns the matrix of a project, for the requested backends or for all."""
-    names = chosen_names(layout.names, backends)
+    backend_names = chosen_names(layout.names, backends)
     declaration_by_name = declarations(project, layout)
     definitions_by_backend = {
         name: definitions(project, layout, layout.backend_files(project, name)) for name in layout.names
@@ -115,7 +115,9 @@ def matrix(project: Project, layout: Layout, backends: Sequence[str] = ()) -> Ma
     }
     if not declaration_by_name:
         return Matrix(
-            layout, names, tuple(_rows_without_declarations(names, definitions_by_backend, misplaced_by_backend))
+            layout,
+            backend_names,
+            tuple(_rows_without_declarations(backend_names, definitions_by_backend, misplaced_by_backend)),
         )
     offered_names = exported_names(project, layout)
     rows = []
@@ -127,10 +129,10 @@ def matrix(project: Project, layout: Layout, backends: Sequence[str] = ()) -> Ma
                 misplaced_by_backend[name].get(op.name),
                 name in generated_backends,
             )
-            for name in names
+            for name in backend_names
         }
         rows.append(OpRow(op.name, op.category, op.composite, cell_by_backend, op, _is_exported(op, offered_names)))
-    return Matrix(layout, names, tuple(rows))
+    return Matrix(layout, backend_names, tuple(rows))
 
 
 def _is_exported(op: Declaration, offered: frozenset[str] | None) -> bool:
@@ -143,21 +145,23 @@ def _cell_of_op(
     op: Declaration, defined: Definition | None, misplaced: Definition | None, is_made: bool = False
 ) -> BackendCell:
     """Returns the status of an op; `is_made` says that it may be in a class that the backend makes by a call."""
-    declared_text = "" if op.signature is None else signature_text(op.signature)
+    declared_signature = "" if op.signature is None else signature_text(op.signature)
     if defined is None:
         if is_made and not op.composite:
-            return BackendCell(Status.OK, "in a class that a call makes", declared_text)
+            return BackendCell(Status.OK, "in a class that a call makes", declared_signature)
         if misplaced is not None:
-            return BackendCell(Status.MISPLACED, misplaced.place.path, declared_text, definition=misplaced)
-        return BackendCell(Status.COMPOSITE if op.composite else Status.MISSING, declared=declared_text)
+            return BackendCell(Status.MISPLACED, misplaced.place.path, declared_signature, definition=misplaced)
+        return BackendCell(Status.COMPOSITE if op.composite else Status.MISSING, declared=declared_signature)
     if defined.unsupported is not None:
-        return BackendCell(Status.UNSUPPORTED, defined.unsupported, declared_text, definition=defined)
-    defined_text = "" if defined.signature is None else signature_text(defined.signature)
+        return BackendCell(Status.UNSUPPORTED, defined.unsupported, declared_signature, definition=defined)
+    defined_signature = "" if defined.signature is None else signature_text(defined.signature)
     if op.signature is not None and defined.signature is not None:
         difference_text = difference(op.signature, defined.signature)
         if difference_text is not None:
-            return BackendCell(Status.DIFFERS, difference_text, declared_text, defined_text, defined)
-    return BackendCell(Status.OVERRIDE if op.composite else Status.OK, "", declared_text, defined_text, defined)
+            return BackendCell(Status.DIFFERS, difference_text, declared_signature, defined_signature, defined)
+    return BackendCell(
+        Status.OVERRIDE if op.composite else Status.OK, "", declared_signature, defined_signature, defined
+    )
 
 
 def _rows_without_declarations(
@@ -172,8 +176,12 @@ def _rows_without_declarations(
     undeclared_by_name: dict[str, Definition] = {}
     for backend_ops in (*defined.values(), *misplaced.values()):
         for name, definition in backend_ops.items():
-            wanted_row = undeclared_by_name.get(name)
-            if wanted_row is None or wanted_row.unsupported is not None or wanted_row.signature is None:
+            first_definition = undeclared_by_name.get(name)
+            if (
+                first_definition is None
+                or first_definition.unsupported is not None
+                or first_definition.signature is None
+            ):
                 undeclared_by_name[name] = definition
     for name, definition in sorted(undeclared_by_name.items(), key=lambda item: (item[1].category, item[0])):
         op = Declaration(name, definition.category, False, definition.signature, definition.place)

@@ -23,21 +23,21 @@ table{border-collapse:collapse}th,td{border:1px solid #ccc;padding:.2rem .6rem;t
 
 def text(matrix: Matrix, verbose: bool = False) -> str:
     """Returns the gaps and the coverage for a terminal; with `verbose`, every cell."""
-    lines = []
+    report_lines = []
     if verbose:
-        width = max((len(row.name) for row in matrix.rows), default=2)
-        lines.append("  ".join(["op".ljust(width), *(name.ljust(13) for name in matrix.backends)]).rstrip())
+        name_width = max((len(row.name) for row in matrix.rows), default=2)
+        report_lines.append("  ".join(["op".ljust(name_width), *(name.ljust(13) for name in matrix.backends)]).rstrip())
         for row in matrix.rows:
-            cells = [MARKS[row.cells[name].status].ljust(13) for name in matrix.backends]
-            lines.append("  ".join([row.name.ljust(width), *cells]).rstrip())
-        lines.append("")
+            cell_texts = [MARKS[row.cells[name].status].ljust(13) for name in matrix.backends]
+            report_lines.append("  ".join([row.name.ljust(name_width), *cell_texts]).rstrip())
+        report_lines.append("")
     for name in matrix.backends:
-        lines.append(f"{name}: {_backend_summary(matrix, name)}")
-        lines.extend(f"  {line}" for line in _backend_notes(matrix, name))
-    hidden = [row.name for row in matrix.rows if not row.exported]
-    if hidden:
-        lines.append(f"not exported by the frontend: {', '.join(hidden)}")
-    return "\n".join(lines) + "\n"
+        report_lines.append(f"{name}: {_backend_summary(matrix, name)}")
+        report_lines.extend(f"  {line}" for line in _backend_notes(matrix, name))
+    unexported_names = [row.name for row in matrix.rows if not row.exported]
+    if unexported_names:
+        report_lines.append(f"not exported by the frontend: {', '.join(unexported_names)}")
+    return "\n".join(report_lines) + "\n"
 
 
 def _backend_summary(matrix: Matrix, backend: str) -> str:
@@ -54,9 +54,9 @@ def _percent(fraction: float) -> str:
 def _backend_notes(matrix: Matrix, backend: str) -> Iterator[str]:
     """Yields one line for each fault of a backend, and one with the reason for each unsupported op."""
     for row in matrix.rows:
-        note = _cell_note(row, row.cells[backend])
-        if note:
-            yield f"{row.name}: {note}"
+        note_text = _cell_note(row, row.cells[backend])
+        if note_text:
+            yield f"{row.name}: {note_text}"
 
 
 def _cell_note(row: OpRow, cell: BackendCell) -> str:
@@ -77,27 +77,27 @@ def _place_text(cell: BackendCell) -> str:
 
 def markdown(matrix: Matrix) -> str:
     """Returns one table per category, with the coverage above and the notes below."""
-    lines = ["# Ops and backends", "", "| backend | coverage | missing |", "| --- | --- | --- |"]
+    markdown_lines = ["# Ops and backends", "", "| backend | coverage | missing |", "| --- | --- | --- |"]
     for name in matrix.backends:
         missing_text = ", ".join(f"`{op}`" for op in matrix.missing(name)) or "none"
-        lines.append(f"| {name} | {_percent(matrix.coverage(name))} | {missing_text} |")
+        markdown_lines.append(f"| {name} | {_percent(matrix.coverage(name))} | {missing_text} |")
     for category in matrix.categories:
-        lines += ["", f"## {category}", "", f"| op | {' | '.join(matrix.backends)} |"]
-        lines.append("| --- " * (len(matrix.backends) + 1) + "|")
+        markdown_lines += ["", f"## {category}", "", f"| op | {' | '.join(matrix.backends)} |"]
+        markdown_lines.append("| --- " * (len(matrix.backends) + 1) + "|")
         for row in matrix.rows:
             if row.category == category:
-                cells = [MARKS[row.cells[name].status] for name in matrix.backends]
-                lines.append(f"| `{row.name}` | {' | '.join(cells)} |")
+                cell_marks = [MARKS[row.cells[name].status] for name in matrix.backends]
+                markdown_lines.append(f"| `{row.name}` | {' | '.join(cell_marks)} |")
     for name in matrix.backends:
         note_lines = [f"- {line}" for line in _backend_notes(matrix, name)]
         if note_lines:
-            lines += ["", f"## Notes: {name}", "", *note_lines]
-    return "\n".join(lines) + "\n"
+            markdown_lines += ["", f"## Notes: {name}", "", *note_lines]
+    return "\n".join(markdown_lines) + "\n"
 
 
 def as_json(matrix: Matrix) -> str:
     """Returns the whole matrix as JSON, for programs."""
-    ops = [
+    op_records = [
         {
             "name": row.name,
             "category": row.category,
@@ -111,7 +111,7 @@ def as_json(matrix: Matrix) -> str:
     coverage_by_backend = {
         name: {"coverage": round(matrix.coverage(name), 4), "missing": matrix.missing(name)} for name in matrix.backends
     }
-    return json.dumps({"version": 1, "backends": coverage_by_backend, "ops": ops}, indent=2) + "\n"
+    return json.dumps({"version": 1, "backends": coverage_by_backend, "ops": op_records}, indent=2) + "\n"
 
 
 def _cell_as_json(cell: BackendCell) -> dict[str, object]:
@@ -125,20 +125,22 @@ def _cell_as_json(cell: BackendCell) -> dict[str, object]:
 
 def html(matrix: Matrix) -> str:
     """Returns one HTML page without scripts or references to other files."""
-    rows = [f"<tr><th>{name}</th><td>{escape(_backend_summary(matrix, name))}</td></tr>" for name in matrix.backends]
-    html_parts = [f"<h1>Ops and backends</h1><table>{''.join(rows)}</table>"]
+    summary_rows = [
+        f"<tr><th>{name}</th><td>{escape(_backend_summary(matrix, name))}</td></tr>" for name in matrix.backends
+    ]
+    html_parts = [f"<h1>Ops and backends</h1><table>{''.join(summary_rows)}</table>"]
     titles_html = "".join(f"<th>{escape(name)}</th>" for name in ("op", *matrix.backends))
     for category in matrix.categories:
-        body = "".join(_html_row(matrix, row) for row in matrix.rows if row.category == category)
-        html_parts.append(f"<h2>{escape(category)}</h2><table><tr>{titles_html}</tr>{body}</table>")
-    head = f'<meta charset="utf-8"><title>Ops and backends</title><style>{_STYLE}</style>'
-    return "\n".join(["<!doctype html>", f'<html lang="en">{head}', *html_parts, "</html>", ""])
+        category_rows = "".join(_html_row(matrix, row) for row in matrix.rows if row.category == category)
+        html_parts.append(f"<h2>{escape(category)}</h2><table><tr>{titles_html}</tr>{category_rows}</table>")
+    head_html = f'<meta charset="utf-8"><title>Ops and backends</title><style>{_STYLE}</style>'
+    return "\n".join(["<!doctype html>", f'<html lang="en">{head_html}', *html_parts, "</html>", ""])
 
 
 def _html_row(matrix: Matrix, row: OpRow) -> str:
-    cells = []
+    cells_html = []
     for name in matrix.backends:
         cell = row.cells[name]
         row_class = "gap" if cell.status.is_gap else cell.status.value
-        cells.append(f'<td class="{row_class}" title="{escape(_cell_note(row, cell))}">{MARKS[cell.status]}</td>')
-    return f"<tr><td>{escape(row.name)}</td>{''.join(cells)}</tr>"
+        cells_html.append(f'<td class="{row_class}" title="{escape(_cell_note(row, cell))}">{MARKS[cell.status]}</td>')
+    return f"<tr><td>{escape(row.name)}</td>{''.join(cells_html)}</tr>"

@@ -53,9 +53,9 @@ def signature_text(parameters: Signature) -> str:
             parameter_texts.append("/")
         if parameter.kind == KEYWORD_ONLY and previous_kind not in (KEYWORD_ONLY, VARIADIC):
             parameter_texts.append("*")
-        prefix = {VARIADIC: "*", KEYWORDS: "**"}.get(parameter.kind, "")
+        star_prefix = {VARIADIC: "*", KEYWORDS: "**"}.get(parameter.kind, "")
         parameter_texts.append(
-            f"{prefix}{parameter.name}" + ("" if parameter.default is None else f"={parameter.default}")
+            f"{star_prefix}{parameter.name}" + ("" if parameter.default is None else f"={parameter.default}")
         )
     if parameters and parameters[-1].kind == POSITIONAL_ONLY:
         parameter_texts.append("/")
@@ -78,7 +78,9 @@ def difference(declared: Signature, defined: Signature) -> str | None:
 
 
 def _difference_of_names(declared: Signature, defined: Signature) -> str | None:
-    ordered = [parameter.name for parameter in declared if parameter.kind in (POSITIONAL_ONLY, EITHER)]
+    declared_positional_names = [
+        parameter.name for parameter in declared if parameter.kind in (POSITIONAL_ONLY, EITHER)
+    ]
     positional_names = [parameter.name for parameter in defined if parameter.kind in (POSITIONAL_ONLY, EITHER)]
     parameter_kinds = {parameter.kind for parameter in defined}
     declared_names = {parameter.name for parameter in declared}
@@ -101,8 +103,8 @@ def _difference_of_names(declared: Signature, defined: Signature) -> str | None:
         return f"lacks {', '.join(missing_names)}"
     if extra_names:
         return f"adds {', '.join(extra_names)}"
-    shared_names = [name for name in positional_names if name in ordered]
-    if shared_names != [name for name in ordered if name in shared_names]:
+    shared_names = [name for name in positional_names if name in declared_positional_names]
+    if shared_names != [name for name in declared_positional_names if name in shared_names]:
         return "the order of the parameters differs"
     return None
 

@@ -22,8 +22,8 @@ class Span(NamedTuple):
     def of(cls, path: str, node: ast.stmt) -> "Span":
         """Returns the place of a statement; for a function, the first line of its header."""
         if isinstance(node, FunctionNode):
-            end = node.col_offset + len("def ") + len(node.name)
-            return cls(path, node.lineno, node.col_offset + 1, node.lineno, end + 1)
+            end_offset = node.col_offset + len("def ") + len(node.name)
+            return cls(path, node.lineno, node.col_offset + 1, node.lineno, end_offset + 1)
         return cls(
             path, node.lineno, node.col_offset + 1, node.end_lineno or node.lineno, (node.end_col_offset or 0) + 1
         )
@@ -52,9 +52,9 @@ def flat_statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
     """Yields the statements of a block and of the conditional blocks inside it, in source order."""
     for statement in body:
         yield statement
-        for block in ("body", "orelse", "finalbody"):
+        for block_name in ("body", "orelse", "finalbody"):
             if isinstance(statement, ast.If | ast.Try | ast.With):
-                yield from flat_statements(getattr(statement, block, []))
+                yield from flat_statements(getattr(statement, block_name, []))
 
 
 def without_docstring(node: FunctionNode) -> list[ast.stmt]:
@@ -64,21 +64,23 @@ def without_docstring(node: FunctionNode) -> list[ast.stmt]:
 
 def refusal_message(node: FunctionNode) -> str | None:
     """Returns the message of a body that only raises `NotImplementedError` or a similar error, or None."""
-    body = without_docstring(node)
-    if len(body) != 1 or not isinstance(body[0], ast.Raise) or body[0].exc is None:
+    body_statements = without_docstring(node)
+    if len(body_statements) != 1 or not isinstance(body_statements[0], ast.Raise) or body_statements[0].exc is None:
         return None
-    raised_expression = body[0].exc
+    raised_expression = body_statements[0].exc
     if not last_name(raised_expression).startswith(("NotImplemented", "Unsupported")):
         return None
-    message = raised_expression.args[0] if isinstance(raised_expression, ast.Call) and raised_expression.args else None
-    if message is None:
+    message_node = (
+        raised_expression.args[0] if isinstance(raised_expression, ast.Call) and raised_expression.args else None
+    )
+    if message_node is None:
         return ""
-    return str(message.value) if isinstance(message, ast.Constant) else ast.unparse(message)
+    return str(message_node.value) if isinstance(message_node, ast.Constant) else ast.unparse(message_node)
 
 
 def is_empty(node: FunctionNode) -> bool:
     """Returns whether a function is only a declaration: its body is `...`, `pass`, a docstring, or a refusal."""
-    body = without_docstring(node)
+    body_statements = without_docstring(node)
     if refusal_message(node) is not None:
         return True
     return all(
@@ -88,7 +90,7 @@ def is_empty(node: FunctionNode) -> bool:
             and isinstance(statement.value, ast.Constant)
             and statement.value.value is ...
         )
-        for statement in body
+        for statement in body_statements
     )
 
 
