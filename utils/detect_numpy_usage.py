@@ -44,7 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
     except UsageError as error:
         print(f"detect_numpy_usage: {error}", file=sys.stderr)
         return 2
-    _print(options.at_hand(report.findings, settings), len(report.paths), asked.verbose)
+    _print(options.with_shown_paths(report.findings, settings), len(report.paths), asked.verbose)
     return 1 if report.findings else 0
 
 

@@ -80,10 +80,10 @@ class AnyRule(ABC):
     ) -> Finding:
         """Returns a finding at `node`, with `words` filled into the message of the rule."""
         line = getattr(node, "lineno", 1)
-        offset = getattr(node, "col_offset", 0)
+        column_offset = getattr(node, "col_offset", 0)
         end_line = getattr(node, "end_lineno", None) or line
-        end_offset = getattr(node, "end_col_offset", None) or offset
-        span = (line, file.column(line, offset), end_line, file.column(end_line, end_offset))
+        end_column_offset = getattr(node, "end_col_offset", None) or column_offset
+        span = (line, file.column(line, column_offset), end_line, file.column(end_line, end_column_offset))
         return self.at(file.path, span, tier=tier, reason=reason, fix=fix, rank=rank, **words)
 
     def at(

@@ -167,7 +167,7 @@ def _print_all_findings(cli_options: Options, parts: Sequence[Part]) -> list[Fin
     file_count = 0
     for project_part in parts:
         part_findings, files = _findings_to_report(cli_options, project_part)
-        findings += options.at_hand(part_findings, project_part.settings)
+        findings += options.with_shown_paths(part_findings, project_part.settings)
         file_count += files
     _print_findings(findings, file_count, cli_options, cli_options.form or parts[0].settings.output_format)
     return findings
@@ -280,7 +280,7 @@ def _repair_part(cli_options: Options, part: Part) -> bool:
         if cli_options.diff:
             click.echo("".join(result.diff(options.display_path(path, settings))), nl=False)
         for finding, reason in result.refused if cli_options.verbose else ():
-            click.echo(f"{line(*options.at_hand([finding], settings))}: not repaired: {reason}", err=True)
+            click.echo(f"{line(*options.with_shown_paths([finding], settings))}: not repaired: {reason}", err=True)
     return any(result.after != result.before for result in result_by_path.values())
 
 

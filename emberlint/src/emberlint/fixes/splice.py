@@ -22,7 +22,7 @@ _BINARY = {
     ast.Mod: "Modulo", ast.Pow: "Power", ast.MatMult: "MatrixMultiply", ast.BitAnd: "BitAnd", ast.BitOr: "BitOr",
     ast.BitXor: "BitXor", ast.LShift: "LeftShift", ast.RShift: "RightShift", ast.USub: "Minus", ast.UAdd: "Plus",
     ast.Invert: "BitInvert", ast.Eq: "Equal", ast.NotEq: "NotEqual", ast.Lt: "LessThan", ast.LtE: "LessThanEqual",
-    ast.Gt: "GreaterThan", ast.GtE: "GreaterThanEqual",
+    ast.Gt: "GreaterThan", ast.GtE: "GreaterThanEqual"
 }  # fmt: skip
 
 
@@ -62,8 +62,8 @@ def operator_changes(file: SourceFile, node: ast.AST) -> list[Change] | None:
     op_name = _BINARY.get(type(operator), "")
     if op_name not in _OPS or any(isinstance(operand, _WRAPPED) for operand in operands) or _is_in_string(file, node):
         return None
-    gap_replacements = _gaps_around(line, node, operands)
-    if gap_replacements is None:
+    gap_edits = _gaps_around(line, node, operands)
+    if gap_edits is None:
         return None
     start, end, depth = node.col_offset, node.end_col_offset or 0, len([*file.ancestors(node)])
     outer_start, outer_end = _place_with_parentheses(line, start, end)
@@ -77,9 +77,7 @@ def operator_changes(file: SourceFile, node: ast.AST) -> list[Change] | None:
         if outer_start != start
         else []
     )
-    parenthesis_changes += [
-        Change(line_number, gap_start, gap_end, 0, text) for gap_start, gap_end, text in gap_replacements
-    ]
+    parenthesis_changes += [Change(line_number, gap_start, gap_end, 0, text) for gap_start, gap_end, text in gap_edits]
     return [
         *parenthesis_changes,
         Change(line_number, start, start, depth, opening_text),

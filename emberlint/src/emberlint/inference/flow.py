@@ -103,8 +103,7 @@ class Flow(Narrowing):
             unpacked_values = value.items
         elif isinstance(value, v.Instance) and value.unit.is_record:
             unpacked_values = [
-                value.unit.declared.get(unpacked_value, value.unit.attributes.get(unpacked_value))
-                for unpacked_value in value.unit.fields
+                value.unit.declared.get(field, value.unit.attributes.get(field)) for field in value.unit.fields
             ]
         star_index = next((index for index, target in enumerate(targets) if isinstance(target, ast.Starred)), None)
         if unpacked_values is not None and star_index is None and len(unpacked_values) == len(targets):

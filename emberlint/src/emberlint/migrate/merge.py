@@ -84,25 +84,19 @@ def _statements_to_insert(target: _Target) -> tuple[list[Statement], list[Statem
         if not moves_whole and unit not in source.parts:
             continue
         taken_parts = None if moves_whole else source.parts[unit]
-        units_of_same_name = [
+        namesakes = [
             known_unit
             for name in unit.binds
             for known_unit in units_by_name.get(name, ())
             if not _is_old_import(known_unit, source)
         ]
-        if (
-            isinstance(unit.node, cst.ClassDef)
-            and units_of_same_name
-            and isinstance(units_of_same_name[0].node, cst.ClassDef)
-        ):
+        if isinstance(unit.node, cst.ClassDef) and namesakes and isinstance(namesakes[0].node, cst.ClassDef):
             is_class_reached = True
-            _merge_into_class(
-                target, unit, units_of_same_name[0], members(unit.node) if taken_parts is None else taken_parts
-            )
+            _merge_into_class(target, unit, namesakes[0], members(unit.node) if taken_parts is None else taken_parts)
             continue
-        if units_of_same_name:
-            if any(ast.dump(equal_unit.tree) != ast.dump(unit.tree) for equal_unit in units_of_same_name):
-                target.clashes.append(_clash_of_units(target, unit, units_of_same_name[0]))
+        if namesakes:
+            if any(ast.dump(equal_unit.tree) != ast.dump(unit.tree) for equal_unit in namesakes):
+                target.clashes.append(_clash_of_units(target, unit, namesakes[0]))
             continue
         if unit.kind == "effect" and any(
             ast.dump(known_unit.tree) == ast.dump(unit.tree) for known_unit in target.units

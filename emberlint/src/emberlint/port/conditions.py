@@ -55,7 +55,7 @@ def reason_against(
 ) -> str | None:
     """Returns why a call with these arguments, by the op's parameters, may differ from that of the op, or None."""
     library = signature.native.partition(".")[0]
-    dtype, data = arguments.get("dtype"), next(iter(arguments.values()), None)
+    dtype, first_argument = arguments.get("dtype"), next(iter(arguments.values()), None)
     if signature.when == "tensor type":
         if dtype is None or tensor_type(file.native(dtype) or "") is None:
             return f"`{file.segment(call)}` names no type of tensors"
@@ -70,11 +70,11 @@ def reason_against(
         reason = layers.CONDITIONS[signature.when](file, call, arguments)
     if reason is not None:
         return reason
-    caught = _caught_exception(file, call)
-    if caught:
-        return f"`except {caught}` catches its error, and ops raise errors of their own"
-    if signature.op in CONVERSIONS and data is not None and _may_hold_anything(file, data):
-        return f"`{file.segment(data)}` may be a list of something else than numbers, which ops refuse"
+    caught_exception = _caught_exception(file, call)
+    if caught_exception:
+        return f"`except {caught_exception}` catches its error, and ops raise errors of their own"
+    if signature.op in CONVERSIONS and first_argument is not None and _may_hold_anything(file, first_argument):
+        return f"`{file.segment(first_argument)}` may be a list of something else than numbers, which ops refuse"
     if library == "numpy":
         reason = _reason_for_numpy(file, signature, call, arguments)
         if reason is not None:
@@ -90,22 +90,22 @@ def _reason_for_numpy(
     file: SourceFile, signature: Signature, call: ast.Call, arguments: Mapping[str, ast.expr]
 ) -> str | None:
     """Returns why an op may refuse what NumPy takes here, such as masks and objects, or None."""
-    data = next(iter(arguments.values()), None)
-    masked = next((argument for argument in arguments.values() if _is_masked(file, argument)), None)
-    if masked is not None:
-        return f"`{file.segment(masked)}` has a mask, which ops refuse: pass the mask by itself"
-    held_name = next(
+    first_argument = next(iter(arguments.values()), None)
+    masked_argument = next((argument for argument in arguments.values() if _is_masked(file, argument)), None)
+    if masked_argument is not None:
+        return f"`{file.segment(masked_argument)}` has a mask, which ops refuse: pass the mask by itself"
+    object_argument = next(
         (argument for name, argument in arguments.items() if name in HOLDING and file.inference.holds_object(argument)),
         None,
     )
-    if held_name is not None:
-        return f"`{file.segment(held_name)}` may hold something else than numbers, which ops refuse"
+    if object_argument is not None:
+        return f"`{file.segment(object_argument)}` may hold something else than numbers, which ops refuse"
     exact_type = _exact_type(file)
-    holding = [argument for name, argument in arguments.items() if name.partition(" ")[0] in HOLDING]
-    if exact_type and not all(_is_number(file, argument) for argument in holding):
+    stored_arguments = [argument for name, argument in arguments.items() if name.partition(" ")[0] in HOLDING]
+    if exact_type and not all(_is_number(file, argument) for argument in stored_arguments):
         return f"the file imports {exact_type}, whose numbers NumPy takes as objects, and which ops refuse"
-    if signature.op in CONVERSIONS and data is not None and _is_untested_optional(file, data):
-        return f"`{file.segment(data)}` may be None, which ops refuse"
+    if signature.op in CONVERSIONS and first_argument is not None and _is_untested_optional(file, first_argument):
+        return f"`{file.segment(first_argument)}` may be None, which ops refuse"
     function_name = promises.function_promising_number(file, call)
     if function_name:
         return (
@@ -130,16 +130,16 @@ def reason_for_function(file: SourceFile, signature: Signature, node: ast.expr |
     returned_values = [
         node.value for node in ast.walk(function) if isinstance(node, ast.Return) and node.value is not None
     ]
-    results = [function.body] if isinstance(function, ast.Lambda) else returned_values
-    if signature.when == "scalar" and not all(_is_single(file, result) for result in results):
+    result_nodes = [function.body] if isinstance(function, ast.Lambda) else returned_values
+    if signature.when == "scalar" and not all(_is_single(file, result) for result in result_nodes):
         return f"the function may return a tuple: pass has_aux=True to ops.{signature.op} if it does"
     return None
 
 
 def _function_of_expression(file: SourceFile, node: ast.expr | ast.FunctionDef) -> ast.Lambda | ast.FunctionDef | None:
     """Returns the function of this file, and no method, that an expression is, or None."""
-    bound = [binding.node for binding in file.names.bindings(node)] if isinstance(node, ast.Name) else [node]
-    only_binding = bound[0] if len(bound) == 1 else None
+    bound_nodes = [binding.node for binding in file.names.bindings(node)] if isinstance(node, ast.Name) else [node]
+    only_binding = bound_nodes[0] if len(bound_nodes) == 1 else None
     is_method = only_binding is not None and isinstance(file.parent(only_binding), ast.ClassDef)
     return only_binding if isinstance(only_binding, ast.Lambda | ast.FunctionDef) and not is_method else None
 
@@ -153,13 +153,21 @@ def _reason_for_numbers(
     file: SourceFile, signature: Signature, given: Mapping[str, ast.expr], default_float: str
 ) -> str | None:
     """Returns why a call that may be given Python numbers differs from that of the op, or None."""
-    dtype, data = given.get("dtype"), next(iter(given.values()), None)
+    dtype, first_argument = given.get("dtype"), next(iter(given.values()), None)
     if signature.when == "integers" and dtype is None and not all(_is_integer(argument) for argument in given.values()):
         return f"ops.{signature.op} gives {default_float} for Python floats: name the dtype"
-    if signature.when == "dtype" and dtype is None and (data is None or file.inference.evidence(data) is None):
+    if (
+        signature.when == "dtype"
+        and dtype is None
+        and (first_argument is None or file.inference.evidence(first_argument) is None)
+    ):
         return f"ops.{signature.op} gives {default_float} for Python floats: name the dtype"
-    data_given = [argument for name, argument in given.items() if name in DATA and signature.when != "dtype"]
-    if data_given and signature.op not in SAME_DTYPE and all(_is_number(file, argument) for argument in data_given):
+    data_arguments = [argument for name, argument in given.items() if name in DATA and signature.when != "dtype"]
+    if (
+        data_arguments
+        and signature.op not in SAME_DTYPE
+        and all(_is_number(file, argument) for argument in data_arguments)
+    ):
         return (
             f"ops.{signature.op} gives {default_float} for Python numbers, where {signature.native.partition('.')[0]} "
             "may not"
@@ -182,10 +190,12 @@ def is_dtype(file: SourceFile, node: ast.expr, is_certain: bool = False) -> bool
     if not is_certain:
         return True
     if isinstance(node, ast.Name) and node.id == "dtype":  # by its name, unless it is bound to a type of tensors
-        values = [binding.value for binding in file.names.bindings(node) if isinstance(binding.value, ast.expr)]
-        return all(file.native(value) is None or neutral_dtype(f"{file.native(value)}") is not None for value in values)
-    is_own = f"{file.names.origin(node)}".startswith(file.settings.namespaces)
-    return isinstance(node, ast.Attribute) and (node.attr == "dtype" or is_own)
+        bound_values = [binding.value for binding in file.names.bindings(node) if isinstance(binding.value, ast.expr)]
+        return all(
+            file.native(value) is None or neutral_dtype(f"{file.native(value)}") is not None for value in bound_values
+        )
+    is_neutral = f"{file.names.origin(node)}".startswith(file.settings.namespaces)
+    return isinstance(node, ast.Attribute) and (node.attr == "dtype" or is_neutral)
 
 
 def is_device(file: SourceFile, node: ast.expr) -> bool:
@@ -208,9 +218,9 @@ def _caught_exception(file: SourceFile, call: ast.Call) -> str:
                 for exception_type in exception_types
                 for name in (exception_type.elts if isinstance(exception_type, ast.Tuple) else [exception_type])
             ]
-            native = next((name for name in exception_nodes if file.native(name) is not None), None)
-            if native is not None:
-                return file.segment(native)
+            native_exception = next((name for name in exception_nodes if file.native(name) is not None), None)
+            if native_exception is not None:
+                return file.segment(native_exception)
         child = ancestor
     return ""
 
@@ -222,18 +232,20 @@ def _is_masked(file: SourceFile, node: ast.expr) -> bool:
 
 def _exact_type(file: SourceFile) -> str:
     """Returns the exact type of numbers that a file imports from the standard library, or an empty string."""
-    bound = (binding.origin or "" for name_bindings in file.names.root.bindings.values() for binding in name_bindings)
-    return next((origin for origin in bound if origin.partition(".")[0] in _EXACT), "")
+    imported_origins = (
+        binding.origin or "" for name_bindings in file.names.root.bindings.values() for binding in name_bindings
+    )
+    return next((origin for origin in imported_origins if origin.partition(".")[0] in _EXACT), "")
 
 
 def _may_hold_anything(file: SourceFile, node: ast.expr) -> bool:
     """Returns whether an argument was just tested to be a list or the like, or whether a handler expects it to fail."""
-    is_unknown = file.inference.evidence(node) is None
+    lacks_evidence = file.inference.evidence(node) is None
     child: ast.AST = node
     for ancestor in file.ancestors(node):
         if (
             isinstance(ancestor, ast.Try)
-            and is_unknown
+            and lacks_evidence
             and child in ancestor.body
             and any(map(_is_conversion, ancestor.handlers))
         ):
@@ -260,30 +272,32 @@ def _is_test_for_sequence(test: ast.expr, node: ast.expr) -> bool:
 
 def _names_in(node: ast.expr) -> set[str]:
     """Returns the names in an expression, those after a dot too."""
-    nodes = list(ast.walk(node))
-    return {node_.id for node_ in nodes if isinstance(node_, ast.Name)} | {
-        part.attr for part in nodes if isinstance(part, ast.Attribute)
+    inner_nodes = list(ast.walk(node))
+    return {node_.id for node_ in inner_nodes if isinstance(node_, ast.Name)} | {
+        part.attr for part in inner_nodes if isinstance(part, ast.Attribute)
     }
 
 
 def _is_untested_optional(file: SourceFile, node: ast.expr) -> bool:
     """Returns whether an argument is a parameter with the default None that is neither tested nor replaced before."""
-    functions = (
+    enclosing_functions = (
         ancestor for ancestor in file.ancestors(node) if isinstance(ancestor, ast.FunctionDef | ast.AsyncFunctionDef)
     )
-    function = next(functions, None)
+    function = next(enclosing_functions, None)
     if function is None or not isinstance(node, ast.Name):
         return False
     arguments = function.args
     parameters = [*arguments.posonlyargs, *arguments.args]
-    optional = [
+    optional_parameters = [
         *zip(parameters[len(parameters) - len(arguments.defaults) :], arguments.defaults, strict=True),
         *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
     ]
-    is_none = {
-        parameter.arg for parameter, default in optional if isinstance(default, ast.Constant) and default.value is None
+    none_default_names = {
+        parameter.arg
+        for parameter, default in optional_parameters
+        if isinstance(default, ast.Constant) and default.value is None
     }
-    tests = [node.test for node in ast.walk(function) if isinstance(node, ast.If | ast.IfExp | ast.Assert)]
+    test_nodes = [node.test for node in ast.walk(function) if isinstance(node, ast.If | ast.IfExp | ast.Assert)]
     name_nodes = [
         inner_node for inner_node in ast.walk(function) if isinstance(inner_node, ast.Name) and inner_node.id == node.id
     ]
@@ -291,9 +305,9 @@ def _is_untested_optional(file: SourceFile, node: ast.expr) -> bool:
         isinstance(name_node.ctx, ast.Store) and name_node.lineno < node.lineno for name_node in name_nodes
     )
     return (
-        node.id in is_none
+        node.id in none_default_names
         and not is_rebound
-        and not any(node in ast.walk(test) for test in tests for node in name_nodes)
+        and not any(node in ast.walk(test) for test in test_nodes for node in name_nodes)
     )
 
 
@@ -312,8 +326,10 @@ def _is_size(file: SourceFile, node: ast.expr, depth: int = 0) -> bool:
     if isinstance(node, ast.Call):
         return _is_len(node.func) or (isinstance(node.func, ast.Attribute) and node.func.attr == "size")
     if isinstance(node, ast.Name) and depth < 3:
-        bound = [binding.value if binding.kind == "value" else None for binding in file.names.bindings(node)]
-        return bool(bound) and all(origin is not None and _is_size(file, origin, depth + 1) for origin in bound)
+        bound_values = [binding.value if binding.kind == "value" else None for binding in file.names.bindings(node)]
+        return bool(bound_values) and all(
+            origin is not None and _is_size(file, origin, depth + 1) for origin in bound_values
+        )
     return isinstance(node, ast.Attribute) and node.attr in ("shape", "size")
 
 

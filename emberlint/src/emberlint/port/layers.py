@@ -21,33 +21,43 @@ def _reason_for_in_place(file: SourceFile, call: ast.Call, _: Mapping[str, ast.e
     parent = file.parent(call)
     if isinstance(parent, ast.Call) and file.native(parent.func) == "torch.nn.Sequential" and call in parent.args[1:]:
         previous_layer = parent.args[parent.args.index(call) - 1]
-        name = (file.native(previous_layer.func) or "") if isinstance(previous_layer, ast.Call) else ""
-        if name.rpartition(".")[2].startswith(_FRESH):
+        previous_name = (file.native(previous_layer.func) or "") if isinstance(previous_layer, ast.Call) else ""
+        if previous_name.rpartition(".")[2].startswith(_FRESH):
             return None
     return "with inplace=True it also changes its input, which may be used again"
 
 
 def _reason_for_pool(file: SourceFile, call: ast.Call, arguments: Mapping[str, ast.expr]) -> str | None:
     """Returns why a pool may be one of another number of axes."""
-    size = arguments.get("pool_size")
-    sizes = size.elts if isinstance(size, ast.Tuple) else [size] if isinstance(size, ast.Constant) else []
-    is_written = len(sizes) in (1, 2) and all(isinstance(size, ast.Constant) for size in sizes)
-    return None if is_written else "the number of axes does not follow from the arguments: write the size as (n, m)"
+    size_node = arguments.get("pool_size")
+    size_nodes = (
+        size_node.elts
+        if isinstance(size_node, ast.Tuple)
+        else [size_node]
+        if isinstance(size_node, ast.Constant)
+        else []
+    )
+    has_literal_sizes = len(size_nodes) in (1, 2) and all(
+        isinstance(size_node, ast.Constant) for size_node in size_nodes
+    )
+    return (
+        None if has_literal_sizes else "the number of axes does not follow from the arguments: write the size as (n, m)"
+    )
 
 
 def _reason_for_flat(file: SourceFile, call: ast.Call, arguments: Mapping[str, ast.expr]) -> str | None:
     """Returns why the shape of a flat tensor cannot be written down."""
-    start, tensor = arguments.get("shape"), arguments.get("x")
-    is_written = isinstance(start, ast.Constant) and type(start.value) is int and start.value > 0
-    if not is_written or not isinstance(tensor, ast.Name):
+    first_axis, tensor = arguments.get("shape"), arguments.get("x")
+    has_literal_axis = isinstance(first_axis, ast.Constant) and type(first_axis.value) is int and first_axis.value > 0
+    if not has_literal_axis or not isinstance(tensor, ast.Name):
         return "ops.reshape needs the shape: write the tensor as a name, and the first axis as a number"
     return None
 
 
 def _reason_for_dataset(file: SourceFile, call: ast.Call, arguments: Mapping[str, ast.expr]) -> str | None:
     """Returns why the rows of a dataset may not be those of tensors."""
-    node = call.args[0] if call.args else None
-    dataset_call = _dataset_call(file, node) if node is not None else None
+    dataset_node = call.args[0] if call.args else None
+    dataset_call = _dataset_call(file, dataset_node) if dataset_node is not None else None
     if dataset_call is None:
         return "its dataset is no TensorDataset of several tensors that nothing else uses"
     return None
@@ -56,10 +66,10 @@ def _reason_for_dataset(file: SourceFile, call: ast.Call, arguments: Mapping[str
 def _reason_for_tensors(file: SourceFile, call: ast.Call, _: Mapping[str, ast.expr]) -> str | None:
     """Returns why a dataset of tensors cannot be a tuple of them."""
     parent = file.parent(call)
-    uses = _result_uses(file, call)
+    result_uses = _result_uses(file, call)
     if isinstance(parent, ast.Call):
-        uses = [call]
-    if len(call.args) < 2 or not uses or not all(_is_given_to_loader(file, use) for use in uses):
+        result_uses = [call]
+    if len(call.args) < 2 or not result_uses or not all(_is_given_to_loader(file, use) for use in result_uses):
         return "only a DataLoader of several tensors can do without it"
     return None
 
@@ -83,8 +93,8 @@ def _reason_for_tanh_gelu(file: SourceFile, call: ast.Call, _: Mapping[str, ast.
 
 def _gelu_formula(call: ast.Call) -> object:
     """Returns what a call of PyTorch's `gelu` gives as `approximate`, or None if it is no text."""
-    values = [keyword.value for keyword in call.keywords if keyword.arg == "approximate"]
-    return next((value.value if isinstance(value, ast.Constant) else None for value in values), "none")
+    approximate_values = [keyword.value for keyword in call.keywords if keyword.arg == "approximate"]
+    return next((value.value if isinstance(value, ast.Constant) else None for value in approximate_values), "none")
 
 
 CONDITIONS: Mapping[str, Condition] = {
@@ -102,10 +112,14 @@ CONDITIONS: Mapping[str, Condition] = {
 def _dataset_call(file: SourceFile, node: ast.expr) -> ast.Call | None:
     """Returns the call of TensorDataset that an expression is, or is bound to, if it can be a tuple."""
     if isinstance(node, ast.Name):
-        bound = file.names.bindings(node)
-        node = bound[0].value if len(bound) == 1 and isinstance(bound[0].value, ast.expr) else node
-    is_made = isinstance(node, ast.Call) and file.native(node.func) == DATASET
-    return node if is_made and _reason_for_tensors(file, node, {}) is None else None  # type: ignore[arg-type,return-value]
+        dataset_bindings = file.names.bindings(node)
+        node = (
+            dataset_bindings[0].value
+            if len(dataset_bindings) == 1 and isinstance(dataset_bindings[0].value, ast.expr)
+            else node
+        )
+    is_dataset_call = isinstance(node, ast.Call) and file.native(node.func) == DATASET
+    return node if is_dataset_call and _reason_for_tensors(file, node, {}) is None else None  # type: ignore[arg-type,return-value]
 
 
 def _result_uses(file: SourceFile, call: ast.Call) -> list[ast.expr]:
@@ -133,14 +147,14 @@ def additions(when: str, call: ast.Call) -> Iterator[tuple[ast.expr, str, str]]:
     if when == "dataset":
         yield call.args[0], "*", ""
     elif when == "pair":
-        size = value_by_keyword.get("kernel_size") or call.args[1]
-        if isinstance(size, ast.Constant):
-            yield size, "(", f", {size.value!r})"
+        size_node = value_by_keyword.get("kernel_size") or call.args[1]
+        if isinstance(size_node, ast.Constant):
+            yield size_node, "(", f", {size_node.value!r})"
     elif when == "flat":
         is_method = isinstance(call.func, ast.Attribute) and len(call.args) < 2 and "input" not in value_by_keyword
         argument_nodes = (
             [call.func.value, *call.args] if isinstance(call.func, ast.Attribute) and is_method else call.args
         )
-        start = value_by_keyword.get("start_dim") or argument_nodes[1]
-        tensor = value_by_keyword.get("input") or argument_nodes[0]
-        yield start, f"(*{getattr(tensor, 'id', '')}.shape[:", "], -1)"
+        start_node = value_by_keyword.get("start_dim") or argument_nodes[1]
+        tensor_node = value_by_keyword.get("input") or argument_nodes[0]
+        yield start_node, f"(*{getattr(tensor_node, 'id', '')}.shape[:", "], -1)"

@@ -42,20 +42,22 @@ def loss_of(file: SourceFile, call: ast.Call) -> Loss:
     """
     assert isinstance(call.func, ast.Attribute)
     receiver, statement = call.func.value, file.parent(call)
-    body = body_of(file, statement)
-    if call.args or call.keywords or not isinstance(statement, ast.Expr) or body is None:
+    block_statements = body_of(file, statement)
+    if call.args or call.keywords or not isinstance(statement, ast.Expr) or block_statements is None:
         raise UntranslatableError("it is given a gradient or an option, or its result is used")
     if not isinstance(receiver, ast.Name) or call.lineno != call.end_lineno:
         raise UntranslatableError("the loss has no name")
-    index = body.index(statement)
-    assigning = [
-        i for i, earlier_statement in enumerate(body[:index]) if receiver.id in _bound_names(earlier_statement)
+    backward_index = block_statements.index(statement)
+    assigning_indices = [
+        i
+        for i, earlier_statement in enumerate(block_statements[:backward_index])
+        if receiver.id in _bound_names(earlier_statement)
     ]
-    if not assigning:
+    if not assigning_indices:
         raise UntranslatableError(f"`{receiver.id}` is computed in another block")
-    last_index = assigning[-1]
-    first_index = _first_loss_statement(file, body, last_index)
-    loss = Loss(body, first_index, last_index, index)
+    last_index = assigning_indices[-1]
+    first_index = _first_loss_statement(file, block_statements, last_index)
+    loss = Loss(block_statements, first_index, last_index, backward_index)
     return loss._replace(kept=_names_read_after(file, loss, receiver.id))
 
 
@@ -75,8 +77,12 @@ def _first_loss_statement(file: SourceFile, body: Sequence[ast.stmt], last: int)
             first_index = index
     parent: ast.AST | None = file.parent(body[0])
     while parent is not None and not isinstance(parent, FUNCTIONS | ast.For | ast.AsyncFor | ast.While | ast.Module):
-        siblings = body_of(file, parent) or ()
-        earlier_statements = siblings[: siblings.index(parent)] if isinstance(parent, ast.stmt) and siblings else ()
+        sibling_statements = body_of(file, parent) or ()
+        earlier_statements = (
+            sibling_statements[: sibling_statements.index(parent)]
+            if isinstance(parent, ast.stmt) and sibling_statements
+            else ()
+        )
         if any(
             needed_names & _bound_names(statement) and _may_call_model(file, statement)
             for statement in earlier_statements
@@ -104,55 +110,53 @@ def _names_read_after(file: SourceFile, loss: Loss, name: str) -> tuple[str, ...
     Raises:
         UntranslatableError: if a name is read between them and `backward`, or a statement is of another form.
     """
-    region, lines = loss.region, range(loss.region[0].lineno, (loss.region[-1].end_lineno or 0) + 1)
-    bound = frozenset().union(*map(_bound_names, region))
+    region, region_lines = loss.region, range(loss.region[0].lineno, (loss.region[-1].end_lineno or 0) + 1)
+    region_names = frozenset().union(*map(_bound_names, region))
     last_statement = region[-1]
     if isinstance(last_statement, ast.Assign) and not (
         len(last_statement.targets) == 1 and isinstance(last_statement.targets[0], ast.Name)
     ):
         raise UntranslatableError("the loss is one of several targets")
-    bound_names: set[str] = set()
+    bound_so_far: set[str] = set()
     for region_statement in region:
         if not _is_movable(file, region_statement):
             raise UntranslatableError("a statement between the model and the loss is no assignment")
-        first_names = (_loaded_names(region_statement) & bound) - bound_names
-        if first_names:
-            raise UntranslatableError(f"`{min(first_names)}` is assigned from itself")
-        bound_names |= _bound_names(region_statement)
+        early_names = (_loaded_names(region_statement) & region_names) - bound_so_far
+        if early_names:
+            raise UntranslatableError(f"`{min(early_names)}` is assigned from itself")
+        bound_so_far |= _bound_names(region_statement)
     for region_statement in loss.body[loss.last + 1 : loss.backward]:
-        if _loaded_names(region_statement) & bound or not isinstance(region_statement, ast.Expr):
+        if _loaded_names(region_statement) & region_names or not isinstance(region_statement, ast.Expr):
             raise UntranslatableError("the loss is used before the gradients are computed")
     read_names: dict[str, None] = {}
     for node in file.index.nodes(ast.Name):
-        is_read = node.id in bound - {name} and isinstance(node.ctx, ast.Load) and node.lineno not in lines
+        is_read = (
+            node.id in region_names - {name} and isinstance(node.ctx, ast.Load) and node.lineno not in region_lines
+        )
         if is_read and not _is_bound_before(file, node):
             if function_of(file, node) is function_of(file, last_statement):
                 read_names[node.id] = None
             elif function_of(file, last_statement) is None:
                 raise UntranslatableError(f"`{node.id}` is used in a function too")
     backward_calls = [call for call in calls(file) if is_method(call, "backward")]
-    own_function = function_of(file, last_statement)
-    if (
-        read_names
-        and len([backward_call for backward_call in backward_calls if function_of(file, backward_call) is own_function])
-        > 1
-    ):
+    loss_function = function_of(file, last_statement)
+    if read_names and len([call for call in backward_calls if function_of(file, call) is loss_function]) > 1:
         raise UntranslatableError(f"`{min(read_names)}` is used after the gradients are computed, and there are others")
     return tuple(read_names)
 
 
 def _is_movable(file: SourceFile, statement: ast.stmt) -> bool:
     """Returns whether a statement does the same in a function with more indentation, and begins its line."""
-    start = file.column(statement.lineno, statement.col_offset) - 1
-    if file.lines[statement.lineno - 1][:start].strip() or not isinstance(statement, _SIMPLE):
+    start_column = file.column(statement.lineno, statement.col_offset) - 1
+    if file.lines[statement.lineno - 1][:start_column].strip() or not isinstance(statement, _SIMPLE):
         return False
     if not all(isinstance(target, ast.Name) for target in _assignment_targets(statement)):
         return False
     for node in ast.walk(statement):
         if isinstance(node, ast.Yield | ast.YieldFrom | ast.Await | ast.NamedExpr):
             return False
-        is_text = isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
-        if is_text and getattr(node, "lineno", 0) != getattr(node, "end_lineno", 0):
+        is_string = isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+        if is_string and getattr(node, "lineno", 0) != getattr(node, "end_lineno", 0):
             return False
     return not any(_calls_method(statement, name) for name in ("zero_grad", "step"))
 
@@ -218,17 +222,19 @@ def _bound_names(statement: ast.stmt) -> frozenset[str]:
 
 def _loaded_names(statement: ast.stmt) -> frozenset[str]:
     """Returns the names that a statement reads; `x += 1` reads x."""
-    names = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    loaded_names = {
+        node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+    }
     if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
-        names.add(statement.target.id)
-    return frozenset(names)
+        loaded_names.add(statement.target.id)
+    return frozenset(loaded_names)
 
 
 def body_of(file: SourceFile, statement: ast.AST | None) -> Sequence[ast.stmt] | None:
     """Returns the list of statements that a statement is in."""
     parent = file.parent(statement) if statement is not None else None
-    for name in ("body", "orelse", "finalbody"):
-        block = getattr(parent, name, None)
+    for block_name in ("body", "orelse", "finalbody"):
+        block = getattr(parent, block_name, None)
         if isinstance(block, list) and statement in block:
             return block
     return None

@@ -57,23 +57,23 @@ def package_space(file: SourceFile, node: ast.AST, op: str, terms: Terms) -> Spe
 def class_step(file: SourceFile, use: Use, terms: Terms) -> Step:
     """Returns the step of a class that is not called: a base, an annotation, an argument."""
     substitute, parent = replacement(use.origin), file.parent(use.node)
-    name = substitute.op if substitute is not None and substitute.op.startswith(PACKAGE) else ""
-    is_class = name.rpartition(".")[2][:1].isupper()
+    op_name = substitute.op if substitute is not None and substitute.op.startswith(PACKAGE) else ""
+    is_class = op_name.rpartition(".")[2][:1].isupper()
     is_base = isinstance(parent, ast.ClassDef) and use.node in parent.bases
-    reason = "no layer or optimizer is known to equal it here"
+    refusal_reason = "no layer or optimizer is known to equal it here"
     if is_class and (is_base or candidates(use.origin) or use.origin in ("torch.nn.Module", "torch.optim.Optimizer")):
         try:
-            class_spelling = package_space(file, use.node, name, terms)
-            change = NodeEditor(file, use.node, class_spelling).replace_node(
-                use.node, f"{class_spelling.text}.{name.split('.', 2)[2]}"
+            class_spelling = package_space(file, use.node, op_name, terms)
+            base_change = NodeEditor(file, use.node, class_spelling).replace_node(
+                use.node, f"{class_spelling.text}.{op_name.split('.', 2)[2]}"
             )
             forward_changes = (
                 tuple(_forward_changes(file, parent)) if isinstance(parent, ast.ClassDef) and is_base else ()
             )
-            return Step(use.node, use.origin, KIND, (change, *forward_changes), class_spelling)
+            return Step(use.node, use.origin, KIND, (base_change, *forward_changes), class_spelling)
         except (UntranslatableError, ShadowedError) as error:
-            reason = str(error)
-    return Step(use.node, use.origin, KIND, reason=reason, advice=program_name(name) if name else "")
+            refusal_reason = str(error)
+    return Step(use.node, use.origin, KIND, reason=refusal_reason, advice=program_name(op_name) if op_name else "")
 
 
 def _forward_changes(file: SourceFile, first: ast.ClassDef) -> Iterator[Change]:
@@ -82,10 +82,10 @@ def _forward_changes(file: SourceFile, first: ast.ClassDef) -> Iterator[Change]:
     Raises:
         UntranslatableError: if a class has `__call__` too.
     """
-    classes = [first]
-    for class_ in classes:  # which grows meanwhile
-        classes += [subclass for subclass in subclasses(file, class_) if subclass not in classes]
-    for class_node in classes:
+    module_classes = [first]
+    for class_ in module_classes:  # which grows meanwhile
+        module_classes += [subclass for subclass in subclasses(file, class_) if subclass not in module_classes]
+    for class_node in module_classes:
         method_by_name = {
             statement.name: statement
             for statement in class_node.body
@@ -96,8 +96,8 @@ def _forward_changes(file: SourceFile, first: ast.ClassDef) -> Iterator[Change]:
             raise UntranslatableError(f"`{class_node.name}` has forward and __call__")
         if forward is not None:
             line = file.lines[forward.lineno - 1]
-            start = line.find("forward", file.column(forward.lineno, forward.col_offset) - 1)
-            yield Change(forward.lineno, start, start + len("forward"), 0, "__call__")
+            start_column = line.find("forward", file.column(forward.lineno, forward.col_offset) - 1)
+            yield Change(forward.lineno, start_column, start_column + len("forward"), 0, "__call__")
         for call in (node for node in ast.walk(class_node) if isinstance(node, ast.Call)):
             yield from _called_forward(file, call)
 
@@ -111,11 +111,15 @@ def _called_forward(file: SourceFile, call: ast.Call) -> Iterator[Change]:
     is_super = isinstance(receiver, ast.Call) and isinstance(receiver.func, ast.Name) and receiver.func.id == "super"
     if not is_super and not (isinstance(receiver, ast.Name) and receiver.id == "self"):
         return
-    end = file.column(line, function.end_col_offset or 0) - 1
-    start = end - len("forward")
-    if file.lines[line - 1][start - 1 : end] != ".forward":
+    end_column = file.column(line, function.end_col_offset or 0) - 1
+    start_column = end_column - len("forward")
+    if file.lines[line - 1][start_column - 1 : end_column] != ".forward":
         raise UntranslatableError("its name spans several lines")
-    yield Change(line, start, end, 0, "__call__") if is_super else Change(line, start - 1, end, 0, "")
+    yield (
+        Change(line, start_column, end_column, 0, "__call__")
+        if is_super
+        else Change(line, start_column - 1, end_column, 0, "")
+    )
 
 
 def subclasses(file: SourceFile, kind: ast.ClassDef) -> Iterator[ast.ClassDef]:
@@ -131,15 +135,19 @@ def is_module(file: SourceFile, node: ast.expr, depth: int = 0) -> bool:
     if isinstance(node, ast.Call):
         origin = file.native(node.func) or ""
         if isinstance(node.func, ast.Attribute) and not origin:
-            is_chained = node.func.attr in ("to", "train", "eval", *MOVES)
-            return is_chained and is_module(file, node.func.value, depth)
-        bound = [binding.node for binding in file.names.bindings(node.func)] if isinstance(node.func, ast.Name) else []
-        is_own = bool(bound) and all(isinstance(binding, ast.ClassDef) and _is_kind(file, binding) for binding in bound)
-        return is_own or (is_module_use(origin) and origin.startswith("torch.nn.") and origin.count(".") == 2)
+            returns_itself = node.func.attr in ("to", "train", "eval", *MOVES)
+            return returns_itself and is_module(file, node.func.value, depth)
+        bound_nodes = (
+            [binding.node for binding in file.names.bindings(node.func)] if isinstance(node.func, ast.Name) else []
+        )
+        is_own_class = bool(bound_nodes) and all(
+            isinstance(binding, ast.ClassDef) and _is_kind(file, binding) for binding in bound_nodes
+        )
+        return is_own_class or (is_module_use(origin) and origin.startswith("torch.nn.") and origin.count(".") == 2)
     if isinstance(node, ast.Name) and depth < 3:
-        values = [binding.value if binding.kind == "value" else None for binding in file.names.bindings(node)]
-        return bool(values) and all(
-            isinstance(value, ast.expr) and is_module(file, value, depth + 1) for value in values
+        bound_values = [binding.value if binding.kind == "value" else None for binding in file.names.bindings(node)]
+        return bool(bound_values) and all(
+            isinstance(value, ast.expr) and is_module(file, value, depth + 1) for value in bound_values
         )
     return False
 
@@ -148,8 +156,12 @@ def _is_kind(file: SourceFile, kind: ast.ClassDef, depth: int = 0) -> bool:
     """Returns whether a class of the file derives from a module of PyTorch."""
     if depth > 8:
         return False
-    bound = [binding.node for base in kind.bases if isinstance(base, ast.Name) for binding in file.names.bindings(base)]
-    has_kind_base = any(isinstance(binding, ast.ClassDef) and _is_kind(file, binding, depth + 1) for binding in bound)
+    base_nodes = [
+        binding.node for base in kind.bases if isinstance(base, ast.Name) for binding in file.names.bindings(base)
+    ]
+    has_kind_base = any(
+        isinstance(binding, ast.ClassDef) and _is_kind(file, binding, depth + 1) for binding in base_nodes
+    )
     return has_kind_base or any((file.native(base) or "").startswith("torch.nn.") for base in kind.bases)
 
 
@@ -163,19 +175,21 @@ def keep_modules_together(file: SourceFile, steps: Sequence[Step], terms: Terms)
     """Returns the steps, those of modules without changes if one of them has to stay."""
     class_steps = [step for step in steps if step.kind == KIND]
     if not is_blocked(steps, terms):
-        spaces = {step.space.namespace for step in steps if step.space is not None}
-        edits = tuple(
+        used_namespaces = {step.space.namespace for step in steps if step.space is not None}
+        import_changes = tuple(
             _import_changes(
-                file, frozenset(freed_name for freed_name in terms.freed if f"{PACKAGE}{freed_name}" in spaces)
+                file, frozenset(freed_name for freed_name in terms.freed if f"{PACKAGE}{freed_name}" in used_namespaces)
             )
         )
         first_step = next((step for step in steps if step.changes), None)
-        return [step._replace(changes=(*step.changes, *edits)) if step is first_step else step for step in steps]
-    blocking = next((step.native for step in class_steps if not step.changes), "")
-    reason = f"`{blocking}` stays native, and {MIXED}" if blocking else terms.modules
+        return [
+            step._replace(changes=(*step.changes, *import_changes)) if step is first_step else step for step in steps
+        ]
+    blocking_name = next((step.native for step in class_steps if not step.changes), "")
+    refusal_reason = f"`{blocking_name}` stays native, and {MIXED}" if blocking_name else terms.modules
     ported_ids = {id(step) for step in class_steps if step.changes}
     return [
-        step._replace(changes=(), space=None, reason=reason, advice=_advice_of_step(step))
+        step._replace(changes=(), space=None, reason=refusal_reason, advice=_advice_of_step(step))
         if id(step) in ported_ids
         else step
         for step in steps
@@ -200,10 +214,10 @@ def _first_name(node: ast.expr) -> str:
 
 
 def _is_bound_once(file: SourceFile, name: str, origin: str) -> bool:
-    scopes = file.names.root.bindings.get(name, ())
-    if len(scopes) != 1 or scopes[0].origin != origin or not isinstance(scopes[0].node, ast.alias):
+    name_bindings = file.names.root.bindings.get(name, ())
+    if len(name_bindings) != 1 or name_bindings[0].origin != origin or not isinstance(name_bindings[0].node, ast.alias):
         return False
-    statement = file.parent(scopes[0].node)
+    statement = file.parent(name_bindings[0].node)
     return isinstance(statement, ast.Import | ast.ImportFrom) and statement.lineno == statement.end_lineno
 
 
@@ -229,14 +243,14 @@ def _import_changes(file: SourceFile, freed: frozenset[str]) -> Iterator[Change]
         alias_texts = [
             alias.name if alias.asname is None else f"{alias.name} as {alias.asname}" for alias in kept_aliases
         ]
-        head = "import" if isinstance(statement, ast.Import) else f"from {statement.module} import"
-        lines = [
-            *([f"{head} {', '.join(alias_texts)}"] if kept_aliases else []),
+        import_head = "import" if isinstance(statement, ast.Import) else f"from {statement.module} import"
+        import_lines = [
+            *([f"{import_head} {', '.join(alias_texts)}"] if kept_aliases else []),
             f"from emberharmony import {', '.join(unused_names)}",
         ]
         column_of = file.column
-        start, end = (
+        start_column, end_column = (
             column_of(statement.lineno, offset) - 1 for offset in (statement.col_offset, statement.end_col_offset or 0)
         )
-        indent = file.lines[statement.lineno - 1][:start]
-        yield Change(statement.lineno, start, end, 0, f"{line_end(file)}{indent}".join(lines))
+        indent = file.lines[statement.lineno - 1][:start_column]
+        yield Change(statement.lineno, start_column, end_column, 0, f"{line_end(file)}{indent}".join(import_lines))

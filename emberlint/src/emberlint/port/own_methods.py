@@ -37,19 +37,19 @@ def _with_packages(files: Iterable[Path]) -> list[Path]:
     """Returns the files, and all others of their packages."""
     distinct_paths = {path.resolve(): None for path in files if path.suffix == ".py"}
     distinct_folders = {_top_package_folder(path): None for path in distinct_paths}
-    for top in distinct_folders:
-        distinct_paths.update(dict.fromkeys(sorted(top.rglob("*.py")) if top is not None else ()))
+    for top_folder in distinct_folders:
+        distinct_paths.update(dict.fromkeys(sorted(top_folder.rglob("*.py")) if top_folder is not None else ()))
     return [*distinct_paths]
 
 
 def _top_package_folder(path: Path) -> Path | None:
     """Returns the folder of the outermost package of a file, or None if it is in none."""
-    top = None
+    top_folder = None
     for folder in path.parents:
         if not (folder / "__init__.py").is_file():
             break
-        top = folder
-    return top
+        top_folder = folder
+    return top_folder
 
 
 def is_own(file: SourceFile, call: ast.Call, function: ast.Attribute) -> bool:
@@ -60,9 +60,9 @@ def is_own(file: SourceFile, call: ast.Call, function: ast.Attribute) -> bool:
     receiver = function.value
     is_self = isinstance(receiver, ast.Name) and receiver.id in ("self", "cls")
     is_super = isinstance(receiver, ast.Call) and isinstance(receiver.func, ast.Name) and receiver.func.id == "super"
-    is_named = bool(file.names.origins(receiver))
-    is_other = file.inference.is_other(receiver) or is_of_imported_class(file, receiver)
-    return is_defined_here or is_self or is_super or is_named or is_other
+    has_imported_origin = bool(file.names.origins(receiver))
+    is_no_tensor = file.inference.is_other(receiver) or is_of_imported_class(file, receiver)
+    return is_defined_here or is_self or is_super or has_imported_origin or is_no_tensor
 
 
 def takes(function: ast.FunctionDef, call: ast.Call) -> bool:
@@ -71,7 +71,7 @@ def takes(function: ast.FunctionDef, call: ast.Call) -> bool:
     if any(isinstance(arg, ast.Starred) for arg in call.args) or any(keyword.arg is None for keyword in call.keywords):
         return True
     most_arguments = len(parameters.posonlyargs) + len(parameters.args) - 1
-    count = len(call.args) + len(call.keywords)
-    return most_arguments - len(parameters.defaults) <= count and (
-        count <= most_arguments or parameters.vararg is not None or bool(parameters.kwonlyargs)
+    argument_count = len(call.args) + len(call.keywords)
+    return most_arguments - len(parameters.defaults) <= argument_count and (
+        argument_count <= most_arguments or parameters.vararg is not None or bool(parameters.kwonlyargs)
     )

@@ -20,20 +20,22 @@ _SPHINX = re.compile(r"^[ \t]*:rtype:[ \t]*(.*)", re.MULTILINE)
 
 def function_promising_number(file: SourceFile, call: ast.Call) -> str:
     """Returns the name of the function around a call that promises to return its result as a number, else ""."""
-    functions = (
+    enclosing_functions = (
         ancestor for ancestor in file.ancestors(call) if isinstance(ancestor, ast.FunctionDef | ast.AsyncFunctionDef)
     )
-    function = next(functions, None)
+    function = next(enclosing_functions, None)
     if function is None or not _promises_number(file, function):
         return ""
     parent = file.parent(call)
-    target = parent.targets[0] if isinstance(parent, ast.Assign) else None
+    assigned_target = parent.targets[0] if isinstance(parent, ast.Assign) else None
     returned_values = (
         node.value for node in ast.walk(function) if isinstance(node, ast.Return) and node.value is not None
     )
     for value_part in (value_part for value in returned_values for value_part in _value_parts(value)):
         if value_part is call or (
-            isinstance(value_part, ast.Name) and isinstance(target, ast.Name) and value_part.id == target.id
+            isinstance(value_part, ast.Name)
+            and isinstance(assigned_target, ast.Name)
+            and value_part.id == assigned_target.id
         ):
             return function.name
     return ""
@@ -53,10 +55,10 @@ def _promises_number(file: SourceFile, function: ast.FunctionDef | ast.AsyncFunc
     if function.returns is not None:
         annotation_text = file.segment(function.returns)
     else:
-        text = ast.get_docstring(function, clean=False) or ""
-        section = _NUMPY.search(text) or _GOOGLE.search(text) or _SPHINX.search(text)
-        if section is None:
+        docstring = ast.get_docstring(function, clean=False) or ""
+        returns_section = _NUMPY.search(docstring) or _GOOGLE.search(docstring) or _SPHINX.search(docstring)
+        if returns_section is None:
             return False
-        head, colon, description = section[1].partition(":")
-        annotation_text = description if colon else head
+        text_before_colon, colon, description = returns_section[1].partition(":")
+        annotation_text = description if colon else text_before_colon
     return bool(_NUMBER.search(annotation_text)) and not _ARRAY.search(annotation_text)

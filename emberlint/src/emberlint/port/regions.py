@@ -60,8 +60,8 @@ def is_inside(file: SourceFile, node: ast.AST, region: ast.AST) -> bool:
     child = node
     for ancestor in file.ancestors(node):
         if ancestor is region:
-            parts_outside = [*getattr(ancestor, "decorator_list", ()), *getattr(ancestor, "bases", ())]
-            return child not in parts_outside
+            nodes_outside = [*getattr(ancestor, "decorator_list", ()), *getattr(ancestor, "bases", ())]
+            return child not in nodes_outside
         child = ancestor
     return False
 
@@ -89,10 +89,10 @@ def _regions_compiled_by(file: SourceFile, node: ast.expr, definitions: list[Def
     if origin in IN_PYTHON:
         return
     if origin.startswith(TRACING) and origin.rpartition(".")[2] in TRANSFORMS:
-        functions = (definition for definition in definitions if not isinstance(definition, ast.ClassDef))
+        compiled_functions = (definition for definition in definitions if not isinstance(definition, ast.ClassDef))
         yield from (
             Region(traced_function, _step_node(node, function), origin, TRACED, COMPILED)
-            for traced_function in functions
+            for traced_function in compiled_functions
         )
     elif origin.startswith(FROM_SOURCE):
         yield from (
@@ -108,22 +108,32 @@ def _gradient_rules(file: SourceFile, native_regions: list[Region]) -> Iterator[
     if not region_by_node:
         return
     for method in file.index.nodes(ast.Attribute):
-        owner = next(
-            (region_by_node[owner] for owner in _functions_of_name(file, method.value) if owner in region_by_node), None
+        function_with_gradient = next(
+            (
+                region_by_node[function_with_gradient]
+                for function_with_gradient in _functions_of_name(file, method.value)
+                if function_with_gradient in region_by_node
+            ),
+            None,
         )
-        if method.attr not in RULES or owner is None:
+        if method.attr not in RULES or function_with_gradient is None:
             continue
         parent = file.parent(method)
         backward_arguments: list[ast.expr] = []
         if isinstance(parent, ast.Call) and parent.func is method:
             backward_arguments = [*parent.args, *(keyword.value for keyword in parent.keywords)]
-            method_of = file.parent(parent)
+            method_call = file.parent(parent)
         else:
-            method_of = parent
-        functions = [definition for node in backward_arguments for definition in _definitions_of(file, node)]
-        if isinstance(method_of, ast.FunctionDef) and method_of not in functions:
-            functions += [method_of] if parent in method_of.decorator_list or method in method_of.decorator_list else []
-        yield from (Region(function, None, owner.native, RULE, "ops.custom_gradient") for function in functions)
+            method_call = parent
+        rule_functions = [definition for node in backward_arguments for definition in _definitions_of(file, node)]
+        if isinstance(method_call, ast.FunctionDef) and method_call not in rule_functions:
+            rule_functions += (
+                [method_call] if parent in method_call.decorator_list or method in method_call.decorator_list else []
+            )
+        yield from (
+            Region(function, None, function_with_gradient.native, RULE, "ops.custom_gradient")
+            for function in rule_functions
+        )
 
 
 def _functions_of_name(file: SourceFile, node: ast.expr) -> Iterator[Definition]:

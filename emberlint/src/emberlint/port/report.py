@@ -21,10 +21,10 @@ def text(files: Mapping[str, Ported], tried: Trial | None = None) -> Iterator[st
     """Yields the lines of the report for people."""
     for path, file in files.items():
         yield from (f"{path}:{line}: {native}: {reason}" for line, native, reason in _remaining_places(file.remaining))
-        cells = _count_uses({path: file}, lambda use: use.cell)
+        use_counts_by_cell = _count_uses({path: file}, lambda use: use.cell)
         yield from (
             f"{path}:cell {cell}: {ported_count} ported, {remaining_count} remain"
-            for cell, ported_count, remaining_count in cells
+            for cell, ported_count, remaining_count in use_counts_by_cell
             if cell
         )
     yield from (
@@ -46,7 +46,7 @@ def text(files: Mapping[str, Ported], tried: Trial | None = None) -> Iterator[st
 
 def as_json(files: Mapping[str, Ported], tried: Trial | None = None) -> str:
     """Returns the report as JSON."""
-    document: dict[str, object] = {
+    json_document: dict[str, object] = {
         "version": 1,
         "files": [
             {
@@ -61,14 +61,14 @@ def as_json(files: Mapping[str, Ported], tried: Trial | None = None) -> str:
         ],
     }
     if tried is not None:
-        document["check-run"] = {
+        json_document["check-run"] = {
             "command": tried.command,
             "before": tried.before._asdict(),
             "after": {backend: run._asdict() for backend, run in tried.after.items()},
             "absent": tried.absent,
             "parted": [outcome._asdict() for outcome in tried.changed_outcomes],
         }
-    return json.dumps(document, indent=2)
+    return json.dumps(json_document, indent=2)
 
 
 def as_html(files: Mapping[str, Ported], tried: Trial | None = None) -> str:
@@ -78,30 +78,30 @@ def as_html(files: Mapping[str, Ported], tried: Trial | None = None) -> str:
         (use_kind, str(ported_count), str(remaining_count))
         for use_kind, ported_count, remaining_count in _count_uses(files, lambda use: use.kind)
     ]
-    tables = [f"<p>{escape(_summary_text(files))}</p>", _html_table(("kind", "ported", "remain"), kind_rows)]
+    tables_html = [f"<p>{escape(_summary_text(files))}</p>", _html_table(("kind", "ported", "remain"), kind_rows)]
     if tried is not None:
-        rows = [("before", "", _counts_text(tried.before))]
-        rows += [("after", backend, _counts_text(run)) for backend, run in tried.after.items()]
-        rows += [("after", backend, "not installed") for backend in tried.absent]
-        tables += [
+        outcome_rows = [("before", "", _counts_text(tried.before))]
+        outcome_rows += [("after", backend, _counts_text(run)) for backend, run in tried.after.items()]
+        outcome_rows += [("after", backend, "not installed") for backend in tried.absent]
+        tables_html += [
             f"<h2>Tests</h2><p><code>{escape(tried.command)}</code></p>",
-            _html_table(("", "backend", "tests"), rows),
+            _html_table(("", "backend", "tests"), outcome_rows),
         ]
         if tried.changed_outcomes:
-            tables += [
+            tables_html += [
                 "<h2>Tests that part</h2>",
                 _html_table(("backend", "test", "before", "after"), tried.changed_outcomes),
             ]
-    tables += ["<h2>What remains</h2>", _html_table(("file", "line", "use", "reason"), remaining)]
-    head = f'<meta charset="utf-8"><title>emberlint port</title><style>{STYLE}</style>'
-    body = "\n".join(["<h1>emberlint port</h1>", *tables])
-    return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n{body}\n</body></html>'
+    tables_html += ["<h2>What remains</h2>", _html_table(("file", "line", "use", "reason"), remaining)]
+    head_html = f'<meta charset="utf-8"><title>emberlint port</title><style>{STYLE}</style>'
+    body_html = "\n".join(["<h1>emberlint port</h1>", *tables_html])
+    return f'<!doctype html>\n<html lang="en"><head>{head_html}</head>\n<body>\n{body_html}\n</body></html>'
 
 
 def _html_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [f"<tr>{''.join(f'<th>{escape(head)}</th>' for head in heads)}</tr>"]
-    lines += [f"<tr>{''.join(f'<td>{escape(cell_text)}</td>' for cell_text in row)}</tr>" for row in rows]
-    return "<table>\n" + "\n".join(lines) + "\n</table>"
+    row_lines = [f"<tr>{''.join(f'<th>{escape(head)}</th>' for head in heads)}</tr>"]
+    row_lines += [f"<tr>{''.join(f'<td>{escape(cell_text)}</td>' for cell_text in row)}</tr>" for row in rows]
+    return "<table>\n" + "\n".join(row_lines) + "\n</table>"
 
 
 def _remaining_places(uses: Iterable[UseReport]) -> Iterator[tuple[str, str, str]]:
@@ -112,8 +112,8 @@ def _remaining_places(uses: Iterable[UseReport]) -> Iterator[tuple[str, str, str
         uses_by_key.setdefault(group_key if use.kind == ANNOTATION else (*group_key, index), []).append(use)
     for similar_uses in uses_by_key.values():
         use, count = similar_uses[0], len(similar_uses)
-        lines = sorted({use.line for use in similar_uses})
-        lines_text = f"line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines))}"
+        line_numbers = sorted({use.line for use in similar_uses})
+        lines_text = f"line{'s' if len(line_numbers) > 1 else ''} {', '.join(map(str, line_numbers))}"
         count_text = f", in {count} annotations: {lines_text}" if count > 1 else ""
         yield f"{_cell_text(use)}{use.line}", use.native, _reason_text(use.reason, use.advice) + count_text
 
@@ -138,19 +138,19 @@ def _fields_of_use(use: UseReport, *names: str) -> dict[str, str | int]:
 
 def _count_uses(files: Mapping[str, Ported], key: Callable[[UseReport], Key]) -> list[tuple[Key, int, int]]:
     """Returns how many uses were ported and how many remain, by a key."""
-    uses = [
+    keys_and_states = [
         (key(use), list_index)
         for file in files.values()
         for list_index, similar_uses in enumerate((file.ported, file.remaining))
         for use in similar_uses
     ]
-    count_by_use = Counter(uses)
-    return [(key, count_by_use[key, 0], count_by_use[key, 1]) for key in sorted({one for one, _ in uses})]
+    count_by_use = Counter(keys_and_states)
+    return [(key, count_by_use[key, 0], count_by_use[key, 1]) for key in sorted({one for one, _ in keys_and_states})]
 
 
 def _summary_text(files: Mapping[str, Ported]) -> str:
     ported_count = sum(len(file.ported) for file in files.values())
-    total = ported_count + sum(len(file.remaining) for file in files.values())
-    share_text = f" ({ported_count / total:.0%})" if total else ""
+    use_count = ported_count + sum(len(file.remaining) for file in files.values())
+    share_text = f" ({ported_count / use_count:.0%})" if use_count else ""
     changed_count = sum(file.before != file.after for file in files.values())
-    return f"{ported_count} of {total} native uses ported{share_text}; {changed_count} of {len(files)} files change"
+    return f"{ported_count} of {use_count} native uses ported{share_text}; {changed_count} of {len(files)} files change"

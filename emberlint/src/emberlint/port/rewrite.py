@@ -103,19 +103,26 @@ def port(
         NotebookError: if the cells are lost.
     """
     text, ported_uses = file.text, list[UseReport]()
-    terms = _terms_of_file(file, default_float, own)._replace(modules=modules, is_left=is_left)
+    port_terms = _terms_of_file(file, default_float, own)._replace(modules=modules, is_left=is_left)
     kept_words = notebook.words() if notebook is not None else frozenset()
-    current = parsed(_without_marks(text))
+    current_file = parsed(_without_marks(text))
     for _ in range(ROUNDS):
-        changing = [step for step in steps(current, terms) if step.changes]
-        ported_text = _apply_steps(current, changing, kept_words)
-        if ported_text == current.text or not _is_sound(current.text, ported_text):
+        steps_to_apply = [step for step in steps(current_file, port_terms) if step.changes]
+        ported_text = _apply_steps(current_file, steps_to_apply, kept_words)
+        if ported_text == current_file.text or not _is_sound(current_file.text, ported_text):
             break
-        ported_uses += _reported_uses(changing, current.text, notebook)
-        current = parsed(ported_text)
-    remaining_steps = [step for step in steps(current, terms) if not step.changes]
-    marked, lines = _add_marks(current, remaining_steps) if mark or MARK in text else (current.text, lambda line: line)
-    return Ported(text, marked, tuple(ported_uses), tuple(_reported_uses(remaining_steps, marked, notebook, lines)))
+        ported_uses += _reported_uses(steps_to_apply, current_file.text, notebook)
+        current_file = parsed(ported_text)
+    remaining_steps = [step for step in steps(current_file, port_terms) if not step.changes]
+    marked_text, line_after_marks = (
+        _add_marks(current_file, remaining_steps) if mark or MARK in text else (current_file.text, lambda line: line)
+    )
+    return Ported(
+        text,
+        marked_text,
+        tuple(ported_uses),
+        tuple(_reported_uses(remaining_steps, marked_text, notebook, line_after_marks)),
+    )
 
 
 def _reported_uses(
@@ -131,32 +138,32 @@ def _reported_uses(
 
 def _terms_of_file(file: SourceFile, default_float: str, own_methods: Methods) -> Terms:
     """Returns what a port of a file may take for granted; a mark or `ops.to_numpy` tells of a library that is gone."""
-    origins = {
+    root_packages = {
         f"{binding.origin}".partition(".")[0]
         for name_bindings in file.names.root.bindings.values()
         for binding in name_bindings
     }
     if MARK in file.text and OWN in file.text:
-        origins.add("torch")
-    is_mixed = "emberharmony" in origins and file.calls_method(frozenset({"to_numpy"}))
+        root_packages.add("torch")
+    is_mixed = "emberharmony" in root_packages and file.calls_method(frozenset({"to_numpy"}))
     is_marked = MARK in file.text and HOST in file.text
-    is_host = bool(origins & {"torch", "mlx", "jax", "tensorflow"}) or is_mixed or is_marked
-    return Terms(default_float, is_host, frozenset(origins), own_methods)
+    is_host = bool(root_packages & {"torch", "mlx", "jax", "tensorflow"}) or is_mixed or is_marked
+    return Terms(default_float, is_host, frozenset(root_packages), own_methods)
 
 
 def _apply_steps(file: SourceFile, changing: list[Step], kept_words: frozenset[str]) -> str:
     """Returns the text with the changes applied, the namespace imported, and the unused native imports dropped."""
     if not changing:
         return file.text
-    pieces = LINE_END.split(file.text)
-    lines, line_ends = pieces[::2], [*pieces[1::2], ""]
+    lines_and_ends = LINE_END.split(file.text)
+    lines, line_ends = lines_and_ends[::2], [*lines_and_ends[1::2], ""]
     apply_changes(lines, [change for step in changing for change in step.changes])
     changed_text = "".join(line + end for line, end in zip(lines, line_ends, strict=True) if line != WITHOUT_LINE)
     namespaces = {step.space.namespace for step in changing if step.space is not None and step.space.added}
-    names = {_first_name(file, step.node) for step in changing}
+    native_names = {_first_name(file, step.node) for step in changing}
     try:
         return without_imports(
-            file, cst.parse_module(with_namespaces(changed_text, namespaces)), names - kept_words - {""}
+            file, cst.parse_module(with_namespaces(changed_text, namespaces)), native_names - kept_words - {""}
         ).code
     except (cst.ParserSyntaxError, SyntaxError):
         return file.text
@@ -164,9 +171,11 @@ def _apply_steps(file: SourceFile, changing: list[Step], kept_words: frozenset[s
 
 def _first_name(file: SourceFile, node: ast.expr) -> str:
     """Returns the name that a native use begins with, or an empty string for the method of a value."""
-    function = node.func if isinstance(node, ast.Call) else node
+    function_node = node.func if isinstance(node, ast.Call) else node
     function_name = (
-        get_full_name_for_node(cst.parse_expression(file.segment(function))) if file.native(function) else None
+        get_full_name_for_node(cst.parse_expression(file.segment(function_node)))
+        if file.native(function_node)
+        else None
     )
     return (function_name or "").partition(".")[0]
 
@@ -184,13 +193,13 @@ def _without_marks(text: str) -> str:
     if MARK not in text:
         return text
     tokens = tokenize.generate_tokens(io.StringIO(text, newline=None).readline)
-    marks = {
+    mark_lines = {
         token.start[0]
         for token in tokens
         if token.type == tokenize.COMMENT and token.line.lstrip().startswith(MARK) and token.string.startswith(MARK)
     }
     lines = text.splitlines(keepends=True) if "\f" not in text else re.findall(r"[^\n]*\n|[^\n]+", text)
-    return "".join(line for number, line in enumerate(lines, 1) if number not in marks)
+    return "".join(line for number, line in enumerate(lines, 1) if number not in mark_lines)
 
 
 def _add_marks(file: SourceFile, left: list[Step]) -> tuple[str, Callable[[int], int]]:
@@ -208,13 +217,13 @@ def _add_marks(file: SourceFile, left: list[Step]) -> tuple[str, Callable[[int],
             [statement.lineno, *(decorator.lineno for decorator in getattr(statement, "decorator_list", []))]
         )
         advice_text = f" ({step.advice})" if step.advice else ""
-        mark = f"{MARK} {step.native}: {step.reason}{advice_text}"
-        if mark not in texts_by_line.setdefault(first_line, []):
-            texts_by_line[first_line].append(" ".join(mark.split()))
-    pieces = LINE_END.split(file.text)
+        mark_text = f"{MARK} {step.native}: {step.reason}{advice_text}"
+        if mark_text not in texts_by_line.setdefault(first_line, []):
+            texts_by_line[first_line].append(" ".join(mark_text.split()))
+    lines_and_ends = LINE_END.split(file.text)
     text_parts: list[str] = []
-    for number, (line, end) in enumerate(zip(pieces[::2], [*pieces[1::2], ""], strict=True), 1):
+    for number, (line, end) in enumerate(zip(lines_and_ends[::2], [*lines_and_ends[1::2], ""], strict=True), 1):
         indent = line[: len(line) - len(line.lstrip())]
-        text_parts += [f"{indent}{mark}{end or chr(10)}" for mark in texts_by_line.get(number, ())]
+        text_parts += [f"{indent}{mark_text}{end or chr(10)}" for mark_text in texts_by_line.get(number, ())]
         text_parts.append(line + end)
     return "".join(text_parts), lambda line: line + sum(len(mark) for at, mark in texts_by_line.items() if at <= line)

@@ -19,13 +19,8 @@ from emberlint.knowledge.replacements import (
     replacement,
     tensor_type,
 )
-from emberlint.knowledge.signatures import (
-    PARTS,
-    Signature,
-    UntranslatableError,
-    candidates,
-    translate,
-)
+from emberlint.knowledge.signatures import PARTS, Signature, UntranslatableError, candidates, translate
+from emberlint.port.annotations import annotation_step, is_annotation
 from emberlint.port.conditions import OWN, Terms, reason_against, reason_for_function
 from emberlint.port.modules import (
     KIND,
@@ -65,12 +60,18 @@ def steps(file: SourceFile, terms: Terms) -> list[Step]:
         freed_names = frozenset()
         all_steps = _native_steps(file, terms)
     all_steps = keep_modules_together(file, all_steps, terms._replace(freed=freed_names))
-    native = regions(file, {step.node for step in all_steps if step.changes})
-    if not native:
+    native_regions = regions(file, {step.node for step in all_steps if step.changes})
+    if not native_regions:
         return all_steps
-    if any(step.kind == KIND and is_inside(file, step.node, region.node) for step in all_steps for region in native):
+    if any(
+        step.kind == KIND and is_inside(file, step.node, region.node) for step in all_steps for region in native_regions
+    ):
         terms = terms._replace(modules="a compiled function of this file uses modules, and stays native")
-    return [*_steps_outside(file, keep_modules_together(file, _native_steps(file, terms, is_left=True), terms), native)]
+    return [
+        *_steps_outside(
+            file, keep_modules_together(file, _native_steps(file, terms, is_left=True), terms), native_regions
+        )
+    ]
 
 
 def _native_steps(file: SourceFile, terms: Terms, is_left: bool = False) -> list[Step]:
@@ -99,19 +100,19 @@ def _steps_outside(file: SourceFile, steps: Sequence[Step], native: Sequence[Reg
         else:
             yield Step(step.node, region.native, "compiled", reason=region.reason, advice=region.advice)
     for region in native:
-        first = region.mark if region.mark in region_by_mark else None
+        first_node = region.mark if region.mark in region_by_mark else None
         if region.mark is None and steps_by_region[region.node]:
-            first = steps_by_region[region.node][0].node
-        if first is not None:
-            yield Step(first, region.native, "compiled", reason=region.reason, advice=region.advice)
+            first_node = steps_by_region[region.node][0].node
+        if first_node is not None:
+            yield Step(first_node, region.native, "compiled", reason=region.reason, advice=region.advice)
 
 
 def _write_steps(file: SourceFile, terms: Terms) -> Iterator[Step]:
     """Yields the steps of in-place writes, which stay, that the libraries show in different ways."""
     if not terms.libraries.isdisjoint(ARRAYS):
         for write in (*writes(file), *writing_methods(file, terms.libraries)):
-            name = f".{write.node.func.attr}" if isinstance(write.node, ast.Call) else "in-place write"  # type: ignore[attr-defined]
-            yield Step(write.node, name, "write", reason=write.reason, advice=write.advice)
+            write_name = f".{write.node.func.attr}" if isinstance(write.node, ast.Call) else "in-place write"  # type: ignore[attr-defined]
+            yield Step(write.node, write_name, "write", reason=write.reason, advice=write.advice)
 
 
 def _native_call_steps(file: SourceFile, terms: Terms) -> Iterator[Step]:
@@ -119,8 +120,8 @@ def _native_call_steps(file: SourceFile, terms: Terms) -> Iterator[Step]:
     for use in native_uses(file):
         call = file.parent(use.node)
         if use.kind != "dtype" and isinstance(call, ast.Call) and call.func is use.node:
-            other_step = _comparison_step(file, call, use) or no_grad_step(file, call, use.origin)
-            yield other_step or _call_step(file, call, use.origin, candidates(use.origin), use, terms)
+            special_step = _comparison_step(file, call, use) or no_grad_step(file, call, use.origin)
+            yield special_step or _call_step(file, call, use.origin, candidates(use.origin), use, terms)
     for call in file.index.nodes(ast.Call):
         if isinstance(call.func, ast.Attribute) and file.native(call.func) is None:
             yield from _method_steps(file, call, call.func, terms)
@@ -131,7 +132,7 @@ def _method_steps(file: SourceFile, call: ast.Call, function: ast.Attribute, ter
     if len(receivers(call)) == 2:
         yield from _indexed_write_step(file, call, function, terms)
         return
-    ops_by_owner = {owner: candidates(f"{name}.{function.attr}") for owner, name in CLASSES.items()}
+    ops_by_owner = {owner: candidates(f"{class_name}.{function.attr}") for owner, class_name in CLASSES.items()}
     if not any(ops_by_owner.values()):
         return
     is_unknown = file.inference.evidence(function.value) is None and not is_of_parameters(file, function.value)
@@ -139,56 +140,58 @@ def _method_steps(file: SourceFile, call: ast.Call, function: ast.Attribute, ter
         yield from _size_step(file, call, function, terms)
         return
     evidence = file.inference.evidence(function.value)
-    origin = _ORIGIN.search(evidence.reason) if evidence is not None and evidence.tier.name in ("A", "B") else None
-    library = origin[1] if origin is not None else ""
+    origin_match = (
+        _ORIGIN.search(evidence.reason) if evidence is not None and evidence.tier.name in ("A", "B") else None
+    )
+    library = origin_match[1] if origin_match is not None else ""
     is_of_torch = library not in CLASSES and _is_of_torch(file, call, function, terms)
     is_unsure = is_of_torch or _is_unknown_elsewhere(file, function.value)
     if is_unsure and any(takes(method, call) for method in terms.own.get(function.attr, ())):
-        name = next(op_signatures[0].op for op_signatures in ops_by_owner.values() if op_signatures)
+        op_name = next(op_signatures[0].op for op_signatures in ops_by_owner.values() if op_signatures)
         reason = f"`{file.segment(function.value)}` {OWN}"
-        yield Step(call, f".{function.attr}", "method", reason=reason, advice=f"annotate it, or write ops.{name}")
+        yield Step(call, f".{function.attr}", "method", reason=reason, advice=f"annotate it, or write ops.{op_name}")
         return
     library = "torch" if is_of_torch else library
-    written_for = next(iter(array_libraries)) if len(array_libraries := terms.libraries & ARRAYS) == 1 else ""
-    signatures = ops_by_owner.get(written_for if library == "emberharmony" else library)
+    assumed_library = next(iter(array_libraries)) if len(array_libraries := terms.libraries & ARRAYS) == 1 else ""
+    signatures = ops_by_owner.get(assumed_library if library == "emberharmony" else library)
     step = _call_step(file, call, signatures[0].native, signatures, None, terms) if signatures else None
     if step is not None and (step.changes or library in CLASSES):
         yield step
     elif library and library not in CLASSES:
-        name = next(op_signatures[0].op for op_signatures in ops_by_owner.values() if op_signatures)
+        op_name = next(op_signatures[0].op for op_signatures in ops_by_owner.values() if op_signatures)
         reason = "the result of an op has this method in some libraries only"
-        yield Step(call, f".{function.attr}", "method", reason=reason, advice=f"ops.{name}")
+        yield Step(call, f".{function.attr}", "method", reason=reason, advice=f"ops.{op_name}")
     elif not library and not terms.libraries.isdisjoint(ARRAYS) and _may_be_tensor(file, function):
-        name = _first_op(call, [signature for signatures in ops_by_owner.values() for signature in signatures])
-        if name:
+        op_name = _first_op(call, [signature for signatures in ops_by_owner.values() for signature in signatures])
+        if op_name:
             receiver_text = "it" if isinstance(function.value, ast.Name) else "its names"
             reason = f"`{file.segment(function.value)}` may be a native tensor"
-            advice = f"annotate {receiver_text}, or write ops.{name}"
+            advice = f"annotate {receiver_text}, or write ops.{op_name}"
             yield Step(call, f".{function.attr}", "method", reason=reason, advice=advice)
 
 
 def _is_unknown_elsewhere(file: SourceFile, node: ast.expr) -> bool:
     """Returns whether a name that is read is bound in several places, in one of them to a value of unknown type."""
     bindings = file.names.bindings(node) if isinstance(node, ast.Name) else []
-    values = [binding.value for binding in bindings if isinstance(binding.value, ast.expr)]
-    return len(bindings) > 1 and any(file.inference.evidence(value) is None for value in values)
+    bound_values = [binding.value for binding in bindings if isinstance(binding.value, ast.expr)]
+    return len(bindings) > 1 and any(file.inference.evidence(value) is None for value in bound_values)
 
 
 def _size_step(file: SourceFile, call: ast.Call, function: ast.Attribute, terms: Terms) -> Iterator[Step]:
     """Yields the step of `x.numel()`, which shapes of PyTorch have too, if x is not known as a tensor."""
-    native, reason, advice = "torch.Size.numel", "", "math.prod"
+    name, reason, advice = "torch.Size.numel", "", "math.prod"
     if file.inference.is_shape(function.value) and not (call.args or call.keywords):
         try:
-            space = module_spelling(file, call, "math")
-            yield Step(call, native, "method", tuple(NodeEditor(file, call, space).method("math.prod")), space)
+            math_space = module_spelling(file, call, "math")
+            yield Step(call, name, "method", tuple(NodeEditor(file, call, math_space).method("math.prod")), math_space)
             return
         except (UntranslatableError, ShadowedError) as error:
             reason = str(error)
     elif not terms.libraries.isdisjoint({"torch", "emberharmony"}) and not is_own(file, call, function):
-        native, advice = ".numel", "annotate it, or write ops.size for a tensor, math.prod for a shape"
+        name, advice = ".numel", "annotate it, or write ops.size for a tensor, math.prod for a shape"
         reason = f"`{file.segment(function.value)}` may be a tensor or a shape"
     if reason:
-        yield Step(call, native, "method", reason=reason, advice=advice)
+        yield Step(call, name, "method", reason=reason, advice=advice)
 
 
 def _indexed_write_step(file: SourceFile, call: ast.Call, function: ast.Attribute, terms: Terms) -> Iterator[Step]:
@@ -198,8 +201,8 @@ def _indexed_write_step(file: SourceFile, call: ast.Call, function: ast.Attribut
     native_name = f".at[].{function.attr}"
     step = _call_step(file, call, native_name, candidates(f"jax.Array.at.{function.attr}"), None, terms)
     if step.changes and not ("jax" in terms.libraries and "mlx" not in terms.libraries):
-        reason = "if it is an array of MLX, its integers take floats, which ops refuse"
-        step = Step(call, native_name, "method", reason=reason, advice="ops.set_item")
+        refusal_reason = "if it is an array of MLX, its integers take floats, which ops refuse"
+        step = Step(call, native_name, "method", reason=refusal_reason, advice="ops.set_item")
     yield step
 
 
@@ -214,8 +217,8 @@ def _is_of_parameter(file: SourceFile, node: ast.expr, depth: int = 0) -> bool:
     if (file.inference.is_other(node) and not isinstance(node, ast.Compare)) or depth > 8:
         return False
     if isinstance(node, ast.BinOp | ast.Compare):
-        sides = [node.left, node.right] if isinstance(node, ast.BinOp) else [node.left, *node.comparators]
-        return any(_is_of_parameter(file, side, depth + 1) for side in sides)
+        operand_nodes = [node.left, node.right] if isinstance(node, ast.BinOp) else [node.left, *node.comparators]
+        return any(_is_of_parameter(file, side, depth + 1) for side in operand_nodes)
     if isinstance(node, ast.UnaryOp | ast.Subscript):
         return _is_of_parameter(file, node.operand if isinstance(node, ast.UnaryOp) else node.value, depth + 1)
     if not isinstance(node, ast.Name) or node.id in ("self", "cls"):
@@ -269,9 +272,11 @@ def _comparison_step(file: SourceFile, call: ast.Call, use: Use) -> Step | None:
     is_compared = isinstance(file.parent(call), ast.Compare) and len(call.args) == 1 and not call.keywords
     if use.origin != "torch.Size" or not is_compared or "tuple" in file.names.root.bindings:
         return None
-    column = file.column
-    start, end = (column(call.lineno, offset) - 1 for offset in (call.func.col_offset, call.func.end_col_offset or 0))
-    return Step(call, use.origin, "call", (Change(call.lineno, start, end, 0, "tuple"),))
+    column_of = file.column
+    start_column, end_column = (
+        column_of(call.lineno, offset) - 1 for offset in (call.func.col_offset, call.func.end_col_offset or 0)
+    )
+    return Step(call, use.origin, "call", (Change(call.lineno, start_column, end_column, 0, "tuple"),))
 
 
 def _call_step(
@@ -301,9 +306,9 @@ def _call_step(
             return Step(call, origin, step_kind, changes, op_spelling)
         except (UntranslatableError, ShadowedError) as error:
             if signature is signatures[0]:
-                reason, name = str(error), program_name(signature.op)
+                reason, op_name = str(error), program_name(signature.op)
                 advice = "" if use is None else WAYS.get(origin, "")
-                advice = advice or ("see its docstring" if name in reason else name)
+                advice = advice or ("see its docstring" if op_name in reason else op_name)
     return Step(call, origin, step_kind, reason=reason, advice=advice)
 
 
@@ -325,21 +330,25 @@ def _call_changes(
     """
     if any(keyword.arg is None for keyword in call.keywords):
         raise UntranslatableError(UNKNOWN)
-    arguments = [*before, *call.args]
-    plan = translate(signature, len(arguments), [keyword.arg or "" for keyword in call.keywords])
+    positional_arguments = [*before, *call.args]
+    translation = translate(signature, len(positional_arguments), [keyword.arg or "" for keyword in call.keywords])
     # the arguments that the op takes as a tuple, or as any number of arguments too
-    last_index = len(signature.places) - 1 if parameters()[signature.op].variadic else plan.packed
-    last_operands = arguments[last_index:] if last_index >= 0 else []
-    is_starred = any(isinstance(argument, ast.Starred) and argument not in last_operands for argument in arguments)
+    first_packed_index = len(signature.places) - 1 if parameters()[signature.op].variadic else translation.packed
+    packed_arguments = positional_arguments[first_packed_index:] if first_packed_index >= 0 else []
+    is_starred = any(
+        isinstance(argument, ast.Starred) and argument not in packed_arguments for argument in positional_arguments
+    )
     if is_starred:
         raise UntranslatableError(UNKNOWN)
     if any(isinstance(ancestor, ast.JoinedStr) for ancestor in file.ancestors(call)):
         raise UntranslatableError("it is inside an f-string")
-    values = [*arguments, *(keyword.value for keyword in call.keywords)]
-    reason = reason_against(file, signature, call, arguments_by_parameter(signature, plan, values), terms)
+    argument_nodes = [*positional_arguments, *(keyword.value for keyword in call.keywords)]
+    reason = reason_against(
+        file, signature, call, arguments_by_parameter(signature, translation, argument_nodes), terms
+    )
     if reason is not None:
         raise UntranslatableError(reason)
-    return tuple(NodeEditor(file, call, space).changes(signature, plan, before))
+    return tuple(NodeEditor(file, call, space).changes(signature, translation, before))
 
 
 def _advice_text(file: SourceFile, use: Use | None, signatures: Sequence[Signature]) -> str:
@@ -375,8 +384,8 @@ def _uncalled_steps(file: SourceFile, calls: Sequence[Step], is_left: bool, term
         if candidate_ops and id(parent) in ported_nodes and _is_transformed(file, use.node, parent):
             yield _function_step(file, use, candidate_ops[0], len(candidate_ops[0].places))
             continue
-        if use.origin in TYPES and _is_annotation(file, use.node):
-            yield _annotation_step(file, use)
+        if use.origin in TYPES and is_annotation(file, use.node):
+            yield annotation_step(file, use)
             continue
         call = file.parent(parent) if isinstance(parent, ast.keyword) else parent
         is_argument = isinstance(call, ast.Call) and call.func is not use.node and id(call) in ported_nodes
@@ -390,26 +399,28 @@ def _value_step(
     neutral_name, substitute = neutral_dtype(use.origin), replacement(use.origin)
     neutral_name = neutral_name or (tensor_type(use.origin) if is_argument else None)
     step_kind = "constant" if use.kind == "use" else use.kind
-    name = neutral_name or (substitute.op if substitute is not None else "")
-    is_known_op = name in parameters()
-    if not name and _is_annotation(file, use.node):
+    op_name = neutral_name or (substitute.op if substitute is not None else "")
+    is_known_op = op_name in parameters()
+    if not op_name and is_annotation(file, use.node):
         advice = WAYS.get(use.origin, "")
         return Step(use.node, use.origin, ANNOTATION, reason="no type of ops is known to equal it", advice=advice)
-    if not name or is_known_op or not (is_argument or is_plain(file, use)):
+    if not op_name or is_known_op or not (is_argument or is_plain(file, use)):
         reason = (
             "a function is passed as a value" if is_known_op or candidate_ops else "no op is known to equal it here"
         )
-        advice = f"ops.{name}" if name else f"ops.{candidate_ops[0].op}" if candidate_ops else WAYS.get(use.origin, "")
+        advice = (
+            f"ops.{op_name}" if op_name else f"ops.{candidate_ops[0].op}" if candidate_ops else WAYS.get(use.origin, "")
+        )
         return Step(use.node, use.origin, step_kind, reason=reason, advice=advice)
     if neutral_name and is_left and not is_argument:
         reason = "a native call that is left may be given this dtype, which ops understand too"
-        return Step(use.node, use.origin, step_kind, reason=reason, advice=f"ops.{name}")
+        return Step(use.node, use.origin, step_kind, reason=reason, advice=f"ops.{op_name}")
     try:
         namespace_spelling = spelling(file, use.node)
-        editor = NodeEditor(file, use.node, namespace_spelling)
-        changes = (editor.replace_node(use.node, f"{namespace_spelling.text}.{name}"),)
+        node_editor = NodeEditor(file, use.node, namespace_spelling)
+        changes = (node_editor.replace_node(use.node, f"{namespace_spelling.text}.{op_name}"),)
     except (UntranslatableError, ShadowedError) as error:
-        return Step(use.node, use.origin, step_kind, reason=str(error), advice=f"ops.{name}")
+        return Step(use.node, use.origin, step_kind, reason=str(error), advice=f"ops.{op_name}")
     return Step(use.node, use.origin, step_kind, changes, namespace_spelling)
 
 
@@ -427,35 +438,11 @@ def _function_step(
     """Returns the step of a decorator, or of a function that a transform calls, with so many arguments or less."""
     try:
         namespace_spelling = spelling(file, use.node)
-        plan = translate(signature, argument_count, [])
-        if reason is not None or plan.fills or plan.packed >= 0 or set(plan.keywords) != {None}:
+        translation = translate(signature, argument_count, [])
+        if reason is not None or translation.fills or translation.packed >= 0 or set(translation.keywords) != {None}:
             raise UntranslatableError(reason or "a function is passed as a value")
-        editor = NodeEditor(file, use.node, namespace_spelling)
-        changes = (editor.replace_node(use.node, f"{namespace_spelling.text}.{signature.op}"),)
+        node_editor = NodeEditor(file, use.node, namespace_spelling)
+        changes = (node_editor.replace_node(use.node, f"{namespace_spelling.text}.{signature.op}"),)
         return Step(use.node, use.origin, "call", changes, namespace_spelling)
     except (UntranslatableError, ShadowedError) as error:
         return Step(use.node, use.origin, "call", reason=str(error), advice=f"ops.{signature.op}")
-
-
-def _is_annotation(file: SourceFile, node: ast.expr) -> bool:
-    """Returns whether an expression is in the annotation of a parameter, a result or a variable."""
-    child: ast.AST = node
-    for ancestor in file.ancestors(node):
-        if isinstance(ancestor, ast.arg | ast.AnnAssign | ast.FunctionDef | ast.AsyncFunctionDef):
-            return child in (getattr(ancestor, ANNOTATION, None), getattr(ancestor, "returns", None))
-        child = ancestor
-    return False
-
-
-def _annotation_step(file: SourceFile, use: Use) -> Step:
-    """Returns the step of an annotation: the type of the tensors of every backend."""
-    space = Spelling("Tensor", "emberharmony.Tensor", added=True)
-    is_bound = any(binding.origin != space.namespace for binding in file.names.root.bindings.get(space.text, ()))
-    if is_bound or file.settings.namespaces[:1] != ("emberharmony.ops",):
-        reason = "`Tensor` is bound to something else" if is_bound else "the namespace has no type of tensors"
-        return Step(use.node, use.origin, ANNOTATION, reason=reason, advice=space.namespace)
-    try:
-        changes = (NodeEditor(file, use.node, space).replace_node(use.node, space.text),)
-    except UntranslatableError as error:
-        return Step(use.node, use.origin, ANNOTATION, reason=str(error), advice=space.namespace)
-    return Step(use.node, use.origin, ANNOTATION, changes, space)

@@ -17,10 +17,14 @@ WITHOUT_LINE = "\0"  # instead of a line that goes
 
 def arguments_by_parameter(signature: Signature, plan: Translation, values: list[ast.expr]) -> dict[str, ast.expr]:
     """Returns the arguments of a call by the parameters of the op."""
-    target = parameters()[signature.op]
-    names = [*target.positional, *(f"operands {index}" for index in range(len(values)))]
-    pairs = zip(plan.keywords, values, strict=False)
-    return {key or names[index]: value for index, (key, value) in enumerate(pairs) if key != DROPPED}
+    op_parameters = parameters()[signature.op]
+    positional_names = [*op_parameters.positional, *(f"operands {index}" for index in range(len(values)))]
+    keywords_and_values = zip(plan.keywords, values, strict=False)
+    return {
+        key or positional_names[index]: value
+        for index, (key, value) in enumerate(keywords_and_values)
+        if key != DROPPED
+    }
 
 
 def line_end(file: SourceFile) -> str:
@@ -52,38 +56,40 @@ class NodeEditor:
 
     def changes(self, signature: Signature, plan: Translation, before: list[ast.expr]) -> Iterator[Change]:
         """Yields the changes that make a call one of the op; `before` are the receivers of a method."""
-        call, count = self.node, len(before)
+        call, receiver_count = self.node, len(before)
         assert isinstance(call, ast.Call)
-        op = signature.op.split(".", 2)[2] if signature.op.startswith(PACKAGE) else signature.op
-        op_text = f"{self.space.text}.{op}"
+        op_name = signature.op.split(".", 2)[2] if signature.op.startswith(PACKAGE) else signature.op
+        op_text = f"{self.space.text}.{op_name}"
         if signature.when == "axis":
             yield from self._subscript_changes(call)
             return
         if signature.when == "tensors":
             yield self.replace_node(call.func, "")  # a tuple
             return
-        if count == 2:
+        if receiver_count == 2:
             yield from self._index_changes(call, op_text, before[1])
         elif before:
             yield from self._receiver_changes(call, op_text, plan.keywords[0])
         else:
             yield self.replace_node(call.func, op_text)
-        for node, opening_text, closing in additions(signature.when, call):
+        for node, opening_text, closing_text in additions(signature.when, call):
             yield self._insert(node, opening_text)
-            if closing:
-                yield self._insert(node, closing, after=True)
-        for key, node in zip(plan.keywords[count:], call.args, strict=False):
+            if closing_text:
+                yield self._insert(node, closing_text, after=True)
+        for key, node in zip(plan.keywords[receiver_count:], call.args, strict=False):
             if key == DROPPED:
                 yield self._drop_argument(call, node)
             elif key is not None and plan.packed < 0:
                 yield self._insert(node, f"{key}=")
         if plan.packed >= 0:
-            yield from self._pack_changes(call.args[plan.packed - count :], plan.keywords[-1 - len(call.keywords)])
+            yield from self._pack_changes(
+                call.args[plan.packed - receiver_count :], plan.keywords[-1 - len(call.keywords)]
+            )
         yield from self._keyword_changes(call, plan.keywords[len(plan.keywords) - len(call.keywords) :])
         value_by_parameter = arguments_by_parameter(signature, plan, [*before, *call.args, *_keyword_values(call)])
-        dtype = value_by_parameter.get("dtype")
-        if isinstance(dtype, ast.Name) and dtype.id in BUILTINS and self.file.native(dtype) is None:
-            yield self.replace_node(dtype, f"{self.space.text}.{BUILTINS[dtype.id]}")
+        dtype_node = value_by_parameter.get("dtype")
+        if isinstance(dtype_node, ast.Name) and dtype_node.id in BUILTINS and self.file.native(dtype_node) is None:
+            yield self.replace_node(dtype_node, f"{self.space.text}.{BUILTINS[dtype_node.id]}")
         if plan.fills:
             yield self._fill_change(call, plan, bool(call.args or call.keywords or before))
 
@@ -101,25 +107,30 @@ class NodeEditor:
         if node.end_lineno != node.lineno:
             raise UntranslatableError("its name spans several lines")
         column_of = self.file.column
-        start, end = column_of(node.lineno, node.col_offset) - 1, column_of(node.lineno, node.end_col_offset or 0) - 1
-        return Change(node.lineno, start, end, 0, text)
+        start_column, end_column = (
+            column_of(node.lineno, node.col_offset) - 1,
+            column_of(node.lineno, node.end_col_offset or 0) - 1,
+        )
+        return Change(node.lineno, start_column, end_column, 0, text)
 
     def _drop_argument(self, call: ast.Call, node: ast.expr | ast.keyword) -> Change:
         """Returns the change that leaves out an argument, and its line if it stands alone there."""
-        line, text = node.lineno, self.file.lines[node.lineno - 1]
+        line, line_text = node.lineno, self.file.lines[node.lineno - 1]
         if node.end_lineno != line:
             raise UntranslatableError("an argument without meaning here spans several lines: leave it out")
-        start, end = (self.file.column(line, offset) - 1 for offset in (node.col_offset, node.end_col_offset or 0))
-        text_before, text_after = text[:start].rstrip(), text[end:].lstrip()
+        start_column, end_column = (
+            self.file.column(line, offset) - 1 for offset in (node.col_offset, node.end_col_offset or 0)
+        )
+        text_before, text_after = line_text[:start_column].rstrip(), line_text[end_column:].lstrip()
         if not text_before and text_after in (",", ""):
-            return Change(line, 0, len(text), 0, WITHOUT_LINE)
+            return Change(line, 0, len(line_text), 0, WITHOUT_LINE)
         if text_before.endswith(","):
-            return Change(line, len(text_before) - 1, end, 0, "")
+            return Change(line, len(text_before) - 1, end_column, 0, "")
         if (not text_before and text_after.startswith(",")) or (
             text_before.endswith("(") and text_after.startswith((",", ")"))
         ):
             gap_length = len(text_after) - len(text_after[1:].lstrip()) if text_after.startswith(",") else 0
-            return Change(line, start, len(text) - len(text_after) + gap_length, 0, "")
+            return Change(line, start_column, len(line_text) - len(text_after) + gap_length, 0, "")
         raise UntranslatableError("an argument has no meaning here: leave it out")
 
     def _insert(self, node: ast.expr, text: str, after: bool = False) -> Change:
@@ -157,46 +168,61 @@ class NodeEditor:
         assert isinstance(function, ast.Attribute)
         receiver = function.value
         assert isinstance(receiver, ast.Subscript)
-        line, end = receiver.value.end_lineno or 0, self._column(receiver.value, is_end=True)
-        text = self.file.lines[line - 1]
-        dot, opening_column = text.rfind(".", 0, end), text.find("[", end)
-        closing, name = self._column(receiver, is_end=True) - 1, self._column(function, is_end=True)
-        paren = text.find("(", name)
-        gaps = (text[end:opening_column], text[name:paren])
-        if function.end_lineno != line or text[dot + 1 : end].strip() != "at" or paren < 0 or any(map(str.strip, gaps)):
+        line, end_column = receiver.value.end_lineno or 0, self._column(receiver.value, is_end=True)
+        line_text = self.file.lines[line - 1]
+        dot_column, opening_column = line_text.rfind(".", 0, end_column), line_text.find("[", end_column)
+        closing_column, name_end_column = self._column(receiver, is_end=True) - 1, self._column(function, is_end=True)
+        parenthesis_column = line_text.find("(", name_end_column)
+        gap_texts = (line_text[end_column:opening_column], line_text[name_end_column:parenthesis_column])
+        if (
+            function.end_lineno != line
+            or line_text[dot_column + 1 : end_column].strip() != "at"
+            or parenthesis_column < 0
+            or any(map(str.strip, gap_texts))
+        ):
             raise UntranslatableError("its index and its name are on several lines")
-        if not text[:dot].strip():
+        if not line_text[:dot_column].strip():
             raise UntranslatableError("the chain of its methods spans several lines")
-        start, inner_start = self._column(call), len(text) - len(text[opening_column + 1 :].lstrip())
-        yield Change(call.lineno, start, start, self.depth, f"{op}(")
-        yield Change(line, len(text[:dot].rstrip()), inner_start, 0, ", ")
+        start_column, index_column = self._column(call), len(line_text) - len(line_text[opening_column + 1 :].lstrip())
+        yield Change(call.lineno, start_column, start_column, self.depth, f"{op}(")
+        yield Change(line, len(line_text[:dot_column].rstrip()), index_column, 0, ", ")
         for index_part in key.elts if isinstance(key, ast.Tuple) else [key]:
             if isinstance(index_part, ast.Slice):
                 yield from self._slice_changes(index_part)
         if isinstance(key, ast.Tuple):
             yield self._insert(key, "(")
             yield self._insert(key, ")", after=True)
-        end = len(text[:closing].rstrip())
-        yield Change(line, end, paren + 1, 0, ", " if call.args or call.keywords else "")
+        end_column = len(line_text[:closing_column].rstrip())
+        yield Change(line, end_column, parenthesis_column + 1, 0, ", " if call.args or call.keywords else "")
 
     def _slice_changes(self, node: ast.Slice) -> Iterator[Change]:
         """Yields the changes of `a:b:c` to `slice(a, b, c)`."""
         line = node.lineno
         if node.end_lineno != line:
             raise UntranslatableError("a slice spans several lines")
-        text, rank = self.file.lines[line - 1], len([*self.file.ancestors(node)])
-        start, end = self._column(node), self._column(node, is_end=True)
-        first_colon = text.find(":", start if node.lower is None else self._column(node.lower, is_end=True))
-        second = text.find(":", first_colon + 1 if node.upper is None else self._column(node.upper, is_end=True), end)
-        is_whole = node.lower is node.upper is node.step is None
-        head = "None" if node.lower is None else ""
-        words = [(first_colon, head if is_whole else f"{head}, {'None' if node.upper is None else ''}")]
-        words += [(second, ", " if node.step is not None else "")] if second >= 0 else []
-        yield Change(line, start, start, rank, "slice(")
-        for position, word in words:  # with the spaces around the colon
-            next_column = len(text) - len(text[position + 1 :].lstrip())
-            yield Change(line, max(start, len(text[:position].rstrip())), min(next_column, end), 0, word)
-        yield Change(line, end, end, -rank, ")")
+        line_text, rank = self.file.lines[line - 1], len([*self.file.ancestors(node)])
+        start_column, end_column = self._column(node), self._column(node, is_end=True)
+        first_colon = line_text.find(":", start_column if node.lower is None else self._column(node.lower, is_end=True))
+        second_colon = line_text.find(
+            ":", first_colon + 1 if node.upper is None else self._column(node.upper, is_end=True), end_column
+        )
+        has_no_bounds = node.lower is node.upper is node.step is None
+        lower_text = "None" if node.lower is None else ""
+        colon_replacements = [
+            (first_colon, lower_text if has_no_bounds else f"{lower_text}, {'None' if node.upper is None else ''}")
+        ]
+        colon_replacements += [(second_colon, ", " if node.step is not None else "")] if second_colon >= 0 else []
+        yield Change(line, start_column, start_column, rank, "slice(")
+        for colon_column, replacement_text in colon_replacements:  # with the spaces around the colon
+            next_column = len(line_text) - len(line_text[colon_column + 1 :].lstrip())
+            yield Change(
+                line,
+                max(start_column, len(line_text[:colon_column].rstrip())),
+                min(next_column, end_column),
+                0,
+                replacement_text,
+            )
+        yield Change(line, end_column, end_column, -rank, ")")
 
     def _column(self, node: ast.expr, is_end: bool = False) -> int:
         line, offset = (node.end_lineno, node.end_col_offset) if is_end else (node.lineno, node.col_offset)
@@ -205,38 +231,44 @@ class NodeEditor:
     def _receiver_changes(self, call: ast.Call, op: str, key: str | None) -> Iterator[Change]:
         function = call.func
         assert isinstance(function, ast.Attribute)
-        line, end = function.end_lineno or 0, self.file.column(function.end_lineno or 0, function.end_col_offset or 0)
-        text = self.file.lines[line - 1]
-        name_start = end - 1 - len(function.attr)
-        dot_position = len(text[:name_start].rstrip()) - 1
-        opening_column = text.find("(", end - 1)
+        line, end_column = (
+            function.end_lineno or 0,
+            self.file.column(function.end_lineno or 0, function.end_col_offset or 0),
+        )
+        line_text = self.file.lines[line - 1]
+        name_column = end_column - 1 - len(function.attr)
+        dot_column = len(line_text[:name_column].rstrip()) - 1
+        opening_column = line_text.find("(", end_column - 1)
         if (
-            dot_position < 0
-            or text[dot_position] != "."
+            dot_column < 0
+            or line_text[dot_column] != "."
             or opening_column < 0
-            or text[end - 1 : opening_column].strip()
+            or line_text[end_column - 1 : opening_column].strip()
         ):
             raise UntranslatableError("its name spans several lines")
-        if not text[:dot_position].strip() and (function.value.end_lineno or 0) != line:
+        if not line_text[:dot_column].strip() and (function.value.end_lineno or 0) != line:
             raise UntranslatableError("the chain of its methods spans several lines")
-        start = self.file.column(call.lineno, call.col_offset) - 1
-        yield Change(call.lineno, start, start, self.depth, f"{op}({key}=" if key else f"{op}(")
-        yield Change(line, dot_position, opening_column + 1, 0, ", " if call.args or call.keywords else "")
+        start_column = self.file.column(call.lineno, call.col_offset) - 1
+        yield Change(call.lineno, start_column, start_column, self.depth, f"{op}({key}=" if key else f"{op}(")
+        yield Change(line, dot_column, opening_column + 1, 0, ", " if call.args or call.keywords else "")
 
     def _subscript_changes(self, call: ast.Call) -> Iterator[Change]:
         """Yields the changes of `x.size(0)` to `x.shape[0]`."""
         function = call.func
         assert isinstance(function, ast.Attribute)
-        line, end = (
+        line, end_column = (
             function.end_lineno or 0,
             self.file.column(function.end_lineno or 0, function.end_col_offset or 0) - 1,
         )
-        text, name_start = self.file.lines[line - 1], end - len(function.attr)
-        if text[name_start:end] != function.attr or not text[end:].startswith("("):
+        line_text, name_column = self.file.lines[line - 1], end_column - len(function.attr)
+        if line_text[name_column:end_column] != function.attr or not line_text[end_column:].startswith("("):
             raise UntranslatableError("its name spans several lines")
-        last_line, closing = call.end_lineno or 0, self.file.column(call.end_lineno or 0, call.end_col_offset or 0) - 1
-        yield Change(line, name_start, end + 1, 0, "shape[")
-        yield Change(last_line, closing - 1, closing, 0, "]")
+        last_line, closing_column = (
+            call.end_lineno or 0,
+            self.file.column(call.end_lineno or 0, call.end_col_offset or 0) - 1,
+        )
+        yield Change(line, name_column, end_column + 1, 0, "shape[")
+        yield Change(last_line, closing_column - 1, closing_column, 0, "]")
 
     def _pack_changes(self, nodes: list[ast.expr], key: str | None) -> Iterator[Change]:
         opening_text = f"{key}=" if key else ""
@@ -253,12 +285,17 @@ class NodeEditor:
         yield self._insert(nodes[-1], ",)" if is_single else ")", after=True)
 
     def _fill_change(self, call: ast.Call, plan: Translation, has_arguments: bool) -> Change:
-        line, end = call.end_lineno or 0, self.file.column(call.end_lineno or 0, call.end_col_offset or 0) - 2
-        text_before = self.file.lines[line - 1][:end].rstrip()
+        line, closing_column = (
+            call.end_lineno or 0,
+            self.file.column(call.end_lineno or 0, call.end_col_offset or 0) - 2,
+        )
+        text_before = self.file.lines[line - 1][:closing_column].rstrip()
         if has_arguments and not text_before:
             raise UntranslatableError(f"its closing parenthesis stands alone: add `{_keywords_text(plan)}` by hand")
-        comma = ", " if has_arguments and not text_before.endswith(",") else " " if text_before.endswith(",") else ""
-        return Change(line, end, end, self.depth + 1, comma + _keywords_text(plan))
+        separator = (
+            ", " if has_arguments and not text_before.endswith(",") else " " if text_before.endswith(",") else ""
+        )
+        return Change(line, closing_column, closing_column, self.depth + 1, separator + _keywords_text(plan))
 
 
 def _keywords_text(plan: Translation) -> str:

@@ -41,19 +41,23 @@ def training_steps(file: SourceFile, terms: Terms) -> Iterator[Step]:
         elif defines_modules and name == "step" and not call.args and not call.keywords and _clears_late(file, call):
             yield _step_of_method(file, call, "step(clear=False)", _step_without_clearing)
         elif defines_modules and name in HOOKS and not file.inference.is_other(receiver):
-            reason = f"modules and parameters of emberharmony have no {name}()"
-            yield Step(call, f".{name}", KIND, reason=reason, advice="see the page on layers")
+            refusal_reason = f"modules and parameters of emberharmony have no {name}()"
+            yield Step(call, f".{name}", KIND, reason=refusal_reason, advice="see the page on layers")
         elif defines_modules and name in ("to", *MOVES) and is_module(file, receiver):
             yield _step_of_method(file, call, "module.to(device=..., dtype=...)", _module_method_changes)
-    for store in file.index.nodes(ast.Attribute) if defines_modules else ():
-        if store.attr == "requires_grad" and file.native(store) is None and is_of_parameters(file, store.value):
-            yield _trainable_step(file, store)
-        elif store.attr == "requires_grad" and file.native(store) is None:
-            yield Step(store, ".requires_grad", KIND, reason=GRADIENTS, advice="parameter.trainable")
+    for attribute_store in file.index.nodes(ast.Attribute) if defines_modules else ():
+        if (
+            attribute_store.attr == "requires_grad"
+            and file.native(attribute_store) is None
+            and is_of_parameters(file, attribute_store.value)
+        ):
+            yield _trainable_step(file, attribute_store)
+        elif attribute_store.attr == "requires_grad" and file.native(attribute_store) is None:
+            yield Step(attribute_store, ".requires_grad", KIND, reason=GRADIENTS, advice="parameter.trainable")
     for call in file.index.nodes(ast.Call) if defines_modules else ():
-        key = next((keyword for keyword in call.keywords if keyword.arg == "requires_grad"), None)
-        if key is not None and not (file.native(call.func) or "").endswith(".Parameter"):
-            yield Step(key.value, "requires_grad", KIND, reason=GRADIENTS, advice="nn.Parameter")
+        gradient_keyword = next((keyword for keyword in call.keywords if keyword.arg == "requires_grad"), None)
+        if gradient_keyword is not None and not (file.native(call.func) or "").endswith(".Parameter"):
+            yield Step(gradient_keyword.value, "requires_grad", KIND, reason=GRADIENTS, advice="nn.Parameter")
 
 
 def _step_of_method(file: SourceFile, call: ast.Call, way: str, changes: object, *terms: Terms) -> Step:
@@ -71,11 +75,11 @@ def _step_of_method(file: SourceFile, call: ast.Call, way: str, changes: object,
 
 def _trainable_step(file: SourceFile, node: ast.Attribute) -> Step:
     """Returns the step of `parameter.requires_grad`, which is `trainable` here."""
-    line, end = node.end_lineno or 0, file.column(node.end_lineno or 0, node.end_col_offset or 0) - 1
-    start = end - len(node.attr)
-    if file.lines[line - 1][start:end] != node.attr:
+    line, end_column = node.end_lineno or 0, file.column(node.end_lineno or 0, node.end_col_offset or 0) - 1
+    start_column = end_column - len(node.attr)
+    if file.lines[line - 1][start_column:end_column] != node.attr:
         return Step(node, ".requires_grad", KIND, reason="its name spans several lines", advice="parameter.trainable")
-    return Step(node, ".requires_grad", KIND, (Change(line, start, end, 0, "trainable"),))
+    return Step(node, ".requires_grad", KIND, (Change(line, start_column, end_column, 0, "trainable"),))
 
 
 def is_of_parameters(file: SourceFile, node: ast.expr) -> bool:
@@ -83,16 +87,17 @@ def is_of_parameters(file: SourceFile, node: ast.expr) -> bool:
     if isinstance(node, ast.Attribute):
         return node.attr in ("weight", "bias")
     bindings = file.names.bindings(node) if isinstance(node, ast.Name) else []
-    loops = []
+    iterated_nodes = []
     for binding in bindings:
         child: ast.AST = binding.node
         for ancestor in file.ancestors(binding.node):
             if isinstance(ancestor, ast.For | ast.comprehension):
-                loops.append(ancestor.iter if child is ancestor.target else None)
+                iterated_nodes.append(ancestor.iter if child is ancestor.target else None)
                 break
             child = ancestor
     optimizer_arguments = [
-        loop.func.attr if isinstance(loop, ast.Call) and isinstance(loop.func, ast.Attribute) else "" for loop in loops
+        loop.func.attr if isinstance(loop, ast.Call) and isinstance(loop.func, ast.Attribute) else ""
+        for loop in iterated_nodes
     ]
     return (
         bool(optimizer_arguments)
@@ -107,26 +112,26 @@ def _is_super(node: ast.expr) -> bool:
 
 def _step_without_clearing(file: SourceFile, call: ast.Call, _: object) -> Iterator[Change]:
     """Yields the change of `optimizer.step()`, whose namesake also clears the gradients unless it must not."""
-    line, end = call.end_lineno or 0, file.column(call.end_lineno or 0, call.end_col_offset or 0) - 2
-    yield Change(line, end, end, 0, "clear=False")
+    line, closing_column = call.end_lineno or 0, file.column(call.end_lineno or 0, call.end_col_offset or 0) - 2
+    yield Change(line, closing_column, closing_column, 0, "clear=False")
 
 
 def _clears_late(file: SourceFile, call: ast.Call) -> bool:
     """Returns whether the gradients are still read after an optimizer's step: none clears them in the same block."""
     assert isinstance(call.func, ast.Attribute)
-    receiver = ast.dump(call.func.value)
-    clearing = (call.func for call in calls(file) if is_method(call, "zero_grad"))
+    receiver_text = ast.dump(call.func.value)
+    clearing_functions = (call.func for call in calls(file) if is_method(call, "zero_grad"))
     if not any(
-        isinstance(clearing_call, ast.Attribute) and ast.dump(clearing_call.value) == receiver
-        for clearing_call in clearing
+        isinstance(clearing_call, ast.Attribute) and ast.dump(clearing_call.value) == receiver_text
+        for clearing_call in clearing_functions
     ):
         return False  # the receiver is a scheduler or an environment, or the gradients are set in another way
     statement = file.parent(call)
-    body = body_of(file, statement) if isinstance(statement, ast.Expr) else None
-    expression_calls = [statement.value for statement in body or () if isinstance(statement, ast.Expr)]
-    is_cleared = any(is_method(call, "zero_grad") for call in expression_calls)
+    block_statements = body_of(file, statement) if isinstance(statement, ast.Expr) else None
+    expression_calls = [statement.value for statement in block_statements or () if isinstance(statement, ast.Expr)]
+    clears_in_block = any(is_method(call, "zero_grad") for call in expression_calls)
     reads_grad = any(node.attr == "grad" for node in file.index.nodes(ast.Attribute))
-    return reads_grad or not is_cleared
+    return reads_grad or not clears_in_block
 
 
 def _module_method_changes(file: SourceFile, call: ast.Call, signature: object) -> Iterator[Change]:
@@ -145,11 +150,11 @@ def _module_method_changes(file: SourceFile, call: ast.Call, signature: object) 
         return
     if not call.args:
         raise UntranslatableError("modules of emberharmony have no to() like this")
-    name = "device" if is_device(file, call.args[0]) else "dtype" if is_dtype(file, call.args[0], True) else ""
-    if not name:
+    keyword_name = "device" if is_device(file, call.args[0]) else "dtype" if is_dtype(file, call.args[0], True) else ""
+    if not keyword_name:
         raise UntranslatableError(f"`{file.segment(call.args[0])}` may be a device or a dtype")
     line, offset = call.args[0].lineno, call.args[0].col_offset
-    yield Change(line, file.column(line, offset) - 1, file.column(line, offset) - 1, 0, f"{name}=")
+    yield Change(line, file.column(line, offset) - 1, file.column(line, offset) - 1, 0, f"{keyword_name}=")
 
 
 def _buffer_changes(file: SourceFile, call: ast.Call, signature: object, terms: Terms) -> Iterator[Change]:
@@ -160,27 +165,27 @@ def _buffer_changes(file: SourceFile, call: ast.Call, signature: object, terms: 
     """
     assert isinstance(call.func, ast.Attribute)
     name, other_arguments = call.args[0] if call.args else None, call.args[1:]
-    is_text = isinstance(name, ast.Constant) and isinstance(name.value, str) and name.value.isidentifier()
-    is_none = any(isinstance(argument, ast.Constant) and argument.value is None for argument in other_arguments)
-    keys = {keyword.arg for keyword in call.keywords}
+    has_literal_name = isinstance(name, ast.Constant) and isinstance(name.value, str) and name.value.isidentifier()
+    has_none_value = any(isinstance(argument, ast.Constant) and argument.value is None for argument in other_arguments)
+    keyword_names = {keyword.arg for keyword in call.keywords}
     if (
         not isinstance(file.parent(call), ast.Expr)
-        or not is_text
+        or not has_literal_name
         or len(other_arguments) != 1
-        or is_none
-        or keys - {"persistent"}
+        or has_none_value
+        or keyword_names - {"persistent"}
     ):
         raise UntranslatableError("its name or its tensor is not written out")
     assert isinstance(name, ast.Constant)
-    line, column = call.lineno, file.column
+    line, column_of = call.lineno, file.column
     if name.lineno != line or other_arguments[0].lineno != line:
         raise UntranslatableError("its arguments begin on another line")
-    start = column(line, call.func.value.end_col_offset or 0) - 1
-    end = column(line, other_arguments[0].col_offset) - 1
-    if "(" in file.lines[line - 1][column(line, name.end_col_offset or 0) - 1 : end]:
+    start_column = column_of(line, call.func.value.end_col_offset or 0) - 1
+    end_column = column_of(line, other_arguments[0].col_offset) - 1
+    if "(" in file.lines[line - 1][column_of(line, name.end_col_offset or 0) - 1 : end_column]:
         raise UntranslatableError("its tensor is in parentheses")
     buffer_spelling = package_space(file, call, "emberharmony.nn.Buffer", terms)
-    yield Change(line, start, end, 0, f".{name.value!s} = {buffer_spelling.text}.Buffer(")
+    yield Change(line, start_column, end_column, 0, f".{name.value!s} = {buffer_spelling.text}.Buffer(")
 
 
 def _backward_changes(file: SourceFile, call: ast.Call, signature: object) -> Iterator[Change]:
@@ -190,40 +195,42 @@ def _backward_changes(file: SourceFile, call: ast.Call, signature: object) -> It
         UntranslatableError: if the statements are of another form.
     """
     loss = loss_of(file, call)
-    name = "compute_loss"
+    function_name = "compute_loss"
     taken_names = {node.id for node in file.index.nodes(ast.Name)} | {node.arg for node in file.index.nodes(ast.arg)}
-    if taken_names & {name, KEPT}:
-        raise UntranslatableError(f"`{min(taken_names & {name, KEPT})}` is bound in this file")
-    ops, parameters = spelling(file, call).text, _parameters_text(file, call)
+    if taken_names & {function_name, KEPT}:
+        raise UntranslatableError(f"`{min(taken_names & {function_name, KEPT})}` is bound in this file")
+    ops_text, parameters_text = spelling(file, call).text, _parameters_text(file, call)
     assert isinstance(call.func, ast.Attribute)
     loss_text = file.segment(call.func.value)
     first_statement, last_statement = loss.region[0], loss.region[-1]
     column_of = file.column
     indent = file.lines[first_statement.lineno - 1][: column_of(first_statement.lineno, first_statement.col_offset) - 1]
     new_line = f"{line_end(file)}{indent}"
-    keeping = [f"{KEPT}.append({ops}.stop_gradient({name})){new_line}    " for name in loss.kept]
-    opening_text = f"{indent}{f'{KEPT} = []{new_line}' if keeping else ''}def {name}():{line_end(file)}    "
-    for number in range(first_statement.lineno, (last_statement.end_lineno or 0) + 1):
-        text = opening_text if number == first_statement.lineno else "    "
-        if file.lines[number - 1].strip():
-            yield Change(number, 0, 0, -1000, text)
+    appends = [f"{KEPT}.append({ops_text}.stop_gradient({kept_name})){new_line}    " for kept_name in loss.kept]
+    opening = f"{indent}{f'{KEPT} = []{new_line}' if appends else ''}def {function_name}():{line_end(file)}    "
+    for line_number in range(first_statement.lineno, (last_statement.end_lineno or 0) + 1):
+        text = opening if line_number == first_statement.lineno else "    "
+        if file.lines[line_number - 1].strip():
+            yield Change(line_number, 0, 0, -1000, text)
     end = len(file.lines[(last_statement.end_lineno or 1) - 1])
-    closing = line_end(file)
+    closing_text = line_end(file)
     if isinstance(last_statement, ast.Assign):
         assigned_target = last_statement.targets[0]
         start = column_of(assigned_target.lineno, assigned_target.col_offset) - 1
         text = file.lines[last_statement.lineno - 1]
         equals_index = text.index("=", column_of(assigned_target.lineno, assigned_target.end_col_offset or 0) - 1) + 1
         yield Change(
-            last_statement.lineno, start, len(text) - len(text[equals_index:].lstrip()), 0, f"{''.join(keeping)}return "
+            last_statement.lineno, start, len(text) - len(text[equals_index:].lstrip()), 0, f"{''.join(appends)}return "
         )
     else:
-        closing = f"{new_line}    {''.join(keeping)}return {loss_text}{closing}"
-    yield Change(last_statement.end_lineno or 0, end, end, 1000, closing)
+        closing_text = f"{new_line}    {''.join(appends)}return {loss_text}{closing_text}"
+    yield Change(last_statement.end_lineno or 0, end, end, 1000, closing_text)
     start, end = (column_of(call.lineno, offset) - 1 for offset in (call.col_offset, call.end_col_offset or 0))
     assignment_text = f"{loss.kept[0]} = {KEPT}[0]" if len(loss.kept) == 1 else f"{', '.join(loss.kept)} = {KEPT}"
-    names_text = f"{new_line}{assignment_text}" if keeping else ""
-    yield Change(call.lineno, start, end, 0, f"{loss_text} = {ops}.backward({name}, {parameters}){names_text}")
+    names_text = f"{new_line}{assignment_text}" if appends else ""
+    yield Change(
+        call.lineno, start, end, 0, f"{loss_text} = {ops_text}.backward({function_name}, {parameters_text}){names_text}"
+    )
 
 
 def _parameters_text(file: SourceFile, call: ast.Call) -> str:
@@ -232,47 +239,47 @@ def _parameters_text(file: SourceFile, call: ast.Call) -> str:
     Raises:
         UntranslatableError: if the function has no optimizer, or several.
     """
-    own_function, schedulers = function_of(file, call), _schedulers(file)
-    owners_by_method: dict[str, set[str]] = {"step": set(), "zero_grad": set()}
-    clipped = set()
+    enclosing_function, scheduler_names = function_of(file, call), _schedulers(file)
+    receivers_by_method: dict[str, set[str]] = {"step": set(), "zero_grad": set()}
+    clipped_texts = set()
     for parameters_call in calls(file):
-        if function_of(file, parameters_call) is not own_function:
+        if function_of(file, parameters_call) is not enclosing_function:
             continue
         if (
             isinstance(parameters_call.func, ast.Attribute)
-            and parameters_call.func.attr in owners_by_method
+            and parameters_call.func.attr in receivers_by_method
             and not parameters_call.args
-            and file.segment(parameters_call.func.value) not in schedulers
+            and file.segment(parameters_call.func.value) not in scheduler_names
         ):
-            owners_by_method[parameters_call.func.attr].add(file.segment(parameters_call.func.value))
+            receivers_by_method[parameters_call.func.attr].add(file.segment(parameters_call.func.value))
         if (file.native(parameters_call.func) or "").startswith("torch.nn.utils.clip_grad") and parameters_call.args:
-            clipped.add(file.segment(parameters_call.args[0]))
-    optimizers = owners_by_method["step"]
+            clipped_texts.add(file.segment(parameters_call.args[0]))
+    optimizer_names = receivers_by_method["step"]
     parameter_sources = {
         file.segment(use.args[0])
         for use in calls(file)
-        if _is_optimizer(file, use) and use.args and function_of(file, use) is own_function
+        if _is_optimizer(file, use) and use.args and function_of(file, use) is enclosing_function
     }
-    if len(optimizers) > 1 or len(owners_by_method["zero_grad"] - optimizers) > 1:
-        names = ", ".join(sorted(optimizers | owners_by_method["zero_grad"]))
-        raise UntranslatableError(f"it may compute gradients for several optimizers: {names}")
-    if not optimizers and not owners_by_method["zero_grad"]:
+    if len(optimizer_names) > 1 or len(receivers_by_method["zero_grad"] - optimizer_names) > 1:
+        optimizers_text = ", ".join(sorted(optimizer_names | receivers_by_method["zero_grad"]))
+        raise UntranslatableError(f"it may compute gradients for several optimizers: {optimizers_text}")
+    if not optimizer_names and not receivers_by_method["zero_grad"]:
         raise UntranslatableError("no optimizer in the same function tells whose gradients it computes")
-    if not optimizers:
-        return min(owners_by_method["zero_grad"])
-    _require_cleared(file, call, min(optimizers))
-    parameters_text = f"{min(optimizers)}.parameters()"
-    if not clipped or clipped == parameter_sources:
+    if not optimizer_names:
+        return min(receivers_by_method["zero_grad"])
+    _require_cleared(file, call, min(optimizer_names))
+    parameters_text = f"{min(optimizer_names)}.parameters()"
+    if not clipped_texts or clipped_texts == parameter_sources:
         return parameters_text
-    if any(not clip_call.endswith(".parameters()") for clip_call in clipped):
+    if any(not clip_call.endswith(".parameters()") for clip_call in clipped_texts):
         raise UntranslatableError("other gradients than those of the optimizer are clipped")
-    return f"[{', '.join([*sorted(clipped), parameters_text])}]"
+    return f"[{', '.join([*sorted(clipped_texts), parameters_text])}]"
 
 
 def _is_optimizer(file: SourceFile, call: ast.Call) -> bool:
     """Returns whether a call makes an optimizer."""
-    native = file.native(call.func) or ""
-    return native.startswith("torch.optim.") and not native.startswith(SCHEDULERS)
+    native_name = file.native(call.func) or ""
+    return native_name.startswith("torch.optim.") and not native_name.startswith(SCHEDULERS)
 
 
 def _schedulers(file: SourceFile) -> frozenset[str]:
@@ -294,10 +301,10 @@ def _require_cleared(file: SourceFile, call: ast.Call, optimizer: str) -> None:
     if len([call for call in calls(file) if _is_optimizer(file, call)]) < 2:
         return
     statement = file.parent(call)
-    body = body_of(file, statement) or ()
+    block_statements = body_of(file, statement) or ()
     earlier_calls = [
         earlier_statement.value
-        for earlier_statement in body[: body.index(statement)]
+        for earlier_statement in block_statements[: block_statements.index(statement)]
         if isinstance(earlier_statement, ast.Expr)
     ]
     clearing_functions = (
@@ -314,8 +321,8 @@ def _require_cleared(file: SourceFile, call: ast.Call, optimizer: str) -> None:
 
 def no_grad_step(file: SourceFile, call: ast.Call, origin: str) -> Step | None:
     """Returns the step of `with torch.no_grad():`, which means nothing for modules of emberharmony, or None."""
-    is_item = isinstance(file.parent(call), ast.withitem) and not (call.args or call.keywords)
-    if origin not in ("torch.no_grad", "torch.inference_mode") or not is_item or not has_modules(file):
+    is_context_manager = isinstance(file.parent(call), ast.withitem) and not (call.args or call.keywords)
+    if origin not in ("torch.no_grad", "torch.inference_mode") or not is_context_manager or not has_modules(file):
         return None
     try:
         contextlib_spelling = module_spelling(file, call, "contextlib")

@@ -72,32 +72,32 @@ def trial(command: str, root: Path, sources: Sequence[str], texts: Mapping[str, 
     """
     present_backends = [backend for backend in backends if find_spec(LIBRARIES[backend]) is not None]
     with tempfile.TemporaryDirectory(prefix="emberlint-port-") as folder:
-        copy = Path(folder) / root.name
-        shutil.copytree(root, copy, ignore=SKIPPED, symlinks=True)
-        native_outcomes = _run_tests(command, copy, sources, None)
+        project_copy = Path(folder) / root.name
+        shutil.copytree(root, project_copy, ignore=SKIPPED, symlinks=True)
+        native_run = _run_tests(command, project_copy, sources, None)
         for path, text in texts.items():
-            (copy / path).write_bytes(text.encode())
+            (project_copy / path).write_bytes(text.encode())
         run_by_path = {
-            present_path: _run_tests(command, copy, sources, present_path) for present_path in present_backends
+            present_path: _run_tests(command, project_copy, sources, present_path) for present_path in present_backends
         }
     return Trial(
-        command, native_outcomes, run_by_path, tuple(backend for backend in backends if backend not in present_backends)
+        command, native_run, run_by_path, tuple(backend for backend in backends if backend not in present_backends)
     )
 
 
 def _run_tests(command: str, folder: Path, sources: Sequence[str], backend: str | None) -> Run:
     """Runs the command in a folder, in a group of processes of its own, so that all of them end together."""
-    results = folder.parent / "results.xml"
-    results.unlink(missing_ok=True)
-    search_path = [
+    results_file = folder.parent / "results.xml"
+    results_file.unlink(missing_ok=True)
+    search_folders = [
         str(folder),
         *(str(folder / source) for source in ("src", *sources)),
         os.environ.get("PYTHONPATH", ""),
     ]
     environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join(folder_or_empty for folder_or_empty in search_path if folder_or_empty),
+        "PYTHONPATH": os.pathsep.join(folder_or_empty for folder_or_empty in search_folders if folder_or_empty),
         "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTEST_ADDOPTS": f"{os.environ.get('PYTEST_ADDOPTS', '')} --junitxml={shlex.quote(str(results))}",
+        "PYTEST_ADDOPTS": f"{os.environ.get('PYTEST_ADDOPTS', '')} --junitxml={shlex.quote(str(results_file))}",
     }
     if backend is not None:
         environment["EMBERHARMONY_BACKEND"] = backend
@@ -118,7 +118,7 @@ def _run_tests(command: str, folder: Path, sources: Sequence[str], backend: str 
     except BaseException:
         _end_process(process)
         raise
-    return Run(process.returncode, _test_outcomes(results), output.decode(errors="replace"))
+    return Run(process.returncode, _test_outcomes(results_file), output.decode(errors="replace"))
 
 
 def _end_process(process: subprocess.Popen[bytes]) -> None:
@@ -137,17 +137,21 @@ def _test_outcomes(results: Path) -> dict[str, str]:
         return {}
     outcome_by_test = {}
     for case in ElementTree.parse(results).iter("testcase"):
-        name = "::".join(name_part for name_part in (case.get("classname", ""), case.get("name", "")) if name_part)
+        test_name = "::".join(name_part for name_part in (case.get("classname", ""), case.get("name", "")) if name_part)
         case_tags = {element.tag for element in case}
-        outcome_by_test[name] = next((tag for tag in ("error", "failure", "skipped") if tag in case_tags), "passed")
+        outcome_by_test[test_name] = next(
+            (tag for tag in ("error", "failure", "skipped") if tag in case_tags), "passed"
+        )
     return outcome_by_test
 
 
 def _compare_outcomes(backend: str, before: Run, after: Run) -> Iterator[Parted]:
     """Yields the tests whose outcomes differ, or else the command if its exit status does."""
-    names = [*before.outcomes, *(outcome for outcome in after.outcomes if outcome not in before.outcomes)]
-    outcome_pairs = [(name, before.outcomes.get(name, MISSING), after.outcomes.get(name, MISSING)) for name in names]
-    differing_outcomes = [Parted(backend, *pair) for pair in outcome_pairs if pair[1] != pair[2]]
+    test_names = [*before.outcomes, *(outcome for outcome in after.outcomes if outcome not in before.outcomes)]
+    names_and_outcomes = [
+        (name, before.outcomes.get(name, MISSING), after.outcomes.get(name, MISSING)) for name in test_names
+    ]
+    differing_outcomes = [Parted(backend, *pair) for pair in names_and_outcomes if pair[1] != pair[2]]
     yield from differing_outcomes
     if not differing_outcomes and before.status != after.status:
         yield Parted(backend, "the command", f"exit status {before.status}", f"exit status {after.status}")

@@ -40,19 +40,19 @@ class Write(NamedTuple):
 
 def writes(file: SourceFile) -> Iterator[Write]:
     """Yields the in-place writes of a file that the libraries show in different ways."""
-    stores = [(node, _name_key(file, _root_of_subscripts(node))) for node in _write_targets(file)]
-    keys = {key for _, key in stores} - {None}
-    reads_by_name: dict[Key | None, list[ast.Subscript]] = {}
+    targets_and_keys = [(node, _name_key(file, _root_of_subscripts(node))) for node in _write_targets(file)]
+    written_keys = {key for _, key in targets_and_keys} - {None}
+    reads_by_key: dict[Key | None, list[ast.Subscript]] = {}
     for read in file.index.nodes(ast.Subscript):
         if isinstance(read.ctx, ast.Load) and _is_view(file, read) and not isinstance(file.parent(read), ast.Subscript):
             key = _name_key(file, _root_of_subscripts(read))
-            if key in keys:
-                reads_by_name.setdefault(key, []).append(read)
-    for node, key in stores:
-        whole_tensor = _written_tensor(file, node)
-        shown_read = next((read for read in reads_by_name.get(key, ()) if _is_shown(file, read, read, node)), None)
-        if whole_tensor is not None:
-            reason = f"it writes to a part of `{file.segment(whole_tensor)}`, {_VIEW}"
+            if key in written_keys:
+                reads_by_key.setdefault(key, []).append(read)
+    for node, key in targets_and_keys:
+        written_tensor = _written_tensor(file, node)
+        shown_read = next((read for read in reads_by_key.get(key, ()) if _is_shown(file, read, read, node)), None)
+        if written_tensor is not None:
+            reason = f"it writes to a part of `{file.segment(written_tensor)}`, {_VIEW}"
             yield Write(node, reason, "write to the tensor itself, or take the part with ops.copy")
         elif shown_read is not None:
             read_text = file.segment(shown_read)
@@ -66,18 +66,18 @@ def writing_methods(file: SourceFile, libraries: Collection[str]) -> Iterator[Wr
         function = call.func
         if not isinstance(function, ast.Attribute) or not _WRITING.fullmatch(function.attr):
             continue
-        base = function.attr[:-1]
-        op = op_of(base, len(call.args), [keyword.arg or "" for keyword in call.keywords], "torch")
+        method_name = function.attr[:-1]
+        op = op_of(method_name, len(call.args), [keyword.arg or "" for keyword in call.keywords], "torch")
         evidence = file.inference.evidence(function.value)
-        is_known = bool(op) or base in _FILLING
-        if not is_known and (evidence is None or evidence.tier.name == "C"):
+        is_writing_method = bool(op) or method_name in _FILLING
+        if not is_writing_method and (evidence is None or evidence.tier.name == "C"):
             continue
         if evidence is not None or not (
             is_own(file, call, function) or {"torch", "emberharmony"}.isdisjoint(libraries)
         ):
-            name = file.segment(function.value)
-            way_out = f"{name} = ops.{op}({name}, ...)" if op else "assign the result of an op"
-            yield Write(call, "it writes into its tensor, which only tensors of PyTorch do", way_out)
+            receiver_text = file.segment(function.value)
+            advice_text = f"{receiver_text} = ops.{op}({receiver_text}, ...)" if op else "assign the result of an op"
+            yield Write(call, "it writes into its tensor, which only tensors of PyTorch do", advice_text)
 
 
 def _write_targets(file: SourceFile) -> Iterator[ast.expr]:
@@ -126,9 +126,9 @@ def _name_key(file: SourceFile, node: ast.expr) -> Key | None:
 def _is_view(file: SourceFile, node: ast.Subscript) -> bool:
     """Returns whether the indices of a part are numbers and slices, so that some libraries give a view."""
     index_nodes = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    copying = ast.List | ast.ListComp | ast.Compare
+    copying_types = ast.List | ast.ListComp | ast.Compare
     return not any(
-        isinstance(index_node, copying)
+        isinstance(index_node, copying_types)
         or _is_text(index_node)
         or file.inference.is_shape(index_node)
         or _is_tensor(file, index_node)
@@ -142,21 +142,21 @@ def _is_tensor(file: SourceFile, node: ast.expr) -> bool:
 
 def _written_tensor(file: SourceFile, node: ast.expr) -> ast.expr | None:
     """Returns the tensor to a part of which a write goes: `x` of `x[i][j] = v`, and of `y = x[i]` before `y += v`."""
-    target = node.value if isinstance(node, ast.Subscript) else node
-    if isinstance(target, ast.Subscript):
-        return target.value if _is_tensor(file, target.value) and _is_view(file, target) else None
-    scope_bindings = file.names.lookup(target) if isinstance(target, ast.Name) else None
+    written_node = node.value if isinstance(node, ast.Subscript) else node
+    if isinstance(written_node, ast.Subscript):
+        return written_node.value if _is_tensor(file, written_node.value) and _is_view(file, written_node) else None
+    scope_bindings = file.names.lookup(written_node) if isinstance(written_node, ast.Name) else None
     for binding in scope_bindings[1] if scope_bindings is not None else ():
         parent = file.parent(binding.node)
         if isinstance(parent, ast.For) and parent.target is binding.node and _is_tensor(file, parent.iter):
             return parent.iter
-        value = binding.value
-        if not isinstance(value, ast.Subscript) or _name_key(file, _root_of_subscripts(value)) == _name_key(
-            file, target
+        bound_value = binding.value
+        if not isinstance(bound_value, ast.Subscript) or _name_key(file, _root_of_subscripts(bound_value)) == _name_key(
+            file, written_node
         ):
             continue  # also `x = x[1:]`, after which no other name has what was x
-        if _is_tensor(file, value.value) and _is_view(file, value):
-            return value.value
+        if _is_tensor(file, bound_value.value) and _is_view(file, bound_value):
+            return bound_value.value
     return None
 
 
@@ -172,24 +172,27 @@ def _is_shown(file: SourceFile, read: ast.expr, first: ast.expr, write: ast.expr
     """
     node: ast.AST = read
     parent = file.parent(node)
-    is_held = False
+    is_in_container = False
     while isinstance(parent, _HOLDING) and node is not getattr(parent, "test", None):
-        target = _paired_target(file, parent, node)
-        if target is not None:
-            return _is_assigned(file, target, read, first, write, depth)
-        is_held |= not isinstance(parent, ast.IfExp)
+        assigned_target = _paired_target(file, parent, node)
+        if assigned_target is not None:
+            return _is_assigned(file, assigned_target, read, first, write, depth)
+        is_in_container |= not isinstance(parent, ast.IfExp)
         node, parent = parent, file.parent(parent)
     if isinstance(parent, ast.Return):
         return _outlives_call(file, first) and not _is_initializing(file, write)
     if isinstance(parent, ast.Call):
         function = parent.func
-        is_kept = isinstance(function, ast.Attribute) and function.attr in OF_CONTAINERS and node is not function
-        return is_kept and not file.names.origins(function) and _may_follow(file, read, write)
+        is_added = isinstance(function, ast.Attribute) and function.attr in OF_CONTAINERS and node is not function
+        return is_added and not file.names.origins(function) and _may_follow(file, read, write)
     if isinstance(parent, ast.Yield):
         return _may_follow(file, read, write)
     if isinstance(parent, ast.Assign | ast.AnnAssign) and parent.value is node:
         targets = parent.targets if isinstance(parent, ast.Assign) else [parent.target]
-        return any(_is_assigned(file, target, read, first, write, depth, is_held) for target in targets)
+        return any(
+            _is_assigned(file, assigned_target, read, first, write, depth, is_in_container)
+            for assigned_target in targets
+        )
     return False
 
 
@@ -198,11 +201,11 @@ def _paired_target(file: SourceFile, node: ast.AST, part: ast.AST) -> ast.expr |
     parent = file.parent(node)
     if not isinstance(node, ast.Tuple | ast.List) or not isinstance(parent, ast.Assign) or len(parent.targets) != 1:
         return None
-    target = parent.targets[0]
-    if not isinstance(target, ast.Tuple | ast.List) or len(target.elts) != len(node.elts):
+    target_tuple = parent.targets[0]
+    if not isinstance(target_tuple, ast.Tuple | ast.List) or len(target_tuple.elts) != len(node.elts):
         return None
-    has_stars = any(isinstance(elt, ast.Starred) for elt in (*target.elts, *node.elts))
-    return None if has_stars else target.elts[node.elts.index(part)]  # type: ignore[arg-type]
+    has_stars = any(isinstance(elt, ast.Starred) for elt in (*target_tuple.elts, *node.elts))
+    return None if has_stars else target_tuple.elts[node.elts.index(part)]  # type: ignore[arg-type]
 
 
 def _is_assigned(
@@ -217,23 +220,29 @@ def _is_assigned(
     """Returns whether a write shows in what a part, or a container with it, is assigned to."""
     if isinstance(target, ast.Subscript) and _may_be_tensor(file, target.value):
         # `x[i], x[j] = x[j], x[i]` writes to `x[i]` before it reads what is left of the right side
-        pair = file.parent(target)
-        earlier_targets = pair.elts[: pair.elts.index(target)] if isinstance(pair, ast.Tuple | ast.List) else []
+        target_tuple = file.parent(target)
+        earlier_targets = (
+            target_tuple.elts[: target_tuple.elts.index(target)]
+            if isinstance(target_tuple, ast.Tuple | ast.List)
+            else []
+        )
         return write in earlier_targets
     if not isinstance(target, ast.Name):
         return _may_follow(file, read, write)
     if _name_key(file, target) == _name_key(file, _root_of_subscripts(first)):
         return False  # `x = x[1:]`, after which no write reaches what was x
-    loads = [load for load in _loads_of(file, target) if load is not read]
-    if any(_is_between(file, read, write, load) for load in loads):
+    later_loads = [load for load in _loads_of(file, target) if load is not read]
+    if any(_is_between(file, read, write, load) for load in later_loads):
         return True
-    return depth < _DEPTH and not is_held and any(_is_shown(file, load, first, write, depth + 1) for load in loads)
+    return (
+        depth < _DEPTH and not is_held and any(_is_shown(file, load, first, write, depth + 1) for load in later_loads)
+    )
 
 
 def _loads_of(file: SourceFile, target: ast.Name) -> Iterator[ast.Name]:
-    key = _name_key(file, target)
+    name_key = _name_key(file, target)
     for node in file.index.nodes(ast.Name):
-        if node.id == target.id and isinstance(node.ctx, ast.Load) and _name_key(file, node) == key:
+        if node.id == target.id and isinstance(node.ctx, ast.Load) and _name_key(file, node) == name_key:
             yield node
 
 
@@ -243,12 +252,12 @@ def _enclosing_function(file: SourceFile, node: ast.AST) -> ast.AST | None:
 
 def _enclosing_loops(file: SourceFile, node: ast.AST) -> list[ast.AST]:
     """Returns the loops around an expression, in its function."""
-    loops: list[ast.AST] = []
+    enclosing_loops: list[ast.AST] = []
     for ancestor in file.ancestors(node):
         if isinstance(ancestor, _FUNCTIONS):
             break
-        loops += [ancestor] if isinstance(ancestor, _LOOPS) else []
-    return loops
+        enclosing_loops += [ancestor] if isinstance(ancestor, _LOOPS) else []
+    return enclosing_loops
 
 
 def _may_follow(file: SourceFile, read: ast.expr, write: ast.expr) -> bool:
@@ -274,9 +283,9 @@ def _is_between(file: SourceFile, read: ast.expr, write: ast.expr, load: ast.exp
 
 def _outlives_call(file: SourceFile, node: ast.expr) -> bool:
     """Returns whether a tensor is an attribute or a name of the module, which later calls may write to."""
-    root = _root_of_subscripts(node)
-    scope_bindings = file.names.lookup(root) if isinstance(root, ast.Name) else None
-    return isinstance(root, ast.Attribute) or (scope_bindings is not None and scope_bindings[0] is file.names.root)
+    root_node = _root_of_subscripts(node)
+    scope_bindings = file.names.lookup(root_node) if isinstance(root_node, ast.Name) else None
+    return isinstance(root_node, ast.Attribute) or (scope_bindings is not None and scope_bindings[0] is file.names.root)
 
 
 def _is_initializing(file: SourceFile, node: ast.expr) -> bool:

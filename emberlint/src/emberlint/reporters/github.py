@@ -8,9 +8,11 @@ from emberlint.findings import Finding
 def report(findings: Sequence[Finding]) -> Iterator[str]:
     """Yields a workflow command for each finding."""
     for finding in findings:
-        lines, columns_text = finding.file_lines, f",col={finding.column},endColumn={finding.end_column}"
+        file_lines, columns_text = finding.file_lines, f",col={finding.column},endColumn={finding.end_column}"
         columns_text = "" if finding.cell else columns_text
-        properties_text = f"file={_escape_property(finding.path)},line={lines[0]},endLine={lines[-1]}{columns_text}"
+        properties_text = (
+            f"file={_escape_property(finding.path)},line={file_lines[0]},endLine={file_lines[-1]}{columns_text}"
+        )
         yield f"::error {properties_text},title={finding.code} {finding.name}::{_escape_message(finding.message)}"
 
 

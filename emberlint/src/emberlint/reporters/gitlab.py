@@ -18,15 +18,15 @@ def report(findings: Sequence[Finding]) -> Iterator[str]:
     for finding in findings:
         fingerprint_text = "\0".join((finding.path, finding.code, finding.fingerprint or finding.message))
         count_by_fingerprint[fingerprint_text] += 1
-        text = f"{fingerprint_text}\0{count_by_fingerprint[fingerprint_text]}".encode(errors="surrogateescape")
-        lines = finding.file_lines
+        hashed_bytes = f"{fingerprint_text}\0{count_by_fingerprint[fingerprint_text]}".encode(errors="surrogateescape")
+        file_lines = finding.file_lines
         issues.append(
             {
                 "description": f"{finding.code} {finding.name}: {finding.message}",
                 "check_name": finding.name,
-                "fingerprint": sha256(text).hexdigest()[:40],
+                "fingerprint": sha256(hashed_bytes).hexdigest()[:40],
                 "severity": SEVERITIES[finding.tier],
-                "location": {"path": finding.path, "lines": {"begin": lines[0], "end": lines[-1]}},
+                "location": {"path": finding.path, "lines": {"begin": file_lines[0], "end": file_lines[-1]}},
             }
         )
     yield json.dumps(issues, indent=2)

@@ -19,7 +19,7 @@ SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 def report(findings: Sequence[Finding]) -> Iterator[str]:
     """Yields the document, with a line for each finding."""
     rules = all_rules()
-    driver = {
+    driver_record = {
         "name": "emberlint",
         "version": __version__,
         "semanticVersion": __version__,
@@ -27,11 +27,11 @@ def report(findings: Sequence[Finding]) -> Iterator[str]:
         "rules": [_rule_object(rule) for rule in rules.values()],
     }
     index_by_code = {code: index for index, code in enumerate(rules)}
-    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": []}
-    end = "]}]}"
-    yield json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}).removesuffix(end)
+    run_record = {"tool": {"driver": driver_record}, "columnKind": "unicodeCodePoints", "results": []}
+    closing_text = "]}]}"
+    yield json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run_record]}).removesuffix(closing_text)
     yield ",\n".join(json.dumps(_result_object(finding, index_by_code[finding.code])) for finding in findings)
-    yield end
+    yield closing_text
 
 
 @cache
@@ -52,19 +52,19 @@ def _rule_object(rule: AnyRule) -> dict[str, object]:
 
 
 def _result_object(finding: Finding, index: int) -> dict[str, object]:
-    region = {"startLine": finding.file_lines[0]}
+    region_record = {"startLine": finding.file_lines[0]}
     if not finding.cell:  # columns of a cell are not those of the file
-        region.update(startColumn=finding.column, endLine=finding.end_line, endColumn=finding.end_column)
-    physical_location = {"artifactLocation": {"uri": _path_uri(finding.path)}, "region": region}
-    location: dict[str, object] = {"physicalLocation": physical_location}
+        region_record.update(startColumn=finding.column, endLine=finding.end_line, endColumn=finding.end_column)
+    physical_location = {"artifactLocation": {"uri": _path_uri(finding.path)}, "region": region_record}
+    location_record: dict[str, object] = {"physicalLocation": physical_location}
     if finding.cell:
-        location["logicalLocations"] = [{"name": f"cell {finding.cell}, line {finding.line}"}]
-    result: dict[str, object] = {
+        location_record["logicalLocations"] = [{"name": f"cell {finding.cell}, line {finding.line}"}]
+    result_record: dict[str, object] = {
         "ruleId": finding.code,
         "ruleIndex": index,
         "level": LEVELS[finding.tier],
         "message": {"text": finding.message},
-        "locations": [location],
+        "locations": [location_record],
         "properties": {"tier": finding.tier.name, "reason": finding.reason},
     }
     if (
@@ -73,9 +73,12 @@ def _result_object(finding: Finding, index: int) -> dict[str, object]:
         and finding.fix.safety is not Safety.GUIDED
         and finding.fix.replacement
     ):
-        change = {"deletedRegion": region, "insertedContent": {"text": finding.fix.replacement}}
-        artifact = {"artifactLocation": physical_location["artifactLocation"], "replacements": [change]}
-        result["fixes"] = [{"description": {"text": finding.fix.title}, "artifactChanges": [artifact]}]
+        replacement_record = {"deletedRegion": region_record, "insertedContent": {"text": finding.fix.replacement}}
+        artifact_change = {
+            "artifactLocation": physical_location["artifactLocation"],
+            "replacements": [replacement_record],
+        }
+        result_record["fixes"] = [{"description": {"text": finding.fix.title}, "artifactChanges": [artifact_change]}]
     if finding.fingerprint:
-        result["partialFingerprints"] = {"emberlint/v1": finding.fingerprint}
-    return result
+        result_record["partialFingerprints"] = {"emberlint/v1": finding.fingerprint}
+    return result_record

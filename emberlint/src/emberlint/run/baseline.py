@@ -27,14 +27,17 @@ def read(file: Path) -> Counter[Entry]:
         UsageError: if the file cannot be read or is not a baseline.
     """
     try:
-        data = json.loads(file.read_text(encoding="utf-8"))
-        if data["version"] != VERSION:
+        json_data = json.loads(file.read_text(encoding="utf-8"))
+        if json_data["version"] != VERSION:
             raise UsageError(
-                f"{file}: expected a baseline of version {VERSION}, got {data['version']}; "
+                f"{file}: expected a baseline of version {VERSION}, got {json_data['version']}; "
                 "delete the file and write it again with --baseline-update"
             )
         return Counter(
-            {Entry(entry["path"], entry["code"], entry["fingerprint"]): entry["count"] for entry in data["entries"]}
+            {
+                Entry(entry["path"], entry["code"], entry["fingerprint"]): entry["count"]
+                for entry in json_data["entries"]
+            }
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         if isinstance(error, UsageError):
@@ -44,9 +47,11 @@ def read(file: Path) -> Counter[Entry]:
 
 def write(file: Path, entries: Counter[Entry]) -> None:
     """Writes the entries, one per line, so that diffs of the file are readable."""
-    lines = [json.dumps({**entry._asdict(), "count": count}) for entry, count in sorted(entries.items()) if count > 0]
-    body = ",\n    ".join(lines)
-    entries_text = f"[\n    {body}\n  ]" if lines else "[]"
+    entry_lines = [
+        json.dumps({**entry._asdict(), "count": count}) for entry, count in sorted(entries.items()) if count > 0
+    ]
+    entries_json = ",\n    ".join(entry_lines)
+    entries_text = f"[\n    {entries_json}\n  ]" if entry_lines else "[]"
     try:
         file.write_text(f'{{\n  "version": {VERSION},\n  "entries": {entries_text}\n}}\n', encoding="utf-8")
     except OSError as error:
@@ -86,8 +91,8 @@ def stale_findings(
     entry_findings: list[Finding] = []
     for entry in sorted(entries):
         if entry.path in checked_paths:
-            line = next((number for number, text in enumerate(lines, 1) if _is_line_of_entry(text, entry)), 1)
-            span = (line, 1, line, len(lines[line - 1]) + 1)
+            entry_line = next((number for number, text in enumerate(lines, 1) if _is_line_of_entry(text, entry)), 1)
+            span = (entry_line, 1, entry_line, len(lines[entry_line - 1]) + 1)
             entry_findings.append(all_rules()["EMB905"].at(shown_path, span, what=entry.code, where=entry.path))
     return entry_findings
 

@@ -19,18 +19,18 @@ def changed_lines(root: Path, ref: str) -> dict[str, list[range]]:
     """
     if ref.startswith("-"):
         raise UsageError(f"--diff-base: {ref!r} is not a commit")
-    verify = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
-    _run_git(root, *verify, what=f"{ref!r} is not a commit")
+    verify_arguments = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
+    _run_git(root, *verify_arguments, what=f"{ref!r} is not a commit")
     ranges_by_path: dict[str, list[range]] = {}
     path = ""
-    options = ("--unified=0", "--no-color", "--no-ext-diff", "--no-prefix", "--relative", "--no-renames")
-    for line in _run_git(root, "-c", "core.quotepath=off", "diff", *options, ref, "--").splitlines():
+    diff_options = ("--unified=0", "--no-color", "--no-ext-diff", "--no-prefix", "--relative", "--no-renames")
+    for line in _run_git(root, "-c", "core.quotepath=off", "diff", *diff_options, ref, "--").splitlines():
         if line.startswith("+++ "):
             path = line[4:].rstrip("\t")
         elif match := _HUNK.match(line):
-            first_line, count = int(match[1]), int(match[2] or 1)
+            first_line, line_count = int(match[1]), int(match[2] or 1)
             # A hunk that only removes lines has an empty range.
-            ranges_by_path.setdefault(path, []).append(range(first_line, first_line + count))
+            ranges_by_path.setdefault(path, []).append(range(first_line, first_line + line_count))
     for path in _run_git(root, "ls-files", "--others", "--exclude-standard", "-z").split("\0"):
         if path:
             ranges_by_path[path] = [EVERY_LINE]
@@ -39,9 +39,10 @@ def changed_lines(root: Path, ref: str) -> dict[str, list[range]]:
 
 def is_changed(finding: Finding, changed: dict[str, list[range]]) -> bool:
     """Returns whether a finding overlaps a changed line."""
-    lines = finding.file_lines
+    finding_lines = finding.file_lines
     return any(
-        lines.start < line_range.stop and line_range.start < lines.stop for line_range in changed.get(finding.path, ())
+        finding_lines.start < line_range.stop and line_range.start < finding_lines.stop
+        for line_range in changed.get(finding.path, ())
     )
 
 

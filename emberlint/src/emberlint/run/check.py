@@ -59,8 +59,8 @@ def check_text(
 
 def unreadable_result(path: str, error: Exception) -> FileResult:
     """Returns the result of a file that could not be read or decoded: one EMB000."""
-    reason = (isinstance(error, OSError) and error.strerror) or str(error)
-    return FileResult((all_rules()["EMB000"].at(path, (1, 1, 1, 1), what=reason),), (), ())
+    reason_text = (isinstance(error, OSError) and error.strerror) or str(error)
+    return FileResult((all_rules()["EMB000"].at(path, (1, 1, 1, 1), what=reason_text),), (), ())
 
 
 def source_file(path: str, text: str, settings: Settings, shelf: Shelf | None = None) -> SourceFile:
@@ -78,12 +78,12 @@ def _findings_of(file: SourceFile, codes: frozenset[str]) -> tuple[Finding, ...]
     try:
         return tuple(_findings_of_rules(file, codes))
     except RecursionError:  # a chain of thousands of operators
-        second_file = SourceFile(file.path, file.text, file.settings, file.tree, infer, file.neighbours)
+        file_without_findings = SourceFile(file.path, file.text, file.settings, file.tree, infer, file.neighbours)
         try:
             with deep_recursion():
-                return tuple(_findings_of_rules(second_file, codes))
+                return tuple(_findings_of_rules(file_without_findings, codes))
         finally:
-            second_file.release()
+            file_without_findings.release()
 
 
 def _findings_of_rules(file: SourceFile, codes: frozenset[str]) -> Iterator[Finding]:
@@ -95,15 +95,15 @@ def _findings_of_rules(file: SourceFile, codes: frozenset[str]) -> Iterator[Find
 
 def _syntax_finding(path: str, text: str, error: Exception, settings: Settings) -> Finding:
     line, column = 1, 1
-    reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+    reason_text = "nested too deeply" if isinstance(error, RecursionError) else str(error)
     if isinstance(error, SyntaxError):
-        line, column, reason = error.lineno or 1, max(error.offset or 1, 1), error.msg
-        target = settings.target_version
-        if target is not None and target < sys.version_info[:2] and _does_parse(text):
-            reason += f" (target-version is {target[0]}.{target[1]})"
+        line, column, reason_text = error.lineno or 1, max(error.offset or 1, 1), error.msg
+        target_version = settings.target_version
+        if target_version is not None and target_version < sys.version_info[:2] and _does_parse(text):
+            reason_text += f" (target-version is {target_version[0]}.{target_version[1]})"
         else:
-            reason += later_python(text, line)
-    return all_rules()["EMB000"].at(path, (line, column, line, column), what=reason)
+            reason_text += later_python(text, line)
+    return all_rules()["EMB000"].at(path, (line, column, line, column), what=reason_text)
 
 
 def _does_parse(text: str) -> bool:
@@ -116,5 +116,5 @@ def _does_parse(text: str) -> bool:
 
 def fingerprint(finding: Finding, lines: list[str]) -> str:
     """Returns a short hash of the rule's code and the source text found; it stays the same when the lines move."""
-    text = " ".join(line.strip() for line in lines[finding.line - 1 : finding.end_line])
-    return blake2b(f"{finding.code} {text}".encode(), digest_size=6).hexdigest()
+    stripped_text = " ".join(line.strip() for line in lines[finding.line - 1 : finding.end_line])
+    return blake2b(f"{finding.code} {stripped_text}".encode(), digest_size=6).hexdigest()

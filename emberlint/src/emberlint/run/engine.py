@@ -49,8 +49,8 @@ def check(
     contents = read(files)
     cache = FileCache(settings, codes, cached)
     library = Library(Modules(settings))
-    run = Files(contents.sources, settings, codes, cache, library)
-    file_results = run.check(jobs)
+    check_run = Files(contents.sources, settings, codes, cache, library)
+    file_results = check_run.check(jobs)
     result_by_path = {path: contents.broken.get(path) or file_results[path] for path in files}
     project_findings = check_project(_project_of_results(settings, result_by_path), codes, cache)
     cache.save()
@@ -58,7 +58,7 @@ def check(
         with_cell_place(finding, contents.notebooks.get(finding.path))
         for finding in _merge_findings(result_by_path, project_findings, settings, codes)
     )
-    return Report([*reported_findings], tuple(files), run.beyond, run.absent)
+    return Report([*reported_findings], tuple(files), check_run.beyond, check_run.absent)
 
 
 def check_texts(
@@ -80,9 +80,9 @@ def check_texts(
         cache: The cache for the texts too, which the caller saves.
     """
     cache = cache or FileCache(settings, codes, cached)
-    results = Files(texts, settings, codes, cache, library or Library(Modules(settings, texts))).check(jobs=1)
-    project_findings = check_project(_project_of_results(settings, results, texts), codes, cache)
-    return Report([*_merge_findings(results, project_findings, settings, codes)], tuple(texts))
+    result_by_path = Files(texts, settings, codes, cache, library or Library(Modules(settings, texts))).check(jobs=1)
+    project_findings = check_project(_project_of_results(settings, result_by_path, texts), codes, cache)
+    return Report([*_merge_findings(result_by_path, project_findings, settings, codes)], tuple(texts))
 
 
 def check_document(path: str, text: str, settings: Settings, codes: frozenset[str], shelf: Shelf) -> list[Finding]:
@@ -121,15 +121,15 @@ def with_cell_place(finding: Finding, notebook: Joined | None) -> Finding:
     """Returns a finding with its place in a cell, if its file is a notebook."""
     if notebook is None or not notebook.cells:
         return finding
-    start, end = notebook.place(finding.line), notebook.place(finding.end_line)
-    if end.cell != start.cell:
-        end = start
+    start_place, end_place = notebook.place(finding.line), notebook.place(finding.end_line)
+    if end_place.cell != start_place.cell:
+        end_place = start_place
     return finding._replace(
-        line=start.line,
-        end_line=end.line,
+        line=start_place.line,
+        end_line=end_place.line,
         reason=notebook.reword_lines(finding.reason),
-        cell=start.cell,
-        file_line=start.file_line,
+        cell=start_place.cell,
+        file_line=start_place.file_line,
     )
 
 
@@ -144,13 +144,15 @@ def _merge_findings(
     results: Mapping[str, FileResult], project_findings: Iterable[Finding], settings: Settings, codes: frozenset[str]
 ) -> Iterator[Finding]:
     """Yields the findings that no suppression comment silences, file by file, sorted by place within a file."""
-    by_path: dict[str, list[Finding]] = {}
+    project_findings_by_path: dict[str, list[Finding]] = {}
     for finding in project_findings:
-        by_path.setdefault(finding.path, []).append(finding)
+        project_findings_by_path.setdefault(finding.path, []).append(finding)
     for path, result in results.items():
         active_codes = active(path, settings, codes)
         reported_findings = [
-            finding for finding in by_path.get(path, ()) if is_reported(finding, settings, active_codes)
+            finding
+            for finding in project_findings_by_path.get(path, ())
+            if is_reported(finding, settings, active_codes)
         ]
         unsilenced_findings = apply(path, [*result.findings, *reported_findings], result.directives, active_codes)
         yield from sorted(unsilenced_findings, key=lambda one: (one.line, one.column, one.code))

@@ -17,8 +17,8 @@ KEPT = 8  # cache files to keep, one for each combination of settings, rules and
 
 def digest(content: bytes | str) -> str:
     """Returns the hash of a file's content, or of a text; the text may hold file names that are not valid Unicode."""
-    data = content.encode(errors="surrogatepass") if isinstance(content, str) else content
-    return blake2b(data, digest_size=16).hexdigest()
+    content_bytes = content.encode(errors="surrogatepass") if isinstance(content, str) else content
+    return blake2b(content_bytes, digest_size=16).hexdigest()
 
 
 def circumstances_digest(settings: Settings, words: Iterable[str]) -> str:
@@ -32,8 +32,8 @@ def _linter_source_lines(folder: str) -> Iterator[str]:
     """Yields a line for each file of the linter, which changes when the file does."""
     for entry in sorted(os.scandir(folder), key=lambda one: one.name):
         if entry.name.endswith((".py", ".csv")):
-            stat = entry.stat()
-            yield f"{entry.name} {stat.st_size} {stat.st_mtime_ns}"
+            file_status = entry.stat()
+            yield f"{entry.name} {file_status.st_size} {file_status.st_mtime_ns}"
         elif entry.is_dir() and entry.name != "__pycache__":
             yield from _linter_source_lines(entry.path)
 
@@ -56,13 +56,13 @@ def write_json(file: Path, *lines: object) -> None:
         folder = file.parent
         folder.mkdir(exist_ok=True)
         (folder / ".gitignore").write_text("*\n", encoding="utf-8")
-        temporary = file.with_suffix(f".{os.getpid()}.tmp")
+        temporary_file = file.with_suffix(f".{os.getpid()}.tmp")
         try:
-            text = "\n".join(json.dumps(line, separators=(",", ":")) for line in lines)
-            temporary.write_text(text, encoding="utf-8")
-            temporary.replace(file)
+            json_text = "\n".join(json.dumps(line, separators=(",", ":")) for line in lines)
+            temporary_file.write_text(json_text, encoding="utf-8")
+            temporary_file.replace(file)
         finally:
-            temporary.unlink(missing_ok=True)  # it still exists only if something interrupted the write
+            temporary_file.unlink(missing_ok=True)  # it still exists only if something interrupted the write
         cache_files = sorted(folder.glob(f"*{file.suffix}"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
         for old_file in cache_files[KEPT:]:
             old_file.unlink()
@@ -81,9 +81,11 @@ class FileCache:
 
     def get(self, path: str, key: str) -> list[Any] | None:
         """Returns the result stored for a path with this content hash, or None."""
-        entry = self._entries.get(path)
-        result: list[Any] | None = entry[1] if entry is not None and entry[0] == key else None
-        return result
+        key_and_result = self._entries.get(path)
+        cached_result: list[Any] | None = (
+            key_and_result[1] if key_and_result is not None and key_and_result[0] == key else None
+        )
+        return cached_result
 
     def put(self, path: str, key: str, data: list[Any]) -> None:
         """Stores a result for a path with this content hash."""

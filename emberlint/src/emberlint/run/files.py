@@ -72,13 +72,13 @@ class Files:
     @property
     def absent(self) -> tuple[str, ...]:
         """The places without a file where a new file would change a result."""
-        entry_by_path = {**self.entries, **self.results}
+        result_by_path = {**self.entries, **self.results}
         return tuple(
             sorted(
                 {
                     missing_file
-                    for path in entry_by_path
-                    for missing_file in absent_places(entry_by_path[path].used, path, self.library.modules)
+                    for path in result_by_path
+                    for missing_file in absent_places(result_by_path[path].used, path, self.library.modules)
                 }
             )
         )
@@ -109,8 +109,10 @@ class Files:
         return groups
 
     def _run(self, groups: Sequence[Sequence[str]], jobs: int = 1) -> None:
-        size = sum(len(self.contents[path]) for path in self.contents if path not in self.entries)
-        check_groups(Work(groups, self.near, self._prepare, self._finish, size), self.library, self.settings, jobs)
+        content_size = sum(len(self.contents[path]) for path in self.contents if path not in self.entries)
+        check_groups(
+            Work(groups, self.near, self._prepare, self._finish, content_size), self.library, self.settings, jobs
+        )
 
     def checked_in_order(self) -> Iterable[str]:
         """Yields the files to check, in the order in which they were given."""
@@ -119,11 +121,11 @@ class Files:
     def _recall(self, path: str) -> None:
         """Looks up the cached result of a file with the same content."""
         self.keys[path] = digest(self.contents[path])
-        entry = self.cache.get(self._name(path), self.keys[path])
-        if entry is None and path not in self.checked:
-            entry = self.cache.get(path, self.keys[path])  # of a run that checked it
-        if entry is not None:
-            self.entries[path] = decode(entry)
+        encoded_result = self.cache.get(self._name(path), self.keys[path])
+        if encoded_result is None and path not in self.checked:
+            encoded_result = self.cache.get(path, self.keys[path])  # of a run that checked it
+        if encoded_result is not None:
+            self.entries[path] = decode(encoded_result)
             self.near[path] = self.entries[path].near
             self.library.put(path, self.entries[path].summary)
 
@@ -132,14 +134,14 @@ class Files:
 
     def _all_current(self) -> bool:
         """Returns whether every cached result, also of the files read besides, is still true."""
-        pending = [*self.entries]
-        while pending:
-            path = pending.pop()
+        pending_paths = [*self.entries]
+        while pending_paths:
+            path = pending_paths.pop()
             for near_file in self.entries[path].near:
                 if near_file not in self.contents and not self.library.is_known(near_file):
                     if not self._read(near_file) or near_file not in self.entries:
                         return False
-                    pending.append(near_file)
+                    pending_paths.append(near_file)
         return all(is_current(entry.used, path, self.library) for path, entry in self.entries.items())
 
     def _read(self, path: str) -> bool:
@@ -156,10 +158,10 @@ class Files:
         """Returns the files of the project that a file imports and that can be read."""
         if path not in self.near:
             self.near[path] = tuple(self.library.modules.imported_files(path, self._text(path)))
-        readable = [
+        readable_paths = [
             near_path for near_path in self.near[path] if not self._is_settled(near_path) and self._read(near_path)
         ]
-        return tuple(readable)
+        return tuple(readable_paths)
 
     def _imported_at_once(self, path: str) -> list[str]:
         """Returns the files of the project that a file imports when it is loaded."""
@@ -183,25 +185,25 @@ class Files:
         tasks = []
         for path in paths:
             earlier_result = self._result_before(path)
-            entry = self.entries.get(path) if earlier_result is None else None
-            if entry is not None and self._is_current(path, entry):
-                earlier_result = entry
-            self._is_same = self._is_same and earlier_result is not None and entry is None
+            cached_result = self.entries.get(path) if earlier_result is None else None
+            if cached_result is not None and self._is_current(path, cached_result):
+                earlier_result = cached_result
+            self._is_same = self._is_same and earlier_result is not None and cached_result is None
             if earlier_result is not None:
                 self.results[path] = earlier_result
                 if self.library.get(path) is not earlier_result.summary:  # it is that of a run with other circles
                     self.library.put(path, earlier_result.summary)
                 continue
-            codes = self.codes if path in self.checked else frozenset[str]()
-            hidden = self.hidden.get(path, frozenset())
-            tasks.append(Task(path, self.contents[path], self.near[path], hidden, codes))
+            codes_to_check = self.codes if path in self.checked else frozenset[str]()
+            hidden_paths = self.hidden.get(path, frozenset())
+            tasks.append(Task(path, self.contents[path], self.near[path], hidden_paths, codes_to_check))
         return tasks
 
     def _result_before(self, path: str) -> FileResult | None:
         """Returns the result of the earlier run if the file saw the same others in it, and the same of them."""
-        cached_run = self._before
-        earlier_result = None if cached_run is None or path in self.checked else cached_run.results.get(path)
-        if cached_run is None or earlier_result is None or cached_run.hidden.get(path) != self.hidden.get(path):
+        earlier_run = self._before
+        earlier_result = None if earlier_run is None or path in self.checked else earlier_run.results.get(path)
+        if earlier_run is None or earlier_result is None or earlier_run.hidden.get(path) != self.hidden.get(path):
             return None
         return earlier_result if self._is_same or self._is_current(path, earlier_result) else None
 

@@ -39,22 +39,22 @@ def silence(findings: Iterable[Finding], settings: Settings, write: bool) -> dic
         settings: The settings of the project.
         write: Whether to write the files, each in one step.
     """
-    by_path: dict[str, list[Finding]] = {}
+    findings_by_path: dict[str, list[Finding]] = {}
     for finding in findings:
         if is_silenceable(finding):
-            by_path.setdefault(finding.path, []).append(finding)
-    silenced_by_file = {}
-    for path, file_findings in by_path.items():
+            findings_by_path.setdefault(finding.path, []).append(finding)
+    silenced_by_path = {}
+    for path, file_findings in findings_by_path.items():
         absolute_path = settings.root / path
-        change = _silence_file(path, absolute_path, file_findings)
-        if change.before != change.after:
-            old_lines, new_lines = change.before.splitlines(), change.after.splitlines()
-            silenced_by_file[path] = Silenced(
-                change, sum(old != new for old, new in zip(old_lines, new_lines, strict=False))
+        text_change = _silence_file(path, absolute_path, file_findings)
+        if text_change.before != text_change.after:
+            old_lines, new_lines = text_change.before.splitlines(), text_change.after.splitlines()
+            silenced_by_path[path] = Silenced(
+                text_change, sum(old != new for old, new in zip(old_lines, new_lines, strict=False))
             )
             if write:
-                replace_text(absolute_path, change.after)
-    return silenced_by_file
+                replace_text(absolute_path, text_change.after)
+    return silenced_by_path
 
 
 def _silence_file(path: str, file: Path, findings: Sequence[Finding]) -> Repaired:
@@ -63,9 +63,9 @@ def _silence_file(path: str, file: Path, findings: Sequence[Finding]) -> Repaire
     if notebook is None:
         text = read_text(content, newline="")
         return Repaired(text, _if_same_tree(text, with_comments(text, _codes_by_line(findings))))
-    lines = [finding._replace(line=notebook.line(finding.cell, finding.line)) for finding in findings]
+    findings_in_text = [finding._replace(line=notebook.line(finding.cell, finding.line)) for finding in findings]
     try:
-        changed_text = _if_same_tree(notebook.text, with_comments(notebook.text, _codes_by_line(lines)))
+        changed_text = _if_same_tree(notebook.text, with_comments(notebook.text, _codes_by_line(findings_in_text)))
         return Repaired(notebook.content, notebook.with_text(changed_text))
     except NotebookError:  # the line is one of IPython; its finding is reported again
         return Repaired(notebook.content, notebook.content)
@@ -95,7 +95,7 @@ def with_comments(text: str, codes: Mapping[int, Iterable[str]]) -> str:
         codes: The codes by line, counted from 1.
     """
     try:
-        comments, lines_within_strings = _comment_columns(text)
+        comment_columns, lines_within_strings = _comment_columns(text)
     except (tokenize.TokenError, SyntaxError):
         return text
     lines = LINE.findall(text) or [""]
@@ -103,7 +103,7 @@ def with_comments(text: str, codes: Mapping[int, Iterable[str]]) -> str:
     for line, codes_of_line in codes.items():
         comment_line = line
         while comment_line in lines_within_strings or (
-            comment_line not in comments
+            comment_line not in comment_columns
             and comment_line < len(lines)
             and lines[comment_line - 1].rstrip("\r\n").endswith("\\")
         ):
@@ -112,8 +112,10 @@ def with_comments(text: str, codes: Mapping[int, Iterable[str]]) -> str:
     for line, line_codes in codes_by_line.items():
         old_line = lines[line - 1]
         if not (line == 1 and old_line.startswith("#!")):  # the comment would be an argument of the interpreter
-            body = old_line.rstrip("\r\n")
-            lines[line - 1] = _add_comment(body, comments.get(line), sorted(line_codes)) + old_line[len(body) :]
+            line_text = old_line.rstrip("\r\n")
+            lines[line - 1] = (
+                _add_comment(line_text, comment_columns.get(line), sorted(line_codes)) + old_line[len(line_text) :]
+            )
     return "".join(lines)
 
 
@@ -121,22 +123,22 @@ def _comment_columns(text: str) -> tuple[dict[int, int], set[int]]:
     """Returns the column of the comment of each line that has one, and the lines that end inside a string."""
     column_by_line: dict[int, int] = {}
     lines_within_strings: set[int] = set()
-    open_lines: list[int] = []
+    open_string_lines: list[int] = []
     for token in tokenize.generate_tokens(io.StringIO(text, newline="").readline):
         if token.type == tokenize.COMMENT:
             column_by_line[token.start[0]] = token.start[1]
         if token.type in _STARTS:
-            open_lines.append(token.start[0])
+            open_string_lines.append(token.start[0])
         if token.type in _ENDS:
-            lines_within_strings.update(range(open_lines.pop(), token.end[0]))
+            lines_within_strings.update(range(open_string_lines.pop(), token.end[0]))
     return column_by_line, lines_within_strings
 
 
 def _add_comment(line: str, start: int | None, codes: Sequence[str]) -> str:
-    match = None if start is None else NOQA.search(line, start)
-    if match is None:
+    noqa_match = None if start is None else NOQA.search(line, start)
+    if noqa_match is None:
         separator = "  " if line.strip() else ""
         return f"{line.rstrip()}{separator}# noqa: {', '.join(codes)}"
-    listed_codes = re.split(r"[,\s]+", match["codes"].upper())
+    listed_codes = re.split(r"[,\s]+", noqa_match["codes"].upper())
     added_codes = [code for code in codes if code not in listed_codes]
-    return ", ".join([line[: match.end()], *added_codes]) + line[match.end() :]
+    return ", ".join([line[: noqa_match.end()], *added_codes]) + line[noqa_match.end() :]

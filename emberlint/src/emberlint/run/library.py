@@ -55,17 +55,19 @@ class Library:
 
     def put(self, path: str, summary: Any) -> None:
         """Stores the summary of a file, which may be None."""
-        text = _summary_text(summary)
+        encoded_summary = _summary_text(summary)
         self._encoded[path] = summary
-        self._digests[path] = _digest(text)
-        if self.spool is not None and text:
-            self._place(path).write_text(text, encoding="utf-8")
+        self._digests[path] = _digest(encoded_summary)
+        if self.spool is not None and encoded_summary:
+            self._place(path).write_text(encoded_summary, encoding="utf-8")
 
     def get(self, path: str) -> Any:
         """Returns the summary of a file, or None if it has none or is not checked yet."""
         if path not in self._encoded and self.spool is not None:
-            file = self._place(path)
-            self._encoded[path] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
+            summary_file = self._place(path)
+            self._encoded[path] = (
+                json.loads(summary_file.read_text(encoding="utf-8")) if summary_file.is_file() else None
+            )
         return self._encoded.get(path)
 
     def digest(self, path: str) -> str:
@@ -122,16 +124,16 @@ class Shelf:
 
     def _reachable_files(self) -> Iterator[str]:
         """Yields the files to which imports lead, near ones first, without those behind hidden ones."""
-        pending = [*self.near]
-        visited_paths = {self._path, *self._hidden, *pending}
-        for path in pending:
+        pending_paths = [*self.near]
+        visited_paths = {self._path, *self._hidden, *pending_paths}
+        for path in pending_paths:
             yield path
             if path not in self._hidden:
                 new_imports = [
                     import_path for import_path in self.library.imports_of(path) if import_path not in visited_paths
                 ]
                 visited_paths.update(new_imports)
-                pending += new_imports
+                pending_paths += new_imports
 
     def summary(self, module: str) -> Any:
         """Returns the summary of a module, or None."""
@@ -156,9 +158,9 @@ class Shelf:
 
     def exists(self, path: str) -> bool:
         """Returns whether the project has a file at a path relative to its root."""
-        exists = self.library.modules.exists(path)
-        self.used[f"?{path}"] = str(int(exists))
-        return exists
+        does_exist = self.library.modules.exists(path)
+        self.used[f"?{path}"] = str(int(does_exist))
+        return does_exist
 
 
 def is_current(used_facts: Mapping[str, str], path: str, library: Library, shelf: Shelf | None = None) -> bool:
@@ -170,13 +172,13 @@ def is_current(used_facts: Mapping[str, str], path: str, library: Library, shelf
         library: The summaries.
         shelf: What the file may see now; None if it may see the same as then.
     """
-    for word, digest in used_facts.items():
-        if word.startswith("?"):
-            current_answer = str(int(library.modules.exists(word[1:])))
+    for fact_name, digest in used_facts.items():
+        if fact_name.startswith("?"):
+            current_answer = str(int(library.modules.exists(fact_name[1:])))
         else:
-            file = word[1:] if word.startswith("=") else library.modules.find(word, path)
-            is_seen = digest != UNSEEN if shelf is None or file is None else shelf.is_seen(file)
-            current_answer = NO_FILE if file is None else library.digest(file) if is_seen else UNSEEN
+            module_file = fact_name[1:] if fact_name.startswith("=") else library.modules.find(fact_name, path)
+            is_seen = digest != UNSEEN if shelf is None or module_file is None else shelf.is_seen(module_file)
+            current_answer = NO_FILE if module_file is None else library.digest(module_file) if is_seen else UNSEEN
         if current_answer != digest:
             return False
     return True
@@ -184,8 +186,8 @@ def is_current(used_facts: Mapping[str, str], path: str, library: Library, shelf
 
 def absent_places(used_facts: Mapping[str, str], path: str, modules: Modules) -> Iterator[str]:
     """Yields the places without a file where a new file would outdate the check of a file."""
-    for word, digest in used_facts.items():
-        if word.startswith("?") and digest == "0":
-            yield word[1:]
-        elif digest == NO_FILE and word.partition(".")[0]:
-            yield from modules.places(word, path)
+    for fact_name, digest in used_facts.items():
+        if fact_name.startswith("?") and digest == "0":
+            yield fact_name[1:]
+        elif digest == NO_FILE and fact_name.partition(".")[0]:
+            yield from modules.places(fact_name, path)

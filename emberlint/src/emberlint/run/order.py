@@ -26,9 +26,9 @@ def in_order(paths: Iterable[str], imported: Edges, at_once: Edges) -> list[list
         if len(group) == 1:
             groups.append(group)
             continue
-        members = {*group}
+        group_members = {*group}
 
-        def near_paths(path: str, members: set[str] = members) -> list[str]:
+        def near_paths(path: str, members: set[str] = group_members) -> list[str]:
             return [member for member in at_once(path) if member in members]
 
         groups.append(
@@ -46,58 +46,60 @@ def _circles(paths: Iterable[str], imported: Edges) -> list[list[str]]:
 
     The time is linear in the number of imports (Tarjan's algorithm, with a stack of its own instead of recursion).
     """
-    number_by_path: dict[str, int] = {}
-    lowest_by_path: dict[str, int] = {}
-    open_paths: list[str] = []
-    is_open: set[str] = set()
+    visit_numbers: dict[str, int] = {}
+    low_links: dict[str, int] = {}
+    unfinished_paths: list[str] = []
+    unfinished: set[str] = set()
     groups: list[list[str]] = []
     for start in paths:
-        if start in number_by_path:
+        if start in visit_numbers:
             continue
-        work = [(start, iter(imported(start)))]
-        number_by_path[start] = lowest_by_path[start] = len(number_by_path)
-        open_paths.append(start)
-        is_open.add(start)
-        while work:
-            path, unvisited_paths = work[-1]
+        visit_stack = [(start, iter(imported(start)))]
+        visit_numbers[start] = low_links[start] = len(visit_numbers)
+        unfinished_paths.append(start)
+        unfinished.add(start)
+        while visit_stack:
+            path, unvisited_paths = visit_stack[-1]
             for unvisited_path in unvisited_paths:
-                if unvisited_path not in number_by_path:
-                    number_by_path[unvisited_path] = lowest_by_path[unvisited_path] = len(number_by_path)
-                    open_paths.append(unvisited_path)
-                    is_open.add(unvisited_path)
-                    work.append((unvisited_path, iter(imported(unvisited_path))))
+                if unvisited_path not in visit_numbers:
+                    visit_numbers[unvisited_path] = low_links[unvisited_path] = len(visit_numbers)
+                    unfinished_paths.append(unvisited_path)
+                    unfinished.add(unvisited_path)
+                    visit_stack.append((unvisited_path, iter(imported(unvisited_path))))
                     break
-                if unvisited_path in is_open:
-                    lowest_by_path[path] = min(lowest_by_path[path], number_by_path[unvisited_path])
+                if unvisited_path in unfinished:
+                    low_links[path] = min(low_links[path], visit_numbers[unvisited_path])
             else:
-                work.pop()
-                if work:
-                    lowest_by_path[work[-1][0]] = min(lowest_by_path[work[-1][0]], lowest_by_path[path])
-                if lowest_by_path[path] == number_by_path[path]:
-                    index = len(open_paths) - 1
-                    while open_paths[index] != path:
-                        index -= 1
-                    group = open_paths[index:]
-                    del open_paths[index:]
-                    is_open.difference_update(group)
+                visit_stack.pop()
+                if visit_stack:
+                    low_links[visit_stack[-1][0]] = min(low_links[visit_stack[-1][0]], low_links[path])
+                if low_links[path] == visit_numbers[path]:
+                    first_group_index = len(unfinished_paths) - 1
+                    while unfinished_paths[first_group_index] != path:
+                        first_group_index -= 1
+                    group = unfinished_paths[first_group_index:]
+                    del unfinished_paths[first_group_index:]
+                    unfinished.difference_update(group)
                     groups.append(group)
     return groups
 
 
 def _order_within_circle(group: list[str], imported: Edges) -> list[str]:
     """Returns the files of a circle, imported ones first; the order depends on the circle only, not on the start."""
-    members = {*group}
-    start = min(group)
+    group_members = {*group}
+    first_path = min(group)
     ordered_paths: list[str] = []
-    visited_paths = {start}
-    work = [(start, iter(imported(start)))]
-    while work:
-        path, unvisited_paths = work[-1]
-        next_path = next((frame for frame in unvisited_paths if frame in members and frame not in visited_paths), None)
+    visited_paths = {first_path}
+    visit_stack = [(first_path, iter(imported(first_path)))]
+    while visit_stack:
+        path, unvisited_paths = visit_stack[-1]
+        next_path = next(
+            (frame for frame in unvisited_paths if frame in group_members and frame not in visited_paths), None
+        )
         if next_path is None:
             ordered_paths.append(path)
-            work.pop()
+            visit_stack.pop()
         else:
             visited_paths.add(next_path)
-            work.append((next_path, iter(imported(next_path))))
+            visit_stack.append((next_path, iter(imported(next_path))))
     return ordered_paths

@@ -76,8 +76,8 @@ def default_jobs() -> int:
 
 
 def _check_task(task: Task, settings: Settings, library: Library) -> FileResult:
-    shelf = Shelf(library, task.path, task.near, task.hidden)
-    return check_bytes(task.path, task.content, settings, task.codes, shelf)
+    import_shelf = Shelf(library, task.path, task.near, task.hidden)
+    return check_bytes(task.path, task.content, settings, task.codes, import_shelf)
 
 
 def _check_batch(batch: list[Task], settings: Settings, folder: str) -> Done:
@@ -145,43 +145,43 @@ class _Schedule:
     def __init__(self, work: Work) -> None:
         self.work = work
         self.ready: list[int] = []
-        owner_by_path = {path: number for number, group in enumerate(work.groups) for path in group}
+        owner_by_path = {path: group_number for group_number, group in enumerate(work.groups) for path in group}
         self.readers: list[list[int]] = [[] for _ in work.groups]
         self.waiting: list[int] = []
-        for number, group in enumerate(work.groups):
+        for group_number, group in enumerate(work.groups):
             needed_groups = {
                 owner_by_path[near_path]
                 for path in group
                 for near_path in work.near.get(path, ())
                 if near_path in owner_by_path
-            } - {number}
+            } - {group_number}
             self.waiting.append(len(needed_groups))
-            for other in needed_groups:
-                self.readers[other].append(number)
+            for needed_group in needed_groups:
+                self.readers[needed_group].append(group_number)
             if not needed_groups:
-                self.ready.append(number)
+                self.ready.append(group_number)
 
     def batch(self) -> tuple[list[int], list[Task]]:
         """Returns the numbers of some groups that are ready, and their tasks."""
-        numbers: list[int] = []
+        group_numbers: list[int] = []
         tasks: list[Task] = []
         while self.ready and len(tasks) < BATCH:
-            number = self.ready.pop(0)
-            group_tasks = self.work.prepare(self.work.groups[number])
+            group_number = self.ready.pop(0)
+            group_tasks = self.work.prepare(self.work.groups[group_number])
             if group_tasks:
-                numbers.append(number)
+                group_numbers.append(group_number)
                 tasks += group_tasks
             else:
-                self.finish([number])
-        return numbers, tasks
+                self.finish([group_number])
+        return group_numbers, tasks
 
     def finish(self, numbers: Sequence[int]) -> None:
         """Records that groups are done, so that those that import from them may begin."""
-        for number in numbers:
-            for reader in self.readers[number]:
-                self.waiting[reader] -= 1
-                if not self.waiting[reader]:
-                    self.ready.append(reader)
+        for group_number in numbers:
+            for dependent_group in self.readers[group_number]:
+                self.waiting[dependent_group] -= 1
+                if not self.waiting[dependent_group]:
+                    self.ready.append(dependent_group)
 
 
 @contextmanager
@@ -190,8 +190,8 @@ def _interrupts_held() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    old_mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    signal_mask_before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, old_mask)
+        signal.pthread_sigmask(signal.SIG_SETMASK, signal_mask_before)

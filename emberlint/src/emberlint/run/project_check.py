@@ -23,10 +23,10 @@ def check_project(project: Project, codes: frozenset[str], cache: FileCache) -> 
         return []
     paths = {path for folder in project.settings.project_folders for path in project.files(folder)}
     digest_by_path = {path: _digest_of(project, path) for path in sorted(paths)}
-    key = digest("\n".join(f"{path} {digest}" for path, digest in digest_by_path.items()))
-    entry = cache.get(KEY, key)
-    if entry is not None:
-        return [decode_finding(encoded_finding) for encoded_finding in entry]
+    content_digest = digest("\n".join(f"{path} {digest}" for path, digest in digest_by_path.items()))
+    cached_findings = cache.get(KEY, content_digest)
+    if cached_findings is not None:
+        return [decode_finding(encoded_finding) for encoded_finding in cached_findings]
     imports_by_path = {
         path: file_imports
         for path, digest in digest_by_path.items()
@@ -36,15 +36,15 @@ def check_project(project: Project, codes: frozenset[str], cache: FileCache) -> 
     findings = [*_project_findings(rules, project)]
     for path, file_imports in project.parsed.items():
         cache.put(IMPORTS + path, digest_by_path[path], [*file_imports])
-    cache.put(KEY, key, [encode_finding(finding) for finding in findings])
+    cache.put(KEY, content_digest, [encode_finding(finding) for finding in findings])
     return findings
 
 
 def _imports_of_file(path: str, key: str, cache: FileCache) -> tuple[Import, ...] | None:
     """Returns the imports of a file from its cached result, or from an earlier check of the project."""
-    entry = cache.get(path, key)
-    if entry is not None:
-        return decode(entry).imports
+    cached_result = cache.get(path, key)
+    if cached_result is not None:
+        return decode(cached_result).imports
     cached_imports = cache.get(IMPORTS + path, key)
     return None if cached_imports is None else tuple(Import(*import_) for import_ in cached_imports)
 

@@ -16,14 +16,14 @@ ALWAYS = frozenset({"EMB000"})  # always selected: a file that cannot be read mu
 @cache
 def all_rules() -> Mapping[str, AnyRule]:
     """Returns every rule by its code, in the order of the codes."""
-    by_code: dict[str, AnyRule] = {}
+    rule_by_code: dict[str, AnyRule] = {}
     for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         module = import_module(info.name)
         for value in vars(module).values():
             is_class = isinstance(value, type) and issubclass(value, AnyRule)
             if is_class and value.__module__ == module.__name__ and value not in (Rule, ProjectRule, EngineRule):
-                by_code[value.code] = value()
-    return dict(sorted(by_code.items()))
+                rule_by_code[value.code] = value()
+    return dict(sorted(rule_by_code.items()))
 
 
 @cache
@@ -43,8 +43,8 @@ def resolve(word: str) -> tuple[str, ...]:
         return tuple(all_rules())
     if word in codes_by_word():
         return (codes_by_word()[word],)
-    prefix = word.upper().rstrip("X")
-    codes = tuple(code for code in all_rules() if code.startswith(prefix)) if prefix.startswith("EMB") else ()
+    code_prefix = word.upper().rstrip("X")
+    codes = tuple(code for code in all_rules() if code.startswith(code_prefix)) if code_prefix.startswith("EMB") else ()
     if not codes:
         hint = suggestion(word, codes_by_word())
         raise UsageError(f"unknown rule {word!r}{hint}; `emberlint rules` lists the rules")

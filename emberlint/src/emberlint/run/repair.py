@@ -43,8 +43,8 @@ class Repaired(NamedTuple):
 
     def diff(self, path: str) -> Iterator[str]:
         """Yields the lines of a unified diff."""
-        old, new = self.before.splitlines(keepends=True), self.after.splitlines(keepends=True)
-        yield from difflib.unified_diff(old, new, f"a/{path}", f"b/{path}")
+        old_lines, new_lines = self.before.splitlines(keepends=True), self.after.splitlines(keepends=True)
+        yield from difflib.unified_diff(old_lines, new_lines, f"a/{path}", f"b/{path}")
 
 
 def repair_text(
@@ -56,27 +56,29 @@ def repair_text(
         UsageError: if libcst is not installed.
     """
     try:
-        fix = import_module("emberlint.fixes").fix  # not at the top: it needs libcst, which a check does not
+        fix_findings = import_module("emberlint.fixes").fix  # not at the top: it needs libcst, which a check does not
     except ModuleNotFoundError as error:
         raise UsageError(f"a repair needs {error.name}: pip install emberlint") from error
     text_before = text
     # Findings of project rules have no automatic repair.
     file_codes = frozenset(code for code in codes if not isinstance(all_rules()[code], ProjectRule))
     refused_fixes: tuple[tuple[Finding, str], ...] = ()
-    own_session = session or RepairSession(settings, codes, cached=False)
+    repair_session = session or RepairSession(settings, codes, cached=False)
     for _ in range(ROUNDS):
-        report = check_texts({path: text}, settings, file_codes, library=own_session.library, cache=own_session.cache)
+        report = check_texts(
+            {path: text}, settings, file_codes, library=repair_session.library, cache=repair_session.cache
+        )
         findings = [finding for finding in report.findings if finding.fix is not None]
         if not findings:
             break
         del report
         file = source_file(path, text, settings)
-        result = fix(file, findings, unsafe=unsafe)
+        fix_result = fix_findings(file, findings, unsafe=unsafe)
         file.release()
-        refused_fixes = result.refused
-        if result.text == text:
+        refused_fixes = fix_result.refused
+        if fix_result.text == text:
             break
-        text = result.text
+        text = fix_result.text
     return Repaired(text_before, text, refused_fixes)
 
 
@@ -103,12 +105,12 @@ def repair_file(
 ) -> Repaired:
     """Repairs a file on disk, atomically, keeping its encoding, line ends and mode."""
     try:
-        result = _repaired_text(path, file.read_bytes(), settings, codes, unsafe, session)
+        repaired = _repaired_text(path, file.read_bytes(), settings, codes, unsafe, session)
     except (OSError, SyntaxError, UnicodeDecodeError):
         return Repaired("", "")  # the check that follows reports the file
-    if write and result.after != result.before:
-        replace_text(file, result.after)
-    return result
+    if write and repaired.after != repaired.before:
+        replace_text(file, repaired.after)
+    return repaired
 
 
 def _repaired_text(
@@ -128,10 +130,10 @@ def _repaired_text(
     notebook = read_notebook(path, content)
     if notebook is None:
         return repair_text(path, read_text(content, newline=""), settings, codes, unsafe, session)
-    result = repair_text(path, notebook.text, settings, codes, unsafe, session)
-    refused_fixes = tuple((with_cell_place(finding, notebook), reason) for finding, reason in result.refused)
+    repaired = repair_text(path, notebook.text, settings, codes, unsafe, session)
+    refused_fixes = tuple((with_cell_place(finding, notebook), reason) for finding, reason in repaired.refused)
     try:
-        return Repaired(notebook.content, notebook.with_text(result.after), refused_fixes)
+        return Repaired(notebook.content, notebook.with_text(repaired.after), refused_fixes)
     except NotebookError as error:
         findings = check_texts({path: notebook.text}, settings, codes).findings
         unrepaired_findings = tuple(
@@ -144,12 +146,12 @@ def replace_text(file: Path, text: str) -> None:
     """Replaces the text of a file in one step, keeping its encoding and mode."""
     with file.open("rb") as content:
         encoding, _ = tokenize.detect_encoding(content.readline)
-    handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+    file_descriptor, temporary_path = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
     try:
-        with os.fdopen(handle, "w", encoding=encoding, newline="") as stream:
+        with os.fdopen(file_descriptor, "w", encoding=encoding, newline="") as stream:
             stream.write(text)
-        shutil.copymode(file, name)
-        Path(name).replace(file)
+        shutil.copymode(file, temporary_path)
+        Path(temporary_path).replace(file)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        Path(temporary_path).unlink(missing_ok=True)
         raise

@@ -25,32 +25,36 @@ class RunCache:
     """The findings of an earlier run with equal options and settings, and with files of equal sizes and times."""
 
     def __init__(self, settings: Settings, words: Iterable[str], files: Mapping[str, Path]) -> None:
-        now = time.time_ns()
+        current_time = time.time_ns()
         self._root = settings.root
         try:
             times_by_path = {path: times(file.stat()) for path, file in _all_files(settings, files).items()}
         except OSError:  # a file is gone or unreadable; the check of that file reports it
             times_by_path, self._is_settled = {}, False
         else:
-            self._is_settled = all(is_settled(stat, now) for stat in times_by_path.values())
-        signature = digest("\n".join([*files, *_stats_signature(times_by_path)]))
-        self._file = settings.root / FOLDER / f"{circumstances_digest(settings, [*words, signature])}.run"
+            self._is_settled = all(is_settled(stat, current_time) for stat in times_by_path.values())
+        run_signature = digest("\n".join([*files, *_stats_signature(times_by_path)]))
+        self._file = settings.root / FOLDER / f"{circumstances_digest(settings, [*words, run_signature])}.run"
 
     def recall(self) -> list[Finding] | None:
         """Returns the findings of the cached run, or None without one, or if a file beyond the checked ones differs."""
-        encoded = self._line(2)
-        return None if encoded is None else [decode_finding(encoded_finding) for encoded_finding in encoded]
+        encoded_findings = self._line(2)
+        return (
+            None
+            if encoded_findings is None
+            else [decode_finding(encoded_finding) for encoded_finding in encoded_findings]
+        )
 
     def entries(self) -> Entries | None:
         """Returns the lines of the report on what `recall` finds, in a small part of its time."""
-        entries: Entries | None = self._line(1)
-        return entries
+        lines_by_path: Entries | None = self._line(1)
+        return lines_by_path
 
     def _line(self, number: int) -> Any:
         """Returns the data on a line of the cache file, or None if the run is not cached or something differs."""
         cached_run = read_json(self._file) if self._is_settled else None
-        is_same = isinstance(cached_run, dict) and self._is_same(cached_run["beyond"], cached_run["absent"])
-        return read_json(self._file, number) if is_same else None
+        is_unchanged = isinstance(cached_run, dict) and self._is_same(cached_run["beyond"], cached_run["absent"])
+        return read_json(self._file, number) if is_unchanged else None
 
     def _is_same(self, times_beyond: Mapping[str, Times], absent_paths: Mapping[str, list[str]]) -> bool:
         try:
@@ -65,12 +69,12 @@ class RunCache:
         """Stores the findings of a run."""
         if not self._is_settled:
             return
-        now = time.time_ns()
+        current_time = time.time_ns()
         try:
             times_by_path = {path: times((self._root / path).stat()) for path in report.beyond}
         except OSError:
             return
-        if all(is_settled(file_times, now) for file_times in times_by_path.values()):
+        if all(is_settled(file_times, current_time) for file_times in times_by_path.values()):
             run_facts = {"beyond": times_by_path, "absent": self._missing_names(report.absent)}
             findings = [encode_finding(finding) for finding in report.findings]
             write_json(self._file, run_facts, _entries_by_path(report.findings), findings)
@@ -88,10 +92,10 @@ class RunCache:
 
 
 def _entries_by_path(findings: Iterable[Finding]) -> Entries:
-    by_path: Entries = {}
+    entries_by_path: Entries = {}
     for finding in findings:
-        by_path.setdefault(finding.path, []).append(finding.entry)
-    return by_path
+        entries_by_path.setdefault(finding.path, []).append(finding.entry)
+    return entries_by_path
 
 
 def times(stat: stat_result) -> Times:
@@ -101,8 +105,8 @@ def times(stat: stat_result) -> Times:
 
 def _all_files(settings: Settings, files: Mapping[str, Path]) -> Mapping[str, Path]:
     """Returns the files to check and those that contracts and the parity rules examine."""
-    folders = (settings.root / folder for folder in settings.project_folders)
-    return {**discover([folder for folder in folders if folder.is_dir()], settings), **files}
+    project_folders = (settings.root / folder for folder in settings.project_folders)
+    return {**discover([folder for folder in project_folders if folder.is_dir()], settings), **files}
 
 
 def _stats_signature(stats: Mapping[str, Times]) -> Iterator[str]:
@@ -113,5 +117,5 @@ def _stats_signature(stats: Mapping[str, Times]) -> Iterator[str]:
 def is_settled(stat: Times, current_time: int) -> bool:
     """Returns whether a file that changes after the time `now`, in nanoseconds, will have other times."""
     _, modification_time, change_time = stat
-    tick = TICK if modification_time % 1_000_000_000 else COARSE_TICK
-    return max(modification_time, change_time) + tick < current_time
+    tick_length = TICK if modification_time % 1_000_000_000 else COARSE_TICK
+    return max(modification_time, change_time) + tick_length < current_time

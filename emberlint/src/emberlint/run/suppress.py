@@ -47,17 +47,19 @@ def directives(text: str, tree: ast.Module | None) -> tuple[Directive, ...]:
     # Most files have none, and splitting a file into tokens takes longer than parsing it.
     if "emberlint:" not in text and not _MARKED.search(text.lower()):
         return ()
-    comments: list[Directive] = []
+    found_directives: list[Directive] = []
     for token in _comment_tokens(text):
-        match = _COMMENT.search(token.string)
-        if match and match["verb"] != MARK:
+        comment_match = _COMMENT.search(token.string)
+        if comment_match and comment_match["verb"] != MARK:
             line, offset = token.start
-            span = (line, offset + match.start() + 1, offset + len(token.string.rstrip()) + 1)
-            comments.append(_parse_directive(match["verb"], match["codes"] or "", span))
-        comments += _noqa_directive(token)
-    if tree is None or all(comment.verb != "ignore" for comment in comments):
-        return tuple(_with_ranges(comments, {}))
-    return tuple(_with_ranges(comments, _statement_lines(text, tree)))
+            comment_place = (line, offset + comment_match.start() + 1, offset + len(token.string.rstrip()) + 1)
+            found_directives.append(
+                _parse_directive(comment_match["verb"], comment_match["codes"] or "", comment_place)
+            )
+        found_directives += _noqa_directive(token)
+    if tree is None or all(comment.verb != "ignore" for comment in found_directives):
+        return tuple(_with_ranges(found_directives, {}))
+    return tuple(_with_ranges(found_directives, _statement_lines(text, tree)))
 
 
 def _comment_tokens(text: str) -> Iterator[tokenize.TokenInfo]:
@@ -71,18 +73,24 @@ def _comment_tokens(text: str) -> Iterator[tokenize.TokenInfo]:
 
 def _noqa_directive(token: tokenize.TokenInfo) -> Iterator[Directive]:
     """Yields the directive of `# noqa: EMB201`, as ruff and flake8 write it; codes of other linters do not count."""
-    match = NOQA.search(token.string)
-    codes = [code for code in re.split(r"[,\s]+", match["codes"].upper()) if code.startswith("EMB")] if match else []
-    if match and codes:
+    noqa_match = NOQA.search(token.string)
+    codes = (
+        [code for code in re.split(r"[,\s]+", noqa_match["codes"].upper()) if code.startswith("EMB")]
+        if noqa_match
+        else []
+    )
+    if noqa_match and codes:
         line, offset = token.start
-        yield _parse_directive("ignore", ",".join(codes), (line, offset + match.start() + 1, offset + match.end() + 1))
+        yield _parse_directive(
+            "ignore", ",".join(codes), (line, offset + noqa_match.start() + 1, offset + noqa_match.end() + 1)
+        )
 
 
 def _parse_directive(verb: str, codes_text: str, place: tuple[int, int, int]) -> Directive:
-    words = [word.strip() for word in codes_text.split(",") if word.strip()]
-    code_words = codes_by_word()
-    codes = tuple(code_words[word] for word in words if word in code_words)
-    return Directive(verb, codes, tuple(word for word in words if word not in code_words), *place, 0, 0)
+    code_texts = [word.strip() for word in codes_text.split(",") if word.strip()]
+    code_by_word = codes_by_word()
+    codes = tuple(code_by_word[word] for word in code_texts if word in code_by_word)
+    return Directive(verb, codes, tuple(word for word in code_texts if word not in code_by_word), *place, 0, 0)
 
 
 def _statement_lines(text: str, tree: ast.Module) -> dict[int, tuple[int, int]]:
@@ -99,10 +107,10 @@ def _statement_lines(text: str, tree: ast.Module) -> dict[int, tuple[int, int]]:
 
 
 def _line_span(node: ast.stmt, lines: list[str]) -> tuple[int, int]:
-    blocks = [child for name in ("body", "cases", "handlers") for child in getattr(node, name, [])]
+    block_nodes = [child for name in ("body", "cases", "handlers") for child in getattr(node, name, [])]
     last_line = node.end_lineno or node.lineno
-    if blocks:
-        last_line = max(node.lineno, min(map(_first_line, blocks)) - 1)
+    if block_nodes:
+        last_line = max(node.lineno, min(map(_first_line, block_nodes)) - 1)
         while last_line > node.lineno and lines[last_line - 1].lstrip()[:1] in ("", "#"):
             last_line -= 1
     return _first_line(node), last_line
@@ -120,12 +128,12 @@ def _with_ranges(directives_found: Sequence[Directive], statements: dict[int, tu
         if directive.verb == "file-ignore":
             yield directive._replace(first=1, last=END)
         elif directive.verb == "off":
-            closing = (
+            closing_lines = (
                 later_directive.line
                 for later_directive in directives_found[index + 1 :]
                 if closes(later_directive, directive)
             )
-            yield directive._replace(first=directive.line, last=next(closing, END))
+            yield directive._replace(first=directive.line, last=next(closing_lines, END))
         elif directive.verb == "ignore":
             first_line, last_line = statements.get(directive.line, (directive.line, directive.line))
             yield directive._replace(first=first_line, last=last_line)
@@ -153,13 +161,13 @@ def apply(
         if directive.verb != "ignore":
             block_directives.append(index)
     for finding in findings:
-        covering = [
+        covering_indices = [
             index
             for index in (*directives_by_line.get(finding.line, ()), *block_directives)
             if directives_found[index].covers(finding)
         ]
-        used_directives.update((index, finding.code) for index in covering)
-        if not covering or not is_silenceable(finding):
+        used_directives.update((index, finding.code) for index in covering_indices)
+        if not covering_indices or not is_silenceable(finding):
             yield finding
     for finding in _unused_directives(path, directives_found, used_directives, selected):
         if not any(
@@ -188,9 +196,9 @@ def _unused_directives(
                 yield rule_by_code["EMB902"].at(
                     path, directive.place, what=repr(directive.verb), hint=suggestion(directive.verb, VERBS)
                 )
-            for word in directive.unknown:
-                hint = suggestion(word, codes_by_word())
-                yield rule_by_code["EMB902"].at(path, directive.place, what=repr(word), hint=hint)
+            for unknown_word in directive.unknown:
+                hint = suggestion(unknown_word, codes_by_word())
+                yield rule_by_code["EMB902"].at(path, directive.place, what=repr(unknown_word), hint=hint)
         if "EMB903" in rule_by_code and is_known_verb and not directive.codes and not directive.unknown:
             yield rule_by_code["EMB903"].at(path, directive.place, what=directive.verb)
         if "EMB904" in rule_by_code and _lacks_partner(directive, directives_found):

@@ -90,6 +90,8 @@ def document(workspace: Workspace, uri: str) -> Document:
     if notebook is None:
         text = workspace.get_text_document(uri)
         return Document(uri, text.version, {uri: text} if unquote(uri) in workspace.text_documents else {})
-    cells = (cell.document for cell in notebook.cells if cell.kind == lsp.NotebookCellKind.Code)
-    documents = ((cell, workspace.get_text_document(cell)) for cell in cells)
-    return NotebookDocument(notebook, {document: text for document, text in documents if text.language_id == LANGUAGE})
+    code_cells = (cell.document for cell in notebook.cells if cell.kind == lsp.NotebookCellKind.Code)
+    cells_and_documents = ((cell, workspace.get_text_document(cell)) for cell in code_cells)
+    return NotebookDocument(
+        notebook, {document: text for document, text in cells_and_documents if text.language_id == LANGUAGE}
+    )

@@ -42,32 +42,40 @@ class DocumentText:
 
     def column(self, place: DocumentPlace) -> tuple[int, int]:
         """Returns the line and the column of a place, both counted from 1, in characters."""
-        line, units = self._line(place.line + 1), 0
+        line, unit_count = self._line(place.line + 1), 0
         for index, character in enumerate(line):
-            if units >= place.character:
+            if unit_count >= place.character:
                 return place.line + 1, index + 1
-            units += self._units(character)
+            unit_count += self._units(character)
         return place.line + 1, len(line) + 1
 
     def edits(self, after: str) -> Iterator[Edit]:
         """Yields the edits that turn this text into another one, in units of lines."""
         old_lines, new_lines = self.lines, LINE.findall(after)
-        shorter = min(len(old_lines), len(new_lines))
-        equal_at_start = next((index for index in range(shorter) if old_lines[index] != new_lines[index]), shorter)
-        equal_at_end = next(
-            (index for index in range(shorter - equal_at_start) if old_lines[-1 - index] != new_lines[-1 - index]),
-            shorter - equal_at_start,
+        shorter_length = min(len(old_lines), len(new_lines))
+        equal_start_count = next(
+            (index for index in range(shorter_length) if old_lines[index] != new_lines[index]), shorter_length
         )
-        matcher = SequenceMatcher(
+        equal_end_count = next(
+            (
+                index
+                for index in range(shorter_length - equal_start_count)
+                if old_lines[-1 - index] != new_lines[-1 - index]
+            ),
+            shorter_length - equal_start_count,
+        )
+        line_matcher = SequenceMatcher(
             None,
-            old_lines[equal_at_start : len(old_lines) - equal_at_end],
-            new_lines[equal_at_start : len(new_lines) - equal_at_end],
+            old_lines[equal_start_count : len(old_lines) - equal_end_count],
+            new_lines[equal_start_count : len(new_lines) - equal_end_count],
             autojunk=False,
         )
-        for edit_kind, start, end, first, last in matcher.get_opcodes():
+        for edit_kind, old_start, old_end, new_start, new_end in line_matcher.get_opcodes():
             if edit_kind != "equal":
-                text = "".join(new_lines[equal_at_start + first : equal_at_start + last])
-                yield Edit(DocumentPlace(equal_at_start + start, 0), self._start_of(equal_at_start + end), text)
+                text = "".join(new_lines[equal_start_count + new_start : equal_start_count + new_end])
+                yield Edit(
+                    DocumentPlace(equal_start_count + old_start, 0), self._start_of(equal_start_count + old_end), text
+                )
 
     def _start_of(self, index: int) -> DocumentPlace:
         """Returns the start of a line, or the end of a text whose last line has no line end."""

@@ -82,9 +82,9 @@ class Server(LanguageServer):
         document = self.document(uri)
         checked_document = self.check(document)
         for part_uri, content in document.parts.items():
-            text = self.text(content.source)
+            document_text = self.text(content.source)
             findings = [] if checked_document is None else document.within(checked_document.findings, part_uri)
-            diagnostics = [_lsp_diagnostic(finding, text) for finding in findings]
+            diagnostics = [_lsp_diagnostic(finding, document_text) for finding in findings]
             self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(part_uri, diagnostics, content.version))
 
     async def publish_all(self, uri: str) -> None:
@@ -113,12 +113,14 @@ class Server(LanguageServer):
 
     def resolve(self, action: lsp.CodeAction) -> lsp.CodeAction:
         """Returns an action with its edit; without one if the document has changed or the repair is refused."""
-        data: Any = action.data
-        document = self.document(data["uri"])
+        action_data: Any = action.data
+        document = self.document(action_data["uri"])
         last_check = self._checked.get(document.uri)
-        if last_check is not None and last_check[0] == data["version"] == document.version:
+        if last_check is not None and last_check[0] == action_data["version"] == document.version:
             edits_by_uri = {
-                uri: [*map(_lsp_edit, edits)] for uri, edits in self._edits(document, last_check[1], data) if edits
+                uri: [*map(_lsp_edit, edits)]
+                for uri, edits in self._edits(document, last_check[1], action_data)
+                if edits
             }
             action.edit = lsp.WorkspaceEdit(changes=edits_by_uri) if edits_by_uri else None
         return action
@@ -153,9 +155,9 @@ class Server(LanguageServer):
             self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(part_uri.uri, []))
 
     def _cancel(self, uri: str) -> None:
-        timer = self._timers.pop(uri, None)
-        if timer is not None:
-            timer.cancel()
+        publish_timer = self._timers.pop(uri, None)
+        if publish_timer is not None:
+            publish_timer.cancel()
 
     def _show_message(self, message: str) -> None:
         if message != self._last_message:
@@ -216,19 +218,24 @@ def _add_notebook_events(server: Server) -> None:
 
 
 def _add_code_actions(server: Server) -> None:
-    kinds = [lsp.CodeActionKind.QuickFix, FIX_ALL, FIX_NOTEBOOK]
-    options = lsp.CodeActionOptions(code_action_kinds=kinds, resolve_provider=True)
+    action_kinds = [lsp.CodeActionKind.QuickFix, FIX_ALL, FIX_NOTEBOOK]
+    action_options = lsp.CodeActionOptions(code_action_kinds=action_kinds, resolve_provider=True)
 
-    @server.feature(lsp.TEXT_DOCUMENT_CODE_ACTION, options)
+    @server.feature(lsp.TEXT_DOCUMENT_CODE_ACTION, action_options)
     def code_actions(params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
         uri = params.text_document.uri
         document = server.document(uri)
         checked_document = server.check(document)
         if checked_document is None or uri not in document.parts:
             return []
-        state = {"uri": uri, "version": document.version}
-        text, fix_all = server.text(document.parts[uri].source), FIX_ALL if uri == document.uri else FIX_NOTEBOOK
-        actions = [*_lsp_actions(document.within(checked_document.findings, uri), text, params, state, fix_all)]
+        action_state = {"uri": uri, "version": document.version}
+        document_text, fix_all = (
+            server.text(document.parts[uri].source),
+            FIX_ALL if uri == document.uri else FIX_NOTEBOOK,
+        )
+        actions = [
+            *_lsp_actions(document.within(checked_document.findings, uri), document_text, params, action_state, fix_all)
+        ]
         return (
             actions
             if server.resolves
@@ -248,15 +255,15 @@ def _add_hover(server: Server) -> None:
         checked_document = server.check(document)
         if checked_document is None or uri not in document.parts:
             return None
-        text = server.text(document.parts[uri].source)
+        document_text = server.text(document.parts[uri].source)
         findings = [
             finding
             for finding in document.within(checked_document.findings, uri)
-            if _overlaps(_lsp_range(finding, text), lsp.Range(position, position))
+            if _overlaps(_lsp_range(finding, document_text), lsp.Range(position, position))
         ]
-        pages = [*_rule_pages(findings), *_rule_pages_at(text, position)]
-        content = lsp.MarkupContent(lsp.MarkupKind.Markdown, "\n\n---\n\n".join(pages))
-        return lsp.Hover(content, _lsp_range(findings[0], text) if findings else None) if pages else None
+        rule_pages = [*_rule_pages(findings), *_rule_pages_at(document_text, position)]
+        content = lsp.MarkupContent(lsp.MarkupKind.Markdown, "\n\n---\n\n".join(rule_pages))
+        return lsp.Hover(content, _lsp_range(findings[0], document_text) if findings else None) if rule_pages else None
 
 
 def _lsp_range(finding: Finding, text: DocumentText) -> lsp.Range:
@@ -270,10 +277,10 @@ def _overlaps(one: lsp.Range, other: lsp.Range) -> bool:
 
 def _lsp_diagnostic(finding: Finding, text: DocumentText) -> lsp.Diagnostic:
     severity = lsp.DiagnosticSeverity.Error if finding.code == "EMB000" else SEVERITIES[finding.tier]
-    because = f" ({finding.reason})" if finding.reason else ""
+    reason_text = f" ({finding.reason})" if finding.reason else ""
     return lsp.Diagnostic(
         range=_lsp_range(finding, text),
-        message=f"{finding.name}: {finding.message}{because}",
+        message=f"{finding.name}: {finding.message}{reason_text}",
         severity=severity,
         code=finding.code,
         code_description=lsp.CodeDescription(address(all_rules()[finding.code])),
@@ -301,23 +308,25 @@ def _lsp_actions(
         yield lsp.CodeAction("emberlint: make the safe repairs", kind=fix_all, data={**state, "do": "all"})
     if wanted_kinds is not None and not _is_among(action_kind.value, wanted_kinds):
         return
-    at = [finding for finding in findings if _overlaps(_lsp_range(finding, text), params.range)]
-    for finding_here in at:
+    findings_in_range = [finding for finding in findings if _overlaps(_lsp_range(finding, text), params.range)]
+    for finding_here in findings_in_range:
         if finding_here.fix is not None and finding_here.fix.safety is not Safety.GUIDED:
-            is_safe, document = finding_here.fix.safety is Safety.SAFE, [_lsp_diagnostic(finding_here, text)]
-            title = f"emberlint: {finding_here.fix.title}{'' if is_safe else ' (may change a dtype or a device)'}"
+            is_safe, diagnostics = finding_here.fix.safety is Safety.SAFE, [_lsp_diagnostic(finding_here, text)]
+            action_title = (
+                f"emberlint: {finding_here.fix.title}{'' if is_safe else ' (may change a dtype or a device)'}"
+            )
             yield lsp.CodeAction(
-                title,
+                action_title,
                 action_kind,
-                document,
+                diagnostics,
                 is_preferred=is_safe,
                 data={**state, "do": "repair", "at": _finding_key(finding_here)},
             )
-    for finding_here in at:
+    for finding_here in findings_in_range:
         if is_silenceable(finding_here):
-            title = f"emberlint: ignore {finding_here.code} {finding_here.name} on this line"
+            action_title = f"emberlint: ignore {finding_here.code} {finding_here.name} on this line"
             yield lsp.CodeAction(
-                title,
+                action_title,
                 action_kind,
                 [_lsp_diagnostic(finding_here, text)],
                 data={**state, "do": "ignore", "at": _finding_key(finding_here)},
@@ -342,25 +351,25 @@ def _text_after_action(document: Document, checked_document: Checked, data: Any)
 
 def _is_among(kind: str, wanted: Iterable[str | lsp.CodeActionKind]) -> bool:
     """Returns whether an editor that asks for some kinds of actions, or for all below them, wants this kind."""
-    words = [edit.value if isinstance(edit, lsp.CodeActionKind) else edit for edit in wanted]
-    return any(not word or kind == word or kind.startswith(f"{word}.") for word in words)
+    kind_names = [edit.value if isinstance(edit, lsp.CodeActionKind) else edit for edit in wanted]
+    return any(not word or kind == word or kind.startswith(f"{word}.") for word in kind_names)
 
 
 def _rule_pages(findings: Iterable[Finding]) -> Iterator[str]:
     """Yields the pages of the rules of findings, each with the evidence and the advice first."""
     for finding in findings:
-        lines = [f"**{finding.code} {finding.name}**: {finding.message}", ""]
+        page_lines = [f"**{finding.code} {finding.name}**: {finding.message}", ""]
         if finding.reason:
-            lines += [f"Because {finding.reason} (tier {finding.tier.name}).", ""]
+            page_lines += [f"Because {finding.reason} (tier {finding.tier.name}).", ""]
         if finding.fix is not None:
-            lines += [f"Repair ({finding.fix.safety.value}): {finding.fix.title}.", ""]
-        yield "\n".join([*lines, *explanation(all_rules()[finding.code])])
+            page_lines += [f"Repair ({finding.fix.safety.value}): {finding.fix.title}.", ""]
+        yield "\n".join([*page_lines, *explanation(all_rules()[finding.code])])
 
 
 def _rule_pages_at(text: DocumentText, position: lsp.Position) -> Iterator[str]:
     """Yields the page of the rule whose code is at a position, as in `# noqa: EMB201`."""
     line, column = text.column(DocumentPlace(position.line, position.character))
-    source = text.lines[line - 1] if line <= len(text.lines) else ""
-    for match in re.finditer(r"EMB\d{3}", source):
+    line_text = text.lines[line - 1] if line <= len(text.lines) else ""
+    for match in re.finditer(r"EMB\d{3}", line_text):
         if match.start() < column <= match.end() + 1 and match[0] in all_rules():
             yield "\n".join(explanation(all_rules()[match[0]]))

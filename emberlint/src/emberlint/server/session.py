@@ -133,9 +133,9 @@ class Session:
                 )
             old_lines, project_findings = self._last_findings.get(file, ([], []))
             findings += [
-                checked_file
+                moved_finding
                 for old_finding in project_findings
-                if (checked_file := _follow_line(old_finding, old_lines, lines)) is not None
+                if (moved_finding := _follow_line(old_finding, old_lines, lines)) is not None
             ]
         return Checked(path, text, project, self._without_accepted(findings, settings))
 
@@ -146,51 +146,60 @@ class Session:
 
     def _shelf(self, file: Path, path: str, text: str, project: ProjectState) -> Shelf:
         """Returns what the check of a document may see of other files."""
-        shelf = self._around.get(file)
-        if shelf is None or shelf[0] is not project or not shelf[1].still_holds(text):
-            old_shelf = self._last[1] if self._last is not None and self._last[0] is project else None
-            shelf = project, Surroundings(path, text, project.settings, project.cache, old_shelf)
-            self._around[file] = self._last = shelf
-        return shelf[1].shelf
+        project_and_surroundings = self._around.get(file)
+        if (
+            project_and_surroundings is None
+            or project_and_surroundings[0] is not project
+            or not project_and_surroundings[1].still_holds(text)
+        ):
+            earlier_surroundings = self._last[1] if self._last is not None and self._last[0] is project else None
+            project_and_surroundings = (
+                project,
+                Surroundings(path, text, project.settings, project.cache, earlier_surroundings),
+            )
+            self._around[file] = self._last = project_and_surroundings
+        return project_and_surroundings[1].shelf
 
     def _project(self, file: Path) -> ProjectState:
         root = find_root([file])
-        stamp = _file_stamp(root / "pyproject.toml")
+        file_stamp = _file_stamp(root / "pyproject.toml")
         project = self._projects.get(root)
-        if project is None or project.stamp != stamp:
+        if project is None or project.stamp != file_stamp:
             settings = load(root)
             check_ignores(settings)
             selected_words = (*settings.select, *settings.extend_select) if settings.select else ()
             codes = chosen_codes(selected_words, settings.ignore)
-            project = ProjectState(settings, codes, FileCache(settings, codes), stamp)  # of the command; never saved
+            project = ProjectState(
+                settings, codes, FileCache(settings, codes), file_stamp
+            )  # of the command; never saved
             self._projects[root] = project
         return project
 
     def _without_accepted(self, findings: list[Finding], settings: Settings) -> list[Finding]:
         """Returns the findings that the baseline of the project does not accept."""
-        file = settings.root / settings.baseline
-        stamp = _file_stamp(file) if settings.baseline else None
-        if stamp is None:
+        baseline_file = settings.root / settings.baseline
+        file_stamp = _file_stamp(baseline_file) if settings.baseline else None
+        if file_stamp is None:
             return findings
-        cached_baseline = self._baselines.get(file)
-        if cached_baseline is None or cached_baseline[0] != stamp:
-            cached_baseline = self._baselines[file] = stamp, baseline.read(file)
+        cached_baseline = self._baselines.get(baseline_file)
+        if cached_baseline is None or cached_baseline[0] != file_stamp:
+            cached_baseline = self._baselines[baseline_file] = file_stamp, baseline.read(baseline_file)
         return baseline.apply(findings, Counter(cached_baseline[1]))[0]
 
 
 def _file_stamp(file: Path) -> Stamp:
     try:
-        stat = file.stat()
+        file_status = file.stat()
     except OSError:
         return None
-    return stat.st_mtime_ns, stat.st_size
+    return file_status.st_mtime_ns, file_status.st_size
 
 
 def _follow_line(finding: Finding, before: Sequence[str], after: Sequence[str]) -> Finding | None:
     """Returns a finding at the nearest line with the same text, or None if there is none."""
-    text = before[finding.line - 1] if finding.line <= len(before) else ""
-    equal_lines = [number for number, line in enumerate(after, 1) if line == text]
-    if not equal_lines:
+    line_text = before[finding.line - 1] if finding.line <= len(before) else ""
+    equal_line_numbers = [number for number, line in enumerate(after, 1) if line == line_text]
+    if not equal_line_numbers:
         return None
-    line = min(equal_lines, key=lambda number: abs(number - finding.line))
+    line = min(equal_line_numbers, key=lambda number: abs(number - finding.line))
     return finding._replace(line=line, end_line=finding.end_line + line - finding.line)

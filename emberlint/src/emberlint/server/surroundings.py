@@ -31,7 +31,7 @@ class Surroundings:
     def __init__(
         self, path: str, text: str, settings: Settings, cache: FileCache, before: "Surroundings | None" = None
     ) -> None:
-        start = time.time_ns()
+        start_time = time.time_ns()
         if before is not None and not before._can_serve(path):
             before = None
         self._path = path
@@ -51,7 +51,7 @@ class Surroundings:
         read_paths = (settings.root / path for path in (*self._run.beyond, *self._modules.folders))
         file_times = _all_times(path for path in read_paths if path not in summary_by_file)
         self._times_by_path: dict[Path, Times] = {**summary_by_file, **(file_times or {})}
-        self._is_settled = file_times is not None and all(is_settled(time, start) for time in file_times.values())
+        self._is_settled = file_times is not None and all(is_settled(time, start_time) for time in file_times.values())
 
     def still_holds(self, text: str) -> bool:
         """Returns whether the check of another text of the document may see the same."""
@@ -66,8 +66,8 @@ class Surroundings:
         return is_known and self._is_settled and self._are_unchanged()
 
     def _imports_of(self, text: str) -> tuple[list[str], list[str]]:
-        find = self._modules.imported_files
-        return find(self._path, text), find(self._path, text, at_once=True)
+        find_imported_files = self._modules.imported_files
+        return find_imported_files(self._path, text), find_imported_files(self._path, text, at_once=True)
 
 
 def _all_times(files: Iterable[Path]) -> dict[Path, Times] | None:

@@ -20,8 +20,8 @@ class BackendNames:
     def __init__(self, file: SourceFile) -> None:
         self.file = file
         self.names = file.names
-        tops = {namespace.partition(".")[0] for namespace in file.settings.namespaces}
-        self.tops = tops | {file.module.partition(".")[0]}
+        top_packages = {namespace.partition(".")[0] for namespace in file.settings.namespaces}
+        self.tops = top_packages | {file.module.partition(".")[0]}
         self._memo: dict[ast.AST, bool] = {}
 
     def holds(self, node: ast.expr) -> bool:
@@ -72,8 +72,8 @@ class BackendNames:
             is_ops_name = isinstance(receiver, ast.Name) and receiver.id == "ops"
             return is_ops_name and isinstance(function, ast.Attribute) and function.attr in GETTERS
         # matplotlib and torch.distributed have a function named get_backend too, so the origin decides.
-        top, name = origin.partition(".")[0], origin.rpartition(".")[2]
-        return origin in KERAS or (name in GETTERS and top in self.tops)
+        top_package, name = origin.partition(".")[0], origin.rpartition(".")[2]
+        return origin in KERAS or (name in GETTERS and top_package in self.tops)
 
     def _attribute(self, node: ast.Attribute) -> bool:
         if node.attr in ("name", "__name__") and self._is_backend(node.value):
@@ -100,8 +100,8 @@ class BackendNames:
 
     def _definitions(self, function: ast.expr) -> list[ast.FunctionDef]:
         if isinstance(function, ast.Name):
-            nodes = [binding.node for binding in self.names.bindings(function)]
-            return [node for node in nodes if isinstance(node, ast.FunctionDef)]
+            bound_nodes = [binding.node for binding in self.names.bindings(function)]
+            return [node for node in bound_nodes if isinstance(node, ast.FunctionDef)]
         owner = self.names.owner(function) if isinstance(function, ast.Attribute) else None
         return [] if owner is None or not isinstance(function, ast.Attribute) else _methods_named(owner, function.attr)
 

@@ -34,13 +34,13 @@ def relative(path: Path, root: Path) -> str:
 
 
 def _files_below(folder: Path, settings: Settings) -> Iterator[tuple[str, Path]]:
-    base = relative(folder, settings.root)
+    relative_folder = relative(folder, settings.root)
     # A folder that the user names is checked even if it is excluded: patterns that match the folder itself are dropped
     # for everything below it.
-    is_outside = base == "." or base.split("/")[0] == ".."  # the root itself, or outside it
-    patterns = tuple(pattern for pattern in settings.exclude if is_outside or not matches(base, pattern))
-    prefix = "" if base == "." else f"{base}/"
-    return _walk_folder(str(folder), prefix, "" if is_outside else prefix, one_of(patterns))
+    is_outside = relative_folder == "." or relative_folder.split("/")[0] == ".."  # the root itself, or outside it
+    patterns = tuple(pattern for pattern in settings.exclude if is_outside or not matches(relative_folder, pattern))
+    path_prefix = "" if relative_folder == "." else f"{relative_folder}/"
+    return _walk_folder(str(folder), path_prefix, "" if is_outside else path_prefix, one_of(patterns))
 
 
 def _walk_folder(

@@ -25,8 +25,8 @@ def absolute_module(node: ast.ImportFrom, package: str) -> str:
     if not node.level:
         return node.module or ""
     segments = package.split(".") if package else []
-    base = segments[: len(segments) - (node.level - 1)]
-    return ".".join([*base, node.module] if node.module else base)
+    base_segments = segments[: len(segments) - (node.level - 1)]
+    return ".".join([*base_segments, node.module] if node.module else base_segments)
 
 
 def origin_base(node: ast.ImportFrom, package: str) -> str:
@@ -35,23 +35,23 @@ def origin_base(node: ast.ImportFrom, package: str) -> str:
     In a file outside any package, `from .torch import f` means a neighbour: the name starts with a dot, so that it is
     not mistaken for the library.
     """
-    base = absolute_module(node, package)
-    return f".{base}" if node.level and base and base == node.module else base
+    module_name = absolute_module(node, package)
+    return f".{module_name}" if node.level and module_name and module_name == node.module else module_name
 
 
 def import_statements(tree: ast.Module) -> Iterator[tuple[ast.Import | ast.ImportFrom, bool]]:
     """Yields every import statement of a module in source order, and whether only type checkers run it."""
-    pending: list[tuple[ast.AST, bool]] = [(node, False) for node in reversed(tree.body)]
-    while pending:
-        node, typing_only = pending.pop()
-        cls = type(node)
-        if cls is ast.Import or cls is ast.ImportFrom:
+    pending_nodes: list[tuple[ast.AST, bool]] = [(node, False) for node in reversed(tree.body)]
+    while pending_nodes:
+        node, typing_only = pending_nodes.pop()
+        node_type = type(node)
+        if node_type is ast.Import or node_type is ast.ImportFrom:
             yield node, typing_only  # type: ignore[misc]
-        for block in _INSIDE[cls]:
-            block_statements = getattr(node, block)
+        for field in _INSIDE[node_type]:
+            block_statements = getattr(node, field)
             if block_statements:
-                hidden = typing_only or (block == "body" and cls is ast.If and _is_typing_flag(node.test))  # type: ignore[attr-defined]
-                pending.extend((statement, hidden) for statement in reversed(block_statements))
+                for_typing = typing_only or (field == "body" and node_type is ast.If and _is_typing_flag(node.test))  # type: ignore[attr-defined]
+                pending_nodes.extend((statement, for_typing) for statement in reversed(block_statements))
 
 
 def imports(tree: ast.Module, module: str, is_package: bool) -> tuple[Import, ...]:
@@ -64,13 +64,13 @@ def imported_names(
 ) -> tuple[Import, ...]:
     """Returns the names that import statements import."""
     package = module if is_package else module.rpartition(".")[0]
-    names: list[Import] = []
+    imports_found: list[Import] = []
     for node, typing_only in statements:
         module_prefix = "" if isinstance(node, ast.Import) else f"{absolute_module(node, package)}."
         end_line, end = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
-        span = (node.lineno, node.col_offset + 1, end_line, end + 1)
-        names.extend(Import(f"{module_prefix}{alias.name}", *span, typing_only) for alias in node.names)
-    return tuple(names)
+        place = (node.lineno, node.col_offset + 1, end_line, end + 1)
+        imports_found.extend(Import(f"{module_prefix}{alias.name}", *place, typing_only) for alias in node.names)
+    return tuple(imports_found)
 
 
 def _is_typing_flag(test: ast.expr) -> bool:

@@ -31,10 +31,10 @@ def later_python(text: str, line: int) -> str:
     lines = text.splitlines()
     if not (_MARKS.search(text) or _FORMATTED.search("\n".join(lines[max(line - 2, 0) : line]))):
         return ""
-    source = text.encode(errors="replace")
+    source_bytes = text.encode(errors="replace")
     command = [sys.executable, "-m", __name__]
     try:
-        parser_run = subprocess.run(command, input=source, capture_output=True, timeout=_SECONDS, check=False)
+        parser_run = subprocess.run(command, input=source_bytes, capture_output=True, timeout=_SECONDS, check=False)
     except subprocess.TimeoutExpired:
         return ""
     return parser_run.stdout.decode() if parser_run.returncode == 0 else ""
@@ -55,29 +55,29 @@ def hint(text: str) -> str:
         return f"; it may be code for a later Python than {running_text}, which runs emberlint"
     first_version, feature = max(later_features)
     version_text = ".".join(map(str, first_version))
-    fix = f"run it with Python {version_text}"
-    return f"; Python {version_text} parses it ({feature}), but Python {running_text} runs emberlint: {fix}"
+    advice_text = f"run it with Python {version_text}"
+    return f"; Python {version_text} parses it ({feature}), but Python {running_text} runs emberlint: {advice_text}"
 
 
 def _newer_syntax(tree: "libcst.Module") -> Iterator[tuple[tuple[int, int], str]]:
     """Yields the syntax newer than 3.11 in a tree of LibCST, with the Python that introduced it."""
     import libcst as cst
 
-    pending: list[Any] = [tree]
-    while pending:
-        node = pending.pop()
-        cls = type(node).__name__
-        if cls == "TypeParam" and getattr(node, "default", None) is not None:
+    pending_nodes: list[Any] = [tree]
+    while pending_nodes:
+        node = pending_nodes.pop()
+        node_type_name = type(node).__name__
+        if node_type_name == "TypeParam" and getattr(node, "default", None) is not None:
             yield (3, 13), "a default of a type parameter"
-        elif cls in ("TypeParameters", "TypeAlias"):
+        elif node_type_name in ("TypeParameters", "TypeAlias"):
             yield (3, 12), "type parameters"
-        elif cls == "FormattedString":
+        elif node_type_name == "FormattedString":
             yield (3, 12), "quotes or lines inside an f-string"
-        elif cls == "ExceptHandler" and isinstance(node.type, cst.Tuple) and not node.type.lpar:
+        elif node_type_name == "ExceptHandler" and isinstance(node.type, cst.Tuple) and not node.type.lpar:
             yield (3, 14), "several exceptions without parentheses"
-        elif cls == "TemplatedString":
+        elif node_type_name == "TemplatedString":
             yield (3, 14), "a template string"
-        pending.extend(node.children)
+        pending_nodes.extend(node.children)
 
 
 if __name__ == "__main__":

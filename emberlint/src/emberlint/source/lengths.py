@@ -21,17 +21,19 @@ def loop_lengths(file: SourceFile, values: ast.expr) -> Iterator[Length]:
     """Yields the lengths in `range(len(t))`, `reversed(range(1, t.shape[1] - 1))` or `np.ndindex(t.shape)`."""
     if not isinstance(values, ast.Call):
         return
-    name = values.func.attr if isinstance(values.func, ast.Attribute) else getattr(values.func, "id", "")
-    if name == "ndindex" and len(values.args) == 1:
+    function_name = values.func.attr if isinstance(values.func, ast.Attribute) else getattr(values.func, "id", "")
+    if function_name == "ndindex" and len(values.args) == 1:
         argument = values.args[0]
         tensor = _tensor_of_shape(argument.value if isinstance(argument, ast.Starred) else argument)
         if tensor is not None:
             yield Length(tensor, None)
     elif not isinstance(values.func, ast.Name) or not is_builtin(file, values.func):
         return
-    elif name == "reversed" and values.args:
+    elif function_name == "reversed" and values.args:
         yield from loop_lengths(file, values.args[0])
-    elif name == "range" and all(_is_one(step) for step in values.args[2:]):  # other steps cut a tensor into pieces
+    elif function_name == "range" and all(
+        _is_one(step) for step in values.args[2:]
+    ):  # other steps cut a tensor into pieces
         for limit in values.args[:2]:
             yield from lengths(file, limit)
 
@@ -61,19 +63,19 @@ def lengths(file: SourceFile, limit: ast.expr, depth: int = 0) -> Iterator[Lengt
         if isinstance(function, ast.Name) and function.id == "len":
             yield Length(limit.args[0], 0)
         elif isinstance(function, ast.Attribute) and function.attr == "size":
-            axis = limit.args[0]
-            is_axis = isinstance(axis, ast.Constant) and isinstance(axis.value, int)
-            yield Length(function.value, axis.value) if is_axis else Length(axis, 0)  # type: ignore[attr-defined]
+            axis_node = limit.args[0]
+            is_axis = isinstance(axis_node, ast.Constant) and isinstance(axis_node.value, int)
+            yield Length(function.value, axis_node.value) if is_axis else Length(axis_node, 0)  # type: ignore[attr-defined]
 
 
 def _unpacked_length(file: SourceFile, name: ast.Name) -> Iterator[Length]:
     """Yields the length that `rows, columns = t.shape` binds to a name."""
-    target = file.parent(name)
-    assignment = None if target is None else file.parent(target)
-    if isinstance(target, (ast.Tuple, ast.List)) and isinstance(assignment, ast.Assign):
+    target_tuple = file.parent(name)
+    assignment = None if target_tuple is None else file.parent(target_tuple)
+    if isinstance(target_tuple, (ast.Tuple, ast.List)) and isinstance(assignment, ast.Assign):
         tensor = _tensor_of_shape(assignment.value)
-        if tensor is not None and not any(isinstance(elt, ast.Starred) for elt in target.elts):
-            yield Length(tensor, target.elts.index(name))
+        if tensor is not None and not any(isinstance(elt, ast.Starred) for elt in target_tuple.elts):
+            yield Length(tensor, target_tuple.elts.index(name))
 
 
 def _tensor_of_shape(node: ast.expr) -> ast.expr | None:
@@ -96,12 +98,10 @@ def is_read(length: Length, index: str, body: list[ast.AST]) -> bool:
 
 def _subscript_has_name(where: ast.expr, axis: int | None, index: str) -> bool:
     """Returns whether the part of a subscript for an axis contains a name."""
-    loop_targets = where.elts if isinstance(where, ast.Tuple) else [where]
+    index_nodes = where.elts if isinstance(where, ast.Tuple) else [where]
     if axis is not None:
-        position = axis if axis >= 0 else len(loop_targets) + axis
-        loop_targets = loop_targets[position : position + 1]
+        axis_position = axis if axis >= 0 else len(index_nodes) + axis
+        index_nodes = index_nodes[axis_position : axis_position + 1]
     return any(
-        isinstance(node, ast.Name) and node.id == index
-        for loop_target in loop_targets
-        for node in ast.walk(loop_target)
+        isinstance(node, ast.Name) and node.id == index for index_node in index_nodes for node in ast.walk(index_node)
     )

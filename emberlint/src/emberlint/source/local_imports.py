@@ -9,9 +9,9 @@ from emberlint.source.source_file import SourceFile
 
 def local_imports(file: SourceFile) -> Iterator[tuple[Import, str]]:
     """Yields each import of the file's own package that runs, and the path of the module without suffix."""
-    top = file.module.partition(".")[0]
+    top_package = file.module.partition(".")[0]
     for import_ in file.imports:
-        if import_.target.partition(".")[0] == top and "." in import_.target and not import_.typing_only:
+        if import_.target.partition(".")[0] == top_package and "." in import_.target and not import_.typing_only:
             yield import_, import_.target.replace(".", "/")
 
 
@@ -20,14 +20,14 @@ def role_of(file: SourceFile, place: str) -> Role:
 
     `library/ops/numpy.py` is a module of the frontend, although files in a folder `library/ops/numpy/` are not.
     """
-    source = file.settings.source_prefix(file.path)
-    segments = place.split("/")
-    for end in range(len(segments), 0, -1):
-        path = f"{source}{'/'.join(segments[:end])}.py"
+    source_prefix = file.settings.source_prefix(file.path)
+    path_segments = place.split("/")
+    for end in range(len(path_segments), 0, -1):
+        path = f"{source_prefix}{'/'.join(path_segments[:end])}.py"
         if file.exists(path):
             return file.settings.role(path)
-    module, package = (file.settings.role(f"{source}{place}{end}") for end in (".py", "/__init__.py"))
-    return module if module.backend else package
+    module_role, package_role = (file.settings.role(f"{source_prefix}{place}{end}") for end in (".py", "/__init__.py"))
+    return module_role if module_role.backend else package_role
 
 
 def is_frontend(file: SourceFile, place: str) -> bool:

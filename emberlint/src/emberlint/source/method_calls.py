@@ -52,20 +52,20 @@ def _may_be_tensor(file: SourceFile, function: ast.Attribute) -> bool:
 
 def _defines_method(file: SourceFile, receiver: ast.expr, method: str) -> bool:
     """Returns whether the receiver is an instance, created here, of a class of this file that has the method."""
-    class_node: ast.AST | None = None
+    receiver_class: ast.AST | None = None
     if isinstance(receiver, ast.Name) and receiver.id in ("self", "cls"):
-        class_node = next(
+        receiver_class = next(
             (ancestor for ancestor in file.ancestors(receiver) if isinstance(ancestor, ast.ClassDef)), None
         )
     elif isinstance(receiver, ast.Call) and isinstance(receiver.func, ast.Name):
         bindings = file.names.bindings(receiver.func)
-        class_node = next((binding.node for binding in bindings if isinstance(binding.node, ast.ClassDef)), None)
+        receiver_class = next((binding.node for binding in bindings if isinstance(binding.node, ast.ClassDef)), None)
     elif isinstance(receiver, ast.Name):
-        values = (binding.value for binding in file.names.bindings(receiver) if binding.value is not None)
-        return any(isinstance(value, ast.Call) and _defines_method(file, value, method) for value in values)
-    return isinstance(class_node, ast.ClassDef) and any(
+        bound_values = (binding.value for binding in file.names.bindings(receiver) if binding.value is not None)
+        return any(isinstance(value, ast.Call) and _defines_method(file, value, method) for value in bound_values)
+    return isinstance(receiver_class, ast.ClassDef) and any(
         isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)) and statement.name == method
-        for statement in class_node.body
+        for statement in receiver_class.body
     )
 
 

@@ -37,24 +37,24 @@ class Modules:
 
     def _entries(self, folder: str) -> dict[str, bool]:
         """Returns the entries of a folder, and whether each is a file; a folder that its parent lacks is not read."""
-        entries = self._folders.get(folder)
-        if entries is None:
+        folder_entries = self._folders.get(folder)
+        if folder_entries is None:
             parent_folder, _, name = folder.rpartition("/")
             is_folder = name in ("", ".", "..") or self._entries(parent_folder).get(name) is False
-            entries = self._folders[folder] = _entries(f"{self._root}/{folder}") if is_folder else {}
+            folder_entries = self._folders[folder] = _entries(f"{self._root}/{folder}") if is_folder else {}
             if is_folder:
                 self.folders.append(folder)
-        return entries
+        return folder_entries
 
     def find(self, module: str, importer: str) -> str | None:
         """Returns the path of a module of the project as a file imports it, or None if the project has no such file."""
-        top = module.partition(".")[0]
-        if not top:
+        top_package = module.partition(".")[0]
+        if not top_package:
             return None
-        prefixes = self._prefixes(importer, top)
-        key = (module, prefixes[0])
+        folder_prefixes = self._prefixes(importer, top_package)
+        key = (module, folder_prefixes[0])
         if key not in self._paths:
-            self._paths[key] = self._search(module, prefixes)
+            self._paths[key] = self._search(module, folder_prefixes)
         return self._paths[key]
 
     def _prefixes(self, importer: str, top: str) -> tuple[str, ...]:
@@ -62,21 +62,21 @@ class Modules:
         cached_prefixes = self._prefixed.get((importer, top))
         if cached_prefixes is not None:
             return cached_prefixes
-        folders = importer.split("/")[:-1]
+        importer_folders = importer.split("/")[:-1]
         own_prefix = (
-            "/".join(folders[: folders.index(top)])
-            if top in folders
+            "/".join(importer_folders[: importer_folders.index(top)])
+            if top in importer_folders
             else self.settings.source_prefix(importer).rstrip("/")
         )
-        prefixes = self._prefixed[importer, top] = tuple(dict.fromkeys((own_prefix, "", *self.settings.src)))
-        return prefixes
+        folder_prefixes = self._prefixed[importer, top] = tuple(dict.fromkeys((own_prefix, "", *self.settings.src)))
+        return folder_prefixes
 
     def _search(self, module: str, prefixes: tuple[str, ...]) -> str | None:
-        candidates = _candidate_files(module, prefixes)
-        existing = (
-            path for path in candidates if self.exists(path) and (path in self._texts or not self._excluded(path))
+        candidate_paths = _candidate_files(module, prefixes)
+        existing_paths = (
+            path for path in candidate_paths if self.exists(path) and (path in self._texts or not self._excluded(path))
         )
-        return next(existing, None)
+        return next(existing_paths, None)
 
     def places(self, module: str, importer: str) -> Iterator[str]:
         """Yields the paths at which a module could be, as a file imports it."""
@@ -94,15 +94,15 @@ class Modules:
         in `from package import module`: nothing is taken from its file, which may import everything.
         """
         distinct_files: dict[str | None, None] = {}
-        for base, names in _mentioned_modules(text, self._package(path), at_once):
-            module_file = self.find(base, path)
+        for base_module, names in _mentioned_modules(text, self._package(path), at_once):
+            module_file = self.find(base_module, path)
             if module_file is not None and not module_file.endswith("/__init__.py"):
                 distinct_files[module_file] = None  # a module, whose names are no modules
                 continue
-            modules = [self.find(f"{base}.{name}" if base else name, path) for name in names]
-            if not modules or None in modules:
+            module_files = [self.find(f"{base_module}.{name}" if base_module else name, path) for name in names]
+            if not module_files or None in module_files:
                 distinct_files[module_file] = None
-            distinct_files.update(dict.fromkeys(modules))
+            distinct_files.update(dict.fromkeys(module_files))
         distinct_files.pop(path, None)
         return [file for file in distinct_files if file is not None]
 
@@ -114,8 +114,8 @@ class Modules:
 def _entries(folder: str) -> dict[str, bool]:
     """Returns the names of the entries of a folder, and whether each is a file."""
     try:
-        with os.scandir(folder) as entries:
-            return {entry.name: entry.is_file() for entry in entries}
+        with os.scandir(folder) as folder_entries:
+            return {entry.name: entry.is_file() for entry in folder_entries}
     except OSError:  # it is gone, or may not be read
         return {}
 
@@ -123,20 +123,20 @@ def _entries(folder: str) -> dict[str, bool]:
 def _candidate_files(module: str, prefixes: tuple[str, ...]) -> Iterator[str]:
     module_path = module.replace(".", "/")
     for prefix in prefixes:
-        base = f"{prefix}/{module_path}" if prefix else module_path
-        yield f"{base}.py"
-        yield f"{base}/__init__.py"
+        base_path = f"{prefix}/{module_path}" if prefix else module_path
+        yield f"{base_path}.py"
+        yield f"{base_path}/__init__.py"
 
 
 def _import_statements_of(text: str) -> Iterator[re.Match[str]]:
     """Yields the import statements of a text: the expression is tried on lines with the word only, to save time."""
-    offset = text.find("import")
-    while offset >= 0:
-        match = _IMPORT.match(text, text.rfind("\n", 0, offset) + 1)
+    text_offset = text.find("import")
+    while text_offset >= 0:
+        match = _IMPORT.match(text, text.rfind("\n", 0, text_offset) + 1)
         if match is not None:
             yield match
-            offset = max(offset, match.end() - 1)
-        offset = text.find("import", offset + 1)
+            text_offset = max(text_offset, match.end() - 1)
+        text_offset = text.find("import", text_offset + 1)
 
 
 def _mentioned_modules(text: str, package: str, at_once: bool) -> Iterator[tuple[str, list[str]]]:
@@ -149,11 +149,11 @@ def _mentioned_modules(text: str, package: str, at_once: bool) -> Iterator[tuple
             for module in modules.split(","):
                 yield module.strip().partition(" ")[0], []
             continue
-        level = len(base) - len(base.lstrip("."))
-        if level:
+        dot_count = len(base) - len(base.lstrip("."))
+        if dot_count:
             segments = package.split(".") if package else []
-            package_parts = segments[: len(segments) - (level - 1)]
-            base = ".".join([*package_parts, base[level:]] if base[level:] else package_parts)
+            package_parts = segments[: len(segments) - (dot_count - 1)]
+            base = ".".join([*package_parts, base[dot_count:]] if base[dot_count:] else package_parts)
         imported_names = (block if block is not None else names).split(",")
-        words = (name.split("#")[0].strip(" \t\n()\\").partition(" ")[0] for name in imported_names)
-        yield base, [word for word in words if word.isidentifier()]
+        imported_words = (name.split("#")[0].strip(" \t\n()\\").partition(" ")[0] for name in imported_names)
+        yield base, [word for word in imported_words if word.isidentifier()]

@@ -69,9 +69,9 @@ class Names:
         else:
             place.bindings[name] = [binding]
         if binding.origin is not None:
-            top = binding.origin.partition(".")[0]
-            self._tops.add(top)
-            self._sources.setdefault(name, set()).add(top)
+            top_name = binding.origin.partition(".")[0]
+            self._tops.add(top_name)
+            self._sources.setdefault(name, set()).add(top_name)
         elif binding.value is not None and type(binding.value) in _NAMING:
             self._valued.append((name, binding.value))
         elif binding.kind == "function":
@@ -83,11 +83,11 @@ class Names:
             for alias in node.names:
                 origin = alias.name if alias.asname else alias.name.partition(".")[0]
                 yield self.scope(node), alias.asname or origin, Binding("import", alias, origin=origin)
-        for source in tree.nodes(ast.ImportFrom):
-            base = origin_base(source, self.package)
-            for alias in source.names:
+        for import_statement in tree.nodes(ast.ImportFrom):
+            base = origin_base(import_statement, self.package)
+            for alias in import_statement.names:
                 yield (
-                    self.scope(source),
+                    self.scope(import_statement),
                     alias.asname or alias.name,
                     Binding("import", alias, origin=f"{base}.{alias.name}"),
                 )
@@ -106,9 +106,9 @@ class Names:
         for handler in tree.nodes(ast.ExceptHandler, ast.MatchAs, ast.MatchStar):
             if handler.name:
                 yield self.scope(handler), handler.name, Binding("other", handler)
-        for mapping in tree.nodes(ast.MatchMapping):
-            if mapping.rest:
-                yield self.scope(mapping), mapping.rest, Binding("other", mapping)
+        for mapping_pattern in tree.nodes(ast.MatchMapping):
+            if mapping_pattern.rest:
+                yield self.scope(mapping_pattern), mapping_pattern.rest, Binding("other", mapping_pattern)
 
     def _target_scope(self, name: ast.Name) -> Scope:
         scope = self.scope(name)
@@ -172,23 +172,25 @@ class Names:
         scope_bindings = self._lookup(identifier, own_scope)
         if scope_bindings is None:
             return []
-        scope, bindings = scope_bindings
-        if len(bindings) == 1 or own_scope is not scope:
+        binding_scope, bindings = scope_bindings
+        if len(bindings) == 1 or own_scope is not binding_scope:
             return bindings
-        return self._reaching_bindings(scope, name)
+        return self._reaching_bindings(binding_scope, name)
 
     def _reaching_bindings(self, scope: Scope, use: ast.Name) -> list[Binding]:
         """Returns the bindings before a use, without those that a later binding overwrites.
 
         A later binding overwrites the earlier ones if its block also contains the use.
         """
-        blocks = {self._block(ancestor) for ancestor in self.tree.ancestors(use) if isinstance(ancestor, BLOCKED)}
+        enclosing_blocks = {
+            self._block(ancestor) for ancestor in self.tree.ancestors(use) if isinstance(ancestor, BLOCKED)
+        }
         latest_bindings = self._latest_first(scope, use.id)
-        start = bisect_left(latest_bindings, -use.lineno, key=lambda one: -one.line)
+        first_index = bisect_left(latest_bindings, -use.lineno, key=lambda one: -one.line)
         reaching_bindings: list[Binding] = []
-        for index in range(start if start < len(latest_bindings) else 0, len(latest_bindings)):
+        for index in range(first_index if first_index < len(latest_bindings) else 0, len(latest_bindings)):
             reaching_bindings.append(latest_bindings[index].binding)
-            if latest_bindings[index].block in blocks:
+            if latest_bindings[index].block in enclosing_blocks:
                 break
         return reaching_bindings
 
@@ -211,8 +213,13 @@ class Names:
     def _branches(self) -> dict[ast.AST, str]:
         """The branch (`orelse` or `finalbody`) of each statement that is not in the first branch of its parent."""
         nodes_of = self.tree.nodes
-        forks = (*nodes_of(ast.If, ast.Try, ast.TryStar), *nodes_of(ast.For, ast.AsyncFor, ast.While))
-        block_names = ((fork, name) for fork in forks for name in ("orelse", "finalbody") if getattr(fork, name, None))
+        branching_statements = (*nodes_of(ast.If, ast.Try, ast.TryStar), *nodes_of(ast.For, ast.AsyncFor, ast.While))
+        block_names = (
+            (fork, name)
+            for fork in branching_statements
+            for name in ("orelse", "finalbody")
+            if getattr(fork, name, None)
+        )
         return {statement: name for fork, name in block_names for statement in getattr(fork, name)}
 
     def _statement(self, node: ast.AST) -> ast.AST:
@@ -253,25 +260,28 @@ class Names:
 
     def _spread(self, names: set[str]) -> set[str]:
         """Adds the names that are bound to expressions of the given names."""
-        bodies = [scope.bindings for scope in self._scopes.values() if scope.is_class]
-        names.update([f".{name}" for body in bodies for name in names & body.keys()])
-        attributes = self._all_attributes().items() if names or self.can_import else ()
-        pending_values = [*self._valued, *((f".{name}", value) for (_, name), values in attributes for value in values)]
-        size = -1
-        while size != len(names):
-            size = len(names)
+        class_bindings = [scope.bindings for scope in self._scopes.values() if scope.is_class]
+        names.update([f".{name}" for body in class_bindings for name in names & body.keys()])
+        values_by_attribute = self._all_attributes().items() if names or self.can_import else ()
+        pending_values = [
+            *self._valued,
+            *((f".{name}", value) for (_, name), values in values_by_attribute for value in values),
+        ]
+        size_before = -1
+        while size_before != len(names):
+            size_before = len(names)
             pending_values = [(name, value) for name, value in pending_values if name not in names]
             names.update([name for name, value in pending_values if self.may_have_origin(value, names)])
         return names
 
     def may_have_origin(self, node: ast.expr, naming: set[str]) -> bool:
         """Returns whether an expression may have an origin, if only the names in `naming` have one."""
-        attribute = ""
+        attribute_name = ""
         while isinstance(node, ast.Attribute):
-            attribute = node.attr
+            attribute_name = node.attr
             node = node.value
         if type(node) is ast.Name:
-            return node.id in naming or (node.id in _OWN and f".{attribute}" in naming)
+            return node.id in naming or (node.id in _OWN and f".{attribute_name}" in naming)
         if type(node) is ast.Call:
             function = node.func
             if type(function) is not ast.Name:
@@ -296,9 +306,9 @@ class Names:
                 return self._bound(bindings[0])
             return _distinct_origins(origin for binding in bindings for origin in self._bound(binding))
         if isinstance(node, ast.Attribute):
-            bases = self.origins(node.value)
-            if bases:
-                return tuple([f"{base}.{node.attr}" for base in bases])
+            base_origins = self.origins(node.value)
+            if base_origins:
+                return tuple([f"{base}.{node.attr}" for base in base_origins])
             if not _is_attribute_of_self(node) or f".{node.attr}" not in self.names_leading_to(None):
                 return ()
             stored_values = self.stored_attribute(node)
@@ -325,8 +335,8 @@ class Names:
         """Returns the origins of a call that imports, gets an attribute by name, or returns a module."""
         function = node.func
         if isinstance(function, ast.Name) and function.id == "getattr" and len(node.args) >= 2:
-            attribute = self.constant(node.args[1])
-            return tuple(f"{base}.{attribute}" for base in self.origins(node.args[0])) if attribute else ()
+            attribute_name = self.constant(node.args[1])
+            return tuple(f"{base}.{attribute_name}" for base in self.origins(node.args[0])) if attribute_name else ()
         imported_origin = self.imported_module(node)
         if imported_origin is not None:
             # __import__("a.b") returns a, import_module("a.b") returns a.b.
@@ -340,14 +350,14 @@ class Names:
 
     def _returned_modules(self, function: ast.FunctionDef) -> tuple[str, ...]:
         """Returns the modules that a function returns; lazy imports are usually written this way."""
-        results: list[str] = []
+        module_origins: list[str] = []
         for statement in function.body:
             if isinstance(statement, ast.Return) and isinstance(statement.value, (ast.Name, ast.Call)):
                 origins = self.origins(statement.value)
-                results.extend(
+                module_origins.extend(
                     origin for origin in origins if "." not in origin or isinstance(statement.value, ast.Call)
                 )
-        return _distinct_origins(results)
+        return _distinct_origins(module_origins)
 
     def imported_module(self, node: ast.Call) -> str | None:
         """Returns the module named by `importlib.import_module("…")`, `__import__("…")` or a lazy loader, or None."""
@@ -357,15 +367,15 @@ class Names:
             and self.may_have_origin(function, self.names_leading_to(_IMPORTING))
         ):
             return None
-        argument = (
+        module_argument = (
             node.args[0]
             if node.args
             else next((keyword.value for keyword in node.keywords if keyword.arg == "name"), None)
         )
-        if argument is None or not any(origin in IMPORTERS for origin in self.origins(function)):
+        if module_argument is None or not any(origin in IMPORTERS for origin in self.origins(function)):
             return None
-        module = self.constant(argument)
-        return module if module and not module.startswith(".") else None
+        module_name = self.constant(module_argument)
+        return module_name if module_name and not module_name.startswith(".") else None
 
     @cached_property
     def can_import(self) -> bool:
@@ -386,9 +396,11 @@ class Names:
         owner = self.owner(node)
         function = self._function(node)
         for class_node in () if owner is None else self._lineage(owner):
-            values = self._all_attributes().get((class_node, node.attr), [])
+            assigned_values = self._all_attributes().get((class_node, node.attr), [])
             earlier_values = [
-                value for value in values if value.lineno <= node.lineno or self._function(value) is not function
+                value
+                for value in assigned_values
+                if value.lineno <= node.lineno or self._function(value) is not function
             ]
             if earlier_values:
                 return earlier_values
@@ -399,12 +411,14 @@ class Names:
 
     def _lineage(self, kind: ast.ClassDef) -> list[ast.ClassDef]:
         """Returns a class and its bases in this file, the nearest first."""
-        classes = [kind]
-        for class_ in classes:
-            names = [base.id for base in class_.bases if isinstance(base, ast.Name)]
-            bound = [binding.node for name in names for binding in self.root.bindings.get(name, ())]
-            classes.extend(node for node in bound if isinstance(node, ast.ClassDef) and node not in classes)
-        return classes
+        class_and_bases = [kind]
+        for class_ in class_and_bases:
+            base_names = [base.id for base in class_.bases if isinstance(base, ast.Name)]
+            base_nodes = [binding.node for name in base_names for binding in self.root.bindings.get(name, ())]
+            class_and_bases.extend(
+                node for node in base_nodes if isinstance(node, ast.ClassDef) and node not in class_and_bases
+            )
+        return class_and_bases
 
     def is_imported(self, node: ast.Attribute) -> bool:
         """Returns whether `self.x` is bound by an import in the body of the class."""
@@ -420,8 +434,8 @@ class Names:
         if self._attributes is None:
             values_by_attribute: dict[tuple[ast.AST, str], list[ast.expr]] = {}
             for assignment in self.tree.nodes(ast.Assign, ast.AnnAssign):
-                targets = assignment.targets if isinstance(assignment, ast.Assign) else [assignment.target]
-                for target in targets:
+                assignment_targets = assignment.targets if isinstance(assignment, ast.Assign) else [assignment.target]
+                for target in assignment_targets:
                     name = _attribute_name(target, self.tree.parents.get(assignment))
                     if not name or assignment.value is None:
                         continue

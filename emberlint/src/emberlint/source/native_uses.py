@@ -20,15 +20,19 @@ def _each_use(file: SourceFile) -> Iterator[Use]:
     """Yields each use of a native name once, as the longest dotted expression; imports are not uses."""
     if not file.mentions_native:
         return
-    parents, leads, naming = file.index.parents, file.names.may_have_origin, file.names.names_leading_to(file.foreign)
+    parent_by_node, may_have_origin, names_with_origin = (
+        file.index.parents,
+        file.names.may_have_origin,
+        file.names.names_leading_to(file.foreign),
+    )
     for node in file.index.nodes(ast.Attribute, ast.Name, ast.Call):
-        cls = type(node)
-        if not (_is_getattr(node) if cls is ast.Call else leads(node, naming)):  # type: ignore[arg-type]
+        node_type = type(node)
+        if not (_is_getattr(node) if node_type is ast.Call else may_have_origin(node, names_with_origin)):  # type: ignore[arg-type]
             continue
-        parent = parents[node]
+        parent = parent_by_node[node]
         if type(parent) is ast.Attribute:
             continue  # part of a longer expression, which is reported instead
-        if cls is ast.Name and type(node.ctx) is not ast.Load:  # type: ignore[union-attr]
+        if node_type is ast.Name and type(node.ctx) is not ast.Load:  # type: ignore[union-attr]
             continue
         origin = file.native(node)
         if origin is None or not _is_name_in_module(file, node, origin) or _is_typing(file, node):
@@ -68,5 +72,7 @@ def _is_typing(file: SourceFile, node: ast.expr) -> bool:
 
 def _typing_names(file: SourceFile) -> frozenset[str]:
     """Returns the names bound by imports that only type checkers run."""
-    aliases = (alias for statement, typing_only in file.import_statements if typing_only for alias in statement.names)
-    return frozenset(alias.asname or alias.name.partition(".")[0] for alias in aliases)
+    import_aliases = (
+        alias for statement, typing_only in file.import_statements if typing_only for alias in statement.names
+    )
+    return frozenset(alias.asname or alias.name.partition(".")[0] for alias in import_aliases)

@@ -80,5 +80,5 @@ def safety(file: SourceFile, evidence: Evidence) -> Safety:
 
 def call_text(file: SourceFile, op: str, operands: list[ast.expr]) -> str:
     """Returns the call of an op as text, or an empty string if it is too long to show."""
-    text = f"ops.{op}({', '.join(file.segment(operand) for operand in operands)})"
-    return text if len(text) <= _SHOWN and "\n" not in text else ""
+    call_source = f"ops.{op}({', '.join(file.segment(operand) for operand in operands)})"
+    return call_source if len(call_source) <= _SHOWN and "\n" not in call_source else ""

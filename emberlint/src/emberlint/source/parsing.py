@@ -30,23 +30,23 @@ def parse(text: str, target: tuple[int, int] | None = None) -> ast.Module:
 
 
 def _parse_or_error(text: str, target: tuple[int, int] | None) -> ast.Module:
-    version = None if target is None or target >= sys.version_info[:2] else target
+    feature_version = None if target is None or target >= sys.version_info[:2] else target
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SyntaxWarning)
         warnings.simplefilter("ignore", DeprecationWarning)
         try:
-            return ast.parse(text, feature_version=version)
+            return ast.parse(text, feature_version=feature_version)
         except RecursionError:
             with deep_recursion():
-                return ast.parse(text, feature_version=version)
+                return ast.parse(text, feature_version=feature_version)
 
 
 @contextmanager
 def deep_recursion() -> Iterator[None]:
     """Raises the limit of recursion for source with long chains of operators."""
-    old_limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(old_limit, DEEP))
+    limit_before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit_before, DEEP))
     try:
         yield
     finally:
-        sys.setrecursionlimit(old_limit)
+        sys.setrecursionlimit(limit_before)

@@ -26,12 +26,12 @@ class Project:
 
     def files(self, folder: str = "") -> Iterator[str]:
         """Yields the paths of the Python files in a folder, sorted and relative to the root."""
-        prefix = folder.rstrip("/") + "/" if folder else ""
-        paths = {path for path in self.texts if path.startswith(prefix)}
-        base = self.settings.root / folder
-        if base.is_dir():
-            paths.update(path for path in discover([base], self.settings) if path.endswith(".py"))
-        yield from sorted(paths)
+        folder_prefix = folder.rstrip("/") + "/" if folder else ""
+        given_paths = {path for path in self.texts if path.startswith(folder_prefix)}
+        base_folder = self.settings.root / folder
+        if base_folder.is_dir():
+            given_paths.update(path for path in discover([base_folder], self.settings) if path.endswith(".py"))
+        yield from sorted(given_paths)
 
     def text(self, path: str) -> str:
         """Returns the content of a file."""

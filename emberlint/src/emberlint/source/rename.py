@@ -25,12 +25,12 @@ def replacement_fix(file: SourceFile, use: Use) -> Fix:
     substitute = replacement(use.origin)
     if substitute is None:
         return Fix(Safety.GUIDED, "no op does this: compose it from ops, or move it to a backend folder")
-    name = program_name(substitute.op)
+    op_name = program_name(substitute.op)
     if substitute.op.startswith(PACKAGE):
-        return Fix(Safety.GUIDED, f"{name} of emberharmony, see `emberlint port`", name)
+        return Fix(Safety.GUIDED, f"{op_name} of emberharmony, see `emberlint port`", op_name)
     if is_plain(file, use):
-        return Fix(Safety.UNSAFE, f"{name}, with the same arguments", name)
-    return Fix(Safety.GUIDED, f"{name}, whose arguments differ: see its docstring", name)
+        return Fix(Safety.UNSAFE, f"{op_name}, with the same arguments", op_name)
+    return Fix(Safety.GUIDED, f"{op_name}, whose arguments differ: see its docstring", op_name)
 
 
 def dtype_fix(file: SourceFile, use: Use) -> Fix:
@@ -38,8 +38,8 @@ def dtype_fix(file: SourceFile, use: Use) -> Fix:
     neutral_name = neutral_dtype(use.origin)
     if neutral_name is None:
         return Fix(Safety.GUIDED, "a neutral dtype of the namespace such as ops.float32, or its name as a string")
-    safety = Safety.UNSAFE if _is_understood(file, use.node) else Safety.GUIDED
-    return Fix(safety, f"the neutral dtype ops.{neutral_name}", f"ops.{neutral_name}")
+    fix_safety = Safety.UNSAFE if _is_understood(file, use.node) else Safety.GUIDED
+    return Fix(fix_safety, f"the neutral dtype ops.{neutral_name}", f"ops.{neutral_name}")
 
 
 def _is_understood(file: SourceFile, node: ast.expr) -> bool:

@@ -37,9 +37,9 @@ def unpacked_value(name: ast.Name, target: ast.Tuple | ast.List, assignment: ast
     """Returns the expression that `a, b = x, y` assigns to `name`, or None."""
     if not isinstance(assignment, ast.Assign) or not isinstance(assignment.value, (ast.Tuple, ast.List)):
         return None
-    values = assignment.value.elts
-    has_no_star = not any(isinstance(node, ast.Starred) for node in (*target.elts, *values))
-    return values[target.elts.index(name)] if has_no_star and len(values) == len(target.elts) else None
+    value_nodes = assignment.value.elts
+    has_no_star = not any(isinstance(node, ast.Starred) for node in (*target.elts, *value_nodes))
+    return value_nodes[target.elts.index(name)] if has_no_star and len(value_nodes) == len(target.elts) else None
 
 
 def is_inside(scope: ast.AST, child: ast.AST, below: ast.AST | None) -> bool:

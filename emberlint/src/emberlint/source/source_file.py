@@ -117,8 +117,8 @@ class Neighbours(Protocol):
 @lru_cache(maxsize=64)
 def _method_call(methods: frozenset[str]) -> re.Pattern[str]:
     """Returns an expression for `.name(`, also with spaces, comments and line ends between the three."""
-    space = r"(?:[\s\\]|#.*\n)*"
-    return re.compile(rf"\.{space}(?:{'|'.join(sorted(methods))}){space}\(")
+    space_pattern = r"(?:[\s\\]|#.*\n)*"
+    return re.compile(rf"\.{space_pattern}(?:{'|'.join(sorted(methods))}){space_pattern}\(")
 
 
 class SourceFile:
@@ -215,8 +215,8 @@ class SourceFile:
         """Returns `function(self)`, computed once, because several rules ask for the same facts."""
         if function not in self._derived:
             self._derived[function] = function(self)
-        fact: T = self._derived[function]
-        return fact
+        result: T = self._derived[function]
+        return result
 
     def native(self, node: ast.expr) -> str | None:
         """Returns the origin of an expression, as `numpy.linalg.norm`, if it is in a library foreign to this file."""
@@ -234,18 +234,22 @@ class SourceFile:
         """Returns the column, counted from 1 in characters, of a byte offset given by the parser."""
         if self.text.isascii():
             return 1 + offset
-        text = self.lines[line - 1] if line <= len(self.lines) else ""
-        return 1 + (offset if text.isascii() else len(text.encode()[:offset].decode(errors="ignore")))
+        line_text = self.lines[line - 1] if line <= len(self.lines) else ""
+        return 1 + (offset if line_text.isascii() else len(line_text.encode()[:offset].decode(errors="ignore")))
 
     def segment(self, node: ast.AST) -> str:
         """Returns the source text of a node."""
         line, end_line = getattr(node, "lineno", 0), getattr(node, "end_lineno", 0)
         if not line:
             return ""
-        start = self.column(line, getattr(node, "col_offset", 0)) - 1
-        end = self.column(end_line, getattr(node, "end_col_offset", 0)) - 1
+        start_column = self.column(line, getattr(node, "col_offset", 0)) - 1
+        end_column = self.column(end_line, getattr(node, "end_col_offset", 0)) - 1
         if line == end_line:
-            return self.lines[line - 1][start:end]
+            return self.lines[line - 1][start_column:end_column]
         return "\n".join(
-            [self.lines[line - 1][start:], *self.lines[line : end_line - 1], self.lines[end_line - 1][:end]]
+            [
+                self.lines[line - 1][start_column:],
+                *self.lines[line : end_line - 1],
+                self.lines[end_line - 1][:end_column],
+            ]
         )

@@ -19,17 +19,17 @@ _CONSTANTS = frozenset({"Constant", "MatchSingleton"})  # their `value` is no no
 
 def _node_fields() -> dict[type[ast.AST], tuple[str, ...]]:
     """Returns the fields of each type of node that hold nodes, the last one first."""
-    fields = {}
+    fields_by_type = {}
     for node_class in vars(ast).values():
         if isinstance(node_class, type) and issubclass(node_class, ast.AST):
-            names = () if node_class.__name__ in _CONSTANTS else reversed(node_class._fields)
+            field_names_reversed = () if node_class.__name__ in _CONSTANTS else reversed(node_class._fields)
             field_names = (
                 name
-                for name in names
+                for name in field_names_reversed
                 if name not in _PLAIN and node_class.__name__ in _NOT_PLAIN.get(name, {node_class.__name__})
             )
-            fields[node_class] = tuple(field_names)
-    return fields
+            fields_by_type[node_class] = tuple(field_names)
+    return fields_by_type
 
 
 _FIELDS = _node_fields()
@@ -47,26 +47,26 @@ class Tree:
     def _walk(self, module: ast.Module) -> None:
         # This is the hottest loop of the linter, so it uses local names, knows the fields of each type that hold nodes,
         # and avoids ast.iter_child_nodes, which is several times slower.
-        parents, by_type, fields = self.parents, self.by_type, _FIELDS
-        stack: list[ast.AST] = [module]
-        pop, push = stack.pop, stack.append
-        while stack:
+        parents, nodes_by_type, fields_by_type = self.parents, self.by_type, _FIELDS
+        pending_nodes: list[ast.AST] = [module]
+        pop, push = pending_nodes.pop, pending_nodes.append
+        while pending_nodes:
             node = pop()
-            cls = type(node)
-            if cls in by_type:
-                by_type[cls].append(node)
+            node_type = type(node)
+            if node_type in nodes_by_type:
+                nodes_by_type[node_type].append(node)
             else:
-                by_type[cls] = [node]
-            for name in fields[cls]:
-                value = getattr(node, name)
-                if type(value) is list:
-                    for child in reversed(value):
+                nodes_by_type[node_type] = [node]
+            for name in fields_by_type[node_type]:
+                field_value = getattr(node, name)
+                if type(field_value) is list:
+                    for child in reversed(field_value):
                         if child is not None:
                             parents[child] = node
                             push(child)
-                elif value is not None:
-                    parents[value] = node
-                    push(value)
+                elif field_value is not None:
+                    parents[field_value] = node
+                    push(field_value)
 
     @overload
     def nodes(self, kind: type[A], /) -> Iterator[A]: ...

@@ -46,9 +46,9 @@ def _call_tests(file: SourceFile, call: ast.Call) -> Iterator[tuple[ast.AST, str
         if function.id != "hasattr":
             yield from ((call, origin) for origin in _first_word(_native_types(file, call.args[1])))
         elif file.names.origin(call.args[0]) is None:
-            marker_value = file.names.constant(call.args[1])
-            if marker_value in MARKS:
-                yield call, repr(marker_value)
+            attribute_name = file.names.constant(call.args[1])
+            if attribute_name in MARKS:
+                yield call, repr(attribute_name)
     elif isinstance(function, ast.Attribute):
         if function.attr == "register" and call.args:
             yield from ((call, origin) for origin in _first_word(_native_types(file, call.args[0])))
@@ -57,15 +57,15 @@ def _call_tests(file: SourceFile, call: ast.Call) -> Iterator[tuple[ast.AST, str
 
 
 def _comparison_tests(file: SourceFile, comparison: ast.Compare) -> Iterator[tuple[ast.AST, str]]:
-    sides = (comparison.left, *comparison.comparators)
-    if any(_is_type(side) for side in sides):
+    compared_nodes = (comparison.left, *comparison.comparators)
+    if any(_is_type(side) for side in compared_nodes):
         yield from (
             (comparison, origin)
-            for origin in _first_word(native for side in sides for native in _native_types(file, side))
+            for origin in _first_word(native for side in compared_nodes for native in _native_types(file, side))
         )
-    elif any(_names_type(side) for side in sides):
-        words = (word for side in sides for word in _type_words(file, side))
-        yield from ((comparison, repr(word)) for word in _first_word(words))
+    elif any(_names_type(side) for side in compared_nodes):
+        type_names = (word for side in compared_nodes for word in _type_words(file, side))
+        yield from ((comparison, repr(word)) for word in _first_word(type_names))
 
 
 def _registration_tests(
@@ -128,9 +128,9 @@ def _names_type(node: ast.expr) -> bool:
 
 def _type_words(file: SourceFile, node: ast.expr) -> Iterator[str]:
     for element in node.elts if isinstance(node, (ast.Tuple, ast.List, ast.Set)) else (node,):
-        word = file.names.constant(element)
-        if word is not None and (word in TYPE_NAMES or word.partition(".")[0] in file.foreign):
-            yield word
+        type_name = file.names.constant(element)
+        if type_name is not None and (type_name in TYPE_NAMES or type_name.partition(".")[0] in file.foreign):
+            yield type_name
 
 
 def tested_nodes(file: SourceFile) -> frozenset[ast.AST]:
@@ -149,8 +149,8 @@ def _find_tested_nodes(file: SourceFile) -> frozenset[ast.AST]:
         elif isinstance(test_node, ast.Call):
             covered_nodes.update(node for arg in test_node.args[:1] for node in ast.walk(arg))
         elif isinstance(test_node, ast.Compare):
-            sides = (test_node.left, *test_node.comparators)
-            covered_nodes.update(node for side in sides if not _is_type(side) for node in ast.walk(side))
+            compared_nodes = (test_node.left, *test_node.comparators)
+            covered_nodes.update(node for side in compared_nodes if not _is_type(side) for node in ast.walk(side))
         else:
             covered_nodes.update(ast.walk(test_node))
     return frozenset(covered_nodes)

@@ -74,7 +74,7 @@ class OpSignature(ProjectRule):
         for row, _, cell in op_matrix.gaps() if op_matrix is not None else ():
             if cell.status is Status.DIFFERS and cell.definition is not None:
                 span, declared_signature, defined_signature = cell.definition.place, cell.declared, cell.defined
-                how = cell.detail
+                difference_text = cell.detail
                 yield self.at(
                     span.path,
                     span[1:],
@@ -82,5 +82,5 @@ class OpSignature(ProjectRule):
                     op=row.name,
                     declared=declared_signature,
                     defined=defined_signature,
-                    how=how,
+                    how=difference_text,
                 )

@@ -70,6 +70,11 @@ class LayerOrder(ProjectRule):
     def check(self, project: Project) -> Iterator[Finding]:
         """Yields a finding for each import that starts a forbidden chain."""
         for breach in breaches(project):
-            at = breach.at
-            span = (at.line, at.column, at.end_line, at.end_column)
+            import_statement = breach.at
+            span = (
+                import_statement.line,
+                import_statement.column,
+                import_statement.end_line,
+                import_statement.end_column,
+            )
             yield self.at(breach.path, span, contract=breach.contract, chain=" -> ".join(breach.chain))

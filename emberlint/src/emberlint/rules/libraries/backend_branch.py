@@ -60,19 +60,19 @@ class BackendBranch(Rule):
         """Yields a finding for each place where the name decides the control flow."""
         if not any(file.mentions(word) for word in WORDS):
             return
-        names = BackendNames(file)
-        for node, how in self._control_flow_uses(file, names):
-            is_direct = any(isinstance(node, ast.Call) and names.holds(node) for node in ast.walk(node))
-            yield self.finding(file, node, tier=Tier.A if is_direct else Tier.B, how=how, fix=GUIDE)
+        backend_names = BackendNames(file)
+        for node, use_verb in self._control_flow_uses(file, backend_names):
+            is_direct = any(isinstance(node, ast.Call) and backend_names.holds(node) for node in ast.walk(node))
+            yield self.finding(file, node, tier=Tier.A if is_direct else Tier.B, how=use_verb, fix=GUIDE)
 
     def _control_flow_uses(self, file: SourceFile, names: BackendNames) -> Iterator[tuple[ast.expr, str]]:
         for comparison in file.index.nodes(ast.Compare):
-            sides = (comparison.left, *comparison.comparators)
-            compares_none = any(isinstance(side, ast.Constant) and side.value is None for side in sides)
+            compared_nodes = (comparison.left, *comparison.comparators)
+            compares_none = any(isinstance(side, ast.Constant) and side.value is None for side in compared_nodes)
             if (
                 not compares_none
-                and not any(map(_lists_all_backends, sides))
-                and any(names.holds(side) for side in sides)
+                and not any(map(_lists_all_backends, compared_nodes))
+                and any(names.holds(side) for side in compared_nodes)
             ):
                 yield comparison, "compares"
         for match in file.index.nodes(ast.Match):
@@ -105,5 +105,5 @@ def _lists_all_backends(node: ast.expr) -> bool:
     """Returns whether an expression lists all backends: a test whether one of them is there is no branch."""
     if not isinstance(node, ast.Call):
         return False
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-    return bool(name.endswith("backends"))
+    function_name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    return bool(function_name.endswith("backends"))

@@ -56,8 +56,8 @@ class BackendIsinstance(Rule):
     def check(self, file: SourceFile) -> Iterator[Finding]:
         """Yields a finding for each test of a type."""
         if file.foreign:
-            for node, what in type_tests(file):
-                yield self._finding_at(file, node, what)
+            for node, type_name in type_tests(file):
+                yield self._finding_at(file, node, type_name)
         for use in native_uses(file):
             if use.kind == "type" and use.node not in tested_nodes(file):
                 yield self._finding_at(file, use.node, use.origin)

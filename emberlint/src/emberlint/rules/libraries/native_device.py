@@ -60,13 +60,13 @@ class NativeDevice(Rule):
                 *call.args[:1],
                 *(keyword.value for keyword in call.keywords if keyword.arg == "device"),
             ]
-            names = (file.names.constant(argument) for argument in device_arguments)
-            return any(name is not None and DEVICE.fullmatch(name) for name in names)
+            device_names = (file.names.constant(argument) for argument in device_arguments)
+            return any(name is not None and DEVICE.fullmatch(name) for name in device_names)
         if method == "cuda":
             return True
         # `.cpu()` is a common method name, so it counts only on a known tensor, and not as a part of a conversion.
         parent = file.parent(call)
-        is_swallowed = isinstance(parent, ast.Attribute) and parent.attr == "numpy"
+        is_converted_to_numpy = isinstance(parent, ast.Attribute) and parent.attr == "numpy"
         assert isinstance(call.func, ast.Attribute)
         is_detached = isinstance(call.func.value, ast.Call) and ast.unparse(call.func.value.func).endswith(".detach")
-        return not is_swallowed and (is_detached or file.inference.evidence(call.func.value) is not None)
+        return not is_converted_to_numpy and (is_detached or file.inference.evidence(call.func.value) is not None)

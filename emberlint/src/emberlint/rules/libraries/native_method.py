@@ -63,18 +63,20 @@ class NativeMethod(Rule):
     def check(self, file: SourceFile) -> Iterator[Finding]:
         """Yields a finding for each call of a method that is tied to some libraries."""
         for call, method in method_calls(file, frozenset(libraries_with()) - REPORTED):
-            positional = 1 if any(isinstance(arg, ast.Starred) for arg in call.args) else len(call.args)
-            keywords = [keyword.arg for keyword in call.keywords if keyword.arg is not None]
-            tie = library_tie_reason(method, positional, keywords)
-            evidence = self._evidence(file, call, method) if tie else None
+            positional_count = 1 if any(isinstance(arg, ast.Starred) for arg in call.args) else len(call.args)
+            keyword_names = [keyword.arg for keyword in call.keywords if keyword.arg is not None]
+            tie_reason = library_tie_reason(method, positional_count, keyword_names)
+            evidence = self._evidence(file, call, method) if tie_reason else None
             if evidence is not None:
                 named_libraries = [library for library in TENSORS if f"`{library}." in evidence.reason]
                 library = named_libraries[0] if named_libraries else "torch"
                 if library not in signatures_by_library(method) and library in libraries_with()[method]:
                     continue  # no op equals `view` of NumPy
-                op = op_of(method, positional, keywords, library)
+                op = op_of(method, positional_count, keyword_names, library)
                 fix = Fix(Safety.GUIDED, f"call `ops.{op}`", f"ops.{op}")
-                yield self.finding(file, call, tier=evidence.tier, reason=evidence.reason, fix=fix, what=tie, op=op)
+                yield self.finding(
+                    file, call, tier=evidence.tier, reason=evidence.reason, fix=fix, what=tie_reason, op=op
+                )
 
     def _evidence(self, file: SourceFile, call: MethodCall, method: str) -> Evidence | None:
         """Returns why a method is one of a tensor, or None."""
@@ -91,10 +93,10 @@ def _is_of_torch(file: SourceFile, call: MethodCall, method: str) -> bool:
     """Returns whether the name of a method and its arguments tell that its receiver is a tensor of PyTorch."""
     if method in UNMISTAKABLE:
         return True
-    roots = file.compute_once(_imported_packages)
-    if "torch" not in roots:
+    imported_packages = file.compute_once(_imported_packages)
+    if "torch" not in imported_packages:
         return False
-    arguments, is_only_torch = call.args, roots.isdisjoint({"numpy", "mlx", "jax", "pandas"})
+    arguments, is_only_torch = call.args, imported_packages.isdisjoint({"numpy", "mlx", "jax", "pandas"})
     if is_torch_receiver(method, call):
         return True
     if method in ("dim", "size"):
@@ -112,5 +114,7 @@ def _is_of_torch(file: SourceFile, call: MethodCall, method: str) -> bool:
 
 def _imported_packages(file: SourceFile) -> frozenset[str]:
     """Returns the packages that the imports of a file are from."""
-    bound = (binding.origin for name_bindings in file.names.root.bindings.values() for binding in name_bindings)
-    return frozenset(f"{origin}".partition(".")[0] for origin in bound)
+    imported_origins = (
+        binding.origin for name_bindings in file.names.root.bindings.values() for binding in name_bindings
+    )
+    return frozenset(f"{origin}".partition(".")[0] for origin in imported_origins)

@@ -68,14 +68,14 @@ class InplaceMutation(Rule):
     def _findings_of_method(self, file: SourceFile, call: ast.Call) -> Iterator[Finding]:
         """Yields a finding for `t.add_(1)`, and for `init.zeros_(t)` of a native library."""
         function = call.func
-        name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-        if not name.endswith("_") or name.endswith("__") or name.startswith("assert"):
+        method_name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+        if not method_name.endswith("_") or method_name.endswith("__") or method_name.startswith("assert"):
             return
         evidence = file.inference.evidence(function.value) if isinstance(function, ast.Attribute) else None
         origin = file.native(function)
         if evidence is None and origin is not None and call.args:
             evidence = file.inference.evidence(call.args[0]) or Evidence(Tier.B, f"`{origin}` writes into its argument")
-        yield from self._findings_at(file, call, evidence, f"`{name}()`")
+        yield from self._findings_at(file, call, evidence, f"`{method_name}()`")
 
     def _findings_of_out(self, file: SourceFile, call: ast.Call, keyword: ast.keyword) -> Iterator[Finding]:
         evidence = file.inference.evidence(keyword.value)

@@ -55,25 +55,27 @@ class PrecisionCast(Rule):
             elif isinstance(function, ast.Attribute) and function.attr in METHODS:
                 yield from self._findings_of_cast(file, call, function.value, f".{function.attr}()")
             elif has_math and call.args and (file.names.origin(function) or "").startswith(("math.", "cmath.")):
-                name = (file.names.origin(function) or "").rpartition(".")[2]
+                function_name = (file.names.origin(function) or "").rpartition(".")[2]
                 tensor_arguments = [arg for arg in call.args if file.inference.evidence(arg) is not None]
                 if tensor_arguments:
-                    yield from self._findings_of_cast(file, call, tensor_arguments[0], f"math.{name}()")
+                    yield from self._findings_of_cast(file, call, tensor_arguments[0], f"math.{function_name}()")
 
     def _findings_of_cast(self, file: SourceFile, call: ast.Call, operand: ast.expr, cast: str) -> Iterator[Finding]:
         evidence = file.inference.evidence(operand)
         if evidence is not None:
-            rank = _loop_depth(file, call)
-            loop_text = ", inside a loop" if rank else ""
+            loop_depth = _loop_depth(file, call)
+            loop_text = ", inside a loop" if loop_depth else ""
             tier, reason = evidence
-            yield self.finding(file, call, tier=tier, reason=reason, fix=GUIDE, rank=rank, cast=cast, where=loop_text)
+            yield self.finding(
+                file, call, tier=tier, reason=reason, fix=GUIDE, rank=loop_depth, cast=cast, where=loop_text
+            )
 
 
 def _loop_depth(file: SourceFile, node: ast.AST) -> int:
     """Returns the number of loops around a node within its function."""
-    count = 0
+    loop_count = 0
     for ancestor in file.ancestors(node):
         if isinstance(ancestor, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
             break
-        count += isinstance(ancestor, LOOPS)
-    return count
+        loop_count += isinstance(ancestor, LOOPS)
+    return loop_count

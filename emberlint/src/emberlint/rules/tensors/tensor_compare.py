@@ -52,15 +52,17 @@ class TensorCompare(Rule):
         for node in file.index.nodes(ast.Compare):
             evidence = file.inference.evidence(node)
             if evidence is not None and not (file.settings.allow_safe_operators and file.inference.is_safe(node)):
-                operators = [OPERATORS[type(op)] for op in node.ops if type(op) in OPERATORS]
+                compared_operators = [OPERATORS[type(op)] for op in node.ops if type(op) in OPERATORS]
                 is_chained = len(node.ops) > 1
-                names_text = ", ".join(f"`ops.{operator.op}`" for operator in operators)
-                title = f"combine {names_text} with `ops.logical_and`" if is_chained else f"call {names_text}"
-                call = "" if is_chained else call_text(file, operators[0].op, [node.left, *node.comparators])
-                fix = Fix(Safety.GUIDED if is_chained else safety(file, evidence), title, call)
-                symbol = " ".join(operator.symbol for operator in operators)
+                names_text = ", ".join(f"`ops.{operator.op}`" for operator in compared_operators)
+                fix_title = f"combine {names_text} with `ops.logical_and`" if is_chained else f"call {names_text}"
+                call_as_text = (
+                    "" if is_chained else call_text(file, compared_operators[0].op, [node.left, *node.comparators])
+                )
+                fix = Fix(Safety.GUIDED if is_chained else safety(file, evidence), fix_title, call_as_text)
+                symbols_text = " ".join(operator.symbol for operator in compared_operators)
                 yield self.finding(
-                    file, node, tier=evidence.tier, reason=evidence.reason, fix=fix, symbol=symbol, ops=names_text
+                    file, node, tier=evidence.tier, reason=evidence.reason, fix=fix, symbol=symbols_text, ops=names_text
                 )
         if file.mentions("operator"):
             yield from self._findings_of_calls(file)

@@ -88,24 +88,30 @@ class TensorLoop(Rule):
             yield from self._findings_of_loop(file, generator.iter, "comprehension", generator.target, [*loop_nodes])
         for while_ in file.index.nodes(ast.While):
             yield from self._findings_of_while(file, while_)
-        for value, how in _unpacked_values(file):
-            yield from self._findings_at(file, value, file.inference.evidence(value), how)
+        for value, iteration_kind in _unpacked_values(file):
+            yield from self._findings_at(file, value, file.inference.evidence(value), iteration_kind)
         for call in file.index.nodes(ast.Call):
-            name = _iterating_function_name(file, call.func)
-            evidences = [file.inference.evidence(arg) for arg in call.args] if name else []
+            iterating_function = _iterating_function_name(file, call.func)
+            evidences = [file.inference.evidence(arg) for arg in call.args] if iterating_function else []
             yield from self._findings_at(
-                file, call, next((evidence for evidence in evidences if evidence is not None), None), f"{name}()"
+                file,
+                call,
+                next((evidence for evidence in evidences if evidence is not None), None),
+                f"{iterating_function}()",
             )
 
     def _findings_of_while(self, file: SourceFile, loop: ast.While) -> Iterator[Finding]:
         """Yields a finding for `while i < len(t)` with `t[i]`."""
-        test = loop.test
-        if isinstance(test, ast.Compare) and len(test.ops) == 1:
-            for index, limit in ((test.left, test.comparators[0]), (test.comparators[0], test.left)):
+        loop_test = loop.test
+        if isinstance(loop_test, ast.Compare) and len(loop_test.ops) == 1:
+            for index, limit in (
+                (loop_test.left, loop_test.comparators[0]),
+                (loop_test.comparators[0], loop_test.left),
+            ):
                 for length in lengths(file, limit):
                     evidence = file.inference.evidence(length.tensor)
                     if evidence is not None and isinstance(index, ast.Name) and is_read(length, index.id, [*loop.body]):
-                        yield from self._findings_at(file, test, evidence, "while")
+                        yield from self._findings_at(file, loop_test, evidence, "while")
 
     def _findings_of_loop(
         self, file: SourceFile, values: ast.expr, how: str, target: ast.expr, body: list[ast.AST]
@@ -132,16 +138,20 @@ def _holds_objects(values: ast.expr, target: ast.expr, body: list[ast.AST]) -> b
     """
     if not isinstance(target, ast.Name):
         return False
-    nodes = [node for statement in body for node in ast.walk(statement)]
-    target_attributes = [node for node in nodes if isinstance(node, ast.Attribute) and _is_named(node.value, target.id)]
+    body_nodes = [node for statement in body for node in ast.walk(statement)]
+    target_attributes = [
+        node for node in body_nodes if isinstance(node, ast.Attribute) and _is_named(node.value, target.id)
+    ]
     if any(
         (attribute.attr.startswith("_") and not attribute.attr.startswith("__"))
         or (_is_stored(attribute) and attribute.attr not in SETTABLE)
         for attribute in target_attributes
     ):
         return True
-    is_flat = isinstance(values, ast.Attribute) and values.attr == "flat"
-    return is_flat and any(isinstance(node, ast.Call) and node.func in target_attributes for node in nodes)
+    is_flat_iterator = isinstance(values, ast.Attribute) and values.attr == "flat"
+    return is_flat_iterator and any(
+        isinstance(node, ast.Call) and node.func in target_attributes for node in body_nodes
+    )
 
 
 def _is_named(node: ast.expr, name: str) -> bool:
@@ -158,13 +168,15 @@ def _unpacked_values(file: SourceFile) -> Iterator[tuple[ast.expr, str]]:
     A call may return a tuple although the inference takes it for a tensor, as `self.lstm(x)`, so calls do not count.
     """
     nodes_of = file.index.nodes
-    targets = ((node.value, target) for node in nodes_of(ast.Assign) for target in node.targets)
-    iterated_values = [(value, "unpacking") for value, target in targets if isinstance(target, (ast.Tuple, ast.List))]
+    values_and_targets = ((node.value, target) for node in nodes_of(ast.Assign) for target in node.targets)
+    iterated_values = [
+        (value, "unpacking") for value, target in values_and_targets if isinstance(target, (ast.Tuple, ast.List))
+    ]
     iterated_values += [(node.value, "unpacking") for node in nodes_of(ast.Starred) if isinstance(node.ctx, ast.Load)]
     iterated_values += [(node.value, "yield from") for node in nodes_of(ast.YieldFrom)]
-    for value, how in iterated_values:
+    for value, iteration_kind in iterated_values:
         if isinstance(value, (ast.Name, ast.Attribute, ast.Subscript)):
-            yield value, how
+            yield value, iteration_kind
 
 
 def _iterating_function_name(file: SourceFile, function: ast.expr) -> str:

@@ -133,21 +133,23 @@ class TensorOperator(Rule):
     def _findings_of_call(self, file: SourceFile, call: ast.Call) -> Iterator[Finding]:
         function = call.func
         if isinstance(function, ast.Name) and function.id in BUILTINS and is_builtin(file, function):
-            name, op = function.id, BUILTINS[function.id]
+            function_name, op = function.id, BUILTINS[function.id]
         elif file.mentions("operator") and (file.names.origin(function) or "").startswith("operator."):
-            name = (file.names.origin(function) or "").removeprefix("operator.")
-            op = ARITHMETIC.get(name) or IN_PLACE.get(name, "")
+            function_name = (file.names.origin(function) or "").removeprefix("operator.")
+            op = ARITHMETIC.get(function_name) or IN_PLACE.get(function_name, "")
         else:
             return
         evidence = file.inference.evidence(call)
-        if name == "divmod" and call.args:
+        if function_name == "divmod" and call.args:
             evidence = file.inference.evidence(call.args[0])
         if file.settings.allow_safe_operators and file.inference.is_safe(call):
             return
         if evidence is not None and op:
             fix = Fix(
-                Safety.GUIDED if name == "divmod" else safety(file, evidence),
+                Safety.GUIDED if function_name == "divmod" else safety(file, evidence),
                 f"call `ops.{op}`",
                 call_text(file, op, call.args),
             )
-            yield self.finding(file, call, tier=evidence.tier, reason=evidence.reason, fix=fix, symbol=name, op=op)
+            yield self.finding(
+                file, call, tier=evidence.tier, reason=evidence.reason, fix=fix, symbol=function_name, op=op
+            )

@@ -48,35 +48,35 @@ class TensorTruth(Rule):
         """Yields a finding for each tensor whose truth value is taken."""
         if isinstance(file.inference, NoInference):
             return
-        for node, how in _truth_tests(file):
+        for node, test_kind in _truth_tests(file):
             evidence = file.inference.evidence(node)
             if evidence is not None:
-                yield self.finding(file, node, tier=evidence.tier, reason=evidence.reason, fix=GUIDE, how=how)
+                yield self.finding(file, node, tier=evidence.tier, reason=evidence.reason, fix=GUIDE, how=test_kind)
 
 
 def _truth_tests(file: SourceFile) -> Iterator[tuple[ast.expr, str]]:
-    index = file.index
-    for branch in index.nodes(ast.If, ast.IfExp):
+    tree_index = file.index
+    for branch in tree_index.nodes(ast.If, ast.IfExp):
         yield from _plain_operands(branch.test, "if")
-    for loop in index.nodes(ast.While):
+    for loop in tree_index.nodes(ast.While):
         yield from _plain_operands(loop.test, "while")
-    for claim in index.nodes(ast.Assert):
-        yield from _plain_operands(claim.test, "assert")
-    for generator in index.nodes(ast.comprehension):
+    for assertion in tree_index.nodes(ast.Assert):
+        yield from _plain_operands(assertion.test, "assert")
+    for generator in tree_index.nodes(ast.comprehension):
         for test in generator.ifs:
             yield from _plain_operands(test, "if")
-    for case in index.nodes(ast.match_case):
+    for case in tree_index.nodes(ast.match_case):
         if case.guard is not None:
             yield from _plain_operands(case.guard, "if")
-    for unary in index.nodes(ast.UnaryOp):
+    for unary in tree_index.nodes(ast.UnaryOp):
         if isinstance(unary.op, ast.Not):
             yield from _plain_operands(unary.operand, "not")
-    for bool_op in index.nodes(ast.BoolOp):
-        word = "and" if isinstance(bool_op.op, ast.And) else "or"
+    for bool_op in tree_index.nodes(ast.BoolOp):
+        operator_word = "and" if isinstance(bool_op.op, ast.And) else "or"
         for value in bool_op.values[:-1]:
-            yield from _plain_operands(value, word)
+            yield from _plain_operands(value, operator_word)
         if _is_truth_taken(file, bool_op):
-            yield from _plain_operands(bool_op.values[-1], word)
+            yield from _plain_operands(bool_op.values[-1], operator_word)
 
 
 def _plain_operands(node: ast.expr, how: str) -> Iterator[tuple[ast.expr, str]]:

@@ -33,15 +33,17 @@ def read(content: str) -> tuple[dict[str, Any], list[Cell]]:
     Raises:
         ValueError: if the text is not JSON or lacks what each notebook has.
     """
-    reader = _NotebookReader(content)
+    notebook_reader = _NotebookReader(content)
     notebook: dict[str, Any] = {}
     cells: list[Cell] = []
-    for key in reader.members():
+    for key in notebook_reader.members():
         if key == "cells":
-            notebook[key] = cells = [cell for number in reader.items() if (cell := reader.cell(number)) is not None]
+            notebook[key] = cells = [
+                cell for number in notebook_reader.items() if (cell := notebook_reader.cell(number)) is not None
+            ]
         else:
-            notebook[key] = reader.value()
-    if _SPACE.fullmatch(content, reader.at) is None:
+            notebook[key] = notebook_reader.value()
+    if _SPACE.fullmatch(content, notebook_reader.at) is None:
         raise ValueError("it has text after its JSON")
     return notebook, cells
 
@@ -55,8 +57,8 @@ class _NotebookReader:
 
     def _next(self) -> str:
         """Moves to the next character that is not white space, and returns it; an empty string at the end."""
-        space = _SPACE.match(self.content, self.at)
-        self.at = space.end() if space else self.at
+        space_match = _SPACE.match(self.content, self.at)
+        self.at = space_match.end() if space_match else self.at
         return self.content[self.at : self.at + 1]
 
     def _take(self, wanted: str) -> str:
@@ -94,10 +96,10 @@ class _NotebookReader:
         if self._next() == "]":
             self.at += 1
             return
-        number = 0
+        item_number = 0
         while True:
-            number += 1
-            yield number
+            item_number += 1
+            yield item_number
             if self._take(",]") == "]":
                 return
 
@@ -121,25 +123,25 @@ class _NotebookReader:
 
     def _source(self, number: int) -> Cell:
         is_string = self._next() == '"'
-        start = self.at
-        pieces: list[Piece] = []
+        start_offset = self.at
+        source_pieces: list[Piece] = []
         if is_string:
-            pieces.append(self._piece(number))
+            source_pieces.append(self._piece(number))
         else:
-            pieces.extend(self._piece(number) for _ in self.items())
-        return Cell(number, "".join(piece.text for piece in pieces), start, self.at, tuple(pieces))
+            source_pieces.extend(self._piece(number) for _ in self.items())
+        return Cell(number, "".join(piece.text for piece in source_pieces), start_offset, self.at, tuple(source_pieces))
 
     def _piece(self, number: int) -> Piece:
         self._next()
-        start = self.at
-        value = self.value()
-        if not isinstance(value, str):
-            raise ValueError(f"the source of cell {number} holds {type(value).__name__}; expected strings")
-        return Piece(start, self.at, value)
+        start_offset = self.at
+        piece_text = self.value()
+        if not isinstance(piece_text, str):
+            raise ValueError(f"the source of cell {number} holds {type(piece_text).__name__}; expected strings")
+        return Piece(start_offset, self.at, piece_text)
 
 
 def _editor_language(metadata: Any) -> str:
     """Returns the language that an editor chose for one cell; Python if it chose none."""
-    table = metadata.get("vscode") if isinstance(metadata, dict) else None
-    language = table.get("languageId") if isinstance(table, dict) else None
-    return language.lower() if isinstance(language, str) else "python"
+    editor_settings = metadata.get("vscode") if isinstance(metadata, dict) else None
+    language_name = editor_settings.get("languageId") if isinstance(editor_settings, dict) else None
+    return language_name.lower() if isinstance(language_name, str) else "python"

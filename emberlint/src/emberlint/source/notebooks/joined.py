@@ -49,24 +49,24 @@ class Joined:
 
     def _lines(self) -> Iterator[str]:
         """Yields the lines of the joined text."""
-        number = 1
+        line_number = 1
         for cell in self.cells:
-            self._starts.append(number)
+            self._starts.append(line_number)
             lines, plain_lines = LINE.findall(cell.source), magics(cell.source)
             yield f"{self._mark} cell {cell.number}\n"
             for index, line in enumerate(lines):
                 if index in plain_lines:
-                    gap = "  " if plain_lines[index] else ""
-                    yield f"{plain_lines[index]}{gap}{self._mark} line {len(self._magics)}\n"
+                    separator = "  " if plain_lines[index] else ""
+                    yield f"{plain_lines[index]}{separator}{self._mark} line {len(self._magics)}\n"
                     self._magics.append(line.rstrip("\r\n"))
                 else:
                     yield line if line.endswith(("\r", "\n")) else f"{line}\n"
-            number += 1 + len(lines)
+            line_number += 1 + len(lines)
 
     def place(self, line: int) -> CellPlace:
         """Returns the place of a line of the joined text."""
-        index = max(bisect_right(self._starts, line) - 1, 0)
-        return CellPlace(self.cells[index].number, max(line - self._starts[index], 1))
+        cell_index = max(bisect_right(self._starts, line) - 1, 0)
+        return CellPlace(self.cells[cell_index].number, max(line - self._starts[cell_index], 1))
 
     def line(self, cell: int, line: int) -> int:
         """Returns the line of the joined text at a line of a cell.
@@ -74,16 +74,16 @@ class Joined:
         Raises:
             ValueError: if the cell has no Python code.
         """
-        numbers = [cell.number for cell in self.cells]
-        if cell not in numbers:
-            raise ValueError(f"cell {cell} has no Python code; the cells {numbers} have")
-        return self._starts[numbers.index(cell)] + line
+        cell_numbers = [cell.number for cell in self.cells]
+        if cell not in cell_numbers:
+            raise ValueError(f"cell {cell} has no Python code; the cells {cell_numbers} have")
+        return self._starts[cell_numbers.index(cell)] + line
 
     def reword_lines(self, text: str) -> str:
         """Returns a text with its `(line 7)`, a line of the joined text, as `(cell 2, line 3)`."""
         words_and_places = ((match[0], self.place(int(match[1]))) for match in _LINE.finditer(text))
-        for word, cell_place in words_and_places:
-            text = text.replace(word, f"(cell {cell_place.cell}, line {cell_place.line})")
+        for line_text, cell_place in words_and_places:
+            text = text.replace(line_text, f"(cell {cell_place.cell}, line {cell_place.line})")
         return text
 
     def sources(self, text: str) -> list[str]:
@@ -92,30 +92,30 @@ class Joined:
         Raises:
             NotebookError: if the text does not have the cells and the magics of this notebook.
         """
-        sources: list[list[str]] = []
-        seen_magics: list[int] = []
-        seen_cells: list[int] = []
+        lines_by_cell: list[list[str]] = []
+        magic_numbers: list[int] = []
+        cell_numbers: list[int] = []
         mark_pattern = re.compile(rf".*{re.escape(self._mark)} (cell|line) (\d+)[\r\n]*\Z")
         for line in LINE.findall(text):
-            match = mark_pattern.match(line)
-            if match and match[1] == "cell":
-                seen_cells.append(int(match[2]))
-                sources.append([])
-            elif not sources:
-                sources.append([line])  # a line before the first cell; it is refused below
-            elif match:
-                seen_magics.append(int(match[2]))
-                original = self._magics[int(match[2])]
-                if original.startswith("%%") and "".join(sources[-1]).strip():
-                    raise NotebookError(f"`{original}` would no longer be the first line of its cell")
-                sources[-1].append(original + line[len(line.rstrip("\r\n")) :])
+            mark_match = mark_pattern.match(line)
+            if mark_match and mark_match[1] == "cell":
+                cell_numbers.append(int(mark_match[2]))
+                lines_by_cell.append([])
+            elif not lines_by_cell:
+                lines_by_cell.append([line])  # a line before the first cell; it is refused below
+            elif mark_match:
+                magic_numbers.append(int(mark_match[2]))
+                magic_line = self._magics[int(mark_match[2])]
+                if magic_line.startswith("%%") and "".join(lines_by_cell[-1]).strip():
+                    raise NotebookError(f"`{magic_line}` would no longer be the first line of its cell")
+                lines_by_cell[-1].append(magic_line + line[len(line.rstrip("\r\n")) :])
             else:
-                sources[-1].append(line)
-        if seen_cells != [cell.number for cell in self.cells] or seen_magics != [*range(len(self._magics))]:
+                lines_by_cell[-1].append(line)
+        if cell_numbers != [cell.number for cell in self.cells] or magic_numbers != [*range(len(self._magics))]:
             raise NotebookError("the marks of the cells are lost")
-        if len(sources) != len(seen_cells):
+        if len(lines_by_cell) != len(cell_numbers):
             raise NotebookError("a line would stand before the first cell")
-        cell_sources = ["".join(source) for source in sources]
+        cell_sources = ["".join(source) for source in lines_by_cell]
         # The joined text ends each cell with a line end, which the cell itself may lack.
         return [
             new_source.removesuffix("\n") if not cell.source.endswith(("\r", "\n")) else new_source

@@ -14,8 +14,8 @@ _PART = re.compile(r"#|\"\"\"|'''|\"(?:[^\"\\]|\\.)*\"?|'(?:[^'\\]|\\.)*'?|[(\[{
 
 def cell_magic(source: str) -> str | None:
     """Returns the name of the magic of a whole cell, such as `time` of `%%time`, or None."""
-    first = source.lstrip("\n")
-    return first[2:].split(maxsplit=1)[0].rstrip("!") if re.match(r"%%\w", first) else None
+    first_text = source.lstrip("\n")
+    return first_text[2:].split(maxsplit=1)[0].rstrip("!") if re.match(r"%%\w", first_text) else None
 
 
 def magics(source: str) -> dict[int, str]:
@@ -31,24 +31,24 @@ def magics(source: str) -> dict[int, str]:
 
 def _stand_ins(lines: list[str]) -> Iterator[str | None]:
     """Yields for each line the Python text that stands for it, or None if it is Python."""
-    state = _LineState()
+    line_state = _LineState()
     indent: str | None = None  # of a magic that the next line continues
     is_first = True
     for line in lines:
-        text = line.rstrip("\r\n")
-        command_text = text.strip(" \t")
+        line_text = line.rstrip("\r\n")
+        command_text = line_text.strip(" \t")
         stand_in = None
         if indent is not None:
             stand_in = f"{indent}pass"
-        elif state.is_start:
-            stand_in = "" if is_first and command_text.startswith("%%") else _of_line(text)
-            indent = text[: len(text) - len(text.lstrip())] if stand_in is not None else None
+        elif line_state.is_start:
+            stand_in = "" if is_first and command_text.startswith("%%") else _of_line(line_text)
+            indent = line_text[: len(line_text) - len(line_text.lstrip())] if stand_in is not None else None
         is_first = is_first and not command_text
         if stand_in is None:
-            state.read(text)
-            if state.is_start and not state.is_comment and command_text.endswith("?"):
-                stand_in = f"{text[: len(text) - len(text.lstrip())]}pass"  # `ops.sin?`
-        elif not text.endswith("\\"):
+            line_state.read(line_text)
+            if line_state.is_start and not line_state.is_comment and command_text.endswith("?"):
+                stand_in = f"{line_text[: len(line_text) - len(line_text.lstrip())]}pass"  # `ops.sin?`
+        elif not line_text.endswith("\\"):
             indent = None
         yield stand_in
 
@@ -89,16 +89,16 @@ class _LineState:
                 token = _PART.search(text, offset)
                 if token is None:
                     return
-                character = token[0]
-                if character == "#":
+                token_text = token[0]
+                if token_text == "#":
                     self.is_comment = True
                     return
-                if character in ('"""', "'''"):
-                    self.quote = character
-                elif character in "([{":
+                if token_text in ('"""', "'''"):
+                    self.quote = token_text
+                elif token_text in "([{":
                     self.depth += 1
-                elif character in ")]}":
+                elif token_text in ")]}":
                     self.depth -= 1
-                elif character == "\\" or (character[0] in "\"'" and character.endswith("\\")):
+                elif token_text == "\\" or (token_text[0] in "\"'" and token_text.endswith("\\")):
                     self.is_continued = True
             offset = token.end()

@@ -76,29 +76,32 @@ class Notebook(Joined):
 
     def _encode_source(self, cell: Cell, source: str) -> str:
         """Returns the source of a cell as JSON in the style of the file."""
-        ascii_only = self.content.isascii()
+        is_ascii = self.content.isascii()
         if self.content[cell.start] == '"':
-            return json.dumps(source, ensure_ascii=ascii_only)
+            return json.dumps(source, ensure_ascii=is_ascii)
         encoded_by_text = {piece.text: self.content[piece.start : piece.end] for piece in cell.pieces}
-        lines = [
-            encoded_by_text.get(line) or json.dumps(line, ensure_ascii=ascii_only)
+        encoded_lines = [
+            encoded_by_text.get(line) or json.dumps(line, ensure_ascii=is_ascii)
             for line in source.splitlines(keepends=True)
         ]
-        if not lines or not cell.pieces:
-            return json.dumps(source.splitlines(keepends=True), ensure_ascii=ascii_only)
+        if not encoded_lines or not cell.pieces:
+            return json.dumps(source.splitlines(keepends=True), ensure_ascii=is_ascii)
         first_piece, last_piece = cell.pieces[0], cell.pieces[-1]
-        head, tail = self.content[cell.start : first_piece.start], self.content[last_piece.end : cell.end]
+        text_before_pieces, text_after_pieces = (
+            self.content[cell.start : first_piece.start],
+            self.content[last_piece.end : cell.end],
+        )
         if len(cell.pieces) > 1:
-            gap = self.content[first_piece.end : cell.pieces[1].start]
+            separator = self.content[first_piece.end : cell.pieces[1].start]
         else:
-            gap = "," + (head[1:] or " ")
-        return head + gap.join(lines) + tail
+            separator = "," + (text_before_pieces[1:] or " ")
+        return text_before_pieces + separator.join(encoded_lines) + text_after_pieces
 
 
 def _notebook_language(metadata: Any) -> str:
     """Returns the language of a notebook, in lower case; Python if it names none."""
     for key, name in (("language_info", "name"), ("kernelspec", "language")):
-        table = metadata.get(key) if isinstance(metadata, dict) else None
-        if isinstance(table, dict) and isinstance(table.get(name), str):
-            return str(table[name]).lower()
+        language_table = metadata.get(key) if isinstance(metadata, dict) else None
+        if isinstance(language_table, dict) and isinstance(language_table.get(name), str):
+            return str(language_table[name]).lower()
     return "python"
