@@ -100,7 +100,7 @@ def runs(kind: str, sample: Sample) -> Iterator[tuple[str, Run]]:
     if kind == "gradient":
         yield from _gradients(sample)
         return
-    calls = list(checks.values(sample))
+    calls = list(checks.value_calls(sample))
     if not calls:
         return
     dtype = "float32" if any(call.dtype == "float32" for call in calls) else calls[0].dtype
@@ -147,7 +147,7 @@ def _mapped_runs(function: Callable[..., Any], args: Sequence[Any], kwargs: Any)
 
 def _gradients(sample: Sample) -> Iterator[tuple[str, Run]]:
     function, first = gradient_rows.gradient_function(sample), True
-    for call in islice(gradient_rows.gradients(sample), 3):
+    for call in islice(gradient_rows.gradient_calls(sample), 3):
         for sized in (False, True) if first and _scales(sample.op, call) else (False,):
             args = [large(x) if sized else x for x in call.args]
             problem = Problem(lambda given, named: function(*given, **named), (args, call.kwargs), dtype=call.dtype)
@@ -159,8 +159,8 @@ def _gradients(sample: Sample) -> Iterator[tuple[str, Run]]:
 
 def wrong(kind: str, sample: Sample) -> int:
     """Returns how many calls of the sample row fail."""
-    calls: list[Call] = [*checks.values(sample), *checks.special_values(sample)] if kind != "gradient" else []
-    return sum(_fails(call, sample) for call in (*calls, *gradient_rows.gradients(sample)))
+    calls: list[Call] = [*checks.value_calls(sample), *checks.special_value_calls(sample)] if kind != "gradient" else []
+    return sum(_fails(call, sample) for call in (*calls, *gradient_rows.gradient_calls(sample)))
 
 
 def _fails(call: Call, sample: Sample) -> bool:

@@ -102,7 +102,7 @@ def _loss_curves(title: str, result: digits.Result | gpt.Result) -> pictures.Cur
     return pictures.Curves(title, [(leg.backend, leg.losses) for leg in result.legs], result.reference.losses)
 
 
-def _verdict(agrees: bool) -> str:
+def _verdict_text(agrees: bool) -> str:
     return "AGREES" if agrees else "DIFFERS"
 
 
@@ -114,7 +114,7 @@ def _show_digits(result: digits.Result, chosen_names: list[str], steps: int) -> 
     ]
     click.echo(table(("backend", "steps", "loss", "accuracy on held-out images", "seconds"), table_rows))
     click.echo(
-        f"{_verdict(result.agrees)}: the weights differ by at most {result.difference:.2e}, tolerance "
+        f"{_verdict_text(result.agrees)}: the weights differ by at most {result.difference:.2e}, tolerance "
         f"{digits.TOLERANCE:.0e}"
     )
     return result.agrees
@@ -131,7 +131,7 @@ def _show_gpt(result: gpt.Result, chosen_names: list[str], steps: int) -> bool:
     gaps = result.differences
     masks = "equal" if gaps.masks else "different"
     click.echo(
-        f"{_verdict(gaps.agrees)}: losses differ by at most {gaps.loss:.2e} (tolerance {gpt.LOSS:.0e}), weights by "
+        f"{_verdict_text(gaps.agrees)}: losses differ by at most {gaps.loss:.2e} (tolerance {gpt.LOSS:.0e}), weights by "
         f"{gaps.weights:.2e} ({gpt.WEIGHTS:.0e}), the optimizer's state by {gaps.state:.2e} of its largest elements "
         f"({gpt.STATE:.0e}); dropout masks are {masks}"
     )

@@ -15,7 +15,7 @@ from emberharmony.cli.submission import check_writable, report_option, write_des
 from emberharmony.core.errors import suggest
 from emberharmony.testing.doctor import machine
 from emberharmony.testing.doctor.finding import BROKEN, DIFFERS, OK, Finding
-from emberharmony.testing.doctor.process import of_backend
+from emberharmony.testing.doctor.process import findings_of_backend
 
 
 @click.command()
@@ -70,7 +70,7 @@ def _all_findings(names: Sequence[str], device: str | None, backends: dict[str, 
     yield from machine.findings(os.environ)
     missing_packages = []
     for name in names:
-        for finding in of_backend(name, device):
+        for finding in findings_of_backend(name, device):
             if isinstance(finding, Finding):
                 yield finding
             elif isinstance(finding, str):

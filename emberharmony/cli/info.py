@@ -20,7 +20,7 @@ from emberharmony.version import __version__
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def info(as_json: bool) -> None:
     """Show versions, backends, devices and the active backend."""
-    facts = collect()
+    facts = collect_facts()
     if as_json:
         click.echo(json.dumps(facts, indent=2))
         return
@@ -42,7 +42,7 @@ def info(as_json: bool) -> None:
     click.echo(f"settings: {facts['settings']}")
 
 
-def collect() -> dict[str, Any]:
+def collect_facts() -> dict[str, Any]:
     """Returns the data that `info` shows, in the form of its JSON."""
     active: dict[str, Any] = {"backend": None, "source": None, "device": None, "error": None}
     try:

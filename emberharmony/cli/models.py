@@ -47,16 +47,16 @@ def made_by(text: str, what: str, is_made: Callable[[Any], bool]) -> Any:
             raise click.UsageError(f"{what}: there is no file {module_text}")
         with importing_from(os.path.dirname(os.path.abspath(module_text))):
             names = runpy.run_path(module_text, run_name=os.path.basename(module_text).removesuffix(".py"))
-            return _object_named(names, name, module_text, what, is_made)
+            return _find_object(names, name, module_text, what, is_made)
     with importing_from(os.getcwd()):
         try:
             names = vars(importlib.import_module(module_text))
         except ModuleNotFoundError as error:
             raise click.UsageError(f"{what}: {error}; a file is given as FILE.py:NAME") from error
-        return _object_named(names, name, module_text, what, is_made)
+        return _find_object(names, name, module_text, what, is_made)
 
 
-def _object_named(names: dict[str, Any], name: str, place: str, what: str, is_made: Callable[[Any], bool]) -> Any:
+def _find_object(names: dict[str, Any], name: str, place: str, what: str, is_made: Callable[[Any], bool]) -> Any:
     if name not in names:
         raise click.UsageError(f"{what}: {place} has no {name}{suggest(name, names)}")
     named_object = names[name]

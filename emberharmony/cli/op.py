@@ -26,7 +26,7 @@ PACKAGE = Path(__file__).parents[1]
 def op(name: str, backend_name: str | None) -> None:
     """Show an op: declaration, parameters, the code that runs on a backend, gradient rule, sample row and tolerance."""
     backend = current() if backend_name is None else create_backend(BackendName(backend_name), fallback=None)
-    click.echo("\n\n".join(sections(find(name), backend)))
+    click.echo("\n\n".join(text_sections(find(name), backend)))
 
 
 def find(name: str) -> OpSpec:
@@ -42,7 +42,7 @@ def find(name: str) -> OpSpec:
     raise ArgumentError(f"there is no op {name!r}{suggest(short_name, [*OPS, *ALIASES])}")
 
 
-def sections(spec: OpSpec, backend: Any) -> Iterator[str]:
+def text_sections(spec: OpSpec, backend: Any) -> Iterator[str]:
     """Yields the description of an op, part by part."""
     aliases_text = f", also {', '.join(spec.aliases)}" if spec.aliases else ""
     yield f"ops.{spec.name}{aliases_text}: {_kind_text(spec, backend)}"

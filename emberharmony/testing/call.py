@@ -12,7 +12,7 @@ from emberharmony.core.registry import OPS
 from emberharmony.testing.inputs import as_argument, host_data
 from emberharmony.testing.repr_source import source, spell_op
 from emberharmony.testing.sample import Sample, as_reference
-from emberharmony.testing.verify import DisagreementError, parts, verify
+from emberharmony.testing.verify import DisagreementError, result_parts, verify
 
 _VALUE = """\
 got = {call}
@@ -104,7 +104,7 @@ class Call:
             return 0.0
         if sample.reference:
             return 0.0
-        return verify(result, list(parts(self.oracle_result(sample))), self.result, self.tolerance, sample.floor)
+        return verify(result, list(result_parts(self.oracle_result(sample))), self.result, self.tolerance, sample.floor)
 
     def _check_refusal(self, sample: Sample, wanted: type[EmberError]) -> float:
         try:

@@ -10,7 +10,7 @@ from emberharmony.core.errors import AxisError, BackendMismatchError, DTypeError
 from emberharmony.core.numeric.promotion import promote, promote_weak
 from emberharmony.core.registry import OPS
 from emberharmony.testing.call import Call
-from emberharmony.testing.gradient_rows import gradients
+from emberharmony.testing.gradient_rows import gradient_calls
 from emberharmony.testing.inputs import Stranger, Strided, holds_view
 from emberharmony.testing.rows import call_of, dtypes_of, error_of_missing_dtype, result_dtype, tensor_roles
 from emberharmony.testing.sample import Case, Sample, combine, in_dtype, variants
@@ -26,7 +26,7 @@ _NUMBERS: tuple[tuple[str, type], ...] = (("float32", int), ("float64", float), 
 _SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -2.5])
 
 
-def values(sample: Sample) -> Iterator[Call]:
+def value_calls(sample: Sample) -> Iterator[Call]:
     """Yields every case in every dtype; for elementwise ops 0-d, empty and strided inputs too."""
     for dtype in dtypes_of(sample):
         for index, (label, item) in enumerate(variants(sample)):
@@ -40,7 +40,7 @@ def _case_kind(item: Case) -> str:
     return "0-d" if arrays and all(array.ndim == 0 for array in arrays) else "value"
 
 
-def non_contiguous(sample: Sample) -> Iterator[Call]:
+def non_contiguous_calls(sample: Sample) -> Iterator[Call]:
     """Yields every case with native tensors that are not contiguous."""
     roles = tensor_roles(sample)
     for dtype in dtypes_of(sample)[:1]:
@@ -57,7 +57,7 @@ def _as_strided(value: Any) -> Any:
     return Strided(value) if isinstance(value, np.ndarray) and value.size else value
 
 
-def special_values(sample: Sample) -> Iterator[Call]:
+def special_value_calls(sample: Sample) -> Iterator[Call]:
     """Yields calls of elementwise ops with all combinations of NaN, infinities and both zeros."""
     if not sample.elementwise or "special values" in sample.left_out:
         return
@@ -68,7 +68,7 @@ def special_values(sample: Sample) -> Iterator[Call]:
             )
 
 
-def promotion(sample: Sample) -> Iterator[Call]:
+def promotion_calls(sample: Sample) -> Iterator[Call]:
     """Yields calls of elementwise ops with two dtypes, a tensor and a number, and booleans where the op takes them."""
     roles = list(tensor_roles(sample).values())
     if not sample.elementwise or "promotion" in sample.left_out:
@@ -103,7 +103,7 @@ def _cast_input(array: Any, dtype: str) -> Any:
     return array > 0 if dtype == "bool" else in_dtype(array, dtype)
 
 
-def errors(sample: Sample) -> Iterator[Call]:
+def error_calls(sample: Sample) -> Iterator[Call]:
     """Yields calls that must raise a typed error: those that every op must refuse, and those that the row names."""
     if not dtypes_of(sample):
         return
@@ -156,4 +156,12 @@ def _error_call(sample: Sample, kind: type[EmberError], label: str, item: Case) 
     return Call("error", dtype, label, args, kwargs, raises=kind)
 
 
-CHECKS: list[Calls] = [values, non_contiguous, special_values, promotion, errors, *VARIATIONS, gradients]
+CHECKS: list[Calls] = [
+    value_calls,
+    non_contiguous_calls,
+    special_value_calls,
+    promotion_calls,
+    error_calls,
+    *VARIATIONS,
+    gradient_calls,
+]

@@ -89,7 +89,7 @@ def gradcheck(
     allowed_error = problem.allowed_error(tolerance)
     for check in problem.checks(order):
         if not check.error <= allowed_error:
-            location = problem.worst() if check.name == FIRST else ""
+            location = problem.worst_element() if check.name == FIRST else ""
             raise GradientMismatchError(
                 f"{check.name} on backend {ops.get_backend()!r}: {check} (tolerance {allowed_error:.2g}){location}"
             )
@@ -126,14 +126,14 @@ class Problem:
         self.kinds = [_dtype_for(x, "float32" if is_single and dtype == "float64" else dtype) for x in self.points]
         rng = np.random.default_rng(seed)
         self.u, self.w = ([_random_direction(rng, x) for x in self.points] for _ in range(2))
-        outputs = self.flat(*self._primals(self.points))
+        outputs = self.flat_results(*self._primals(self.points))
         self.results = [ops.dtype(y).name for y in outputs]
         self.narrow = any(name not in ("float64", "complex128") for name in self.results)
         results = [_to_double(y) for y in outputs]
         self.finite = [np.isfinite(y) for y in results]
         self.v = [np.where(is_finite, _draw_like(rng, y), 0) for y, is_finite in zip(results, self.finite, strict=True)]
 
-    def flat(self, *primals: Any) -> list[Any]:
+    def flat_results(self, *primals: Any) -> list[Any]:
         """Returns the differentiable results as a list, given the differentiable arguments."""
         leaves = list(self.leaves)
         for argument_index, primal in zip(self.places, primals, strict=True):
@@ -149,20 +149,20 @@ class Problem:
         """Yields the comparisons; none if no argument is differentiable or no result is finite."""
         if not any(is_finite.any() for is_finite in self.finite) or not any(np.any(u) for u in self.u):
             return
-        gradient, tangents = self.gradient(self.points), self._forward()
+        gradient, tangents = self.gradient(self.points), self._forward_tangents()
         first, scale = _dot(gradient, self.u), _size_of_dot(gradient, self.u)
-        with self._reference():
-            smallest_step = 1e-6 * _size_of_dot(self.v, self._values(self.points)) + _LEAST
-            numeric = self._difference(lambda x: _dot(self.v, self._values(x)), self.u)
+        with self._in_float64():
+            smallest_step = 1e-6 * _size_of_dot(self.v, self._results_at(self.points)) + _LEAST
+            numeric = self._directional_derivative(lambda x: _dot(self.v, self._results_at(x)), self.u)
         yield Check(FIRST, first, numeric, scale + abs(numeric) + smallest_step)
         yield Check("forward against reverse mode", _dot(self.v, tangents), first, scale + smallest_step)
         if order > 1:
-            second = self._second()
+            second = self._second_derivative()
             if self.narrow:
-                with self._reference():
+                with self._in_float64():
                     numeric = self._mixed_difference()
             else:
-                numeric = self._difference(lambda x: _dot(self.gradient(x), self.w), self.u)
+                numeric = self._directional_derivative(lambda x: _dot(self.gradient(x), self.w), self.u)
             scale = _size_of_dot(second, self.u) + abs(numeric) + 1e-5 * _size_of_dot(gradient, self.w) + smallest_step
             yield Check("the second order", _dot(second, self.u), numeric, scale)
             if is_mixed:
@@ -170,7 +170,7 @@ class Problem:
                     "reverse over forward mode", _dot(self._pull_back_of_push(), self.w), _dot(second, self.u), scale
                 )
 
-    def worst(self) -> str:
+    def worst_element(self) -> str:
         """Returns a text that names the element where the gradient is most wrong; "" if the arguments are large."""
         if sum(x.size for x in self.points) > _FEW:
             return ""
@@ -179,8 +179,10 @@ class Problem:
             for position in np.ndindex(x.shape):
                 direction = [np.zeros_like(point) for point in self.points]
                 direction[i][position] = max(min(abs(x[position]), 1.0), 1e-2)
-                with self._reference():
-                    slope = self._difference(lambda points: _dot(self.v, self._values(points)), direction)
+                with self._in_float64():
+                    slope = self._directional_derivative(
+                        lambda points: _dot(self.v, self._results_at(points)), direction
+                    )
                 expected_slope = slope / float(direction[i][position].real)
                 deviation = abs(float(gradient[position].real) - expected_slope)
                 location = f"at element {position} of argument {i}"
@@ -194,10 +196,10 @@ class Problem:
         return self._where_finite(self._host_gradients(pull_back(*self._primals(points))))
 
     def _pull_back(self, *primals: Any) -> list[Any]:
-        _, pull = current().pullback(self.flat, primals)
+        _, pull = current().pullback(self.flat_results, primals)
         return list(pull(_tensors(self.v, self.results)))
 
-    def _second(self) -> Arrays:
+    def _second_derivative(self) -> Arrays:
         _, pull = current().pullback(self._pull_back, self._primals(self.points))
         return self._where_finite(self._host_gradients(pull(self._primals(self.w))))
 
@@ -214,10 +216,10 @@ class Problem:
         return [np.where(np.isfinite(x), g, 0) for x, g in zip(self.points, gradients, strict=True)]
 
     def _push_forward(self, *primals: Any) -> list[Any]:
-        _, tangents = current().pushforward(self.flat, primals, self._primals(self.u))
+        _, tangents = current().pushforward(self.flat_results, primals, self._primals(self.u))
         return list(tangents)
 
-    def _forward(self) -> Arrays:
+    def _forward_tangents(self) -> Arrays:
         tangents = self._push_forward(*self._primals(self.points))
         _require_dtypes(tangents, self.results, "the derivative of result")
         return self._finite_results(tangents)
@@ -226,8 +228,8 @@ class Problem:
         _, pull = current().pullback(self._push_forward, self._primals(self.points))
         return self._where_finite(self._host_gradients(pull(_tensors(self.v, self.results))))
 
-    def _values(self, points: Arrays) -> Arrays:
-        return self._finite_results(self.flat(*self._primals(points)))
+    def _results_at(self, points: Arrays) -> Arrays:
+        return self._finite_results(self.flat_results(*self._primals(points)))
 
     def _finite_results(self, results: Sequence[Any]) -> Arrays:
         """Returns results as host arrays, with zeros where the results at the unchanged point are not finite."""
@@ -236,7 +238,7 @@ class Problem:
     def _primals(self, arrays: Arrays) -> list[Any]:
         return _tensors(arrays, self.kinds)
 
-    def _difference(self, value: Callable[[Arrays], float], direction: Arrays) -> float:
+    def _directional_derivative(self, value: Callable[[Arrays], float], direction: Arrays) -> float:
         """Returns the derivative of `value` along a direction, by central differences of fourth order."""
 
         def function_at(t: float) -> float:
@@ -250,13 +252,13 @@ class Problem:
 
         def function_at(s: float, t: float) -> float:
             points = [x + s * d + t * e for x, d, e in zip(self.points, self.u, self.w, strict=True)]
-            return _dot(self.v, self._values(points))
+            return _dot(self.v, self._results_at(points))
 
         h = 10 * _STEP  # a larger step, because rounding errors are divided by its square
         return (function_at(h, h) - function_at(h, -h) - function_at(-h, h) + function_at(-h, -h)) / (4 * h * h)
 
     @contextlib.contextmanager
-    def _reference(self) -> Iterator[None]:
+    def _in_float64(self) -> Iterator[None]:
         """Makes the block compute in float64: on NumPy, if the backend computes in single precision."""
         if not self.narrow:
             yield

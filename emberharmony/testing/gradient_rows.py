@@ -44,14 +44,14 @@ class GradientCall(Call):
             Exception: whatever the op raises.
         """
         try:
-            return self._compare(gradient_function(sample))
+            return self._largest_error(gradient_function(sample))
         except UnsupportedOpError as error:
-            missing_reason = without_rule(sample.op)
+            missing_reason = missing_rule_text(sample.op)
             if not missing_reason:
                 raise
             raise DisagreementError(missing_reason) from error
 
-    def _compare(self, function: Callable[..., Any]) -> float:
+    def _largest_error(self, function: Callable[..., Any]) -> float:
         problem = Problem(lambda args, kwargs: function(*args, **kwargs), (self.args, self.kwargs), dtype=self.dtype)
         allowed_error, largest_error = problem.allowed_error(), 0.0
         for check in problem.checks(self.order, self.mixed):
@@ -66,7 +66,7 @@ class GradientCall(Call):
         return _PROGRAM.format(op=sample.op, label=self.label)
 
 
-def without_rule(op: str) -> str:
+def missing_rule_text(op: str) -> str:
     """Returns what to do about a primitive that has no gradient rule and is in no list of ops without one; else ""."""
     spec = OPS[op]
     if spec.composite or op in RULES or spec.facts.gradient == "zero" or op in LEAVING or op in REFUSED:
@@ -82,7 +82,7 @@ def gradient_function(sample: Sample) -> Callable[..., Any]:
     return sample.gradient.of or OPS[sample.op].function
 
 
-def gradients(sample: Sample) -> Iterator[Call]:
+def gradient_calls(sample: Sample) -> Iterator[Call]:
     """Yields the gradient check of every case of a differentiable row, in float64."""
     if not sample.differentiable:
         return

@@ -22,7 +22,7 @@ _LARGEST = 64
 
 def generate_calls(sample: Sample) -> Iterator[Call]:
     """Yields calls like the row's cases, with new values within the same bounds and with dtypes drawn at random."""
-    if sample.fixed or sample.reference or not _cases(sample):
+    if sample.fixed or sample.reference or not _variable_case_indices(sample):
         return
     available = dtypes_of(sample)
     for number, (dtype, index, item) in enumerate(_examples(sample)):
@@ -51,7 +51,7 @@ def _examples(sample: Sample) -> list[tuple[str, int, Case]]:
     return examples
 
 
-def _cases(sample: Sample) -> list[int]:
+def _variable_case_indices(sample: Sample) -> list[int]:
     return [
         index
         for index, item in enumerate(sample.cases)
@@ -71,7 +71,7 @@ def _is_redrawn(value: Any) -> bool:
 @st.composite
 def _calls_strategy(draw: st.DrawFn, sample: Sample) -> tuple[str, int, Case]:
     dtype = draw(st.sampled_from((*sample.dtypes, *sample.integers)))
-    index = draw(st.sampled_from(_cases(sample)))
+    index = draw(st.sampled_from(_variable_case_indices(sample)))
     item = sample.cases[index]
     is_float16 = as_dtype(dtype).bits == 16
     shapes = [value.shape if _is_redrawn(value) else () for value in item.args]

@@ -17,7 +17,7 @@ KINDS = ("native", "override", "composite", "unsupported")
 Report = dict[str, Any]
 
 
-def status(backend: Backend, spec: OpSpec) -> tuple[str, str]:
+def op_status(backend: Backend, spec: OpSpec) -> tuple[str, str]:
     """Returns how a backend implements an op, and the reason if it does not support it.
 
     The words are "native" (the backend defines a primitive), "override" (it replaces a composite), "composite" (the
@@ -51,7 +51,7 @@ def summarize(rows: Sequence[Sample], backends: Sequence[str], outcomes: Iterabl
 
 
 def _report_entry(row: Sample, backend: Backend, outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    status_name, reason = status(backend, OPS[row.op])
+    status_name, reason = op_status(backend, OPS[row.op])
     reasons = sorted({outcome.unsupported for outcome in outcomes if outcome.unsupported})
     if outcomes and reasons and all(outcome.unsupported or outcome.check == "error" for outcome in outcomes):
         status_name, reason = "unsupported", reason or reasons[0]

@@ -9,7 +9,7 @@ from emberharmony.core.registry import OPS
 from emberharmony.core.selection import current
 from emberharmony.testing.call import Call
 from emberharmony.testing.sample import Case, Sample, in_dtype
-from emberharmony.testing.verify import parts
+from emberharmony.testing.verify import result_parts
 
 
 def dtypes_of(sample: Sample) -> list[str]:
@@ -58,7 +58,7 @@ def call_of(sample: Sample, check: str, dtype: str, label: str, item: Case, inde
 def error_of_missing_dtype(result: str | tuple[str, ...]) -> type[EmberError] | None:
     """Returns the error that is expected because the active backend lacks a dtype of the result; None if it has all."""
     available = current().dtypes.available
-    return None if all(name in ("", *available) for name in parts(result)) else DTypeError
+    return None if all(name in ("", *available) for name in result_parts(result)) else DTypeError
 
 
 def tensor_roles(sample: Sample) -> dict[int, str]:

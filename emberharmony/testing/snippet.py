@@ -32,12 +32,12 @@ IMPORTS = {
 """By the name that a program uses (with what follows it), the line that imports it."""
 
 
-def imports(program: str, lines_by_pattern: Mapping[str, str] = IMPORTS) -> str:
+def import_lines(program: str, lines_by_pattern: Mapping[str, str] = IMPORTS) -> str:
     """Returns the import lines that a program needs."""
-    import_lines = [
+    needed_lines = [
         line for pattern, line in lines_by_pattern.items() if re.search(rf"(?<![\w.]){re.escape(pattern)}", program)
     ]
-    return ALWAYS + "".join(f"{line}\n" for line in import_lines)
+    return ALWAYS + "".join(f"{line}\n" for line in needed_lines)
 
 
 def snippet(sample: Sample, backend: str, call: Call, failure: str) -> str:
@@ -50,6 +50,6 @@ def snippet(sample: Sample, backend: str, call: Call, failure: str) -> str:
         dtype=call.dtype,
         label=call.label,
         failure=" ".join(failure.split())[:160],
-        imports=imports(program),
+        imports=import_lines(program),
     )
     return head + program

@@ -23,7 +23,7 @@ _REFUSAL: tuple[type[EmberError], ...] = (ShapeError, ArgumentError, IndexOutOfB
 OFFSET = 1e4
 
 
-def widths(sample: Sample) -> Iterator[Call]:
+def integer_width_calls(sample: Sample) -> Iterator[Call]:
     """Yields the cases in integer dtypes that the row does not name, if it names another of the same signedness."""
     if sample.reference:
         return
@@ -42,7 +42,7 @@ def _holds_nan(value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.dtype.kind in "fc" and bool(np.isnan(value).any())
 
 
-def empty_axes(sample: Sample) -> Iterator[Call]:
+def empty_axis_calls(sample: Sample) -> Iterator[Call]:
     """Yields the cases with all axes of one length cut to length 0, unless the oracle fails for them."""
     if sample.reference or "empty axes" in sample.left_out:
         return
@@ -101,7 +101,7 @@ The values are such that casting the tensor before the computation and casting t
 """
 
 
-def read_as(sample: Sample) -> Iterator[Call]:
+def early_cast_calls(sample: Sample) -> Iterator[Call]:
     """Yields calls with the option `dtype`: the op must cast the tensor to it before the computation, not after it."""
     parameter_by_name = {p.name: p for p in OPS[sample.op].parameters}
     option = parameter_by_name.get("dtype")
@@ -140,7 +140,7 @@ def _runs_in_dtype(sample: Sample, dtype: str) -> bool:
     return dtype in sample.dtypes or (kind != "float" and kind in {as_dtype(name).kind for name in sample.integers})
 
 
-def offsets(sample: Sample) -> Iterator[Call]:
+def large_offset_calls(sample: Sample) -> Iterator[Call]:
     """Yields the cases with `OFFSET` added to their tensors; the result must stay within the tolerance."""
     if sample.reference or sample.fixed or "large offsets" in sample.left_out or "float32" not in dtypes_of(sample):
         return
@@ -166,7 +166,7 @@ def _offset_views(value: Any) -> Any:
     return np.asarray(value + OFFSET) if _is_array(value) else value
 
 
-def extremes(sample: Sample) -> Iterator[Call]:
+def integer_extreme_calls(sample: Sample) -> Iterator[Call]:
     """Yields calls of elementwise ops with the extremes of the integer dtypes, in all combinations with a result."""
     if not sample.elementwise or sample.reference or "extremes" in sample.left_out:
         return
@@ -185,7 +185,7 @@ def _extreme_numbers(dtype: str, exact: bool) -> np.ndarray[Any, Any]:
     return np.array(sorted(exact_numbers), dtype)
 
 
-def huge_numbers(sample: Sample) -> Iterator[Call]:
+def huge_integer_calls(sample: Sample) -> Iterator[Call]:
     """Yields calls of elementwise ops with a tensor and a Python integer that only floating dtypes can hold."""
     if not sample.elementwise or sample.reference or list(tensor_roles(sample).values()) != ["Operand", "Operand"]:
         return
@@ -202,7 +202,7 @@ def huge_numbers(sample: Sample) -> Iterator[Call]:
             )
 
 
-def infinities(sample: Sample) -> Iterator[Call]:
+def complex_infinity_calls(sample: Sample) -> Iterator[Call]:
     """Yields calls of elementwise ops with infinite parts of complex numbers, in all combinations that have a limit."""
     if not sample.elementwise or sample.reference or "complex infinities" in sample.left_out:
         return
@@ -231,4 +231,12 @@ def _element_calls(sample: Sample, check: str, dtype: str, numbers: np.ndarray[A
         )
 
 
-VARIATIONS = [widths, empty_axes, read_as, offsets, extremes, huge_numbers, infinities]
+VARIATIONS = [
+    integer_width_calls,
+    empty_axis_calls,
+    early_cast_calls,
+    large_offset_calls,
+    integer_extreme_calls,
+    huge_integer_calls,
+    complex_infinity_calls,
+]

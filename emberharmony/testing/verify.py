@@ -31,7 +31,7 @@ def verify(
     Raises:
         DisagreementError: if the number of results, a dtype, a shape or a value is not as expected.
     """
-    actual, expected_parts = parts(result), parts(expected)
+    actual, expected_parts = result_parts(result), result_parts(expected)
     if len(actual) != len(expected_parts):
         raise DisagreementError(f"returns {len(actual)} results, expected {len(expected_parts)}")
     names = dtype if isinstance(dtype, tuple) else (dtype,) * len(actual)
@@ -56,7 +56,7 @@ def _error_of_part(result: Any, expected: Any, dtype: str, tolerance: float, flo
     return float(units)
 
 
-def parts(result: Any) -> Sequence[Any]:
+def result_parts(result: Any) -> Sequence[Any]:
     """Returns the results of an op as a sequence, even if there is only one."""
     return result if isinstance(result, (tuple, list)) else [result]
 

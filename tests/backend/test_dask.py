@@ -17,7 +17,7 @@ from emberharmony import Parameter, ops
 from emberharmony.core.registry import OPS
 from emberharmony.errors import ArgumentTypeError, IndexOutOfBoundsError, LinAlgError, OutOfMemoryError, ShapeError
 from emberharmony.testing.call import Call
-from emberharmony.testing.checks import values
+from emberharmony.testing.checks import value_calls
 from emberharmony.testing.samples import all_samples
 
 dask = pytest.importorskip("dask")
@@ -123,7 +123,7 @@ def test_only_the_ops_of_the_page_compute() -> None:
     with dask.config.set(scheduler=refuse), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name, sample in all_samples().items():
-            calls = {call.label: call for call in values(sample) if not call.raises}
+            calls = {call.label: call for call in value_calls(sample) if not call.raises}
             if any(_computes(sample, call) for call in calls.values()):
                 computing.add(name)
     assert computing <= listed("computing")

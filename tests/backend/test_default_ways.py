@@ -51,11 +51,11 @@ def made() -> dict[str, Backend]:
 def brief(row: Sample) -> Iterator[Call]:
     """Yields some calls of a row: several in its first dtype, one in each of the others, and one on special values."""
     seen: dict[str, int] = {}
-    for call in checks.values(row):
+    for call in checks.value_calls(row):
         count = seen[call.dtype] = seen.get(call.dtype, 0) + 1
         if count == 1 or (len(seen) == 1 and count <= MOST):
             yield call
-    yield from list(checks.special_values(row))[:1]
+    yield from list(checks.special_value_calls(row))[:1]
 
 
 def _length(call: Call) -> int:

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from emberharmony.cli.main import command
 from emberharmony.testing.doctor.finding import BROKEN, DIFFERS, OK, Finding
-from emberharmony.testing.doctor.process import of_backend
+from emberharmony.testing.doctor.process import findings_of_backend
 
 pytestmark = pytest.mark.fresh_process
 
@@ -43,7 +43,7 @@ def test_only_faults_have_an_exit_status(monkeypatch: pytest.MonkeyPatch) -> Non
         yield {"precision": {}}
         yield Finding(name, "speed", verdict, "slow", row="performance.md", repro="one\ntwo\nthree")
 
-    monkeypatch.setattr("emberharmony.cli.doctor.of_backend", findings)
+    monkeypatch.setattr("emberharmony.cli.doctor.findings_of_backend", findings)
     for verdict, expected in ((OK, 0), (DIFFERS, 0), (BROKEN, 1)):
         status, output, _ = run("--backend", "numpy")
         assert status == expected
@@ -67,7 +67,7 @@ def broken_library(monkeypatch: pytest.MonkeyPatch, folder: Path, code: str) -> 
     """Returns what is found about PyTorch with this code in its place."""
     (folder / "torch.py").write_text(code, encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", f"{folder}:{Path(__file__).parents[2]}")
-    [finding] = of_backend("torch", None, seconds=15.0 if "sleep" not in code else 4.0)
+    [finding] = findings_of_backend("torch", None, seconds=15.0 if "sleep" not in code else 4.0)
     assert isinstance(finding, Finding)
     assert (finding.check, finding.verdict) == ("import", BROKEN)
     assert finding.repro.splitlines()[0].endswith("ops.set_backend('torch')")
@@ -90,7 +90,7 @@ def test_a_library_that_cannot_be_imported_is_named(
 
 def test_a_device_of_the_environment_that_is_absent_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EMBERHARMONY_DEVICE", "gpu:7")
-    [finding] = of_backend("numpy", None)
+    [finding] = findings_of_backend("numpy", None)
     assert isinstance(finding, Finding)
     assert finding.verdict == BROKEN
     assert "(named by EMBERHARMONY_DEVICE)" in finding.detail

@@ -23,8 +23,8 @@ from emberharmony.testing import checks
 from emberharmony.testing.call import Call
 from emberharmony.testing.conformance import outcome
 from emberharmony.testing.gradient_check import gradients
+from emberharmony.testing.gradient_rows import gradient_calls as calls_of
 from emberharmony.testing.gradient_rows import gradient_function
-from emberharmony.testing.gradient_rows import gradients as calls_of
 from emberharmony.testing.sample import Sample
 from emberharmony.testing.samples import all_samples
 from tests.conformance.test_gradients import KINKS, gradients_at
@@ -38,14 +38,14 @@ SMALL = {"array.chunk-size": "32B", "scheduler": "synchronous"}
 def calls(row: Sample, backend: str) -> Iterator[Call]:
     """Yields the calls of a row whose values and dtypes are checked."""
     firsts: dict[tuple[str, bool], Call] = {}
-    for call in checks.values(row):
+    for call in checks.value_calls(row):
         dtype = as_dtype(call.dtype)
         firsts.setdefault((dtype.kind, dtype.is_floating and dtype.bits == 16), call)
     turn = (crc32(row.op.encode()) + SEED) % max(1, len(firsts))
     yield from islice(firsts.values(), *((None,) if WHOLE else (turn, turn + 1)))
     if backend == "dask":  # which compiles nothing
-        yield from islice((call for call in checks.values(row) if call.check in ("empty", "0-d")), 2)
-    yield from islice(checks.special_values(row), 1)
+        yield from islice((call for call in checks.value_calls(row) if call.check in ("empty", "0-d")), 2)
+    yield from islice(checks.special_value_calls(row), 1)
 
 
 def gradient(row: Sample, backend: str) -> str:

@@ -63,7 +63,7 @@ def compare(function: Callable[..., Any], args: Any, kwargs: Any) -> list[str]:
 
 def calls_of(op: str) -> list[Any]:
     row = SAMPLES[op]
-    ways = (checks.values, checks.non_contiguous, checks.special_values, checks.promotion)
+    ways = (checks.value_calls, checks.non_contiguous_calls, checks.special_value_calls, checks.promotion_calls)
     return [call for way in ways for call in way(row)]
 
 

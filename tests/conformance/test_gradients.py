@@ -13,8 +13,8 @@ from emberharmony import ops
 from emberharmony.backend import current
 from emberharmony.core.errors import UnsupportedOpError
 from emberharmony.testing.gradient_check import GradientMismatchError, gradcheck, gradients
+from emberharmony.testing.gradient_rows import gradient_calls as calls_of
 from emberharmony.testing.gradient_rows import gradient_function
-from emberharmony.testing.gradient_rows import gradients as calls_of
 from emberharmony.testing.samples import all_samples
 from emberharmony.testing.snippet import snippet
 from tests.sampling import portion

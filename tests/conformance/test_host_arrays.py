@@ -14,7 +14,7 @@ from emberharmony.core.errors import ArgumentTypeError, EmberError
 from emberharmony.core.registry import OPS
 from emberharmony.testing.sample import Case, Sample, in_dtype
 from emberharmony.testing.samples import all_samples
-from emberharmony.testing.verify import parts
+from emberharmony.testing.verify import result_parts
 from tests.sampling import portion
 
 ROWS = [sample for sample in all_samples().values() if sample.cases and sample.reference != "tests"]
@@ -48,7 +48,7 @@ def result(sample: Sample, item: Case, form: Callable[[Array], Array]) -> list[A
     kwargs = {name: turned(in_dtype(value, "float32"), form) for name, value in item.kwargs.items()}
     try:
         found = OPS[sample.op].function(*args, **kwargs)
-        return [np.asarray(ops.to_numpy(part)) if hasattr(part, "dtype") else part for part in parts(found)]
+        return [np.asarray(ops.to_numpy(part)) if hasattr(part, "dtype") else part for part in result_parts(found)]
     except EmberError as error:
         return [type(error)]
 

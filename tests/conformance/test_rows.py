@@ -12,7 +12,7 @@ from emberharmony.testing.checks import CHECKS, call_of
 from emberharmony.testing.repr_source import spell_op
 from emberharmony.testing.sample import FLOATS, Sample
 from emberharmony.testing.samples import all_samples
-from emberharmony.testing.verify import parts
+from emberharmony.testing.verify import result_parts
 from tests.together import together
 
 SAMPLES = all_samples()
@@ -32,7 +32,7 @@ def results(row: Sample) -> list[Any]:
     """Returns the oracle's results for the row's cases in its first dtype."""
     dtype = (*row.dtypes, *row.integers)[0]
     calls: list[Call] = [call_of(row, "value", dtype, "", item) for item in row.cases]
-    return [part for call in calls for part in parts(call.oracle_result(row))]
+    return [part for call in calls for part in result_parts(call.oracle_result(row))]
 
 
 @together("op", sorted(BY_ORACLE))

@@ -5,7 +5,7 @@ import pytest
 from emberharmony.core.registry import OPS
 from emberharmony.testing.checks import CHECKS
 from emberharmony.testing.conformance import outcome
-from emberharmony.testing.gradient_rows import gradients
+from emberharmony.testing.gradient_rows import gradient_calls
 from emberharmony.testing.samples import all_samples, without_row
 from tests.sampling import portion
 
@@ -16,9 +16,9 @@ SAMPLES = all_samples()
 def test_a_sample_row_passes(op: str, backend: str) -> None:
     row = SAMPLES[op]
     share = 1 if backend == "numpy" else 2
-    calls = [*portion([call for check in CHECKS if check is not gradients for call in check(row)], share)]
+    calls = [*portion([call for check in CHECKS if check is not gradient_calls for call in check(row)], share)]
     # `test_gradients` compares all gradients of the other backends with NumPy's, so each run checks a part.
-    calls += portion([*gradients(row)], 2 * share)
+    calls += portion([*gradient_calls(row)], 2 * share)
     failures = [found for found in (outcome(row, backend, call) for call in calls) if found.failure]
     assert not failures, "\n".join(f"{o.dtype} {o.label}: {o.failure}" for o in failures[:8])
 

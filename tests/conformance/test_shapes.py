@@ -15,7 +15,7 @@ from emberharmony.core.errors import (
 )
 from emberharmony.core.registry import OPS
 from emberharmony.testing.call import Call
-from emberharmony.testing.checks import errors, promotion, values
+from emberharmony.testing.checks import error_calls, promotion_calls, value_calls
 from emberharmony.testing.inputs import as_argument
 from emberharmony.testing.sample import in_dtype
 from emberharmony.testing.samples import all_samples
@@ -65,7 +65,7 @@ def judged(op: str, call: Call) -> None:
 @pytest.mark.filterwarnings("ignore:torch.searchsorted:UserWarning")
 @pytest.mark.parametrize("op", sorted(SAMPLES))
 def test_the_shapes_are_those_of_the_op(op: str, backend: str) -> None:
-    calls = [call for check in (values, promotion, errors) for call in check(SAMPLES[op])]
+    calls = [call for check in (value_calls, promotion_calls, error_calls) for call in check(SAMPLES[op])]
     for call in portion(calls, 2 if backend == "numpy" else 4):  # shapes hardly depend on the backend
         judged(op, call)
 

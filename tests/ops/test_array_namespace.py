@@ -33,7 +33,7 @@ from emberharmony.errors import (
 from emberharmony.testing.call import Call
 from emberharmony.testing.rows import call_of, dtypes_of
 from emberharmony.testing.samples import all_samples
-from emberharmony.testing.verify import parts
+from emberharmony.testing.verify import result_parts
 
 PARTS = ("fft", "image", "linalg", "nn", "random")
 CHOOSERS = ("array_namespace", "available_backends", "backend_of", "get_backend", "set_backend", "use_backend")
@@ -256,7 +256,7 @@ def test_every_op_gives_the_same_result_while_another_backend_is_active(backend:
         with ops.use_backend(inactive):
             xp.random.seed(0)
             got = _result(function, args, kwargs)
-        found, expected = [*parts(got)], [*parts(wanted)]
+        found, expected = [*result_parts(got)], [*result_parts(wanted)]
         if len(found) != len(expected) or not all(_equal(a, b, xp) for a, b in zip(found, expected, strict=True)):
             differing.append((op, got, wanted))
     assert not differing

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from emberharmony import nn
-from emberharmony.testing.checks import special_values
+from emberharmony.testing.checks import special_value_calls
 from emberharmony.testing.conformance import outcome
 from emberharmony.testing.samples import all_samples
 from tests.nn.layouts import test_layouts
@@ -35,7 +35,7 @@ def test_a_failure_of_all_combinations_is_shown_by_one_element(backend: str) -> 
         return np.where(np.isnan(given[0]), 7.0, row.oracle(*given))
 
     changed = dataclasses.replace(row, oracle=wrong)
-    calls = list(special_values(changed))
+    calls = list(special_value_calls(changed))
     assert calls
     for call in calls:
         found = outcome(changed, backend, call)

@@ -8,7 +8,7 @@ import pytest
 from emberharmony import ops
 from emberharmony.core.errors import BackendMismatchError, DTypeError, RangeError, ShapeError
 from emberharmony.core.registry import OPS
-from emberharmony.testing.checks import CHECKS, promotion
+from emberharmony.testing.checks import CHECKS, promotion_calls
 from emberharmony.testing.conformance import run_sample
 from emberharmony.testing.rows import result_dtype
 from emberharmony.testing.sample import Sample, in_dtype
@@ -107,5 +107,5 @@ def test_an_op_that_takes_booleans_is_called_with_them() -> None:
     for op, spec in OPS.items():
         row = SAMPLES[op]
         if spec.facts.takes and row.elementwise and "promotion" not in row.left_out:
-            given = {call.label for call in promotion(row)} | {*row.dtypes, *row.integers}
+            given = {call.label for call in promotion_calls(row)} | {*row.dtypes, *row.integers}
             assert ({"bool", "booleans"} & given != set()) == ("bool" not in spec.facts.refuses), op

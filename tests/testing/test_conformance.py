@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from emberharmony.testing.checks import special_values
+from emberharmony.testing.checks import special_value_calls
 from emberharmony.testing.conformance import outcome
 from emberharmony.testing.sample import Sample
 from emberharmony.testing.samples import all_samples
@@ -23,7 +23,7 @@ def with_fault(op: str) -> Sample:
 @pytest.mark.parametrize("op", ["exp", "maximum", "betainc"])
 def test_a_program_that_shows_a_failure_has_the_first_wrong_element_only(op: str, backend: str) -> None:
     row = with_fault(op)
-    for call in special_values(row):
+    for call in special_value_calls(row):
         found = outcome(row, backend, call)
         assert found.error == np.inf
         assert "expected array([7.])" in found.failure
@@ -36,7 +36,7 @@ def test_a_program_that_shows_a_failure_has_the_first_wrong_element_only(op: str
 
 def test_a_failure_that_needs_all_elements_keeps_them(backend: str) -> None:
     row = dataclasses.replace(SAMPLES["exp"], oracle=lambda x: np.exp(x) if x.size < 3 else np.exp(x) + 1)
-    call = dataclasses.replace(next(iter(special_values(row))), args=(np.array([0.0, 1.0, 2.0], "float32"),))
+    call = dataclasses.replace(next(iter(special_value_calls(row))), args=(np.array([0.0, 1.0, 2.0], "float32"),))
     found = outcome(row, backend, call)
     assert "expected array([2." in found.failure
     assert "ops.exp(np.array([0.0, 1.0, 2.0], 'float32'))" in found.snippet

@@ -43,10 +43,10 @@ def test_a_wrong_second_or_forward_derivative_is_found(backend: str) -> None:
 
     assert right(problem()) == [True, True, True, True]
     wrong = problem()
-    wrong._second = lambda: [6 * X * wrong.w[0] + 1e-3]  # type: ignore[method-assign]
+    wrong._second_derivative = lambda: [6 * X * wrong.w[0] + 1e-3]  # type: ignore[method-assign]
     assert right(wrong) == [True, True, False, False]
     wrong = problem()
-    wrong._forward = lambda: [np.asarray(1.0)]  # type: ignore[method-assign]
+    wrong._forward_tangents = lambda: [np.asarray(1.0)]  # type: ignore[method-assign]
     assert right(wrong) == [True, False, True, True]
     wrong = problem()
     wrong._pull_back_of_push = lambda: [np.zeros_like(X)]  # type: ignore[method-assign]

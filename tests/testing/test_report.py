@@ -5,15 +5,15 @@ import json
 from emberharmony.backend.discovery import load
 from emberharmony.core.registry import OPS
 from emberharmony.testing.conformance import Outcome
-from emberharmony.testing.report import as_html, condense, gradient_verdict, status, summarize, totals, verdict
+from emberharmony.testing.report import as_html, condense, gradient_verdict, op_status, summarize, totals, verdict
 from emberharmony.testing.samples import all_samples
 
 SAMPLES = all_samples()
 
 
 def test_status_tells_native_from_composite_ops() -> None:
-    assert status(load("numpy"), OPS["sin"]) == ("native", "")
-    assert status(load("numpy"), OPS["softsign"]) == ("composite", "")
+    assert op_status(load("numpy"), OPS["sin"]) == ("native", "")
+    assert op_status(load("numpy"), OPS["softsign"]) == ("composite", "")
 
 
 def test_a_report_has_one_entry_for_each_op_and_backend() -> None:

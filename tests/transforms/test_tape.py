@@ -22,7 +22,7 @@ from emberharmony.core.errors import (
 )
 from emberharmony.core.registry import OPS, OpSpec
 from emberharmony.rules import LEAVING, REFUSED, RULES
-from emberharmony.testing.gradient_rows import without_rule
+from emberharmony.testing.gradient_rows import missing_rule_text
 from emberharmony.transforms import backward
 
 
@@ -41,7 +41,7 @@ def gradient(function: Any, *values: Any) -> list[Any]:
 def test_every_primitive_has_a_rule_is_constant_or_is_refused() -> None:
     makers = {"zeros", "ones", "full", "empty", "eye", "standard_uniform", "standard_normal"}
     touched = {name for name, spec in OPS.items() if any(p.role in ("TensorLike", "Operand") for p in spec.parameters)}
-    missing = [words for name in sorted(touched - makers) if (words := without_rule(name))]
+    missing = [words for name in sorted(touched - makers) if (words := missing_rule_text(name))]
     assert not missing, "\n".join(missing)
     constant = {name for name, spec in OPS.items() if spec.facts.gradient == "zero"}
     assert not (set(RULES) | LEAVING | set(REFUSED)) & constant

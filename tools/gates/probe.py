@@ -12,7 +12,7 @@ from emberharmony.core.registry import EMPTY, OPS, OpSpec
 from emberharmony.core.selection import current
 from emberharmony.testing import gradient_check, gradient_rows
 from emberharmony.testing.call import Call
-from emberharmony.testing.checks import values
+from emberharmony.testing.checks import value_calls
 from emberharmony.testing.sample import Sample
 from emberharmony.testing.samples import all_samples
 from gates.record import text
@@ -103,7 +103,7 @@ def _of_row(sample: Sample) -> Iterator[tuple[str, Callable[[], Any]]]:
     """Yields each case in the row's first dtype, the first case in the others, its shapes alone, and gradients."""
     seen: set[str] = set()
     first: list[Call] = []
-    for call in values(sample):
+    for call in value_calls(sample):
         if not first:
             first.append(call)
         if call.dtype == first[0].dtype or call.dtype not in seen:
@@ -111,7 +111,7 @@ def _of_row(sample: Sample) -> Iterator[tuple[str, Callable[[], Any]]]:
             yield f"row, {call.dtype}, {call.label}", _row_call(call, sample)
     for call in first:
         yield "row, shapes alone", _abstract(call, sample)
-    for call in islice(gradient_rows.gradients(sample), 2):
+    for call in islice(gradient_rows.gradient_calls(sample), 2):
         yield f"gradient, {call.label}", _gradient(call, sample)
 
 

@@ -46,13 +46,13 @@ def unequal_arguments(one: Record, other: Record) -> list[Unequal]:
         one: the call on the first side.
         other: the call on the second side.
     """
-    first, second = _by_name(one), _by_name(other)
+    first, second = _arguments_by_name(one), _arguments_by_name(other)
     names = dict.fromkeys([*first, *second])
     names.pop("device", None)
     unequal = [
         difference
         for name in names
-        for difference in _differences(name, first.get(name, _ABSENT), second.get(name, _ABSENT), (one, other))
+        for difference in _unequal_values(name, first.get(name, _ABSENT), second.get(name, _ABSENT), (one, other))
     ]
     if not unequal and one.streams != other.streams:
         states = [{"g": (record.streams or [{}])[0]} for record in (one, other)]
@@ -60,7 +60,7 @@ def unequal_arguments(one: Record, other: Record) -> list[Unequal]:
     return unequal
 
 
-def _by_name(record: Record) -> dict[str, Any]:
+def _arguments_by_name(record: Record) -> dict[str, Any]:
     """Returns all arguments of a call by name, in the form of `encode`; those that are left out have their defaults."""
     parameters = () if record.op == RESULT else OPS[record.op].parameters
     names = [parameter.name for parameter in parameters if not parameter.keyword_only] or ["result"]
@@ -69,12 +69,12 @@ def _by_name(record: Record) -> dict[str, Any]:
     return {**dict(zip(names, positional, strict=False)), **further, **dict(record.kwargs["d"])}
 
 
-def _differences(name: str, a: Any, b: Any, records: tuple[Record, Record]) -> Iterator[Unequal]:
+def _unequal_values(name: str, a: Any, b: Any, records: tuple[Record, Record]) -> Iterator[Unequal]:
     """Yields where two values in the form of `encode` differ; two tensors do not."""
     first, second = _plain(a, b, records[0]), _plain(b, a, records[1])
     tags = [next(iter(value)) if isinstance(value, dict) else "" for value in (first, second)]
     if tags == ["", ""]:
-        share = _share(first, second)
+        share = _relative_difference(first, second)
         if share:
             yield _unequal(name, first, second, share)
         return
@@ -83,12 +83,12 @@ def _differences(name: str, a: Any, b: Any, records: tuple[Record, Record]) -> I
         return
     if {"l", "u"} >= set(tags) and len(contents[0]) == len(contents[1]):
         for i, (x, y) in enumerate(zip(*contents, strict=True)):
-            yield from _differences(f"{name}[{i}]", x, y, records)
+            yield from _unequal_values(f"{name}[{i}]", x, y, records)
     elif tags == ["d", "d"] and [key for key, _ in contents[0]] == [key for key, _ in contents[1]]:
         for (key, x), (_, y) in zip(*contents, strict=True):
-            yield from _differences(f"{name}[{_text(key)}]", x, y, records)
+            yield from _unequal_values(f"{name}[{_text(key)}]", x, y, records)
     elif tags == ["s", "s"] and not any(
-        difference for x, y in zip(*contents, strict=True) for difference in _differences("", x, y, records)
+        difference for x, y in zip(*contents, strict=True) for difference in _unequal_values("", x, y, records)
     ):
         return
     elif tags != ["o", "o"] and first != second:
@@ -111,7 +111,7 @@ def _plain(value: Any, other: Any, record: Record) -> Any:
     return content if tag == "k" else complex(*content) if tag == "c" else value
 
 
-def _share(a: Any, b: Any) -> float:
+def _relative_difference(a: Any, b: Any) -> float:
     """Returns how far two plain values differ: as a share for floating numbers, and otherwise 0 or infinity."""
     if a == b or (a != a and b != b):
         return 0.0

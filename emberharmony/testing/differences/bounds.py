@@ -26,7 +26,7 @@ EDGES = frozenset(("isclose", "allclose", "histogram", "matrix_rank", "digitize"
 
 
 @functools.cache
-def rows() -> dict[str, Sample]:
+def sample_rows() -> dict[str, Sample]:
     """Returns the sample rows, by op; none if SciPy, which they need, is not installed."""
     if importlib.util.find_spec("scipy") is None:
         return {}
@@ -52,9 +52,9 @@ class Allowed(NamedTuple):
 
 
 @functools.cache
-def allowance(op: str) -> Allowed:
+def allowed_error(op: str) -> Allowed:
     """Returns the error that is allowed for an op."""
-    row = rows().get(op)
+    row = sample_rows().get(op)
     if row is None or row.reference:
         is_exact_category = op in OPS and OPS[op].category in ("comparison", "sorting", "bitwise")
         return Allowed(MARGIN * _USUAL, 1.0, False, is_exact_category)
@@ -66,11 +66,11 @@ def allowance(op: str) -> Allowed:
 @functools.cache
 def _is_elementwise(op: str) -> bool:
     """Returns whether an op works element by element: its oracle gives some of the elements the same results."""
-    row = rows()[op]
-    return row.elementwise or any(_is_kept(row, item.args, item.kwargs) for item in row.cases)
+    row = sample_rows()[op]
+    return row.elementwise or any(_has_same_part(row, item.args, item.kwargs) for item in row.cases)
 
 
-def _is_kept(row: Sample, args: Any, kwargs: Any) -> bool:
+def _has_same_part(row: Sample, args: Any, kwargs: Any) -> bool:
     arrays = [x for x in args if isinstance(x, np.ndarray)]
     if len({x.shape for x in arrays}) != 1 or arrays[0].size < 4:
         return False
@@ -95,7 +95,7 @@ def _is_kept(row: Sample, args: Any, kwargs: Any) -> bool:
     )
 
 
-def length(record: Record) -> float:
+def sum_allowance(record: Record) -> float:
     """Returns by how much longer sums allow larger errors: a quarter of the root of the terms of each result.
 
     There are as many terms as inputs for each result, or as a product of two matrices with so many elements has.
@@ -108,9 +108,9 @@ def length(record: Record) -> float:
     return max(1.0, math.sqrt(terms) / 4)
 
 
-def reach(record: Record) -> float:
+def largest_input(record: Record) -> float:
     """Returns the largest magnitude of a finite number in the floating inputs."""
-    row = rows().get(record.op)
+    row = sample_rows().get(record.op)
     if row is None or not row.floor or not row.tolerance or not _is_elementwise(record.op):
         return 0.0
     largest_reach = 0.0
@@ -146,7 +146,7 @@ class Bounds:
             dtype: that of the result.
             of: by how much sums allow larger errors.
         """
-        return self._share * allowance(op).eps * of * EPSILON[dtype]
+        return self._share * allowed_error(op).eps * of * EPSILON[dtype]
 
     def covers(self, op: str, dtype: str, off: float, most: float) -> bool:
         """Returns whether an error is allowed for each element of a tensor, however small the element is.
@@ -157,8 +157,8 @@ class Bounds:
             off: the error.
             most: the largest element.
         """
-        low = min(allowance(op).floor, most)
-        return off <= self._share * allowance(op).eps * EPSILON[dtype] * low
+        low = min(allowed_error(op).floor, most)
+        return off <= self._share * allowed_error(op).eps * EPSILON[dtype] * low
 
     def units(self, op: str, got: Host, want: Host, of: float, reached: float, spare: Any = 0.0) -> float:
         """Returns the error of a tensor in units of the allowed one.
@@ -171,7 +171,7 @@ class Bounds:
             reached: the magnitude of the inputs.
             spare: the error that rounding of the inputs explains: a number, or one for each element.
         """
-        bound = allowance(op)
+        bound = allowed_error(op)
         if got.dtype not in EPSILON:
             if op in EDGES and got.shape == want.shape and np.any(spare):
                 return 0.0

@@ -21,7 +21,7 @@ from emberharmony.testing.differences.judge import Judge
 from emberharmony.testing.differences.live import Following
 from emberharmony.testing.differences.lockstep import Lockstep
 from emberharmony.testing.differences.report import Report, environment
-from emberharmony.testing.differences.runs import Stopped, Watch, on_host, run, with_host_draws
+from emberharmony.testing.differences.runs import Stopped, Watch, on_host, run_program, with_host_draws
 from emberharmony.testing.differences.spool import MEMORY, Calls, Reader, Writer
 
 
@@ -52,7 +52,7 @@ def compare_backends(
         lockstep = Lockstep(report, calls, (first_backend, second_backend), Judge(tolerance), keep, stop, thorough)
         watches = Watch(calls.add, writers[0]), Following(lockstep.feed)
         errors = [
-            run(*copy_program(program, host_inputs), side, watch, device or "")
+            run_program(*copy_program(program, host_inputs), side, watch, device or "")
             for side, watch in zip((first_backend, second_backend), watches, strict=True)
         ]
         lockstep.finish(errors)
@@ -79,7 +79,7 @@ def record(
         try:
             program = _with_gradients(fn) if gradients else fn
             watch = Watch(writer.add, writer)
-            error = run(*copy_program(program, tree_map(on_host, inputs)), side, watch, device or "")
+            error = run_program(*copy_program(program, tree_map(on_host, inputs)), side, watch, device or "")
             writer.close({"backend": side.name, "error": error, "environment": environment([side])})
         finally:
             writer.close()

@@ -10,8 +10,8 @@ from emberharmony.core import selection
 from emberharmony.core.dtypes import as_dtype
 from emberharmony.core.registry import OPS
 from emberharmony.testing.differences.judge import Judge, NotJudgedError
-from emberharmony.testing.differences.records import Record, decode, native
-from emberharmony.testing.differences.runs import STREAM, Stopped, Watch, streams
+from emberharmony.testing.differences.records import Record, decode, to_native
+from emberharmony.testing.differences.runs import STREAM, Stopped, Watch, separate_streams
 from emberharmony.transforms.observe import Observation, WatchedCall
 from emberharmony.transforms.watchers import THREADS
 
@@ -116,11 +116,11 @@ def repeat_call(record: Record, backend: Any, function: Callable[..., Any], watc
 
 
 def _make_call(record: Record, backend: Any, function: Callable[..., Any], watch: Watch | None) -> Any:
-    with streams(), selection.Override(backend):
+    with separate_streams(), selection.Override(backend):
         if record.streams:
             STREAM.get().load_state_dict(record.streams[0])
             HOST.get().load_state_dict(record.streams[1])
-        args = decode(record.args, lambda place: native(record.tensors[place], backend), as_dtype)
-        kwargs = decode(record.kwargs, lambda place: native(record.tensors[place], backend), as_dtype)
+        args = decode(record.args, lambda place: to_native(record.tensors[place], backend), as_dtype)
+        kwargs = decode(record.kwargs, lambda place: to_native(record.tensors[place], backend), as_dtype)
         with Observation(watch) if watch is not None else contextlib.nullcontext():
             return function(*args, **kwargs)

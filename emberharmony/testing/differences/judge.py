@@ -12,10 +12,18 @@ from emberharmony.backend.shared.random_streams import HOST
 from emberharmony.core import selection
 from emberharmony.core.dtypes import as_dtype
 from emberharmony.core.registry import EMPTY, OPS, OpSpec
-from emberharmony.testing.differences.bounds import EDGES, MARGIN, Bounds, allowance, length, reach, rows
-from emberharmony.testing.differences.measures import Distance, describe_mismatch, distance, share
+from emberharmony.testing.differences.bounds import (
+    EDGES,
+    MARGIN,
+    Bounds,
+    allowed_error,
+    largest_input,
+    sample_rows,
+    sum_allowance,
+)
+from emberharmony.testing.differences.measures import Distance, describe_mismatch, distance, relative_difference
 from emberharmony.testing.differences.records import NO_OPTIONS, Array, Host, Record, decode
-from emberharmony.testing.differences.runs import STREAM, draws, streams, with_host_draws
+from emberharmony.testing.differences.runs import STREAM, draws_numbers, separate_streams, with_host_draws
 from emberharmony.testing.sample import EPSILON
 
 ORACLE = "the oracle of the op's row"
@@ -91,7 +99,7 @@ def explains(one: Record, other: Record, share: float) -> bool:
         noise += distance(a, b).share
     if not 0.0 < noise <= _NOISE or share > GROWTH * noise or describe_mismatch(first_arguments, second):
         return False
-    bound = allowance(one.op)
+    bound = allowed_error(one.op)
     if bound.exact or not bound.each:
         return True
     deviation = max(_relative_differences(one.results(), other.results()), default=0.0)
@@ -155,7 +163,7 @@ class Judge:
             for a, b in zip(first_results, second, strict=False):
                 distance(a, b)  # so that `Nearby.refresh` knows them as results of this call
             return _EQUAL if one.op in _UNSPECIFIED else Difference(math.inf, math.inf, reason)
-        bounds, bound = self._bounds, allowance(one.op)
+        bounds, bound = self._bounds, allowed_error(one.op)
         worst_error = largest_gap = unit_size = most = 0.0
         looked_into = []
         for a, b in zip(first_results, second, strict=True):
@@ -164,7 +172,7 @@ class Judge:
                 continue
             largest_gap = max(largest_gap, x.share)
             most = max(most, x.most if x.most < math.inf else 0.0)
-            unit_size = unit_size or (1.0 if bound.each else length(one))
+            unit_size = unit_size or (1.0 if bound.each else sum_allowance(one))
             if a.dtype not in EPSILON or not math.isfinite(x.share):
                 looked_into.append((a, b))
             elif not bound.each:
@@ -178,7 +186,7 @@ class Judge:
         if (worst_error > 1 or looked_into) and explain and explains(one, other, largest_gap):
             return Difference(math.inf, largest_gap, explained=True, most=most)
         if looked_into:
-            rounding_reach = reach(one)
+            rounding_reach = largest_input(one)
             worst_error = max(
                 worst_error, *(bounds.units(one.op, a, b, unit_size, rounding_reach) for a, b in looked_into)
             )
@@ -210,7 +218,7 @@ class Judge:
                 return Judged(
                     math.inf, "NumPy in float64", f"its shape is {actual.shape}, expected {expected_value.shape}"
                 )
-            units = self._units(record, actual, expected_value)
+            units = self._error_in_units(record, actual, expected_value)
             if not units <= 1:
                 deviations.append(index)
             error = max(error, units)
@@ -219,18 +227,18 @@ class Judge:
             return Judged(math.inf, "NumPy", unlikely)
         reference_name = "NumPy in float64"
         if deviations:
-            error = min(error, self._beyond_rounding(record, expected))
+            error = min(error, self._error_beyond_rounding(record, expected))
         if not error <= 1:
-            oracle = self._by_oracle(record)
+            oracle = self._oracle_error(record)
             if oracle is None:
                 self.fallbacks.add(record.op)
             else:
                 return Judged(min(oracle, error) if oracle <= 1 else error, ORACLE)
         return Judged(error, reference_name, reason)
 
-    def _units(self, record: Record, got: Host, want: Array, spare: Any = 0.0) -> float:
+    def _error_in_units(self, record: Record, got: Host, want: Array, spare: Any = 0.0) -> float:
         expected_host = Host(want, want.dtype.name)
-        return self._bounds.units(record.op, got, expected_host, length(record), reach(record), spare)
+        return self._bounds.units(record.op, got, expected_host, sum_allowance(record), largest_input(record), spare)
 
     def reference(self, record: Record, change: float = 0.0, seed: int = 0) -> list[Array]:
         """Returns the results of the call on NumPy in float64.
@@ -240,7 +248,7 @@ class Judge:
             change: by which share of themselves the floating inputs are changed.
             seed: draws the signs of the changes.
         """
-        is_wide = record.op not in _AS_GIVEN and not draws(OPS[record.op])
+        is_wide = record.op not in _AS_GIVEN and not draws_numbers(OPS[record.op])
         noise = np.random.default_rng(seed)
 
         def tensor(place: int) -> Any:
@@ -259,7 +267,7 @@ class Judge:
         """Makes the call on NumPy and returns the tensors of the result, and its numbers as arrays."""
         try:
             args, kwargs = decode(record.args, tensor, dtype), decode(record.kwargs, tensor, dtype)
-            drawing = streams() if record.streams else contextlib.nullcontext()
+            drawing = separate_streams() if record.streams else contextlib.nullcontext()
             with drawing, selection.Override(with_host_draws("numpy")), np.errstate(all="ignore"):
                 if record.streams:
                     STREAM.get().load_state_dict(record.streams[0])
@@ -282,15 +290,15 @@ class Judge:
         if names == dtypes or any(name not in EPSILON and name not in _WHOLE for name in names):
             return ""
         pairs = [(a, b) for a, b in zip(dtypes, names, strict=False) if a != b]
-        row = rows().get(record.op)
+        row = sample_rows().get(record.op)
         if (row is not None and row.narrows) or all({a, b} == {"complex64", "complex128"} for a, b in pairs):
             return ""  # a backend without complex128 may compute in single precision
         return f"its dtype is {pairs[0][0]}, expected {pairs[0][1]}" if pairs else ""
 
-    def _beyond_rounding(self, record: Record, wanted: Sequence[Array]) -> float:
+    def _error_beyond_rounding(self, record: Record, wanted: Sequence[Array]) -> float:
         """Returns the error of a call, where an error that rounding of its inputs explains is allowed."""
         names = [host.dtype for host in (*record.given(), *record.results()) if host.dtype in EPSILON]
-        if not names or (allowance(record.op).exact and record.op not in EDGES):
+        if not names or (allowed_error(record.op).exact and record.op not in EDGES):
             return math.inf
         change = max(EPSILON[name] for name in names) / 2
         spares: list[Any] = [0.0] * len(wanted)
@@ -309,16 +317,16 @@ class Judge:
                     spares[index] = np.fmax(spares[index], deviation)
         error = 0.0
         for actual, expected_value, spare in zip(record.results(), wanted, spares, strict=True):
-            if not allowance(record.op).each and spare.size and actual.dtype in EPSILON:
+            if not allowed_error(record.op).each and spare.size and actual.dtype in EPSILON:
                 spare = np.nanmax(np.where(np.isfinite(spare), spare, 0.0))
-            if actual.dtype not in EPSILON and not allowance(record.op).exact and np.any(spare):
+            if actual.dtype not in EPSILON and not allowed_error(record.op).exact and np.any(spare):
                 continue
-            error = max(error, self._units(record, actual, expected_value, spare))
+            error = max(error, self._error_in_units(record, actual, expected_value, spare))
         return error
 
     def by_oracle(self, record: Record) -> Judged | None:
         """Returns the verdict of the oracle alone; None if there is none."""
-        error = self._by_oracle(record)
+        error = self._oracle_error(record)
         return None if error is None else Judged(error, ORACLE)
 
     def condition(self, record: Record) -> float:
@@ -327,12 +335,16 @@ class Judge:
             expected, moved_results = self.reference(record), self.reference(record, 2.0**-26)
         except NotJudgedError:
             return math.nan
-        growths = [share(a, b) / 2.0**-26 for a, b in zip(expected, moved_results, strict=True) if a.dtype.kind in "fc"]
+        growths = [
+            relative_difference(a, b) / 2.0**-26
+            for a, b in zip(expected, moved_results, strict=True)
+            if a.dtype.kind in "fc"
+        ]
         return max(growths, default=math.nan)
 
-    def _by_oracle(self, record: Record) -> float | None:
+    def _oracle_error(self, record: Record) -> float | None:
         """Returns the error against the oracle of the op's row; None if there is none that takes these arguments."""
-        row = rows().get(record.op)
+        row = sample_rows().get(record.op)
         if row is None or row.reference:
             return None
         try:
@@ -344,7 +356,7 @@ class Judge:
             results = record.results()
             if [x.shape for x in expected] != [host.shape for host in results]:
                 return None
-            return max(self._units(record, g, w) for g, w in zip(results, expected, strict=True))
+            return max(self._error_in_units(record, g, w) for g, w in zip(results, expected, strict=True))
         except Exception:  # noqa: BLE001  (an oracle may raise anything for arguments that its row does not have)
             return None
 

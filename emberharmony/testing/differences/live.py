@@ -8,8 +8,8 @@ from typing import Any
 from emberharmony.backend.shared.random import Generator
 from emberharmony.core.tracing import TensorProxy
 from emberharmony.testing.differences.measures import distance
-from emberharmony.testing.differences.records import NO_OPTIONS, Array, Host, Record, bits_of, encode, reference
-from emberharmony.testing.differences.runs import Watch, path_of, states
+from emberharmony.testing.differences.records import NO_OPTIONS, Array, Host, Record, bits_of, encode, tensor_reference
+from emberharmony.testing.differences.runs import Watch, path_of, stream_states
 from emberharmony.testing.differences.spool import Tensors, Writer
 from emberharmony.transforms.logs.lines import line_text, user_line
 from emberharmony.transforms.observe import WatchedCall
@@ -97,20 +97,20 @@ class Live(Nearby):
         if name == "line":
             self.line = line_text(user_line(self._frame))
         else:
-            self._read()
+            self._read_arguments()
         return getattr(self, name)
 
     def given(self) -> list[Host]:
         """Returns the tensors of the arguments."""
         if self._given is None:
-            self._read()
+            self._read_arguments()
         return super().given()
 
     def give(self, result: Any) -> None:
         """Takes the result."""
         backend, results = self._call.backend, list[Host]()
         if result.__class__ is backend.tensor_type and result.__class__ is not TensorProxy:  # the usual case
-            self.result, self._made = reference(0), [self._watch.new(result, backend, self.number)]
+            self.result, self._made = tensor_reference(0), [self._watch.new(result, backend, self.number)]
             return
 
         def add(tensor: Any) -> int:
@@ -120,7 +120,7 @@ class Live(Nearby):
         self.result = encode(result, backend, add)
         self._made = results
 
-    def _read(self) -> None:
+    def _read_arguments(self) -> None:
         results, arguments, seen_calls = self.results(), list[Host](), list[int]()
 
         def add(tensor: Any) -> int:
@@ -162,7 +162,7 @@ class Following(Watch):
     def before(self, call: WatchedCall) -> None:
         """Takes the states of the streams and generators, before the op draws from them."""
         if not self._is_hidden(call):
-            streams = states(call)
+            streams = stream_states(call)
             call.kept[self] = streams and (streams, _with_copied_generators(call))
 
     def after(self, call: WatchedCall, result: Any) -> None:

@@ -84,7 +84,7 @@ class Lockstep:
         report = self._report
         if not self._stopped:
             with contextlib.suppress(Stopped):
-                self._align(errors)
+                self._align_rest(errors)
         for side, error in zip(report.sides, errors, strict=True):
             if error:
                 report.notes.append(f"the run on {side} ended with {error}")
@@ -92,7 +92,7 @@ class Lockstep:
             names_text = ", ".join(sorted(self._judge.fallbacks))
             report.notes.append(f"judged by NumPy's backend in float64, without another oracle: {names_text}")
 
-    def _align(self, errors: Sequence[str]) -> None:
+    def _align_rest(self, errors: Sequence[str]) -> None:
         if self._parted_at is None:
             self._parted_at = self._reader.tell()
         first_keys = list(self._reader.keys(self._parted_at))
@@ -167,7 +167,7 @@ class Lockstep:
         unequal = unequal_arguments(one, other) if (difference.share or one_raises) and not one.gradient_of else []
         options = [option for option in unequal if not self._is_explained(option)]
         if difference.share:
-            self._remember(one, other)
+            self._remember_decision(one, other)
         if difference.units <= 1 and not one_raises:
             self._note_options(one, options)
             self._add(call, one, difference, (None, None), "rounding" if difference.share else "equal")
@@ -286,7 +286,7 @@ class Lockstep:
         shapes = tuple([host.shape for host in one.given()])  # a comprehension of a list begins sooner
         self._report.rows.append(Row(call, one.op, one.path, one.line, shapes, share, errors, verdict, one.gradient_of))
 
-    def _remember(self, one: Record, other: Record) -> None:
+    def _remember_decision(self, one: Record, other: Record) -> None:
         """Remembers a result on which the program may decide: one number or boolean that differs."""
         results = one.results(), other.results()
         if len(results[0]) == len(results[1]) == results[0][0].size == results[1][0].size == 1:

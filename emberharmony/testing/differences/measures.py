@@ -70,7 +70,7 @@ def distance(a: Host, b: Host, each: bool = False, source: Distance | None = Non
     return measured
 
 
-def share(x: Array, y: Array) -> float:
+def relative_difference(x: Array, y: Array) -> float:
     """Returns the largest difference of two arrays as a share of the largest element of the first."""
     return (
         math.inf if x.shape != y.shape else _measure_distance(Host(x, x.dtype.name), Host(y, y.dtype.name), False).share
@@ -158,8 +158,8 @@ def _largest_relative_difference(x: Array, y: Array, deviation: Array) -> float:
                 largest_share = max(float(np.fmax.reduce(deviation)), -float(np.fmin.reduce(deviation)))
             if math.isfinite(largest_share):
                 return largest_share
-        relative_difference = np.abs(x - y) / np.maximum(np.abs(x), np.abs(y))
-        return float(np.max(np.where(np.isfinite(relative_difference), relative_difference, 0.0)))
+        shares = np.abs(x - y) / np.maximum(np.abs(x), np.abs(y))
+        return float(np.max(np.where(np.isfinite(shares), shares, 0.0)))
 
 
 @functools.cache

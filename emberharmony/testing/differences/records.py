@@ -47,9 +47,9 @@ class Host:
 
     def parts(self, most: int) -> Iterable[Array]:
         """Yields the elements as vectors of at most `most` elements; half precision becomes float32."""
-        return (self.vector(),) if 0 < self.size <= most else self._cut(most)
+        return (self.vector(),) if 0 < self.size <= most else self._parts_of_bits(most)
 
-    def _cut(self, most: int) -> Iterator[Array]:
+    def _parts_of_bits(self, most: int) -> Iterator[Array]:
         bits = self.bits
         # `reshape(-1)` would copy an array that is not contiguous.
         flat_bits: Any = bits.reshape(-1) if bits.flags.c_contiguous else bits.flat
@@ -180,7 +180,7 @@ NO_OPTIONS: dict[str, list[Any]] = {"d": []}
 """The keyword arguments of a call without any, as JSON."""
 
 
-def reference(number: int) -> dict[str, int]:
+def tensor_reference(number: int) -> dict[str, int]:
     """Returns the JSON that stands for the tensor of a number."""
     return _REFERENCES[number] if number < len(_REFERENCES) else {"t": number}
 
@@ -203,16 +203,16 @@ def encode(value: Any, backend: Any, add: Callable[[Any], int]) -> Any:
             if item_class in PLAIN:
                 items.append(item)
             elif item_class is tensor_type and tensor_type is not TensorProxy:
-                items.append(reference(add(item)))
+                items.append(tensor_reference(add(item)))
             else:
                 items.append(encode(item, backend, add))
         return {"l" if cls is list else "u": items}
     if cls is backend.tensor_type and cls is not TensorProxy:
-        return reference(add(value))
+        return tensor_reference(add(value))
     if isinstance(value, TensorProxy):
         return {"o": "a traced tensor"}
     if isinstance(value, backend.tensor_type):
-        return reference(add(value))
+        return tensor_reference(add(value))
     if isinstance(value, (tuple, list)):
         return encode((list if isinstance(value, list) else tuple)(value), backend, add)
     if isinstance(value, (np.ndarray, np.generic)) and (
@@ -331,6 +331,6 @@ def _tensor_numbers(value: Any) -> Iterator[Any]:
         yield str(content)
 
 
-def native(host: Host, backend: Any) -> Any:
+def to_native(host: Host, backend: Any) -> Any:
     """Returns a tensor of a backend, with memory of its own."""
     return backend.without_watchers.unpack(HostBits(np.ascontiguousarray(host.bits).reshape(host.shape), host.dtype))

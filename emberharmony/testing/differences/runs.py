@@ -87,7 +87,7 @@ def with_host_draws(named: Any) -> Any:
 
 
 @contextlib.contextmanager
-def streams() -> Iterator[None]:
+def separate_streams() -> Iterator[None]:
     """Lets random ops in the block draw as in every other such block; the streams go on afterwards as before."""
     host = HOST.get()
     state = host.state_dict()
@@ -140,7 +140,7 @@ class Watch(Watcher):
         record = Record(
             name, path, line_text(line), call.gradient_of, backend.name, args, kwargs, tensors, seen_calls, number
         )
-        record._given, record.streams = tensors, states(call)
+        record._given, record.streams = tensors, stream_states(call)
         call.kept[self] = record
 
     def after(self, call: WatchedCall, result: Any) -> None:
@@ -221,14 +221,14 @@ def _takes_callable(spec: OpSpec) -> bool:
 
 
 @functools.cache
-def draws(spec: OpSpec) -> bool:
+def draws_numbers(spec: OpSpec) -> bool:
     """Returns whether an op draws random numbers."""
     return spec.category in ("random", "distributions") or spec.name == "dropout"
 
 
-def states(call: WatchedCall) -> Any:
+def stream_states(call: WatchedCall) -> Any:
     """Returns the states of the streams that a random op is about to draw from; None for other ops."""
-    if not draws(call.spec):
+    if not draws_numbers(call.spec):
         return None
     return [STREAM.get().state_dict(), HOST.get().state_dict()]
 
@@ -249,7 +249,7 @@ def path_of(call: WatchedCall, frame: Any, end: str) -> str:
     return call.path
 
 
-def run(fn: Callable[..., Any], inputs: Any, backend: Any, watch: Watch, device: str = "") -> str:
+def run_program(fn: Callable[..., Any], inputs: Any, backend: Any, watch: Watch, device: str = "") -> str:
     """Runs a program on a backend; returns the error that it raised, or "".
 
     Args:
@@ -260,7 +260,7 @@ def run(fn: Callable[..., Any], inputs: Any, backend: Any, watch: Watch, device:
         device: the device to run on; "" for the default.
     """
     with contextlib.ExitStack() as stack:
-        stack.enter_context(streams())
+        stack.enter_context(separate_streams())
         stack.enter_context(selection.Override(backend))
         if device and backend.name != "numpy":
             stack.enter_context(ops.device(device))

@@ -128,9 +128,9 @@ class Stored(Host):
         typed_array: Array = array.view(self._kind)
         return typed_array
 
-    def _cut(self, most: int) -> Iterator[Array]:
+    def _parts_of_bits(self, most: int) -> Iterator[Array]:
         if self._held is not None:
-            yield from super()._cut(most)
+            yield from super()._parts_of_bits(most)
             return
         width = self._kind.itemsize
         for start in range(0, self.size, most):

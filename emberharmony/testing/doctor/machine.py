@@ -186,17 +186,17 @@ def _own_settings(environ: Mapping[str, str]) -> Iterator[Finding]:
             )
     backend_name = environ.get(BACKEND)
     if backend_name:
-        yield from _backend_named(BACKEND, backend_name)
+        yield from _unknown_backend(BACKEND, backend_name)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         saved_name = settings.read("backend")
     for warning in caught:
         yield Finding("settings", "settings file", BROKEN, without_home(str(warning.message)))
     if saved_name is not None:
-        yield from _backend_named("the settings file", saved_name)
+        yield from _unknown_backend("the settings file", saved_name)
 
 
-def _backend_named(where: str, name: str) -> Iterator[Finding]:
+def _unknown_backend(where: str, name: str) -> Iterator[Finding]:
     names = backend_names()
     if name not in names:
         yield Finding("settings", where, BROKEN, f"{where} names no backend: {name!r}{suggest(name, names)}")

@@ -28,7 +28,9 @@ print(ops.sum(x)); os.wait() if child else os._exit(0)"""
 _FORK = "a child process that is forked after the parent has computed"
 
 
-def of_backend(name: str, device: str | None, seconds: float = SECONDS) -> Iterator[Finding | dict[str, Any] | str]:
+def findings_of_backend(
+    name: str, device: str | None, seconds: float = SECONDS
+) -> Iterator[Finding | dict[str, Any] | str]:
     """Yields the findings about a backend, and what it has as a dict, or as a text why it lacks the device.
 
     Args:

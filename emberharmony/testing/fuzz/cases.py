@@ -51,11 +51,11 @@ def case_of(seed: int, number: int, names: Sequence[str]) -> FuzzCase:
     """Returns the call with a number; the numbers take the named ops in turn."""
     rng = Random(f"{seed}/{number}")
     spec = OPS[names[number % len(names)]]
-    values = Values(rng, pool(), short=spec.takes_callable)
+    values = Values(rng, argument_pool(), short=spec.takes_callable)
     bases = _base_cases(spec.name)
     if bases and rng.random() < 0.65:
         base = rng.choice(bases)
-        bound = _of_row(values, base, spec) if isinstance(base, Case) else _bind_arguments(spec, base, {})
+        bound = _arguments_of_row(values, base, spec) if isinstance(base, Case) else _bind_arguments(spec, base, {})
         _vary_arguments(values, spec, bound)
     else:
         bound = _draw_arguments(values, spec)
@@ -70,7 +70,7 @@ def case_of(seed: int, number: int, names: Sequence[str]) -> FuzzCase:
 
 
 @functools.cache
-def pool() -> dict[str, list[str]]:
+def argument_pool() -> dict[str, list[str]]:
     """Returns, by the name of a parameter, the sources of the arguments without arrays that sample rows give it."""
     sources_by_name: dict[str, dict[str, None]] = {}
     for row in all_samples().values():
@@ -122,7 +122,7 @@ def _bind_arguments(spec: OpSpec, args: Sequence[Any], kwargs: dict[str, Any]) -
     return arguments_by_name | {name: [value] for name, value in kwargs.items()}
 
 
-def _of_row(values: Values, item: Case, spec: OpSpec) -> Bound:
+def _arguments_of_row(values: Values, item: Case, spec: OpSpec) -> Bound:
     """Returns the sources of the arguments of a row's case, with all floating arrays cast to one random dtype."""
     row = all_samples()[spec.name]
     dtype = values.rng.choice((*row.dtypes, *row.integers, *odd.DTYPES)) if row.dtypes or row.integers else values.dtype

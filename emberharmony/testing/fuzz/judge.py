@@ -63,9 +63,9 @@ def digest(values: Iterable[Any]) -> list[str]:
             texts.append(f"dict of {list(value)!r:.200}")
             pending_values += value.values()
         elif isinstance(value, np.ndarray):
-            texts.append(_of_array(value))
+            texts.append(_describe_array(value))
         elif current().is_tensor(value):
-            texts.append(f"tensor {_of_tensor(value)}")
+            texts.append(f"tensor {_describe_tensor(value)}")
         elif isinstance(value, (bool, int, float, complex, str, bytes, bytearray, np.generic)):
             texts.append(f"{type(value).__name__} {value!r:.500}")
         else:
@@ -73,14 +73,14 @@ def digest(values: Iterable[Any]) -> list[str]:
     return texts
 
 
-def _of_array(array: np.ndarray[Any, Any]) -> str:
+def _describe_array(array: np.ndarray[Any, Any]) -> str:
     head = f"{array.dtype} {array.shape}"
     if array.nbytes > _LARGEST or array.dtype.hasobject:
         return head
     return f"{head} {zlib.crc32(np.ascontiguousarray(array).tobytes())}"
 
 
-def _of_tensor(tensor: Any) -> str:
+def _describe_tensor(tensor: Any) -> str:
     if int(np.prod(tuple(tensor.shape), dtype=object)) * 16 > _LARGEST:
         return str(tensor.shape)
-    return _of_array(np.asarray(ops.to_numpy(tensor)))
+    return _describe_array(np.asarray(ops.to_numpy(tensor)))

@@ -5,7 +5,7 @@ from typing import Any
 from emberharmony.testing.fuzz.cases import FuzzCase
 from emberharmony.testing.fuzz.scope import NAMES
 from emberharmony.testing.repr_source import spell_op
-from emberharmony.testing.snippet import ALWAYS, IMPORTS, imports
+from emberharmony.testing.snippet import ALWAYS, IMPORTS, import_lines
 
 _IMPORTS = {
     **IMPORTS,
@@ -66,6 +66,6 @@ def program(case: FuzzCase, seed: int, backend: str, finding: str, watched: bool
         number=case.number,
         seed=seed,
         finding=" ".join(finding.split())[:200],
-        imports=imports(body, _IMPORTS),
+        imports=import_lines(body, _IMPORTS),
     )
     return head + body

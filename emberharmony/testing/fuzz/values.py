@@ -47,12 +47,12 @@ class Values(Arrays):
         super().__init__(rng, short)
         self.pool = pool
         self._draws: tuple[tuple[str, Draw], ...] = (
-            (r"^Sequence\[Callable", self._functions),
+            (r"^Sequence\[Callable", self._functions_source),
             (r"DType", lambda: repr(rng.choice(odd.DTYPES))),
             (r"TensorLike|Operand", self.tensor),
             (r"Operand", functools.partial(rng.choice, odd.NUMBERS)),
             (r"Tensors", self.tensors),
-            (r"Shape", self._lengths),
+            (r"Shape", self._shape_source),
             (r"Tensor \| Sequence\[(int|Any|Sequence)", self.indices),
             (r"float \| Tensor|Tensor \| float|Sequence\[float\]", self.tensor),
             (r"Sequence\[(int|Sequence)|tuple\[int", self._integer_sequence),
@@ -84,7 +84,7 @@ class Values(Arrays):
         if ("axis" in name and "int" in annotation) or "Axis" in annotation:
             return [self._axis_source]
         if name in ("axes", "spatial_dims"):
-            return [self._axes]
+            return [self._axes_source]
         if "Literal" in annotation:
             return [
                 lambda: repr(self.rng.choice(_LITERAL.findall(annotation))),
@@ -113,7 +113,7 @@ class Values(Arrays):
             return f"[{items_text}]"
         return f"ops.array([{items_text}])" if random_share > 0.95 else f"({items_text},)" if items_text else "()"
 
-    def _lengths(self) -> str:
+    def _shape_source(self) -> str:
         """Returns the source of a shape."""
         random_share = self.rng.random()
         if random_share < 0.55:
@@ -126,10 +126,10 @@ class Values(Arrays):
         if random_share < 0.5:
             return str(self.rng.randint(-ndim, ndim - 1))
         if random_share < 0.65:
-            return self._axes()
+            return self._axes_source()
         return "None" if random_share < 0.75 else self._integer_source()
 
-    def _axes(self) -> str:
+    def _axes_source(self) -> str:
         """Returns the source of axes, most often of those that the call's shape has."""
         random_share, ndim = self.rng.random(), len(self.shape)
         if random_share < 0.5:
@@ -145,7 +145,7 @@ class Values(Arrays):
         text[position : position + self.rng.randint(0, 2)] = self.rng.choice(("", "", *"abij ,.->()1…*{}|"))
         return repr("".join(text))
 
-    def _functions(self) -> str:
+    def _functions_source(self) -> str:
         items = [self.rng.choice(odd.FUNCTIONS) for _ in range(self.rng.randint(0, 3))]
         return f"[{', '.join(items)}]"
 

@@ -52,7 +52,7 @@ class Task:
     memory: int = 3 * 2**30
 
 
-def work(task: Task, report: TextIO) -> None:
+def run_task(task: Task, report: TextIO) -> None:
     """Makes all calls of a task.
 
     The alarms keep their default action, which kills the process: a Python handler could not run while native code
@@ -174,4 +174,4 @@ if __name__ == "__main__":
         given[part] = tuple(given[part])
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as pipe:
         os.dup2(2, 1)
-        work(Task(**given), pipe)
+        run_task(Task(**given), pipe)

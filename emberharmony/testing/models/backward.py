@@ -112,7 +112,7 @@ class Backward:
         self._pairs, self._names = pairs, names
         self._zeros: dict[Place, Any] = {}
 
-    def _loss(self, result: Any) -> Any:
+    def _projected_loss(self, result: Any) -> Any:
         adapter = self._model.adapter
         arrays, total = list(arrays_in(result, adapter.is_array)), None
         for pair in self._pairs.get(Event("", 0, EXIT), ()):
@@ -142,7 +142,7 @@ class Backward:
                 probing = _Probing(adapter, True, self._pairs, self._names, self._second, noise)
                 probing.given = dict(zip(self._zeros, probes, strict=True))
                 with adapter.attach(model, probing):
-                    return self._loss(adapter.forward(model, args, kwargs))
+                    return self._projected_loss(adapter.forward(model, args, kwargs))
 
             with adapter.attach(model, probing):
                 adapter.call(model, args, kwargs)
@@ -200,7 +200,7 @@ class Backward:
                 probing = _Probing(adapter, True, self._pairs, self._names, self._second, 0.0)
                 probing.given = moved_gradients(step)
                 with adapter.attach(model, probing):
-                    loss = self._loss(adapter.call(model, args, kwargs))
+                    loss = self._projected_loss(adapter.call(model, args, kwargs))
                 losses.append(float(adapter.host(loss).values()))
         slope = (losses[0] - losses[1]) / (2 * _STEP)
         size = max(abs(slope), abs(wanted), float(np.linalg.norm(gradient.values())))

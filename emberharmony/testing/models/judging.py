@@ -52,7 +52,7 @@ class Judge:
         self._wrong: set[str] = set()
         self._agreed: set[str] = set()
 
-    def _weights(self) -> None:
+    def _judge_weights(self) -> None:
         """Puts the tensors that differ before the calls, but not those with which modules give equal results."""
         weight_divergences: list[Divergence] = []
         right_forms = {self._form_in_library(tensor) for tensor in self._tensors if self._is_right(tensor)}
@@ -66,7 +66,7 @@ class Judge:
                 side, reason = self._port_side(), self._reason_text()
             divergence = self._divergence(tensor.path, -1, "weights", side, reason, tensor.other)
             divergence.carried = tensor.share
-            name = f"{self._full(0, tensor.path)}.{tensor.name}"
+            name = f"{self._full_path(0, tensor.path)}.{tensor.name}"
             difference_text = f"is {tensor.what}" if tensor.what != "other values" else "has other values"
             blamed_side = self._report.sides[side] if side is not None else self._report.sides[1]
             divergence.message = f"the tensor {name} {difference_text} on {blamed_side}" + self._verdict_text(
@@ -96,16 +96,16 @@ class Judge:
                 shapes_by_event[event.path, event.call] = tuple(host.shape for host in stored_hosts)
             spans.step(event)
             is_end = stop == "first" and bool(self._wrong)
-            verdict = self._judge(event, spans, runs, is_end)
+            verdict = self._judge_event(event, spans, runs, is_end)
             if event.place == EXIT and not is_end:
                 self._add_row(event, shapes_by_event.get((event.path, event.call), ()), runs, verdict)
         calls, events = spans.rest(False)
         if calls and not self._report.divergences and Event("", 0, EXIT) in runs.apart.alone:
             self._formula_divergence(events, calls, runs, math.inf, (0.0, 0.0))
-        self._weights()
+        self._judge_weights()
         self._add_model_error(spans.rest(True)[0])
 
-    def _judge(self, event: Event, spans: Spans, runs: Runs, ends: bool) -> str:
+    def _judge_event(self, event: Event, spans: Spans, runs: Runs, ends: bool) -> str:
         """Judges an event, and returns "wrong" if a module is wrong there that was not before.
 
         Args:
@@ -121,7 +121,7 @@ class Judge:
         is_exact = all(model.wide for model in self._models)
         in_float64 = is_exact and not runs.narrows(event)
         limit = max(_EXACT, self._margin * noise) if in_float64 else max(16 * HALF, _PRECISION * noise)
-        deviations = [self._units(event, runs, side) for side in (0, 1)]
+        deviations = [self._error_in_units(event, runs, side) for side in (0, 1)]
         calls, events = spans.suspects(event)
         wrong_sides = [side for side in (0, 1) if deviations[side] > 1]
         if distance <= limit and event in runs.apart.shares:
@@ -141,7 +141,7 @@ class Judge:
             return "wrong"
         return ""
 
-    def _units(self, event: Event, runs: Runs, side: int) -> float:
+    def _error_in_units(self, event: Event, runs: Runs, side: int) -> float:
         """Returns the error of a model as it is, in units of what rounding allows."""
         own_errors = runs.own[side]
         epsilons = [EPSILON[dtype_name] for dtype_name in own_errors.dtypes.get(event, []) if dtype_name in EPSILON]
@@ -175,7 +175,7 @@ class Judge:
         )
         if inner_text and side is not None:
             self._blame_unmatched_module(divergence, side, inner_text)
-            call_text = f", before {self._full(0, blamed_path.path)}" if found_evidence.inner else call_text
+            call_text = f", before {self._full_path(0, blamed_path.path)}" if found_evidence.inner else call_text
         side_text = f" is wrong on {divergence.wrong}" if divergence.wrong else " differs"
         text = f"in float64 it differs by {distance_apart:.2g} of the largest element for equal inputs"
         divergence.message = (
@@ -187,7 +187,7 @@ class Judge:
 
     def _blame_unmatched_module(self, divergence: Divergence, side: int, path: str) -> None:
         """Makes a divergence name a module of the wrong side that has no counterpart on the other side."""
-        divergence.op, name = self._pair[side].kind(path), self._full(side, path)
+        divergence.op, name = self._pair[side].kind(path), self._full_path(side, path)
         if side:
             divergence.other = name
         else:
@@ -271,10 +271,10 @@ class Judge:
 
     def _add_row(self, event: Event, shapes: Any, runs: Runs, verdict: str) -> None:
         share = runs.apart.most(event)
-        errors = tuple(self._units(event, runs, side) for side in (0, 1))
+        errors = tuple(self._error_in_units(event, runs, side) for side in (0, 1))
         text = verdict or ("rounding" if share else "equal")
         call = len(self._report.rows)
-        module_kind, path = self._pair[0].kind(event.path), self._full(0, event.path)
+        module_kind, path = self._pair[0].kind(event.path), self._full_path(0, event.path)
         self._report.rows.append(Row(call, module_kind, path, "", shapes, share, errors, text))
 
     def _divergence(
@@ -283,15 +283,15 @@ class Judge:
         wrong_side = "" if side is None else self._report.sides[side]
         return Divergence(
             self._pair[0].kind(path),
-            self._full(0, path),
+            self._full_path(0, path),
             max(call, 0),
             cause,
             wrong=wrong_side,
             judge=why,
-            other=self._full(1, self._names[path] if other is None else other),
+            other=self._full_path(1, self._names[path] if other is None else other),
         )
 
-    def _full(self, side: int, path: str) -> str:
+    def _full_path(self, side: int, path: str) -> str:
         top = type(self._pair[side].model).__name__
         return f"{top}.{path}" if path else top
 

@@ -166,7 +166,7 @@ class Runs:
         return any(EPSILON.get(dtype, 0.0) > EPSILON["float64"] for dtype in dtypes)
 
 
-def sides(first: Model, second: Model) -> tuple[Side, Side]:
+def sides_of_models(first: Model, second: Model) -> tuple[Side, Side]:
     """Runs two models as they are, and returns them with the order of their calls."""
     orders = [model.note_order().first_calls() for model in (first, second)]
     return tuple(  # type: ignore[return-value]

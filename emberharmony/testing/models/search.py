@@ -18,7 +18,7 @@ from emberharmony.testing.models.alignment import Side, align
 from emberharmony.testing.models.arrays import arrays_in, best_fit
 from emberharmony.testing.models.functions import adapter_of
 from emberharmony.testing.models.judging import Judge
-from emberharmony.testing.models.runs import Model, Runs, sides
+from emberharmony.testing.models.runs import Model, Runs, sides_of_models
 from emberharmony.testing.models.weights import unequal_tensors
 from emberharmony.version import __version__
 
@@ -51,7 +51,7 @@ def compare_models(
         second_model = Model(adapters[1], second, *moved_inputs)
         side_text = "last" if adapters[1].channels_last(second) else "second"
         report.notes.append(f"images were transposed for {report.sides[1]}, where channels are the {side_text} axis")
-    pair = sides(first_model, second_model)
+    pair = sides_of_models(first_model, second_model)
     if first_model.error is not None and second_model.error is not None:
         raise first_model.error
     alignment = align(*pair, match or {})

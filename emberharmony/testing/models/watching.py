@@ -45,17 +45,17 @@ class Watching:
         event = Event(path, self._counts[path], ENTER)
         self._counts[path] += 1
         self.open.append(event)
-        new_arguments: tuple[Any, Any] = self._at(event, (tuple(args), dict(kwargs)))
+        new_arguments: tuple[Any, Any] = self._take_arrays(event, (tuple(args), dict(kwargs)))
         return new_arguments
 
     def exit(self, path: str, result: Any) -> Any:
         """Takes the result of a call and returns the one that the caller gets."""
-        return self._at(self.open.pop()._replace(place=EXIT), result)
+        return self._take_arrays(self.open.pop()._replace(place=EXIT), result)
 
     def leave(self, path: str) -> None:
         """Ends a call that raised an error; the innermost of these stays in `open`."""
 
-    def _at(self, event: Event, value: Any) -> Any:
+    def _take_arrays(self, event: Event, value: Any) -> Any:
         arrays = list(arrays_in(value, self._adapter.is_array))
         new_tensors = self.take_event(event, arrays)
         if self._wide:
@@ -237,11 +237,11 @@ class Captured(Watching):
         self._event = event
         self.arguments: tuple[Any, Any] | None = None
 
-    def _at(self, event: Event, value: Any) -> Any:
+    def _take_arrays(self, event: Event, value: Any) -> Any:
         if event == self._event:
             self.arguments = value
             raise Stopped
-        return super()._at(event, value)
+        return super()._take_arrays(event, value)
 
     def take_event(self, event: Event, arrays: list[Any]) -> dict[int, Any]:
         """Changes nothing."""

@@ -91,17 +91,19 @@ def unequal_tensors(first: Side, second: Side, alignment: Alignment) -> tuple[li
         (first_tensors, first_inner), (second_tensors, other_inner) = first.tensors(path), second.tensors(second_path)
         # A layer in parts: the other side may have it in other parts, or as a whole.
         if first_inner or other_inner:
-            claimed_names[0].update(first_inner | _add_parts(first, path, first_tensors.hosts, second_tensors.hosts))
+            claimed_names[0].update(
+                first_inner | _add_inner_tensors(first, path, first_tensors.hosts, second_tensors.hosts)
+            )
             claimed_names[1].update(
-                other_inner | _add_parts(second, second_path, second_tensors.hosts, first_tensors.hosts)
+                other_inner | _add_inner_tensors(second, second_path, second_tensors.hosts, first_tensors.hosts)
             )
         hosts = add_parts(first_tensors, second_tensors.sums), add_parts(second_tensors, first_tensors.sums)
         for own_hosts, other_hosts, side, unclaimed in (
             (hosts[0], hosts[1], second, uncompared_paths[1]),
             (hosts[1], hosts[0], first, uncompared_paths[0]),
         ):
-            _add_elsewhere(own_hosts, other_hosts, side, unclaimed)
-        module_differences = list(_of_module(path, second_path, *hosts))
+            _add_unmatched_tensors(own_hosts, other_hosts, side, unclaimed)
+        module_differences = list(_differences_of_module(path, second_path, *hosts))
         for i, (side, name, tensors, sums) in enumerate(
             (
                 (first, path, first_tensors, second_tensors.sums),
@@ -113,11 +115,11 @@ def unequal_tensors(first: Side, second: Side, alignment: Alignment) -> tuple[li
             ]
         unequal_rows += module_differences
     unequal_rows = _name_swaps(first, second, unequal_rows)
-    unequal_rows += _of_joined(first, second, alignment, uncompared_paths, claimed_names)
+    unequal_rows += _differences_of_joined(first, second, alignment, uncompared_paths, claimed_names)
     return sorted(unequal_rows, key=lambda each: first.order.get(each.path, len(first.order))), claimed_names
 
 
-def _add_parts(side: Side, path: str, hosts: dict[str, Host], others: Mapping[str, Host]) -> set[str]:
+def _add_inner_tensors(side: Side, path: str, hosts: dict[str, Host], others: Mapping[str, Host]) -> set[str]:
     """Adds the tensors of modules in a module to its own, where the other model has them there; returns these."""
     used_keys: set[str] = set()
     for name in side.below(path):
@@ -129,7 +131,7 @@ def _add_parts(side: Side, path: str, hosts: dict[str, Host], others: Mapping[st
     return used_keys
 
 
-def _add_elsewhere(
+def _add_unmatched_tensors(
     own_hosts: Mapping[str, Host], other_hosts: dict[str, Host], side: Side, paths: Sequence[str]
 ) -> None:
     """Adds tensors that a module lacks and that a module has that corresponds to none: the one of the same shape."""
@@ -147,7 +149,7 @@ def _add_elsewhere(
             other_hosts[name] = side.adapter.host((equal or fitting)[0])
 
 
-def _of_joined(
+def _differences_of_joined(
     first: Side,
     second: Side,
     alignment: Alignment,
@@ -197,7 +199,9 @@ def _rows_of_joined(
         yield part_path, Host(np.ascontiguousarray(rows), host.dtype), pieces[part_path][name]
 
 
-def _of_module(path: str, other: str, one: Mapping[str, Host], second_hosts: Mapping[str, Host]) -> Iterator[Unequal]:
+def _differences_of_module(
+    path: str, other: str, one: Mapping[str, Host], second_hosts: Mapping[str, Host]
+) -> Iterator[Unequal]:
     second_hosts = _by_other_names(one, second_hosts)
     first_source, second = _Source(one), _Source(second_hosts)
     names = [*one, *(name for name in second_hosts if name not in one)]

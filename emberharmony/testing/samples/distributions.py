@@ -16,7 +16,7 @@ from emberharmony.testing.samples.random import HIGH, LOW, SHAPE, drawing_oracle
 _COV = np.array([[2.0, 0.5], [0.5, 1.0]])
 
 
-def _vectors(mean: Any, cov: Any, shape: Any = None, seed: int = 0) -> Any:
+def _draw_normal_vectors(mean: Any, cov: Any, shape: Any = None, seed: int = 0) -> Any:
     batch = np.broadcast_shapes(mean.shape[:-1], cov.shape[:-2]) if shape is None else shape
     noise = source().standard_normal((*batch, mean.shape[-1]), np.float32).astype(np.float64)
     return mean + (np.linalg.cholesky(cov) @ noise[..., None])[..., 0]
@@ -72,7 +72,7 @@ SAMPLES = [
     ),
     Sample(
         "random_multivariate_normal",
-        _vectors,
+        _draw_normal_vectors,
         (
             case(LOW, _COV, (3,), seed=0),
             case(LOW, _COV, seed=0),

@@ -28,7 +28,7 @@ F: dict[str, Any] = {"dtypes": _HALVES, "differentiable": True, "result": "float
 ANY: dict[str, Any] = {"result": "any", "reference": "tests"}
 
 
-def _phase(columns: Any) -> Any:
+def _phase_factors(columns: Any) -> Any:
     """Returns factors that make the first of the (almost) largest components of each column positive."""
     factors = []
     for column in columns.T:
@@ -56,7 +56,7 @@ def _loop_over_batch(function: Any) -> Any:
 def _svd(x: Any, full_matrices: bool = True) -> Any:
     u, s, vh = np.linalg.svd(x, full_matrices)
     k = len(s)
-    phase = _phase(u[:, :k])
+    phase = _phase_factors(u[:, :k])
     u[:, :k] *= phase
     vh[:k] *= np.conj(phase)[:, None]
     return u, s, vh
@@ -65,7 +65,7 @@ def _svd(x: Any, full_matrices: bool = True) -> Any:
 @_loop_over_batch
 def _eigh(x: Any) -> Any:
     values, vectors = np.linalg.eigh(x)
-    return values, vectors * _phase(vectors)
+    return values, vectors * _phase_factors(vectors)
 
 
 @_loop_over_batch

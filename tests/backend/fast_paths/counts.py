@@ -28,13 +28,13 @@ from emberharmony.core.errors import EmberError, UnsupportedOpError
 from emberharmony.core.registry import OPS
 from emberharmony.core.tracing import TELLERS
 from emberharmony.testing.call import Call
-from emberharmony.testing.checks import CHECKS, errors
-from emberharmony.testing.gradient_rows import gradients
+from emberharmony.testing.checks import CHECKS, error_calls
+from emberharmony.testing.gradient_rows import gradient_calls
 from emberharmony.testing.inputs import Strided, non_contiguous
 from emberharmony.testing.rows import call_of, dtypes_of, tensor_roles
 from emberharmony.testing.sample import Case, Sample
 from emberharmony.testing.samples import all_samples
-from emberharmony.testing.verify import parts, verify
+from emberharmony.testing.verify import result_parts, verify
 from tests.another import another
 from tests.backend.fast_paths.comparing import calls
 
@@ -72,7 +72,7 @@ class Given(NamedTuple):
             return ""
         try:
             result = detach(self.make(op))
-            wanted = [*parts(self.call.oracle_result(sample))]
+            wanted = [*result_parts(self.call.oracle_result(sample))]
             verify(result, wanted, self.call.result, self.call.tolerance, sample.floor)
         except UnsupportedOpError:
             return ""
@@ -111,7 +111,7 @@ def calls_to_count(sample: Sample) -> Iterator[Given]:
     """Yields the calls that are counted: those of the checks with native tensors, and some in other forms and sizes."""
     roles = tensor_roles(sample)
     for check in CHECKS:
-        for call in check(sample) if check not in (gradients, errors) else ():
+        for call in check(sample) if check not in (gradient_calls, error_calls) else ():
             args = place_tensors(ops.convert_to_tensor, call.args, roles)
             yield Given(f"{call.check} {call.dtype} {call.label}", call, args, is_judged=False)
     for dtype in dtypes_of(sample)[:2]:

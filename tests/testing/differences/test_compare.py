@@ -20,7 +20,7 @@ from emberharmony.cli.main import command
 from emberharmony.errors import ArgumentError, BackendNotFoundError, DeviceError
 from emberharmony.rules import RULES
 from emberharmony.testing.differences import compare as comparing
-from emberharmony.testing.differences.bounds import allowance
+from emberharmony.testing.differences.bounds import allowed_error
 from emberharmony.testing.differences.report import Report, Row
 from emberharmony.transforms.observe import is_open
 from tests.testing.differences.faults import faulty, off
@@ -188,7 +188,7 @@ def test_a_comparison_takes_no_more_memory_than_two_of_the_largest_tensors() -> 
 
 def test_an_op_works_element_by_element_if_its_oracle_does() -> None:
     pytest.importorskip("scipy")
-    assert [allowance(op).each for op in ("gelu", "tanh", "softmax", "sum", "matmul")] == [
+    assert [allowed_error(op).each for op in ("gelu", "tanh", "softmax", "sum", "matmul")] == [
         True,
         True,
         False,

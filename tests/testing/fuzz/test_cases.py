@@ -4,7 +4,7 @@ import collections
 import re
 
 from emberharmony.core.registry import EMPTY, OPS
-from emberharmony.testing.fuzz.cases import case_of, pool
+from emberharmony.testing.fuzz.cases import argument_pool, case_of
 from emberharmony.testing.fuzz.odd import DTYPES
 from emberharmony.testing.fuzz.program import arguments, namespace, program
 from emberharmony.testing.fuzz.values import is_bounded
@@ -82,8 +82,8 @@ def test_exactly_the_ops_without_cases_have_a_base_call() -> None:
 
 
 def test_the_pool_contains_the_options_of_sample_rows() -> None:
-    assert "'channels_first'" in pool()["data_format"]
-    assert "'linear'" in pool()["method"]
+    assert "'channels_first'" in argument_pool()["data_format"]
+    assert "'linear'" in argument_pool()["method"]
 
 
 @together("number", range(40))

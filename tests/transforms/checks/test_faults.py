@@ -13,7 +13,7 @@ from emberharmony.core.selection import Override
 from emberharmony.testing.inputs import as_argument
 from emberharmony.testing.rows import call_of
 from emberharmony.testing.samples import all_samples
-from emberharmony.testing.verify import parts
+from emberharmony.testing.verify import result_parts
 from emberharmony.transforms.checks.safe import is_safe
 from tests.sampling import portion
 from tests.testing.differences.faults import faulty
@@ -31,7 +31,7 @@ def call(op: str) -> Callable[[], Any]:
 
 def floats(result: Any) -> list[np.ndarray]:
     """Returns the floating tensors of a result as arrays."""
-    leaves = [x for x in parts(result) if ops.is_tensor(x) and ops.dtype(x).is_floating]
+    leaves = [x for x in result_parts(result) if ops.is_tensor(x) and ops.dtype(x).is_floating]
     return [np.asarray(ops.to_numpy(x), "float64") for x in leaves]
 
 
@@ -121,7 +121,7 @@ def test_gradients_raise_an_alarm_only_if_they_are_not_finite(backend: str) -> N
 
         def loss(x: Any, op: str = op, item: Any = item) -> Any:
             found = OPS[op].function(x, *item.args[1:], **item.kwargs)
-            return functools.reduce(ops.add, [ops.sum(ops.real(y)) for y in parts(found)])
+            return functools.reduce(ops.add, [ops.sum(ops.real(y)) for y in result_parts(found)])
 
         if item.args[0].dtype.kind != "f":
             continue

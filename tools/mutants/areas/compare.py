@@ -6,7 +6,7 @@ MUTANTS = [
     Mutant(
         name="other-options-unnoticed",
         module="emberharmony/testing/differences/arguments.py",
-        function="_share",
+        function="_relative_difference",
         original="a == b or (a != a and b != b)",
         replacement="True",
         tests=("tests/testing/differences/test_agreement.py -k options_that_differ",),
@@ -114,7 +114,7 @@ MUTANTS = [
     Mutant(
         name="compare-end-of-one-side",
         module="emberharmony/testing/differences/lockstep.py",
-        function="Lockstep._align",
+        function="Lockstep._align_rest",
         original="key[0] != RESULT",
         replacement="True",
         tests=("tests/testing/differences/test_compare.py -k error_on_one_side",),
@@ -132,7 +132,7 @@ MUTANTS = [
     Mutant(
         name="compare-counts-no-call-before-the-parting",
         module="emberharmony/testing/differences/lockstep.py",
-        function="Lockstep._align",
+        function="Lockstep._align_rest",
         original="self._count + equal_count",
         replacement="self._count",
         tests=("tests/testing/differences/test_compare.py -k gradient_on_one_side",),
@@ -168,7 +168,7 @@ MUTANTS = [
     Mutant(
         name="compare-margins-of-long-sums",
         module="emberharmony/testing/differences/bounds.py",
-        function="length",
+        function="sum_allowance",
         original="math.sqrt(terms) / 4",
         replacement="math.sqrt(terms)",
         tests=("tests/testing/differences/test_kinds.py -k 8_times",),
@@ -177,7 +177,7 @@ MUTANTS = [
     Mutant(
         name="compare-rounding-of-long-products",
         module="emberharmony/testing/differences/bounds.py",
-        function="length",
+        function="sum_allowance",
         original="math.sqrt(floats[0] * floats[1] / smallest)",
         replacement="0.0",
         tests=("tests/testing/differences/test_kinds.py -k 'rounding_that_grows or raise_no'",),
@@ -186,7 +186,7 @@ MUTANTS = [
     Mutant(
         name="compare-small-elements",
         module="emberharmony/testing/differences/bounds.py",
-        function="allowance",
+        function="allowed_error",
         original="_is_elementwise(op)",
         replacement="False",
         tests=(
@@ -198,7 +198,7 @@ MUTANTS = [
     Mutant(
         name="compare-exact-ops",
         module="emberharmony/testing/differences/bounds.py",
-        function="allowance",
+        function="allowed_error",
         original="Allowed(1.0, 0.0, True, op not in EDGES)",
         replacement="Allowed(1.0, 0.0, True, False)",
         tests=("tests/testing/differences/test_kinds.py -k exact",),
@@ -333,7 +333,7 @@ MUTANTS = [
     Mutant(
         name="conformance-views",
         module="emberharmony/testing/checks.py",
-        function="non_contiguous",
+        function="non_contiguous_calls",
         original="any(holds_view(value) for value in args)",
         replacement="False",
         tests=("tests/testing/test_checks.py --ember-backend numpy",),
@@ -351,7 +351,7 @@ MUTANTS = [
     Mutant(
         name="conformance-second-derivatives",
         module="emberharmony/testing/gradient_rows.py",
-        function="gradients",
+        function="gradient_calls",
         original="1 if i in row.once else 2",
         replacement="1",
         tests=("tests/testing/test_conformance_faults.py --ember-backend numpy",),

@@ -51,7 +51,7 @@ MUTANTS = [
     Mutant(
         name="models-tensors-elsewhere",
         module="emberharmony/testing/models/weights.py",
-        function="_add_elsewhere",
+        function="_add_unmatched_tensors",
         original="equal or len(fitting) == 1",
         replacement="False",
         tests=("tests/testing/models/test_alignment.py -k another_module",),
@@ -78,7 +78,7 @@ MUTANTS = [
     Mutant(
         name="models-precision-is-not-judged",
         module="emberharmony/testing/models/judging.py",
-        function="Judge._judge",
+        function="Judge._judge_event",
         original="wrong_sides and is_exact and not ends",
         replacement="False",
         tests=("tests/testing/models/test_compare_models.py -k half_precision",),
@@ -105,7 +105,7 @@ MUTANTS = [
     Mutant(
         name="models-padding-is-a-difference",
         module="emberharmony/testing/models/judging.py",
-        function="Judge._judge",
+        function="Judge._judge_event",
         original="event in runs.apart.alone",
         replacement="False",
         tests=("tests/testing/models/test_spans.py -k another_form",),
@@ -141,7 +141,7 @@ MUTANTS = [
     Mutant(
         name="models-joined-layers-are-left",
         module="emberharmony/testing/models/weights.py",
-        function="_of_joined",
+        function="_differences_of_joined",
         original="claimed[1 - joined_side].update(part_paths)",
         replacement="return",
         tests=("tests/testing/models/test_spans.py -k queries_keys",),

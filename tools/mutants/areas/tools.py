@@ -258,7 +258,7 @@ MUTANTS = [
     Mutant(
         name="fuzz-changed",
         module="emberharmony/testing/fuzz/judge.py",
-        function="_of_array",
+        function="_describe_array",
         original="f'{head} {zlib.crc32(np.ascontiguousarray(array).tobytes())}'",
         replacement="head",
         tests=("tests/testing/fuzz/test_judge.py",),
@@ -303,7 +303,7 @@ MUTANTS = [
     Mutant(
         name="doctor-crash",
         module="emberharmony/testing/doctor/process.py",
-        function="of_backend",
+        function="findings_of_backend",
         original="not has_ended",
         replacement="False",
         tests=("tests/cli/test_doctor.py -k imported",),

@@ -21,7 +21,7 @@ D: dict[str, Any] = {
 }
 
 
-def _with_operand_dtype(oracle: Any) -> Any:
+def _oracle_in_operand_dtype(oracle: Any) -> Any:
     """Returns an oracle whose integer results are cast to the operands' dtype, so that they wrap as the op's do."""
 
     def call_oracle(*args: Any, **kwargs: Any) -> Any:
@@ -52,7 +52,7 @@ SAMPLES = [
     ),
     Sample(
         "dot",
-        _with_operand_dtype(np.dot),
+        _oracle_in_operand_dtype(np.dot),
         (case(_A, _B), case(_V, _V), case(_A, _BATCH.transpose(0, 2, 1))),
         **D,
         tolerance=3,
@@ -60,7 +60,7 @@ SAMPLES = [
     ),
     Sample(
         "tensordot",
-        _with_operand_dtype(np.tensordot),
+        _oracle_in_operand_dtype(np.tensordot),
         (
             case(_A, _B, 1),
             case(_BATCH, _A, ([1, 2], [0, 1])),
@@ -72,10 +72,10 @@ SAMPLES = [
         tolerance=3,
         refuses=((ShapeError, case(ONES_3_4, ONES_3_4, 1)),),
     ),
-    Sample("vdot", _with_operand_dtype(np.vdot), (case(_A, _A), case(_EMPTY, _EMPTY)), **D, tolerance=2),
+    Sample("vdot", _oracle_in_operand_dtype(np.vdot), (case(_A, _A), case(_EMPTY, _EMPTY)), **D, tolerance=2),
     Sample(
         "vecdot",
-        _with_operand_dtype(
+        _oracle_in_operand_dtype(
             lambda a, b, axis=-1: np.sum(np.conj(np.moveaxis(a, axis, -1)) * np.moveaxis(b, axis, -1), -1)
         ),
         (case(_A, _A), case(_A, _A, 0), case(_BATCH, _V), case(_A, _A[0]), case(_V, _SQUARE, 0), case(_EMPTY, _V)),
@@ -85,7 +85,7 @@ SAMPLES = [
     ),
     Sample(
         "inner",
-        _with_operand_dtype(np.inner),
+        _oracle_in_operand_dtype(np.inner),
         (case(_A, _A), case(_V, _V), case(_A, _BATCH)),
         **D,
         tolerance=3,
@@ -94,7 +94,7 @@ SAMPLES = [
     Sample("outer", np.outer, (case(_V, _A), case(_V, _V[:0])), **D, tolerance=1),
     Sample(
         "einsum",
-        _with_operand_dtype(lambda s, *x: np.einsum(s, *x)),
+        _oracle_in_operand_dtype(lambda s, *x: np.einsum(s, *x)),
         (
             case("ij,jk->ik", _A, _B),
             case("ij,jk", _A, _B),

@@ -23,7 +23,7 @@ def _scatter(indices, values, shape):
     return result
 
 
-def _update(x, indices, updates, reduction=None):
+def _scatter_update(x, indices, updates, reduction=None):
     result, positions = x.copy(), tuple(np.moveaxis(np.asarray(indices), -1, 0))
     if reduction is None:
         result[positions] = updates
@@ -34,7 +34,7 @@ def _update(x, indices, updates, reduction=None):
     return result
 
 
-def _block(x, start, updates):
+def _write_block(x, start, updates):
     result = x.copy()
     result[tuple(slice(a, a + n) for a, n in zip(start, updates.shape, strict=True))] = updates
     return result
@@ -96,7 +96,7 @@ SAMPLES = [
     ),
     Sample(
         "slice_update",
-        _block,
+        _write_block,
         (case(_X, (1, 0), _X[:2, :3]),),
         **D,
         refuses=((IndexOutOfBoundsError, case(ONES_3_4, (0, 0), np.ones((9, 9)))),),
@@ -111,7 +111,7 @@ SAMPLES = [
     ),
     Sample(
         "scatter_update",
-        _update,
+        _scatter_update,
         (
             case(_X, _AT, np.array([7.0, 8.0])),
             case(_X, [[1], [-1]], _X[:2] * 2),

@@ -12,7 +12,7 @@ _HALVES = np.array([0.5, 1.5, 2.5, -0.5, 1.2])
 _NEXT = (np.array([1.0, 1.0, -1.0, 2.0, 0.0, -0.0]), np.array([2.0, 0.0, -2.0, 2.0, 1.0, -1.0]))
 
 
-def _floats_only(function: Any) -> Any:
+def _oracle_of_floats(function: Any) -> Any:
     return lambda x: x if x.dtype.kind in "biu" else function(x)
 
 
@@ -25,9 +25,9 @@ def _round(x: Any, decimals: int = 0) -> Any:
 
 
 SAMPLES = [
-    unary("floor", _floats_only(np.floor), dtypes=REAL, integers=INTEGERS),
-    unary("ceil", _floats_only(np.ceil), dtypes=REAL, integers=INTEGERS),
-    unary("trunc", _floats_only(np.trunc), dtypes=REAL, integers=INTEGERS),
+    unary("floor", _oracle_of_floats(np.floor), dtypes=REAL, integers=INTEGERS),
+    unary("ceil", _oracle_of_floats(np.ceil), dtypes=REAL, integers=INTEGERS),
+    unary("trunc", _oracle_of_floats(np.trunc), dtypes=REAL, integers=INTEGERS),
     Sample(
         "round",
         _round,

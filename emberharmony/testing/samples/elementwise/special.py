@@ -19,7 +19,7 @@ D: dict[str, Any] = {
 ABSOLUTE = D | {"floor": 1}
 
 
-def _at_ends(function: Any, *limits: float) -> Any:
+def _with_limits(function: Any, *limits: float) -> Any:
     """Returns a function of SciPy with its limits at -inf and inf, where SciPy returns NaN."""
     low, high = limits
     return lambda x: np.where(x == -np.inf, low, np.where(x == np.inf, high, function(x)))
@@ -43,7 +43,7 @@ _WHOLE = np.array([0.0, 1.0, 2.0, 3.0, 5.0, 1.0] * 4)
 _POSITIVE = grid(0.8, 9.0, 24)
 
 SAMPLES = [
-    unary("gammaln", _at_ends(special.gammaln, np.inf, np.inf), 0.1, 30, tolerance=4, **ABSOLUTE),
+    unary("gammaln", _with_limits(special.gammaln, np.inf, np.inf), 0.1, 30, tolerance=4, **ABSOLUTE),
     unary("digamma", special.digamma, 0.1, 30, tolerance=8, **ABSOLUTE),
     Sample(
         "polygamma",
@@ -103,7 +103,7 @@ SAMPLES = [
     unary("log_ndtr", special.log_ndtr, -20, 5, tolerance=16, **D),
     unary("ndtri", special.ndtri, 0.01, 0.99, tolerance=8, **D),
     unary("logit", special.logit, 0.02, 0.98, tolerance=6, **D),
-    unary("i0e", _at_ends(special.i0e, 0.0, 0.0), -12, 12, tolerance=6, **D),
-    unary("i1", _at_ends(special.i1, -np.inf, np.inf), -12, 12, tolerance=10, **D),
-    unary("i1e", _at_ends(special.i1e, 0.0, 0.0), -12, 12, tolerance=10, **D),
+    unary("i0e", _with_limits(special.i0e, 0.0, 0.0), -12, 12, tolerance=6, **D),
+    unary("i1", _with_limits(special.i1, -np.inf, np.inf), -12, 12, tolerance=10, **D),
+    unary("i1e", _with_limits(special.i1e, 0.0, 0.0), -12, 12, tolerance=10, **D),
 ]

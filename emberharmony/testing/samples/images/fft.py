@@ -39,19 +39,19 @@ def _zeros_if_empty(function: Any) -> Any:
     return oracle
 
 
-def _axes(x: Any, s: Any, axes: Any) -> Any:
+def _transformed_axes(x: Any, s: Any, axes: Any) -> Any:
     return axes if axes is not None else range(x.ndim) if s is None else range(-len(s), 0)
 
 
-def _of_axes(function: Any) -> Any:
+def _with_given_axes(function: Any) -> Any:
     """Returns NumPy's function with `axes` always given, because NumPy 2 deprecates `s` without `axes`."""
-    return lambda x, s=None, axes=None, norm="backward": function(x, s, _axes(x, s, axes), norm)
+    return lambda x, s=None, axes=None, norm="backward": function(x, s, _transformed_axes(x, s, axes), norm)
 
 
 _SEVERAL = (case(_X), case(_X, (2, 6), (0, 1)), case(_Y, None, (1,)), case(_Y, (2, 5)), case(_Y, None, (2, 0), "ortho"))
 
 
-def _periodic(window: Any, n: int) -> Any:
+def _periodic_window(window: Any, n: int) -> Any:
     mean_by_window = {"hann": 0.5, "hamming": 0.54}
     if isinstance(window, str):
         return mean_by_window[window] - (1 - mean_by_window[window]) * np.cos(2 * np.pi * np.arange(n) / n)
@@ -62,7 +62,7 @@ def _stft(x: Any, length: int, stride: int, n: int, window: Any = "hann", center
     if center:
         x = np.pad(x, [(0, 0)] * (x.ndim - 1) + [(n // 2, n // 2)], "reflect")
     left_zeros = (n - length) // 2
-    padded_window = np.pad(_periodic(window, length), (left_zeros, n - length - left_zeros))
+    padded_window = np.pad(_periodic_window(window, length), (left_zeros, n - length - left_zeros))
     starts = range(0, x.shape[-1] - n + 1, stride)
     return np.stack([np.fft.rfft(x[..., start : start + n] * padded_window) for start in starts], -2)
 
@@ -71,7 +71,7 @@ def _istft(
     x: Any, length: int, stride: int, n: int, wanted: Any = None, window: Any = "hann", center: bool = True
 ) -> Any:
     left_zeros = (n - length) // 2
-    padded_window = np.pad(_periodic(window, length), (left_zeros, n - length - left_zeros))
+    padded_window = np.pad(_periodic_window(window, length), (left_zeros, n - length - left_zeros))
     total = n + stride * (x.shape[-2] - 1)
     signal, weight = np.zeros((*x.shape[:-2], total)), np.zeros(total)
     for frame in range(x.shape[-2]):
@@ -124,7 +124,7 @@ SAMPLES = [
     Sample("ihfft", np.fft.ihfft, _ONE, **R, tolerance=1, left_out={"large offsets": SUMMED}),
     Sample(
         "fftn",
-        _of_axes(np.fft.fftn),
+        _with_given_axes(np.fft.fftn),
         (*_SEVERAL, case(_Y[:0], None, (1, 2))),
         **C,
         tolerance=2,
@@ -132,16 +132,16 @@ SAMPLES = [
     ),
     Sample(
         "ifftn",
-        _of_axes(np.fft.ifftn),
+        _with_given_axes(np.fft.ifftn),
         (*_SEVERAL, case(_Y[:0], None, (1, 2))),
         **C,
         tolerance=1,
         left_out={"large offsets": SUMMED},
     ),
-    Sample("rfftn", _of_axes(np.fft.rfftn), _SEVERAL, **R, tolerance=1, left_out={"large offsets": SUMMED}),
+    Sample("rfftn", _with_given_axes(np.fft.rfftn), _SEVERAL, **R, tolerance=1, left_out={"large offsets": SUMMED}),
     Sample(
         "irfftn",
-        _zeros_if_empty(_of_axes(np.fft.irfftn)),
+        _zeros_if_empty(_with_given_axes(np.fft.irfftn)),
         (case(_Z), case(_Z, (2, 5), (0, 1)), case(_Z, None, (0,), "ortho"), case(_Z, None, (1, 0))),
         **I,
         tolerance=1,

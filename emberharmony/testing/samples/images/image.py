@@ -16,7 +16,7 @@ _HUE = np.array([1.0, 0.0, 0.0])
 _VOLUME = np.arange(2 * 5 * 4 * 3 * 2.0).reshape(2, 5, 4, 3, 2)
 
 
-def _each_pixel(convert: Callable[..., Any]) -> Callable[..., Any]:
+def _oracle_of_pixels(convert: Callable[..., Any]) -> Callable[..., Any]:
     def convert_channels(x: Any, data_format: str | None = None) -> Any:
         if data_format == "channels_first":
             return np.moveaxis(convert_channels(np.moveaxis(x, -3, -1)), -1, -3)
@@ -64,7 +64,7 @@ def _patches(
     return result
 
 
-def _volumes(x: Any, size: Any, *options: Any) -> Any:
+def _volume_patches(x: Any, size: Any, *options: Any) -> Any:
     return _patches(x, (size,) * 3 if isinstance(size, int) else size, *options)
 
 
@@ -74,7 +74,7 @@ _WHOLE: dict[str, Any] = D | {"integers": ("int32", "uint8")}
 SAMPLES = [
     Sample(
         "rgb_to_grayscale",
-        _each_pixel(_grey),
+        _oracle_of_pixels(_grey),
         (case(_COLOURS), case(_FIRST, "channels_first"), case(_PIXELS)),
         integers=("uint8",),
         **D,
@@ -82,14 +82,14 @@ SAMPLES = [
     ),
     Sample(
         "rgb_to_hsv",
-        _each_pixel(colorsys.rgb_to_hsv),
+        _oracle_of_pixels(colorsys.rgb_to_hsv),
         (case(_COLOURS), case(_FIRST, "channels_first")),
         **D,
         tolerance=1,
     ),
     Sample(
         "hsv_to_rgb",
-        _each_pixel(colorsys.hsv_to_rgb),
+        _oracle_of_pixels(colorsys.hsv_to_rgb),
         (case(_COLOURS), case(_FIRST, "channels_first"), case(_COLOURS + _HUE)),
         **D,
         tolerance=8,
@@ -124,7 +124,7 @@ SAMPLES = [
     ),
     Sample(
         "extract_patches_3d",
-        _volumes,
+        _volume_patches,
         (
             case(_VOLUME, 2),
             case(_VOLUME[0], (2, 3, 1), (1, 1, 2)),

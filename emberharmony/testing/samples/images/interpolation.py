@@ -15,7 +15,7 @@ def _cubic(t: float) -> float:
     return (1.25 * t - 2.25) * t * t + 1 if t <= 1 else -0.75 * (((t - 5) * t + 8) * t - 4)
 
 
-def _weights(count: int, wanted: int, step: float, mode: str, corners: bool) -> Any:
+def _interpolation_matrix(count: int, wanted: int, step: float, mode: str, corners: bool) -> Any:
     weights = np.zeros((wanted, count))
     for i in range(wanted):
         if mode == "area":
@@ -48,7 +48,7 @@ def _interpolate(
         count = x.shape[axis]
         output_length = math.floor(count * value) if size is None else value
         step = 1 / value if size is None and not recompute else count / output_length
-        matrix = _weights(count, output_length, step, mode, bool(corners))
+        matrix = _interpolation_matrix(count, output_length, step, mode, bool(corners))
         x = np.moveaxis(np.tensordot(matrix, x, (1, axis)), 0, axis)
     return x
 

@@ -95,13 +95,13 @@ def _resample_axes(
     return _round_to_dtype(x, result)
 
 
-def _window(size: int, sigma: float) -> Any:
+def _gaussian_window(size: int, sigma: float) -> Any:
     bell = np.exp(-0.5 * ((np.arange(size) - (size - 1) / 2) / sigma) ** 2)
     return bell / bell.sum()
 
 
 def _blur(x: Any, size: Any = (3, 3), sigma: Any = (1.0, 1.0), data_format: str | None = None) -> Any:
-    kernel = np.outer(*(_window(n, s) for n, s in zip(size, sigma, strict=True)))
+    kernel = np.outer(*(_gaussian_window(n, s) for n, s in zip(size, sigma, strict=True)))
     kernel_with_axis = kernel[..., None] if data_format != "channels_first" else kernel[None]
     return ndimage.correlate(x, kernel_with_axis.reshape((1,) * (x.ndim - 3) + kernel_with_axis.shape), mode="constant")
 
@@ -121,7 +121,7 @@ def _sobel(x: Any, data_format: str | None = None) -> Any:
 def _ssim(
     a: Any, b: Any, peak: float = 1.0, n: int = 11, sigma: float = 1.5, k1: float = 0.01, k2: float = 0.03
 ) -> Any:
-    weights = np.outer(_window(n, sigma), _window(n, sigma))
+    weights = np.outer(_gaussian_window(n, sigma), _gaussian_window(n, sigma))
     c1, c2, similarities = (k1 * peak) ** 2, (k2 * peak) ** 2, []
     for channel in range(a.shape[-1]):
         for i in range(a.shape[0] - n + 1):

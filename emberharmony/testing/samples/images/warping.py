@@ -22,7 +22,7 @@ _CORNERS = [[0.0, 0.0], [6.0, 0.0], [0.0, 5.0], [6.0, 5.0]]
 _BENT = [[0.5, 0.25], [5.0, 1.0], [-0.5, 4.5], [6.25, 5.5]]
 
 
-def _sample(x: Any, places: Any, order: int, mode: str = "constant", value: float = 0.0) -> Any:
+def _sample_image(x: Any, places: Any, order: int, mode: str = "constant", value: float = 0.0) -> Any:
     integer_dtype = x.dtype if x.dtype.kind in "iu" else None
     if order == 0:
         # SciPy rounds halves up, but the op rounds them away from zero.
@@ -51,7 +51,9 @@ def _warp(
         u, v, k = np.tensordot(matrix, np.stack([column_grid, row_grid, np.ones_like(column_grid)]), 1)
         for channel in range(x.shape[-1]):
             positions = np.stack([v / k, u / k])
-            out[..., channel] = _sample(image[..., channel], positions, int(interpolation == "bilinear"), mode, value)
+            out[..., channel] = _sample_image(
+                image[..., channel], positions, int(interpolation == "bilinear"), mode, value
+            )
     return result
 
 
@@ -72,7 +74,7 @@ def _warp_perspective(
     return _warp(x, np.array(transforms), interpolation, "constant", value, data_format)
 
 
-def _sample_shares(
+def _sample_at_shares(
     x: Any,
     shares: Any,
     interpolation: str = "bilinear",
@@ -83,7 +85,7 @@ def _sample_shares(
 ) -> Any:
     if data_format == "channels_first":
         channels_last = np.moveaxis(x, 1, -1)
-        return np.moveaxis(_sample_shares(channels_last, shares, interpolation, mode, value, corners), -1, 1)
+        return np.moveaxis(_sample_at_shares(channels_last, shares, interpolation, mode, value, corners), -1, 1)
     sizes = np.array(x.shape[1:-1])
     shares = np.asarray(shares, np.float64)[..., ::-1]
     pixel_positions = (shares + 1) * (sizes - 1) / 2 if corners else (shares + 1) * sizes / 2 - 0.5
@@ -93,7 +95,7 @@ def _sample_shares(
         [
             np.stack(
                 [
-                    _sample(image[..., c], np.moveaxis(image_places, -1, 0), spline_order, mode, value)
+                    _sample_image(image[..., c], np.moveaxis(image_places, -1, 0), spline_order, mode, value)
                     for c in range(x.shape[-1])
                 ],
                 -1,
@@ -108,7 +110,7 @@ D: dict[str, Any] = {"dtypes": FLOATS + HALVES, "differentiable": True}
 SAMPLES = [
     Sample(
         "map_coordinates",
-        _sample,
+        _sample_image,
         (
             case(_TABLE, _PLACES, 1),
             case(_TABLE, _PLACES, 1, "nearest"),
@@ -140,7 +142,7 @@ SAMPLES = [
     ),
     Sample(
         "grid_sample",
-        _sample_shares,
+        _sample_at_shares,
         (
             case(_SHOTS, _SHARES),
             case(_SHOTS, _SHARES, "bilinear", "nearest", 0.0, True),

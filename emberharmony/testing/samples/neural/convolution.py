@@ -16,7 +16,7 @@ from emberharmony.testing.sample import FLOATS, HALVES, Sample, case, grid
 D: dict[str, Any] = {"dtypes": FLOATS + HALVES, "floor": 4, "differentiable": True}
 
 
-def _tensor(*shape: int) -> np.ndarray[Any, Any]:
+def _test_tensor(*shape: int) -> np.ndarray[Any, Any]:
     return np.sin(grid(-40, 40, int(np.prod(shape)))).reshape(shape)
 
 
@@ -24,7 +24,7 @@ def _per_axis(value: Any, n: int) -> list[int]:
     return [value] * n if isinstance(value, int) else list(value)
 
 
-def _sides(padding: Any, n: int) -> list[Any]:
+def _padding_per_axis(padding: Any, n: int) -> list[Any]:
     paddings = [padding] * n if isinstance(padding, (int, str)) else list(padding)
     return [(side, side) if isinstance(side, int) else side for side in paddings]
 
@@ -51,7 +51,8 @@ def _conv(
     steps, dilations = _per_axis(strides, n), _per_axis(dilation, n)
     window_lengths = [(k - 1) * d + 1 for k, d in zip(size, dilations, strict=True)]
     sides = [
-        _padding_of(x.shape[a + 1], window_lengths[a], steps[a], side) for a, side in enumerate(_sides(padding, n))
+        _padding_of(x.shape[a + 1], window_lengths[a], steps[a], side)
+        for a, side in enumerate(_padding_per_axis(padding, n))
     ]
     padded: Any = np.pad(x, [(0, 0), *sides, (0, 0)])
     counts = [(padded.shape[a + 1] - window_lengths[a]) // steps[a] + 1 for a in range(n)]
@@ -70,11 +71,11 @@ def _conv(
     return result
 
 
-def _depthwise(x: Any, w: Any, *options: Any, **keywords: Any) -> Any:
+def _depthwise_conv(x: Any, w: Any, *options: Any, **keywords: Any) -> Any:
     return _conv(x, w.reshape(*w.shape[:-2], 1, -1), *options, **keywords)
 
 
-def _transpose(
+def _conv_transpose(
     x: Any,
     w: Any,
     strides: Any = 1,
@@ -86,7 +87,7 @@ def _transpose(
 ) -> Any:
     """Adds up what each element contributes, in one or two axes, and cuts the result as the gradient of `_conv`."""
     if data_format == "channels_first":
-        return np.moveaxis(_transpose(np.moveaxis(x, 1, -1), w, strides, padding, extra, None, d, bias), -1, 1)
+        return np.moveaxis(_conv_transpose(np.moveaxis(x, 1, -1), w, strides, padding, extra, None, d, bias), -1, 1)
     n = w.ndim - 2
     steps, dilations, extra_rows = (
         _per_axis(strides, n),
@@ -122,7 +123,7 @@ def _transpose(
 def _cuts_of_output(lengths: Any, steps: Any, window_lengths: Any, extra_rows: Any, padding: Any) -> list[slice]:
     """Returns the part of all that the elements contribute which is the output, for each axis."""
     cuts = []
-    sides = _sides(padding, len(lengths))
+    sides = _padding_per_axis(padding, len(lengths))
     for m, s, r, e, side in zip(lengths, steps, window_lengths, extra_rows, sides, strict=True):
         if isinstance(side, tuple):
             start, length = side[0], (m - 1) * s + r + (e or 0) - sum(side)
@@ -159,31 +160,47 @@ def _fold(x: Any, output: Any, k: Any, dilation: Any = 1, padding: Any = 0, stri
     return result[:, 1:].reshape(len(x), channels, *output)
 
 
-def _sequences(x: Any, length: int, stride: int) -> Any:
+def _sliding_windows(x: Any, length: int, stride: int) -> Any:
     return np.lib.stride_tricks.sliding_window_view(x, length, -1)[..., ::stride, :]
 
 
-_LINE, _PLANE = _tensor(2, 7, 4), _tensor(1, 6, 5, 2)
+_LINE, _PLANE = _test_tensor(2, 7, 4), _test_tensor(1, 6, 5, 2)
 
 SAMPLES = [
     Sample(
         "conv",
         _conv,
         (
-            case(_LINE, _tensor(3, 4, 5)),
-            case(_LINE, _tensor(3, 4, 2), 2, "same"),
-            case(_LINE, _tensor(2, 4, 2), 3, "same", None, 2),
-            case(_LINE, _tensor(3, 2, 6), 1, "valid"),
-            case(_PLANE, _tensor(3, 2, 2, 3), (2, 1), "same", None, (1, 2)),
-            case(np.moveaxis(_PLANE, -1, 1), _tensor(2, 2, 2, 3), 1, "valid", "channels_first"),
-            case(_tensor(1, 3, 3, 3, 2), _tensor(2, 2, 2, 2, 2), 1, "same"),
-            case(_LINE, _tensor(3, 4, 2), 2, 1),
-            case(_PLANE, _tensor(3, 2, 2, 3), (2, 1), (1, 2)),
-            case(_PLANE, _tensor(2, 2, 2, 3), 1, [(0, 1), (2, 0)], None, 2),
-            case(np.moveaxis(_PLANE, -1, 1), _tensor(2, 2, 2, 3), (1, 2), (1, 0), "channels_first", (1, 1), _tensor(3)),
-            case(_LINE, _tensor(3, 2, 6), 1, "same", bias=_tensor(6)),
-            case(_PLANE, _tensor(2, 2, 2, 3), 2, "same"),
-            case(np.moveaxis(_PLANE, -1, 1), _tensor(2, 3, 2, 3), (2, 3), "valid", "channels_first", 1, _tensor(3)),
+            case(_LINE, _test_tensor(3, 4, 5)),
+            case(_LINE, _test_tensor(3, 4, 2), 2, "same"),
+            case(_LINE, _test_tensor(2, 4, 2), 3, "same", None, 2),
+            case(_LINE, _test_tensor(3, 2, 6), 1, "valid"),
+            case(_PLANE, _test_tensor(3, 2, 2, 3), (2, 1), "same", None, (1, 2)),
+            case(np.moveaxis(_PLANE, -1, 1), _test_tensor(2, 2, 2, 3), 1, "valid", "channels_first"),
+            case(_test_tensor(1, 3, 3, 3, 2), _test_tensor(2, 2, 2, 2, 2), 1, "same"),
+            case(_LINE, _test_tensor(3, 4, 2), 2, 1),
+            case(_PLANE, _test_tensor(3, 2, 2, 3), (2, 1), (1, 2)),
+            case(_PLANE, _test_tensor(2, 2, 2, 3), 1, [(0, 1), (2, 0)], None, 2),
+            case(
+                np.moveaxis(_PLANE, -1, 1),
+                _test_tensor(2, 2, 2, 3),
+                (1, 2),
+                (1, 0),
+                "channels_first",
+                (1, 1),
+                _test_tensor(3),
+            ),
+            case(_LINE, _test_tensor(3, 2, 6), 1, "same", bias=_test_tensor(6)),
+            case(_PLANE, _test_tensor(2, 2, 2, 3), 2, "same"),
+            case(
+                np.moveaxis(_PLANE, -1, 1),
+                _test_tensor(2, 3, 2, 3),
+                (2, 3),
+                "valid",
+                "channels_first",
+                1,
+                _test_tensor(3),
+            ),
         ),
         **D,
         tolerance=3,
@@ -196,11 +213,11 @@ SAMPLES = [
     ),
     Sample(
         "depthwise_conv",
-        _depthwise,
+        _depthwise_conv,
         (
-            case(_LINE, _tensor(3, 4, 2)),
-            case(_PLANE, _tensor(2, 2, 2, 1), 1, "same"),
-            case(_LINE, _tensor(3, 4, 1), 1, 1),
+            case(_LINE, _test_tensor(3, 4, 2)),
+            case(_PLANE, _test_tensor(2, 2, 2, 1), 1, "same"),
+            case(_LINE, _test_tensor(3, 4, 1), 1, 1),
         ),
         **D,
         tolerance=1,
@@ -208,10 +225,10 @@ SAMPLES = [
     ),
     Sample(
         "separable_conv",
-        lambda x, w, p, *options: _conv(_depthwise(x, w, *options), p),
+        lambda x, w, p, *options: _conv(_depthwise_conv(x, w, *options), p),
         (
-            case(_LINE, _tensor(3, 4, 2), _tensor(1, 8, 3), 2, "same"),
-            case(_LINE, _tensor(3, 4, 2), _tensor(1, 8, 3), 1, ((2, 1),)),
+            case(_LINE, _test_tensor(3, 4, 2), _test_tensor(1, 8, 3), 2, "same"),
+            case(_LINE, _test_tensor(3, 4, 2), _test_tensor(1, 8, 3), 1, ((2, 1),)),
         ),
         **D,
         tolerance=6,
@@ -219,24 +236,24 @@ SAMPLES = [
     ),
     Sample(
         "conv_transpose",
-        _transpose,
+        _conv_transpose,
         (
-            case(_LINE, _tensor(3, 5, 4)),
-            case(_LINE, _tensor(3, 5, 4), 2),
-            case(_LINE, _tensor(2, 5, 4), 3),
-            case(_LINE, _tensor(3, 5, 4), 2, "same"),
-            case(_LINE, _tensor(2, 5, 4), 3, "same"),
-            case(_LINE, _tensor(3, 5, 4), 2, "same", 1),
-            case(_LINE, _tensor(3, 5, 4), 2, "valid", 1),
-            case(_PLANE, _tensor(3, 2, 3, 2), 1, "valid", None, None, 2),
-            case(np.moveaxis(_PLANE, -1, 1), _tensor(2, 2, 3, 2), (2, 1), "same", None, "channels_first"),
-            case(_LINE, _tensor(3, 5, 4), 2, 1, 1),
-            case(_PLANE, _tensor(3, 2, 3, 2), (2, 1), (1, 0), (1, 0), None, (1, 2)),
-            case(_LINE, _tensor(3, 5, 4), 1, [(2, 0)]),
-            case(_LINE, _tensor(3, 6, 2), 2, 1, 1),
-            case(_LINE, _tensor(2, 5, 4), 4, "valid", 3, bias=_tensor(5)),
-            case(np.moveaxis(_PLANE, -1, 1), _tensor(2, 2, 3, 2), 2, 1, 1, "channels_first", bias=_tensor(3)),
-            case(_LINE, _tensor(3, 6, 2), 2, 1, 1, bias=_tensor(6)),
+            case(_LINE, _test_tensor(3, 5, 4)),
+            case(_LINE, _test_tensor(3, 5, 4), 2),
+            case(_LINE, _test_tensor(2, 5, 4), 3),
+            case(_LINE, _test_tensor(3, 5, 4), 2, "same"),
+            case(_LINE, _test_tensor(2, 5, 4), 3, "same"),
+            case(_LINE, _test_tensor(3, 5, 4), 2, "same", 1),
+            case(_LINE, _test_tensor(3, 5, 4), 2, "valid", 1),
+            case(_PLANE, _test_tensor(3, 2, 3, 2), 1, "valid", None, None, 2),
+            case(np.moveaxis(_PLANE, -1, 1), _test_tensor(2, 2, 3, 2), (2, 1), "same", None, "channels_first"),
+            case(_LINE, _test_tensor(3, 5, 4), 2, 1, 1),
+            case(_PLANE, _test_tensor(3, 2, 3, 2), (2, 1), (1, 0), (1, 0), None, (1, 2)),
+            case(_LINE, _test_tensor(3, 5, 4), 1, [(2, 0)]),
+            case(_LINE, _test_tensor(3, 6, 2), 2, 1, 1),
+            case(_LINE, _test_tensor(2, 5, 4), 4, "valid", 3, bias=_test_tensor(5)),
+            case(np.moveaxis(_PLANE, -1, 1), _test_tensor(2, 2, 3, 2), 2, 1, 1, "channels_first", bias=_test_tensor(3)),
+            case(_LINE, _test_tensor(3, 6, 2), 2, 1, 1, bias=_test_tensor(6)),
         ),
         **D,
         tolerance=3,
@@ -259,9 +276,9 @@ SAMPLES = [
         "fold",
         _fold,
         (
-            case(_tensor(2, 6, 5), (7,), 3),
-            case(_tensor(1, 12, 18), (6, 5), (2, 3), (2, 1), 1, (1, 2)),
-            case(_tensor(1, 12, 14), (6, 5), (2, 3), 1, (1, 0), (1, 2)),
+            case(_test_tensor(2, 6, 5), (7,), 3),
+            case(_test_tensor(1, 12, 18), (6, 5), (2, 3), (2, 1), 1, (1, 2)),
+            case(_test_tensor(1, 12, 14), (6, 5), (2, 3), 1, (1, 0), (1, 2)),
         ),
         dtypes=FLOATS,
         differentiable=True,
@@ -269,7 +286,7 @@ SAMPLES = [
     ),
     Sample(
         "extract_sequences",
-        _sequences,
+        _sliding_windows,
         (case(_LINE, 3, 2), case(grid(0, 9, 10), 4, 3)),
         dtypes=FLOATS + HALVES,
         integers=("int32",),

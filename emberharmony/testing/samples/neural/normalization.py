@@ -15,7 +15,7 @@ _X = grid(-4, 4, 24).reshape(2, 3, 4)
 _T, _P = grid(0, 1, 12).reshape(3, 4), grid(0.05, 0.95, 12).reshape(3, 4)
 
 
-def _layer(x: Any, gamma: Any = None, beta: Any = None, axis: int = -1, epsilon: float = 1e-7) -> Any:
+def _layer_norm(x: Any, gamma: Any = None, beta: Any = None, axis: int = -1, epsilon: float = 1e-7) -> Any:
     centred = x - x.mean(axis, keepdims=True)
     result = centred / np.sqrt((centred**2).mean(axis, keepdims=True) + epsilon)
     shape = [n if i == axis else 1 for i, n in enumerate(x.shape)] if axis >= 0 else x.shape[-1:]
@@ -23,12 +23,14 @@ def _layer(x: Any, gamma: Any = None, beta: Any = None, axis: int = -1, epsilon:
     return result if beta is None else result + beta.reshape(shape)
 
 
-def _rms(x: Any, scale: Any = None, axis: int = -1, epsilon: float = 1e-7) -> Any:
+def _rms_norm(x: Any, scale: Any = None, axis: int = -1, epsilon: float = 1e-7) -> Any:
     result = x / np.sqrt((x**2).mean(axis, keepdims=True) + epsilon)
     return result if scale is None else result * scale
 
 
-def _group(x: Any, groups: int, scale: Any = None, offset: Any = None, axis: int = -1, epsilon: float = 1e-3) -> Any:
+def _group_norm(
+    x: Any, groups: int, scale: Any = None, offset: Any = None, axis: int = -1, epsilon: float = 1e-3
+) -> Any:
     axis_last = np.moveaxis(x, axis, -1)
     normalized_groups = []
     for group in np.split(axis_last, groups, -1):
@@ -40,14 +42,18 @@ def _group(x: Any, groups: int, scale: Any = None, offset: Any = None, axis: int
     return np.moveaxis(result if offset is None else result + offset, -1, axis)
 
 
-def _response(x: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0, axis: int = -1) -> Any:
+def _local_response_norm(
+    x: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0, axis: int = -1
+) -> Any:
     axis_last = np.moveaxis(x, axis, -1)
     window = [axis_last[..., max(i - size // 2, 0) : i + (size - 1) // 2 + 1] for i in range(axis_last.shape[-1])]
     total = np.stack([(neighbours**2).sum(-1) for neighbours in window], -1) if window else axis_last
     return np.moveaxis(axis_last / (k + alpha * total / size) ** beta, -1, axis)
 
 
-def _training(x: Any, axis: int, offset: Any = None, scale: Any = None, epsilon: float = 1e-3) -> tuple[Any, Any, Any]:
+def _batch_norm_in_training(
+    x: Any, axis: int, offset: Any = None, scale: Any = None, epsilon: float = 1e-3
+) -> tuple[Any, Any, Any]:
     axis_last = np.moveaxis(x, axis, -1)
     rows = axis_last.reshape(-1, axis_last.shape[-1])
     center, variance = rows.mean(0), ((rows - rows.mean(0)) ** 2).mean(0)
@@ -61,14 +67,14 @@ _IMAGE = np.sin(grid(0, 50, 144)).reshape(2, 3, 4, 6)
 SAMPLES = [
     Sample(
         "layer_normalization",
-        _layer,
+        _layer_norm,
         (case(_X), case(_X, _P[0], _T[0]), case(_X, axis=1), case(_X, _T[:, 0], _P[:, 1], 1, 1e-3)),
         floor=4,
         **A,
         tolerance=16,
         left_out={"large offsets": ROUNDED_MEAN},
     ),
-    Sample("rms_normalization", _rms, (case(_X), case(_X, _P[0])), **A, tolerance=3),
+    Sample("rms_normalization", _rms_norm, (case(_X), case(_X, _P[0])), **A, tolerance=3),
     Sample(
         "batch_normalization",
         lambda x, mean, variance, axis, offset=0.0, scale=1.0, epsilon=1e-3: (
@@ -81,7 +87,7 @@ SAMPLES = [
     ),
     Sample(
         "batch_normalization_training",
-        _training,
+        _batch_norm_in_training,
         (
             case(_X, -1),
             case(_X, 1, _T[:, 0], _P[:, 1], 0.1),
@@ -98,7 +104,7 @@ SAMPLES = [
     ),
     Sample(
         "group_normalization",
-        _group,
+        _group_norm,
         (
             case(_X, 2),
             case(_IMAGE, 3, _T.reshape(-1)[:6], _P.reshape(-1)[3:9]),
@@ -119,7 +125,7 @@ SAMPLES = [
     ),
     Sample(
         "local_response_normalization",
-        _response,
+        _local_response_norm,
         (
             case(_IMAGE, 3),
             case(_IMAGE, 4, 0.5, 0.6, 2.0, 1),

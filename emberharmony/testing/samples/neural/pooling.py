@@ -17,7 +17,7 @@ _LINE = np.cos(grid(0, 60, 42)).reshape(2, 7, 3)
 _PLANE = np.cos(grid(0, 60, 60)).reshape(1, 6, 5, 2)
 
 
-def _spans(
+def _window_positions(
     lengths: Any, sizes: Any, steps: Any, padding: Any, dilation: Any, ceil_mode: bool
 ) -> list[list[tuple[range, int]]]:
     """Returns, for each axis, the places of each window, and how many of them are up to the end of the padding."""
@@ -45,7 +45,7 @@ def _window_places(x: Any, size: Any, strides: Any, padding: Any, dilation: Any,
     sizes = [size] * n if isinstance(size, int) else list(size)
     steps = sizes if strides is None else [strides] * n if isinstance(strides, int) else list(strides)
     dilations = [dilation] * n if isinstance(dilation, int) else list(dilation)
-    return _spans(x.shape[1:-1], sizes, steps, padding, dilations, ceil_mode)
+    return _window_positions(x.shape[1:-1], sizes, steps, padding, dilations, ceil_mode)
 
 
 def _windows(x: Any, spans: Any, reduce: Callable[..., Any]) -> Any:
@@ -84,18 +84,20 @@ def _channels_first_oracle(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @_channels_first_oracle
-def _max(x: Any, size: Any, strides: Any, padding: Any, dilation_rate: Any = 1, ceil_mode: bool = False) -> Any:
+def _max_pool(x: Any, size: Any, strides: Any, padding: Any, dilation_rate: Any = 1, ceil_mode: bool = False) -> Any:
     return _windows(x, _window_places(x, size, strides, padding, dilation_rate, ceil_mode), lambda w, *_: w.max(1))
 
 
 @_channels_first_oracle
-def _indices(x: Any, size: Any, strides: Any, padding: Any, dilation_rate: Any = 1, ceil_mode: bool = False) -> Any:
+def _max_pool_indices(
+    x: Any, size: Any, strides: Any, padding: Any, dilation_rate: Any = 1, ceil_mode: bool = False
+) -> Any:
     spans = _window_places(x, size, strides, padding, dilation_rate, ceil_mode)
     return _windows(x, spans, lambda w, flat, _: flat[w.argmax(1)])
 
 
 @_channels_first_oracle
-def _average(
+def _average_pool(
     x: Any,
     size: Any,
     strides: Any,
@@ -110,24 +112,24 @@ def _average(
     return _windows(x, _window_places(x, size, strides, padding, 1, ceil_mode), mean)
 
 
-def _lp(x: Any, p: float, size: Any, strides: Any = None, data_format: Any = None, ceil_mode: bool = False) -> Any:
+def _lp_pool(x: Any, p: float, size: Any, strides: Any = None, data_format: Any = None, ceil_mode: bool = False) -> Any:
     if np.isinf(p):
-        return _max(x, size, strides, "valid", data_format, 1, ceil_mode)
+        return _max_pool(x, size, strides, "valid", data_format, 1, ceil_mode)
     n = x.ndim - 2
     element_count = size**n if isinstance(size, int) else int(np.prod(size))
-    return (_average(x**p, size, strides, "valid", data_format, ceil_mode) * element_count) ** (1 / p)
+    return (_average_pool(x**p, size, strides, "valid", data_format, ceil_mode) * element_count) ** (1 / p)
 
 
-def _unpool(x: Any, indices: Any, size: Any, data_format: Any = None) -> Any:
+def _max_unpool(x: Any, indices: Any, size: Any, data_format: Any = None) -> Any:
     if data_format == "channels_first":
-        return np.moveaxis(_unpool(np.moveaxis(x, 1, -1), np.moveaxis(indices, 1, -1), size), -1, 1)
+        return np.moveaxis(_max_unpool(np.moveaxis(x, 1, -1), np.moveaxis(indices, 1, -1), size), -1, 1)
     result = np.zeros((len(x), int(np.prod(size)), x.shape[-1]))
     flat_positions = indices.astype(int).reshape(len(x), -1, x.shape[-1])
     np.put_along_axis(result, flat_positions, x.reshape(flat_positions.shape), 1)
     return result.reshape(len(x), *size, x.shape[-1])
 
 
-def _adaptive(reduce: Callable[..., Any]) -> Callable[..., Any]:
+def _adaptive_pool_oracle(reduce: Callable[..., Any]) -> Callable[..., Any]:
     def pool(x: Any, size: Any, data_format: Any = None) -> Any:
         if data_format == "channels_first":
             return np.moveaxis(pool(np.moveaxis(x, 1, -1), size), -1, 1)
@@ -176,7 +178,7 @@ _ADAPTIVE = (
 SAMPLES = [
     Sample(
         "max_pool",
-        _max,
+        _max_pool,
         (*_CASES, *_DILATED),
         integers=("int32", "uint8"),
         **D,
@@ -184,7 +186,7 @@ SAMPLES = [
     ),
     Sample(
         "max_pool_indices",
-        _indices,
+        _max_pool_indices,
         (*_CASES, *_DILATED),
         dtypes=FLOATS + HALVES,
         integers=("int32", "uint8"),
@@ -193,7 +195,7 @@ SAMPLES = [
     ),
     Sample(
         "max_unpool",
-        _unpool,
+        _max_unpool,
         (
             case(_LINE[:, :2], np.array([[[0, 6, 3], [1, 2, 4]], [[5, 0, 1], [4, 1, 2]]]), (7,)),
             case(_PLANE[:, 0:1, 0:2], np.array([[[[3, 2], [1, 11]]]]), (3, 4)),
@@ -210,7 +212,7 @@ SAMPLES = [
     ),
     Sample(
         "average_pool",
-        _average,
+        _average_pool,
         (*_CASES, *_COUNTED),
         integers=("int32", "uint8"),
         result="float",
@@ -225,7 +227,7 @@ SAMPLES = [
     ),
     Sample(
         "lp_pool",
-        _lp,
+        _lp_pool,
         (
             case(_LINE, 2, 3, 2),
             case(_PLANE, 2.0, (2, 3), 1, ceil_mode=True),
@@ -240,7 +242,7 @@ SAMPLES = [
     ),
     Sample(
         "adaptive_average_pool",
-        _adaptive(np.mean),
+        _adaptive_pool_oracle(np.mean),
         _ADAPTIVE,
         integers=("int32", "uint8"),
         result="float",
@@ -249,7 +251,7 @@ SAMPLES = [
     ),
     Sample(
         "adaptive_max_pool",
-        _adaptive(np.max),
+        _adaptive_pool_oracle(np.max),
         _ADAPTIVE,
         integers=("int32", "uint8"),
         **D,

@@ -16,7 +16,7 @@ _X, _Y = grid(-1, 1, 512).reshape(2, 2, 128), grid(-1, 1, 6).reshape(2, 3)
 D: dict[str, Any] = {"dtypes": FLOATS + HALVES, "differentiable": True}
 
 
-def _integers(packed: Array, bits: int) -> Array:
+def _unpack_integers(packed: Array, bits: int) -> Array:
     """Returns the integers in the words, those of the lowest bits first."""
     shifts = np.arange(0, 32, bits, dtype=np.uint64)
     numbers = (packed[..., None].astype(np.uint64) >> shifts) & np.uint64(2**bits - 1)
@@ -40,11 +40,11 @@ def _quantize(w: Array, bits: int = 4, group_size: int = 64) -> Any:
 
 
 def _dequantize(w: Array, scales: Array, biases: Array, bits: int = 4, group_size: int = 64) -> Array:
-    scaled_integers = _integers(w, bits) * scales.repeat(group_size, -1)
+    scaled_integers = _unpack_integers(w, bits) * scales.repeat(group_size, -1)
     return np.asarray(scaled_integers + biases.repeat(group_size, -1))
 
 
-def _product(
+def _quantized_matmul(
     x: Array, w: Array, scales: Array, biases: Array, transpose: bool = True, group_size: int = 64, bits: int = 4
 ) -> Array:
     matrix = _dequantize(w, scales, biases, bits, group_size)
@@ -90,7 +90,7 @@ SAMPLES = [
     ),
     Sample(
         "quantized_matmul",
-        _product,
+        _quantized_matmul,
         (
             case(_X, _WORDS, _SCALES, _BIASES),
             case(_X[0, :, :32], _WORDS[:, :8], _BYTE_SCALES, _BYTE_BIASES, group_size=32, bits=8),

@@ -12,7 +12,7 @@ from emberharmony.testing.sample import FLOATS, HALVES, Sample, case, grid
 D: dict[str, Any] = {"dtypes": FLOATS + HALVES, "differentiable": True, "tolerance": 4}
 
 
-def _tensor(*shape: int) -> np.ndarray[Any, Any]:
+def _test_tensor(*shape: int) -> np.ndarray[Any, Any]:
     return np.sin(grid(-30, 40, int(np.prod(shape)))).reshape(shape)
 
 
@@ -21,7 +21,7 @@ def _time_steps(x: Any, time_major: bool, reverse: bool) -> list[Any]:
     return rows[::-1] if reverse else rows
 
 
-def _join(states: list[Any], time_major: bool, reverse: bool) -> Any:
+def _stack_states(states: list[Any], time_major: bool, reverse: bool) -> Any:
     return np.stack(states[::-1] if reverse else states, 0 if time_major else 1)
 
 
@@ -52,7 +52,7 @@ def _rnn(
         total = row @ wi.T + state @ wh.T + (0 if bi is None else bi) + (0 if bh is None else bh)
         state = np.tanh(total) if activation == "tanh" else np.maximum(total, 0)
         states.append(state)
-    return _join(states, time_major, reverse), _with_layer_axis(state, layer_axis)
+    return _stack_states(states, time_major, reverse), _with_layer_axis(state, layer_axis)
 
 
 def _gru(
@@ -74,7 +74,7 @@ def _gru(
         update = special.expit(z + update_state_part)
         state = (1 - update) * candidate + update * state
         states.append(state)
-    return _join(states, time_major, reverse), _with_layer_axis(state, layer_axis)
+    return _stack_states(states, time_major, reverse), _with_layer_axis(state, layer_axis)
 
 
 def _lstm(
@@ -99,21 +99,27 @@ def _lstm(
         state = special.expit(o) * np.tanh(cell)
         state = state if weight_hr is None else state @ weight_hr.T
         states.append(state)
-    return _join(states, time_major, reverse), _with_layer_axis(state, layer_axis), _with_layer_axis(cell, layer_axis)
+    return (
+        _stack_states(states, time_major, reverse),
+        _with_layer_axis(state, layer_axis),
+        _with_layer_axis(cell, layer_axis),
+    )
 
 
-_X, _H, _C = _tensor(2, 4, 3), _tensor(2, 5), _tensor(2, 5) + 0.5
+_X, _H, _C = _test_tensor(2, 4, 3), _test_tensor(2, 5), _test_tensor(2, 5) + 0.5
 
 SAMPLES = [
     Sample(
         "rnn",
         _rnn,
         (
-            case(_X, _tensor(5, 3), _tensor(5, 5) / 2),
-            case(_X, _tensor(5, 3), _tensor(5, 5) / 2, _tensor(5), None, _H, "tanh", False, True),
-            case(_X.swapaxes(0, 1), _tensor(5, 3), _tensor(5, 5) / 2, _tensor(5), _H[0], time_major=True),
-            case(_X, _tensor(5, 3), _tensor(5, 5) / 4, None, _H[0], activation="relu"),
-            case(_X, _tensor(5, 3), _tensor(5, 5) / 2, h=_H[np.newaxis], layer_axis=True),
+            case(_X, _test_tensor(5, 3), _test_tensor(5, 5) / 2),
+            case(_X, _test_tensor(5, 3), _test_tensor(5, 5) / 2, _test_tensor(5), None, _H, "tanh", False, True),
+            case(
+                _X.swapaxes(0, 1), _test_tensor(5, 3), _test_tensor(5, 5) / 2, _test_tensor(5), _H[0], time_major=True
+            ),
+            case(_X, _test_tensor(5, 3), _test_tensor(5, 5) / 4, None, _H[0], activation="relu"),
+            case(_X, _test_tensor(5, 3), _test_tensor(5, 5) / 2, h=_H[np.newaxis], layer_axis=True),
         ),
         result=("promoted", "promoted"),
         **D,
@@ -126,10 +132,21 @@ SAMPLES = [
         "gru",
         _gru,
         (
-            case(_X, _tensor(15, 3), _tensor(15, 5) / 2),
-            case(_X, _tensor(15, 3), _tensor(15, 5) / 2, _tensor(15), _tensor(15) / 3, _H, False, True),
-            case(_X.swapaxes(0, 1), _tensor(15, 3), _tensor(15, 5) / 2, None, _tensor(15), time_major=True),
-            case(_X, _tensor(15, 3), _tensor(15, 5) / 2, h=_H[np.newaxis], reverse=True, layer_axis=True),
+            case(_X, _test_tensor(15, 3), _test_tensor(15, 5) / 2),
+            case(
+                _X,
+                _test_tensor(15, 3),
+                _test_tensor(15, 5) / 2,
+                _test_tensor(15),
+                _test_tensor(15) / 3,
+                _H,
+                False,
+                True,
+            ),
+            case(
+                _X.swapaxes(0, 1), _test_tensor(15, 3), _test_tensor(15, 5) / 2, None, _test_tensor(15), time_major=True
+            ),
+            case(_X, _test_tensor(15, 3), _test_tensor(15, 5) / 2, h=_H[np.newaxis], reverse=True, layer_axis=True),
         ),
         result=("promoted", "promoted"),
         **D,
@@ -139,11 +156,31 @@ SAMPLES = [
         "lstm",
         _lstm,
         (
-            case(_X, _tensor(20, 3), _tensor(20, 5) / 2),
-            case(_X, _tensor(20, 3), _tensor(20, 5) / 2, _tensor(20), _tensor(20) / 3, _H, _C, None, False, True),
-            case(_X.swapaxes(0, 1), _tensor(20, 3), _tensor(20, 5) / 2, None, _tensor(20), None, _C, time_major=True),
-            case(_X, _tensor(20, 3), _tensor(20, 2), _tensor(20), weight_hr=_tensor(2, 5)),
-            case(_X, _tensor(20, 3), _tensor(20, 5) / 2, c=_C[np.newaxis], layer_axis=True),
+            case(_X, _test_tensor(20, 3), _test_tensor(20, 5) / 2),
+            case(
+                _X,
+                _test_tensor(20, 3),
+                _test_tensor(20, 5) / 2,
+                _test_tensor(20),
+                _test_tensor(20) / 3,
+                _H,
+                _C,
+                None,
+                False,
+                True,
+            ),
+            case(
+                _X.swapaxes(0, 1),
+                _test_tensor(20, 3),
+                _test_tensor(20, 5) / 2,
+                None,
+                _test_tensor(20),
+                None,
+                _C,
+                time_major=True,
+            ),
+            case(_X, _test_tensor(20, 3), _test_tensor(20, 2), _test_tensor(20), weight_hr=_test_tensor(2, 5)),
+            case(_X, _test_tensor(20, 3), _test_tensor(20, 5) / 2, c=_C[np.newaxis], layer_axis=True),
         ),
         result=("promoted", "promoted", "promoted"),
         **D,

@@ -31,7 +31,7 @@ def _cases(*extra_cases: Case) -> tuple[Case, ...]:
     )
 
 
-def _over_axes(function: Any) -> Any:
+def _oracle_over_axes(function: Any) -> Any:
     return lambda x, axis=None, keepdims=False: function(x, axis=axis, keepdims=keepdims)
 
 
@@ -48,7 +48,7 @@ _ARG = (case(_CUBE), case(_CUBE, 1), case(_CUBE, -1, True), case(_NAN, 1), case(
 _RUN = (case(_CUBE), case(_CUBE, 1), case(_LONG[:3000]), case(np.asarray(2.5)))
 
 
-def _with_index(op: str, values: Any, indices: Any) -> Sample:
+def _row_of_index_op(op: str, values: Any, indices: Any) -> Sample:
     return Sample(
         op,
         lambda x, axis=None, keepdims=False: tuple(f(x, axis, keepdims=keepdims) for f in (values, indices)),
@@ -64,11 +64,11 @@ def _with_index(op: str, values: Any, indices: Any) -> Sample:
 _INITIAL = (case(_CUBE, 1), case(_CUBE, -1, include_initial=True), case(_CUBE[0, 0], include_initial=True))
 
 
-def _initial(function: Any) -> Any:
+def _cumulative_oracle(function: Any) -> Any:
     return lambda x, axis=None, include_initial=False: function(x, axis=axis, include_initial=include_initial)
 
 
-def _accumulate(ufunc: Any) -> Any:
+def _accumulate_oracle(ufunc: Any) -> Any:
     return lambda x, axis=None: ufunc.accumulate(x.reshape(-1) if axis is None else x, axis or 0)
 
 
@@ -85,7 +85,7 @@ def _logcumsumexp(x, axis=None, reverse=False):
 SAMPLES = [
     Sample(
         "sum",
-        _over_axes(np.sum),
+        _oracle_over_axes(np.sum),
         _cases(case(_LONG), case(_EMPTY, 0)),
         dtypes=REAL + COMPLEX,
         floor=8,
@@ -97,7 +97,7 @@ SAMPLES = [
     ),
     Sample(
         "prod",
-        _over_axes(np.prod),
+        _oracle_over_axes(np.prod),
         _cases(case(_EMPTY, 0)),
         dtypes=(*FLOATS, "bfloat16", *COMPLEX),
         tolerance=4,
@@ -108,7 +108,7 @@ SAMPLES = [
     ),
     Sample(
         "mean",
-        _over_axes(np.mean),
+        _oracle_over_axes(np.mean),
         _cases(case(_LONG), case(_EMPTY, 0)),
         dtypes=REAL + COMPLEX,
         integers=WHOLE,
@@ -141,7 +141,7 @@ SAMPLES = [
     ),
     Sample(
         "max",
-        _over_axes(np.max),
+        _oracle_over_axes(np.max),
         _cases(case(_NAN, 1)),
         dtypes=REAL,
         integers=WHOLE,
@@ -151,7 +151,7 @@ SAMPLES = [
     ),
     Sample(
         "min",
-        _over_axes(np.min),
+        _oracle_over_axes(np.min),
         _cases(case(_NAN, 1)),
         dtypes=REAL,
         integers=WHOLE,
@@ -159,8 +159,12 @@ SAMPLES = [
         gradient=GradientRow(skipped={5: NO_DERIVATIVE}),
         refuses=((ShapeError, case(NO_ROWS, 0)),),
     ),
-    Sample("any", _over_axes(np.any), _cases(case(_EMPTY, 0)), integers=WHOLE, result="bool", dtypes=REAL + COMPLEX),
-    Sample("all", _over_axes(np.all), _cases(case(_EMPTY, 0)), integers=WHOLE, result="bool", dtypes=REAL + COMPLEX),
+    Sample(
+        "any", _oracle_over_axes(np.any), _cases(case(_EMPTY, 0)), integers=WHOLE, result="bool", dtypes=REAL + COMPLEX
+    ),
+    Sample(
+        "all", _oracle_over_axes(np.all), _cases(case(_EMPTY, 0)), integers=WHOLE, result="bool", dtypes=REAL + COMPLEX
+    ),
     Sample(
         "argmax",
         lambda x, axis=None, keepdims=False: np.argmax(x, axis, keepdims=keepdims),
@@ -179,8 +183,8 @@ SAMPLES = [
         result="int64",
         refuses=((ShapeError, case(NO_ROWS, 0)),),
     ),
-    _with_index("max_and_argmax", np.max, np.argmax),
-    _with_index("min_and_argmin", np.min, np.argmin),
+    _row_of_index_op("max_and_argmax", np.max, np.argmax),
+    _row_of_index_op("min_and_argmin", np.min, np.argmin),
     Sample(
         "cumsum",
         np.cumsum,
@@ -204,7 +208,7 @@ SAMPLES = [
     ),
     Sample(
         "cumulative_sum",
-        _initial(np.cumulative_sum),
+        _cumulative_oracle(np.cumulative_sum),
         _INITIAL,
         dtypes=REAL,
         integers=WHOLE,
@@ -215,7 +219,7 @@ SAMPLES = [
     ),
     Sample(
         "cumulative_prod",
-        _initial(np.cumulative_prod),
+        _cumulative_oracle(np.cumulative_prod),
         _INITIAL,
         tolerance=3,
         differentiable=True,
@@ -225,14 +229,21 @@ SAMPLES = [
     ),
     Sample(
         "cummax",
-        _accumulate(np.maximum),
+        _accumulate_oracle(np.maximum),
         (*_RUN, case(_NAN, 1)),
         dtypes=REAL,
         integers=WHOLE,
         differentiable=True,
         gradient=GradientRow(skipped={2: TIES}),
     ),
-    Sample("cummin", _accumulate(np.minimum), (*_RUN, case(_NAN, 1)), dtypes=REAL, integers=WHOLE, differentiable=True),
+    Sample(
+        "cummin",
+        _accumulate_oracle(np.minimum),
+        (*_RUN, case(_NAN, 1)),
+        dtypes=REAL,
+        integers=WHOLE,
+        differentiable=True,
+    ),
     Sample(
         "count_nonzero",
         lambda x, axis=None, keepdims=False: np.sum(x != 0, axis=axis, keepdims=keepdims),
@@ -243,7 +254,7 @@ SAMPLES = [
     ),
     Sample(
         "logsumexp",
-        _over_axes(special.logsumexp),
+        _oracle_over_axes(special.logsumexp),
         _cases(case(_FAR), case(np.array([-np.inf, -np.inf])), case(np.array([np.inf, 1.0]))),
         dtypes=REAL,
         integers=("int32",),
@@ -272,7 +283,7 @@ SAMPLES = [
     ),
     Sample(
         "ptp",
-        _over_axes(np.ptp),
+        _oracle_over_axes(np.ptp),
         _cases(),
         dtypes=REAL,
         integers=INTEGERS,

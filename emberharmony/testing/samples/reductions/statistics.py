@@ -11,7 +11,7 @@ _NAN = np.where(_CUBE > 3, np.nan, _CUBE)
 _AXES = (case(_NAN), case(_NAN, 1), case(_NAN, -1, True))
 
 
-def _nan(function):
+def _nan_oracle(function):
     return lambda x, axis=None, keepdims=False: function(x, axis=axis, keepdims=keepdims)
 
 
@@ -32,7 +32,7 @@ SAMPLES = [
     ),
     Sample(
         "nansum",
-        _nan(np.nansum),
+        _nan_oracle(np.nansum),
         _AXES,
         tolerance=2,
         floor=8,
@@ -42,19 +42,40 @@ SAMPLES = [
         differentiable=True,
     ),
     Sample(
-        "nanmean", _nan(np.nanmean), _AXES, tolerance=2, dtypes=REAL, integers=INTS, result="float", differentiable=True
+        "nanmean",
+        _nan_oracle(np.nanmean),
+        _AXES,
+        tolerance=2,
+        dtypes=REAL,
+        integers=INTS,
+        result="float",
+        differentiable=True,
     ),
     Sample(
-        "nanvar", _nan(np.nanvar), _AXES, tolerance=6, dtypes=REAL, integers=INTS, result="float", differentiable=True
+        "nanvar",
+        _nan_oracle(np.nanvar),
+        _AXES,
+        tolerance=6,
+        dtypes=REAL,
+        integers=INTS,
+        result="float",
+        differentiable=True,
     ),
     Sample(
-        "nanstd", _nan(np.nanstd), _AXES, tolerance=3, dtypes=REAL, integers=INTS, result="float", differentiable=True
+        "nanstd",
+        _nan_oracle(np.nanstd),
+        _AXES,
+        tolerance=3,
+        dtypes=REAL,
+        integers=INTS,
+        result="float",
+        differentiable=True,
     ),
-    Sample("nanmax", _nan(np.nanmax), _AXES, dtypes=REAL, integers=INTS, differentiable=True),
-    Sample("nanmin", _nan(np.nanmin), _AXES, dtypes=REAL, integers=INTS, differentiable=True),
+    Sample("nanmax", _nan_oracle(np.nanmax), _AXES, dtypes=REAL, integers=INTS, differentiable=True),
+    Sample("nanmin", _nan_oracle(np.nanmin), _AXES, dtypes=REAL, integers=INTS, differentiable=True),
     Sample(
         "nanprod",
-        _nan(np.nanprod),
+        _nan_oracle(np.nanprod),
         (case(_NAN, 1), case(_NAN, -1, True)),
         tolerance=1,
         dtypes=REAL,
@@ -83,8 +104,8 @@ SAMPLES = [
         result="sum",
         differentiable=True,
     ),
-    Sample("nanargmax", _nan(np.nanargmax), _AXES, result="int64", dtypes=REAL, integers=INTS),
-    Sample("nanargmin", _nan(np.nanargmin), _AXES, result="int64", dtypes=REAL, integers=INTS),
+    Sample("nanargmax", _nan_oracle(np.nanargmax), _AXES, result="int64", dtypes=REAL, integers=INTS),
+    Sample("nanargmin", _nan_oracle(np.nanargmin), _AXES, result="int64", dtypes=REAL, integers=INTS),
     Sample(
         "cov",
         lambda x, rowvar=True, correction=1: np.cov(x, rowvar=rowvar, ddof=correction),
