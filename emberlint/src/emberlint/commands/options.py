@@ -14,6 +14,7 @@ from emberlint.commands.request import files_for as files_for
 from emberlint.commands.request import nested_projects as nested_projects
 from emberlint.commands.request import settings_at as settings_at
 from emberlint.commands.request import settings_for as settings_for
+from emberlint.commands.request import with_shown_paths as with_shown_paths
 from emberlint.config.groups import GROUPS
 from emberlint.config.presets import PRESETS
 from emberlint.config.tiers import Tier
