@@ -131,8 +131,8 @@ def _show_gpt(result: gpt.Result, chosen_names: list[str], steps: int) -> bool:
     gaps = result.differences
     masks = "equal" if gaps.masks else "different"
     click.echo(
-        f"{_verdict_text(gaps.agrees)}: losses differ by at most {gaps.loss:.2e} (tolerance {gpt.LOSS:.0e}), weights by "
-        f"{gaps.weights:.2e} ({gpt.WEIGHTS:.0e}), the optimizer's state by {gaps.state:.2e} of its largest elements "
+        f"{_verdict_text(gaps.agrees)}: losses differ by at most {gaps.loss:.2e} (tolerance {gpt.LOSS:.0e}), weights "
+        f"by {gaps.weights:.2e} ({gpt.WEIGHTS:.0e}), the optimizer's state by {gaps.state:.2e} of its largest elements "
         f"({gpt.STATE:.0e}); dropout masks are {masks}"
     )
     return gaps.agrees

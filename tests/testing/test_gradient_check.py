@@ -111,7 +111,9 @@ FAULTS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize(("method", "name"), [("_pull_back", "the gradient"), ("_second", "the second order")])
+@pytest.mark.parametrize(
+    ("method", "name"), [("_pull_back", "the gradient"), ("_second_derivative", "the second order")]
+)
 def test_a_fault_of_a_derivative_is_named(
     method: str, name: str, fault: str, backend: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
