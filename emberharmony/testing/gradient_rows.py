@@ -16,10 +16,10 @@ from emberharmony.testing.sample import Sample
 from emberharmony.testing.verify import DisagreementError
 
 _PROGRAM = """\
-from emberharmony.testing.gradient_rows import gradients
+from emberharmony.testing.gradient_rows import gradient_calls
 
 row = all_samples()[{op!r}]
-call = next(call for call in gradients(row) if call.label == {label!r})
+call = next(call for call in gradient_calls(row) if call.label == {label!r})
 print("error in units of the tolerance:", call.judge(row))
 """
 
