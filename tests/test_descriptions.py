@@ -109,7 +109,7 @@ def test_each_shared_text_is_used() -> None:
     used = set()
     for spec in OPS.values():
         own = completion.arguments(completion.raw_docstring(spec))
-        fits = [completion.keys(spec, p) for p in spec.parameters if p.name not in own]
+        fits = [completion.shared_keys(spec, p) for p in spec.parameters if p.name not in own]
         used |= {next((key for key in each if key in completion.SHARED), "") for each in fits}
     assert not set(completion.SHARED) - used
 

@@ -18,10 +18,10 @@ from emberharmony.backend.discovery import load
 from emberharmony.core import selection
 from emberharmony.core.deferred import import_what_ops_reach
 from emberharmony.core.dtypes import DType, default_complex, default_float
-from emberharmony.core.names.unknown_names import without
+from emberharmony.core.names.unknown_names import missing_name_error
 from emberharmony.core.namespace import ArrayNamespaceInfo
 from emberharmony.core.parameter import Buffer, Parameter
-from emberharmony.core.registry import OPS, OpSpec, complete
+from emberharmony.core.registry import OPS, OpSpec, import_declarations
 
 Function = Callable[..., Any]
 _CHOOSERS = ("array_namespace", "available_backends", "backend_of", "get_backend", "set_backend", "use_backend")
@@ -39,7 +39,7 @@ class ArrayNamespace(ModuleType):
     """
 
     def __init__(self, backend: Any, part: str = "") -> None:
-        ops = complete()
+        ops = import_declarations()
         self._source: ModuleType = getattr(ops, part) if part else ops
         super().__init__(f"{self._source.__name__}[{backend.name}]", self._source.__doc__)
         self._backend, self._part = backend, part
@@ -65,7 +65,9 @@ class ArrayNamespace(ModuleType):
         """
         # The dict of the module is tested first, because a search of its `__all__` takes 10 µs.
         if name not in vars(self._source) or name not in self._source.__all__:
-            raise without(repr(self), "attribute", name, self._source.__name__.removeprefix("emberharmony."), "xp")
+            raise missing_name_error(
+                repr(self), "attribute", name, self._source.__name__.removeprefix("emberharmony."), "xp"
+            )
         attribute = getattr(self._source, name)
         if name in _CHOOSERS:
             raise AttributeError(

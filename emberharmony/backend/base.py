@@ -35,7 +35,7 @@ from emberharmony.core.errors import (
     UnsupportedOpError,
     brief,
 )
-from emberharmony.core.registry import ALIASES, OPS, OpSpec, complete
+from emberharmony.core.registry import ALIASES, OPS, OpSpec, import_declarations
 from emberharmony.core.state.locations import with_location
 from emberharmony.core.tracing import CLOSED_OVER, Standing, Substitute, TensorProxy
 
@@ -139,7 +139,7 @@ class Backend(Categories, Steps, Transforms, Probes, ProductPrecision, HostMemor
     """The kinds of the native dtypes, such as "float" or "complex"."""
 
     def __init__(self) -> None:
-        complete()
+        import_declarations()
         self.take_prefix()
         self._complete_definitions(type(self).__mro__)
         self.home = self.bound = Bound(self)
@@ -566,7 +566,7 @@ class Backend(Categories, Steps, Transforms, Probes, ProductPrecision, HostMemor
         if spec is not None and self.categories and self.defines(spec):
             return getattr(self, name)
         if spec is None or not spec.composite:
-            raise unknown_names.without(f"backend {self.name!r}", "op", name)
+            raise unknown_names.missing_name_error(f"backend {self.name!r}", "op", name)
         return self.composed(name)
 
     def composed(self, name: str) -> Callable[..., Any]:

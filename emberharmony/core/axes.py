@@ -37,10 +37,10 @@ def python_integers(name: str, value: Any) -> Any:
     """
     if value.__class__ in (list, tuple):
         return value.__class__([python_integers(name, item) for item in value])
-    dtype = "" if value.__class__ is int else str(getattr(value, "dtype", ""))
-    if dtype and "int" not in dtype:
+    dtype_text = "" if value.__class__ is int else str(getattr(value, "dtype", ""))
+    if dtype_text and "int" not in dtype_text:
         raise TypeError(f"{name} must be an integer, or a sequence of integers, not {brief(value)}")
-    if not dtype or not hasattr(value, "ndim"):
+    if not dtype_text or not hasattr(value, "ndim"):
         return value
     return as_index(value) if not value.ndim else [python_integers(name, item) for item in value]
 
@@ -79,10 +79,10 @@ def nonnegative_axes(axis: Any, ndim: int) -> tuple[int, ...]:
     for a in axes:
         if not -ndim <= a < ndim:
             raise AxisError(f"axis {a} is out of range for a tensor of {ndim} axes")
-    wrapped = tuple(a % ndim for a in axes)
-    if len(set(wrapped)) != len(wrapped):
+    wrapped_axes = tuple(a % ndim for a in axes)
+    if len(set(wrapped_axes)) != len(wrapped_axes):
         raise AxisError(f"axes {axis} name one axis more than once")
-    return wrapped
+    return wrapped_axes
 
 
 def broadcast(shapes: Sequence[Sequence[int]]) -> tuple[int, ...]:

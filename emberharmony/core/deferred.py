@@ -48,13 +48,13 @@ def module_of(name: str) -> ModuleType:
 
 def import_now(package: str) -> None:
     """Imports a deferred module, or those of a package, so that `torch.compile` can trace their first use too."""
-    start = _LOOKED_AT.get(package, 0)
-    while start < len(Deferred.made):  # an import may make further ones
+    first_unread = _LOOKED_AT.get(package, 0)
+    while first_unread < len(Deferred.made):  # an import may make further ones
         end = len(Deferred.made)
-        for deferred in Deferred.made[start:end]:
+        for deferred in Deferred.made[first_unread:end]:
             if f"{deferred._name}.".startswith(f"{package}."):
                 _import_module(deferred)
-        start = _LOOKED_AT[package] = end
+        first_unread = _LOOKED_AT[package] = end
 
 
 def import_what_ops_reach() -> None:

@@ -213,13 +213,13 @@ class Bound:
 
 def _publish(spec: OpSpec, backend: Any) -> None:
     """Publishes what a compiled op reads, under names such as `numpy_sin` and `numpy_type`."""
-    values = {"backend": backend, "type": backend.tensor_type, "dtypes": backend.dtypes, "wrap": backend.wrap}
-    values |= {"float32": backend.dtypes["float32"], "float64": backend.dtypes.get("float64")}
+    value_by_global = {"backend": backend, "type": backend.tensor_type, "dtypes": backend.dtypes, "wrap": backend.wrap}
+    value_by_global |= {"float32": backend.dtypes["float32"], "float64": backend.dtypes.get("float64")}
     fast_form = fast_of(spec, backend)
-    values |= {"bound": backend.bound, "tensors": backend.as_tensors, spec.name: fast_form.native}
+    value_by_global |= {"bound": backend.bound, "tensors": backend.as_tensors, spec.name: fast_form.native}
     if fast_form.whole:
-        values[f"whole_{spec.name}"] = backend.implementation(spec)
-    op_globals.publish(**{f"{backend.prefix}_{name}": value for name, value in values.items()})
+        value_by_global[f"whole_{spec.name}"] = backend.implementation(spec)
+    op_globals.publish(**{f"{backend.prefix}_{name}": value for name, value in value_by_global.items()})
 
 
 def slow(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
@@ -232,15 +232,15 @@ def slow(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
             return argument.run(backend, name, arguments)
     spec = OPS[name]
     try:
-        positional, keywords = convert_arguments(backend, spec.parameters, arguments)
-        arguments = (*positional, *keywords.values())
-        return backend.wrap(backend.implementation(spec)(*positional, **keywords))
+        positional_arguments, value_by_keyword = convert_arguments(backend, spec.parameters, arguments)
+        arguments = (*positional_arguments, *value_by_keyword.values())
+        return backend.wrap(backend.implementation(spec)(*positional_arguments, **value_by_keyword))
     except Exception as error:
         traced_tensor = getattr(error, "traced", None)
         if traced_tensor is not None:  # it was inside a list
             return traced_tensor.run(backend, name, arguments)
         if spec.takes_callable:
-            judge(backend, name, arguments)
+            reraise(backend, name, arguments)
         passed_error = passing_error(error)
         if passed_error is error:
             raise
@@ -259,7 +259,7 @@ def _current_error() -> Exception:
     return error
 
 
-def judge(backend: Any, name: str, arguments: tuple[Any, ...]) -> NoReturn:
+def reraise(backend: Any, name: str, arguments: tuple[Any, ...]) -> NoReturn:
     """Raises the error of an op that takes a function: an error of that function unchanged, other errors translated."""
     error = _current_error()
     if isinstance(error, EmberError) or passed_through_caller(error, backend) or passing_error(error) is error:
@@ -282,18 +282,18 @@ def rescue(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
     if passed_error is not None:
         raise passed_error
     met_values = (getattr(error, "traced", None), *arguments)
-    substitute = next((x for x in met_values if isinstance(x, Substitute)), None)
-    if substitute is not None:  # the fast path does not test every parameter, and does not look into lists
-        return substitute.run(backend, name, arguments)
+    substitute_operand = next((x for x in met_values if isinstance(x, Substitute)), None)
+    if substitute_operand is not None:  # the fast path does not test every parameter, and does not look into lists
+        return substitute_operand.run(backend, name, arguments)
     spec = OPS[name]
-    pairs = list(zip(spec.parameters, arguments, strict=False))
+    parameter_value_pairs = list(zip(spec.parameters, arguments, strict=False))
     # The native function may have read an option that is traced, which the full implementation differentiates.
-    if any(p.whole and hasattr(x, "dtype") for p, x in pairs) or (
+    if any(p.whole and hasattr(x, "dtype") for p, x in parameter_value_pairs) or (
         (not isinstance(error, EmberError) or isinstance(error, TracedTensorError))
         and (
             hasattr(backend.implementation(spec), "__fast__")
             or any(backend.option(x) is not x for x in arguments)
-            or any(_is_odd(p, x) for p, x in pairs)
+            or any(_needs_conversion(p, x) for p, x in parameter_value_pairs)
         )
     ):
         return slow(backend, name, arguments)
@@ -312,12 +312,12 @@ def convert_arguments(
     variadic_count = len(arguments) - len(parameters) + 1
     if variadic_count != 1:
         parameters = [p for p in parameters for _ in range(variadic_count if p.variadic else 1)]
-    positional: list[Any] = []
-    keywords: dict[str, Any] = {}
-    operands: list[int] = []
+    positional_arguments: list[Any] = []
+    value_by_keyword: dict[str, Any] = {}
+    operand_positions: list[int] = []
     for parameter, value in zip(parameters, arguments, strict=False):
         if parameter.role == "Operand":
-            operands.append(len(positional))
+            operand_positions.append(len(positional_arguments))
         converted_value = value
         if value is not None or not parameter.optional:
             if parameter.cast:
@@ -329,13 +329,15 @@ def convert_arguments(
             if value is False and parameter.name == "copy" and parameter.optional:
                 backend.shared(arguments[0])  # raises if a copy is necessary; copy=None would allow one
         if parameter.keyword_only:
-            keywords[parameter.name] = converted_value
+            value_by_keyword[parameter.name] = converted_value
         else:
-            positional.append(converted_value)
-    is_single = operands[:1] == [0] and all(isinstance(positional[i], _NUMBERS) for i in operands)
+            positional_arguments.append(converted_value)
+    is_single = operand_positions[:1] == [0] and all(
+        isinstance(positional_arguments[i], _NUMBERS) for i in operand_positions
+    )
     if is_single and not any(parameter.role in ("TensorLike", "Tensors") for parameter in parameters):
-        positional[0] = backend.convert(positional[0])
-    return positional, keywords
+        positional_arguments[0] = backend.convert(positional_arguments[0])
+    return positional_arguments, value_by_keyword
 
 
 def _convert_argument(backend: Any, parameter: OpParameter, value: Any) -> Any:
@@ -351,7 +353,7 @@ def _convert_argument(backend: Any, parameter: OpParameter, value: Any) -> Any:
     if role == "DTypeLike":
         return backend.dtypes[value]
     value = backend.option(value)
-    if not _is_odd(parameter, value):
+    if not _needs_conversion(parameter, value):
         return value
     return python_integers(parameter.name, value) if parameter.whole else _flag_of_value(parameter, value)
 
@@ -369,7 +371,7 @@ def _refuse_pair(parameter: OpParameter, value: Sequence[Any]) -> None:
         )
 
 
-def _is_odd(parameter: OpParameter, value: Any) -> bool:
+def _needs_conversion(parameter: OpParameter, value: Any) -> bool:
     """Returns whether an option is a flag that is no Python boolean, or an integer that may be a tensor."""
     if parameter.whole:
         return value.__class__ not in _PLAIN
@@ -387,4 +389,4 @@ def _flag_of_value(parameter: OpParameter, value: Any) -> bool:
     raise ArgumentTypeError(f"{parameter.name} must be True or False, got {value!r:.60}")
 
 
-op_globals.publish(slow=slow, rescue=rescue, judge=judge, uncalled=_Uncalled(), traced_tensor=None)
+op_globals.publish(slow=slow, rescue=rescue, reraise=reraise, uncalled=_Uncalled(), traced_tensor=None)

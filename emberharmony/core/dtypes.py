@@ -60,9 +60,9 @@ class DType(str):
 
     def __new__(cls, name: str, kind: Kind = "float", bits: int = 0) -> "DType":
         """Returns the singleton with this name, or a new dtype if the name is not known yet."""
-        existing = _BY_NAME.get(name)
-        if existing is not None:
-            return existing
+        existing_dtype = _BY_NAME.get(name)
+        if existing_dtype is not None:
+            return existing_dtype
         self = super().__new__(cls, name)
         self.name, self.kind, self.bits = str(name), kind, bits
         return self
@@ -201,12 +201,12 @@ def as_dtype(dtype: object) -> DType:
     if name is None and isinstance(dtype, str):
         name = _ALIASES.get(dtype)
     if name is None:
-        nearest = suggest(dtype, _BY_NAME)
+        hint = suggest(dtype, _BY_NAME)
         if isinstance(dtype, (tuple, list)):
-            nearest = "; ops.reshape(x, shape) gives a tensor another shape"
+            hint = "; ops.reshape(x, shape) gives a tensor another shape"
         elif hasattr(dtype, "shape"):
-            nearest = "; the dtype comes after the tensor, as in ops.cast(x, 'float32')"
-        raise DTypeError(f"{brief(dtype)} is not a dtype{nearest} (known: {', '.join(_BY_NAME)})")
+            hint = "; the dtype comes after the tensor, as in ops.cast(x, 'float32')"
+        raise DTypeError(f"{brief(dtype)} is not a dtype{hint} (known: {', '.join(_BY_NAME)})")
     return _BY_NAME[name]
 
 
@@ -237,18 +237,18 @@ class NativeDTypes(dict[Any, Any]):
         dtypes: Mapping[DType, Any],
         on_first_use: Mapping[DType, Callable[[], Any]] = MappingProxyType({}),
     ) -> None:
-        native_by_dtype = {
+        native_by_neutral = {
             neutral_dtype: native for neutral_dtype, native in dtypes.items() if neutral_dtype not in on_first_use
         }
-        super().__init__(native_by_dtype)
-        self.update({native: native for native in native_by_dtype.values()})
-        for neutral_dtype, native in native_by_dtype.items():
+        super().__init__(native_by_neutral)
+        self.update({native: native for native in native_by_neutral.values()})
+        for neutral_dtype, native in native_by_neutral.items():
             if native_name(native) is None:
                 _PLUGGED[id(native)] = native, neutral_dtype.name
         self.backend, self.natives, self.available = backend, dict(dtypes), tuple(dtypes)
         self.neutral: dict[Any, DType] = _Neutral(self)
         # Filled here, because torch.compile would compile a function again after an entry is added.
-        self.neutral.update({native: neutral_dtype for neutral_dtype, native in native_by_dtype.items()})
+        self.neutral.update({native: neutral_dtype for neutral_dtype, native in native_by_neutral.items()})
         self._on_first_use = dict(on_first_use)
 
     def __missing__(self, dtype: object) -> Any:
@@ -261,15 +261,15 @@ class NativeDTypes(dict[Any, Any]):
                 f"{', '.join(self.available)}: cast to one of these"
             )
         # Removed after the call, because another thread that looks up the dtype meanwhile must not go on without it.
-        late_dtype = self._on_first_use.get(neutral_dtype, _do_nothing)()
-        if late_dtype is not None:
-            self.natives[neutral_dtype] = late_dtype
+        replacement_dtype = self._on_first_use.get(neutral_dtype, _do_nothing)()
+        if replacement_dtype is not None:
+            self.natives[neutral_dtype] = replacement_dtype
         self._on_first_use.pop(neutral_dtype, None)
-        native = self.natives[neutral_dtype]
+        native_dtype = self.natives[neutral_dtype]
         if not isinstance(dtype, type) or dtype not in _PYTHON:
             # Do not cache a Python class, because `set_default_float` changes the dtype that it denotes.
-            self[dtype] = native
-        return native
+            self[dtype] = native_dtype
+        return native_dtype
 
     def native(self, neutral: DType) -> Any:
         """Returns the native dtype of a neutral one; this does not count as a first use, as looking it up does.

@@ -241,8 +241,8 @@ def suggest(name: object, known: Iterable[str], near: float = 0.5) -> str:
     if not isinstance(name, str):
         return ""
     word_by_lower_case = {word.lower(): word for word in known}
-    closest = difflib.get_close_matches(name.lower(), list(word_by_lower_case), n=1, cutoff=near)
-    return f"; did you mean {word_by_lower_case[closest[0]]!r}?" if closest else ""
+    closest_words = difflib.get_close_matches(name.lower(), list(word_by_lower_case), n=1, cutoff=near)
+    return f"; did you mean {word_by_lower_case[closest_words[0]]!r}?" if closest_words else ""
 
 
 def brief(value: object) -> str:

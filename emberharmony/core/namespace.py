@@ -98,12 +98,12 @@ class ArrayNamespaceInfo:
         Raises:
             ArgumentError: if `kind` is anything else.
         """
-        wanted = tuple(KINDS) if kind is None else kind if isinstance(kind, (tuple, list)) else (kind,)
-        if not all(isinstance(name, str) and name in KINDS for name in wanted):
+        wanted_kinds = tuple(KINDS) if kind is None else kind if isinstance(kind, (tuple, list)) else (kind,)
+        if not all(isinstance(name, str) and name in KINDS for name in wanted_kinds):
             raise ArgumentError(f"kind is one of {', '.join(KINDS)}, or a tuple of them, not {brief(kind)}")
-        kinds = {dtype_name for name in wanted for dtype_name in KINDS[name]}
-        available = (dtype for dtype in self._current().dtypes.available if dtype not in (float16, bfloat16))
-        return self._spell_dtypes({dtype.name: dtype for dtype in available if dtype.kind in kinds})
+        dtype_kinds = {dtype_name for name in wanted_kinds for dtype_name in KINDS[name]}
+        available_dtypes = (dtype for dtype in self._current().dtypes.available if dtype not in (float16, bfloat16))
+        return self._spell_dtypes({dtype.name: dtype for dtype in available_dtypes if dtype.kind in dtype_kinds})
 
 
 def __array_namespace_info__() -> ArrayNamespaceInfo:  # noqa: N807  (the standard's name)

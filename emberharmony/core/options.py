@@ -75,7 +75,7 @@ def integer(name: str, value: Any, least: int) -> int:
     return number
 
 
-def dense(name: str, value: object) -> None:
+def refuse_sparse(name: str, value: object) -> None:
     """Checks an option of Keras that asks for a tensor that is not dense.
 
     Raises:

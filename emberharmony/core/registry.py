@@ -246,8 +246,8 @@ class OpSpec:
         return any(p.role == "Callable" for p in self.parameters)
 
     def __repr__(self) -> str:
-        kind = "composite" if self.composite else "primitive"
-        return f"OpSpec({self.name!r}, {kind}, category={self.category!r})"
+        op_kind = "composite" if self.composite else "primitive"
+        return f"OpSpec({self.name!r}, {op_kind}, category={self.category!r})"
 
 
 OPS: dict[str, OpSpec] = {}
@@ -257,7 +257,7 @@ ALIASES: dict[str, str] = {}
 """The op's name for each alias."""
 
 
-def complete() -> ModuleType:
+def import_declarations() -> ModuleType:
     """Imports the declarations, which fill `OPS`, and returns the module `ops`.
 
     A program may ask for a backend before it imports `ops`.
@@ -282,19 +282,21 @@ def by_module() -> dict[str, dict[str, FunctionType]]:
 def _parameters(declared: FunctionType) -> tuple[OpParameter, ...]:
     code = declared.__code__
     names, annotations = code.co_varnames, declared.__annotations__
-    positional = names[: code.co_argcount]
-    defaults = (EMPTY,) * (len(positional) - len(declared.__defaults__ or ())) + (declared.__defaults__ or ())
+    positional_names = names[: code.co_argcount]
+    defaults = (EMPTY,) * (len(positional_names) - len(declared.__defaults__ or ())) + (declared.__defaults__ or ())
     parameters = [
         OpParameter(name, annotations.get(name, ""), default)
-        for name, default in zip(positional, defaults, strict=True)
+        for name, default in zip(positional_names, defaults, strict=True)
     ]
-    end = code.co_argcount + code.co_kwonlyargcount
+    keyword_end = code.co_argcount + code.co_kwonlyargcount
     if code.co_flags & VARIADIC:
-        parameters.append(OpParameter(names[end], annotations.get(names[end], ""), EMPTY, variadic=True))
-    keyword_defaults = declared.__kwdefaults__ or {}
+        parameters.append(
+            OpParameter(names[keyword_end], annotations.get(names[keyword_end], ""), EMPTY, variadic=True)
+        )
+    default_by_keyword = declared.__kwdefaults__ or {}
     parameters += [
-        OpParameter(name, annotations.get(name, ""), keyword_defaults.get(name, EMPTY), keyword_only=True)
-        for name in names[code.co_argcount : end]
+        OpParameter(name, annotations.get(name, ""), default_by_keyword.get(name, EMPTY), keyword_only=True)
+        for name in names[code.co_argcount : keyword_end]
     ]
     return tuple(parameters)
 

@@ -23,7 +23,7 @@ from typing import Any
 
 from emberharmony.core import op_globals
 from emberharmony.core.dispatch import DISPATCH, SWAP, UNCALLED, Bound, looked_up_steps
-from emberharmony.core.registry import complete
+from emberharmony.core.registry import import_declarations
 from emberharmony.core.state.commits import Step, assignment, commit, if_unchanged
 from emberharmony.core.state.scopes import Entry, Scope
 
@@ -32,7 +32,7 @@ class _Process:
     """The choice that all threads share.
 
     `bound` is None until a backend is chosen, `source` says what chose it, `overridden` whether an override may name
-    another backend, and `choose` chooses a backend at the first call of an op; `observers` is what `observe_by` set.
+    another backend, and `choose` chooses a backend at the first call of an op; `observers` is what `set_observers` set.
     """
 
     def __init__(self) -> None:
@@ -115,16 +115,16 @@ def on_first_use(choose: Callable[[], tuple[Any, str]]) -> None:
 
 
 def _choose_first_backend() -> Bound:
-    complete()  # waits until a thread that is importing `ops` right now has finished and chosen
+    import_declarations()  # waits until a thread that is importing `ops` right now has finished and chosen
     assert _PROCESS.choose is not None, "emberharmony.backend installs the chooser on import"
     backend, source = _PROCESS.choose()
     bound: Bound = backend.bound
     publish_steps = [assignment(_PROCESS, "source", source), assignment(_PROCESS, "bound", bound)]
     # An override that begins from here on leaves the ops looked up: slower, but right.
     guard_steps = bound._guard_steps() if _PROCESS.overridden else ()
-    codes = chain(_direct_steps(backend), if_unchanged(_PROCESS, "overridden", True, guard_steps))
+    code_steps = chain(_direct_steps(backend), if_unchanged(_PROCESS, "overridden", True, guard_steps))
     # Another thread may have set a backend in the meantime; do not overwrite it.
-    commit(if_unchanged(_PROCESS, "bound", None, publish_steps), if_unchanged(_PROCESS, "bound", bound, codes))
+    commit(if_unchanged(_PROCESS, "bound", None, publish_steps), if_unchanged(_PROCESS, "bound", bound, code_steps))
     chosen_bound: Bound | None = _PROCESS.bound
     assert chosen_bound is not None
     return chosen_bound
@@ -151,9 +151,9 @@ def unguard() -> None:
 def switch_steps(backend: Any, source: str) -> Iterable[Step]:
     """Returns the steps that make `backend` the backend of the whole process; the caller commits them together."""
     bound = backend.bound
-    state = [assignment(_PROCESS, "source", source), assignment(_PROCESS, "bound", bound)]
+    state_steps = [assignment(_PROCESS, "source", source), assignment(_PROCESS, "bound", bound)]
     direct_steps = _direct_steps(backend)  # may compile all ops, so that they can become guarded
-    return chain(UNCALLED, state, _override_steps(bound), direct_steps)
+    return chain(UNCALLED, state_steps, _override_steps(bound), direct_steps)
 
 
 def _override_steps(bound: Bound) -> Iterable[Step]:
@@ -183,7 +183,7 @@ def compile_for_tracer(tracer: str) -> None:
         bound.compile_all()
 
 
-def _overriding() -> None:
+def _note_override() -> None:
     """Notes that an override may name another backend than that of the process, whose ops become guarded."""
     bound = _PROCESS.bound
     guard_steps = () if bound is None else if_unchanged(_PROCESS, "bound", bound, bound._guard_steps())
@@ -208,7 +208,7 @@ class Override(Scope):
         # From here on `set_backend` finds that an override is alive.
         entry = bound, _OVERRIDE.get(), self, self._watch, _ALIVE
         if not _PROCESS.overridden and (_PROCESS.bound is not bound or DISPATCH != SWAP):
-            _overriding()
+            _note_override()
         _OVERRIDE.set(entry)
         return backend
 
@@ -221,11 +221,11 @@ def override_entry() -> Entry | None:
     return _OVERRIDE.get()
 
 
-def install(scope: Override, bound: Any, *kept: Any) -> None:
+def start_override(scope: Override, bound: Any, *kept: Any) -> None:
     """Starts an override by a block that chooses the ops itself, and whose entry keeps further values at its end."""
     entry = bound, _OVERRIDE.get(), scope, scope._watch, _ALIVE, *kept
     if not _PROCESS.overridden:
-        _overriding()
+        _note_override()
     _OVERRIDE.set(entry)
 
 
@@ -251,7 +251,7 @@ def _enter_observed(scope: Override) -> Any:
     bound = (scope._backend or scope._choose_backend()).bound
     if observers is not None:
         bound = observers[0](bound)
-    install(scope, bound)
+    start_override(scope, bound)
     return bound.backend
 
 
@@ -264,7 +264,7 @@ def watched_ops(bound: Any) -> Any:
 _PLAIN_ENTER = Override.__enter__
 
 
-def observe_by(observers: tuple[Callable[[Any], Any], Callable[[Any], None]] | None) -> None:
+def set_observers(observers: tuple[Callable[[Any], Any], Callable[[Any], None]] | None) -> None:
     """Sets the functions that choose the ops of overrides while ops are observed; None ends it.
 
     `Override.__enter__` is exchanged meanwhile, so that a `use_backend` costs nothing more at other times.

@@ -229,7 +229,7 @@ def cast_steps(cells: Iterable[Cell], dtype: Any, device: Any) -> list[Step]:
             tensor = ops.cast(tensor, dtype)
         return tensor if device is None else ops.to_device(tensor, device)
 
-    return [step for cell in cells for step in cell.changing(cast_and_move)]
+    return [step for cell in cells for step in cell.steps_of_change(cast_and_move)]
 
 
 def _tensor_of_cell(module: walk.Holder, name: str, cell: Cell) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import alias, op
 from emberharmony.core.dtypes import as_dtype
-from emberharmony.core.options import dense
+from emberharmony.core.options import refuse_sparse
 from emberharmony.core.tracing import require_untraced
 from emberharmony.core.types import CastTensorLike, DeviceLike, DTypeLike, HostArray, Tensor, TensorLike
 from emberharmony.ops.device import to_device
@@ -61,8 +61,8 @@ def convert_to_tensor(
         [1.0, 2.0]
     """
     if sparse or ragged:
-        dense("sparse", sparse)
-        dense("ragged", ragged)
+        refuse_sparse("sparse", sparse)
+        refuse_sparse("ragged", ragged)
     result = x if dtype is None else cast(x, dtype)
     result = result if device is None else to_device(result, device)
     if result is not x:

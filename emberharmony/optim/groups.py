@@ -113,7 +113,7 @@ class ParameterGroups:
             for group in self._groups(params):
                 self.add_param_group(group)
             if not self.param_groups:
-                raise ArgumentError(f"{self._head}there is no Parameter in params{parameterless.way_out(params)}")
+                raise ArgumentError(f"{self._head}there is no Parameter in params{parameterless.advice_text(params)}")
         if hasattr(params, "named_parameters") and type(params).__weakrefoffset__:
             MODELS[self] = weakref.ref(params)
 
@@ -241,7 +241,9 @@ class ParameterGroups:
         if hasattr(params, "named_parameters") and not isinstance(params, type):  # a module
             params = list(params.named_parameters())
             if params and not any(map(_is_named, params)):  # a model of another library
-                raise ArgumentError(f"{self._head}there is no Parameter in params{parameterless.way_out(given_params)}")
+                raise ArgumentError(
+                    f"{self._head}there is no Parameter in params{parameterless.advice_text(given_params)}"
+                )
         params = list(params) if isinstance(params, (Iterator, set, frozenset)) else params
         names: list[str]
         if isinstance(params, (list, tuple)) and params and all(map(_is_named, params)):
@@ -250,7 +252,7 @@ class ParameterGroups:
             parameters = self._parameters_in(params)
             names = [cell.name for cell in parameters]
         if not parameters:
-            raise ArgumentError(f"{self._head}there is no Parameter in params{parameterless.way_out(given_params)}")
+            raise ArgumentError(f"{self._head}there is no Parameter in params{parameterless.advice_text(given_params)}")
         for cell in parameters:
             self.require(cell)
         return parameters, names if all(names) and len(set(names)) == len(names) else None
@@ -258,7 +260,7 @@ class ParameterGroups:
     def _parameters_in(self, params: Any) -> list[Parameter]:
         """Returns the parameters in a tree, each once; a plain list of parameters is returned with its duplicates."""
         if isinstance(params, type):
-            raise ArgumentError(f"{self._head}there is no Parameter in params{parameterless.way_out(params)}")
+            raise ArgumentError(f"{self._head}there is no Parameter in params{parameterless.advice_text(params)}")
         if not isinstance(params, (list, tuple)):
             return [cell for cell in derivatives.parameters_of(params) if isinstance(cell, Parameter)]
         for item in params:

@@ -70,7 +70,7 @@ class StepPlan(SimpleNamespace):
             commit(self.steps)
             return True
         cells = [*chain.from_iterable(map(_CELLS, self.overwritten))]
-        return Overwriting(cells).make(self._calls, self.steps)
+        return Overwriting(cells).try_writing(self._calls, self.steps)
 
     def _calls(self, tensors: Sequence[Any]) -> list[Iterable[Step]] | None:
         """Returns the calls that overwrite the tensors of all cells, or None if one part refuses."""
@@ -101,7 +101,7 @@ def perform(
     """
     recorded_block = recording() if WATCHES else None
     if recorded_block is not None:
-        recorded_block.effects.postpone(make, gradients, cells(), clear)
+        recorded_block.effects.postpone_step(make, gradients, cells(), clear)
     else:
         run_uncompiled = selection.active().backend.run_uncompiled
         make(gradients, clear) if run_uncompiled is None else run_uncompiled(make, gradients, clear)

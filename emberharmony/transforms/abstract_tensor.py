@@ -41,8 +41,8 @@ class AbstractTensor(ExplainedMethods):
     @property
     def itemsize(self) -> int:
         """The size of one element in bytes."""
-        width: int = self.backend.dtypes.neutral[self.dtype].itemsize
-        return width
+        byte_count: int = self.backend.dtypes.neutral[self.dtype].itemsize
+        return byte_count
 
     @property
     def device(self) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 from emberharmony.core.axes import broadcast, nonnegative_axes
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, AxisError, ShapeError, brief
 from emberharmony.core.trees.tree import tree_flatten, tree_unflatten
-from emberharmony.transforms.trees import Function, ResultTree, flatten, refill, require_callable
+from emberharmony.transforms.trees import Function, ResultTree, fill_leaf, flatten, require_callable
 
 _GROUPS = r"\((\w+(,\w+)*)?\)(,\((\w+(,\w+)*)?\))*"
 _SIGNATURE = re.compile(f"{_GROUPS}->{_GROUPS}")
@@ -22,48 +22,48 @@ def map_over(op: str, fn: Function, in_axes: Any, out_axes: Any) -> Function:
     require_callable(op, fn)
     in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
     # Nobody can change such axes, so those of the leaves depend on the structure of the arguments alone.
-    has_one_axis = in_axes.__class__ is tuple and all(isinstance(x, _FIXED) for x in in_axes)
-    is_fixed = has_one_axis or isinstance(in_axes, _FIXED)
-    last_function: tuple[Any, list[Any], list[int]] | None = None
+    has_axis_per_argument = in_axes.__class__ is tuple and all(isinstance(x, _FIXED) for x in in_axes)
+    is_fixed = has_axis_per_argument or isinstance(in_axes, _FIXED)
+    last_axes_plan: tuple[Any, list[Any], list[int]] | None = None
 
     @functools.wraps(fn)
     def over_axes(*args: Any, **kwargs: Any) -> Any:
-        nonlocal last_function
+        nonlocal last_axes_plan
         result_tree = ResultTree(op)
         leaves: Sequence[Any]
-        rebuild: Callable[[list[Any]], Any]
-        if has_one_axis and _are_tensors(args, in_axes, result_tree.backend.tensor_type):
+        rebuild_arguments: Callable[[list[Any]], Any]
+        if has_axis_per_argument and _are_tensors(args, in_axes, result_tree.backend.tensor_type):
             # Each argument is a leaf, so that no tree has to be flattened and built again.
-            leaves, rebuild = args, _with_own_lists
+            leaves, rebuild_arguments = args, _with_own_lists
             axes, mapped_positions = in_axes, [i for i, axis in enumerate(in_axes) if axis is not None]
             tensors = [args[i] for i in mapped_positions]
         else:
             leaves, structure = flatten(args)
-            rebuild = functools.partial(tree_unflatten, structure)
-            remembered = last_function
-            if remembered is None or remembered[0] != structure:
-                axes = spread(result_tree, "in_axes", in_axes, args)
-                remembered = structure, axes, [i for i, axis in enumerate(axes) if axis is not None]
-                last_function = remembered if is_fixed else None
-            _, axes, mapped_positions = remembered
+            rebuild_arguments = functools.partial(tree_unflatten, structure)
+            axes_plan = last_axes_plan
+            if axes_plan is None or axes_plan[0] != structure:
+                axes = axis_of_each_leaf(result_tree, "in_axes", in_axes, args)
+                axes_plan = structure, axes, [i for i, axis in enumerate(axes) if axis is not None]
+                last_axes_plan = axes_plan if is_fixed else None
+            _, axes, mapped_positions = axes_plan
             tensors = [result_tree.tensor(leaves[i], "an argument to map over") for i in mapped_positions]
-        result_axes = [
+        mapped_axes = [
             _checked_axis(result_tree, axes[i], tensor) for i, tensor in zip(mapped_positions, tensors, strict=True)
         ]
-        require_one_length(result_tree, tensors, result_axes)
+        require_one_length(result_tree, tensors, mapped_axes)
 
         def call_on_slices(*slices: Any) -> list[Any]:
-            new_leaves = list(leaves)
+            new_arguments = list(leaves)
             for i, value in zip(mapped_positions, slices, strict=True):
-                new_leaves[i] = refill(new_leaves[i], value)
-            return result_tree.tensors(fn(*rebuild(new_leaves), **kwargs))
+                new_arguments[i] = fill_leaf(new_arguments[i], value)
+            return result_tree.tensors(fn(*rebuild_arguments(new_arguments), **kwargs))
 
-        stacked = result_tree.backend.map_slices(call_on_slices, tensors, result_axes)
+        stacked_results = result_tree.backend.map_slices(call_on_slices, tensors, mapped_axes)
         if out_axes.__class__ is int and out_axes == 0:
-            return result_tree.result(stacked)
-        axes = spread(result_tree, "out_axes", out_axes, result_tree.result(stacked))
+            return result_tree.result(stacked_results)
+        axes = axis_of_each_leaf(result_tree, "out_axes", out_axes, result_tree.result(stacked_results))
         return result_tree.result(
-            [_move_axis(result_tree, value, axis) for value, axis in zip(stacked, axes, strict=True)]
+            [_move_axis(result_tree, value, axis) for value, axis in zip(stacked_results, axes, strict=True)]
         )
 
     return over_axes
@@ -89,7 +89,7 @@ def _with_own_lists(arguments: Sequence[Any]) -> list[Any]:
     return [list(x) if x.__class__ is list else x for x in arguments]
 
 
-def spread(result_tree: ResultTree, name: str, axes: Any, tree: Any) -> list[Any]:
+def axis_of_each_leaf(result_tree: ResultTree, name: str, axes: Any, tree: Any) -> list[Any]:
     """Returns one axis, or None, for each leaf of a tree.
 
     Args:
@@ -111,7 +111,7 @@ def spread(result_tree: ResultTree, name: str, axes: Any, tree: Any) -> list[Any
     return [
         axis
         for axis_entry, child in zip(axis_entries, children, strict=True)
-        for axis in spread(result_tree, name, axis_entry, child)
+        for axis in axis_of_each_leaf(result_tree, name, axis_entry, child)
     ]
 
 
@@ -169,29 +169,30 @@ def vectorize(op: str, fn: Function, excluded: Sequence[int], signature: str | N
         result_tree = ResultTree(op)
         mapped_positions = [i for i in range(len(args)) if i not in excluded]
         tensors = [result_tree.tensor(args[i], "an argument") for i in mapped_positions]
-        core = [()] * len(tensors) if input_dimensions is None else input_dimensions
-        if len(core) != len(tensors):
+        core_dimensions = [()] * len(tensors) if input_dimensions is None else input_dimensions
+        if len(core_dimensions) != len(tensors):
             raise ArgumentError(
-                f"{result_tree.head}the signature names {len(core)} arguments, {len(tensors)} were given"
+                f"{result_tree.head}the signature names {len(core_dimensions)} arguments, {len(tensors)} were given"
             )
         length_by_letter: dict[str, int] = {}
-        leading = [
-            _leading_lengths(result_tree, x, names, length_by_letter) for x, names in zip(tensors, core, strict=True)
+        leading_shapes = [
+            _leading_lengths(result_tree, x, names, length_by_letter)
+            for x, names in zip(tensors, core_dimensions, strict=True)
         ]
         try:
-            shape = broadcast(leading)
+            broadcast_shape = broadcast(leading_shapes)
         except ShapeError as error:
-            raise ShapeError(f"{result_tree.head}the leading axes {leading} do not broadcast") from error
+            raise ShapeError(f"{result_tree.head}the leading axes {leading_shapes} do not broadcast") from error
 
         def call_on_slices(*slices: Any) -> list[Any]:
-            new_leaves = list(args)
+            new_arguments = list(args)
             for i, value in zip(mapped_positions, slices, strict=True):
-                new_leaves[i] = value
-            return result_tree.tensors(fn(*new_leaves))
+                new_arguments[i] = value
+            return result_tree.tensors(fn(*new_arguments))
 
-        results = _map_leading_axes(result_tree, call_on_slices, tensors, leading, shape)
+        results = _map_leading_axes(result_tree, call_on_slices, tensors, leading_shapes, broadcast_shape)
         if output_dimensions is not None:
-            _check_results(result_tree, results, output_dimensions, length_by_letter, len(shape))
+            _check_results(result_tree, results, output_dimensions, length_by_letter, len(broadcast_shape))
         return result_tree.result(results)
 
     return broadcasting
@@ -205,11 +206,11 @@ def _parse_signature(op: str, signature: str) -> tuple[list[tuple[str, ...]], li
         )
     if _SIGNATURE.fullmatch(signature.replace(" ", "")) is None:
         raise ArgumentError(f"{op}() takes a signature such as '(m,n),(n)->(m)', not {signature!r}")
-    taken_names, output_dimensions = (
+    input_dimensions, output_dimensions = (
         [tuple(name for name in group.split(",") if name) for group in re.findall(r"\(([^()]*)\)", side)]
         for side in signature.replace(" ", "").split("->")
     )
-    return taken_names, output_dimensions
+    return input_dimensions, output_dimensions
 
 
 def _leading_lengths(
@@ -225,9 +226,9 @@ def _leading_lengths(
 
 
 def _note_lengths(
-    result_tree: ResultTree, core: tuple[int, ...], names: tuple[str, ...], lengths: dict[str, int]
+    result_tree: ResultTree, core_lengths: tuple[int, ...], names: tuple[str, ...], lengths: dict[str, int]
 ) -> None:
-    for name, length in zip(names, core, strict=True):
+    for name, length in zip(names, core_lengths, strict=True):
         if lengths.setdefault(name, length) != length:
             raise ShapeError(
                 f"{result_tree.head}the axis {name!r} of the signature has lengths {lengths[name]} and {length}, which "
@@ -237,23 +238,23 @@ def _note_lengths(
 
 def _map_leading_axes(
     result_tree: ResultTree,
-    one: Function,
+    fn: Function,
     tensors: Sequence[Any],
-    leading: Sequence[tuple[int, ...]],
+    leading_shapes: Sequence[tuple[int, ...]],
     shape: tuple[int, ...],
 ) -> list[Any]:
     """Returns the results of `one` for each element of the leading axes, which are first broadcast to `shape`."""
     if shape == ():
-        return list(one(*tensors))
+        return list(fn(*tensors))
     bound, count = result_tree.backend.bound, math.prod(shape)
     if count == 0:
         raise ShapeError(f"{result_tree.head}the leading axes {shape} are empty, so the shape of the result is unknown")
-    flat_values = []
-    for tensor, axes in zip(tensors, leading, strict=True):
-        own_shape = tuple(tensor.shape)[len(axes) :]
-        flat_values.append(bound.reshape(bound.broadcast_to(tensor, (*shape, *own_shape)), (count, *own_shape)))
-    stacked = result_tree.backend.map_slices(one, flat_values, [0] * len(flat_values))
-    return [bound.reshape(value, (*shape, *tuple(value.shape)[1:])) for value in stacked]
+    flat_tensors = []
+    for tensor, leading_shape in zip(tensors, leading_shapes, strict=True):
+        core_shape = tuple(tensor.shape)[len(leading_shape) :]
+        flat_tensors.append(bound.reshape(bound.broadcast_to(tensor, (*shape, *core_shape)), (count, *core_shape)))
+    stacked_results = result_tree.backend.map_slices(fn, flat_tensors, [0] * len(flat_tensors))
+    return [bound.reshape(value, (*shape, *tuple(value.shape)[1:])) for value in stacked_results]
 
 
 def _check_results(
@@ -261,14 +262,14 @@ def _check_results(
     results: Sequence[Any],
     result_names: list[tuple[str, ...]],
     lengths: dict[str, int],
-    leading: int,
+    leading_count: int,
 ) -> None:
     if len(results) != len(result_names):
         raise ArgumentError(
             f"{result_tree.head}the signature names {len(result_names)} results, the function returns {len(results)}"
         )
     for value, names in zip(results, result_names, strict=True):
-        own_shape = tuple(value.shape)[leading:]
-        if len(own_shape) != len(names):
-            raise ShapeError(f"{result_tree.head}a result has shape {own_shape}, but the signature has {names}")
-        _note_lengths(result_tree, own_shape, names, lengths)
+        core_shape = tuple(value.shape)[leading_count:]
+        if len(core_shape) != len(names):
+            raise ShapeError(f"{result_tree.head}a result has shape {core_shape}, but the signature has {names}")
+        _note_lengths(result_tree, core_shape, names, lengths)

@@ -92,17 +92,17 @@ def _gradients(tape: Tape, roots: list[tuple[Any, Any]], primals: Sequence[Any])
         with Override(tape.backend):
             return _gradients(tape, roots, primals)
     gradient_by_key: dict[Any, Any] = {}
-    pulled: Any = _pull_node if tape.numbers.__class__ is itertools.count else tape.numbers.passing(_pull_node)
+    pull_node: Any = _pull_node if tape.numbers.__class__ is itertools.count else tape.numbers.watched_pull(_pull_node)
     node_by_number: dict[int, Node] = {}
-    numbers: list[int] = []
-    reached_nodes: list[tuple[Any, Any, Any]] = []
+    negated_number_heap: list[int] = []
+    parent_gradients: list[tuple[Any, Any, Any]] = []
     while roots:
         output, cotangent = roots.pop(0)
         if cotangent is not None and output.__class__ is TracedTensor and output.tape is tape:
-            reached_nodes.append((output.node, output.key, _conjugate(tape, cotangent)))
+            parent_gradients.append((output.node, output.key, _conjugate(tape, cotangent)))
     output = cotangent = None
     while True:
-        for node, key, gradient in reached_nodes:
+        for node, key, gradient in parent_gradients:
             earlier_gradient = gradient_by_key.get(key)
             if earlier_gradient is not None:
                 gradient_by_key[key] = active().add(earlier_gradient, gradient)
@@ -110,11 +110,11 @@ def _gradients(tape: Tape, roots: list[tuple[Any, Any]], primals: Sequence[Any])
             gradient_by_key[key] = gradient
             if node is not None and node[0] not in node_by_number:
                 node_by_number[node[0]] = node
-                heappush(numbers, -node[0])
-        if not numbers:
+                heappush(negated_number_heap, -node[0])
+        if not negated_number_heap:
             break
-        reached_nodes = node = key = gradient = earlier_gradient = None  # type: ignore[assignment]  # so that their memory is freed
-        reached_nodes = pulled(gradient_by_key, node_by_number.pop(-heappop(numbers)))
+        parent_gradients = node = key = gradient = earlier_gradient = None  # type: ignore[assignment]  # so that their memory is freed
+        parent_gradients = pull_node(gradient_by_key, node_by_number.pop(-heappop(negated_number_heap)))
     cotangents = list(map(gradient_by_key.get, range(-1, -1 - len(primals), -1)))
     for argument_index, gradient in enumerate(cotangents):
         if gradient is None:
@@ -136,20 +136,20 @@ def _pull_node(gradients: dict[Any, Any], node: Node) -> list[tuple[Any, Any, An
             for cotangent_or_none, y in zip(cotangents, result, strict=True)
         ]
     is_tuple_rule = rule.__class__ is tuple
-    gradient_list: Any = None if is_tuple_rule else rule(cotangent, result, *arguments)
-    pulled = []
-    done_place = -1
+    rule_gradients: Any = None if is_tuple_rule else rule(cotangent, result, *arguments)
+    parent_gradients = []
+    pulled_index = -1
     for i, j, parent, key in parents:
         if not is_tuple_rule:
-            gradient = gradient_list[i]
+            gradient = rule_gradients[i]
         else:
-            if i != done_place:  # several parents in one list share the result of one rule
+            if i != pulled_index:  # several parents in one list share the result of one rule
                 pull_argument = rule[i]
-                gradient_list, done_place = (
+                rule_gradients, pulled_index = (
                     None if pull_argument is None else pull_argument(cotangent, result, *arguments),
                     i,
                 )
-            gradient = gradient_list
+            gradient = rule_gradients
         if gradient is None:
             continue
         argument = arguments[i]
@@ -157,16 +157,16 @@ def _pull_node(gradients: dict[Any, Any], node: Node) -> list[tuple[Any, Any, An
             gradient, argument = gradient[j], argument[j]
         if gradient.shape != argument.shape or gradient.dtype is not argument.dtype:
             gradient = _fit_gradient(gradient, argument)
-        pulled.append((parent, key, gradient))
-    return pulled
+        parent_gradients.append((parent, key, gradient))
+    return parent_gradients
 
 
 def _fit_gradient(gradient: Any, argument: Any) -> Any:
     """Returns a gradient in its argument's dtype, summed over the axes along which the argument was broadcast."""
-    shape, argument_shape = gradient.shape, argument.shape
-    if shape != argument_shape:
-        extra_axis_count = len(shape) - len(argument_shape)
-        if shape[extra_axis_count:] == argument_shape:
+    gradient_shape, argument_shape = gradient.shape, argument.shape
+    if gradient_shape != argument_shape:
+        extra_axis_count = len(gradient_shape) - len(argument_shape)
+        if gradient_shape[extra_axis_count:] == argument_shape:
             gradient = active().sum(gradient, axis=0 if extra_axis_count == 1 else tuple(range(extra_axis_count)))
             return gradient if gradient.dtype == argument.dtype else active().cast(gradient, argument.dtype)
         axes = [
@@ -174,7 +174,7 @@ def _fit_gradient(gradient: Any, argument: Any) -> Any:
             *(
                 extra_axis_count + i
                 for i, n in enumerate(argument_shape)
-                if n == 1 and shape[extra_axis_count + i] != 1
+                if n == 1 and gradient_shape[extra_axis_count + i] != 1
             ),
         ]
         gradient = active().reshape(active().sum(gradient, axis=tuple(axes)), argument_shape)

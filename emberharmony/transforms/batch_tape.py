@@ -125,11 +125,11 @@ class Batch(Tape):
         super().__init__(backend)
         self.size = size
 
-    def read(self, what: str) -> None:
+    def note_read(self, what: str) -> None:
         """Ends the run, because the function reads a value, which differs between slices."""
         raise UnbatchableError(f"{what} reads the value of one slice")
 
-    def lack(self, name: str) -> None:
+    def note_missing(self, name: str) -> None:
         """Ends the run, because the function looks for an attribute of a native tensor."""
         raise UnbatchableError(f"the attribute {name!r} is that of a native tensor")
 
@@ -149,15 +149,15 @@ class Batch(Tape):
             raise UnbatchableError(f"{op}() runs on another backend, or is observed")
         spec = OPS[op]
         if spec.facts.elementwise:
-            values = self._level(arguments)
-            if values is not None:
-                return self._box(getattr(backend.bound, op)(*values))
+            broadcastable_arguments = self._broadcastable_arguments(arguments)
+            if broadcastable_arguments is not None:
+                return self._box_rows(getattr(backend.bound, op)(*broadcastable_arguments))
         elif op == "matmul":
             a, b = arguments
             if a.__class__ is TracedTensor and a.tape is self and b.__class__ is self.tensor_type:
                 rows = a.value
                 if len(rows.shape) == 1 and len(b.shape) == 2:  # all slices are the rows of one matrix
-                    return self._box(backend.bound.matmul(rows.whole, b))
+                    return self._box_rows(backend.bound.matmul(rows.whole, b))
         moved_arguments: list[Any] = []
         for argument in arguments:
             if argument.__class__ is TracedTensor:
@@ -170,26 +170,26 @@ class Batch(Tape):
             moved_arguments.append(argument)
         return self._map(op, arguments, moved_arguments)
 
-    def _level(self, arguments: Sequence[Any]) -> list[Any] | None:
+    def _broadcastable_arguments(self, arguments: Sequence[Any]) -> list[Any] | None:
         """Returns the arguments of an elementwise op as they broadcast for all slices; None if axes must be added."""
-        values: list[Any] = []
-        rank, unbatched_rank = -1, 0
+        broadcastable_arguments: list[Any] = []
+        rows_rank, unbatched_rank = -1, 0
         for argument in arguments:
             cls = argument.__class__
             if cls is TracedTensor:
                 rows = argument.value
-                if argument.tape is not self or len(rows.shape) != rank >= 0:
+                if argument.tape is not self or len(rows.shape) != rows_rank >= 0:
                     return None
-                rank = len(rows.shape)
-                values.append(rows.whole)
+                rows_rank = len(rows.shape)
+                broadcastable_arguments.append(rows.whole)
             elif cls is float or cls is int:
-                values.append(argument)
+                broadcastable_arguments.append(argument)
             elif cls is self.tensor_type:
                 unbatched_rank = max(unbatched_rank, len(argument.shape))
-                values.append(argument)
+                broadcastable_arguments.append(argument)
             else:
                 return None
-        return values if unbatched_rank <= rank else None
+        return broadcastable_arguments if unbatched_rank <= rows_rank else None
 
     def _run_general(self, backend: Any, op: str, rule: Any, arguments: Sequence[Any]) -> Any:
         """Runs an op in the general case, with tensors in lists, tuples and keys."""
@@ -217,7 +217,7 @@ class Batch(Tape):
         if op in ABOUT:
             return ABOUT[op](self.backend.bound, *op_arguments)
         if op == "custom_vjp":
-            return self._call_custom(*op_arguments)
+            return self._call_custom_gradient(*op_arguments)
         mapped_backend = Mapped(self.backend.bound, self.size, op)
         spec = mapped_backend.spec
         rule = BATCHING.get(op) or (elementwise if spec.facts.elementwise else BATCHING_ALONG.get(spec.facts.along))
@@ -227,25 +227,27 @@ class Batch(Tape):
             except UnbatchableError:
                 if spec.takes_callable:
                     raise
-                return self._by_slices(mapped_backend, op_arguments)  # its body reads values
+                return self._call_by_slices(mapped_backend, op_arguments)  # its body reads values
         try:
             result = NotImplemented if rule is None else rule(mapped_backend, *op_arguments)
         except EmberError:
             raise
         except Exception as error:
             raise UnbatchableError(f"{op}() refuses an argument") from error
-        return self._by_slices(mapped_backend, op_arguments) if result is NotImplemented else self._box(result)
+        return (
+            self._call_by_slices(mapped_backend, op_arguments) if result is NotImplemented else self._box_rows(result)
+        )
 
-    def _box(self, result: Any) -> Any:
+    def _box_rows(self, result: Any) -> Any:
         if result.__class__ is self.tensor_type:
             return TracedTensor(Rows(result), self, None, None)
         if isinstance(result, (tuple, list)):
-            items = map(self._box, result)
+            items = map(self._box_rows, result)
             cls = type(result)
             return list(items) if cls is list else tuple(items) if cls is tuple else cls(*items)
         return self.rows(result)
 
-    def _by_slices(self, mapped_backend: Mapped, arguments: Sequence[Any]) -> Any:
+    def _call_by_slices(self, mapped_backend: Mapped, arguments: Sequence[Any]) -> Any:
         """Returns the result of an op that has to run once for each slice."""
         bound = self.backend.bound
 
@@ -255,7 +257,7 @@ class Batch(Tape):
                 return bound.take(argument.whole, i, axis=0)
             return cls(slice_of(x, i) for x in argument) if cls is list or cls is tuple else argument
 
-        return self._box(
+        return self._box_rows(
             self._stack(
                 mapped_backend.spec.name,
                 [mapped_backend(*(slice_of(x, i) for x in arguments)) for i in range(self.size)],
@@ -272,7 +274,9 @@ class Batch(Tape):
             raise UnbatchableError(f"{op}() returns a value of one slice")
         return self.backend.bound.stack(list(results))
 
-    def _call_custom(self, forward: Callable[..., Any], backward: Callable[..., Any], primals: list[Any]) -> Any:
+    def _call_custom_gradient(
+        self, forward: Callable[..., Any], backward: Callable[..., Any], primals: list[Any]
+    ) -> Any:
         """Returns the outputs of a function with a derivative of its own, which is mapped too."""
         batched_flags = [x.__class__ is Rows for x in primals]
 
@@ -283,17 +287,17 @@ class Batch(Tape):
                 raise UnbatchableError("a function with a derivative of its own uses a tensor that is no argument")
             return outputs
 
-        def first(*values: Any) -> list[Any]:
+        def run_forward(*values: Any) -> list[Any]:
             return call_inside(lambda given: forward(*given), list(zip(values, batched_flags, strict=True)))
 
-        def call_again(values: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-            value_pairs = list(zip(values, batched_flags, strict=True))
-            outputs = call_inside(backward, value_pairs, [(cotangent, True) for cotangent in cotangents])
-            pairs = zip(outputs, batched_flags, strict=True)
-            return [x if is_mapped else self.backend.bound.sum(x, axis=0) for x, is_mapped in pairs]
+        def run_backward(values: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+            flagged_values = list(zip(values, batched_flags, strict=True))
+            gradients = call_inside(backward, flagged_values, [(cotangent, True) for cotangent in cotangents])
+            flagged_gradients = zip(gradients, batched_flags, strict=True)
+            return [x if is_mapped else self.backend.bound.sum(x, axis=0) for x, is_mapped in flagged_gradients]
 
-        values = [x.whole if is_mapped else x for x, is_mapped in zip(primals, batched_flags, strict=True)]
-        return [self.rows(x) for x in self.backend.bound.custom_vjp(first, call_again, values)]
+        whole_primals = [x.whole if is_mapped else x for x, is_mapped in zip(primals, batched_flags, strict=True)]
+        return [self.rows(x) for x in self.backend.bound.custom_vjp(run_forward, run_backward, whole_primals)]
 
     def box(self, column: Sequence[tuple[Any, bool]]) -> list[Any]:
         """Returns tensors, those that are mapped as rows."""
@@ -347,12 +351,14 @@ def map_at_once(
         importlib.import_module("emberharmony.rules.batching")
     bound = backend.bound
     batch = Batch(backend, tensors[0].shape[axes[0]])
-    rows = [batch.rows(bound.moveaxis(x, axis, 0) if axis else x) for x, axis in zip(tensors, axes, strict=True)]
+    rows_of_tensors = [
+        batch.rows(bound.moveaxis(x, axis, 0) if axis else x) for x, axis in zip(tensors, axes, strict=True)
+    ]
     try:
         if same:
-            return [batch.whole(x) for x in fn(*rows)]
+            return [batch.whole(x) for x in fn(*rows_of_tensors)]
         with WithoutDraws():
-            return [batch.whole(x) for x in fn(*rows)]
+            return [batch.whole(x) for x in fn(*rows_of_tensors)]
     except Exception as error:
         if not has_message(error, (EmberError,)):
             raise

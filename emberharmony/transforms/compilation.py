@@ -30,10 +30,10 @@ def compile_where_called(op: str, fn: Function, engine: str | None = None) -> Co
         ArgumentTypeError: if `fn` cannot be called.
     """
     require_callable(op, fn)
-    names = (*ENGINES, AUTO)
-    if engine is not None and engine not in names:
-        hint = suggest(engine, names)
-        raise ArgumentError(f"{op}() has no engine {brief(engine)}{hint} (known: {', '.join(names)}, or None)")
+    engine_names = (*ENGINES, AUTO)
+    if engine is not None and engine not in engine_names:
+        hint = suggest(engine, engine_names)
+        raise ArgumentError(f"{op}() has no engine {brief(engine)}{hint} (known: {', '.join(engine_names)}, or None)")
     import_now("emberharmony.transforms")  # which a compiled function may need, and cannot import while it is traced
     compiled_by_backend: dict[str, Function] = {}
 
@@ -45,15 +45,17 @@ def compile_where_called(op: str, fn: Function, engine: str | None = None) -> Co
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:
         nonlocal last_call
-        last_backend, native = last_call
+        last_backend, compiled = last_call
         bound = selection.active()
         if bound is not last_backend:
-            variant = f"{bound.backend.prefix}{bound.variant}" if bound.variant else bound.backend.prefix
-            native = compiled_by_backend.get(variant)
-            if native is None:
-                native = compiled_by_backend[variant] = _compiled_function(op, bound.backend, fn, engine, tell)
-            last_call = bound, native
-        return native(*args, **kwargs)
+            backend_variant = f"{bound.backend.prefix}{bound.variant}" if bound.variant else bound.backend.prefix
+            compiled = compiled_by_backend.get(backend_variant)
+            if compiled is None:
+                compiled = compiled_by_backend[backend_variant] = _compiled_function(
+                    op, bound.backend, fn, engine, tell
+                )
+            last_call = bound, compiled
+        return compiled(*args, **kwargs)
 
     compiled_function = cast("CompiledFunction", call)
     compiled_function.engine = None
@@ -83,5 +85,5 @@ def _compiled_function(
             f"{op}(engine={engine!r}) on backend {backend.name!r}: an engine runs what is compiled on NumPy; "
             f"leave engine out, say engine={AUTO!r}, which means nothing here, or use the backend 'numpy'"
         )
-    by_engine: Function = backend.compile_function(fn, engine, tell)
-    return by_engine
+    engine_function: Function = backend.compile_function(fn, engine, tell)
+    return engine_function

@@ -21,8 +21,8 @@ from emberharmony.transforms.trees import (
     FlatFunction,
     Function,
     ResultTree,
+    fill_leaf,
     flatten,
-    refill,
     require_callable,
 )
 
@@ -32,41 +32,43 @@ _TRAINABLE = operator.attrgetter("trainable")
 def gradient(op: str, fn: Function, argnums: int | Sequence[int], has_aux: bool, with_value: bool) -> Function:
     """Returns the function that computes the gradient of `fn`, and also its value if `with_value` is true."""
     require_callable(op, fn)
-    has_aux, chosen_arguments = bool(has_aux), Argnums(argnums)
+    has_aux, argnums_choice = bool(has_aux), Argnums(argnums)
 
     @functools.wraps(fn)
     def gradient_of(*args: Any, **kwargs: Any) -> Any:
-        flat = FlatFunction(op, fn, args, kwargs, chosen_arguments, has_aux)
-        if flat.primals:
-            outputs, gradients = flat.run(flat.backend.gradients, flat.loss, flat.primals)
+        flat_function = FlatFunction(op, fn, args, kwargs, argnums_choice, has_aux)
+        if flat_function.primals:
+            outputs, gradients = flat_function.run(
+                flat_function.backend.gradients, flat_function.loss, flat_function.primals
+            )
         else:  # an empty tree, or no argnums
-            outputs, gradients = flat.loss(), []
-        tree = flat.arguments(gradients)
+            outputs, gradients = flat_function.loss(), []
+        gradient_tree = flat_function.arguments(gradients)
         if not with_value:
-            return (tree, flat.aux(outputs)) if has_aux else tree
-        value = flat.result(outputs)
-        return ((value, flat.aux(outputs)), tree) if has_aux else (value, tree)
+            return (gradient_tree, flat_function.aux(outputs)) if has_aux else gradient_tree
+        value = flat_function.result(outputs)
+        return ((value, flat_function.aux(outputs)), gradient_tree) if has_aux else (value, gradient_tree)
 
     return gradient_of
 
 
-def pulled_back(op: str, fn: Function, primals: Sequence[Any], has_aux: bool) -> Any:
+def run_vjp(op: str, fn: Function, primals: Sequence[Any], has_aux: bool) -> Any:
     """Returns the result of `fn`, the function from cotangents to a tuple of gradients and, with `has_aux`, the aux."""
     require_callable(op, fn)
-    flat = FlatFunction(op, fn, primals, {}, Argnums(tuple(range(len(primals)))), has_aux)
-    outputs, pull = flat.run(flat.backend.pullback, flat, flat.primals)
-    structure, width = flat.built, flat.width
-    unused_cotangents = [None] * (len(outputs) - width)
+    flat_function = FlatFunction(op, fn, primals, {}, Argnums(tuple(range(len(primals)))), has_aux)
+    outputs, pull_cotangents = flat_function.run(flat_function.backend.pullback, flat_function, flat_function.primals)
+    structure, result_count = flat_function.built, flat_function.width
+    unused_cotangents = [None] * (len(outputs) - result_count)
 
     def vjp_function(cotangents: Any) -> Any:
-        matching_cotangents = flat.matching(cotangents, structure, outputs[:width], "cotangent")
-        return flat.arguments(flat.run(pull, [*matching_cotangents, *unused_cotangents]))
+        matching_cotangents = flat_function.matching_leaves(cotangents, structure, outputs[:result_count], "cotangent")
+        return flat_function.arguments(flat_function.run(pull_cotangents, [*matching_cotangents, *unused_cotangents]))
 
-    result = flat.result(outputs)
-    return (result, vjp_function, flat.aux(outputs)) if has_aux else (result, vjp_function)
+    result = flat_function.result(outputs)
+    return (result, vjp_function, flat_function.aux(outputs)) if has_aux else (result, vjp_function)
 
 
-def pushed_forward(op: str, fn: Function, primals: Any, tangents: Any, has_aux: bool) -> Any:
+def run_jvp(op: str, fn: Function, primals: Any, tangents: Any, has_aux: bool) -> Any:
     """Returns the result of `fn`, the tangents of the result and, with `has_aux`, the aux."""
     require_callable(op, fn)
     for name, value in (("primals", primals), ("tangents", tangents)):
@@ -74,81 +76,87 @@ def pushed_forward(op: str, fn: Function, primals: Any, tangents: Any, has_aux: 
             raise ArgumentTypeError(
                 f"{op}() takes {name} as a tuple with one for each argument, not {type(value).__name__}"
             )
-    flat = FlatFunction(op, fn, primals, {}, Argnums(tuple(range(len(primals)))), has_aux)
-    matching_tangents = flat.tangents(tangents)
-    outputs, output_tangents = flat.run(flat.backend.pushforward, flat, flat.primals, matching_tangents)
-    result, tangent = flat.result(outputs), flat.result(output_tangents)
-    return (result, tangent, flat.aux(outputs)) if has_aux else (result, tangent)
+    flat_function = FlatFunction(op, fn, primals, {}, Argnums(tuple(range(len(primals)))), has_aux)
+    matching_tangents = flat_function.tangents(tangents)
+    outputs, output_tangents = flat_function.run(
+        flat_function.backend.pushforward, flat_function, flat_function.primals, matching_tangents
+    )
+    result, result_tangents = flat_function.result(outputs), flat_function.result(output_tangents)
+    return (result, result_tangents, flat_function.aux(outputs)) if has_aux else (result, result_tangents)
 
 
 def jacobian(op: str, fn: Function, argnums: int | Sequence[int], has_aux: bool, forward: bool) -> Function:
     """Returns the function that computes the Jacobian of `fn`: a tree like its result, with trees like the argument."""
     require_callable(op, fn)
-    has_aux, chosen_arguments = bool(has_aux), Argnums(argnums)
+    has_aux, argnums_choice = bool(has_aux), Argnums(argnums)
 
     @functools.wraps(fn)
     def jacobian_of(*args: Any, **kwargs: Any) -> Any:
-        flat = FlatFunction(op, fn, args, kwargs, chosen_arguments, has_aux)
-        outputs, rows = flat.run(_forward_rows if forward else _reverse_rows, flat)
-        tree = flat.result([flat.arguments(row) for row in rows])
-        return (tree, flat.aux(outputs)) if has_aux else tree
+        flat_function = FlatFunction(op, fn, args, kwargs, argnums_choice, has_aux)
+        outputs, rows = flat_function.run(_forward_rows if forward else _reverse_rows, flat_function)
+        jacobian_tree = flat_function.result([flat_function.arguments(row) for row in rows])
+        return (jacobian_tree, flat_function.aux(outputs)) if has_aux else jacobian_tree
 
     return jacobian_of
 
 
-def _reverse_rows(flat: FlatFunction) -> tuple[Sequence[Any], list[list[Any]]]:
+def _reverse_rows(flat_function: FlatFunction) -> tuple[Sequence[Any], list[list[Any]]]:
     """Returns the outputs, and for each tensor of the result its derivatives with respect to each primal."""
-    outputs, pull = flat.backend.pullback(flat, flat.primals)
-    count, width = len(outputs), flat.width
-    _require_real(flat, [*flat.primals, *outputs[:width]])
+    outputs, pull_cotangents = flat_function.backend.pullback(flat_function, flat_function.primals)
+    output_count, result_count = len(outputs), flat_function.width
+    _require_real(flat_function, [*flat_function.primals, *outputs[:result_count]])
 
-    def row(place: int, cotangent: Any) -> list[Any]:
-        gradients: list[Any] = pull([*[None] * place, cotangent, *[None] * (count - place - 1)])
+    def pull_row(place: int, cotangent: Any) -> list[Any]:
+        gradients: list[Any] = pull_cotangents([*[None] * place, cotangent, *[None] * (output_count - place - 1)])
         return gradients
 
-    bound = flat.backend.bound
+    bound = flat_function.backend.bound
     rows = []
-    for i, output in enumerate(outputs[:width]):
-        shape = tuple(output.shape)
-        if shape == () or 0 in shape:
+    for i, output in enumerate(outputs[:result_count]):
+        output_shape = tuple(output.shape)
+        if output_shape == () or 0 in output_shape:
             # An empty output has no elements to differentiate, but one pull gives the dtypes of the empty derivatives.
-            gradients = row(i, bound.ones_like(output))
-            shapes = [(*shape, *primal.shape) for primal in flat.primals]
-            rows.append(gradients if shape == () else _empty_tensors(bound, gradients, shapes))
+            gradients = pull_row(i, bound.ones_like(output))
+            derivative_shapes = [(*output_shape, *primal.shape) for primal in flat_function.primals]
+            rows.append(gradients if output_shape == () else _empty_tensors(bound, gradients, derivative_shapes))
             continue
-        gradients = flat.backend.map_slices(functools.partial(row, i), [_standard_basis(flat, output)], [0], same=True)
-        rows.append([bound.reshape(g, (*shape, *p.shape)) for g, p in zip(gradients, flat.primals, strict=True)])
+        gradients = flat_function.backend.map_slices(
+            functools.partial(pull_row, i), [_standard_basis(flat_function, output)], [0], same=True
+        )
+        rows.append(
+            [bound.reshape(g, (*output_shape, *p.shape)) for g, p in zip(gradients, flat_function.primals, strict=True)]
+        )
     return outputs, rows
 
 
-def _forward_rows(flat: FlatFunction) -> tuple[Sequence[Any], list[list[Any]]]:
+def _forward_rows(flat_function: FlatFunction) -> tuple[Sequence[Any], list[list[Any]]]:
     """Returns the Jacobian's rows as `_reverse_rows` does, but with one tangent for each element of the primals."""
-    _require_real(flat, flat.primals)
-    bound, primals, draws = flat.backend.bound, flat.primals, Draws()
+    _require_real(flat_function, flat_function.primals)
+    bound, primals, draws = flat_function.backend.bound, flat_function.primals, Draws()
     zeros = [bound.zeros_like(primal) for primal in primals]
-    push_tangents = flat.backend.linearize(flat, primals)
+    push_tangents = flat_function.backend.linearize(flat_function, primals)
 
-    def column(place: int, tangent: Any) -> list[Any]:
+    def push_column(place: int, tangent: Any) -> list[Any]:
         with draws.next_run():
             outputs, output_tangents = push_tangents([*zeros[:place], tangent, *zeros[place + 1 :]])
-        _require_real(flat, outputs[: flat.width])
-        return [*output_tangents[: flat.width], *outputs]
+        _require_real(flat_function, outputs[: flat_function.width])
+        return [*output_tangents[: flat_function.width], *outputs]
 
     columns = []
     outputs: list[Any] = []
     for i, primal in enumerate(primals):
-        shape = tuple(primal.shape)
-        if shape == () or 0 in shape:
-            tangents = column(i, bound.ones_like(primal))
-            tangents, outputs = tangents[: flat.width], tangents[flat.width :]
-            shapes = [(*tangent.shape, *shape) for tangent in tangents]
-            columns.append(tangents if shape == () else _empty_tensors(bound, tangents, shapes))
+        primal_shape = tuple(primal.shape)
+        if primal_shape == () or 0 in primal_shape:
+            tangents = push_column(i, bound.ones_like(primal))
+            tangents, outputs = tangents[: flat_function.width], tangents[flat_function.width :]
+            derivative_shapes = [(*tangent.shape, *primal_shape) for tangent in tangents]
+            columns.append(tangents if primal_shape == () else _empty_tensors(bound, tangents, derivative_shapes))
             continue
-        tangents = flat.backend.map_slices(
-            functools.partial(column, i), [_standard_basis(flat, primal)], [0], same=True
+        tangents = flat_function.backend.map_slices(
+            functools.partial(push_column, i), [_standard_basis(flat_function, primal)], [0], same=True
         )
-        outputs = [bound.take(output, 0, axis=0) for output in tangents[flat.width :]]
-        columns.append([_elements_last(bound, tangent, shape) for tangent in tangents[: flat.width]])
+        outputs = [bound.take(output, 0, axis=0) for output in tangents[flat_function.width :]]
+        columns.append([_elements_last(bound, tangent, primal_shape) for tangent in tangents[: flat_function.width]])
     return outputs, [list(row) for row in zip(*columns, strict=True)]
 
 
@@ -159,21 +167,23 @@ def _elements_last(bound: Any, tangent: Any, shape: tuple[int, ...]) -> Any:
 
 def _empty_tensors(bound: Any, tensors: Sequence[Any], shapes: Sequence[Any]) -> list[Any]:
     """Returns empty tensors with these shapes and with the dtypes of the given tensors."""
-    pairs = zip(tensors, shapes, strict=True)
-    return [bound.reshape(bound.get_item(bound.reshape(x, -1), slice(0, 0)), shape) for x, shape in pairs]
+    tensor_shape_pairs = zip(tensors, shapes, strict=True)
+    return [bound.reshape(bound.get_item(bound.reshape(x, -1), slice(0, 0)), shape) for x, shape in tensor_shape_pairs]
 
 
-def _standard_basis(flat: FlatFunction, tensor: Any) -> Any:
+def _standard_basis(flat_function: FlatFunction, tensor: Any) -> Any:
     """Returns the standard basis for a tensor's shape and dtype, stacked along a new first axis."""
-    shape, bound = tuple(tensor.shape), flat.backend.bound
+    shape, bound = tuple(tensor.shape), flat_function.backend.bound
     return bound.reshape(bound.diag(bound.ones_like(bound.reshape(tensor, -1))), (math.prod(shape), *shape))
 
 
-def _require_real(flat: FlatFunction, tensors: Sequence[Any]) -> None:
+def _require_real(flat_function: FlatFunction, tensors: Sequence[Any]) -> None:
     for tensor in tensors:
-        if flat.backend.kind_of(tensor) != "float":
-            name = flat.backend.dtype_of(tensor).name
-            raise DTypeError(f"{flat.head}a Jacobian needs real floating tensors, not {name}; use vjp or jvp")
+        if flat_function.backend.kind_of(tensor) != "float":
+            dtype_name = flat_function.backend.dtype_of(tensor).name
+            raise DTypeError(
+                f"{flat_function.head}a Jacobian needs real floating tensors, not {dtype_name}; use vjp or jvp"
+            )
 
 
 def with_custom_gradient(op: str, fn: Function) -> Function:
@@ -185,11 +195,11 @@ def with_custom_gradient(op: str, fn: Function) -> Function:
         call = _CallWithGradient(op, args)
 
         def forward(*leaves: Any) -> list[Any]:
-            return call.tensors(call.pair(fn(*call.fill(leaves), **kwargs))[0])
+            return call.tensors(call.require_pair(fn(*call.fill(leaves), **kwargs))[0])
 
         def backward(primals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
             arguments = call.fill(primals)
-            result, gradient_function = call.pair(fn(*arguments, **kwargs))
+            result, gradient_function = call.require_pair(fn(*arguments, **kwargs))
             call.tensors(result)  # for its side effect: call.result needs the structure of this result
             _require_upstream(call.head, gradient_function)
             return call.gradients(gradient_function(*arguments, upstream=call.result(cotangents)), primals)
@@ -211,15 +221,15 @@ def call_on_host(op: str, fn: Function, args: tuple[Any, ...], vjp: Function | N
     def forward(*leaves: Any) -> list[Any]:
         arrays = tree_map(lambda leaf: _read_only(host_call, leaf), host_call.fill(leaves))
         returned_leaves, structure = flatten(fn(*arrays))
-        tensors = [host_call.made_on_host(value, device) for value in returned_leaves]
+        tensors = [host_call.tensor_from_host(value, device) for value in returned_leaves]
         return host_call.tensors(tree_unflatten(structure, tensors))
 
     def backward(primals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         if vjp is None:
-            name = getattr(fn, "__name__", type(fn).__name__)
+            function_name = getattr(fn, "__name__", type(fn).__name__)
             raise UnsupportedOpError(
-                f"{host_call.head}a gradient reaches the result of {name!r}, and no derivative was given: pass vjp=... "
-                "or ops.stop_gradient of its arguments"
+                f"{host_call.head}a gradient reaches the result of {function_name!r}, and no derivative was given: "
+                "pass vjp=... or ops.stop_gradient of its arguments"
             )
         arrays = host_call.fill(primals)
         return host_call.gradients(vjp(*arrays, upstream=host_call.result(cotangents)), primals)
@@ -250,12 +260,12 @@ def _require_upstream(head: str, function: Any) -> None:
     code = getattr(function, "__code__", None)
     if code is None:  # a callable object or a C function, whose parameters are not known
         return
-    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    if "upstream" not in names[code.co_posonlyargcount :] and not code.co_flags & VARIADIC_KEYWORDS:
+    parameter_names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    if "upstream" not in parameter_names[code.co_posonlyargcount :] and not code.co_flags & VARIADIC_KEYWORDS:
         raise ArgumentTypeError(
-            f"{expected_text}, but this one takes ({', '.join(names)}): name a parameter upstream, last"
+            f"{expected_text}, but this one takes ({', '.join(parameter_names)}): name a parameter upstream, last"
         )
-    if names[:1] == ("upstream",) and code.co_argcount:
+    if parameter_names[:1] == ("upstream",) and code.co_argcount:
         raise ArgumentTypeError(f"{expected_text}, but this one takes upstream first: put the arguments before it")
 
 
@@ -267,21 +277,23 @@ def checkpoint(op: str, fn: Function) -> Function:
     def rerun(*args: Any, **kwargs: Any) -> Any:
         call, cells, draws = _CallWithGradient(op, args), cells_of_open_blocks(), Draws()
 
-        def run(*leaves: Any) -> list[Any]:
+        def run_function(*leaves: Any) -> list[Any]:
             return call.tensors(fn(*call.fill(leaves), **kwargs))
 
         def with_cells(*leaves: Any) -> list[Any]:
-            count = len(leaves) - len(cells)
-            with Assignments(dict(zip(cells, leaves[count:], strict=True))):
-                return run(*leaves[:count])
+            leaf_count = len(leaves) - len(cells)
+            with Assignments(dict(zip(cells, leaves[leaf_count:], strict=True))):
+                return run_function(*leaves[:leaf_count])
 
         def backward(primals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
             with draws.later_run():
-                gradients: list[Any] = call.backend.pullback(with_cells if cells else run, primals)[1](cotangents)
+                gradients: list[Any] = call.backend.pullback(with_cells if cells else run_function, primals)[1](
+                    cotangents
+                )
             return gradients
 
         if not cells:
-            return call.run_twice(run, backward)
+            return call.run_twice(run_function, backward)
         # `fn` may read parameters of `ops.backward` that are not among its arguments. Only a run tells which.
         bound, own_cells = call.backend.bound, cells
         with draws.first_run(), ReadCells() as read_cells:
@@ -289,7 +301,7 @@ def checkpoint(op: str, fn: Function) -> Function:
             read_cells.clear()
             with Assignments(constant_by_cell) as assigned:
                 value_by_cell_before = dict(assigned)
-                outputs = run(*map(bound.stop_gradient, call.primals))
+                outputs = run_function(*map(bound.stop_gradient, call.primals))
                 value_by_changed_cell = newly_held(assigned, value_by_cell_before)
         for cell, tensor in value_by_changed_cell.items():
             cell.value = tensor
@@ -318,7 +330,7 @@ class _CallWithGradient(ResultTree):
         """
         draws = Draws()
 
-        def first(*leaves: Any) -> Any:
+        def run_first(*leaves: Any) -> Any:
             with draws.first_run():
                 return forward(*leaves)
 
@@ -329,9 +341,9 @@ class _CallWithGradient(ResultTree):
             with draws.later_run():
                 return backward(primals, cotangents)
 
-        return self.result(self.backend.bound.custom_vjp(first, pull_again, self.primals))
+        return self.result(self.backend.bound.custom_vjp(run_first, pull_again, self.primals))
 
-    def made_on_host(self, value: Any, device: Any) -> Any:
+    def tensor_from_host(self, value: Any, device: Any) -> Any:
         """Returns the result of a host function as a tensor that does not share its memory.
 
         Raises:
@@ -344,11 +356,11 @@ class _CallWithGradient(ResultTree):
         """Returns the arguments with these tensors in the places of the primals."""
         leaves = list(self.given)
         for i, value in zip(self.places, primals, strict=True):
-            leaves[i] = refill(leaves[i], value)
+            leaves[i] = fill_leaf(leaves[i], value)
         args: tuple[Any, ...] = tree_unflatten(self.structure, leaves)
         return args
 
-    def pair(self, outputs_and_pull: Any) -> tuple[Any, Any]:
+    def require_pair(self, outputs_and_pull: Any) -> tuple[Any, Any]:
         """Returns the pair (result, gradient function) that the user's function returned.
 
         Raises:
@@ -381,20 +393,20 @@ class _CallWithGradient(ResultTree):
         is_single = len(arguments) == 1 and not (
             isinstance(gradients_given, (tuple, list)) and len(gradients_given) == 1
         )
-        trees = (gradients_given,) if is_single else gradients_given
-        if not isinstance(trees, (tuple, list)) or len(trees) != len(arguments):
+        gradient_trees = (gradients_given,) if is_single else gradients_given
+        if not isinstance(gradient_trees, (tuple, list)) or len(gradient_trees) != len(arguments):
             raise ArgumentError(
                 f"{self.head}the gradient function must return a tuple with one gradient for each argument"
             )
-        pairs = zip(trees, arguments, strict=True)
-        leaves = [leaf for tree, structure in pairs for leaf in self._leaves(tree, structure)]
+        tree_structure_pairs = zip(gradient_trees, arguments, strict=True)
+        leaves = [leaf for tree, structure in tree_structure_pairs for leaf in self._gradient_leaves(tree, structure)]
         zeros_like = self.backend.bound.zeros_like
         return [
-            zeros_like(primal) if leaves[i] is None else self.match(leaves[i], primal, "gradient")
+            zeros_like(primal) if leaves[i] is None else self.match_leaf(leaves[i], primal, "gradient")
             for i, primal in zip(self.places, primals, strict=True)
         ]
 
-    def _leaves(self, tree: Any, structure: TreeDef) -> list[Any]:
+    def _gradient_leaves(self, tree: Any, structure: TreeDef) -> list[Any]:
         """Returns a gradient's leaves in the places of the leaves of its argument, None for zeros.
 
         Raises:
@@ -402,18 +414,18 @@ class _CallWithGradient(ResultTree):
         """
         if tree is None:
             return [None] * structure.leaves
-        spec_entries, parts_structure = (
+        entries, gradient_structure = (
             flatten(tree) if structure == LEAF else tree_flatten(tree, lambda node: node is not tree)
         )
-        if parts_structure[:2] != structure[:2] or len(parts_structure.children) != len(structure.children):
+        if gradient_structure[:2] != structure[:2] or len(gradient_structure.children) != len(structure.children):
             raise ArgumentError(
                 f"{self.head}a gradient must have the same tree structure as its argument, or None in the place of a "
                 f"part that has none"
             )
         if structure == LEAF:
-            return spec_entries
-        pairs = zip(spec_entries, structure.children, strict=True)
-        return [leaf for spec_entry, child in pairs for leaf in self._leaves(spec_entry, child)]
+            return entries
+        entry_structure_pairs = zip(entries, structure.children, strict=True)
+        return [leaf for entry, child in entry_structure_pairs for leaf in self._gradient_leaves(entry, child)]
 
 
 def accumulate(op: str, loss_fn: Function, params: Any) -> Any:
@@ -424,7 +436,7 @@ def accumulate(op: str, loss_fn: Function, params: Any) -> Any:
     trained_parameters = list(filter(_TRAINABLE, parameters))
     if not trained_parameters:
         raise ArgumentError(
-            f"{result_tree.head}there is no trainable Parameter in params{parameterless.way_out(params)}"
+            f"{result_tree.head}there is no trainable Parameter in params{parameterless.advice_text(params)}"
         )
     if OPEN and recording() is None:
         refuse_effect("gradients would be accumulated")
@@ -461,7 +473,7 @@ def parameters_of(params: Any) -> list[Cell]:
     return instances_in(params, Cell)
 
 
-def forget(params: Any) -> None:
+def clear_gradients(params: Any) -> None:
     """Sets the gradients of all parameters in a tree to None."""
     commit(clear_grad_steps(parameters_of(params)))
 

@@ -28,7 +28,7 @@ def join_runs(
     use_count_by_operand = Counter(x for call in program.calls for x in call.operands)
     use_count_by_operand.update(x for x in program.outputs if x.__class__ is Register)
     calls: list[ProgramCall] = []
-    run: list[ProgramCall] = []
+    run_calls: list[ProgramCall] = []
     run_results: set[Register] = set()
     common_shape = None
     for call, call_kind in zip(program.calls, call_kinds, strict=True):
@@ -41,9 +41,9 @@ def join_runs(
         if call_kind is None:
             calls.append(call)
         else:
-            run.append(call)
+            run_calls.append(call)
             run_results.update(call.results)
-    return replace(program, calls=(*calls, *_join_calls(run, use_count_by_operand, is_scalar, runner)))
+    return replace(program, calls=(*calls, *_join_calls(run_calls, use_count_by_operand, is_scalar, runner)))
 
 
 def _join_calls(
@@ -57,17 +57,21 @@ def _join_calls(
     inputs = [x for x in use_count_by_operand if x not in results and not is_scalar(x)]
     register_by_operand = {x: Register(i) for i, x in enumerate([*inputs, *results])}
     numbers: list[Any] = []
-    calls = []
+    renumbered_calls = []
     for call in run:
-        args: list[Any] = []
+        renumbered_args: list[Any] = []
         for x in call.args:
             if x.__class__ is Register and x in register_by_operand:
-                args.append(register_by_operand[x])
+                renumbered_args.append(register_by_operand[x])
             else:
-                args.append(Number(len(numbers)))
+                renumbered_args.append(Number(len(numbers)))
                 numbers.append(x)
-        calls.append(ProgramCall(call.function, tuple(args), (register_by_operand[call.results[0]],)))
+        renumbered_calls.append(
+            ProgramCall(call.function, tuple(renumbered_args), (register_by_operand[call.results[0]],))
+        )
     outputs = [x for x in results if uses[x] > use_count_by_operand[x]]
-    program = Program(len(inputs), tuple(calls), tuple(register_by_operand[x] for x in outputs), len(numbers))
-    scalars = [x for x in numbers if x.__class__ is Register]
-    return [ProgramCall(runner(program, numbers), (*inputs, *scalars), tuple(outputs), several=True)]
+    run_program = Program(
+        len(inputs), tuple(renumbered_calls), tuple(register_by_operand[x] for x in outputs), len(numbers)
+    )
+    scalar_registers = [x for x in numbers if x.__class__ is Register]
+    return [ProgramCall(runner(run_program, numbers), (*inputs, *scalar_registers), tuple(outputs), several=True)]

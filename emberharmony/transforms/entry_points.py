@@ -151,7 +151,7 @@ def checked(
         if len(checks) > 1:
             raise ArgumentError("checked() takes True, False, or the names of checks")
         return checked_mode.checked(bool(checks[0]) if checks else True)
-    check_names = checked_mode.words_of(checks, "checked()")
+    check_names = checked_mode.names_of_checks(checks, "checked()")
     if check_names == {"bounds"}:
         return checked_mode.checked()
     return block.Checking(block.CheckOptions(check_names, policy, every, judge, infinities, lazy, moves))

@@ -43,8 +43,8 @@ def _observed_ops(bound: Any, mode: int) -> Any:
     """Returns ops that tell the watchers in the place of others, which may be those of `autocast`."""
     if not bound.backend.observable:
         return bound
-    twin = twin_of(bound.backend, mode)
-    return bound if twin is bound.backend else bound.over(twin.bound)
+    twin_backend = twin_of(bound.backend, mode)
+    return bound if twin_backend is bound.backend else bound.over(twin_backend.bound)
 
 
 def _gradient_mode(active: Sequence[Watcher]) -> int:
@@ -54,20 +54,20 @@ def _gradient_mode(active: Sequence[Watcher]) -> int:
 
 def _ops_for(bound: Any) -> Any:
     """Returns the ops that an override installs: those of the twin, if this thread or task has watchers."""
-    active = watchers()
-    return _observed_ops(bound, _gradient_mode(active)) if active else bound
+    active_watchers = watchers()
+    return _observed_ops(bound, _gradient_mode(active_watchers)) if active_watchers else bound
 
 
 def _switch_backend(bound: Any) -> None:
     """Lets the observations of this thread or task go on with another backend of the process."""
     is_following = True
 
-    def other_ops(entry: Entry) -> Any:
+    def new_ops_of(entry: Entry) -> Any:
         nonlocal is_following
         is_following = is_following and len(entry) > WATCHER
         return _observed_ops(bound, entry[0].backend.mode) if is_following else entry[0]
 
-    selection.exchange_overrides(other_ops)
+    selection.exchange_overrides(new_ops_of)
 
 
 class Observation(selection.Override):
@@ -89,7 +89,7 @@ class Observation(selection.Override):
         """Starts the observation and returns the watcher."""
         _begin_block(self)
         mode = _gradient_mode([self.watcher, *watchers()])
-        selection.install(self, _observed_ops(selection.active(), mode), self.watcher)
+        selection.start_override(self, _observed_ops(selection.active(), mode), self.watcher)
         return self.watcher
 
 
@@ -97,7 +97,7 @@ def _begin_block(block: Observation) -> None:
     with _LOCK:
         _OPEN.append(block)
         if len(_OPEN) == 1:
-            selection.observe_by((_ops_for, _switch_backend))
+            selection.set_observers((_ops_for, _switch_backend))
             for tracker in TRACKERS:
                 tracker.start()
 
@@ -113,7 +113,7 @@ def _end_block(scope: Observation, kind: object = None, error: object = None, tr
             return
         for tracker in TRACKERS:
             tracker.stop()
-        selection.observe_by(None)
+        selection.set_observers(None)
     selection.unguard()
 
 

@@ -8,7 +8,7 @@ from emberharmony.core.cells.cell import Cell
 from emberharmony.core.trees.objects import instances_in
 
 
-def way_out(given: Any) -> str:
+def advice_text(given: Any) -> str:
     """Returns the rest of a message, with what to do, or an empty string.
 
     Args:
@@ -40,7 +40,7 @@ def way_out(given: Any) -> str:
         return (
             "; it is a model of PyTorch: use the layers of emberharmony.nn, or emberharmony.from_torch(module, inputs)"
         )
-    return _way_out_of_object(given, class_name)
+    return _advice_for_object(given, class_name)
 
 
 def is_of_pytorch(value: Any) -> bool:
@@ -48,13 +48,13 @@ def is_of_pytorch(value: Any) -> bool:
     return any(base.__module__.partition(".")[0] == "torch" for base in type(value).__mro__)
 
 
-def _way_out_of_object(given: Any, kind: str) -> str:
-    tensors = [name for name, value in getattr(given, "__dict__", {}).items() if _is_tensor(value)]
-    if len(tensors) > 1:
-        names_text = " and ".join(f"{kind}.{name}" for name in tensors[:4])
-        return f"; {names_text} are tensors: make each an nn.Parameter, as nn.Parameter({tensors[0]})"
-    if tensors:
-        return f"; {kind}.{tensors[0]} is a tensor: make it nn.Parameter({tensors[0]})"
+def _advice_for_object(given: Any, kind: str) -> str:
+    tensor_names = [name for name, value in getattr(given, "__dict__", {}).items() if _is_tensor(value)]
+    if len(tensor_names) > 1:
+        names_text = " and ".join(f"{kind}.{name}" for name in tensor_names[:4])
+        return f"; {names_text} are tensors: make each an nn.Parameter, as nn.Parameter({tensor_names[0]})"
+    if tensor_names:
+        return f"; {kind}.{tensor_names[0]} is a tensor: make it nn.Parameter({tensor_names[0]})"
     shared_names = [name for name, value in vars(type(given)).items() if _has_parameters(value)]
     if shared_names:
         return f"; {kind}.{shared_names[0]} is made in the class: make it in __init__, as self.{shared_names[0]} = ..."

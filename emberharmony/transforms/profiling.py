@@ -62,18 +62,18 @@ class Profile(Log):
 
     def costs(self) -> dict[Event, Cost]:
         """Returns the cost of each event without the events inside it, so that the sum is the cost of the program."""
-        by_event: dict[Event, Cost] = {}
-        with_inner = {event.outer for event in self}
+        cost_by_event: dict[Event, Cost] = {}
+        outer_events = {event.outer for event in self}
         no_cost = Cost(0, 0, False)
         for event in self:  # outer events come first
             outer_event = event.outer
-            is_inside = outer_event is not None and by_event.get(outer_event, no_cost).whole
+            is_inside = outer_event is not None and cost_by_event.get(outer_event, no_cost).whole
             cost = cost_of(event.op, event.shapes, event.dtypes, event.results, event.result_dtypes)
             if is_inside:
-                by_event[event] = Cost(0, 0, True)
+                cost_by_event[event] = Cost(0, 0, True)
             else:
-                by_event[event] = no_cost if event in with_inner and not cost.whole else cost
-        return by_event
+                cost_by_event[event] = no_cost if event in outer_events and not cost.whole else cost
+        return cost_by_event
 
     def rows(self, by: str = "op") -> list[ProfileRow]:
         """Returns what the calls of each op, module or line took, the longest first.
@@ -102,7 +102,7 @@ class Profile(Log):
             roofline_share = (
                 sum(least_seconds) / sum(compared_seconds) if sum(least_seconds) and sum(compared_seconds) else None
             )
-            peaks = [event.peak for event in events if event.peak is not None]
+            peak_sizes = [event.peak for event in events if event.peak is not None]
             rows.append(
                 ProfileRow(
                     name,
@@ -112,7 +112,7 @@ class Profile(Log):
                     operations,
                     moved_bytes,
                     roofline_share,
-                    max(peaks) if peaks else None,
+                    max(peak_sizes) if peak_sizes else None,
                 )
             )
         return sorted(rows, key=lambda row: -row.own_seconds)
@@ -132,8 +132,8 @@ class Profile(Log):
         total_seconds = sum(row.own_seconds for row in rows) or 1.0
         cells = []
         for row in rows[:most]:
-            name, calls, seconds, row_seconds, operations, moved_bytes, share, peak = row
-            lasted = seconds or 1.0
+            name, calls, seconds, row_seconds, operations, moved_bytes, roofline_share, peak = row
+            nonzero_seconds = seconds or 1.0
             cells.append(
                 [
                     *(
@@ -143,10 +143,10 @@ class Profile(Log):
                         f"{row_seconds * 1e3:.3f}",
                         f"{row_seconds / total_seconds:.1%}",
                     ),
-                    *(f"{operations / lasted / 1e9:.2f}" if operations else "-",),
+                    *(f"{operations / nonzero_seconds / 1e9:.2f}" if operations else "-",),
                     *(
-                        f"{moved_bytes / lasted / 1e9:.2f}" if moved_bytes else "-",
-                        "-" if share is None else f"{share:.0%}",
+                        f"{moved_bytes / nonzero_seconds / 1e9:.2f}" if moved_bytes else "-",
+                        "-" if roofline_share is None else f"{roofline_share:.0%}",
                     ),
                     "-" if peak is None else f"{peak / 1e6:.2f}",
                 ]
@@ -183,8 +183,8 @@ class Profile(Log):
 
 def _is_inside(event: Event, key: Callable[[Event], str]) -> bool:
     """Returns whether a call is inside of another one of the same group, whose time contains its own."""
-    outer_event, name = event.outer, key(event)
-    while outer_event is not None and key(outer_event) != name:
+    outer_event, group_name = event.outer, key(event)
+    while outer_event is not None and key(outer_event) != group_name:
         outer_event = outer_event.outer
     return outer_event is not None
 
@@ -243,8 +243,8 @@ class Profiler(LogWriter):
 
 def _is_tracing() -> bool:
     """Returns whether Python counts the memory that is allocated."""
-    counting = sys.modules.get("tracemalloc")
-    return counting is not None and counting.is_tracing()
+    tracemalloc_module = sys.modules.get("tracemalloc")
+    return tracemalloc_module is not None and tracemalloc_module.is_tracing()
 
 
 class Profiling(Observation):

@@ -241,12 +241,16 @@ def memory_targets(program: "Program", memory: ProgramMemory) -> dict[int, int]:
     free_by_layout: dict[Any, list[int]] = {}
     for i, call in enumerate(calls):
         operands = call.operands
-        ending = {root for x in (*operands, *call.results) for root in memory.roots(x) if end_by_register[root] == i}
-        dying = [x for x in sorted(ending) if x >= inputs and x not in output_roots]
+        ending_roots = {
+            root for x in (*operands, *call.results) for root in memory.roots(x) if end_by_register[root] == i
+        }
+        freed_roots = [x for x in sorted(ending_roots) if x >= inputs and x not in output_roots]
         if memory.takes(call):
-            layout = memory.layout(call.results[0])
+            memory_layout = memory.layout(call.results[0])
             fitting_registers = [
-                x for x in dying if x in operands and memory.overwrites(call) and memory.layout(x) == layout
+                x
+                for x in freed_roots
+                if x in operands and memory.overwrites(call) and memory.layout(x) == memory_layout
             ]
             # The library would copy an operand that is another view of the memory into which it writes.
             fitting_registers = [
@@ -254,9 +258,9 @@ def memory_targets(program: "Program", memory: ProgramMemory) -> dict[int, int]:
             ]
             if fitting_registers:
                 target_by_register[i] = fitting_registers[0]
-            elif free_by_layout.get(layout):
-                target_by_register[i] = free_by_layout[layout].pop()
-        for root in dying:
+            elif free_by_layout.get(memory_layout):
+                target_by_register[i] = free_by_layout[memory_layout].pop()
+        for root in freed_roots:
             if root != target_by_register.get(i):
                 free_by_layout.setdefault(memory.layout(root), []).append(root)
     return target_by_register
@@ -286,7 +290,7 @@ class Program:
         return [*dict.fromkeys(int(x) for call in self.calls for x in call.args if x.__class__ is Number)]
 
     @cached_property
-    def moves(self) -> tuple[tuple[Any, tuple[int, ...], int], ...]:
+    def instructions(self) -> tuple[tuple[Any, tuple[int, ...], int], ...]:
         """The function of each call, with the registers of its arguments and of its result.
 
         The numbers that are arguments have the registers behind the results, in the order of `numbers`.
@@ -308,9 +312,9 @@ class Program:
         """
         call_by_register: dict[int, ProgramCall] = dict(enumerate(self.calls, self.inputs))
         for call in self.calls:
-            fusion = self._fusion_at(call)
-            if fusion is not None:
-                call_by_register[call.results[0]], dropped_registers = fusion
+            fused_call_and_dropped = self._fusion_at(call)
+            if fused_call_and_dropped is not None:
+                call_by_register[call.results[0]], dropped_registers = fused_call_and_dropped
                 for register in dropped_registers:
                     del call_by_register[register]
         register_map = {register: Register(i) for i, register in enumerate([*range(self.inputs), *call_by_register])}
@@ -330,11 +334,18 @@ class Program:
             return None
         first_operand, second = call.args
         for x, multiple in ((first_operand, second), (second, first_operand))[: 2 if call.function == "add" else 1]:
-            product = self._only_for(multiple, call)
-            if product is None or product.function != "multiply" or product.args[1].__class__ is not Number:
+            multiplication = self._only_for(multiple, call)
+            if (
+                multiplication is None
+                or multiplication.function != "multiply"
+                or multiplication.args[1].__class__ is not Number
+            ):
                 continue
-            y, factor = product.args[0], Number(product.args[1] + (self.count if call.function == "subtract" else 0))
-            inner_call = self._only_for(y, product)
+            y, factor = (
+                multiplication.args[0],
+                Number(multiplication.args[1] + (self.count if call.function == "subtract" else 0)),
+            )
+            inner_call = self._only_for(y, multiplication)
             name, operands = "add_multiple", (y,)
             if inner_call is not None and inner_call.function == "subtract" and inner_call.operands[1:] == [x]:
                 name, operands = "lerp", inner_call.args[:1]
@@ -357,7 +368,7 @@ class Program:
         return self.calls[register - self.inputs] if has_one_reader else None
 
     @cached_property
-    def places(self) -> dict[int, int] | None:
+    def output_slots(self) -> dict[int, int] | None:
         """The inputs whose memory outputs may take, by register; None if the outputs cannot take it.
 
         The first output takes the second input, the next one the third, and so on.
@@ -375,12 +386,12 @@ class Program:
         return slot_by_register
 
     @cached_property
-    def targets(self) -> dict[int, int]:
+    def memory_targets(self) -> dict[int, int]:
         """The earlier results into whose memory calls can write, by the places of the calls."""
         return memory_targets(self, ProgramMemory())
 
     @cached_property
-    def scratch(self) -> dict[int, int]:
+    def scratch_slots(self) -> dict[int, int]:
         """The place of the memory for each result that is no output, by register, with as little memory as possible."""
         targets = memory_targets(self, ProgramMemory(self.outputs))
         slot_by_register: dict[int, int] = {}
@@ -392,10 +403,10 @@ class Program:
         return slot_by_register
 
     @cached_property
-    def memory(self) -> list[list[int]]:
-        """For each place in memory the registers of the results that it holds one after the other; see `scratch`."""
-        registers: list[list[int]] = [[] for _ in {*self.scratch.values()}]
-        for register, slot in self.scratch.items():
+    def registers_by_slot(self) -> list[list[int]]:
+        """For each slot of `scratch_slots`, the registers whose results use its memory one after the other."""
+        registers: list[list[int]] = [[] for _ in {*self.scratch_slots.values()}]
+        for register, slot in self.scratch_slots.items():
             registers[slot].append(register)
         return registers
 

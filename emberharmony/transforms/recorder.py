@@ -91,11 +91,11 @@ class Recorder(Tape):
         """Returns the traced tensor of a register."""
         return TracedTensor(self.values[register], self, None, Register(register))
 
-    def read(self, what: str) -> None:
+    def note_read(self, what: str) -> None:
         """Notes that the function reads a value, which may be another one at the next call."""
         self.obstacle = self.obstacle or f"it reads a value by {what}"
 
-    def lack(self, name: str) -> None:
+    def note_missing(self, name: str) -> None:
         """Notes that the function looks for an attribute that native tensors have and traced ones lack."""
         self.obstacle, self.lost = f"it looks for the attribute {name!r} of a tensor", True
 
@@ -166,19 +166,21 @@ class Recorder(Tape):
         options = tuple([(name, self._operand(value)) for name, value in keywords.items()])
         result = self.backend.wrap(raw)
         has_several_results = result.__class__ is not self.tensor_type and isinstance(result, (tuple, list))
-        items = result if has_several_results else [result]
-        if any(item.__class__ is not self.tensor_type for item in items):
-            if has_several_results and not any(isinstance(item, (self.tensor_type, tuple, list)) for item in items):
+        result_tensors = result if has_several_results else [result]
+        if any(item.__class__ is not self.tensor_type for item in result_tensors):
+            if has_several_results and not any(
+                isinstance(item, (self.tensor_type, tuple, list)) for item in result_tensors
+            ):
                 return result  # a shape
             if isinstance(result, (tuple, list)):
                 raise UnrecordableError(f"{function} returns {type(result).__name__} with something else than tensors")
             return result  # a dtype, a number of axes
-        registers = [self._places.get(id(item)) for item in items]
+        registers = [self._places.get(id(item)) for item in result_tensors]
         if not has_several_results and registers[0] is not None:
             return result  # the function returns an argument as it is
         if any(register is not None for register in registers):
             raise UnrecordableError(f"{function} returns an argument in a tuple")
-        result_registers = tuple(map(self._register_of, items))
+        result_registers = tuple(map(self._register_of, result_tensors))
         self.calls.append(
             ProgramCall(function, operands, result_registers, options, has_several_results, result is not raw)
         )
@@ -262,9 +264,9 @@ class Recorder(Tape):
 
 def split_arguments(spec: OpSpec, values: Sequence[Any]) -> tuple[Sequence[Any], dict[str, Any]]:
     """Returns the arguments by position and those by name, in the order in which dispatch packs them."""
-    names = [parameter.name for parameter in spec.parameters if parameter.keyword_only]
-    positional_count = len(values) - len(names)
-    return values[:positional_count], dict(zip(names, values[positional_count:], strict=True))
+    keyword_names = [parameter.name for parameter in spec.parameters if parameter.keyword_only]
+    positional_count = len(values) - len(keyword_names)
+    return values[:positional_count], dict(zip(keyword_names, values[positional_count:], strict=True))
 
 
 _REFUSED = (EmberError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -313,8 +315,8 @@ class _RuleRecord:
 
     def function(self) -> Callable[[list[Any]], list[Any]]:
         """Returns the function of the given numbers that returns all."""
-        source = FunctionSource(Program(0, tuple(self._scalars), ()), {})
-        return partial(source.function([f"n{i}" for i in range(self.count)], range(self.given)), ())
+        function_source = FunctionSource(Program(0, tuple(self._scalars), ()), {})
+        return partial(function_source.function([f"n{i}" for i in range(self.count)], range(self.given)), ())
 
 
 class _Placeholder(Substitute):
@@ -415,9 +417,9 @@ def record_rule(rule: Callable[..., Any], state: Mapping[str, Any], options: Map
 def _record_formula(
     rule: Callable[..., Any], state: Mapping[str, Any], options: Mapping[str, Any], hyperparameters: list[str]
 ) -> RuleProgram | None:
-    names = [name for name, x in state.items() if not isinstance(x, _PYTHON)]
-    record = _RuleRecord(2 + len(names), len(hyperparameters))
-    value_by_name = {**state, **{name: _Tensor(record, Register(2 + i)) for i, name in enumerate(names)}}
+    tensor_names = [name for name, x in state.items() if not isinstance(x, _PYTHON)]
+    record = _RuleRecord(2 + len(tensor_names), len(hyperparameters))
+    value_by_name = {**state, **{name: _Tensor(record, Register(2 + i)) for i, name in enumerate(tensor_names)}}
     for i, name in enumerate(hyperparameters[:-1]):
         value_by_name[name] = _Scalar(record, Number(i))
     if hyperparameters:

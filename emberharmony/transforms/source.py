@@ -41,17 +41,19 @@ class FunctionSource:
             numbers: the places of the numbers that it takes.
         """
         parameters = [(self.names[i] for i in range(self.program.inputs)), (f"n{i}" for i in numbers)]
-        heads = [(", ".join(names), name) for names, name in zip(parameters, ("inputs", "numbers"), strict=True)]
-        lines = [f"{names}, = {name}" for names, name in heads if names]
+        unpacked_names = [
+            (", ".join(names), name) for names, name in zip(parameters, ("inputs", "numbers"), strict=True)
+        ]
+        lines = [f"{names}, = {name}" for names, name in unpacked_names if names]
         for i, call in enumerate(self.program.calls):
             lines += self.lines(i, call)
         lines.append(f"return [{', '.join(outputs)}]")
         # The functions and constants are not globals, because torch.compile looks for those in the module.
-        body = "\n  ".join(["def replay(inputs, numbers=()):", *lines])
-        source = f"def make({', '.join(self.scope)}):\n {body}\n return replay\n"
-        space: dict[str, Any] = {"__name__": __name__}
-        exec(compile(source, "<compiled by ops.compile>", "exec"), space)
-        function: Callable[..., list[Any]] = space["make"](**self.scope)
+        body_text = "\n  ".join(["def replay(inputs, numbers=()):", *lines])
+        source = f"def make({', '.join(self.scope)}):\n {body_text}\n return replay\n"
+        namespace: dict[str, Any] = {"__name__": __name__}
+        exec(compile(source, "<compiled by ops.compile>", "exec"), namespace)
+        function: Callable[..., list[Any]] = namespace["make"](**self.scope)
         return function
 
     def lines(self, place: int, call: ProgramCall) -> list[str]:
@@ -100,5 +102,5 @@ def write_function(
         kind: the class of its source.
     """
     calls = [x._replace(function=functions(x.function)) if isinstance(x.function, str) else x for x in program.calls]
-    source = kind(replace(program, calls=tuple(calls)), targets)
-    return source.function(map(source.text, program.outputs), program.numbers)
+    function_source = kind(replace(program, calls=tuple(calls)), targets)
+    return function_source.function(map(function_source.text, program.outputs), program.numbers)

@@ -71,10 +71,10 @@ class Tape:
         self.watched = backend.is_twin
         self.plans = _PLANS.setdefault(self.tensor_type, {})
 
-    def read(self, what: str) -> None:
+    def note_read(self, what: str) -> None:
         """Is told that the function reads a value, such as that of a condition, which a derivative may depend on."""
 
-    def lack(self, name: str) -> None:
+    def note_missing(self, name: str) -> None:
         """Is told that the function looks for an attribute that native tensors have and traced ones lack."""
 
     def run(self, backend: Any, op: str, arguments: Sequence[Any]) -> Any:
@@ -97,12 +97,12 @@ class Tape:
         # The usual case: tensors, numbers, options, and traced tensors of this tape alone.
         rule: Any = RULES.get(op)
         tensor_type = self.tensor_type
-        key: tuple[Any, ...] = (op, *map(type, arguments))
-        plan = self.plans.get(key)
+        plan_key: tuple[Any, ...] = (op, *map(type, arguments))
+        plan = self.plans.get(plan_key)
         if plan is None or plan[0] is not rule:
-            plan = self.plans[key] = _argument_plan(rule, tensor_type, key[1:])
-        _, is_usual, traced_indices, options, unread_indices, has_slopes = plan
-        for argument_index in options:
+            plan = self.plans[plan_key] = _argument_plan(rule, tensor_type, plan_key[1:])
+        _, is_usual, traced_indices, tuple_indices, unread_indices, has_slopes = plan
+        for argument_index in tuple_indices:
             is_usual = is_usual and _is_option(op, argument_index, arguments[argument_index])
         values, parents = [*arguments], []
         for argument_index in traced_indices:
@@ -112,18 +112,26 @@ class Tape:
             parents.append((argument_index, -1, argument.node, argument.key))
         if not is_usual:
             return self._run_general(backend, op, rule, arguments)
-        pair = backend.with_slope(op, values) if has_slopes and backend is self.backend and not self.watched else None
-        if pair is not None:
+        result_and_slope = (
+            backend.with_slope(op, values) if has_slopes and backend is self.backend and not self.watched else None
+        )
+        if result_and_slope is not None:
             number = next(self.numbers)
             return TracedTensor(
-                pair[0],
+                result_and_slope[0],
                 self,
-                (number, BY_SLOPE, [pair[1]], _Shape(shape=pair[0].shape, dtype=pair[0].dtype), parents),
+                (
+                    number,
+                    BY_SLOPE,
+                    [result_and_slope[1]],
+                    _Shape(shape=result_and_slope[0].shape, dtype=result_and_slope[0].dtype),
+                    parents,
+                ),
                 number,
             )
         # Not `spec.function`, because a namespace may run ops of this backend while another one is active.
-        function = getattr(backend.bound, op)
-        result = call(function, OPS[op], values) if function.__kwdefaults__ else function(*values)
+        op_function = getattr(backend.bound, op)
+        result = call(op_function, OPS[op], values) if op_function.__kwdefaults__ else op_function(*values)
         if result is values[0] and rule[0] is same:
             return arguments[0]
         kept_result = result
@@ -141,26 +149,26 @@ class Tape:
 
     def _run_general(self, backend: Any, op: str, rule: Any, arguments: Sequence[Any]) -> Any:
         """Runs an op in the general case: see `run`."""
-        innermost: Tape | None = None
+        innermost_tape: Tape | None = None
         for argument in arguments:
             cls = argument.__class__
             if cls is TracedTensor:
-                if innermost is None or argument.tape.level > innermost.level:
-                    innermost = argument.tape
+                if innermost_tape is None or argument.tape.level > innermost_tape.level:
+                    innermost_tape = argument.tape
             elif getattr(argument, "backend", self.backend) is not self.backend:  # an operator inside `ops.eval_shape`
                 return self.run(argument.backend, op, arguments)
             elif cls is not self.tensor_type and cls not in _PLAIN:
                 arguments = prepare(backend, OPS[op], arguments)
-                innermost = max((x.tape for x in traced_in(arguments)), key=_tape_level, default=None)
+                innermost_tape = max((x.tape for x in traced_in(arguments)), key=_tape_level, default=None)
                 break
-        if innermost is None:
+        if innermost_tape is None:
             raise _untraceable_error(op, backend)
-        if not innermost.differentiates:
-            return innermost.run(backend, op, arguments)
+        if not innermost_tape.differentiates:
+            return innermost_tape.run(backend, op, arguments)
         spec = OPS[op]
         if rule is None and spec.facts.gradient != "zero":
             return _run_composite(backend, op, arguments)
-        return innermost.record(backend, spec, rule, arguments)
+        return innermost_tape.record(backend, spec, rule, arguments)
 
     def record(self, backend: Any, spec: OpSpec, rule: Any, arguments: Sequence[Any]) -> Any:
         """Runs an op on the values of this tape's traced tensors, and returns the result, traced if the op has a rule.
@@ -177,10 +185,10 @@ class Tape:
                     values[i] = argument.value
                     parents.append((i, -1, argument.node, argument.key))
             elif argument.__class__ is list:
-                values[i] = open_argument = [*argument]
+                values[i] = item_values = [*argument]
                 for j, item in enumerate(argument):
                     if item.__class__ is TracedTensor and item.tape is self:
-                        open_argument[j] = item.value
+                        item_values[j] = item.value
                         parents.append((i, j, item.node, item.key))
         if not parents:
             # The op would run again with the same traced tensors and so recurse without end.
@@ -198,14 +206,14 @@ class Tape:
         """Returns the result of a node, in which the floating and complex tensors are traced."""
         if isinstance(result, (tuple, list)):
             items = [
-                TracedTensor(x, self, node, (node[0], i)) if self._differentiable(x) else x
+                TracedTensor(x, self, node, (node[0], i)) if self._is_differentiable(x) else x
                 for i, x in enumerate(result)
             ]
             cls = type(result)
             return items if cls is list else tuple(items) if cls is tuple else cls(*items)
-        return TracedTensor(result, self, node, node[0]) if self._differentiable(result) else result
+        return TracedTensor(result, self, node, node[0]) if self._is_differentiable(result) else result
 
-    def _differentiable(self, value: Any) -> bool:
+    def _is_differentiable(self, value: Any) -> bool:
         return self.kinds[value.dtype] in _INEXACT if hasattr(value, "dtype") else False
 
 
@@ -235,7 +243,7 @@ _PLANS: dict[type, dict[Any, _Plan]] = {}
 
 
 def _argument_plan(rule: Any, tensor_type: type, kinds: tuple[type, ...]) -> _Plan:
-    traced_indices, options = (
+    traced_indices, tuple_indices = (
         [i for i, argument_class in enumerate(kinds) if argument_class is wanted_class]
         for wanted_class in (TracedTensor, tuple)
     )
@@ -246,12 +254,12 @@ def _argument_plan(rule: Any, tensor_type: type, kinds: tuple[type, ...]) -> _Pl
         or max(traced_indices, default=0) >= len(rule)
     ):
         return _Plan(rule, False)
-    functions = [rule[i] for i in traced_indices if rule[i] is not None]
+    argument_rules = [rule[i] for i in traced_indices if rule[i] is not None]
     unread_indices = [
-        i for i in range(-1, len(kinds)) if all(_is_unread_parameter(function, i + 2) for function in functions)
+        i for i in range(-1, len(kinds)) if all(_is_unread_parameter(function, i + 2) for function in argument_rules)
     ]
     has_slopes = traced_indices == [0] and rule[0] in SLOPES
-    return _Plan(rule, True, tuple(traced_indices), tuple(options), tuple(unread_indices), has_slopes)
+    return _Plan(rule, True, tuple(traced_indices), tuple(tuple_indices), tuple(unread_indices), has_slopes)
 
 
 BY_SLOPE = (lambda g, _y, slope: active().multiply(slope, g),)
@@ -369,9 +377,11 @@ def run_body(backend: Any, spec: OpSpec, arguments: Sequence[Any]) -> Any:
 def call(function: Callable[..., Any], spec: OpSpec, arguments: Sequence[Any]) -> Any:
     """Calls an op, or a function with its parameters, with arguments in the order in which dispatch packs them."""
     # Dispatch packs keyword-only arguments last; the function takes them by name.
-    keywords = spec.declared.__kwdefaults__
-    if not keywords:
+    keyword_defaults = spec.declared.__kwdefaults__
+    if not keyword_defaults:
         return function(*arguments)
-    positional_count = len(arguments) - len(keywords)
-    names = [p.name for p in spec.parameters if p.keyword_only]
-    return function(*arguments[:positional_count], **dict(zip(names, arguments[positional_count:], strict=True)))
+    positional_count = len(arguments) - len(keyword_defaults)
+    keyword_names = [p.name for p in spec.parameters if p.keyword_only]
+    return function(
+        *arguments[:positional_count], **dict(zip(keyword_names, arguments[positional_count:], strict=True))
+    )

@@ -46,10 +46,10 @@ class TracedTensor(ExplainedMethods, TensorProxy):
         """The native device of the value, if native tensors have that attribute."""
         return self.value.device
 
-    def lacks(self, name: str) -> None:
+    def note_missing(self, name: str) -> None:
         """Reports to the tape an attribute that the function looks for and that only native tensors have."""
         if hasattr(self.value, name):
-            self.tape.lack(name)
+            self.tape.note_missing(name)
 
     def item(self) -> NoReturn:
         """Raises `TracedTensorError`, because a Python number has no gradient."""
@@ -70,7 +70,7 @@ class TracedTensor(ExplainedMethods, TensorProxy):
 
     def __bool__(self) -> bool:
         # Allowed, so that Python code may branch on a value: the gradient is that of the branch that runs.
-        self.tape.read("bool()")
+        self.tape.note_read("bool()")
         return bool(self.value)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:

@@ -31,10 +31,10 @@ _NO_DERIVATIVE = r"(derivative|vjp|jvp).*not (yet )?implemented"
 
 def flatten(tree: Any) -> tuple[list[Any], TreeDef]:
     """Returns the leaves and the structure of a tree, in which a list of numbers, nested or not, is one leaf."""
-    return tree_flatten(tree, _is_listed)
+    return tree_flatten(tree, _is_number_list)
 
 
-def refill(leaf: Any, tensor: Any) -> Any:
+def fill_leaf(leaf: Any, tensor: Any) -> Any:
     """Returns a tensor for the place of a leaf in the arguments of a function: in a cell if the leaf is a cell."""
     return leaf.holding(tensor) if isinstance(leaf, Cell) else tensor
 
@@ -44,18 +44,18 @@ def _is_constant(leaf: Any, arguments: Sequence[Any]) -> bool:
     return isinstance(leaf, Cell) and not leaf.trainable and all(leaf is not argument for argument in arguments)
 
 
-def _is_listed(tree: Any) -> bool:
+def _is_number_list(tree: Any) -> bool:
     if not isinstance(tree, list):
         return False
-    return bool(tree) and all(isinstance(item, _NUMBERS) or _is_listed(item) for item in tree)
+    return bool(tree) and all(isinstance(item, _NUMBERS) or _is_number_list(item) for item in tree)
 
 
-def refusal(error: BaseException) -> str:
+def refusal_message(error: BaseException) -> str:
     """Returns the message for the error by which a library refuses a traced tensor."""
-    reason = str(error).partition(". The")[0]
+    library_reason = str(error).partition(". The")[0]
     return (
-        f"the library refuses a traced tensor or a parameter ({reason}): call the function of ops in place of the "
-        f"library's, also for an operator whose left operand is a native tensor, as ops.matmul(a, x) for a @ x"
+        f"the library refuses a traced tensor or a parameter ({library_reason}): call the function of ops in place of "
+        f"the library's, also for an operator whose left operand is a native tensor, as ops.matmul(a, x) for a @ x"
     )
 
 
@@ -139,12 +139,12 @@ class ResultTree:
             if isinstance(error, EmberError):
                 raise
             if has_message(error, (TypeError, ValueError), _PROXY):
-                raise TracedTensorError(f"{self.head}{refusal(error)}") from error
+                raise TracedTensorError(f"{self.head}{refusal_message(error)}") from error
             if not has_message(error, (RuntimeError, ValueError), _NO_DERIVATIVE):
                 raise
-            reason = str(error).strip().partition("\n")[0]
+            first_line = str(error).strip().partition("\n")[0]
             raise UnsupportedOpError(
-                f"{self.head}the library has no derivative for an op that was called: {reason}"
+                f"{self.head}the library has no derivative for an op that was called: {first_line}"
             ) from error
 
     def _require_pair(self, result: Any) -> tuple[Any, Any]:
@@ -205,10 +205,10 @@ class ResultTree:
                 f"use vjp or jacobian"
             )
         if self.backend.kinds[outputs[0].dtype] != "float":
-            name = self.backend.dtype_of(outputs[0]).name
-            raise DTypeError(f"{self.head}the function returns {name}, but a loss must be real and floating")
+            dtype_name = self.backend.dtype_of(outputs[0]).name
+            raise DTypeError(f"{self.head}the function returns {dtype_name}, but a loss must be real and floating")
 
-    def matching(self, tree: Any, structure: TreeDef, tensors: Sequence[Any], what: str) -> list[Any]:
+    def matching_leaves(self, tree: Any, structure: TreeDef, tensors: Sequence[Any], what: str) -> list[Any]:
         """Returns the leaves of a tree as tensors with the dtypes of `tensors`, or None where these are integers.
 
         Raises:
@@ -219,9 +219,9 @@ class ResultTree:
         leaves, tree_structure = flatten(tree)
         if tree_structure != structure:
             raise ArgumentError(f"{self.head}the {what}s must form the same tree as the tensors that they belong to")
-        return [self.match(leaf, tensor, what) for leaf, tensor in zip(leaves, tensors, strict=True)]
+        return [self.match_leaf(leaf, tensor, what) for leaf, tensor in zip(leaves, tensors, strict=True)]
 
-    def match(self, leaf: Any, tensor: Any, what: str) -> Any:
+    def match_leaf(self, leaf: Any, tensor: Any, what: str) -> Any:
         """Returns a leaf as a tensor with the shape and dtype of `tensor`, or None if that is an integer.
 
         Raises:
@@ -258,11 +258,12 @@ class Argnums:
         self.given = given
         self.alone = not isinstance(given, Sequence)
         # A list may change between two calls, and a negative position depends on the number of arguments.
-        numbers = given if isinstance(given, tuple) else (given,) if type(given) is int else ()
+        positions = given if isinstance(given, tuple) else (given,) if type(given) is int else ()
         is_valid = (
-            all(type(number) is int and number >= 0 for number in numbers) and len(set(numbers)) == len(numbers) > 0
+            all(type(number) is int and number >= 0 for number in positions)
+            and len(set(positions)) == len(positions) > 0
         )
-        self.places: tuple[int, ...] = numbers if is_valid else ()
+        self.places: tuple[int, ...] = positions if is_valid else ()
         self.last = max(self.places, default=sys.maxsize)
 
     def as_list(self) -> list[Any]:
@@ -332,20 +333,20 @@ class FlatFunction(ResultTree):
 
     def __call__(self, *leaves: Any) -> list[Any]:
         """Returns the tensors of the result and of the aux."""
-        args = list(self.args)
+        new_args = list(self.args)
         if self.bare:
-            values: Sequence[Any] = leaves
+            argument_values: Sequence[Any] = leaves
         elif self.plain:
-            values = tree_unflatten(self.structure, leaves)
+            argument_values = tree_unflatten(self.structure, leaves)
         else:
             tensors = self._with_constants(
                 leaves, [self.leaves[i].on(self.backend.bound) for i in sorted(self.constants)]
             )
-            new_leaves = [refill(leaf, tensor) for leaf, tensor in zip(self.leaves, tensors, strict=True)]
-            values = tree_unflatten(self.structure, new_leaves)
-        for place, value in zip(self.positions, values, strict=True):
-            args[place] = value
-        return self.tensors(self.fn(*args, **self.kwargs))
+            new_leaves = [fill_leaf(leaf, tensor) for leaf, tensor in zip(self.leaves, tensors, strict=True)]
+            argument_values = tree_unflatten(self.structure, new_leaves)
+        for place, value in zip(self.positions, argument_values, strict=True):
+            new_args[place] = value
+        return self.tensors(self.fn(*new_args, **self.kwargs))
 
     def loss(self, *leaves: Any) -> list[Any]:
         """Returns the same as a call, but requires that the result is a loss."""
@@ -354,25 +355,30 @@ class FlatFunction(ResultTree):
         return outputs
 
     def _positions(self, argnums: list[Any]) -> Sequence[int]:
-        count = len(self.args)
+        argument_count = len(self.args)
         try:
             positions = [operator.index(position) for position in argnums]
         except TypeError as error:
             raise ArgumentTypeError(
                 f"{self.head}argnums must be an integer or a sequence of integers, not {brief(argnums)}"
             ) from error
-        if positions and 0 <= min(positions) and max(positions) < count and len(set(positions)) == len(positions):
+        if (
+            positions
+            and 0 <= min(positions)
+            and max(positions) < argument_count
+            and len(set(positions)) == len(positions)
+        ):
             return positions
         for place in positions:
-            if not -count <= place < count:
+            if not -argument_count <= place < argument_count:
                 raise ArgumentError(
-                    f"{self.head}argnums {place} is out of range: {count} positional arguments were given (an argument "
-                    f"to differentiate must be passed by position)"
+                    f"{self.head}argnums {place} is out of range: {argument_count} positional arguments were given (an "
+                    f"argument to differentiate must be passed by position)"
                 )
-        wrapped = [place % count for place in positions]
-        if len(set(wrapped)) != len(wrapped):
+        nonnegative_positions = [place % argument_count for place in positions]
+        if len(set(nonnegative_positions)) != len(nonnegative_positions):
             raise ArgumentError(f"{self.head}argnums {argnums} name an argument twice")
-        return wrapped
+        return nonnegative_positions
 
     def _primal(self, leaf: Any) -> Any:
         if not self.is_tensor(leaf) and (isinstance(leaf, (str, bytes)) or callable(leaf)):
@@ -406,7 +412,7 @@ class FlatFunction(ResultTree):
         if self.constants and tangent_structure == self.structure:
             trees = self._argument_trees([leaf for i, leaf in enumerate(leaves) if i not in self.constants])
         structure = flatten(self._argument_trees(self.primals))[1] if self.constants else self.structure
-        return self.matching(tuple(trees), structure, self.primals, "tangent")
+        return self.matching_leaves(tuple(trees), structure, self.primals, "tangent")
 
     def _argument_trees(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
         """Returns the arguments to differentiate with these leaves, and None in the places of constants."""

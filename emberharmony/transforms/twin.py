@@ -68,7 +68,7 @@ def _telling_function(
         traced: whether the arguments may be traced by a tape.
         otherwise: the function that runs if this one raises an error, because it refuses some arguments.
     """
-    tensor_type, name, new_object = backend.tensor_type, spec.name, object.__new__
+    tensor_type, op_name, new_object = backend.tensor_type, spec.name, object.__new__
     threads, override = THREADS, _OVERRIDE.get
 
     # A call of an op in a training step takes some microseconds, so this function calls as few others as it can.
@@ -76,15 +76,19 @@ def _telling_function(
         thread = threads.here
         if thread.telling:
             return function(*args, **kwargs)
-        entry = override()
-        called_watchers = entry[WATCHER:] if entry is not None and entry[1] is None else watchers_in(entry)
+        override_entry = override()
+        called_watchers = (
+            override_entry[WATCHER:]
+            if override_entry is not None and override_entry[1] is None
+            else watchers_in(override_entry)
+        )
         if not called_watchers:
             return function(*args, **kwargs)
         calls = thread.calls
         watched_call = new_object(WatchedCall)
         watched_call.spec = spec
         watched_call.backend = backend
-        watched_call.args, watched_call.kwargs = _values(args, kwargs) if traced else (args, kwargs)
+        watched_call.args, watched_call.kwargs = _untraced_arguments(args, kwargs) if traced else (args, kwargs)
         watched_call.path = thread.path
         watched_call.outer = calls[-1] if calls else None
         watched_call.depth = len(calls)
@@ -119,7 +123,7 @@ def _telling_function(
                 tell(called_watchers, "on_error", watched_call, error)
             raise
         calls.pop()
-        thread.last = name
+        thread.last = op_name
         thread.telling = True
         try:
             for watcher in called_watchers:
@@ -135,7 +139,7 @@ def _telling_function(
     return call
 
 
-def _values(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _untraced_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     return values_of(args), {name: values_of(value) for name, value in kwargs.items()}
 
 
@@ -148,16 +152,18 @@ class NodeNumbers:
 
     def __next__(self) -> int:
         thread = THREADS.here
-        end_mark = None
+        user_line_mark = None
         for watcher in watchers_in(_OVERRIDE.get()):
             if watcher.pulls:
-                end_mark = watcher.mark()
+                user_line_mark = watcher.line_mark()
                 break
         places = self._places
-        places.append((thread.last, thread.path, thread.calls[0].spec.name if thread.calls else thread.last, end_mark))
+        places.append(
+            (thread.last, thread.path, thread.calls[0].spec.name if thread.calls else thread.last, user_line_mark)
+        )
         return len(places) - 1
 
-    def passing(self, pull: _Pull) -> _Pull:
+    def watched_pull(self, pull: _Pull) -> _Pull:
         """Returns a function that computes the gradients of a node, for one backward pass."""
         called_watchers = watchers()
         asking_watchers = [watcher for watcher in called_watchers if watcher.pulls]
@@ -186,33 +192,37 @@ class NodeNumbers:
             node: the node.
         """
         thread = THREADS.here
-        number = node[0]
-        tensor_place = self._places[number]
+        node_number = node[0]
+        op_place = self._places[node_number]
         asking_watchers = (
-            [] if thread.telling else [watcher for watcher in watching if watcher.wants_pulled(tensor_place[0])]
+            [] if thread.telling else [watcher for watcher in watching if watcher.wants_pulled(op_place[0])]
         )
-        step = None
+        pulled_op = None
         if asking_watchers:
-            keys = [number] if number in gradients else [(number, i) for i in range(len(node[3]))]
-            step = Pulled(tensor_place, self._backend, node, [gradients[key] for key in keys if key in gradients])
-        telling = thread.telling
+            gradient_keys = (
+                [node_number] if node_number in gradients else [(node_number, i) for i in range(len(node[3]))]
+            )
+            pulled_op = Pulled(
+                op_place, self._backend, node, [gradients[key] for key in gradient_keys if key in gradients]
+            )
+        was_telling = thread.telling
         # Watchers of gradients alone need no calls of the ops of the rule, but an outer tape needs their names.
         # So does the graph of the library, if it differentiates what the tape computes.
-        thread.telling = telling or (quiet and thread.graph is None and not _is_nested(node, gradients))
+        thread.telling = was_telling or (quiet and thread.graph is None and not _is_nested(node, gradients))
         try:
-            pulled = self._pull_in_place(pull, gradients, node)
+            parent_gradients = self._pull_in_place(pull, gradients, node)
         finally:
-            thread.telling = telling
-        if step is not None:
-            step.gradients = [gradient for _, _, gradient in pulled]
-            tell(asking_watchers, "on_pull", step)
-        return pulled
+            thread.telling = was_telling
+        if pulled_op is not None:
+            pulled_op.gradients = [gradient for _, _, gradient in parent_gradients]
+            tell(asking_watchers, "on_pull", pulled_op)
+        return parent_gradients
 
 
 def _is_nested(node: Any, gradients: dict[Any, Any]) -> bool:
     """Returns whether an outer tape traces what the gradients of a node are computed of."""
-    values = [*node[2], *(node[3] if isinstance(node[3], (list, tuple)) else (node[3],)), *gradients.values()]
-    return not {TracedTensor, list}.isdisjoint(map(type, values))
+    operand_values = [*node[2], *(node[3] if isinstance(node[3], (list, tuple)) else (node[3],)), *gradients.values()]
+    return not {TracedTensor, list}.isdisjoint(map(type, operand_values))
 
 
 def _identity(result: Any) -> Any:
@@ -230,7 +240,7 @@ def program(columns: Any) -> Any:
 PROGRAM = OpSpec("program", cast("FunctionType", program))
 
 
-def _is_told(spec: OpSpec) -> bool:
+def _is_watched(spec: OpSpec) -> bool:
     """Returns whether watchers see an op: no transform, whose functions call ops, and no plain question.
 
     Questions are those for a dtype, a shape or a device.
@@ -266,7 +276,7 @@ class Twin:
         function = self._implementations.get(spec)
         if function is None:
             function = super().implementation(spec)  # type: ignore[misc]
-            if _is_told(spec):
+            if _is_watched(spec):
                 function = self._telling_implementation(spec, function)
             self._implementations[spec] = function
         return function
@@ -276,8 +286,8 @@ class Twin:
         telling_function = _telling_function(spec, self, function, self.wrap)
         fast_form = getattr(function, "__fast__", None)
         if fast_form is not None and not fast_form.arguments:  # whose native function watchers could not call as the op
-            native = _telling_function(spec, self, fast_form.native, self.wrap, otherwise=function)
-            telling_function.__fast__ = Fast(native, fast_form.when, fast_form.weak, fast_form.plain)  # type: ignore[attr-defined]
+            telling_native = _telling_function(spec, self, fast_form.native, self.wrap, otherwise=function)
+            telling_function.__fast__ = Fast(telling_native, fast_form.when, fast_form.weak, fast_form.plain)  # type: ignore[attr-defined]
         return telling_function
 
     def body_of(self, spec: OpSpec) -> Callable[..., Any]:
@@ -285,7 +295,7 @@ class Twin:
         function = self._opened.get(spec)
         if function is None:
             function = super().body_of(spec)  # type: ignore[misc]
-            if _is_told(spec):
+            if _is_watched(spec):
                 function = _telling_function(spec, self, function, _identity, traced=True)
             self._opened[spec] = function
         return function
@@ -310,28 +320,28 @@ class Twin:
 
     def apply_rule(self, rule: Callable[..., Any], *arguments: Any) -> Any:
         """Returns what the rule of an optimizer computes, as one call unless a watcher wants those of its ops."""
-        result = None
+        rule_result = None
         if self.runs_programs and not THREADS.here.telling:
-            result = self._as_program(lambda: rule(*arguments), arguments[:3])
-        return rule(*arguments) if result is None else result
+            rule_result = self._as_program(lambda: rule(*arguments), arguments[:3])
+        return rule(*arguments) if rule_result is None else rule_result
 
     def _as_program(self, run: Callable[[], Any], columns: Sequence[Any]) -> Any:
         """Returns what a function computes, as one call; None if a watcher wants the calls of its ops instead."""
         thread = THREADS.here
 
-        def quietly(_: Any) -> Any:
+        def run_quietly(_: Any) -> Any:
             was_telling, thread.telling = thread.telling, True
             try:
                 return run()
             finally:
                 thread.telling = was_telling
 
-        results = _telling_function(PROGRAM, self, quietly, _identity)(columns)
-        if results is None or thread.telling:
-            return results
+        program_results = _telling_function(PROGRAM, self, run_quietly, _identity)(columns)
+        if program_results is None or thread.telling:
+            return program_results
         thread.telling = True
         try:
-            return results if all(watcher.accepts(results, self) for watcher in watchers()) else None
+            return program_results if all(watcher.accepts(program_results, self) for watcher in watchers()) else None
         finally:
             thread.telling = False
 
@@ -350,10 +360,10 @@ class Twin:
 
     def compile_function(self, fn: Callable[..., Any], *engine: Any) -> Callable[..., Any]:
         """Returns `fn` itself, because the calls of a compiled function cannot be seen; watchers get a note."""
-        name = getattr(fn, "__qualname__", type(fn).__name__)
+        function_name = getattr(fn, "__qualname__", type(fn).__name__)
 
         def run_as_is(*args: Any, **kwargs: Any) -> Any:
-            tell(watchers(), "on_note", f"{name}() runs uncompiled while its ops are observed")
+            tell(watchers(), "on_note", f"{function_name}() runs uncompiled while its ops are observed")
             return fn(*args, **kwargs)
 
         return run_as_is
@@ -372,7 +382,7 @@ def twin_of(backend: Any, mode: int = PLAIN) -> Any:
     cls = type(plain_backend)
     if mode == GRAPH and not plain_backend.has_nodes:
         mode = TAPE
-    if mode == TAPE and all(getattr(cls, name) is method for name, method in _taped_by(cls).items()):
+    if mode == TAPE and all(getattr(cls, name) is method for name, method in _tape_methods(cls).items()):
         mode = PLAIN
     twins = plain_backend.__dict__.setdefault("_twins", {})
     if mode not in twins:
@@ -381,7 +391,7 @@ def twin_of(backend: Any, mode: int = PLAIN) -> Any:
     return twins[mode]
 
 
-def _taped_by(kind: type[Any]) -> dict[str, Any]:
+def _tape_methods(kind: type[Any]) -> dict[str, Any]:
     method_by_name: dict[str, Any] = kind.by_tape()
     return method_by_name
 
@@ -443,25 +453,25 @@ class _Graphed:
     def custom_vjp(self, forward: Any, backward: Any, primals: Sequence[Any]) -> Any:
         """Returns `forward(*primals)` with `backward` as its derivative."""
         if any(isinstance(primal, TensorProxy) for primal in primals):
-            return _taped_by(type(self))["custom_vjp"](self, forward, backward, primals)
+            return _tape_methods(type(self))["custom_vjp"](self, forward, backward, primals)
         return super().custom_vjp(forward, backward, primals)  # type: ignore[misc]
 
 
 def _new_twin(backend: Any, mode: int) -> Any:
     """Returns a new twin, which shares all attributes of the backend but its ops."""
     cls = type(backend)
-    body: dict[str, Any] = {"__module__": cls.__module__}
+    class_namespace: dict[str, Any] = {"__module__": cls.__module__}
     bases: tuple[type, ...] = (Twin, cls)
-    methods_by_tape = _taped_by(cls)
+    tape_method_by_name = _tape_methods(cls)
     if mode == GRAPH:
         bases = (Twin, _Graphed, cls)
-        body |= {name: method for name, method in methods_by_tape.items() if name not in vars(_Graphed)}
-        body["gradients"] = _graph_watched_gradients(_watched_gradients(methods_by_tape["gradients"]))
+        class_namespace |= {name: method for name, method in tape_method_by_name.items() if name not in vars(_Graphed)}
+        class_namespace["gradients"] = _graph_watched_gradients(_watched_gradients(tape_method_by_name["gradients"]))
     elif mode == TAPE:
-        body |= methods_by_tape | {"gradients": _watched_gradients(methods_by_tape["gradients"])}
-    elif cls.gradients is methods_by_tape["gradients"]:
-        body["gradients"] = _watched_gradients(methods_by_tape["gradients"])
-    twin: Any = object.__new__(type(cls.__name__, bases, body))
+        class_namespace |= tape_method_by_name | {"gradients": _watched_gradients(tape_method_by_name["gradients"])}
+    elif cls.gradients is tape_method_by_name["gradients"]:
+        class_namespace["gradients"] = _watched_gradients(tape_method_by_name["gradients"])
+    twin: Any = object.__new__(type(cls.__name__, bases, class_namespace))
     vars(twin).update({name: value for name, value in vars(backend).items() if not name.startswith("_")})
     twin.wrapped, twin.mode, twin._implementations, twin._opened = backend, mode, {}, {}
     twin.take_prefix()

@@ -129,7 +129,7 @@ class Watcher:
         """Returns whether the results of a program may be used; if not, its ops are called one by one."""
         return True
 
-    def mark(self) -> Any:
+    def line_mark(self) -> Any:
         """Returns what `Pulled.line` is to be, when a tape records an op; asked only if `pulls`."""
 
     def wants_pulled(self, op: str) -> bool:
@@ -209,7 +209,7 @@ def watchers_in(entry: Entry | None) -> Sequence[Watcher]:
 def tell(watchers: Sequence[Watcher], method: str, *arguments: Any) -> None:
     """Calls a method of each watcher, and marks an exception that it raises, so that it passes through unchanged."""
     thread = THREADS.here
-    telling, thread.telling = thread.telling, True
+    was_telling, thread.telling = thread.telling, True
     try:
         for watcher in watchers:
             getattr(watcher, method)(*arguments)
@@ -217,7 +217,7 @@ def tell(watchers: Sequence[Watcher], method: str, *arguments: Any) -> None:
         error.of_watcher = True  # type: ignore[attr-defined]
         raise
     finally:
-        thread.telling = telling
+        thread.telling = was_telling
 
 
 def values_of(value: Any) -> Any:

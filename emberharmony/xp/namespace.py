@@ -6,8 +6,8 @@ from types import ModuleType
 from typing import Any
 
 from emberharmony.core.dtypes import DType
-from emberharmony.core.names.unknown_names import without
-from emberharmony.core.registry import OPS, complete
+from emberharmony.core.names.unknown_names import missing_name_error
+from emberharmony.core.registry import OPS, import_declarations
 from emberharmony.xp import source
 from emberharmony.xp.array import ArrayBase
 from emberharmony.xp.dtypes import Dtype
@@ -29,7 +29,7 @@ class Namespace(ModuleType):
     """
 
     def __init__(self, kit: Kit, part: str = "") -> None:
-        ops_module = complete()
+        ops_module = import_declarations()
         self._source: ModuleType = getattr(ops_module, part) if part else ops_module
         super().__init__(f"{kit.module}.{part}" if part else kit.module, self._source.__doc__)
         self._kit, self._part = kit, part
@@ -60,7 +60,9 @@ class Namespace(ModuleType):
             raise AttributeError(f"backend {self._kit.name!r} has no dtype {name!r}; it has {names_text}", name=name)
         is_unknown = name not in self._source.__all__ or name in _CHOOSERS
         if is_unknown:
-            raise without(repr(self), "attribute", name, self._source.__name__.removeprefix("emberharmony."), "xp")
+            raise missing_name_error(
+                repr(self), "attribute", name, self._source.__name__.removeprefix("emberharmony."), "xp"
+            )
         with LOCK:  # of two threads the first makes it
             if name not in self.__dict__:
                 self.__dict__[name] = self._make_member(name, op_or_constant)

@@ -231,17 +231,20 @@ def test_a_rule_that_calls_anything_else_has_no_program(name: str, backend: str)
 def test_the_ops_of_a_rule_are_recorded(backend: str) -> None:
     found = record_rule(optim.SGD.rule, {"step": 3, "momentum_buffer": ops.ones(2)}, optim.SGD(momentum=0.5).defaults)
     assert found is not None
-    assert found.program.moves == (
+    assert found.program.instructions == (
         ("multiply", (2, 7), 3),
         ("add", (3, 0), 4),
         ("multiply", (4, 8), 5),
         ("subtract", (1, 5), 6),
     )
     assert found.program.numbers == [2, 1]
-    assert (found.program.outputs, found.program.places) == ((6, 4), {6: 1, 4: 2})
+    assert (found.program.outputs, found.program.output_slots) == ((6, 4), {6: 1, 4: 2})
     assert (found.numbers([3, 0.1]), found.given) == ([3, 0.1, 0.5, 4], ["step", "lr"])
     assert found.made == {"step": 3, "momentum_buffer": None}
-    assert found.program.with_fewer_calls.moves == (("add_multiple", (0, 2, 5), 3), ("add_multiple", (1, 3, 6), 4))
+    assert found.program.with_fewer_calls.instructions == (
+        ("add_multiple", (0, 2, 5), 3),
+        ("add_multiple", (1, 3, 6), 4),
+    )
     assert found.program.with_fewer_calls.numbers == [2, 5]
     assert found.program.with_fewer_calls.count == 2 * found.program.count == 8
 
@@ -320,8 +323,8 @@ def test_a_sign_is_not_written_over_its_operand(backend: str) -> None:
     signs = [(i, call) for i, call in enumerate(program.calls) if call.function == "sign"]
     assert signs
     for i, call in signs:
-        assert program.scratch[call.results[0]] != program.scratch.get(call.args[0])
-        assert program.targets.get(i) != call.args[0]
+        assert program.scratch_slots[call.results[0]] != program.scratch_slots.get(call.args[0])
+        assert program.memory_targets.get(i) != call.args[0]
 
 
 def test_numpy_computes_short_arrays_whole() -> None:

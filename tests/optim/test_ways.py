@@ -175,7 +175,7 @@ def test_a_number_before_a_tensor_changes_places_with_it_where_it_may(backend: s
 
     found = record_rule(rule, {}, {"lr": 0.1})
     assert found is not None
-    assert found.program.moves == (("multiply", (0, 4), 2), ("add", (2, 5), 3))
+    assert found.program.instructions == (("multiply", (0, 4), 2), ("add", (2, 5), 3))
     assert (found.numbers([0.1]), found.program.outputs) == ([0.1, 0.5, 2.0], (3,))
 
 

@@ -12,7 +12,7 @@ import pytest
 from emberharmony import ops
 from emberharmony.core.errors import EmberError
 from emberharmony.transforms.checks import nonfinite
-from emberharmony.transforms.checks.findings import place
+from emberharmony.transforms.checks.findings import place_text
 from emberharmony.transforms.logs import lines
 from emberharmony.transforms.observe import is_open
 
@@ -112,9 +112,9 @@ def test_lines_are_found_again_after_they_were_forgotten(backend: str, monkeypat
 
 
 def test_a_place_names_only_what_is_known() -> None:
-    assert place("", "") == ""
-    assert place("model.0", "") == "; in model.0"
-    assert place("", "f.py:3") == "; at f.py:3"
+    assert place_text("", "") == ""
+    assert place_text("model.0", "") == "; in model.0"
+    assert place_text("", "f.py:3") == "; at f.py:3"
 
 
 def test_without_a_frame_of_the_user_an_event_has_no_line(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from emberharmony.core.cells.cell import Cell
 from emberharmony.core.errors import EmberError, brief
 from emberharmony.core.tensor_spec import TensorSpec
 from emberharmony.core.trees.tree import tree_flatten, tree_unflatten
-from emberharmony.transforms.trees import Function, ResultTree, refill, require_callable
+from emberharmony.transforms.trees import Function, ResultTree, fill_leaf, require_callable
 
 
 def evaluate_shapes(op: str, fn: Function, specs: Sequence[Any]) -> Any:
@@ -28,7 +28,7 @@ def evaluate_shapes(op: str, fn: Function, specs: Sequence[Any]) -> Any:
     tensors = [_abstract_leaf(op, backend, leaf.value if isinstance(leaf, Cell) else leaf) for leaf in leaves]
     # Assignments to cells inside of the function have no values, so they end with the block.
     with selection.Override(backend), Assignments({}):
-        args = tree_unflatten(structure, [refill(leaf, x) for leaf, x in zip(leaves, tensors, strict=True)])
+        args = tree_unflatten(structure, [fill_leaf(leaf, x) for leaf, x in zip(leaves, tensors, strict=True)])
         result_tree = ResultTree(op)
         outputs = result_tree.tensors(result_tree.run(fn, *args))
     return result_tree.result([TensorSpec(x.shape, backend.dtype_of(x)) for x in outputs])

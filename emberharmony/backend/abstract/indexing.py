@@ -24,7 +24,7 @@ from emberharmony.backend.shared.arrays.indexing import (
 from emberharmony.backend.shared.arrays.shape import FURTHEST, as_shape, clip_offset, require_matrices
 from emberharmony.core.axes import broadcast
 from emberharmony.core.errors import ArgumentTypeError, ShapeError
-from emberharmony.core.options import dense
+from emberharmony.core.options import refuse_sparse
 from emberharmony.transforms.abstract_tensor import AbstractTensor, no_value
 
 _REDUCTIONS = ("add", "mul", "max", "min")
@@ -204,7 +204,7 @@ class AbstractIndexing:
         dtype: Any = None,
         sparse: bool = False,
     ) -> AbstractTensor:
-        dense("sparse", sparse)
+        refuse_sparse("sparse", sparse)
         result_dtype = dtype_from(self, name, x, 1, axis, dtype)
         (axis_index,) = nonnegative_axes(axis, x.ndim + 1)
         return self.tensor_of(

@@ -14,7 +14,7 @@ from emberharmony.backend.shared.reductions.segments import check_segments, coun
 from emberharmony.backend.shared.reductions.sorting import check_top_k, side_of
 from emberharmony.core.axes import broadcast
 from emberharmony.core.errors import ArgumentError, ShapeError
-from emberharmony.core.options import dense
+from emberharmony.core.options import refuse_sparse
 from emberharmony.transforms.abstract_tensor import AbstractTensor, no_value
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class AbstractReductions:
     def bincount(
         self: Any, name: str, x: AbstractTensor, weights: Any = None, minlength: int = 0, sparse: bool = False
     ) -> AbstractTensor:
-        dense("sparse", sparse)
+        refuse_sparse("sparse", sparse)
         if weights is not None:
             check_weights(weights, x)
         result_dtype = dtype_from(self, name, x, weights, minlength)

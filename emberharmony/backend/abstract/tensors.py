@@ -10,7 +10,7 @@ from emberharmony.backend.abstract.rules import Rule, call_with_one_element
 from emberharmony.backend.shared.arrays.shape import check_complex_pairs
 from emberharmony.backend.shared.tensor import check_view, refuse_copy
 from emberharmony.core.dtypes import DType
-from emberharmony.core.options import dense
+from emberharmony.core.options import refuse_sparse
 from emberharmony.core.tracing import TensorProxy
 from emberharmony.transforms.abstract_tensor import AbstractTensor
 
@@ -58,7 +58,7 @@ class AbstractTensors:
         device: Any = None,
         copy: Any = None,
     ) -> AbstractTensor:
-        dense("sparse" if sparse else "ragged", sparse or ragged)
+        refuse_sparse("sparse" if sparse else "ragged", sparse or ragged)
         call_with_one_element(self, name, x, dtype, None, None, device)
         if dtype is None or dtype == x.dtype:
             return x

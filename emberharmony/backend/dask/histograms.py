@@ -10,7 +10,7 @@ import numpy as np
 from emberharmony.backend.dask.blocks import Block, Slot, with_known_lengths
 from emberharmony.backend.dask.dtypes import DTYPES, cast, promotion
 from emberharmony.backend.shared.reductions.histograms import check_weights, countable, edges
-from emberharmony.core.options import dense
+from emberharmony.core.options import refuse_sparse
 
 
 def _bin_edges(low: Any, high: Any, bins: int, limits: Any, dtype: np.dtype) -> np.ndarray:
@@ -35,7 +35,7 @@ class DaskHistogramsOps:
 
     def bincount(self, x: da.Array, weights: Any = None, minlength: int = 0, sparse: bool = False) -> da.Array:
         """Counts block by block; the largest number is computed first, because the shape depends on it."""
-        dense("sparse", sparse)
+        refuse_sparse("sparse", sparse)
         countable(np.zeros((1,) * with_known_lengths(x).ndim, x.dtype))
         if weights is not None:
             check_weights(with_known_lengths(weights), x)

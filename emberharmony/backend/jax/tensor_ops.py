@@ -13,7 +13,7 @@ from emberharmony.backend.jax.tracing import concrete, is_traced
 from emberharmony.backend.shared.tensor import NO_BITS, check_view, exporter, refuse_copy
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.errors import TracedTensorError, UnsupportedOpError
-from emberharmony.core.options import dense
+from emberharmony.core.options import refuse_sparse
 from emberharmony.core.state.handlers import passing_error
 from emberharmony.core.tracing import LEAVES, TensorProxy
 from emberharmony.core.trees.tree import tree_leaves
@@ -43,8 +43,8 @@ class JAXTensorOps:
         copy: bool | None = None,
     ) -> jax.Array:
         if sparse or ragged:
-            dense("sparse", sparse)
-            dense("ragged", ragged)
+            refuse_sparse("sparse", sparse)
+            refuse_sparse("ragged", ragged)
         result = x if dtype is None else cast(x, dtype)
         if device is not None:
             result = jax.device_put(result, place(device))

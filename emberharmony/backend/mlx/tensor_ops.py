@@ -15,7 +15,7 @@ from emberharmony.core.cells.cell import Cell
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dtypes import DType, python_dtype
 from emberharmony.core.errors import TracedTensorError, UnsupportedOpError
-from emberharmony.core.options import dense
+from emberharmony.core.options import refuse_sparse
 from emberharmony.core.state.handlers import passing_error
 from emberharmony.core.tracing import LEAVES, TensorProxy
 from emberharmony.core.trees.tree import tree_leaves
@@ -78,8 +78,8 @@ class MLXTensorOps:
         copy: bool | None = None,
     ) -> mx.array:
         if sparse or ragged:
-            dense("sparse", sparse)
-            dense("ragged", ragged)
+            refuse_sparse("sparse", sparse)
+            refuse_sparse("ragged", ragged)
         if x.itemsize == 8:
             DTYPES.neutral[x.dtype]  # a look-up of float64 or uint64 makes the fast paths look at dtypes from now on
         if device is not None:

@@ -9,7 +9,7 @@ from emberharmony.backend.numpy.device_ops import place
 from emberharmony.backend.numpy.dtypes import DTYPES, cast, promotion
 from emberharmony.backend.shared.tensor import check_view, exporter, refuse_copy
 from emberharmony.core.dispatch import fast
-from emberharmony.core.options import dense
+from emberharmony.core.options import refuse_sparse
 from emberharmony.core.tracing import TensorProxy
 
 _SCALARS = frozenset(dtype.type for dtype in DTYPES.natives.values() if dtype is not None)
@@ -55,8 +55,8 @@ class NumpyTensorOps:
         copy: bool | None = None,
     ) -> np.ndarray:
         if sparse or ragged:
-            dense("sparse", sparse)
-            dense("ragged", ragged)
+            refuse_sparse("sparse", sparse)
+            refuse_sparse("ragged", ragged)
         if device is not None:
             place(device)
         if x.dtype not in DTYPES.neutral:

@@ -120,7 +120,7 @@ class _Graph:
         with (block := ReadFromOutside()) as self._read:
             result = self._fn(*args, **kwargs)
         open_cells = set(cells_of_open_blocks())
-        if any(cell.is_passing or cell in open_cells for cell in self._read):
+        if any(cell.is_temporary or cell in open_cells for cell in self._read):
             self._read = {}
             raise OnTapeError("the function reads a parameter that is being differentiated, as a constant")
         leaves, self._result = tree_flatten(result)
@@ -135,7 +135,7 @@ _ARRAY = object()
 
 
 def _is_passing(leaf: Any) -> bool:
-    return isinstance(leaf, Cell) and leaf.is_passing
+    return isinstance(leaf, Cell) and leaf.is_temporary
 
 
 def _leaf_kind(leaf: Any, array: Any) -> Any:

@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from emberharmony.core.cells.tensor_methods import TensorMethods, in_place_error, native
+from emberharmony.core.cells.tensor_methods import TensorMethods, in_place_error, replace_cells_by
 
 
 def _torch_function(cls: type, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -22,7 +22,7 @@ def _torch_function(cls: type, function: Any, types: Any, args: Any = (), kwargs
     if name == "matmul" and isinstance(args[1], TensorMethods) and torch.compiler.is_dynamo_compiling():
         # Dynamo of PyTorch 2.13 traces `p @ x` of an object with `__torch_function__` as `x @ p`.
         raise TypeError("x @ p of a parameter is not traced: write ops.matmul(x, p)")
-    return function(*native(args), **native(kwargs or {}))
+    return function(*replace_cells_by(args), **replace_cells_by(kwargs or {}))
 
 
 def _trace_within_callers(function: Any) -> None:

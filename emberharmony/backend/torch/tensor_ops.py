@@ -15,7 +15,7 @@ from emberharmony.backend.torch.tracing import is_traced
 from emberharmony.core import op_globals
 from emberharmony.core.dispatch import fast
 from emberharmony.core.errors import TracedTensorError, UnsupportedOpError
-from emberharmony.core.options import dense
+from emberharmony.core.options import refuse_sparse
 from emberharmony.core.tracing import LEAVES, TensorProxy
 
 _TENSORS = frozenset((torch.Tensor,))
@@ -93,8 +93,8 @@ class TorchTensorOps:
         copy: bool | None = None,
     ) -> torch.Tensor:
         if sparse or ragged:
-            dense("sparse", sparse)
-            dense("ragged", ragged)
+            refuse_sparse("sparse", sparse)
+            refuse_sparse("ragged", ragged)
         result = x if dtype is None else cast(x, dtype)
         if device is not None:
             result = result.to(place(device))

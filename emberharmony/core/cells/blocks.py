@@ -34,8 +34,8 @@ def refuse_changing(cell: "Cell") -> None:
     Raises:
         HostDrawError: if one will, because it has not been made yet.
     """
-    block = recording()
-    if block is not None and cell in block.effects.changing:
+    recorder = recording()
+    if recorder is not None and cell in recorder.effects.changing:
         raise HostDrawError(f"{cell!r} would be used before the step that changes it is made")
 
 
@@ -103,8 +103,8 @@ class _Thread(ThreadStack):
 
     def effect_steps(self, entry: Entry | None) -> Iterable[Step]:
         """Returns the steps that give `values` the content of the innermost block's dict."""
-        values = self.values
-        return [(values.clear,)] if entry is None else [(values.clear,), (values.update, entry[0])]
+        held_by_cell = self.values
+        return [(held_by_cell.clear,)] if entry is None else [(held_by_cell.clear,), (held_by_cell.update, entry[0])]
 
 
 THREAD = _Thread(WATCHES)
@@ -130,11 +130,11 @@ class Assignments(Scope):
 
     def __enter__(self) -> "dict[Cell, Held]":
         home = selection.active().backend.home
-        outer = THREAD.entry
-        value_by_cell = {} if outer is None else dict(outer[0])
+        outer_entry = THREAD.entry
+        value_by_cell = {} if outer_entry is None else dict(outer_entry[0])
         for cell, tensor in self._tensors.items():
             value_by_cell[cell] = tensor, home
-        THREAD.set((value_by_cell, outer, self, self._watch))
+        THREAD.set((value_by_cell, outer_entry, self, self._watch))
         return value_by_cell
 
 

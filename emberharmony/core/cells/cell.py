@@ -30,7 +30,7 @@ from emberharmony.core.tracing import Substitute, TensorProxy
 _HELD, _GRAD, _TENSOR, _HOME = attrgetter("_held"), attrgetter("_grad"), itemgetter(0), itemgetter(1)
 
 _OF_THE_LIBRARY = frozenset(
-    "changing convert_held exchanging_grad holding is_passing kind of on refusal replacing run runs_on "  # noqa: SIM905
+    "convert_held exchanging_grad holding is_temporary kind of on refusal replacing run runs_on steps_of_change "  # noqa: SIM905
     "tensor_and_home with_tensor without_grad".split()
 )
 """The methods and attributes of cells that are no concern of users."""
@@ -72,8 +72,8 @@ class Cell(Movable, TensorMethods, Substitute):
                 if tensor_and_home[1] is _PROCESS.bound:
                     return tensor_and_home[0]
             else:
-                entry = op_globals.override()
-                if tensor_and_home[1] is (_PROCESS.bound if entry is None else entry[0]):
+                override_entry = op_globals.override()
+                if tensor_and_home[1] is (_PROCESS.bound if override_entry is None else override_entry[0]):
                     return tensor_and_home[0]
         return self.on(selection.active())
 
@@ -81,12 +81,12 @@ class Cell(Movable, TensorMethods, Substitute):
     def value(self, value: Any) -> None:
         tensor_and_home = _tensor_and_home_of(value)
         if self._journey is not None:
-            entry = _THREAD.entry if _WATCHES else None
-            if entry is not None:
+            override_entry = _THREAD.entry if _WATCHES else None
+            if override_entry is not None:
                 if OPEN:
-                    refuse_effect("a cell would be assigned", entry)
+                    refuse_effect("a cell would be assigned", override_entry)
                     refuse_changing(self)
-                entry[0][self] = _THREAD.values[self] = tensor_and_home
+                override_entry[0][self] = _THREAD.values[self] = tensor_and_home
                 return
             tensor_and_home = self._held_to_keep(tensor_and_home)
         self._held = tensor_and_home
@@ -94,8 +94,8 @@ class Cell(Movable, TensorMethods, Substitute):
     @property
     def grad(self) -> Any:
         """The gradient that `ops.backward` has accumulated, on the active backend; None if there is none."""
-        if _WATCHES and (block := recording()) is not None:
-            return block.effects.gradient(self)
+        if _WATCHES and (recorder := recording()) is not None:
+            return recorder.effects.gradient(self)
         gradient = self._grad
         if gradient is None:
             return None
@@ -125,13 +125,13 @@ class Cell(Movable, TensorMethods, Substitute):
             DTypeError: if the backend lacks the dtype; the cell stays where it was.
             TracedTensorError: if a running transform holds the tensor on another backend.
         """
-        watched_value = _THREAD.values.get(self) if _WATCHES and id(self) else None  # as in `of`
-        if watched_value is not None:
-            tensor = self.convert_held(watched_value, bound.backend.home)
+        assigned_value = _THREAD.values.get(self) if _WATCHES and id(self) else None  # as in `of`
+        if assigned_value is not None:
+            tensor = self.convert_held(assigned_value, bound.backend.home)
         else:
             tensor = self._move_slot("_held", self._held_after_writes(), bound)
         for block in _OBSERVED:
-            block.add(self, watched_value, tensor)
+            block.add(self, assigned_value, tensor)
         return tensor
 
     def to(self, dtype: Any) -> Self:
@@ -145,14 +145,14 @@ class Cell(Movable, TensorMethods, Substitute):
             >>> Parameter([1.5, 2.0]).to("float16").value.dtype == ops.convert_to_tensor([0], "float16").dtype
             True
         """
-        cast = selection.active().cast
-        value, grad = cast(self.value, dtype), self.grad
-        grad = None if grad is None else cast(grad, dtype)
+        cast_op = selection.active().cast
+        value, grad = cast_op(self.value, dtype), self.grad
+        grad = None if grad is None else cast_op(grad, dtype)
         self.value = value
         self.grad = grad
         return self
 
-    def changing(self, fn: Callable[[Any], Any]) -> list[Step]:
+    def steps_of_change(self, fn: Callable[[Any], Any]) -> list[Step]:
         """Returns the steps that replace the tensor by `fn(tensor)`, and likewise the gradient if there is one."""
         steps, grad = [self.replacing(fn(self.value))], self.grad
         return steps if grad is None else [*steps, self.exchanging_grad(_without_record(_tensor_and_home_of(fn(grad))))]
@@ -167,12 +167,12 @@ class Cell(Movable, TensorMethods, Substitute):
     def run(self, backend: Any, op: str, arguments: tuple[Any, ...]) -> Any:
         """Calls an op that has this cell among its arguments again, with the tensors of the cells."""
         tensors = replace_cells(backend.bound, arguments)
-        names = [p.name for p in OPS[op].parameters if p.keyword_only]
-        if not names:
+        keyword_only_names = [p.name for p in OPS[op].parameters if p.keyword_only]
+        if not keyword_only_names:
             return getattr(backend.bound, op)(*tensors)
-        positional_count = len(tensors) - len(names)
+        positional_count = len(tensors) - len(keyword_only_names)
         return getattr(backend.bound, op)(
-            *tensors[:positional_count], **dict(zip(names, tensors[positional_count:], strict=True))
+            *tensors[:positional_count], **dict(zip(keyword_only_names, tensors[positional_count:], strict=True))
         )
 
     def replacing(self, value: Any) -> Step:
@@ -193,8 +193,8 @@ class Cell(Movable, TensorMethods, Substitute):
 
     def exchanging_grad(self, held: "Held | None") -> Step:
         """Returns the step that gives the cell another gradient, a tensor with its backend, or none."""
-        if _WATCHES and (block := recording()) is not None:
-            return block.effects.exchange, self, held
+        if _WATCHES and (recorder := recording()) is not None:
+            return recorder.effects.set_gradient, self, held
         return setattr, self, "_grad", held
 
     def holding(self, tensor: Any) -> Self:
@@ -207,7 +207,7 @@ class Cell(Movable, TensorMethods, Substitute):
         return cell
 
     @property
-    def is_passing(self) -> bool:
+    def is_temporary(self) -> bool:
         """Whether a transform made the cell for one call of a function, by `holding`."""
         return self._journey is None
 
@@ -237,8 +237,8 @@ class Cell(Movable, TensorMethods, Substitute):
             dtype = tensor.dtype if home is None else home.backend.dtype_of(tensor).name
         except DTypeError:  # an array of NumPy that was assigned may have any dtype
             dtype = tensor.dtype
-        name = f"{self.name!r}, " if self.name else ""
-        return f"{type(self).__name__}({name}shape={shape}, dtype={dtype}{self._extra()})"
+        name_text = f"{self.name!r}, " if self.name else ""
+        return f"{type(self).__name__}({name_text}shape={shape}, dtype={dtype}{self._extra()})"
 
     def _extra(self) -> str:
         return ""
@@ -294,8 +294,8 @@ def replace_steps(cells: "Sequence[Cell]", tensors: Sequence[Any]) -> list[Step]
 
 def gradients_of(cells: Sequence[C]) -> dict[C, Any]:
     """Returns the gradient of each cell that has one, as a tensor of the active backend."""
-    if _WATCHES and (block := recording()) is not None:
-        return {cell: x for cell in cells if (x := block.effects.gradient(cell)) is not None}
+    if _WATCHES and (recorder := recording()) is not None:
+        return {cell: x for cell in cells if (x := recorder.effects.gradient(cell)) is not None}
     home, held_gradients = selection.active().backend.home, list(map(_GRAD, cells))
     if None not in held_gradients and list(map(_HOME, held_gradients)).count(home) == len(held_gradients):
         return dict(zip(cells, map(_TENSOR, held_gradients), strict=True))
@@ -308,18 +308,18 @@ def gradients_of(cells: Sequence[C]) -> dict[C, Any]:
 
 def accumulate_steps(cells: Sequence[Cell], gradients: Sequence[Any]) -> list[Step]:
     """Returns the steps that add gradients, constant tensors of the active backend, to those that cells have."""
-    if _WATCHES and (block := recording()) is not None:
-        return [(block.effects.add, *pair) for pair in zip(cells, gradients, strict=True)]
+    if _WATCHES and (recorder := recording()) is not None:
+        return [(recorder.effects.add_gradient, *pair) for pair in zip(cells, gradients, strict=True)]
     bound = selection.active()
     home = bound.backend.home
     steps: list[Step] = []
-    before = None
+    old_gradient = None
     for cell, gradient in zip(cells, gradients, strict=True):
-        before = None if cell._grad is None else cell.grad
-        if before is not None:
-            gradient = bound.add(before, gradient)
+        old_gradient = None if cell._grad is None else cell.grad
+        if old_gradient is not None:
+            gradient = bound.add(old_gradient, gradient)
         steps.append((setattr, cell, "_grad", (gradient, home)))
-    _Sum.count = 0 if before is None else _count_with_another(cells[-1])
+    _Sum.count = 0 if old_gradient is None else _count_with_another(cells[-1])
     return steps
 
 
@@ -331,16 +331,16 @@ class _Sum:
 
 def _count_with_another(cell: Cell) -> int:
     """Returns the number of added gradients with another one, and warns if it is too high to be meant."""
-    count = _Sum.count + 1 if _Sum.cell == id(cell) else 1
+    added_count = _Sum.count + 1 if _Sum.cell == id(cell) else 1
     _Sum.cell = id(cell)
-    if count == MANY - 1:
+    if added_count == MANY - 1:
         warnings.warn(
             f"ops.backward() has added {MANY} gradients for the same parameters, and no step has cleared them: call "
             f"optimizer.step() after it, or ops.zero_grad(model) to discard them",
             TrainingWarning,
             stacklevel=2,
         )
-    return count
+    return added_count
 
 
 MANY = 33

@@ -73,12 +73,12 @@ class Effects:
             self._none_before.add(cell)
         return self._gradients.get(cell)
 
-    def exchange(self, cell: Cell, held: Held | None) -> None:
+    def set_gradient(self, cell: Cell, held: Held | None) -> None:
         """Gives a cell another gradient, or none."""
         self._gradients[cell] = self._exchanged[cell] = None if held is None else held[0]
         self._added.pop(cell, None)
 
-    def add(self, cell: Cell, gradient: Any) -> None:
+    def add_gradient(self, cell: Cell, gradient: Any) -> None:
         """Adds to the gradient of a cell.
 
         Raises:
@@ -88,47 +88,47 @@ class Effects:
             self._gradients[cell] = self._added[cell] = gradient
             return
         old_gradient, home = self.gradient(cell), selection.active().backend.home
-        self.exchange(
+        self.set_gradient(
             cell, (gradient if old_gradient is None else selection.active().add(old_gradient, gradient), home)
         )
 
-    def postpone(self, make: Made, gradients: dict[Any, Any], cells: Sequence[Cell], clear: bool) -> None:
+    def postpone_step(self, make: Made, gradients: dict[Any, Any], cells: Sequence[Cell], clear: bool) -> None:
         """Notes a step of an optimizer that changes these cells; see `optim.stepping.perform`."""
-        self.close(_Step(make, gradients, clear))
+        self.end_part(_Step(make, gradients, clear))
         self.changing.update(cells)
         if clear:
             self._gradients.update(dict.fromkeys(cells))
 
-    def close(self, step: _Step | None = None) -> None:
+    def end_part(self, step: _Step | None = None) -> None:
         """Ends a part, by a step or at the end of the function."""
         if self._added or self._exchanged or step:
             self._parts.append(_Part(self._added, self._exchanged, step))
         self._added, self._exchanged = {}, {}
 
-    def tensors(self) -> list[Any]:
-        """Returns the tensors that `make` needs."""
+    def replay_inputs(self) -> list[Any]:
+        """Returns the tensors that `replay` takes."""
         tensors: list[Any] = []
-        for is_added, exchanged, step in self._parts:
-            tensors += is_added.values()
+        for added, exchanged, step in self._parts:
+            tensors += added.values()
             tensors += [x for x in exchanged.values() if x is not None]
             tensors += step.gradients.values() if step else ()
         return tensors
 
     @property
-    def is_any(self) -> bool:
+    def has_effects(self) -> bool:
         """Whether there is anything to do after everything is computed."""
         return bool(self._parts)
 
-    def match_cells(self) -> bool:
+    def cells_lack_gradients(self) -> bool:
         """Returns whether the cells have no gradients where the function has found none."""
         return all(cell._grad is None for cell in self._none_before)
 
-    def make(self, tensors: Sequence[Any]) -> None:
-        """Repeats on the cells what the recorded function did, with these tensors instead of those of `tensors()`."""
+    def replay(self, tensors: Sequence[Any]) -> None:
+        """Repeats on the cells what the recorded function did, with other tensors than those of `replay_inputs()`."""
         home, remaining_tensors = selection.current().home, iter(tensors)
-        for is_added, exchanged, step in self._parts:
+        for added, exchanged, step in self._parts:
             steps: list[Step] = accumulate_steps(
-                list(is_added), [home.backend.plain(next(remaining_tensors)) for _ in is_added]
+                list(added), [home.backend.plain(next(remaining_tensors)) for _ in added]
             )
             for cell, x in exchanged.items():
                 steps.append((setattr, cell, "_grad", None if x is None else (next(remaining_tensors), home)))

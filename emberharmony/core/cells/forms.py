@@ -63,15 +63,15 @@ def hold_forms(cells: Sequence[Cell], make: Callable[..., Sequence[Any] | None])
         return
     tensors = [cell.value for cell in cells]
     held_before = [cell._held for cell in cells]
-    form = make(*tensors)
-    if form is None or any(
+    new_values = make(*tensors)
+    if new_values is None or any(
         held_tensor[0] is not tensor for held_tensor, tensor in zip(held_before, tensors, strict=True)
     ):
         return
     steps: list[Iterable[Step]] = []
-    for cell, tensor_and_home, new_form in zip(cells, held_before, form, strict=True):
-        home = None if isinstance(new_form, Form) else tensor_and_home[1]
-        steps.append(if_unchanged(cell, "_held", tensor_and_home, [assignment(cell, "_held", (new_form, home))]))
+    for cell, tensor_and_home, new_value in zip(cells, held_before, new_values, strict=True):
+        home = None if isinstance(new_value, Form) else tensor_and_home[1]
+        steps.append(if_unchanged(cell, "_held", tensor_and_home, [assignment(cell, "_held", (new_value, home))]))
     commit(*steps)
 
 

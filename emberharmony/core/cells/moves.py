@@ -70,8 +70,8 @@ class Movable:
 
     def _attributes(self) -> dict[str, Any]:
         """Returns the attributes other than the tensor and its gradient, with those of subclasses."""
-        slots = [name for cls in type(self).__mro__ for name in getattr(cls, "__slots__", ()) if name[0] != "_"]
-        return {name: getattr(self, name) for name in slots if hasattr(self, name)} | getattr(self, "__dict__", {})
+        slot_names = [name for cls in type(self).__mro__ for name in getattr(cls, "__slots__", ()) if name[0] != "_"]
+        return {name: getattr(self, name) for name in slot_names if hasattr(self, name)} | getattr(self, "__dict__", {})
 
     def _restore(self, attributes: dict[str, Any]) -> None:
         for name, value in attributes.items():
@@ -93,32 +93,32 @@ class Movable:
             DTypeError: if the backend lacks the dtype.
             TracedTensorError: if the tensor is traced.
         """
-        tensor, source = held
-        if source is home:
+        tensor, source_home = held
+        if source_home is home:
             return tensor
         journey = self._journey or Journey()
         device = journey.devices.get(home.backend.prefix)
         try:
-            if source is None:
+            if source_home is None:
                 return home.backend.unpack(tensor, device)
-            if isinstance(tensor, TensorProxy) or source.backend.is_traced(tensor):
+            if isinstance(tensor, TensorProxy) or source_home.backend.is_traced(tensor):
                 raise TracedTensorError("a running transform holds its tensor, so it cannot move; leave the transform")
             if home.backend.is_tensor(tensor):  # two backend objects may share a library
                 return tensor
-            moved_tensor = home.backend.unpack(source.backend.pack(tensor), device)
-            device_of_source = source.get_device(tensor)
-            if device_of_source != source.get_default_device():
-                journey.devices[source.backend.prefix] = device_of_source
+            moved_tensor = home.backend.unpack(source_home.backend.pack(tensor), device)
+            device_of_source = source_home.get_device(tensor)
+            if device_of_source != source_home.get_default_device():
+                journey.devices[source_home.backend.prefix] = device_of_source
         except EmberError as error:
             error_class = type(error)
-            source_text = "the host" if source is None else f"backend {source.backend.name!r}"
+            source_text = "the host" if source_home is None else f"backend {source_home.backend.name!r}"
             raise error_class(
                 f"{self!r} stays on {source_text} and cannot follow to {home.backend.name!r}: {error}"
             ) from error
-        moves_left = allowed_moves()
-        if moves_left is not None and next(journey.moves) == moves_left + 1:
+        allowed_count = allowed_moves()
+        if allowed_count is not None and next(journey.moves) == allowed_count + 1:
             warnings.warn(
-                f"{self!r} has changed its backend more than {moves_left} times, and each change copies it: read it "
+                f"{self!r} has changed its backend more than {allowed_count} times, and each change copies it: read it "
                 f"under one backend, or make a second cell",
                 BackendSwitchWarning,
                 stacklevel=2,
@@ -126,8 +126,8 @@ class Movable:
         return moved_tensor
 
     def __getstate__(self) -> dict[str, Any]:
-        grad = None if self._grad is None else _on_host(self._grad)
-        return {"value": _on_host(self._held_after_writes()), "grad": grad, "attributes": self._attributes()}
+        grad = None if self._grad is None else _pack_on_host(self._grad)
+        return {"value": _pack_on_host(self._held_after_writes()), "grad": grad, "attributes": self._attributes()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._journey = Journey()
@@ -165,7 +165,7 @@ def steps_of_move(cell: "Cell", home: Any) -> list[Iterable[Step]]:
     return steps
 
 
-def _on_host(held: Held) -> tuple[Any, str]:
+def _pack_on_host(held: Held) -> tuple[Any, str]:
     tensor, home = held
     return tuple(tensor if home is None else home.backend.pack(tensor))
 

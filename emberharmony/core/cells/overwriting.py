@@ -56,7 +56,9 @@ class Overwriting:
         self._permit: list[None] = [None]
         self._withdrawn = False
 
-    def make(self, writes: Callable[[Sequence[Any]], list[Iterable[Step]] | None], steps: Iterable[Step]) -> bool:
+    def try_writing(
+        self, writes: Callable[[Sequence[Any]], list[Iterable[Step]] | None], steps: Iterable[Step]
+    ) -> bool:
         """Makes all steps together, and returns whether it has; it has not if the tensors cannot be written to.
 
         Args:
@@ -68,9 +70,9 @@ class Overwriting:
         with self._lock:
             commit([(WATCHES.append, self), (OVERWRITINGS.append, self)])
             try:
-                tensor_and_home = list(map(attrgetter("_held"), self._cells))
-                tensors, homes = zip(*tensor_and_home, strict=True)
-                is_sole_owner = _most_references(tensor_and_home) <= _TWICE and homes.count(backend.home) == len(homes)
+                held_pairs = list(map(attrgetter("_held"), self._cells))
+                tensors, homes = zip(*held_pairs, strict=True)
+                is_sole_owner = _most_references(held_pairs) <= _TWICE and homes.count(backend.home) == len(homes)
                 write_steps = writes(tensors) if is_sole_owner and _most_references(tensors) <= _TWICE else None
                 if write_steps is None:
                     return False

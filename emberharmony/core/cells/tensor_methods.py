@@ -45,31 +45,31 @@ class TensorMethods(SharedMethods):
     @property
     def itemsize(self) -> int:
         """The size of one element in bytes."""
-        width: int = selection.current().dtypes.neutral[self.value.dtype].itemsize
-        return width
+        byte_count: int = selection.current().dtypes.neutral[self.value.dtype].itemsize
+        return byte_count
 
     def item(self) -> Any:
         """Returns the only element as a Python number."""
-        return self._host("item()").item()
+        return self._host_array("item()").item()
 
     def tolist(self) -> Any:
         """Returns the elements as nested lists of Python numbers."""
-        return self._host("tolist()").tolist()
+        return self._host_array("tolist()").tolist()
 
     def __bool__(self) -> bool:
         return bool(self.value)
 
     def __float__(self) -> float:
-        return float(self._read("float()"))
+        return float(self._untraced_value("float()"))
 
     def __int__(self) -> int:
-        return int(self._read("int()"))
+        return int(self._untraced_value("int()"))
 
     def __complex__(self) -> complex:
-        return complex(self._read("complex()"))
+        return complex(self._untraced_value("complex()"))
 
     def __index__(self) -> int:
-        return operator.index(self._read("the use as an index"))
+        return operator.index(self._untraced_value("the use as an index"))
 
     def __pos__(self) -> Any:
         return self.value
@@ -85,33 +85,33 @@ class TensorMethods(SharedMethods):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         """Returns the values as an array of NumPy, which cannot be written to."""
-        array = self._host("a function of NumPy or another library")
+        array = self._host_array("a function of NumPy or another library")
         if copy or dtype not in (None, array.dtype):
             return array.astype(dtype or array.dtype)
         return _read_only(array)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        name = f"numpy.{ufunc.__name__}"
+        ufunc_name = f"numpy.{ufunc.__name__}"
         if method == "at" or any(isinstance(x, TensorMethods) for x in options.get("out", ())):
-            raise self._write_error(f"{name}, by out= or at()", f"ops.{op_of(ufunc) or ufunc.__name__}(...)")
+            raise self._write_error(f"{ufunc_name}, by out= or at()", f"ops.{op_of(ufunc) or ufunc.__name__}(...)")
         op = op_of(ufunc)
         if op is not None and method == "__call__" and not options:
             tensors = [x.value if isinstance(x, TensorMethods) else x for x in inputs]
             if len(set(map(type, tensors))) == 1 and not isinstance(tensors[0], TensorProxy):
                 return getattr(selection.current(), op)(*tensors)  # unobserved, as the operator of a library is
             return self.run(selection.active(), op, inputs)
-        return _call_on_tensors(getattr(ufunc, method), name, inputs, options)
+        return _call_on_tensors(getattr(ufunc, method), ufunc_name, inputs, options)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        name = f"{function.__module__}.{function.__name__}"
+        function_name = f"{function.__module__}.{function.__name__}"
         if _holds_cell(kwargs.get("out")):
-            raise self._write_error(f"{name}, by out=", f"{name}(...)")
+            raise self._write_error(f"{function_name}, by out=", f"{function_name}(...)")
         try:
-            return _call_on_tensors(function, name, args, kwargs)
+            return _call_on_tensors(function, function_name, args, kwargs)
         except ValueError as error:
             if "read-only" not in str(error):
                 raise
-            raise self._write_error(name, "the new tensor") from error
+            raise self._write_error(function_name, "the new tensor") from error
 
     def __mlx_array__(self) -> Any:
         """Returns the tensor for the operators and functions of MLX, as far as they ask for it."""
@@ -121,7 +121,7 @@ class TensorMethods(SharedMethods):
         """Returns the tensor for the operators and functions of JAX."""
         return self.value
 
-    def _read(self, what: str) -> Any:
+    def _untraced_value(self, what: str) -> Any:
         """Returns the tensor for a reader that takes its numbers out of the computation.
 
         Args:
@@ -135,9 +135,9 @@ class TensorMethods(SharedMethods):
             raise TracedTensorError(outside_function_message(what))
         return value
 
-    def _host(self, what: str) -> Any:
-        """Returns the values as an array of NumPy, for a reader as in `_read`."""
-        value = self._read(what)
+    def _host_array(self, what: str) -> Any:
+        """Returns the values as an array of NumPy, for a reader as in `_untraced_value`."""
+        value = self._untraced_value(what)
         if isinstance(value, TensorProxy):
             raise TracedTensorError(outside_function_message(what), value)
         return selection.active().to_numpy(value)
@@ -173,17 +173,17 @@ def _call_on_tensors(function: Callable[..., Any], name: str, args: Any, kwargs:
             raise TracedTensorError(
                 outside_function_message(name, f"ops.{op}" if op in OPS else "the functions of ops")
             )
-    return function(*native(args, _for_numpy), **native(kwargs, _for_numpy))
+    return function(*replace_cells_by(args, _for_numpy), **replace_cells_by(kwargs, _for_numpy))
 
 
-def native(value: Any, view: Callable[[Any], Any] = lambda x: x) -> Any:
+def replace_cells_by(value: Any, view: Callable[[Any], Any] = lambda x: x) -> Any:
     """Returns arguments with the tensors of the cells among them, at any depth of lists, tuples and dicts."""
     if isinstance(value, TensorMethods):
         return view(value.value)
     cls = value.__class__
     if cls is tuple or cls is list:
-        return cls([native(item, view) for item in value])
-    return {name: native(item, view) for name, item in value.items()} if cls is dict else value
+        return cls([replace_cells_by(item, view) for item in value])
+    return {name: replace_cells_by(item, view) for name, item in value.items()} if cls is dict else value
 
 
 def _cells_in(*value: Any) -> "Iterable[TensorMethods]":

@@ -66,7 +66,7 @@ def hint_for(error: BaseException, frame: FrameType) -> str:
     """
     if isinstance(error, ImportError) and (match := _IMPORT.match(str(error))):
         space, _, module = f".{match[3]}".rpartition(".")
-        return spellings.nearest(match[1] or module, match[2] or space.lstrip(".")).removeprefix("; ")
+        return spellings.hint_for_name(match[1] or module, match[2] or space.lstrip(".")).removeprefix("; ")
     text = str(error)
     if isinstance(error, EmberError):
         return "" if _WAY_OUT.search(text) else _hint_from_docs(text)
@@ -74,8 +74,8 @@ def hint_for(error: BaseException, frame: FrameType) -> str:
         return _hint_for_variable(error.name or "", frame)
     if not _uses_library(frame):
         return ""
-    if hidden := _hint_for_hidden_module(error, frame):
-        return hidden
+    if hidden_module_hint := _hint_for_hidden_module(error, frame):
+        return hidden_module_hint
     if isinstance(error, AttributeError):
         hint = _hint_for_attribute(error)
     elif isinstance(error, TypeError) and (match := _CALL.search(text)):
@@ -98,28 +98,26 @@ def hint_for(error: BaseException, frame: FrameType) -> str:
 
 def _hint_from_docs(text: str) -> str:
     """Returns what the documentation says of the op or the layer whose error has no way out, as an example."""
-    op, layer = _HEAD.match(text), _PLACE.search(text)
-    if layer is not None and layer[1] in spellings.public_names("nn"):
-        space, name, described_object = "nn", layer[1], getattr(sys.modules[f"{_NAME}.nn"], layer[1])
-    elif op is not None and op[1] in OPS:
-        space, name, described_object = "ops", op[1], OPS[op[1]]
+    op_match, layer_match = _HEAD.match(text), _PLACE.search(text)
+    if layer_match is not None and layer_match[1] in spellings.public_names("nn"):
+        space, name, described = "nn", layer_match[1], getattr(sys.modules[f"{_NAME}.nn"], layer_match[1])
+    elif op_match is not None and op_match[1] in OPS:
+        space, name, described = "ops", op_match[1], OPS[op_match[1]]
     else:
         return ""
-    names = [parameter.name for parameter in completion.parameters(described_object)]
-    documentation = (
-        inspect.getdoc(described_object if space == "nn" else getattr(sys.modules[f"{_NAME}.ops"], name)) or ""
-    )
-    shapes, example = _SHAPE.search(documentation), _EXAMPLE.search(documentation)
+    names = [parameter.name for parameter in completion.parameters(described)]
+    documentation = inspect.getdoc(described if space == "nn" else getattr(sys.modules[f"{_NAME}.ops"], name)) or ""
+    shapes_match, example_match = _SHAPE.search(documentation), _EXAMPLE.search(documentation)
     mentioned_names = [name for name in names if re.search(rf"\b{name}\b", text)] or names[:2]
-    parts = [f"{space}.{name} takes {', '.join(names)}"] if names else []
-    parts += (
-        [f"its shapes: {shapes[1]}"]
-        if shapes
-        else _parameter_meanings(described_object, mentioned_names)
+    sentences = [f"{space}.{name} takes {', '.join(names)}"] if names else []
+    sentences += (
+        [f"its shapes: {shapes_match[1]}"]
+        if shapes_match
+        else _parameter_meanings(described, mentioned_names)
         if space == "ops"
         else []
     )
-    return "; ".join([*parts, *([f"for example {example[1]}"] if example else [])])
+    return "; ".join([*sentences, *([f"for example {example_match[1]}"] if example_match else [])])
 
 
 def _hint_for_hidden_module(error: BaseException, frame: FrameType) -> str:
@@ -131,8 +129,10 @@ def _hint_for_hidden_module(error: BaseException, frame: FrameType) -> str:
             and name in frame.f_code.co_names
             and not (inspect.ismodule(value) or inspect.isclass(value))
         ):
-            kind = type(value).__name__
-            return f"{name} is the name of a {kind} now: give that another one, and from {_NAME} import {name} again"
+            class_name = type(value).__name__
+            return (
+                f"{name} is the name of a {class_name} now: give that another one, and from {_NAME} import {name} again"
+            )
     module = getattr(error, "obj", None) if isinstance(error, AttributeError) else None
     file = getattr(module, "__file__", None) if inspect.ismodule(module) else None
     if file and os.path.dirname(file) in (os.getcwd(), sys.path[0]):
@@ -154,8 +154,8 @@ def _hint_for_variable(name: str, frame: FrameType) -> str:
         return "import numpy as np"
     if name in ("model", "net", "optimizer", "criterion", "device") or not uses_library:
         return ""
-    places = [place for place in spellings.PUBLIC if place and name in spellings.public_names(place)]
-    return f"it is {places[0]}.{name}" if places else ""
+    namespaces = [place for place in spellings.PUBLIC if place and name in spellings.public_names(place)]
+    return f"it is {namespaces[0]}.{name}" if namespaces else ""
 
 
 def _hint_for_method(frame: FrameType) -> str:
@@ -163,8 +163,8 @@ def _hint_for_method(frame: FrameType) -> str:
     instructions = [each for each in dis.get_instructions(frame.f_code) if each.offset <= frame.f_lasti]
     if not instructions[-1:] or not instructions[-1].opname.startswith("CALL"):
         return ""
-    start = _start_of(instructions[-1])
-    names = [str(each.argval) for each in instructions if each.opname in _ATTRIBUTES and _start_of(each) == start]
+    call_start = _start_of(instructions[-1])
+    names = [str(each.argval) for each in instructions if each.opname in _ATTRIBUTES and _start_of(each) == call_start]
     op = ALIASES.get(names[-1], names[-1]) if names else ""
     if op not in OPS:
         return spellings.method_hint(op, "") if op in spellings.NAMES or op in spellings.METHODS else ""
@@ -179,8 +179,10 @@ def _start_of(instruction: Any) -> tuple[Any, Any]:
 
 def _hint_for_text(text: str, used: set[str]) -> str:
     """Returns the way out of an error with a message, in a program that uses some names."""
-    fitting = (hint for pattern, names, hint in RAISED if re.search(pattern, text) and names_are_used(names, used))
-    return next(fitting, "")
+    fitting_hints = (
+        hint for pattern, names, hint in RAISED if re.search(pattern, text) and names_are_used(names, used)
+    )
+    return next(fitting_hints, "")
 
 
 def names_are_used(names: str, used: set[str]) -> bool:
@@ -204,10 +206,10 @@ def _hint_for_attribute(error: AttributeError) -> str:
         name, owner, class_names = match[2], None, [match[1]]
     if not isinstance(name, str):
         return ""
-    for kind in class_names:
-        if kind in members.ATTRIBUTES and name in members.ATTRIBUTES[kind]:
-            return members.ATTRIBUTES[kind][name]
-    if _is_tensor(owner) or {*class_names} & {*(kind.__name__ for kind in _tensor_types()), "Parameter", "Buffer"}:
+    for class_name in class_names:
+        if class_name in members.ATTRIBUTES and name in members.ATTRIBUTES[class_name]:
+            return members.ATTRIBUTES[class_name][name]
+    if _is_tensor(owner) or {*class_names} & {*(cls.__name__ for cls in _tensor_types()), "Parameter", "Buffer"}:
         if name == "backward":
             return f"{members.ATTRIBUTES['Module']['backward']}; the gradient by a tensor is ops.grad(fn)(x)"
         candidates = {*spellings.METHODS, *spellings.NAMES, *OPS, *ALIASES}
@@ -215,11 +217,11 @@ def _hint_for_attribute(error: AttributeError) -> str:
             return spellings.method_hint(name, "")
         if owner is None and class_names[0] in ("Parameter", "Buffer"):
             owner = getattr(sys.modules[_NAME], class_names[0])
-        public = [] if owner is None else [known for known in dir(owner) if not known.startswith("_")]
-        closest = suggest(name, public, _NEAR).removeprefix("; ")
+        public_names = [] if owner is None else [known for known in dir(owner) if not known.startswith("_")]
+        closest_hint = suggest(name, public_names, _NEAR).removeprefix("; ")
         return (
-            closest
-            or spellings.counterpart(name).removeprefix("; ")
+            closest_hint
+            or spellings.counterpart_hint(name).removeprefix("; ")
             or "the functions of tensors are in ops, as ops.mean(x)"
         )
     if inspect.isroutine(owner) and not name.startswith("_"):
@@ -227,12 +229,12 @@ def _hint_for_attribute(error: AttributeError) -> str:
         return f"{owner_name} is a function: call it, as in {owner_name}()" + (
             f".{name}" if owner_name != "<lambda>" else ""
         )
-    ours = [kind for kind in type(owner).__mro__ if _is_ours(kind)]
-    if not ours:
+    bases = [cls for cls in type(owner).__mro__ if _is_ours(cls)]
+    if not bases:
         return ""
     if name.startswith("_"):
-        is_in_init = "__init__" in vars(type(owner)) and type(owner) is not ours[0] and ours[0].__name__ != "Module"
-        return f"__init__ of a subclass of {ours[0].__name__} calls super().__init__(...) first" if is_in_init else ""
+        is_in_init = "__init__" in vars(type(owner)) and type(owner) is not bases[0] and bases[0].__name__ != "Module"
+        return f"__init__ of a subclass of {bases[0].__name__} calls super().__init__(...) first" if is_in_init else ""
     return suggest_attribute(name, owner)
 
 
@@ -243,8 +245,8 @@ def suggest_attribute(name: str, owner: Any) -> str:
         name: the unknown attribute.
         owner: the object that lacks it.
     """
-    closest = suggest(name, [attribute for attribute in dir(owner) if not attribute.startswith("_")], _NEAR)
-    return closest.removeprefix("; ") or _members_text(owner)
+    closest_hint = suggest(name, [attribute for attribute in dir(owner) if not attribute.startswith("_")], _NEAR)
+    return closest_hint.removeprefix("; ") or _members_text(owner)
 
 
 def _hint_for_uncallable(kind: Any) -> str:
@@ -257,25 +259,25 @@ def _hint_for_uncallable(kind: Any) -> str:
 def _members_text(owner: Any) -> str:
     """Returns what an object of this library or a subclass has: its own attributes, or else its methods."""
     owner_class = owner if isinstance(owner, type) else type(owner)
-    ours = [base for base in owner_class.__mro__ if _is_ours(base)]
-    if not ours or owner_class.__name__ in members.UNLISTED:
+    bases = [base for base in owner_class.__mro__ if _is_ours(base)]
+    if not bases or owner_class.__name__ in members.UNLISTED:
         return ""
-    own = (
+    own_names = (
         [attribute for attribute in getattr(owner, "__dict__", {}) if not attribute.startswith("_")]
         if owner is not owner_class
         else []
     )
-    if owner_class is not ours[0]:  # a class of the user
+    if owner_class is not bases[0]:  # a class of the user
         advice = (
             "assign them in __init__" if "__init__" in vars(owner_class) else "make them in a method named __init__"
         )
         return (
-            f"{owner_class.__name__} has {', '.join(own)}"
-            if own
+            f"{owner_class.__name__} has {', '.join(own_names)}"
+            if own_names
             else f"{owner_class.__name__} has no parts: {advice}, as self.name"
         )
-    public = [attribute for attribute in dir(owner_class) if not attribute.startswith("_")]
-    listed_names = [*own, *[attribute for attribute in public if attribute not in own]][:_MOST]
+    public_names = [attribute for attribute in dir(owner_class) if not attribute.startswith("_")]
+    listed_names = [*own_names, *[attribute for attribute in public_names if attribute not in own_names]][:_MOST]
     return f"{owner_class.__name__} has {', '.join(listed_names)}"
 
 
@@ -301,15 +303,15 @@ def _hint_for_call(message: str, frame: FrameType, match: re.Match[str]) -> str:
         return _hint_for_own_class(frame, owner or "", function, message)
     if "missing" in message and "'self'" in message:
         return "a class stands where an object is wanted: make one first, with parentheses, as in optim.Adam(model)"
-    quoted_names, described_name = _QUOTED.findall(message), called_function
+    quoted_names, described = _QUOTED.findall(message), called_function
     if called_function in OPS.values() or (function in OPS and called_function.__module__.startswith(f"{_NAME}.ops")):
         if is_unknown:
             hint = str(spellings.unknown_keyword(function, quoted_names[0])).partition(repr(quoted_names[0]))[2]
             return hint.removeprefix("; ") if hint.startswith("; ") else hint.strip(" ()")
-        described_name = OPS[function]
+        described = OPS[function]
     elif owner and function != "__init__":
-        described_name = called_function, function
-    parameters = completion.parameters(described_name)
+        described = called_function, function
+    parameters = completion.parameters(described)
     names = [
         parameter.name
         for parameter in parameters
@@ -320,13 +322,13 @@ def _hint_for_call(message: str, frame: FrameType, match: re.Match[str]) -> str:
     if not parameters:
         accepted_text = "it takes nothing"
     if not is_unknown:  # the arguments that are missing, or those that are too many, which belong to the last one
-        joined = _JOINED.get(names[-1], "") if names and "takes" in message else ""
+        joined_hint = _JOINED.get(names[-1], "") if names and "takes" in message else ""
         return "; ".join(
-            [accepted_text, *filter(None, [joined]), *_parameter_meanings(described_name, quoted_names or names[-1:])]
+            [accepted_text, *filter(None, [joined_hint]), *_parameter_meanings(described, quoted_names or names[-1:])]
         )
-    own = next((option for option in members.OPTIONS.get(quoted_names[0], "").split() if option in names), "")
-    if own:
-        return "; ".join([f"use {own}= ({accepted_text})", *_parameter_meanings(described_name, [own])])
+    own_option = next((option for option in members.OPTIONS.get(quoted_names[0], "").split() if option in names), "")
+    if own_option:
+        return "; ".join([f"use {own_option}= ({accepted_text})", *_parameter_meanings(described, [own_option])])
     advice = members.ABSENT_OPTIONS.get(quoted_names[0]) or suggest(quoted_names[0], names, _NEAR).removeprefix("; ")
     return f"{advice or f'leave {quoted_names[0]} out'} ({accepted_text})"
 
@@ -335,8 +337,11 @@ def _hint_for_own_class(frame: FrameType, owner: str, function: str, message: st
     """Returns the way out where a subclass of the user of one of our classes was called with other arguments."""
     values = [*frame.f_locals.values(), *frame.f_globals.values()]
     classes = [cls for value in values for cls in ([value] if isinstance(value, type) else type(value).__mro__)]
-    kind = next((kind for kind in classes if kind.__name__ == owner and any(map(_is_ours, kind.__mro__))), None)
-    method = getattr(kind, function, None)
+    owner_class = next(
+        (cls for cls in classes if cls.__name__ == owner and any(map(_is_ours, cls.__mro__))),
+        None,
+    )
+    method = getattr(owner_class, function, None)
     if not inspect.isfunction(method):
         return ""
     parameters = list(inspect.signature(method).parameters)
@@ -351,9 +356,9 @@ def _hint_for_own_class(frame: FrameType, owner: str, function: str, message: st
     return f"{owner}.{function} takes {parameters_text or 'nothing'}"
 
 
-def _parameter_meanings(described_name: Any, names: list[str]) -> list[str]:
+def _parameter_meanings(described: Any, names: list[str]) -> list[str]:
     """Returns the first sentence of the description of each parameter."""
-    texts = completion.descriptions(described_name)
+    texts = completion.descriptions(described)
     return [f"{name}: {texts[name].partition('. ')[0].rstrip('.')}" for name in names if name in texts]
 
 
@@ -364,22 +369,18 @@ def _callable_named(frame: FrameType, name: str) -> Any:
         frame: the frame of the program.
         name: the name in the message of Python: that of the function, or of the class that defines the method.
     """
-    items = [*frame.f_locals.items(), *frame.f_globals.items()]
+    name_value_pairs = [*frame.f_locals.items(), *frame.f_globals.items()]
     used_names = {*frame.f_code.co_names}
     for _, value in sorted(
-        items, key=lambda item: item[0] not in used_names
+        name_value_pairs, key=lambda item: item[0] not in used_names
     ):  # first those that the program uses there
         if _is_ours(value):
             modules = [value, *_public_modules(value)] if inspect.ismodule(value) else []
             members = [member for module in modules for member in vars(module).values()]
             for member in [value, *members] if modules or callable(value) else ():
-                for owner_class in member.__mro__ if isinstance(member, type) else [member]:
-                    if (
-                        getattr(owner_class, "__name__", None) == name
-                        and callable(owner_class)
-                        and _is_ours(owner_class)
-                    ):
-                        return owner_class
+                for candidate in member.__mro__ if isinstance(member, type) else [member]:
+                    if getattr(candidate, "__name__", None) == name and callable(candidate) and _is_ours(candidate):
+                        return candidate
     return None
 
 

@@ -16,12 +16,12 @@ def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], left
         left: how many columns, from the first, have text and are aligned to the left; the others have numbers.
         notes: stands below the table, each line as a paragraph.
     """
-    sides = [_LEFT if i < left else _RIGHT for i in range(len(header))]
+    alignments = [_LEFT if i < left else _RIGHT for i in range(len(header))]
     elements = ["<div>", *(f"<p>{escape(line)}</p>" for line in title.splitlines())]
     if rows:
-        lines = (_table_row("td", row, sides) for row in rows)
+        row_texts = (_table_row("td", row, alignments) for row in rows)
         elements.append(
-            f"<table><thead>{_table_row('th', header, sides)}</thead><tbody>{''.join(lines)}</tbody></table>"
+            f"<table><thead>{_table_row('th', header, alignments)}</thead><tbody>{''.join(row_texts)}</tbody></table>"
         )
     return "".join([*elements, *(f"<p>{escape(line)}</p>" for line in notes.splitlines()), "</div>"])
 

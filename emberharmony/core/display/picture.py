@@ -16,8 +16,8 @@ def curve(values: Sequence[float], label: str) -> str:
         values: numbers; those that are not finite are left out.
         label: what the values are.
     """
-    width = math.ceil(len(values) / _POINTS) or 1
-    means = [_mean_or_nan(values[start : start + width]) for start in range(0, len(values), width)]
+    values_per_mean = math.ceil(len(values) / _POINTS) or 1
+    means = [_mean_or_nan(values[start : start + values_per_mean]) for start in range(0, len(values), values_per_mean)]
     points = [(i, y) for i, y in enumerate(means) if math.isfinite(y)]
     if len(points) < 2:
         return ""

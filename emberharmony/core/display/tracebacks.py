@@ -38,8 +38,8 @@ def show_error(show_original: Callable[..., Any], error: BaseException, trace: T
         error: the error.
         trace: its traceback.
     """
-    with shorten_error(error, trace) as kept_frames:
-        show_original(type(error), error, kept_frames)
+    with shorten_error(error, trace) as short_trace:
+        show_original(type(error), error, short_trace)
 
 
 def lines_of_error(
@@ -57,8 +57,8 @@ def lines_of_error(
     """
     if not isinstance(trace, TracebackType) or not isinstance(error, BaseException):
         return lines_of_original(kind, error, trace, *arguments, **options)
-    with shorten_error(error, trace) as kept_frames:
-        return lines_of_original(kind, error, kept_frames, *arguments, **options)
+    with shorten_error(error, trace) as short_trace:
+        return lines_of_original(kind, error, short_trace, *arguments, **options)
 
 
 def show_warning(
@@ -68,16 +68,16 @@ def show_warning(
 
     NumPy warns at the innermost line of Python, which is one of the library, and Python shows each line once.
     """
-    if filename.startswith(_OWN) and not _is_full():
-        text, is_once = str(message), False
+    if filename.startswith(_OWN) and not _shows_all_frames():
+        text, was_shown = str(message), False
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and _is_library(frame.f_code.co_filename):
             # Python would show nothing of this line again, for other lines of the user neither.
-            is_once |= bool(frame.f_globals.get("__warningregistry__", {}).pop((text, category, lineno), False))
+            was_shown |= bool(frame.f_globals.get("__warningregistry__", {}).pop((text, category, lineno), False))
             frame = frame.f_back
         if frame is not None:
             filename, lineno, arguments = frame.f_code.co_filename, frame.f_lineno, arguments[:1]
-        if is_once and (filename, lineno, text) in _SEEN:
+        if was_shown and (filename, lineno, text) in _SEEN:
             return
         _SEEN.add((filename, lineno, text))
     show_original(message, category, filename, lineno, *arguments)
@@ -92,26 +92,28 @@ def shorten_error(error: BaseException, trace: TracebackType | None) -> Iterator
     """
     old_state = error.__traceback__, error.__cause__, error.__context__, error.__suppress_context__
     notes = list(getattr(error, "__notes__", ()))
-    kept_frames, hidden = (trace, 0) if _is_full() or not _is_for_users(error, trace) else _without_library(trace)
-    frame = _frame_of_user(trace)
-    hint = "" if frame is None else hint_for(error, frame)
+    short_trace, hidden_count = (
+        (trace, 0) if _shows_all_frames() or not _is_for_users(error, trace) else _without_library(trace)
+    )
+    user_frame = _frame_of_user(trace)
+    hint = "" if user_frame is None else hint_for(error, user_frame)
     try:
         if hint:
             error.add_note(f"hint: {hint}")
-        if hidden > _FEW:
-            error.add_note(f"({hidden} frames of emberharmony are hidden; {VARIABLE}=full shows them)")
-        if hidden:
-            error.__traceback__ = kept_frames
+        if hidden_count > _FEW:
+            error.add_note(f"({hidden_count} frames of emberharmony are hidden; {VARIABLE}=full shows them)")
+        if hidden_count:
+            error.__traceback__ = short_trace
             if isinstance(error, EmberError) and _is_internal(error.__cause__ or error.__context__):
                 error.__cause__, error.__context__ = None, None
-        yield kept_frames
+        yield short_trace
     finally:
         error.__traceback__, error.__cause__, error.__context__, error.__suppress_context__ = old_state
-        if hint or hidden:
+        if hint or hidden_count:
             error.__notes__ = notes
 
 
-def _is_full() -> bool:
+def _shows_all_frames() -> bool:
     return os.environ.get(VARIABLE, "").lower() == "full"
 
 
@@ -144,8 +146,8 @@ def _is_library(file: str) -> bool:
 
 def _is_for_users(error: BaseException, trace: TracebackType | None) -> bool:
     """Returns whether an error concerns the user's code; an unexpected one from inside the library does not."""
-    expected = (EmberError, AttributeError, NotImplementedError, KeyboardInterrupt, Warning)
-    return isinstance(error, expected) or not any(map(_is_own, _files_of_trace(trace)[-1:]))
+    expected_classes = (EmberError, AttributeError, NotImplementedError, KeyboardInterrupt, Warning)
+    return isinstance(error, expected_classes) or not any(map(_is_own, _files_of_trace(trace)[-1:]))
 
 
 def _is_internal(cause: BaseException | None) -> bool:
@@ -157,19 +159,19 @@ def _without_library(trace: TracebackType | None) -> tuple[TracebackType | None,
 
     Functions of the user that the library calls stay. A traceback that would be empty is whole.
     """
-    kept_entries: list[TracebackType] = []
-    hidden, is_inside, entry = 0, False, trace
+    user_entries: list[TracebackType] = []
+    hidden_count, is_inside, entry = 0, False, trace
     while entry is not None:
         file = entry.tb_frame.f_code.co_filename
         is_inside = _is_own(file) or (is_inside and _is_library(file))
         if is_inside:
-            hidden += 1
+            hidden_count += 1
         else:
-            kept_entries.append(entry)
+            user_entries.append(entry)
         entry = entry.tb_next
-    if not kept_entries or not hidden:
+    if not user_entries or not hidden_count:
         return trace, 0
     short_traceback: TracebackType | None = None
-    for entry in reversed(kept_entries):
+    for entry in reversed(user_entries):
         short_traceback = TracebackType(short_traceback, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
-    return short_traceback, hidden
+    return short_traceback, hidden_count

@@ -25,37 +25,37 @@ _WIDTH = 120
 def complete_docstring(owner: Any) -> str:
     """Returns the docstring of what `Docstring.owner` may be, with a description of each parameter in `Args`."""
     text = inspect.cleandoc(raw_docstring(owner))
-    attributes = arguments(text, "Attributes").keys() - {
+    attribute_names = arguments(text, "Attributes").keys() - {
         name for text in _docstrings(owner) for name in arguments(text)
     }
     description_by_name = {
-        name: description for name, description in descriptions(owner).items() if name not in attributes
+        name: description for name, description in descriptions(owner).items() if name not in attribute_names
     }
     if not description_by_name:
         return text
-    block = _BLOCKS["Args"].search(text)
+    args_match = _BLOCKS["Args"].search(text)
     entries_text = "".join(f"{line}\n" for entry in description_by_name.items() for line in _entry_lines(*entry))
-    if block is not None:
-        tail = "\n" if block[1].endswith("\n\n") else ""
-        return f"{text[: block.start()]}Args:\n{entries_text}{tail}{text[block.end() :]}".rstrip()
-    next_section = _AFTER.search(text)
-    end = len(text) if next_section is None else next_section.start()
-    return f"{text[:end].rstrip()}\n\nArgs:\n{entries_text}\n{text[end:]}".rstrip()
+    if args_match is not None:
+        tail = "\n" if args_match[1].endswith("\n\n") else ""
+        return f"{text[: args_match.start()]}Args:\n{entries_text}{tail}{text[args_match.end() :]}".rstrip()
+    next_section_match = _AFTER.search(text)
+    args_position = len(text) if next_section_match is None else next_section_match.start()
+    return f"{text[:args_position].rstrip()}\n\nArgs:\n{entries_text}\n{text[args_position:]}".rstrip()
 
 
 def descriptions(owner: Any) -> dict[str, str]:
     """Returns the description of each parameter that has one, in the order of the signature."""
-    argument_texts = [arguments(text) for text in _docstrings(owner)]
+    dicts_of_descriptions = [arguments(text) for text in _docstrings(owner)]
     if isinstance(owner, type):
-        argument_texts.append(arguments(raw_docstring(owner), "Attributes"))
+        dicts_of_descriptions.append(arguments(raw_docstring(owner), "Attributes"))
     descriptions_by_name = {}
     for parameter in parameters(owner):
-        text = next((text[parameter.name] for text in argument_texts if parameter.name in text), None)
+        text = next((text[parameter.name] for text in dicts_of_descriptions if parameter.name in text), None)
         if text is None:
             text = (
                 shared_description(owner, parameter)
                 if isinstance(owner, OpSpec)
-                else _of_methods(owner, parameter.name)
+                else _description_for_methods(owner, parameter.name)
             )
         if text is not None:
             text = _referred_description(owner, parameter.name, text)
@@ -65,7 +65,7 @@ def descriptions(owner: Any) -> dict[str, str]:
 
 def shared_description(spec: OpSpec, parameter: OpParameter) -> str | None:
     """Returns the text that the parameters of several ops share, or what the facts say of an operand."""
-    for key in keys(spec, parameter):
+    for key in shared_keys(spec, parameter):
         if key in SHARED:
             return SHARED[key]
     operand_kinds = TAKES.get(spec.facts.takes)
@@ -77,24 +77,24 @@ def shared_description(spec: OpSpec, parameter: OpParameter) -> str | None:
 
 def _referred_description(owner: Any, parameter: str, text: str) -> str:
     """Returns the description that a text such as "see `Accuracy`" refers to; another text as it is."""
-    reference = _SEE.fullmatch(text)
-    if reference is None or isinstance(owner, OpSpec):
+    reference_match = _SEE.fullmatch(text)
+    if reference_match is None or isinstance(owner, OpSpec):
         return text
-    first, *owner_path = reference[1].split(".")
+    first_name, *attribute_names = reference_match[1].split(".")
     owner_object = owner[0] if isinstance(owner, tuple) else owner
-    target = vars(sys.modules[owner_object.__module__]).get(first)
-    for name in owner_path:
-        target = getattr(target, name, None)
-    return descriptions(target).get(parameter, text) if callable(target) else text
+    referred_object = vars(sys.modules[owner_object.__module__]).get(first_name)
+    for name in attribute_names:
+        referred_object = getattr(referred_object, name, None)
+    return descriptions(referred_object).get(parameter, text) if callable(referred_object) else text
 
 
-def _of_methods(owner: Any, parameter: str) -> str | None:
+def _description_for_methods(owner: Any, parameter: str) -> str | None:
     names = (owner[1], owner[0].__name__) if isinstance(owner, tuple) else (owner.__name__,)
-    keys = (*(f"{name}.{parameter}" for name in names), parameter)
-    return next((METHODS[key] for key in keys if key in METHODS), None)
+    shared_keys = (*(f"{name}.{parameter}" for name in names), parameter)
+    return next((METHODS[key] for key in shared_keys if key in METHODS), None)
 
 
-def keys(spec: OpSpec, parameter: OpParameter) -> Iterator[str]:
+def shared_keys(spec: OpSpec, parameter: OpParameter) -> Iterator[str]:
     """Yields the keys of `SHARED` that fit a parameter, the most particular one first."""
     typed_name = f"{parameter.name}: {parameter.annotation}"
     full_text = typed_name if parameter.default is EMPTY else f"{typed_name} = {parameter.default!r}"
@@ -119,27 +119,25 @@ def parameters(owner: Any) -> tuple[OpParameter, ...]:
         return ()
     if is_method and not isinstance(definition, staticmethod):
         del signature_parameters[:1]
-    parameter_texts = []
+    op_parameters = []
     for p in signature_parameters:
         is_variadic = p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
         default = EMPTY if p.default is p.empty else p.default
         is_keyword = p.kind is p.KEYWORD_ONLY
-        parameter_texts.append(
-            OpParameter(p.name, p.annotation, default, keyword_only=is_keyword, variadic=is_variadic)
-        )
-    return tuple(p for p in parameter_texts if p.name[0] != "_")
+        op_parameters.append(OpParameter(p.name, p.annotation, default, keyword_only=is_keyword, variadic=is_variadic))
+    return tuple(p for p in op_parameters if p.name[0] != "_")
 
 
 def arguments(text: str, head: str = "Args") -> dict[str, str]:
     """Returns the descriptions that a docstring in Google style has below a head, by the name of the parameter."""
-    block = _BLOCKS[head].search(inspect.cleandoc(text))
+    block_match = _BLOCKS[head].search(inspect.cleandoc(text))
     text_by_name: dict[str, str] = {}
     names: list[str] = []
-    for line in block[1].splitlines() if block else ():
-        entry = _ENTRY.fullmatch(line)
-        if entry is not None:
-            names = [name.strip("*") for name in entry[1].split(", ")]
-            text_by_name |= dict.fromkeys(names, entry[2])
+    for line in block_match[1].splitlines() if block_match else ():
+        entry_match = _ENTRY.fullmatch(line)
+        if entry_match is not None:
+            names = [name.strip("*") for name in entry_match[1].split(", ")]
+            text_by_name |= dict.fromkeys(names, entry_match[2])
         elif line.strip() and names:
             text_by_name |= {name: f"{text_by_name[name]} {line.strip()}" for name in names}
     return text_by_name

@@ -31,26 +31,26 @@ def deprecated(advice: str, *, since: str, name: str = "") -> Callable[[C], C]:
     """
 
     def decorate(declared: Any) -> Any:
-        text = f"{name or declared.__qualname__} is deprecated since version {since}: {advice}"
+        warning_text = f"{name or declared.__qualname__} is deprecated since version {since}: {advice}"
         if isinstance(declared, type):
-            initializer = declared.__init__  # type: ignore[misc]
+            original_init = declared.__init__  # type: ignore[misc]
 
-            @functools.wraps(initializer)
+            @functools.wraps(original_init)
             def warn_and_initialise(self: Any, *args: Any, **kwargs: Any) -> None:
                 if type(self) is declared:
-                    warnings.warn(text, DeprecationWarning, stacklevel=2)
-                initializer(self, *args, **kwargs)
+                    warnings.warn(warning_text, DeprecationWarning, stacklevel=2)
+                original_init(self, *args, **kwargs)
 
             declared.__init__ = warn_and_initialise  # type: ignore[misc]
-            declared.__deprecated__ = text  # type: ignore[attr-defined]
+            declared.__deprecated__ = warning_text  # type: ignore[attr-defined]
             return declared
 
         @functools.wraps(declared)
         def call(*args: Any, **kwargs: Any) -> Any:
-            warnings.warn(text, DeprecationWarning, stacklevel=2)
+            warnings.warn(warning_text, DeprecationWarning, stacklevel=2)
             return declared(*args, **kwargs)
 
-        call.__deprecated__ = text  # type: ignore[attr-defined]
+        call.__deprecated__ = warning_text  # type: ignore[attr-defined]
         return call
 
     return decorate
@@ -81,11 +81,11 @@ def renamed_parameters(*, since: str, **renamed: str) -> Callable[[F], F]:
                         f"{fn.__qualname__}() got both {new_keyword!r} and its old name {old_keyword!r}: give "
                         f"{new_keyword!r} alone"
                     )
-                text = (
+                warning_text = (
                     f"the parameter {old_keyword!r} of {fn.__qualname__} is deprecated since version {since}: use "
                     f"{new_keyword!r}"
                 )
-                warnings.warn(text, DeprecationWarning, stacklevel=2)
+                warnings.warn(warning_text, DeprecationWarning, stacklevel=2)
                 kwargs[new_keyword] = kwargs.pop(old_keyword)
             return fn(*args, **kwargs)
 
@@ -112,6 +112,6 @@ def old_name(module: str, name: str) -> Any:
     new_name, since_version = RENAMED.get(f"{space}.{name}" if space else name, ("", ""))
     if not new_name:
         raise unknown_name(module, name)
-    text = f"{module}.{name} is deprecated since version {since_version}: use {new_name}"
-    warnings.warn(text, DeprecationWarning, stacklevel=3)
+    warning_text = f"{module}.{name} is deprecated since version {since_version}: use {new_name}"
+    warnings.warn(warning_text, DeprecationWarning, stacklevel=3)
     return getattr(sys.modules[module], new_name)

@@ -54,10 +54,10 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], 
         from emberharmony.core.docstrings.docstring import document
         from emberharmony.core.state.collector import PausedCollector
 
-        home = homes[name]
+        module_name = homes[name]
         with PausedCollector(lasting=True):
-            module = importlib.import_module(home)
-        value = module if home == f"{package}.{name}" else getattr(module, name)
+            module = importlib.import_module(module_name)
+        value = module if module_name == f"{package}.{name}" else getattr(module, name)
         setattr(sys.modules[package], name, value)
         document(value)
         return value

@@ -22,16 +22,16 @@ _WRITTEN = {
 """Parts of names that libraries write in different ways, each with the form that is compared."""
 
 
-def forms(name: str) -> list[str]:
+def comparison_forms(name: str) -> list[str]:
     """Returns the forms in which a name is compared with others: without case and underscores, then without an ending.
 
     Args:
         name: a name, such as "Conv2D", "SmoothL1Loss" or "cosine_decay_schedule".
     """
-    plain = name.lower()
-    for written, compared in _WRITTEN.items():
-        plain = plain.replace(written, compared)
-    compared_forms = [plain]
+    normalized_name = name.lower()
+    for spelling, compared in _WRITTEN.items():
+        normalized_name = normalized_name.replace(spelling, compared)
+    compared_forms = [normalized_name]
     while (shorter := _NO_PART.sub("", compared_forms[-1])) not in ("", compared_forms[-1]):
         compared_forms.append(shorter)
     return compared_forms
@@ -39,11 +39,11 @@ def forms(name: str) -> list[str]:
 
 def same_name(name: str, names: list[str]) -> str:
     """Returns the name of a list that is written in another way, such as "Conv2d" for "Conv2D", or an empty string."""
-    by_form = {forms(known)[0]: known for known in names}
-    return next((by_form[form] for form in forms(name) if form in by_form), "")
+    by_form = {comparison_forms(known)[0]: known for known in names}
+    return next((by_form[form] for form in comparison_forms(name) if form in by_form), "")
 
 
-def by_rule(name: str, space: str, names: list[str], known: dict[str, str]) -> str:
+def hint_by_rule(name: str, space: str, names: list[str], known: dict[str, str]) -> str:
     """Returns the way out for a name that differs by a rule from one that is known, or an empty string.
 
     Args:
@@ -52,9 +52,9 @@ def by_rule(name: str, space: str, names: list[str], known: dict[str, str]) -> s
         names: the names that are there.
         known: what replaces the names of other libraries in `ops`.
     """
-    op = same_name(re.sub(r"\d[dD]$", "", name), names)
-    if space == "ops" and re.search(r"(pool|conv|transpose|norm|dropout)\dd$", name) and op:
-        return f"use ops.{op}(x, ...)"
+    similar_name = same_name(re.sub(r"\d[dD]$", "", name), names)
+    if space == "ops" and re.search(r"(pool|conv|transpose|norm|dropout)\dd$", name) and similar_name:
+        return f"use ops.{similar_name}(x, ...)"
     if space == "ops" and name.removeprefix("reduce_") in names:
         return f"use ops.{name.removeprefix('reduce_')}(x, axis)"
     if suggest(name, names, _VERY_NEAR) and not name.endswith("_"):
@@ -68,13 +68,13 @@ def by_rule(name: str, space: str, names: list[str], known: dict[str, str]) -> s
     inner_names = [each for each in names if len(each) > 4 and re.search(rf"(^|_){each}(_|$)", name)]
     if inner_names and not space.startswith("ops"):
         return f"did you mean {space}.{max(inner_names, key=len)}?"
-    base = name.removesuffix("_like")
-    if space.startswith("ops") and base != name and base in known:
-        return f"use ops.{known[base].replace('shape', 'ops.shape(x)')}"
+    base_name = name.removesuffix("_like")
+    if space.startswith("ops") and base_name != name and base_name in known:
+        return f"use ops.{known[base_name].replace('shape', 'ops.shape(x)')}"
     return ""
 
 
-def elsewhere_alone(name: str, space: str, names: list[str]) -> str:
+def hint_for_other_library(name: str, space: str, names: list[str]) -> str:
     """Returns how a function of another library is called that has no counterpart here, or an empty string.
 
     Args:
@@ -93,8 +93,11 @@ def elsewhere_alone(name: str, space: str, names: list[str]) -> str:
     ):
         for module_name in dict.fromkeys((f"{library}.{submodule}".rstrip("."), f"{library}.nn.functional")):
             if _is_function(getattr(sys.modules.get(module_name), name, None)):
-                owner, closest = ("NumPy" if library == "numpy" else "PyTorch"), suggest(name, names, _VERY_NEAR)
-                return f"only {owner} has it: {text.format(f'{module_name}.{name}')}{closest}"
+                library_title, closest_hint = (
+                    ("NumPy" if library == "numpy" else "PyTorch"),
+                    suggest(name, names, _VERY_NEAR),
+                )
+                return f"only {library_title} has it: {text.format(f'{module_name}.{name}')}{closest_hint}"
     return ""
 
 

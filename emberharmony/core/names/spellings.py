@@ -79,7 +79,7 @@ def public_names(space: str) -> list[str]:
     return [] if module is None else list(getattr(module, "__all__", None) or dir(module))
 
 
-def nearest(name: str, space: str = "ops", called: str = "ops") -> str:
+def hint_for_name(name: str, space: str = "ops", called: str = "ops") -> str:
     """Returns a hint such as `"; use ops.clip(x, x_min, x_max)"` or `"; did you mean 'clip'?"`.
 
     A name that resembles none gets what to do without one; in a module that is not public the hint is empty.
@@ -89,24 +89,24 @@ def nearest(name: str, space: str = "ops", called: str = "ops") -> str:
         space: the namespace in which it was looked up.
         called: the name that stands for `ops` in the hint.
     """
-    return counterpart(name, space, called) or elsewhere.WITHOUT_COUNTERPART.get(space.partition(".")[0], "")
+    return counterpart_hint(name, space, called) or elsewhere.WITHOUT_COUNTERPART.get(space.partition(".")[0], "")
 
 
-def counterpart(name: str, space: str = "ops", called: str = "ops") -> str:
-    """Returns a hint with what replaces or resembles a name, or an empty string; see `nearest` for the arguments."""
-    alternative = elsewhere.NAMES.get(space, {}).get(name)
+def counterpart_hint(name: str, space: str = "ops", called: str = "ops") -> str:
+    """Returns a hint with what replaces or resembles a name, or an empty string. `hint_for_name` has the arguments."""
+    advice = elsewhere.NAMES.get(space, {}).get(name)
     is_of_ops = space in NAMESPACES
     qualified_names = [
         f"{namespace}.{name}".removeprefix(".")
         for namespace in (NAMESPACES if is_of_ops else PUBLIC)
         if namespace != space and name in public_names(namespace)
     ]
-    if alternative:
-        hint = f"; {alternative}"
+    if advice:
+        hint = f"; {advice}"
     elif qualified_names:
         hint = f"; did you mean {' or '.join(qualified_names)}?"
     elif space == "nn.functional":
-        return counterpart(name)
+        return counterpart_hint(name)
     elif is_of_ops and name in OPS and name not in public_names("ops"):
         return f"; it is an op of your own, which is called by its name alone: {name}(...)"
     elif name in NAMES and is_of_ops:
@@ -117,13 +117,13 @@ def counterpart(name: str, space: str = "ops", called: str = "ops") -> str:
         ]
     ):
         return f"; did you mean {' or '.join(names_elsewhere[:2])}?"
-    elif rule_hint := relatives.by_rule(name, space, public_names(space), NAMES):
+    elif rule_hint := relatives.hint_by_rule(name, space, public_names(space), NAMES):
         hint = f"; {rule_hint}"
     elif is_of_ops and f"{name.removesuffix('_loss')}" in public_names("nn.losses"):
         return f"; use nn.losses.{name.removesuffix('_loss')}(outputs, target)"
     elif other_spelling := _written_otherwise(name, space):
         return f"; did you mean {other_spelling}?"
-    elif lone_hint := relatives.elsewhere_alone(name, space, public_names(space)):
+    elif lone_hint := relatives.hint_for_other_library(name, space, public_names(space)):
         return f"; {lone_hint}"
     else:
         return _nearest_hint(name, space, called)
@@ -132,24 +132,24 @@ def counterpart(name: str, space: str = "ops", called: str = "ops") -> str:
 
 def _written_otherwise(name: str, space: str) -> str:
     """Returns our name for one that another library writes in another way, as "nn.losses.huber" for huber_loss."""
-    own = relatives.same_name(name, public_names(space))
-    if own:
-        return repr(own)
-    for other in PUBLIC:
-        if other not in ("", space) and (name_there := relatives.same_name(name, public_names(other))):
-            return f"{other}.{name_there}"
+    own_name = relatives.same_name(name, public_names(space))
+    if own_name:
+        return repr(own_name)
+    for other_space in PUBLIC:
+        if other_space not in ("", space) and (name_there := relatives.same_name(name, public_names(other_space))):
+            return f"{other_space}.{name_there}"
     return ""
 
 
 def _nearest_hint(name: str, space: str, called: str) -> str:
     """Returns a hint with the name of a package that is nearest to one, or with what replaces it in another package."""
-    closest = suggest(name, public_names(space), _NEAR)
-    others = [other for other in PUBLIC if other != space and name in elsewhere.NAMES.get(other, {})]
-    if not closest and others:
-        return f"; {elsewhere.NAMES[others[0]][name]}"
-    if not closest and name in NAMES:
+    closest_hint = suggest(name, public_names(space), _NEAR)
+    other_spaces = [other for other in PUBLIC if other != space and name in elsewhere.NAMES.get(other, {})]
+    if not closest_hint and other_spaces:
+        return f"; {elsewhere.NAMES[other_spaces[0]][name]}"
+    if not closest_hint and name in NAMES:
         return f"; use {called if space in NAMESPACES else 'ops'}.{NAMES[name]}"
-    return closest
+    return closest_hint
 
 
 def unknown_keyword(op: str, keyword: str) -> ArgumentTypeError:
@@ -202,14 +202,18 @@ def method_hint(name: str, native: str = "ops.stop_gradient(x)") -> str:
     """
     plain_name = name if name in METHODS else name.removesuffix("_")
     if plain_name in METHODS:
-        call = f"ops.{METHODS[plain_name]}"
+        replacement_text = f"ops.{METHODS[plain_name]}"
     elif plain_name in OPS or plain_name in ALIASES:
-        call = f"ops.{plain_name}(x, ...)"
+        replacement_text = f"ops.{plain_name}(x, ...)"
     elif plain_name in NAMES:
-        call = f"ops.{NAMES[plain_name]}"
+        replacement_text = f"ops.{NAMES[plain_name]}"
     else:
-        call = "the functions of ops"
+        replacement_text = "the functions of ops"
     if plain_name != name:
-        call += ", which returns a new tensor"
-    constant = "ops.stop_gradient(x)"
-    return f"use {call}" if call == constant or not native else f"use {call}, or {native} for the plain tensor"
+        replacement_text += ", which returns a new tensor"
+    stop_gradient_text = "ops.stop_gradient(x)"
+    return (
+        f"use {replacement_text}"
+        if replacement_text == stop_gradient_text or not native
+        else f"use {replacement_text}, or {native} for the plain tensor"
+    )

@@ -15,13 +15,13 @@ class HintedText(str):
 
     __slots__ = ("unknown",)
     unknown: tuple[str, str, str]
-    """The arguments of `spellings.nearest`."""
+    """The arguments of `spellings.hint_for_name`."""
 
     def __str__(self) -> str:
         # Imported here, because only messages that are read need it.
-        from emberharmony.core.names.spellings import nearest
+        from emberharmony.core.names.spellings import hint_for_name
 
-        return f"{super().__str__()}{nearest(*self.unknown)}"
+        return f"{super().__str__()}{hint_for_name(*self.unknown)}"
 
     def __repr__(self) -> str:
         return repr(str(self))
@@ -30,7 +30,7 @@ class HintedText(str):
         return str, (str(self),)
 
 
-def without(owner: str, kind: str, name: str, space: str = "ops", called: str = "ops") -> AttributeError:
+def missing_name_error(owner: str, kind: str, name: str, space: str = "ops", called: str = "ops") -> AttributeError:
     """Returns the error for a name that an object lacks; its message gets a hint when it is read.
 
     Args:
@@ -50,4 +50,4 @@ def without(owner: str, kind: str, name: str, space: str = "ops", called: str = 
 
 def unknown_name(module: str, name: str) -> AttributeError:
     """Returns the error for a name that a public package, such as `ops` or one of its namespaces, does not have."""
-    return without(f"module {module!r}", "attribute", name, module.removeprefix("emberharmony").lstrip("."))
+    return missing_name_error(f"module {module!r}", "attribute", name, module.removeprefix("emberharmony").lstrip("."))

@@ -44,9 +44,9 @@ class FloatInfo(Record):
 
 
 def _float_limits(part: DType) -> FloatInfo:
-    mantissa, exponent = _MANTISSA[part]
-    largest = (2.0 - 2.0**-mantissa) * 2.0**exponent
-    return FloatInfo(part.bits, 2.0**-mantissa, largest, -largest, 2.0 ** (1 - exponent), part)
+    mantissa_bits, exponent = _MANTISSA[part]
+    largest = (2.0 - 2.0**-mantissa_bits) * 2.0**exponent
+    return FloatInfo(part.bits, 2.0**-mantissa_bits, largest, -largest, 2.0 ** (1 - exponent), part)
 
 
 _FLOATS = {part: _float_limits(part) for part in _MANTISSA}

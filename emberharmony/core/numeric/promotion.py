@@ -34,16 +34,16 @@ _RANK = {"bool": 0, "signed": 1, "unsigned": 1, "float": 2, "complex": 3}
 def _promoted_pair(a: DType, b: DType) -> DType:
     if a is b:
         return a
-    low, high = sorted((a, b), key=lambda d: (_RANK[d.kind], d.bits))
-    if _RANK[low.kind] < _RANK[high.kind]:
-        if low.kind == "float":
-            real_dtype = _COMPLEX_OF[low]
-            return real_dtype if real_dtype.bits > high.bits else high
-        return high
-    if low.kind == high.kind:
+    lower_dtype, higher_dtype = sorted((a, b), key=lambda d: (_RANK[d.kind], d.bits))
+    if _RANK[lower_dtype.kind] < _RANK[higher_dtype.kind]:
+        if lower_dtype.kind == "float":
+            real_dtype = _COMPLEX_OF[lower_dtype]
+            return real_dtype if real_dtype.bits > higher_dtype.bits else higher_dtype
+        return higher_dtype
+    if lower_dtype.kind == higher_dtype.kind:
         # Neither float16 nor bfloat16 contains the numbers of the other.
-        return float32 if {low, high} == {float16, bfloat16} else high
-    signed, unsigned = (low, high) if low.kind == "signed" else (high, low)
+        return float32 if {lower_dtype, higher_dtype} == {float16, bfloat16} else higher_dtype
+    signed, unsigned = (lower_dtype, higher_dtype) if lower_dtype.kind == "signed" else (higher_dtype, lower_dtype)
     if signed.bits > unsigned.bits:
         return signed
     # No integer dtype contains both uint64 and a signed dtype, so the result is float64, as in JAX with 64-bit types.
@@ -73,10 +73,10 @@ def promote(*dtypes: DType) -> DType:
     """Returns the dtype to which tensors of these dtypes promote; their order does not matter."""
     # Ignore integers if any operand is floating: int64 with uint64 would give float64 and widen a float32.
     dtypes = tuple(dtype for dtype in dtypes if _RANK[dtype.kind] >= 2) or dtypes
-    result = dtypes[0]
+    promoted_dtype = dtypes[0]
     for dtype in dtypes[1:]:
-        result = TABLE[result, dtype]
-    return result
+        promoted_dtype = TABLE[promoted_dtype, dtype]
+    return promoted_dtype
 
 
 def promote_weak(dtype: DType, number: type) -> DType:
@@ -106,10 +106,12 @@ def result_type(*operands: object) -> DType:
     if not operands:
         raise ArgumentError("result_type needs at least one operand")
     number_classes = [_number_kind(x) for x in operands]
-    weak = [number_class for number_class in number_classes if number_class is not None]
-    strong = [_strong_dtype(x) for x, kind in zip(operands, number_classes, strict=True) if kind is None]
-    dtype = promote(*strong) if strong else python_dtype(weak[0])
-    for kind in weak:
+    weak_classes = [number_class for number_class in number_classes if number_class is not None]
+    strong_dtypes = [
+        _strong_dtype(x) for x, number_class in zip(operands, number_classes, strict=True) if number_class is None
+    ]
+    dtype = promote(*strong_dtypes) if strong_dtypes else python_dtype(weak_classes[0])
+    for kind in weak_classes:
         dtype = promote_weak(dtype, kind)
     return dtype
 

@@ -28,7 +28,7 @@ from emberharmony.core.op_code.op_source import (
     looked_up_source,
     native_names,
     parameter_names,
-    plain_shape,
+    role_free_shape,
     source_arguments,
 )
 from emberharmony.core.registry import OpSpec
@@ -89,10 +89,10 @@ def op_before_first_call(spec: OpSpec) -> FunctionType:
 
 def looked_up(spec: OpSpec) -> FunctionType:
     """Returns an op that asks at each call which backend is active; its code may be exchanged."""
-    shape = plain_shape(spec)
-    if shape not in _TEMPLATES:
-        _TEMPLATES[shape] = _compile(looked_up_source(shape))
-    template, declared_code = _TEMPLATES[shape], spec.declared.__code__
+    signature_shape = role_free_shape(spec)
+    if signature_shape not in _TEMPLATES:
+        _TEMPLATES[signature_shape] = _compile(looked_up_source(signature_shape))
+    template, declared_code = _TEMPLATES[signature_shape], spec.declared.__code__
     if declared_code.co_kwonlyargcount:
         code = _with_declared_names(template, spec, {"native_op": spec.name})
     else:  # what `_with_declared_names` would do, at a fifth of its cost, which the import pays for every op
@@ -119,11 +119,11 @@ def compile_op(spec: OpSpec, backend: Any) -> FunctionType:
 
 def guarded_code(spec: OpSpec, backend: Any) -> CodeType:
     """Returns the code of an op that is compiled for a backend and looks up an override first, if there is one."""
-    shape, *_ = variant = source_arguments(spec, backend)
-    key = "guarded", variant
-    if key not in _TEMPLATES:
-        _TEMPLATES[key] = _compile(guarded_source(shape, compiled_source(*variant)))
-    return _with_declared_names(_TEMPLATES[key], spec, native_names(spec, backend))
+    signature_shape, *_ = variant = source_arguments(spec, backend)
+    template_key = "guarded", variant
+    if template_key not in _TEMPLATES:
+        _TEMPLATES[template_key] = _compile(guarded_source(signature_shape, compiled_source(*variant)))
+    return _with_declared_names(_TEMPLATES[template_key], spec, native_names(spec, backend))
 
 
 def _function_of_code(code: CodeType, spec: OpSpec) -> FunctionType:
@@ -140,8 +140,8 @@ def _compile(source: str) -> CodeType:
     exec(
         source, namespace
     )  # `compile` would make the classes of syntax trees first, which takes 9 million instructions
-    code: CodeType = namespace["template"].__code__
-    return code.replace(co_filename="<dispatch>", co_linetable=_one_line(len(code.co_code) // 2))
+    template_code: CodeType = namespace["template"].__code__
+    return template_code.replace(co_filename="<dispatch>", co_linetable=_one_line(len(template_code.co_code) // 2))
 
 
 _NEW_ENTRY, _NO_COLUMNS = 0x80, 13
@@ -154,13 +154,13 @@ def _one_line(units: int) -> bytes:
     Source: CPython, Objects/locations.md: entries of kind 13 (no column) cover up to 8 code units each, after which
     comes the difference to the line before.
     """
-    table = bytearray()
-    line = 2  # the difference 1 as a signed varint
+    location_table = bytearray()
+    line_delta = 2  # the difference 1 as a signed varint
     while units > 0:
-        length = min(units, 8)
-        table += bytes((_NEW_ENTRY | _NO_COLUMNS << 3 | length - 1, line))
-        units, line = units - length, 0
-    return bytes(table)
+        unit_count = min(units, 8)
+        location_table += bytes((_NEW_ENTRY | _NO_COLUMNS << 3 | unit_count - 1, line_delta))
+        units, line_delta = units - unit_count, 0
+    return bytes(location_table)
 
 
 def _with_declared_names(template: CodeType, spec: OpSpec, names: dict[str, str]) -> CodeType:

@@ -153,25 +153,25 @@ def parameter_names(spec: OpSpec) -> tuple[str, ...]:
     """Returns the names of the parameters in the order of the signature: `*args` before those by keyword only."""
     code = spec.declared.__code__
     positional_end, keyword_end = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
-    starred_name = code.co_varnames[keyword_end : keyword_end + 1] if code.co_flags & VARIADIC else ()
-    return (*code.co_varnames[:positional_end], *starred_name, *code.co_varnames[positional_end:keyword_end])
+    starred_names = code.co_varnames[keyword_end : keyword_end + 1] if code.co_flags & VARIADIC else ()
+    return (*code.co_varnames[:positional_end], *starred_names, *code.co_varnames[positional_end:keyword_end])
 
 
-def plain_shape(spec: OpSpec) -> Shape:
+def role_free_shape(spec: OpSpec) -> Shape:
     """Returns the shape of a signature without the roles, for which the annotations need not be read."""
     code = spec.declared.__code__
-    shape: Shape = (("", False, False, False),) * code.co_argcount
-    shape += (("", False, False, True),) * bool(code.co_flags & VARIADIC)
-    return shape + (("", False, True, False),) * code.co_kwonlyargcount
+    signature_shape: Shape = (("", False, False, False),) * code.co_argcount
+    signature_shape += (("", False, False, True),) * bool(code.co_flags & VARIADIC)
+    return signature_shape + (("", False, True, False),) * code.co_kwonlyargcount
 
 
 def source_arguments(spec: OpSpec, backend: Any) -> Variant:
     """Returns the arguments of `compiled_source` for an op on a backend."""
-    shape = tuple((p.role, p.optional, p.keyword_only, p.variadic) for p in spec.parameters)
+    signature_shape = tuple((p.role, p.optional, p.keyword_only, p.variadic) for p in spec.parameters)
     fast_form = fast_of(spec, backend)
-    wraps = backend.wraps and (fast_form.whole or not fast_form.arguments) and spec.returns not in NEVER_SCALARS
-    flags = fast_form.whole, backend.exact_type, wraps, spec.takes_callable
-    return shape, fast_form.when, fast_form.weak, fast_form.plain, fast_form.arguments, *flags
+    is_wrapped = backend.wraps and (fast_form.whole or not fast_form.arguments) and spec.returns not in NEVER_SCALARS
+    flags = fast_form.whole, backend.exact_type, is_wrapped, spec.takes_callable
+    return signature_shape, fast_form.when, fast_form.weak, fast_form.plain, fast_form.arguments, *flags
 
 
 def native_names(spec: OpSpec, backend: Any) -> dict[str, str]:
@@ -197,7 +197,7 @@ def signature(shape: Shape) -> str:
     return ", ".join(declarations)
 
 
-def handed_on(shape: Shape) -> str:
+def forwarded_arguments(shape: Shape) -> str:
     """Returns the arguments of a call that takes the same parameters: `p0, p1, p2=p2`."""
     return ", ".join(
         f"*p{i}" if variadic else f"p{i}=p{i}" if keyword_only else f"p{i}"
@@ -205,16 +205,16 @@ def handed_on(shape: Shape) -> str:
     )
 
 
-def _arguments_with_tensors(shape: Shape, tensors: Sequence[int]) -> str:
+def _arguments_with_tensors(signature_shape: Shape, tensor_positions: Sequence[int]) -> str:
     """Returns the arguments of a call with the tensors of the parameters among them, for the same backend.
 
     Not `p0.value`, which follows the active backend: a namespace may run the op of another one.
     """
     expression_by_placeholder = {
-        f"p{i}": f"(p{i}.of(native_bound) if p{i}.__class__ is parameter else p{i})" for i in tensors
+        f"p{i}": f"(p{i}.of(native_bound) if p{i}.__class__ is parameter else p{i})" for i in tensor_positions
     }
     expressions = []
-    for argument_text in handed_on(shape).split(", "):
+    for argument_text in forwarded_arguments(signature_shape).split(", "):
         keyword, _, name = argument_text.rpartition("=")
         expressions.append(
             f"{keyword}={expression_by_placeholder.get(name, name)}"
@@ -224,8 +224,10 @@ def _arguments_with_tensors(shape: Shape, tensors: Sequence[int]) -> str:
     return ", ".join(expressions)
 
 
-def _arguments_tuple(shape: Shape) -> str:
-    return "(" + "".join(f"{'*' if variadic else ''}p{i}, " for i, (_, _, _, variadic) in enumerate(shape)) + ")"
+def _arguments_tuple(signature_shape: Shape) -> str:
+    return (
+        "(" + "".join(f"{'*' if variadic else ''}p{i}, " for i, (_, _, _, variadic) in enumerate(signature_shape)) + ")"
+    )
 
 
 UNCALLED_SOURCE = "def template(*args, **kwargs):\n return uncalled.native_op(args, kwargs)\n"
@@ -234,56 +236,64 @@ UNCALLED_SOURCE = "def template(*args, **kwargs):\n return uncalled.native_op(ar
 
 def looked_up_source(shape: Shape) -> str:
     """Returns the source of an op that asks at each call which backend is active."""
-    return f"def template({signature(shape)}):\n return active().native_op({handed_on(shape)})\n"
+    return f"def template({signature(shape)}):\n return active().native_op({forwarded_arguments(shape)})\n"
 
 
 def guarded_source(shape: Shape, compiled: str) -> str:
     """Returns a compiled source that first asks whether this thread or task overrides the backend."""
-    definition, body = compiled.split("\n", 1)
-    guard = f" entry = override()\n if entry is not None:\n  return entry[0].native_op({handed_on(shape)})\n"
-    return f"{definition}\n{guard}{body}"
+    definition_line, body_lines = compiled.split("\n", 1)
+    guard_lines = (
+        f" entry = override()\n if entry is not None:\n  return entry[0].native_op({forwarded_arguments(shape)})\n"
+    )
+    return f"{definition_line}\n{guard_lines}{body_lines}"
 
 
-def _fast_path_tests(shape: Shape, when: str, weak: str, plain: str, exact: bool) -> tuple[list[int], list[str]]:
+def _fast_path_tests(
+    signature_shape: Shape, when: str, weak: str, plain: str, exact: bool
+) -> tuple[list[int], list[str]]:
     """Returns the positions of the tensors, and the tests of the fast path; see `compiled_source`."""
-    names = [f"p{i}" for i in range(len(shape))]
+    placeholders = [f"p{i}" for i in range(len(signature_shape))]
 
-    def is_exactly(i: int) -> str:
+    def class_test(i: int) -> str:
         return f"p{i}.__class__ is native_type"
 
-    def is_native(i: int) -> str:
-        test = is_exactly(i) if exact else f"({is_exactly(i)} or isinstance(p{i}, native_type))"
-        return f"(p{i} is None or {test})" if shape[i][1] else test
+    def native_test(i: int) -> str:
+        test = class_test(i) if exact else f"({class_test(i)} or isinstance(p{i}, native_type))"
+        return f"(p{i} is None or {test})" if signature_shape[i][1] else test
 
-    tensors = [i for i, (role, _, _, starred) in enumerate(shape) if role in ("TensorLike", "Operand") and not starred]
-    when = when.format(*names) or "True"
-    tests = [is_native(i) for i in tensors]
+    tensor_positions = [
+        i
+        for i, (role, _, _, starred) in enumerate(signature_shape)
+        if role in ("TensorLike", "Operand") and not starred
+    ]
+    when = when.format(*placeholders) or "True"
+    tests = [native_test(i) for i in tensor_positions]
     if plain or weak:
         # Test the common case first; never run isinstance(number, torch.Tensor), it is slow.
-        last_index = tensors[-1]
+        last_index = tensor_positions[-1]
         if plain:
-            likely, general_test = f"p{last_index}.__class__ is {plain}", f"{is_native(last_index)} and ({when})"
+            likely_test, general_test = f"p{last_index}.__class__ is {plain}", f"{native_test(last_index)} and ({when})"
         else:
-            likely, general_test = (
-                f"{is_exactly(last_index)} and ({when})",
+            likely_test, general_test = (
+                f"{class_test(last_index)} and ({when})",
                 f"isinstance(p{last_index}, native_type) and ({when})",
             )
-        alternatives = (likely, weak.format(*names), general_test if plain or not exact else "")
-        tests[-1] = f"({' or '.join(filter(None, alternatives))})"
+        alternative_tests = (likely_test, weak.format(*placeholders), general_test if plain or not exact else "")
+        tests[-1] = f"({' or '.join(filter(None, alternative_tests))})"
     elif when != "True":
         tests.append(f"({when})")
-    return tensors, tests
+    return tensor_positions, tests
 
 
-def _lines_for_traced(shape: Shape, tensors: Sequence[int]) -> list[str]:
+def _lines_for_traced(signature_shape: Shape, tensor_positions: Sequence[int]) -> list[str]:
     """Returns the lines by which one of the first two operands, if it is traced, hands the call to its tape.
 
     Behind the fast path, so they cost it nothing. `slow` does the same for every substitute at any place.
     """
-    run = f"run(native_backend, {OP_NAME!r}, {_arguments_tuple(shape)})"
-    lines = [f"if p0.__class__ is traced_tensor: return p0.{run}"] if tensors[0] == 0 else []
-    if tensors[:2] == [0, 1]:
-        lines.append(f"if p1.__class__ is traced_tensor and p0.__class__ is native_type: return p1.{run}")
+    run_text = f"run(native_backend, {OP_NAME!r}, {_arguments_tuple(signature_shape)})"
+    lines = [f"if p0.__class__ is traced_tensor: return p0.{run_text}"] if tensor_positions[0] == 0 else []
+    if tensor_positions[:2] == [0, 1]:
+        lines.append(f"if p1.__class__ is traced_tensor and p0.__class__ is native_type: return p1.{run_text}")
     return lines
 
 
@@ -311,38 +321,40 @@ def compiled_source(
         wraps: whether native functions may return scalars, of which the backend's `wrap` makes tensors.
         callback: whether the op calls functions of the caller's, whose exceptions pass through.
     """
-    names = [f"p{i}" for i in range(len(shape))]
-    tensors, tests = _fast_path_tests(shape, "" if whole else when, weak, plain, exact)
-    call = f"native({arguments.format(*names) or handed_on(shape)})"
+    placeholders = [f"p{i}" for i in range(len(shape))]
+    tensor_positions, tests = _fast_path_tests(shape, "" if whole else when, weak, plain, exact)
+    call_text = f"native({arguments.format(*placeholders) or forwarded_arguments(shape)})"
     if whole:
-        call += f" if {when.format(*names)} else native_whole({handed_on(shape)})"
-    body = ["return " + call]
+        call_text += f" if {when.format(*placeholders)} else native_whole({forwarded_arguments(shape)})"
+    body = ["return " + call_text]
     later_lines = []
     if wraps:
-        result = next((f"p{i}" for i, (_, _, _, variadic) in enumerate(shape) if not variadic), "result")
-        body = [f"{result} = {call}"]
+        result_name = next((f"p{i}" for i, (_, _, _, variadic) in enumerate(shape) if not variadic), "result")
+        body = [f"{result_name} = {call_text}"]
         # `else`, and `if` in place of a conditional expression, save a jump each (CPython 3.11).
         later_lines = [
             "else:",
-            f" if {result}.__class__ is native_type: return {result}",
-            f" return native_wrap({result})",
+            f" if {result_name}.__class__ is native_type: return {result_name}",
+            f" return native_wrap({result_name})",
         ]
-    convert = []
+    conversions = []
     for i, (role, optional, _, variadic) in enumerate(shape):
         if role == "DTypeLike":
             condition = f"if p{i} is not None: " if optional else ""
-            convert.append(f"{condition}p{i} = native_dtypes[p{i}]")
+            conversions.append(f"{condition}p{i} = native_dtypes[p{i}]")
         elif role == "Tensors" or (variadic and role in ("TensorLike", "Operand")):
-            convert.append(f"p{i} = native_tensors(p{i})")
-    handler = f"return {'judge' if callback else 'rescue'}(native_backend, {OP_NAME!r}, {_arguments_tuple(shape)})"
+            conversions.append(f"p{i} = native_tensors(p{i})")
+    handler = f"return {'reraise' if callback else 'rescue'}(native_backend, {OP_NAME!r}, {_arguments_tuple(shape)})"
     # On a separate line, `try` would cost an instruction. A condition has to stand on a separate line.
-    steps = [f"try: {body[0]}"] if not convert else ["try:", *(f" {step}" for step in (*convert, *body))]
+    steps = [f"try: {body[0]}"] if not conversions else ["try:", *(f" {step}" for step in (*conversions, *body))]
     steps += [f"except Exception: {handler}", *later_lines]
     lines = [f"if {' and '.join(tests)}:", *(f" {step}" for step in steps)] if tests else steps
     if tests:
         # Behind the test, so calls with native tensors alone do not pay for it. The first is rarely a parameter.
-        cell_condition = " or ".join(f"p{i}.__class__ is parameter" for i in (*tensors[1:], *tensors[:1]))
-        lines.append(f"if {cell_condition}: return native_again({_arguments_with_tensors(shape, tensors)})")
-        lines += _lines_for_traced(shape, tensors)
+        cell_condition = " or ".join(
+            f"p{i}.__class__ is parameter" for i in (*tensor_positions[1:], *tensor_positions[:1])
+        )
+        lines.append(f"if {cell_condition}: return native_again({_arguments_with_tensors(shape, tensor_positions)})")
+        lines += _lines_for_traced(shape, tensor_positions)
         lines.append(f"return slow(native_backend, {OP_NAME!r}, {_arguments_tuple(shape)})")
     return f"def template({signature(shape)}):\n" + "".join(f" {line}\n" for line in lines)

@@ -13,12 +13,12 @@ from emberharmony.core import op_globals
 from emberharmony.core.op_code.op_source import (
     OP_NAME,
     compiled_source,
+    forwarded_arguments,
     guarded_source,
-    handed_on,
     looked_up_source,
     native_names,
     parameter_names,
-    plain_shape,
+    role_free_shape,
     signature,
     source_arguments,
 )
@@ -27,7 +27,7 @@ from emberharmony.core.registry import OpSpec
 
 def looked_up(spec: OpSpec) -> FunctionType:
     """Returns an op that asks at each call which backend is active."""
-    return _function(looked_up_source(plain_shape(spec)), spec, {"native_op": spec.name})
+    return _function(looked_up_source(role_free_shape(spec)), spec, {"native_op": spec.name})
 
 
 def compile_op(spec: OpSpec, backend: Any) -> FunctionType:
@@ -37,13 +37,13 @@ def compile_op(spec: OpSpec, backend: Any) -> FunctionType:
 
 def source_of(spec: OpSpec, backend: Any = None, guarded: bool = False) -> str:
     """Returns the source of an op for people to read: looked up without a backend, else compiled for it or guarded."""
-    shape = plain_shape(spec)
+    signature_shape = role_free_shape(spec)
     if backend is None:
-        tree = _fill_placeholders(looked_up_source(shape), spec, {"native_op": spec.name})
+        tree = _fill_placeholders(looked_up_source(signature_shape), spec, {"native_op": spec.name})
     else:
         source = compiled_source(*source_arguments(spec, backend))
         tree = _fill_placeholders(
-            guarded_source(shape, source) if guarded else source, spec, native_names(spec, backend)
+            guarded_source(signature_shape, source) if guarded else source, spec, native_names(spec, backend)
         )
     return ast.unparse(_with_parameters(tree, spec)) + "\n"
 
@@ -99,10 +99,12 @@ def _function_without_clash(tree: ast.Module, spec: OpSpec) -> FunctionType:
             return residual
     """
     inner_function = _execute_definition(_with_parameters(tree, spec, is_inner=False), spec, spec.name)
-    shape = plain_shape(spec)
+    signature_shape = role_free_shape(spec)
     inner_name = "inner" + "_" * max(map(len, parameter_names(spec)))  # longer than every parameter
-    definition = f"def {spec.name}({signature(shape)}):\n  return {inner_name}({handed_on(shape)})"
-    source = f"def bind({inner_name}):\n {definition}\n return {spec.name}"
+    definition_text = (
+        f"def {spec.name}({signature(signature_shape)}):\n  return {inner_name}({forwarded_arguments(signature_shape)})"
+    )
+    source = f"def bind({inner_name}):\n {definition_text}\n return {spec.name}"
     outer_tree = _with_parameters(ast.parse(source), spec, calls=False)
     function: FunctionType = _execute_definition(outer_tree, spec, "bind")(inner_function)
     return function
@@ -110,16 +112,16 @@ def _function_without_clash(tree: ast.Module, spec: OpSpec) -> FunctionType:
 
 def _execute_definition(tree: ast.Module, spec: OpSpec, name: str) -> FunctionType:
     """Returns the function of a definition, with the ops' globals and the declaration's file and line."""
-    code = spec.declared.__code__
-    decorator = code.co_firstlineno
+    declared_code = spec.declared.__code__
+    decorator_line = declared_code.co_firstlineno
     for node in ast.walk(tree):
         if "lineno" in node._attributes:
-            target: Any = node
+            located_node: Any = node
             # `inspect.getsource` wants the function at its decorator, tracebacks its calls on the line of `def`.
-            target.lineno = decorator if isinstance(node, ast.FunctionDef) else decorator + 1
-            target.end_lineno = decorator + 1
+            located_node.lineno = decorator_line if isinstance(node, ast.FunctionDef) else decorator_line + 1
+            located_node.end_lineno = decorator_line + 1
             # The columns are left out: those of the source are not those of the file.
-            target.col_offset = target.end_col_offset = -1
+            located_node.col_offset = located_node.end_col_offset = -1
     definition_by_name: dict[str, FunctionType] = {}
-    exec(compile(tree, code.co_filename, "exec", dont_inherit=True), op_globals.__dict__, definition_by_name)
+    exec(compile(tree, declared_code.co_filename, "exec", dont_inherit=True), op_globals.__dict__, definition_by_name)
     return definition_by_name[name]

@@ -20,14 +20,14 @@ def with_promoted_operands(declared: FunctionType, facts: Facts) -> Callable[...
     It does over ops what `Promotion.complete_op` does over the functions of a library.
     """
     refused_kinds, is_inexact = facts.refuses, facts.gives == "float"
-    names = declared.__code__.co_varnames[: declared.__code__.co_argcount]
+    operand_names = declared.__code__.co_varnames[: declared.__code__.co_argcount]
 
     @functools.wraps(declared)
     def body(*args: Any, **named: Any) -> Any:
         operands: Sequence[Any] = args
         if named:
-            operands = [*args, *[named.pop(name) for name in names[len(args) :] if name in named]]
-        if named or len(operands) != len(names):
+            operands = [*args, *[named.pop(name) for name in operand_names[len(args) :] if name in named]]
+        if named or len(operands) != len(operand_names):
             return declared(*operands, **named)  # raises the error of Python
         return declared(*common(*operands, inexact=is_inexact, refused=refused_kinds))
 
@@ -47,14 +47,14 @@ def common(*operands: Any, inexact: bool = False, refused: Sequence[str] = ()) -
         RangeError: if a Python integer does not fit it.
     """
     bound = op_globals.active()
-    native = getattr(operands[0], "dtype", None)
-    if native is None or not all(hasattr(x, "dtype") and x.dtype == native for x in operands):
+    native_dtype = getattr(operands[0], "dtype", None)
+    if native_dtype is None or not all(hasattr(x, "dtype") and x.dtype == native_dtype for x in operands):
         operands = _promote_operands(bound, operands, inexact)
-        native = operands[0].dtype
-    dtype_kind = bound.backend.kinds[native]
+        native_dtype = operands[0].dtype
+    dtype_kind = bound.backend.kinds[native_dtype]
     if dtype_kind in refused:
-        name = bound.backend.dtypes.neutral[native].name
-        raise DTypeError(f"the op is not defined for dtype {name}; cast the tensor first (ops.cast)")
+        dtype_name = bound.backend.dtypes.neutral[native_dtype].name
+        raise DTypeError(f"the op is not defined for dtype {dtype_name}; cast the tensor first (ops.cast)")
     return _promote_operands(bound, operands, True) if inexact and dtype_kind not in _INEXACT else operands
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NoReturn
 
 from emberharmony.core.errors import EmberError, TracedTensorError
 from emberharmony.core.namespace import standard_namespace
-from emberharmony.core.registry import ALIASES, OPS, complete
+from emberharmony.core.registry import ALIASES, OPS, import_declarations
 from emberharmony.core.tracing import outside_function_message
 from emberharmony.core.types import Tensor
 
@@ -17,7 +17,7 @@ _OPERATORS: set[str] = set()
 
 def op_of(ufunc: Any) -> str | None:
     """Returns the op of a ufunc that NumPy calls for an operator whose left operand is an array; None for others."""
-    complete()  # a cell may exist before the ops are declared
+    import_declarations()  # a cell may exist before the ops are declared
     name = ALIASES.get(ufunc.__name__, ufunc.__name__)
     return name if name in _OPERATORS else None
 
@@ -52,8 +52,8 @@ def outside_function_error(what: str, tensor: Any = None) -> TracedTensorError:
         what: the function of Python or of another library.
         tensor: what stands for the tensor; None for a native tensor.
     """
-    name = what.rpartition(".")[2]
-    instead = f"ops.{name}" if name in OPS else "the functions of ops"
+    function_name = what.rpartition(".")[2]
+    instead = f"ops.{function_name}" if function_name in OPS else "the functions of ops"
     return TracedTensorError(outside_function_message(what, instead), tensor)
 
 
@@ -278,14 +278,14 @@ class ExplainedMethods(SharedMethods):
         # Imported here, because only unknown names need it.
         from emberharmony.core.names.spellings import method_hint
 
-        self.lacks(name)
+        self.note_missing(name)
         hint = method_hint(name, self.plain)
         raise AttributeError(
             f"{self.kind} has no attribute {name!r}, because native tensors differ in it: {hint}",
             name=name,
         )
 
-    def lacks(self, name: str) -> None:
+    def note_missing(self, name: str) -> None:
         """Is told that an attribute was read which the tensors of the libraries do not share."""
 
 

@@ -14,11 +14,11 @@ def passed_through_caller(error: BaseException, backend: Any) -> bool:
 
     The caller's code is all code outside this package, the backend, the backend's library and the standard library.
     """
-    roots = (_OWN, *map(_package_folder, (backend.tensor_type, type(backend))))
+    library_folders = (_OWN, *map(_package_folder, (backend.tensor_type, type(backend))))
     traceback = error.__traceback__
     while traceback is not None:
         file = traceback.tb_frame.f_code.co_filename
-        if not file.startswith((*roots, "<frozen ")) and not _is_standard(file):
+        if not file.startswith((*library_folders, "<frozen ")) and not _is_standard(file):
             return True
         traceback = traceback.tb_next
     return False

@@ -19,7 +19,7 @@ _LIMIT = 4
 """The place of another number of moves in an entry, if a block sets one."""
 
 
-def words_of(options: Iterable[object], asker: str) -> frozenset[str]:
+def names_of_checks(options: Iterable[object], asker: str) -> frozenset[str]:
     """Returns the names of checks.
 
     Args:
@@ -40,7 +40,7 @@ def _from_environment(text: str) -> frozenset[str]:
     """Returns the checks that the environment variable names; "1" means bounds, "0" and an empty text none."""
     if text.strip() in ("", "0", "1"):
         return frozenset(("bounds",) if text.strip() == "1" else ())
-    return words_of((word.strip() for word in text.split(",") if word.strip()), ENVIRONMENT)
+    return names_of_checks((word.strip() for word in text.split(",") if word.strip()), ENVIRONMENT)
 
 
 OUTSIDE = _from_environment(os.environ.get(ENVIRONMENT, ""))
@@ -60,8 +60,8 @@ def allowed_moves() -> int | None:
     """Returns how often a cell may change its backend without a warning; None if that is not checked."""
     entry = _CHECKING.get()
     if entry is not None and len(entry) > _LIMIT:
-        limit: int = entry[_LIMIT]
-        return limit
+        move_limit: int = entry[_LIMIT]
+        return move_limit
     return FEW_MOVES if checking() else None
 
 

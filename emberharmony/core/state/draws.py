@@ -29,7 +29,7 @@ class _Watcher(Scope):
     _stack = _WATCHERS
 
     def __enter__(self) -> None:
-        self.outer = _watcher()
+        self.outer = _innermost_watcher()
         _WATCHERS.set((self, _WATCHERS.get(), self, self._watch))
 
     def stream(self, stream: Any, clone: Clone, on_host: bool) -> Any:
@@ -37,7 +37,7 @@ class _Watcher(Scope):
         return stream if self.outer is None else self.outer.stream(stream, clone, on_host)
 
 
-def _watcher() -> _Watcher | None:
+def _innermost_watcher() -> _Watcher | None:
     """Returns the innermost watcher of this thread or task."""
     entry = _WATCHERS.get()
     return None if entry is None else cast(_Watcher, entry[0])
@@ -51,7 +51,7 @@ def stream_to_draw_from(stream: S, clone: Callable[[S], S], on_host: bool = True
         on_host: whether the numbers are drawn on the host, so that they are constants to a transform that vectorizes or
             compiles.
     """
-    watcher = _watcher()
+    watcher = _innermost_watcher()
     return stream if watcher is None else cast(S, watcher.stream(stream, clone, on_host))
 
 
@@ -65,8 +65,8 @@ class Aside(_Watcher):
     def stream(self, stream: Any, clone: Clone, on_host: bool) -> Any:
         """Returns a clone of the stream, the same one at every draw."""
         if id(stream) not in self._clones:
-            original = super().stream(stream, clone, on_host)
-            self._clones[id(stream)] = stream, clone(original)  # keeps the stream, so that no other gets its id
+            outer_stream = super().stream(stream, clone, on_host)
+            self._clones[id(stream)] = stream, clone(outer_stream)  # keeps the stream, so that no other gets its id
         return self._clones[id(stream)][1]
 
 
@@ -163,7 +163,7 @@ def recording() -> Recording | None:
     """Returns the innermost block of this thread or task, if it is a `Recording`."""
     if not WithoutDraws.entered:
         return None
-    watcher = _watcher()
+    watcher = _innermost_watcher()
     return watcher if isinstance(watcher, Recording) else None
 
 
@@ -175,10 +175,10 @@ def draw_or_trace(draw: Callable[[], S], source: Any = None) -> S:
         source: the generator, if it is not a default stream. A draw from one that the recorded function has made itself
             is not noted, because each call of the function would make a new one.
     """
-    block = recording()
-    if block is None or (source is not None and source.made_in is block):
+    recorder = recording()
+    if recorder is None or (source is not None and source.made_in is recorder):
         return draw()
-    return cast(S, block.trace_draw(draw))
+    return cast(S, recorder.trace_draw(draw))
 
 
 def refuse_effect(what: str, holder: Any = None) -> None:
@@ -191,7 +191,7 @@ def refuse_effect(what: str, holder: Any = None) -> None:
     Raises:
         HostDrawError: inside a `WithoutDraws` block, where the effect would happen once and not for each result.
     """
-    watcher = _watcher() if WithoutDraws.entered else None
+    watcher = _innermost_watcher() if WithoutDraws.entered else None
     while watcher is not None:
         if isinstance(watcher, WithoutDraws) and (holder is None or watcher.held_by is holder):
             raise HostDrawError(f"{what} once, although the transform computes several results")
@@ -200,7 +200,7 @@ def refuse_effect(what: str, holder: Any = None) -> None:
 
 def is_without_draws() -> bool:
     """Returns whether this thread or task is inside of a `WithoutDraws` block."""
-    watcher = _watcher() if WithoutDraws.entered else None
+    watcher = _innermost_watcher() if WithoutDraws.entered else None
     while watcher is not None and not isinstance(watcher, WithoutDraws):
         watcher = watcher.outer
     return watcher is not None
@@ -257,9 +257,9 @@ class _Replayed(_Watcher):
         self._running: dict[int, Any] = {}
 
     def stream(self, stream: Any, clone: Clone, on_host: bool) -> Any:
-        key = id(stream)
-        if key not in self._before:
+        stream_id = id(stream)
+        if stream_id not in self._before:
             return super().stream(stream, clone, on_host)
-        if key not in self._running:
-            self._running[key] = clone(self._before[key][1])
-        return self._running[key]
+        if stream_id not in self._running:
+            self._running[stream_id] = clone(self._before[stream_id][1])
+        return self._running[stream_id]

@@ -55,8 +55,8 @@ class Replacement:
         self.mode = _permissions(self.target)
         self.then, self.backup = then, backup
         # The names do not contain that of the file, because they could become too long.
-        start = os.path.join(os.path.dirname(self.target), f".{os.getpid()}.{os.urandom(6).hex()}")
-        self.temporary, self.saved = f"{start}.new.tmp", f"{start}.old.tmp"
+        path_prefix = os.path.join(os.path.dirname(self.target), f".{os.getpid()}.{os.urandom(6).hex()}")
+        self.temporary, self.saved = f"{path_prefix}.new.tmp", f"{path_prefix}.old.tmp"
         self.stream: BinaryIO | None = None
 
     def __enter__(self) -> BinaryIO:
@@ -74,9 +74,9 @@ class Replacement:
         steps = [(os.replace, self.temporary, self.target)]
         folders = {os.path.dirname(self.target)}
         if self.backup is not None and self.mode is not None:
-            with _create(self.saved, self.mode) as copy, open(self.target, "rb") as old_file:
-                shutil.copyfileobj(old_file, copy)
-                _sync_and_close(copy)
+            with _create(self.saved, self.mode) as backup_stream, open(self.target, "rb") as old_file:
+                shutil.copyfileobj(old_file, backup_stream)
+                _sync_and_close(backup_stream)
             steps.insert(0, (os.replace, self.saved, self.backup))
             folders.add(os.path.dirname(os.path.abspath(self.backup)))
         commit(steps, self.then)
@@ -94,14 +94,16 @@ class Replacement:
                 os.unlink(leftover)
 
 
-def _end_replacement(replacement: Replacement, watch: list[Any], kind: object = None, *raised: object) -> None:
+def _end_replacement(
+    replacement: Replacement, exit_references: list[Any], kind: object = None, *raised: object
+) -> None:
     try:
         if kind is None:
             replacement.replace()
     finally:
         replacement.clean()
     # Only now, because until here an interruption must let the weak reference remove the files.
-    watch.clear()
+    exit_references.clear()
 
 
 def _end_in_stack(replacement: Replacement, *raised: object) -> None:
@@ -114,10 +116,10 @@ class _Exit:
     def __get__(self, replacement: Replacement | None, kind: type[Replacement]) -> Callable[..., None]:
         if replacement is None:  # contextlib.ExitStack reads it from the class
             return _end_in_stack
-        watch: list[Any] = []
-        end = partial(_end_replacement, replacement, watch)
-        watch.append(ref(end, replacement.clean))
-        return end
+        exit_references: list[Any] = []
+        exit_function = partial(_end_replacement, replacement, exit_references)
+        exit_references.append(ref(exit_function, replacement.clean))
+        return exit_function
 
 
 if not TYPE_CHECKING:
@@ -157,8 +159,8 @@ def _permissions(target: str) -> int | None:
 
 def _create(path: str, mode: int | None) -> BinaryIO:
     """Returns a new file, which has its final mode before its content, so that it is never readable by more users."""
-    opener = partial(os.open, mode=0o666 if mode is None else mode)
-    stream = open(path, "xb", opener=opener)  # noqa: SIM115  (the caller closes it)
+    open_with_mode = partial(os.open, mode=0o666 if mode is None else mode)
+    stream = open(path, "xb", opener=open_with_mode)  # noqa: SIM115  (the caller closes it)
     try:
         if mode is not None:
             os.chmod(path, mode)  # adds the bits that the umask has removed
@@ -177,11 +179,11 @@ def _sync_and_close(stream: BinaryIO) -> None:
 
 def flush_folder(folder: str) -> None:
     """Waits until the names of the files in a folder are on the disk, where the system can do so."""
-    flag = getattr(os, "O_DIRECTORY", None)
-    if flag is None:  # Windows cannot open a folder; it writes the names itself
+    directory_flag = getattr(os, "O_DIRECTORY", None)
+    if directory_flag is None:  # Windows cannot open a folder; it writes the names itself
         return
     try:
-        descriptor = os.open(folder, os.O_RDONLY | flag)
+        descriptor = os.open(folder, os.O_RDONLY | directory_flag)
     except PermissionError:  # the folder may be written, but not read
         return
     try:

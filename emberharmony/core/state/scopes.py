@@ -74,8 +74,8 @@ def _remove_topmost(stack: Stack, place: int, wanted: Any) -> None:
     if entry is None:
         return
     entry_below = entry[1]
-    for value, _, *options in reversed(entries_above):
-        entry_below = value, entry_below, *options
+    for pushed_value, _, *options in reversed(entries_above):
+        entry_below = pushed_value, entry_below, *options
     stack.set(entry_below)
 
 

@@ -33,12 +33,12 @@ def cache_folder(name: str) -> str | None:
     """Returns the folder in which a library may keep what it has compiled; None if it cannot be made."""
     from platformdirs import user_cache_dir  # as above
 
-    folder = os.path.join(user_cache_dir("emberharmony", appauthor=False), name)
+    folder_path = os.path.join(user_cache_dir("emberharmony", appauthor=False), name)
     try:
-        os.makedirs(folder, exist_ok=True)
+        os.makedirs(folder_path, exist_ok=True)
     except OSError:
         return None
-    return folder
+    return folder_path
 
 
 def exists() -> bool:
@@ -53,24 +53,24 @@ def read(key: str) -> str | None:
     """
     if not exists():
         return None
-    file = path()
+    file_path = path()
     import tomllib  # imported here: it costs 6 ms, and most programs have no settings file
 
     try:
-        values = tomllib.loads(_file_text(file))
+        value_by_key = tomllib.loads(_file_text(file_path))
     except RecursionError:
-        _warn(f"{file} cannot be read and is ignored: it is nested too deeply")
+        _warn(f"{file_path} cannot be read and is ignored: it is nested too deeply")
         return None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, SettingsError) as error:
         if passing_error(error):
             raise
-        _warn(f"{file} cannot be read and is ignored: {error}")
+        _warn(f"{file_path} cannot be read and is ignored: {error}")
         return None
-    value = values.get(key)
-    for unknown in values.keys() - KEYS:
-        _warn(f"{file}: {unknown!r} is no setting and is ignored{suggest(unknown, KEYS)}")
+    value = value_by_key.get(key)
+    for unknown in value_by_key.keys() - KEYS:
+        _warn(f"{file_path}: {unknown!r} is no setting and is ignored{suggest(unknown, KEYS)}")
     if value is not None and not isinstance(value, str):
-        _warn(f"{file}: {key} is ignored, because it must be a string, not {value!r}")
+        _warn(f"{file_path}: {key} is ignored, because it must be a string, not {value!r}")
         return None
     return value
 
@@ -96,21 +96,21 @@ def write(key: str, value: str | None, then: Iterable[Step] = ()) -> str:
     from emberharmony.core.state.files import replace_text
     from emberharmony.core.state.toml import CannotEditError, edit_key
 
-    file = path()
+    file_path = path()
     backup = None
     try:
-        text = edit_key(_file_text(file), key, value)
+        text = edit_key(_file_text(file_path), key, value)
     except (UnicodeDecodeError, tomllib.TOMLDecodeError):
-        backup, text = f"{file}.bak", edit_key("", key, value)
+        backup, text = f"{file_path}.bak", edit_key("", key, value)
     except FileNotFoundError:
         text = edit_key("", key, value)
     except RecursionError as error:
-        raise _cannot_change(file, key, value, "it is nested too deeply") from error
+        raise _cannot_change(file_path, key, value, "it is nested too deeply") from error
     except (CannotEditError, SettingsError) as error:
-        raise _cannot_change(file, key, value, str(error)) from error
-    os.makedirs(os.path.dirname(os.path.realpath(file)), exist_ok=True)
-    replace_text(file, text, then, backup=backup)
-    return file
+        raise _cannot_change(file_path, key, value, str(error)) from error
+    os.makedirs(os.path.dirname(os.path.realpath(file_path)), exist_ok=True)
+    replace_text(file_path, text, then, backup=backup)
+    return file_path
 
 
 def _cannot_change(file: str, key: str, value: str | None, reason: str) -> SettingsError:
@@ -141,10 +141,10 @@ def _file_text(file: str) -> str:
     if not stat.S_ISREG(os.stat(file).st_mode):
         raise SettingsError("it is not a file")
     with open(file, "rb") as stream:
-        content = stream.read(_LARGEST + 1)
-    if len(content) > _LARGEST:
+        content_bytes = stream.read(_LARGEST + 1)
+    if len(content_bytes) > _LARGEST:
         raise SettingsError(f"it is larger than {_LARGEST} bytes")
-    return content.decode()
+    return content_bytes.decode()
 
 
 def _warn(message: str) -> None:

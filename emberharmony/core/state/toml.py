@@ -87,23 +87,27 @@ def _quote(value: str) -> str:
 def _root_statements(text: str) -> list[_Statement]:
     """Returns the statements in the root table of a valid document; this table ends at the first table header."""
     statements: list[_Statement] = []
-    start = depth = 0
-    equals_index = value = value_end = -1
+    statement_start = bracket_depth = 0
+    equals_index = value_start = value_end = -1
     for token in _TOKEN.finditer(text):
         token_kind = token.lastgroup
-        if token_kind == "newline" and not depth:
+        if token_kind == "newline" and not bracket_depth:
             if equals_index >= 0:
-                statements.append(_Statement(text[start:equals_index], start, value, value_end, token.end()))
-            start, equals_index, value = token.end(), -1, -1
+                statements.append(
+                    _Statement(text[statement_start:equals_index], statement_start, value_start, value_end, token.end())
+                )
+            statement_start, equals_index, value_start = token.end(), -1, -1
         elif token_kind == "equals" and equals_index < 0:
             equals_index = token.start()
         elif equals_index < 0:
             if token_kind == "open":
                 return statements
         elif token_kind not in ("space", "comment", "newline"):
-            depth += (token_kind == "open") - (token_kind == "close")
-            value = token.start() if value < 0 else value
+            bracket_depth += (token_kind == "open") - (token_kind == "close")
+            value_start = token.start() if value_start < 0 else value_start
             value_end = token.end()
     if equals_index >= 0:
-        statements.append(_Statement(text[start:equals_index], start, value, value_end, len(text)))
+        statements.append(
+            _Statement(text[statement_start:equals_index], statement_start, value_start, value_end, len(text))
+        )
     return statements

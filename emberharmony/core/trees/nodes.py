@@ -140,10 +140,10 @@ def taken_apart(node: Any) -> tuple[tuple[Any, ...] | None, Sequence[Any], tuple
             f"the flatten function of {cls.__qualname__} must return a pair (children, static), with the children in a "
             f"list, tuple or dict, not {brief(flat_node)}"
         )
-    children, static = flat_node
+    children, static_part = flat_node
     if isinstance(children, Mapping):
-        return tuple(children), list(children.values()), (_number_type(static), static)
-    return None, children, (_number_type(static), static)
+        return tuple(children), list(children.values()), (_number_type(static_part), static_part)
+    return None, children, (_number_type(static_part), static_part)
 
 
 def put_together(cls: type, names: tuple[Any, ...] | None, children: list[Any], static: Any) -> Any:
@@ -174,7 +174,7 @@ def fields_of(node: Any) -> tuple[tuple[str, ...], list[Any], tuple[tuple[str, A
     cls = type(node)
     names: list[str] = []
     children: list[Any] = []
-    static: list[tuple[str, Any, Any]] = []
+    static_fields: list[tuple[str, Any, Any]] = []
     for name, is_static in _DECLARED[cls]:
         value = getattr(node, name)
         if is_static is False or (is_static is None and not _is_option(value)):
@@ -186,8 +186,8 @@ def fields_of(node: Any) -> tuple[tuple[str, ...], list[Any], tuple[tuple[str, A
                     f"the field {name!r} of {cls.__qualname__} is static but holds a tensor, which is a leaf: remove "
                     f"'static' from the metadata of the field"
                 )
-            static.append((name, _number_type(value), value))
-    return tuple(names), children, tuple(static)
+            static_fields.append((name, _number_type(value), value))
+    return tuple(names), children, tuple(static_fields)
 
 
 def declared_fields(cls: type) -> Fields:
@@ -214,11 +214,15 @@ def _annotation_of(cls: type, field: Any) -> Any:
     """
     if not isinstance(field.type, str):
         return field.type
-    bases = [base for base in cls.__mro__ if vars(base).get("__dataclass_fields__", {}).get(field.name) is field]
-    module = sys.modules.get(bases[-1].__module__)
-    holder = type(cls.__name__, (), {"__annotations__": {field.name: field.type}})
+    declaring_classes = [
+        base for base in cls.__mro__ if vars(base).get("__dataclass_fields__", {}).get(field.name) is field
+    ]
+    module = sys.modules.get(declaring_classes[-1].__module__)
+    stand_in_class = type(cls.__name__, (), {"__annotations__": {field.name: field.type}})
     try:
-        return typing.get_type_hints(holder, vars(module) if module else {}, vars(bases[-1]))[field.name]
+        return typing.get_type_hints(stand_in_class, vars(module) if module else {}, vars(declaring_classes[-1]))[
+            field.name
+        ]
     except (NameError, AttributeError, TypeError, SyntaxError):
         return Any  # the names exist for type checkers only, or inside of a function
 

@@ -41,25 +41,25 @@ def held_in(root: Any) -> Iterator[Held]:
     dataclass all fields. No object, dict or list is entered twice, so circles end; a leaf is yielded at each place.
     """
     entered_objects: dict[int, Any] = {}  # keeps the objects, so that no other gets the id of one
-    keys: list[Any] = []
-    holders: list[Any] = [None]
-    iterators: list[Iterator[tuple[Any, Any]]] = [iter(((None, root),))]
-    while iterators:
-        for key, value in iterators[-1]:
-            children = _held_entries(value)
-            if children is None:
-                yield Held(TreePath((*keys, key)[1:]), holders[-1], value)
+    path_keys: list[Any] = []
+    holder_stack: list[Any] = [None]
+    iterator_stack: list[Iterator[tuple[Any, Any]]] = [iter(((None, root),))]
+    while iterator_stack:
+        for key, value in iterator_stack[-1]:
+            entries = _held_entries(value)
+            if entries is None:
+                yield Held(TreePath((*path_keys, key)[1:]), holder_stack[-1], value)
             elif id(value) not in entered_objects:
                 if not isinstance(value, tuple):
                     entered_objects[id(value)] = value
-                keys.append(key)
-                holders.append(value)
-                iterators.append(iter(children))
+                path_keys.append(key)
+                holder_stack.append(value)
+                iterator_stack.append(iter(entries))
                 break
         else:
-            iterators.pop()
-            holders.pop()
-            del keys[-1:]
+            iterator_stack.pop()
+            holder_stack.pop()
+            del path_keys[-1:]
 
 
 def instances_in(root: Any, kind: type[C]) -> list[C]:

@@ -60,8 +60,8 @@ def tree_map_with_path(fn: Callable[..., Any], tree: Any, *rest: Any, is_leaf: I
         >>> ops.tree_map_with_path(lambda path, leaf: f"{path}={leaf}", {"a": [1, 2]})
         {'a': ['a.0=1', 'a.1=2']}
     """
-    columns, treedef = flattened_alike("tree_map_with_path", (tree, *rest), is_leaf)
-    return tree_unflatten(treedef, [fn(*row) for row in zip(paths_of(treedef), *columns, strict=True)])
+    leaf_columns, treedef = flattened_alike("tree_map_with_path", (tree, *rest), is_leaf)
+    return tree_unflatten(treedef, [fn(*row) for row in zip(paths_of(treedef), *leaf_columns, strict=True)])
 
 
 def paths_of(treedef: TreeDef) -> list[TreePath]:

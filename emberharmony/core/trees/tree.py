@@ -69,20 +69,20 @@ def _children(kind: str, tree: Any) -> tuple[Any, Sequence[Any]]:
     cls = tree.__class__
     if kind == "dict":
         keys = sorted_keys(tree)
-        node = (cls, tuple(keys)) if cls is dict else (cls, tuple(keys), _beside_items(tree))
-        return node, [tree[key] for key in keys]
+        node_key = (cls, tuple(keys)) if cls is dict else (cls, tuple(keys), _extra_attributes(tree))
+        return node_key, [tree[key] for key in keys]
     if kind == "list":
         return list, tree
     if kind == "dataclass":
         names, children, static = fields_of(tree)
         return (cls, names, static), children
     if kind == "registered":
-        child_names, child_nodes, rebuild = taken_apart(tree)
-        return (cls, child_names, rebuild), child_nodes
+        child_names, child_nodes, static_pair = taken_apart(tree)
+        return (cls, child_names, static_pair), child_nodes
     return cls, tree
 
 
-def _beside_items(tree: dict[Any, Any]) -> tuple[tuple[str, Any], ...]:
+def _extra_attributes(tree: dict[Any, Any]) -> tuple[tuple[str, Any], ...]:
     """Returns the attributes of an object of a subclass of dict that are no items, and what makes missing items."""
     extra_by_name = {name: value for name, value in getattr(tree, "__dict__", {}).items() if name not in tree}
     if isinstance(tree, defaultdict):
@@ -115,7 +115,7 @@ def _flatten(tree: Any, leaves: list[Any]) -> TreeDef:
 
 
 def _flatten_node(kind: str, tree: Any, leaves: list[Any]) -> TreeDef:
-    node, children = _children(kind, tree)
+    node_key, children = _children(kind, tree)
     leaf_count_before = len(leaves)
     child_defs: list[TreeDef] = []
     # A call of `_flatten` for each child would take a third more time.
@@ -126,7 +126,7 @@ def _flatten_node(kind: str, tree: Any, leaves: list[Any]) -> TreeDef:
             child_defs.append(LEAF)
         else:
             child_defs.append(NONE if child_kind == "none" else _flatten_node(child_kind, child, leaves))
-    return _made((kind, node, tuple(child_defs), len(leaves) - leaf_count_before))
+    return _made((kind, node_key, tuple(child_defs), len(leaves) - leaf_count_before))
 
 
 def _flatten_until(tree: Any, leaves: list[Any], is_leaf: Callable[[Any], bool]) -> TreeDef:
@@ -136,10 +136,10 @@ def _flatten_until(tree: Any, leaves: list[Any], is_leaf: Callable[[Any], bool])
         return LEAF
     if node_kind == "none":
         return NONE
-    node, children = _children(node_kind, tree)
+    node_key, children = _children(node_kind, tree)
     leaf_count_before = len(leaves)
     child_defs = tuple([_flatten_until(child, leaves, is_leaf) for child in children])
-    return _made((node_kind, node, child_defs, len(leaves) - leaf_count_before))
+    return _made((node_kind, node_key, child_defs, len(leaves) - leaf_count_before))
 
 
 def tree_unflatten(treedef: TreeDef, leaves: Iterable[Any]) -> Any:
@@ -159,19 +159,19 @@ def tree_unflatten(treedef: TreeDef, leaves: Iterable[Any]) -> Any:
 
 
 def _unflatten(treedef: TreeDef, leaves: Iterator[Any]) -> Any:
-    node_kind, node, child_defs, _ = treedef
+    node_kind, node_key, child_defs, _ = treedef
     if not child_defs and node_kind in ("leaf", "none"):
         return next(leaves) if node_kind == "leaf" else None
     children = [next(leaves) if child is LEAF else _unflatten(child, leaves) for child in child_defs]
     if node_kind == "dict":
-        return _rebuilt_dict(children, *node)
+        return _rebuilt_dict(children, *node_key)
     if node_kind == "list":
         return children
     if node_kind == "tuple":
-        return node(children)
+        return node_key(children)
     if node_kind == "namedtuple":
-        return node(*children)
-    cls, names, static = node
+        return node_key(*children)
+    cls, names, static = node_key
     if node_kind == "registered":
         return put_together(cls, names, children, static[1])
     return cls(**dict(zip(names, children, strict=True)), **{name: value for name, _, value in static})
@@ -185,11 +185,11 @@ def _rebuilt_dict(
         return items
     # Not cls(items): a subclass may take other arguments, as defaultdict does. Its own `update` may refuse new keys, as
     # that of mlx.nn.Module does, and its `__setattr__` may make items of attributes. `OrderedDict` needs its own one.
-    rebuilt = cls.__new__(cls)
+    rebuilt_dict = cls.__new__(cls)
     for name, value in attributes:
-        object.__setattr__(rebuilt, name, copy(value) if isinstance(value, (dict, list, set)) else value)
-    (OrderedDict if isinstance(rebuilt, OrderedDict) else dict).update(rebuilt, items)
-    return rebuilt
+        object.__setattr__(rebuilt_dict, name, copy(value) if isinstance(value, (dict, list, set)) else value)
+    (OrderedDict if isinstance(rebuilt_dict, OrderedDict) else dict).update(rebuilt_dict, items)
+    return rebuilt_dict
 
 
 def tree_leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
@@ -212,8 +212,8 @@ def tree_map(fn: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = No
     Raises:
         ArgumentError: if the structures of the trees differ; the message shows both.
     """
-    columns, treedef = flattened_alike("tree_map", (tree, *rest), is_leaf)
-    return tree_unflatten(treedef, [fn(*row) for row in zip(*columns, strict=True)])
+    leaf_columns, treedef = flattened_alike("tree_map", (tree, *rest), is_leaf)
+    return tree_unflatten(treedef, [fn(*row) for row in zip(*leaf_columns, strict=True)])
 
 
 def flattened_alike(name: str, trees: Sequence[Any], is_leaf: IsLeaf) -> tuple[list[list[Any]], TreeDef]:
@@ -225,29 +225,29 @@ def flattened_alike(name: str, trees: Sequence[Any], is_leaf: IsLeaf) -> tuple[l
     Raises:
         ArgumentError: if the structures of the trees differ; the message shows both.
     """
-    columns: list[list[Any]] = []
+    leaf_columns: list[list[Any]] = []
     structure = LEAF
     for tree in trees:
         leaves, treedef = tree_flatten(tree, is_leaf)
-        if columns and treedef != structure:
+        if leaf_columns and treedef != structure:
             raise ArgumentError(f"{name}: the trees differ in structure: {structure} and {treedef}")
-        columns.append(leaves)
+        leaf_columns.append(leaves)
         structure = treedef
-    return columns, structure
+    return leaf_columns, structure
 
 
 def _treedef_text(treedef: TreeDef) -> str:
-    node_kind, node, children, _ = treedef
+    node_kind, node_key, children, _ = treedef
     if node_kind in ("leaf", "none"):
         return "*" if node_kind == "leaf" else "None"
     child_texts = [_treedef_text(child) for child in children]
     if node_kind in ("list", "tuple", "namedtuple"):
-        return f"{node.__name__}({', '.join(child_texts)})"
-    cls, names, *details = node
+        return f"{node_key.__name__}({', '.join(child_texts)})"
+    cls, names, *statics = node_key
     if names is not None:
         child_texts = [f"{name}: {child}" for name, child in zip(names, child_texts, strict=True)]
     if node_kind == "dataclass":
-        child_texts += [f"{name}={brief(value)}" for name, _, value in details[0]]
+        child_texts += [f"{name}={brief(value)}" for name, _, value in statics[0]]
     elif node_kind == "registered":
-        child_texts.append(f"static={brief(details[0][1])}")
+        child_texts.append(f"static={brief(statics[0][1])}")
     return f"{cls.__name__}({', '.join(child_texts)})"

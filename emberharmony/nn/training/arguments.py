@@ -26,7 +26,7 @@ def require_parts(module: Any, loss_fn: Any, optimizer: Any, batches: Any, valid
             hint = ": pass the model itself, without calling it"
         raise ArgumentTypeError(f"fit() trains an nn.Module, not {brief(module)}{hint}")
     if not module.parameters(trainable=True):
-        raise ArgumentError(f"fit(): there is no trainable Parameter{parameterless.way_out(module)}")
+        raise ArgumentError(f"fit(): there is no trainable Parameter{parameterless.advice_text(module)}")
     _require_own_loss(loss_fn)
     if not callable(loss_fn) or not hasattr(optimizer, "zero_grad") or isinstance(optimizer, type):
         swapped_texts = brief(loss_fn), brief(optimizer)

@@ -16,7 +16,7 @@ from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import ArgumentError, ShapeError
-from emberharmony.core.options import dense
+from emberharmony.core.options import refuse_sparse
 from emberharmony.core.types import DTypeLike, Operand, Tensor, TensorLike, Tensors
 from emberharmony.ops.arrays.creation import arange, zeros
 from emberharmony.ops.arrays.shape import atleast_1d, concatenate, expand_dims, moveaxis, ravel, stack
@@ -411,7 +411,7 @@ def one_hot(
         >>> ops.one_hot([0, 2], 3).tolist()
         [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
     """
-    dense("sparse", sparse)
+    refuse_sparse("sparse", sparse)
     classes = arange(shared_indexing.class_count(num_classes, x), device=get_device(x))
     hits = equal(expand_dims(x, -1), classes)
     return cast(hits if axis == -1 else moveaxis(hits, -1, axis), default_float() if dtype is None else dtype)

@@ -99,7 +99,7 @@ def vjp(fn: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[A
         >>> y.tolist(), [g.tolist() for g in pull(1.0)]
         (12.0, [4.0, 3.0])
     """
-    result: tuple[Any, ...] = derivatives.pulled_back("vjp", fn, primals, has_aux)
+    result: tuple[Any, ...] = derivatives.run_vjp("vjp", fn, primals, has_aux)
     return result
 
 
@@ -127,7 +127,7 @@ def jvp(
         >>> y.tolist(), slope.tolist()
         (9.0, 6.0)
     """
-    result: tuple[Any, ...] = derivatives.pushed_forward("jvp", fun, primals, tangents, has_aux)
+    result: tuple[Any, ...] = derivatives.run_jvp("jvp", fun, primals, tangents, has_aux)
     return result
 
 
@@ -498,7 +498,7 @@ def zero_grad(params: Any) -> None:
         >>> print(scale.grad)
         None
     """
-    derivatives.forget(params)
+    derivatives.clear_gradients(params)
 
 
 @op(elementwise=True, gradient="zero", finite="yes")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
-from emberharmony.core.options import dense
+from emberharmony.core.options import refuse_sparse
 from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.ops.arrays.shape import ravel
 from emberharmony.ops.device import get_device, to_device
@@ -63,7 +63,7 @@ def bincount(x: TensorLike, weights: TensorLike | None = None, minlength: int = 
         >>> ops.bincount([0, 2, 2]).tolist()
         [1, 0, 2]
     """
-    dense("sparse", sparse)
+    refuse_sparse("sparse", sparse)
     if weights is None:
         return convert_to_tensor(shared_histograms.count_integers(to_numpy(x), None, minlength), device=get_device(x))
     shared_histograms.check_weights(weights, x)

@@ -39,7 +39,7 @@ class Average:
         self.parameters = [cell for cell in cells if isinstance(cell, Parameter) and cell.trainable]
         if not self.parameters:
             raise ArgumentError(
-                f"{type(self).__name__}(): there is no trainable Parameter in params{parameterless.way_out(params)}"
+                f"{type(self).__name__}(): there is no trainable Parameter in params{parameterless.advice_text(params)}"
             )
         self.averages = [Buffer(cell.value, name=cell.name) for cell in self.parameters]
         self.count = 0

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from emberharmony.core.errors import ArgumentError, EmberError
 from emberharmony.core.state.checked_mode import FEW_MOVES, checked, checking, innermost, is_switched_off
 from emberharmony.transforms.checks.drift import DeviceMixes, Drift, DTypes, Gradients, Graphs
-from emberharmony.transforms.checks.findings import Finding, Findings, place
+from emberharmony.transforms.checks.findings import Finding, Findings, place_text
 from emberharmony.transforms.checks.nonfinite import INEXACT, READS, NonFinite
 from emberharmony.transforms.logs.lines import line_of, line_text, user_line
 from emberharmony.transforms.observe import Observation, Pulled, WatchedCall, Watcher
@@ -32,20 +32,20 @@ class Checker(Watcher):
     """
 
     def __init__(self, findings: Findings, options: "CheckOptions") -> None:
-        words = options.words
+        check_names = options.words
         self.findings = findings
-        self.backward = self.pulls = self.looks_again = "nan" in words
+        self.backward = self.pulls = self.looks_again = "nan" in check_names
         judges_used = options.judge == "used"
         self.graphs = self.backward and not judges_used and options.every != "step"
         self._nonfinite = NonFinite(findings, options.every, judges_used, options.infinities) if self.backward else None
         self._infinities, self._unseen = self.backward and options.infinities, ""
-        factory_by_drift: dict[str, Callable[[], Drift]] = {
+        factory_by_check: dict[str, Callable[[], Drift]] = {
             "dtype": lambda: DTypes(findings),
             "device": lambda: DeviceMixes(findings),
             "lazy": lambda: Graphs(findings, options.lazy),
             "gradients": lambda: Gradients(findings),
         }
-        self._drifts = [drift_class() for word, drift_class in factory_by_drift.items() if word in words]
+        self._drifts = [make_drift() for word, make_drift in factory_by_check.items() if word in check_names]
         self._since = innermost()
         self._wanted: dict[str, bool] = {}
 
@@ -65,7 +65,7 @@ class Checker(Watcher):
 
     def after(self, call: WatchedCall, result: Any) -> None:
         """Tells the checks the result of an op of the program, and the node of the library's graph that it made."""
-        graph = THREADS.here.graph
+        notes_by_checker = THREADS.here.graph
         is_off, is_finite = self._is_off(), False
         if call.outer is None and not call.gradient_of and not is_off:
             if self._nonfinite is not None:
@@ -73,9 +73,9 @@ class Checker(Watcher):
             if self._drifts and self in call.kept:
                 for drift in self._drifts:
                     drift.after(call, result, call.kept[self])
-        if graph is not None and self._nonfinite is not None:
-            graph_notes = graph.setdefault(self, {})
-            self._nonfinite.note(graph_notes, call, result, is_finite, None if is_off else line_of(call.spec.name))
+        if notes_by_checker is not None and self._nonfinite is not None:
+            graph_notes = notes_by_checker.setdefault(self, {})
+            self._nonfinite.note_node(graph_notes, call, result, is_finite, None if is_off else line_of(call.spec.name))
 
     def on_graph(self, loss: Any, backend: Any) -> None:
         """Tells the check of numbers the graph by which the library is about to compute gradients."""
@@ -94,7 +94,7 @@ class Checker(Watcher):
         """Returns whether the numbers of a program are finite; otherwise its ops are called, to find the cause."""
         return self._nonfinite is None or self._is_off() or self._nonfinite.accepts(results, backend)
 
-    def mark(self) -> tuple[str, int] | None:
+    def line_mark(self) -> tuple[str, int] | None:
         """Returns the user's line; None if the gradients of the op are not to be looked at."""
         return None if self._is_off() else user_line(sys._getframe(3))
 
@@ -108,31 +108,32 @@ class Checker(Watcher):
     def on_pull(self, step: Pulled) -> None:
         """Tells the check of numbers the gradients of an op."""
         if self._nonfinite is not None and step.line is not None and not self._is_off():
-            self._nonfinite.look_at_pull(step)
+            self._nonfinite.check_pulled_op(step)
 
     def on_derivative(self, values: Sequence[Any], gradients: Sequence[Any], backend: Any) -> None:
         """Looks for NaN in a loss and in the gradients of the parameters."""
         assert self._nonfinite is not None, "this check alone asks for gradients"
         unseen, self._unseen = self._unseen, ""
-        self._nonfinite.look_at_derivative(values, gradients, backend)
+        self._nonfinite.check_derivative(values, gradients, backend)
         if unseen and not self._is_off():
             self._nonfinite.flush()
-            self._look_at_unseen(gradients, backend, unseen)
+            self._check_unseen_gradients(gradients, backend, unseen)
 
     def on_unseen(self, text: str) -> None:
         """Notes why the ops of the gradient that is computed next cannot be seen."""
         self._unseen = text
 
-    def _look_at_unseen(self, gradients: Sequence[Any], backend: Any, reason: str) -> None:
+    def _check_unseen_gradients(self, gradients: Sequence[Any], backend: Any, reason: str) -> None:
         """Looks at gradients whose ops were not seen: no op can be named."""
-        contents = [backend.contents(x) for x in gradients if backend.kinds[x.dtype] in INEXACT]
-        has_nan = any(x.nan for x in contents)
-        if self.findings or not (has_nan or (self._infinities and any(x.infinite for x in contents))):
+        contents_of_gradients = [backend.contents(x) for x in gradients if backend.kinds[x.dtype] in INEXACT]
+        has_nan = any(x.nan for x in contents_of_gradients)
+        if self.findings or not (has_nan or (self._infinities and any(x.infinite for x in contents_of_gradients))):
             return
         line = line_text(user_line(sys._getframe(1)))
-        kind, name = "NaN" if has_nan else "infinite", backend.name
-        text = f"a gradient on backend {name!r} is {kind}{place('', line)}; no op can be named: {reason}"
-        self.findings.add(Finding("nan", "", text, "", line, name))
+        value_kind, backend_name = "NaN" if has_nan else "infinite", backend.name
+        text = f"a gradient on backend {backend_name!r} is {value_kind}{place_text('', line)}"
+        text += f"; no op can be named: {reason}"
+        self.findings.add(Finding("nan", "", text, "", line, backend_name))
 
     def end(self, failed: bool) -> None:
         """Looks at what still waits, unless the block ends by an error."""
@@ -221,9 +222,9 @@ if not TYPE_CHECKING:
 
 def check_this_thread(words: frozenset[str]) -> None:
     """Starts checks that end with the process, in this thread and in the tasks that start in it."""
-    checking_all = Checking(CheckOptions(words - {"bounds"}, None, None, "born", True, LAZY, FEW_MOVES))
-    leave_block = checking_all.__exit__
-    checking_all.__enter__()
+    checking_block = Checking(CheckOptions(words - {"bounds"}, None, None, "born", True, LAZY, FEW_MOVES))
+    leave_block = checking_block.__exit__
+    checking_block.__enter__()
     atexit.register(_leave_with_process, leave_block)
 
 

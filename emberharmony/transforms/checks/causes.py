@@ -50,7 +50,7 @@ def _plural(count: int, one: str) -> str:
     return f"{count} {one if count == 1 else one + ('es' if one.endswith('o') and one != 'zero' else 's')}"
 
 
-def _zeros(operands: Operands, names: Iterable[str]) -> str:
+def _zeros_text(operands: Operands, names: Iterable[str]) -> str:
     for name in names:
         operand = operands.get(name)
         if operand is not None and operand.zero:
@@ -58,7 +58,7 @@ def _zeros(operands: Operands, names: Iterable[str]) -> str:
     return ""
 
 
-def _negatives(operands: Operands, names: Iterable[str]) -> str:
+def _negatives_text(operands: Operands, names: Iterable[str]) -> str:
     for name in names:
         operand = operands.get(name)
         if operand is not None and operand.negative:
@@ -66,18 +66,18 @@ def _negatives(operands: Operands, names: Iterable[str]) -> str:
     return ""
 
 
-def _overflow(operands: Operands, dtype: str, growing: bool = False) -> str:
+def _overflow_cause(operands: Operands, dtype: str, growing: bool = False) -> str:
     """Returns the cause if an argument is large enough that a product, or an exponential function, may overflow."""
-    limit = LARGEST.get(dtype)
-    if not operands or limit is None:
+    largest_number = LARGEST.get(dtype)
+    if not operands or largest_number is None:
         return ""
     name, operand = max(operands.items(), key=lambda item: item[1].largest)
-    if operand.largest < (10 if growing else limit**0.4):
+    if operand.largest < (10 if growing else largest_number**0.4):
         return ""
-    return f"overflow of {dtype}, whose largest number is {limit:.4g}: max|{name}| is {operand.largest:.4g}"
+    return f"overflow of {dtype}, whose largest number is {largest_number:.4g}: max|{name}| is {operand.largest:.4g}"
 
 
-def _infinities(operands: Operands) -> str:
+def _infinities_text(operands: Operands) -> str:
     texts = [
         f"{name} holds {operand.infinite} infinit{'y' if operand.infinite == 1 else 'ies'}"
         for name, operand in operands.items()
@@ -87,47 +87,47 @@ def _infinities(operands: Operands) -> str:
 
 
 @_cause_of("mean", "var", "std", "average", "moments", "median", "quantile")
-def _empty(call: Faulty) -> str:
+def _empty_cause(call: Faulty) -> str:
     return "there are no elements to average" if any(not x.size for x in call.operands.values()) else ""
 
 
 @_cause_of("divide", "floor_divide", "mod", "fmod", "divmod", "remainder")
-def _division(call: Faulty) -> str:
-    return _zeros(call.operands, ("x2", "y", *list(call.operands)[1:]))
+def _division_cause(call: Faulty) -> str:
+    return _zeros_text(call.operands, ("x2", "y", *list(call.operands)[1:]))
 
 
 @_cause_of("reciprocal", "rsqrt")
-def _inverse(call: Faulty) -> str:
-    return _zeros(call.operands, call.operands)
+def _inverse_cause(call: Faulty) -> str:
+    return _zeros_text(call.operands, call.operands)
 
 
 @_cause_of("log", "log2", "log10")
-def _logarithm(call: Faulty) -> str:
-    return (_negatives if call.nan and not call.backward else _zeros)(call.operands, call.operands)
+def _logarithm_cause(call: Faulty) -> str:
+    return (_negatives_text if call.nan and not call.backward else _zeros_text)(call.operands, call.operands)
 
 
 @_cause_of("log1p")
-def _log1p(call: Faulty) -> str:
+def _log1p_cause(call: Faulty) -> str:
     return "x holds numbers of -1 and below" if call.operands else ""
 
 
 @_cause_of("logit", "ndtri")
-def _outside_0_to_1(call: Faulty) -> str:
+def _outside_0_to_1_cause(call: Faulty) -> str:
     return "x holds numbers outside of the open interval from 0 to 1"
 
 
 @_cause_of("sqrt", "rsqrt", "gammaln", "arccosh")
-def _negative(call: Faulty) -> str:
-    return _negatives(call.operands, call.operands) if call.nan else ""
+def _negative_cause(call: Faulty) -> str:
+    return _negatives_text(call.operands, call.operands) if call.nan else ""
 
 
 @_cause_of("arccosh")
-def _below_one(call: Faulty) -> str:
+def _below_one_cause(call: Faulty) -> str:
     return "x holds numbers below 1"
 
 
 @_cause_of("arcsin", "arccos", "arctanh", "erfinv")
-def _beyond_one(call: Faulty) -> str:
+def _beyond_one_cause(call: Faulty) -> str:
     range_text = "beyond 1" if call.op in ("arcsin", "arccos") else "of 1 and beyond"
     for name, operand in call.operands.items():
         if operand.largest >= 1:
@@ -136,49 +136,49 @@ def _beyond_one(call: Faulty) -> str:
 
 
 @_cause_of("power")
-def _power(call: Faulty) -> str:
+def _power_cause(call: Faulty) -> str:
     if call.backward:
         return ""
-    negative, zero = _negatives(call.operands, ("x1",)), _zeros(call.operands, ("x1",))
-    if negative:
-        return f"{negative}, raised to a fraction"
-    return f"{zero}, raised to a negative number" if zero else ""
+    negatives_text, zeros_text = _negatives_text(call.operands, ("x1",)), _zeros_text(call.operands, ("x1",))
+    if negatives_text:
+        return f"{negatives_text}, raised to a fraction"
+    return f"{zeros_text}, raised to a negative number" if zeros_text else ""
 
 
 @_cause_of("layer_normalization", "rms_normalization", "batch_normalization", "group_normalization", "normalize")
-def _no_variance(call: Faulty) -> str:
+def _no_variance_cause(call: Faulty) -> str:
     return "the variance is 0 and the epsilon too" if call.operands else ""
 
 
 @_cause_of("sqrt", "rsqrt", "norm", "vector_norm", "matrix_norm", "cdist", "std", "hypot", "cbrt", "power", "logsumexp")
-def _infinite_slope(call: Faulty) -> str:
+def _infinite_slope_cause(call: Faulty) -> str:
     """Returns the cause of ops whose gradient is infinite, or 0 / 0, at 0."""
-    return _zeros(call.operands, call.operands) if call.backward else ""
+    return _zeros_text(call.operands, call.operands) if call.backward else ""
 
 
 @_cause_of("exp", "exp2", "expm1", "sinh", "cosh", "softplus", "logaddexp", "silu", "elu", "selu", "i0")
-def _growing(call: Faulty) -> str:
-    return "" if call.nan else _overflow(call.operands, call.dtype, growing=True)
+def _growing_cause(call: Faulty) -> str:
+    return "" if call.nan else _overflow_cause(call.operands, call.dtype, growing=True)
 
 
-def _by_infinity(call: Faulty) -> str:
+def _by_infinity_cause(call: Faulty) -> str:
     """Returns the cause where arguments hold infinities, which are no NaN."""
-    texts = _infinities(call.operands)
-    if not texts:
+    infinities_text = _infinities_text(call.operands)
+    if not infinities_text:
         return ""
     if call.op in ("softmax", "log_softmax", "sparsemax", "dot_product_attention", "cross_entropy"):
-        return f"{texts}, and a row of nothing but -inf has no softmax"
-    zero = _zeros(call.operands, call.operands)
-    return f"{texts}, and {zero} (0 * inf)" if zero else f"{texts} (inf - inf)"
+        return f"{infinities_text}, and a row of nothing but -inf has no softmax"
+    zeros_text = _zeros_text(call.operands, call.operands)
+    return f"{infinities_text}, and {zeros_text} (0 * inf)" if zeros_text else f"{infinities_text} (inf - inf)"
 
 
-def _of_any(call: Faulty) -> str:
+def _of_any_cause(call: Faulty) -> str:
     """Returns the cause that any op may have."""
-    zero = _zeros(call.operands, call.operands)
-    return (zero if call.nan or call.backward else "") or _overflow(call.operands, call.dtype)
+    zeros_text = _zeros_text(call.operands, call.operands)
+    return (zeros_text if call.nan or call.backward else "") or _overflow_cause(call.operands, call.dtype)
 
 
 def likely_cause(call: Faulty) -> str:
     """Returns the likely cause, such as "x2 holds 3 zeros"; "" if none is known."""
-    causes = (_by_infinity, *_CAUSES.get(call.op, ()), _of_any)
+    causes = (_by_infinity_cause, *_CAUSES.get(call.op, ()), _of_any_cause)
     return next(filter(None, (cause(call) for cause in causes)), "")

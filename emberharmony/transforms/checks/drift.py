@@ -6,7 +6,7 @@ from typing import Any
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.numeric.promotion import promote
 from emberharmony.core.registry import OpSpec
-from emberharmony.transforms.checks.findings import Finding, Findings, place
+from emberharmony.transforms.checks.findings import Finding, Findings, place_text
 from emberharmony.transforms.checks.nonfinite import INEXACT
 from emberharmony.transforms.logs.lines import line_text
 from emberharmony.transforms.observe import WatchedCall
@@ -42,10 +42,15 @@ class Drift:
 
     def _report(self, call: WatchedCall, line: Any, text: str) -> None:
         location = line_text(line)
-        head = f"{call.op}() on backend {call.backend.name!r}"
+        call_text = f"{call.op}() on backend {call.backend.name!r}"
         self._findings.add(
             Finding(
-                self.name, call.op, f"{head} {text}{place(call.path, location)}", call.path, location, call.backend.name
+                self.name,
+                call.op,
+                f"{call_text} {text}{place_text(call.path, location)}",
+                call.path,
+                location,
+                call.backend.name,
             )
         )
 
@@ -87,11 +92,11 @@ def _drift_text(result_dtype: Any, argument_dtypes: dict[str, Any], at_positions
     inexact_by_name = {name: dtype for name, dtype in argument_dtypes.items() if dtype.kind in INEXACT}
     if result_dtype.kind in _INTEGERS:
         integer_by_name = {name: dtype for name, dtype in argument_dtypes.items() if dtype.kind in _INTEGERS}
-        names = [name for name, dtype in integer_by_name.items() if dtype.itemsize < result_dtype.itemsize]
+        narrower = [name for name, dtype in integer_by_name.items() if dtype.itemsize < result_dtype.itemsize]
         # A result that is wider than all arguments is that of a sum, or holds positions.
-        if names and promote(*integer_by_name.values()) is result_dtype:
-            narrow_dtype = integer_by_name[names[0]]
-            return f"promoted {names[0]} of {narrow_dtype.name} to {result_dtype.name}; cast one argument (ops.cast)"
+        if narrower and promote(*integer_by_name.values()) is result_dtype:
+            narrow_dtype = integer_by_name[narrower[0]]
+            return f"promoted {narrower[0]} of {narrow_dtype.name} to {result_dtype.name}; cast one argument (ops.cast)"
         return ""
     if not inexact_by_name:
         integer_by_name = {name: dtype for name, dtype in argument_dtypes.items() if dtype.kind in _INTEGERS}
@@ -101,15 +106,17 @@ def _drift_text(result_dtype: Any, argument_dtypes: dict[str, Any], at_positions
         if _float_bits(result_dtype) == 64 and default_float().name != "float64":
             return f"made a tensor of {result_dtype.name}, while the default is {default_float().name}; name the dtype"
         return ""
-    names = [name for name, dtype in inexact_by_name.items() if _float_bits(dtype) < _float_bits(result_dtype)]
-    if not names:
+    narrower = [name for name, dtype in inexact_by_name.items() if _float_bits(dtype) < _float_bits(result_dtype)]
+    if not narrower:
         return ""
     wide_name = next(
         (name for name, dtype in inexact_by_name.items() if _float_bits(dtype) == _float_bits(result_dtype)), ""
     )
-    cause = f", because {wide_name} is {inexact_by_name[wide_name].name}" if wide_name else ""
-    narrow_dtype = inexact_by_name[names[0]]
-    return f"promoted {names[0]} of {narrow_dtype.name} to {result_dtype.name}{cause}; cast one of them (ops.cast)"
+    cause_text = f", because {wide_name} is {inexact_by_name[wide_name].name}" if wide_name else ""
+    narrow_dtype = inexact_by_name[narrower[0]]
+    return (
+        f"promoted {narrower[0]} of {narrow_dtype.name} to {result_dtype.name}{cause_text}; cast one of them (ops.cast)"
+    )
 
 
 def _float_bits(dtype: Any) -> int:
@@ -121,8 +128,8 @@ def _names_a_dtype(spec: OpSpec, call: WatchedCall) -> bool:
     """Returns whether a call says which dtype it wants."""
     for i, parameter in enumerate(spec.parameters):
         if parameter.role == "DTypeLike" or parameter.name == "dtype":
-            value = call.kwargs.get(parameter.name, call.args[i] if i < len(call.args) else None)
-            if value is not None:
+            dtype_argument = call.kwargs.get(parameter.name, call.args[i] if i < len(call.args) else None)
+            if dtype_argument is not None:
                 return True
     return spec.name == "view"
 

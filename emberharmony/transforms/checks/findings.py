@@ -69,7 +69,7 @@ class Findings(list[Finding]):
             warnings.warn(finding.text, CheckWarning, stacklevel=2)
 
 
-def place(path: str, line: str) -> str:
+def place_text(path: str, line: str) -> str:
     """Returns the end of a message, which says where something happened."""
     return "".join(f"; {text}" for text in _place_texts(path, line))
 

@@ -21,7 +21,7 @@ from typing import Any
 from emberharmony.core.registry import OPS
 from emberharmony.core.selection import Override
 from emberharmony.transforms.checks.causes import Faulty, likely_cause
-from emberharmony.transforms.checks.findings import Finding, Findings, place
+from emberharmony.transforms.checks.findings import Finding, Findings, place_text
 from emberharmony.transforms.checks.safe import is_safe, is_safe_backward
 from emberharmony.transforms.logs.lines import line_text, user_line
 from emberharmony.transforms.observe import Observation, Pulled, WatchedCall, Watcher, values_of
@@ -75,7 +75,7 @@ class NonFinite:
         needed_tensors = _tensors(call.args, call.backend.tensor_type)
         self.flush(needed_tensors if call.spec.name == "eval" else ())
         if self._used and call.spec.name == "to_numpy":
-            self._judge_used(needed_tensors, call.backend)
+            self._report_used_nonfinite(needed_tensors, call.backend)
 
     def after(self, call: WatchedCall, result: Any) -> bool:
         """Looks at the result of an op of the program, and returns whether it surely holds only finite numbers."""
@@ -85,7 +85,7 @@ class NonFinite:
         if result.__class__ is backend.tensor_type:
             if backend.kinds[result.dtype] not in INEXACT:
                 return True
-            if not self._is_later(backend) and isfinite(backend.probe(result)):
+            if not self._waits_for_step(backend) and isfinite(backend.probe(result)):
                 return True
             results = [result]
         else:
@@ -96,7 +96,7 @@ class NonFinite:
             self._check_results(case)
         return False
 
-    def note(self, notes: dict[Any, Any], call: WatchedCall, result: Any, finite: bool, line: Any) -> None:
+    def note_node(self, notes: dict[Any, Any], call: WatchedCall, result: Any, finite: bool, line: Any) -> None:
         """Notes the node of the library's graph that made the result of an op, for `graphed`.
 
         Args:
@@ -107,32 +107,32 @@ class NonFinite:
             line: the user's line; None if the gradients of the op are not to be looked at.
         """
         backend = call.backend
-        note: list[Any] | None = None
+        case_and_count: list[Any] | None = None
         if line is not None and not is_safe_backward(call.spec):
-            calls = THREADS.here.calls
-            outer_name = calls[0].spec.name if calls else call.spec.name
-            case = _Case(call.spec.name, outer_name, call.path, line, backend, call.args, None if finite else result)
-            case.keywords = call.kwargs
-            note = [case, 0]
+            outer_calls = THREADS.here.calls
+            outer_name = outer_calls[0].spec.name if outer_calls else call.spec.name
+            noted = _Case(call.spec.name, outer_name, call.path, line, backend, call.args, None if finite else result)
+            noted.keywords = call.kwargs
+            case_and_count = [noted, 0]
         for tensor in (result,) if result.__class__ is backend.tensor_type else _tensors(result, backend.tensor_type):
             node = backend.node_of(tensor)
             if node is not None:
-                notes.setdefault(node, note)
+                notes.setdefault(node, case_and_count)
 
     def watch_graph(self, loss: Any, notes: dict[Any, Any], backend: Any) -> None:
-        """Looks at the loss, and at the gradients of each op while the library computes them, by what `note` noted."""
-        self._look_at_loss(loss, backend)
+        """Looks at the loss, and at the gradients of each op noted by `note_node`, while the library computes them."""
+        self._check_loss(loss, backend)
 
         def look(note: list[Any]) -> Any:
             note[1] += 1
-            return partial(self._look, note)
+            return partial(self._check_node_gradients, note)
 
         backend.look_at_nodes(loss, notes, look)
         for note in filter(None, notes.values()):
             if not note[1]:
                 note.clear()
 
-    def _look(self, note: list[Any], gradients: Sequence[Any], cotangents: Sequence[Any]) -> None:
+    def _check_node_gradients(self, note: list[Any], gradients: Sequence[Any], cotangents: Sequence[Any]) -> None:
         """Looks at the gradients that a node has computed.
 
         Args:
@@ -142,28 +142,28 @@ class NonFinite:
         """
         if not note:
             return
-        entry = note[0]
+        noted = note[0]
         note[1] -= 1
         if not note[1]:
             note.clear()
-        backend = entry.backend
+        backend = noted.backend
         tensors = [gradient for gradient in gradients if gradient is not None]
         if _are_finite(tensors, backend):
             return
         present_cotangents = [cotangent for cotangent in cotangents if cotangent is not None]
-        arguments = entry.arguments, entry.results, present_cotangents
+        arguments = noted.arguments, noted.results, present_cotangents
         case = _Case(
-            entry.op, entry.outer, entry.path, entry.line, backend, arguments, _inexact_tensors(tensors, backend)
+            noted.op, noted.outer, noted.path, noted.line, backend, arguments, _inexact_tensors(tensors, backend)
         )
-        case.keywords, case.backward = entry.keywords, True
+        case.keywords, case.backward = noted.keywords, True
         thread = THREADS.here
-        telling, thread.telling = thread.telling, True
+        was_telling, thread.telling = thread.telling, True
         try:
-            self._judge(case)
+            self._report_if_at_fault(case)
         finally:
-            thread.telling = telling
+            thread.telling = was_telling
 
-    def _is_later(self, backend: Any) -> bool:
+    def _waits_for_step(self, backend: Any) -> bool:
         """Returns whether results wait for one evaluation of a step."""
         if backend is not self._backend:
             self._backend = backend
@@ -172,7 +172,7 @@ class NonFinite:
 
     def takes_programs(self, backend: Any) -> bool:
         """Returns whether the numbers of a program may be looked at when it has ended."""
-        return not (self._used or self._is_later(backend))
+        return not (self._used or self._waits_for_step(backend))
 
     def accepts(self, results: Any, backend: Any) -> bool:
         """Returns whether all numbers that a program has computed are finite."""
@@ -182,9 +182,9 @@ class NonFinite:
         """Returns whether the gradients of an op may not be finite."""
         return self._used or not is_safe_backward(OPS[op])
 
-    def look_at_pull(self, step: Pulled) -> None:
+    def check_pulled_op(self, step: Pulled) -> None:
         """Looks at the gradients of an op."""
-        if not self._is_later(step.backend) and _are_finite(step.gradients, step.backend):
+        if not self._waits_for_step(step.backend) and _are_finite(step.gradients, step.backend):
             return
         results = _inexact_tensors(step.gradients, step.backend)
         if results:
@@ -193,25 +193,25 @@ class NonFinite:
             case.backward = True
             self._check_results(case)
 
-    def look_at_derivative(self, values: Sequence[Any], gradients: Sequence[Any], backend: Any) -> None:
+    def check_derivative(self, values: Sequence[Any], gradients: Sequence[Any], backend: Any) -> None:
         """Looks at a loss, and at its gradients where only these and the loss count."""
         if self._used:
             self.flush()
-            self._judge_used([*_tensors(values, backend.tensor_type), *gradients], backend)
+            self._report_used_nonfinite([*_tensors(values, backend.tensor_type), *gradients], backend)
             return
-        self._look_at_loss(values, backend)
+        self._check_loss(values, backend)
 
-    def _look_at_loss(self, values: Any, backend: Any) -> None:
+    def _check_loss(self, values: Any, backend: Any) -> None:
         losses = _inexact_tensors(values, backend)
         if losses:
             self._check_results(_Case("", "", "", user_line(sys._getframe(1)), backend, (), losses))
 
     def _check_results(self, case: _Case) -> None:
         backend = case.backend
-        if not self._is_later(backend):
+        if not self._waits_for_step(backend):
             for result in case.results:
                 if backend.failures((backend.probe(result),)):
-                    self._judge(case)
+                    self._report_if_at_fault(case)
                     return
             return
         if case.line is None:
@@ -231,14 +231,14 @@ class NonFinite:
             case = waiting_checks[i][1]
             if case is not judged_case:
                 judged_case = case
-                self._judge(case)
+                self._report_if_at_fault(case)
 
     def forget(self) -> None:
         """Forgets what waits, because the block ends by an error."""
         self._waiting.clear()
         self._births.clear()
 
-    def _judge(self, case: _Case) -> None:
+    def _report_if_at_fault(self, case: _Case) -> None:
         """Finds out whether an op whose result is not finite is at fault.
 
         Raises:
@@ -249,21 +249,21 @@ class NonFinite:
         if nonfinite_result is None:  # the sum of finite numbers overflowed
             return
         if not case.op:
-            self._judge_loss(case, nonfinite_result)
+            self._report_nan_loss(case, nonfinite_result)
             return
-        operands = _operand_contents(case)
-        inputs = operands.values()
+        contents_by_operand = _operand_contents(case)
+        inputs = contents_by_operand.values()
         is_inherited = any(x.nan for x in inputs) or (not nonfinite_result.nan and any(x.infinite for x in inputs))
         if is_inherited or not (nonfinite_result.nan or self._infinities):
             if self._used:
-                self._inherit(case)
+                self._pass_on_finding(case)
             elif nonfinite_result.nan and self._entry is None:
                 case.line = case.line or user_line(sys._getframe(2))
-                self._entry = case, ", ".join(name for name, x in operands.items() if x.nan)
+                self._entry = case, ", ".join(name for name, x in contents_by_operand.items() if x.nan)
             return
         self.running_again = True
         try:
-            finding = _finding_at(case, nonfinite_result, operands)
+            finding = _finding_at(case, nonfinite_result, contents_by_operand)
         finally:
             self.running_again = False
         if not self._used:
@@ -273,41 +273,41 @@ class NonFinite:
         for result in case.results:
             self._births[id(result)] = finding, result
 
-    def _judge_loss(self, case: _Case, contents: Any) -> None:
+    def _report_nan_loss(self, case: _Case, contents: Any) -> None:
         """Reports a loss that is NaN although no op made a NaN: an operator or a library did, or it was in the data."""
-        (entry, names), self._entry = self._entry or (case, ""), None
+        (first, nan_names), self._entry = self._entry or (case, ""), None
         if self._findings or not contents.nan:
             return
-        line = line_text(entry.line)
-        first_text = f"{entry.op}() got the first one, in {names}{place(entry.path, line)}" if names else ""
+        line = line_text(first.line)
+        origin = f"{first.op}() got the first one, in {nan_names}{place_text(first.path, line)}" if nan_names else ""
         self._findings.add(
             Finding(
                 "nan",
-                entry.op,
+                first.op,
                 f"the loss on backend {case.backend.name!r} is NaN, and no op made it: "
-                f"{first_text or 'no op has seen it'}; it was in the data or in a parameter, or an operator (x / y) or "
-                f"a function of the library made it, which the check does not see: write these as ops",
-                entry.path,
+                f"{origin or 'no op has seen it'}; it was in the data or in a parameter, or an operator "
+                f"(x / y) or a function of the library made it, which the check does not see: write these as ops",
+                first.path,
                 line,
                 case.backend.name,
             )
         )
 
-    def _inherit(self, case: _Case) -> None:
+    def _pass_on_finding(self, case: _Case) -> None:
         """Notes of which birth the results of an op are."""
         tensors = _tensors((case.arguments, *case.keywords.values()), case.backend.tensor_type)
-        birth = next((self._births[id(x)] for x in tensors if id(x) in self._births), None)
-        if birth is not None:
+        finding_and_result = next((self._births[id(x)] for x in tensors if id(x) in self._births), None)
+        if finding_and_result is not None:
             for result in case.results:
-                self._births[id(result)] = birth[0], result
+                self._births[id(result)] = finding_and_result[0], result
 
-    def _judge_used(self, tensors: Sequence[Any], backend: Any) -> None:
+    def _report_used_nonfinite(self, tensors: Sequence[Any], backend: Any) -> None:
         """Reports the birth of numbers that are not finite in tensors that are used."""
         for tensor in _inexact_tensors(tensors, backend):
             if self._last is None or not backend.failures((backend.probe(tensor),)) or backend.contents(tensor).finite:
                 continue
-            birth = self._births.get(id(tensor))
-            finding = self._last if birth is None else birth[0]
+            finding_and_result = self._births.get(id(tensor))
+            finding = self._last if finding_and_result is None else finding_and_result[0]
             self._births.clear()
             self._last = None
             self._findings.add(finding)
@@ -351,9 +351,9 @@ def _inner_op_at_fault(case: _Case) -> str:
 def _finding_at(case: _Case, made: Any, operands: dict[str, Any]) -> Finding:
     """Returns the finding about an op that is at fault."""
     backend, spec = case.backend, OPS[case.op]
-    first, count = (made.first_nan, made.nan) if made.nan else (made.first_infinite, made.infinite)
+    position, count = (made.first_nan, made.nan) if made.nan else (made.first_infinite, made.infinite)
     value_kind = "NaN" if made.nan else "infinity" if count == 1 else "infinities"
-    location = f", first at {first}" if first else ""
+    location = f", first at {position}" if position else ""
     dtype = backend.dtype_of(case.results[0]).name
     cause = likely_cause(Faulty(case.op, operands, bool(made.nan), dtype, case.backward))
     inner_op = _inner_op_at_fault(case)
@@ -366,7 +366,7 @@ def _finding_at(case: _Case, made: Any, operands: dict[str, Any]) -> Finding:
     inputs_text = "its inputs hold infinities and no NaN" if has_infinite else "inputs are finite"
     text = (
         f"{op_text} on backend {backend.name!r} made {count} {value_kind} of {made.size}{location}"
-        f"{': ' + cause if cause else ''}{inner_text}{place(case.path, line)}; {inputs_text}"
+        f"{': ' + cause if cause else ''}{inner_text}{place_text(case.path, line)}; {inputs_text}"
     )
     return Finding(
         "nan",
@@ -445,5 +445,5 @@ def _are_finite(tensors: Sequence[Any], backend: Any) -> bool:
 
 def _inexact_tensors(values: Any, backend: Any) -> list[Any]:
     """Returns the floating and complex tensors among values, each once."""
-    by_id = {id(x): x for x in _tensors(values, backend.tensor_type) if backend.kinds[x.dtype] in INEXACT}
-    return list(by_id.values())
+    tensor_by_id = {id(x): x for x in _tensors(values, backend.tensor_type) if backend.kinds[x.dtype] in INEXACT}
+    return list(tensor_by_id.values())

@@ -68,29 +68,29 @@ def _operations_of_contraction(shapes: Sequence[Shape], results: Sequence[Shape]
 
 
 @_counts_operations_of("tensordot")
-def _tensordot(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
+def _tensordot_operations(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
     # The sizes are m k, k n and m n.
     result_size = _size(results[0])
     return 2 * result_size * math.isqrt(_size(shapes[0]) * _size(shapes[1]) // result_size) if result_size else 0
 
 
 @_counts_operations_of("outer")
-def _outer(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
+def _outer_operations(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
     return _size(results[0])
 
 
 @_counts_operations_of("linear")
-def _linear(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
+def _linear_operations(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
     return _operations_of_contraction(shapes, results) + (_size(results[0]) if len(shapes) > 2 else 0)
 
 
 @_counts_operations_of("conv")
-def _conv(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
+def _conv_operations(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
     return 2 * _size(results[0]) * _size(shapes[1][:-1])  # the kernel has the shape (*size, in, out)
 
 
 @_counts_operations_of("depthwise_conv")
-def _depthwise(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
+def _depthwise_operations(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
     return 2 * _size(results[0]) * _size(shapes[1][:-2])
 
 
@@ -100,7 +100,7 @@ def _transposed_convolution_operations(shapes: Sequence[Shape], results: Sequenc
 
 
 @_counts_operations_of("dot_product_attention")
-def _attention(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
+def _attention_operations(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
     # Queries and keys have the shape (batch, time, heads, width).
     return 4 * _size(shapes[0]) * (shapes[1][-3] if len(shapes[1]) > 2 else 1)
 
@@ -131,10 +131,10 @@ def cost_of(
         return Cost(0, 0, False)
     tensors = [*zip(shapes, dtypes, strict=True), *zip(results, result_dtypes, strict=True)]
     moved_bytes = sum(_size(shape) * _ITEMSIZE[dtype] for shape, dtype in tensors)
-    formula = _PRODUCTS.get(op)
-    if formula is not None:
+    count_operations = _PRODUCTS.get(op)
+    if count_operations is not None:
         additions_per_element = 1 if op == "outer" else 2
-        return Cost(formula(shapes, results) if len(shapes) >= additions_per_element else 0, moved_bytes, True)
+        return Cost(count_operations(shapes, results) if len(shapes) >= additions_per_element else 0, moved_bytes, True)
     category = "" if spec is None else spec.category
     if category in _ELEMENTWISE:
         return Cost(max(map(_size, [*shapes, *results])), moved_bytes, False)

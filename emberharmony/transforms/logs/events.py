@@ -94,9 +94,9 @@ class Event:
     @property
     def bytes(self) -> int:
         """The size of the tensors in the result."""
-        names = self.where.dtypes.neutral
-        allocations = zip(self.made[::2], self.made[1::2], strict=True)
-        return sum(math.prod(shape) * names[dtype].itemsize for shape, dtype in allocations)
+        neutral_dtypes = self.where.dtypes.neutral
+        shape_dtype_pairs = zip(self.made[::2], self.made[1::2], strict=True)
+        return sum(math.prod(shape) * neutral_dtypes[dtype].itemsize for shape, dtype in shape_dtype_pairs)
 
     @property
     def frame(self) -> str:
@@ -110,8 +110,8 @@ class Event:
         results_text = ", ".join(
             f"{dtype}{list(shape)}" for shape, dtype in zip(self.results, self.result_dtypes, strict=True)
         )
-        location = f" in {self.path}" if self.path else ""
-        return f"<{self.op}({arguments_text}) -> {results_text or self.error or None}{location}>"
+        path_text = f" in {self.path}" if self.path else ""
+        return f"<{self.op}({arguments_text}) -> {results_text or self.error or None}{path_text}>"
 
 
 def event_of_row(row: Mapping[str, Any], outer: Event | None) -> Event:

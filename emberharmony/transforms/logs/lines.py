@@ -34,24 +34,24 @@ def line_of(op: str) -> tuple[str, int]:
         distance, caller = 5, sys._getframe(5)
     code = caller.f_code
     code_and_offset = id(code), caller.f_lasti
-    same_distance = _DISTANCES.get(code_and_offset)
-    if same_distance is not None:
-        further_links, outer_code, last, line, _ = same_distance
+    known_distance = _DISTANCES.get(code_and_offset)
+    if known_distance is not None:
+        further_frames, outer_code, last_instruction, line, _ = known_distance
         try:
-            frame: Any = sys._getframe(distance + further_links) if further_links else caller
+            frame: Any = sys._getframe(distance + further_frames) if further_frames else caller
         except ValueError:  # the stack is not so deep
             frame = None
-        if frame is not None and frame.f_lasti == last and frame.f_code is outer_code:
+        if frame is not None and frame.f_lasti == last_instruction and frame.f_code is outer_code:
             return line  # type: ignore[no-any-return]
-    further_links, frame = 0, caller
+    further_frames, frame = 0, caller
     while frame is not None and _is_inside(frame.f_code.co_filename):
-        further_links, frame = further_links + 1, frame.f_back
+        further_frames, frame = further_frames + 1, frame.f_back
     if frame is None:
         return "", 0
     if len(_DISTANCES) >= _MOST:
         _DISTANCES.clear()
     line = frame.f_code.co_filename, frame.f_lineno
-    _DISTANCES[code_and_offset] = further_links, frame.f_code, frame.f_lasti, line, code
+    _DISTANCES[code_and_offset] = further_frames, frame.f_code, frame.f_lasti, line, code
     return line
 
 

@@ -55,11 +55,11 @@ class Log(Sequence[Event]):
             return self._events[key]
         if key in self._returned:
             return self._returned[key]
-        fitting = [path for path in self._returned if path.partition(".")[2] == key]
-        if len(fitting) == 1:
-            return self._returned[fitting[0]]
-        if fitting:
-            raise ArgumentError(f"several modules have the name {key!r}: {', '.join(fitting)}; use one of these")
+        matching_paths = [path for path in self._returned if path.partition(".")[2] == key]
+        if len(matching_paths) == 1:
+            return self._returned[matching_paths[0]]
+        if matching_paths:
+            raise ArgumentError(f"several modules have the name {key!r}: {', '.join(matching_paths)}; use one of these")
         raise ArgumentError(f"the log has no result of a module {key!r}{suggest(key, list(self._returned))}")
 
     def __len__(self) -> int:
@@ -118,21 +118,21 @@ class Log(Sequence[Event]):
             raise ArgumentError(f"a table groups by {', '.join(map(repr, GROUPS))}, not {by!r}")
         own_seconds, rows = self.own_seconds(), dict[str, list[float]]()
         for event in self._events:
-            name = key_of(event)
-            row = rows.setdefault(name, [0, 0.0, 0.0, 0])
+            group_name = key_of(event)
+            row = rows.setdefault(group_name, [0, 0.0, 0.0, 0])
             row[0] += 1
             outer_event = event.outer
-            while outer_event is not None and key_of(outer_event) != name:
+            while outer_event is not None and key_of(outer_event) != group_name:
                 outer_event = outer_event.outer
             row[1] += event.seconds if outer_event is None else 0.0  # else it is in the time of an outer call already
             row[2] += own_seconds[event]
             row[3] += event.bytes
-        ordered = sorted(rows.items(), key=lambda row: -row[1][2])
-        cells = [
-            [name, str(calls), f"{total * 1e3:.3f}", f"{own_seconds * 1e3:.3f}", str(size)]
-            for name, (calls, total, own_seconds, size) in ordered[:most]
+        sorted_rows = sorted(rows.items(), key=lambda row: -row[1][2])
+        cell_texts = [
+            [group_name, str(calls), f"{total * 1e3:.3f}", f"{own_seconds * 1e3:.3f}", str(size)]
+            for group_name, (calls, total, own_seconds, size) in sorted_rows[:most]
         ]
-        return [by, "calls", "total ms", "own ms", "bytes"], cells
+        return [by, "calls", "total ms", "own ms", "bytes"], cell_texts
 
     def table(self, by: str = "op", most: int | None = None) -> str:
         """Returns a table by op, module or line.
@@ -154,8 +154,8 @@ class Log(Sequence[Event]):
         widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
         lines = []
         for row in (header, *rows):
-            aligned_cells = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
-            lines.append("  ".join([row[0].ljust(widths[0]), *aligned_cells]))
+            padded_cells = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+            lines.append("  ".join([row[0].ljust(widths[0]), *padded_cells]))
         return "\n".join(lines)
 
     def to_json(self) -> str:
@@ -244,15 +244,15 @@ class LogWriter(Watcher):
         event.where = call.backend
         event.line = line_of(event.op) if outer_event is None else outer_event.line
         tensor_type = call.backend.tensor_type
-        argument_facts: list[Any] = []
+        shapes_and_dtypes: list[Any] = []
         for x in call.args:
             if x.__class__ is tensor_type:
-                argument_facts += (x.shape, x.dtype)
+                shapes_and_dtypes += (x.shape, x.dtype)
             elif x.__class__ not in _PLAIN:
-                _describe(x, tensor_type, argument_facts)
+                _add_shapes_and_dtypes(x, tensor_type, shapes_and_dtypes)
         if call.kwargs:
-            _describe(call.kwargs, tensor_type, argument_facts)
-        described_arguments = tuple(argument_facts)
+            _add_shapes_and_dtypes(call.kwargs, tensor_type, shapes_and_dtypes)
+        described_arguments = tuple(shapes_and_dtypes)
         event.given = self._facts_by_key.setdefault(described_arguments, described_arguments)
         event.made, event.error, event.peak, event.values, event.started, event.seconds = (), "", None, None, 0.0, 0.0
         call.kept[self] = event
@@ -268,9 +268,9 @@ class LogWriter(Watcher):
             if result.__class__ is tensor_type:
                 result_facts = result.shape, result.dtype
             else:
-                facts: list[Any] = []
-                _describe(result, tensor_type, facts)
-                result_facts = tuple(facts)
+                shapes_and_dtypes: list[Any] = []
+                _add_shapes_and_dtypes(result, tensor_type, shapes_and_dtypes)
+                result_facts = tuple(shapes_and_dtypes)
             event.made = self._facts_by_key.setdefault(result_facts, result_facts)
             if self._values and not event.error:
                 try:
@@ -291,7 +291,7 @@ class LogWriter(Watcher):
         if patterns is None or any(fnmatchcase(path, pattern) or fnmatchcase(name, pattern) for pattern in patterns):
             # Most modules return one tensor; a tree is opened.
             is_tensor = result.__class__ is TracedTensor or hasattr(result, "dtype")
-            self.log._returned[path] = _constant(result) if is_tensor else tree_map(_constant, result)
+            self.log._returned[path] = _as_constant(result) if is_tensor else tree_map(_as_constant, result)
 
     def takes_programs(self, backend: Any) -> bool:
         """Returns True: a log shows which calls took the time."""
@@ -328,19 +328,19 @@ class LogBlock(Observation):
         return log
 
 
-def _describe(value: Any, kind: Any, raw: list[Any]) -> None:
+def _add_shapes_and_dtypes(value: Any, kind: Any, raw: list[Any]) -> None:
     """Adds the shape and the native dtype of each tensor in a value to a list."""
     if isinstance(value, (list, tuple)):
         for x in value:
-            _describe(x, kind, raw)
+            _add_shapes_and_dtypes(x, kind, raw)
     elif isinstance(value, dict):
         for x in value.values():
-            _describe(x, kind, raw)
+            _add_shapes_and_dtypes(x, kind, raw)
     elif value.__class__ not in _PLAIN and isinstance(value, kind):
         raw += (value.shape, value.dtype)
 
 
-def _constant(x: Any) -> Any:
+def _as_constant(x: Any) -> Any:
     """Returns a tensor as a constant, which keeps no graph alive; anything else unchanged."""
     x = values_of(x)
     backend = selection.current().without_watchers

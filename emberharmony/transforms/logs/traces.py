@@ -74,17 +74,21 @@ def speedscope(events: Sequence[Event], name: str) -> dict[str, Any]:
 
     for event in events:
         entries = _running_entries(event, index_by_frame)
-        depth = 0
-        while depth < min(len(open_entries), len(entries)) and open_entries[depth] == entries[depth]:
-            depth += 1
-        end(depth, event.started)
+        shared_depth = 0
+        while (
+            shared_depth < min(len(open_entries), len(entries)) and open_entries[shared_depth] == entries[shared_depth]
+        ):
+            shared_depth += 1
+        end(shared_depth, event.started)
         current_time = max(current_time, event.started)
-        for entry in entries[depth:]:
+        for entry in entries[shared_depth:]:
             rows.append({"type": "O", "frame": entry[0], "at": current_time})
             open_entries.append(entry)
     end(0, math.inf)
-    titles = [{"name": title} | ({"file": file, "line": line} if file else {}) for title, file, line in index_by_frame]
-    return _speedscope_file(name, titles, rows, current_time)
+    frame_rows = [
+        {"name": title} | ({"file": file, "line": line} if file else {}) for title, file, line in index_by_frame
+    ]
+    return _speedscope_file(name, frame_rows, rows, current_time)
 
 
 def _speedscope_file(name: str, frames: list[dict[str, Any]], rows: list[dict[str, Any]], end: float) -> dict[str, Any]:
@@ -120,8 +124,8 @@ def _running_entries(event: Event, frames: dict[tuple[str, str, int], int]) -> l
     titles = []
     if path != outer_path:
         modules = path.split(".")
-        start = outer_path.count(".") + 1 if outer_path and path.startswith(outer_path + ".") else 0
-        titles = [".".join(modules[: i + 1]) for i in range(start, len(modules))] if path else []
+        first_new_level = outer_path.count(".") + 1 if outer_path and path.startswith(outer_path + ".") else 0
+        titles = [".".join(modules[: i + 1]) for i in range(first_new_level, len(modules))] if path else []
     if event.gradient_of and event.gradient_of != (outer_event.gradient_of if outer_event is not None else ""):
         titles.append(f"gradient of {event.gradient_of}")
     for title in titles:

@@ -99,7 +99,7 @@ def spaces() -> dict[str, Any]:
 @pytest.mark.parametrize("space", list(spaces()))
 def test_a_hint_is_computed_when_the_message_is_read(space: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, ...]] = []
-    monkeypatch.setattr(spellings, "nearest", lambda *names: asked.append(names) or "; a hint")
+    monkeypatch.setattr(spellings, "hint_for_name", lambda *names: asked.append(names) or "; a hint")
     value = spaces()[space]
     assert not hasattr(value, "determinat")
     assert getattr(value, "determinat", None) is None

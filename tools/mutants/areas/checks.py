@@ -16,7 +16,7 @@ MUTANTS = [
         name="nan-of-a-graph-without-its-loss",
         module="emberharmony/transforms/checks/nonfinite.py",
         function="NonFinite.watch_graph",
-        original="self._look_at_loss(loss, backend)",
+        original="self._check_loss(loss, backend)",
         replacement="None",
         tests=("tests/transforms/checks/test_nonfinite.py -k by_the_loss --ember-backend torch",),
         why="on PyTorch a NaN that an operator made is not found",
@@ -24,7 +24,7 @@ MUTANTS = [
     Mutant(
         name="nan-of-data-that-nobody-names",
         module="emberharmony/transforms/checks/nonfinite.py",
-        function="NonFinite._judge_loss",
+        function="NonFinite._report_nan_loss",
         original="self._findings or not contents.nan",
         replacement="self._findings or contents.nan",
         tests=("tests/transforms/checks/test_nonfinite.py -k no_op_made --ember-backend numpy",),
@@ -33,7 +33,7 @@ MUTANTS = [
     Mutant(
         name="nan-of-infinities",
         module="emberharmony/transforms/checks/nonfinite.py",
-        function="NonFinite._judge",
+        function="NonFinite._report_if_at_fault",
         original="any(x.nan for x in inputs) or (not nonfinite_result.nan and any(x.infinite for x in inputs))",
         replacement="any(x.nan or x.infinite for x in inputs)",
         tests=("tests/transforms/checks/test_nonfinite.py --ember-backend numpy",),
@@ -51,7 +51,7 @@ MUTANTS = [
     Mutant(
         name="infinities-as-given",
         module="emberharmony/transforms/checks/nonfinite.py",
-        function="NonFinite._judge",
+        function="NonFinite._report_if_at_fault",
         original="nonfinite_result.nan or self._infinities",
         replacement="nonfinite_result.nan",
         tests=("tests/transforms/checks/test_nonfinite.py --ember-backend numpy",),
@@ -60,8 +60,8 @@ MUTANTS = [
     Mutant(
         name="nan-of-unused-branches",
         module="emberharmony/transforms/checks/nonfinite.py",
-        function="NonFinite._judge_used",
-        original="self._last if birth is None else birth[0]",
+        function="NonFinite._report_used_nonfinite",
+        original="self._last if finding_and_result is None else finding_and_result[0]",
         replacement="self._last",
         tests=("tests/transforms/checks/test_nonfinite.py --ember-backend numpy",),
         why="judge='used' names the last op that made NaN, and not the one whose NaN is used",
@@ -100,8 +100,8 @@ MUTANTS = [
         name="nan-in-results-beside-others",
         module="emberharmony/transforms/checks/nonfinite.py",
         function="_inexact_tensors",
-        original="list(by_id.values())",
-        replacement="list(by_id.values())[:1]",
+        original="list(tensor_by_id.values())",
+        replacement="list(tensor_by_id.values())[:1]",
         tests=(
             "tests/transforms/checks/test_faults.py --ember-backend numpy",
             "tests/transforms/checks/test_nonfinite.py --ember-backend numpy",
@@ -111,7 +111,7 @@ MUTANTS = [
     Mutant(
         name="cause-of-log",
         module="emberharmony/transforms/checks/causes.py",
-        function="_logarithm",
+        function="_logarithm_cause",
         original="call.nan and (not call.backward)",
         replacement="call.backward",
         tests=("tests/transforms/checks/test_nonfinite.py --ember-backend numpy",),

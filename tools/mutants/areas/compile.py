@@ -49,7 +49,7 @@ MUTANTS = [
         name="memory-in-another-layout",
         module="emberharmony/transforms/program.py",
         function="memory_targets",
-        original="memory.layout(x) == layout",
+        original="memory.layout(x) == memory_layout",
         replacement="True",
         tests=(LOWERED, COMPILED),
         why="a program writes into memory of another shape or layout",

@@ -275,7 +275,7 @@ MUTANTS = [
         name="ops-float16-with-bfloat16",
         module="emberharmony/core/numeric/promotion.py",
         function="_promoted_pair",
-        original="{low, high} == {float16, bfloat16}",
+        original="{lower_dtype, higher_dtype} == {float16, bfloat16}",
         replacement="False",
         tests=(
             "tests/core/numeric",

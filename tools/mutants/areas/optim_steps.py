@@ -137,7 +137,7 @@ MUTANTS = [
     Mutant(
         name="memory-that-is-still-read",
         module="emberharmony/transforms/program.py",
-        function="Program.places",
+        function="Program.output_slots",
         original="any((slot in call.operands for call in self.calls[register - self.inputs + 1:]))",
         replacement="False",
         tests=(f"{WAYS} -k nearly {NUMPY}",),
@@ -146,7 +146,7 @@ MUTANTS = [
     Mutant(
         name="memory-between",
         module="emberharmony/transforms/program.py",
-        function="Program.scratch",
+        function="Program.scratch_slots",
         original="slot_by_register[targets[i]] if i in targets else len({*slot_by_register.values()})",
         replacement="0",
         tests=(f"{WAYS} {NUMPY}", f"{ROWS} {NUMPY}"),

@@ -35,7 +35,7 @@ from emberharmony.backend.shared.arrays.shape import FURTHEST, as_shape, clip_of
 from emberharmony.core.dispatch import fast
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import ShapeError
-from emberharmony.core.options import dense
+from emberharmony.core.options import refuse_sparse
 
 
 class JAXIndexingOps:
@@ -147,7 +147,7 @@ class JAXIndexingOps:
 
     @staticmethod
     def one_hot(x: jax.Array, num_classes: int, axis: int = -1, dtype: Any = None, sparse: bool = False) -> jax.Array:
-        dense("sparse", sparse)
+        refuse_sparse("sparse", sparse)
         native_dtype = DTYPES[default_float()] if dtype is None else dtype
         check_memory((*x.shape, class_count(num_classes, x)), native_dtype.itemsize)
         is_class = jnp.expand_dims(x, -1) == np.arange(num_classes, dtype=np.int64)

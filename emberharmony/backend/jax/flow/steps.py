@@ -69,7 +69,7 @@ class JAXSteps(Steps):
         """
         if not all(map(self.may_keep, chain.from_iterable(columns))):
             return None
-        moves, outputs = update.program.moves, update.program.outputs
+        moves, outputs = update.program.instructions, update.program.outputs
         numbers = [float(update.numbers[i]) for i in update.program.numbers]
         rows = [_run_on_row(tensors, numbers, moves, outputs) for tensors in zip(*columns, strict=True)]
         return list(zip(*rows, strict=True))

@@ -10,7 +10,7 @@ from jax import lax
 from emberharmony.backend.jax.dtypes import cast, is_complex, of_host, promotion, widen
 from emberharmony.backend.jax.tracing import is_traced, on_host
 from emberharmony.backend.shared.reductions.histograms import check_weights, countable, edges
-from emberharmony.core.options import dense
+from emberharmony.core.options import refuse_sparse
 
 
 class JAXHistogramsOps:
@@ -24,7 +24,7 @@ class JAXHistogramsOps:
 
     @staticmethod
     def bincount(x: jax.Array, weights: jax.Array | None = None, minlength: int = 0, sparse: bool = False) -> jax.Array:
-        dense("sparse", sparse)
+        refuse_sparse("sparse", sparse)
         host_array = countable(on_host(widen(x)))
         counts = np.bincount(host_array, None, minlength)
         if weights is None:

@@ -40,7 +40,7 @@ from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import fast
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import ShapeError
-from emberharmony.core.options import dense
+from emberharmony.core.options import refuse_sparse
 from emberharmony.core.state.checked_mode import checking
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ class MLXIndexingOps:
 
     @staticmethod
     def one_hot(x: mx.array, num_classes: int, axis: int = -1, dtype: Any = None, sparse: bool = False) -> mx.array:
-        dense("sparse", sparse)
+        refuse_sparse("sparse", sparse)
         native_dtype = DTYPES[default_float()] if dtype is None else dtype
         if x.size * class_count(num_classes, x) * native_dtype.size > SURE:
             check_memory((*x.shape, num_classes), native_dtype.size)

@@ -52,7 +52,7 @@ def _run_on_lists(update: Update, columns: Sequence[Sequence[mx.array]]) -> list
     number_columns = map(repeat, map(update.numbers.__getitem__, program.numbers))
     registers: list[Any] = [*columns, *program.calls, *number_columns]
     native_by_op = _native_functions()
-    for op, operands, result in program.moves:
+    for op, operands, result in program.instructions:
         registers[result] = list(map(native_by_op[op], *map(registers.__getitem__, operands)))
     return list(map(registers.__getitem__, program.outputs))
 

@@ -10,7 +10,7 @@ from emberharmony.backend.mlx.derivatives import Arrays, with_own_derivatives
 from emberharmony.backend.mlx.dtypes import of_host, promotion
 from emberharmony.core import op_globals
 from emberharmony.core.deferred import Deferred
-from emberharmony.core.options import dense
+from emberharmony.core.options import refuse_sparse
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,7 +29,7 @@ class MLXHistogramsOps:
 
     @staticmethod
     def bincount(x: mx.array, weights: mx.array | None = None, minlength: int = 0, sparse: bool = False) -> mx.array:
-        dense("sparse", sparse)
+        refuse_sparse("sparse", sparse)
         host_array = shared_histograms.countable(
             np.asarray(x if promotion.kinds[x.dtype] != "float" else x.astype(mx.float32))
         )

@@ -22,7 +22,7 @@ from emberharmony.backend.shared.arrays.shape import FURTHEST, as_shape, clip_of
 from emberharmony.core.dispatch import fast
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import ShapeError
-from emberharmony.core.options import dense
+from emberharmony.core.options import refuse_sparse
 
 UFUNCS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
 
@@ -182,7 +182,7 @@ class NumpyIndexingOps:
         "and float32_default and {0}.dtype.kind == 'i'",
     )
     def one_hot(x: np.ndarray, num_classes: int, axis: int = -1, dtype: Any = None, sparse: bool = False) -> np.ndarray:
-        dense("sparse", sparse)
+        refuse_sparse("sparse", sparse)
         is_class = x[..., None] == np.arange(class_count(num_classes, x))
         is_class = is_class if axis in (-1, x.ndim) else np.moveaxis(is_class, -1, axis)
         return is_class.astype(DTYPES[default_float()] if dtype is None else dtype)

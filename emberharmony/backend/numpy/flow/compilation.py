@@ -114,7 +114,7 @@ class NumpyFunction:
         """Returns the result of a program; of the function itself, if the program cannot compute it."""
         result = program.result
         if result.effects is not None and (
-            is_without_draws() or cells_of_open_blocks() or not result.effects.match_cells()
+            is_without_draws() or cells_of_open_blocks() or not result.effects.cells_lack_gradients()
         ):
             return self._fn(*args, **kwargs)
         streams = Rewinding() if program.draws else None
@@ -167,7 +167,7 @@ class NumpyFunction:
                 value_by_cell_before = dict(assigned)
                 fn_result = self._fn(*args_traced, **kwargs_traced)
                 value_by_changed_cell = newly_held(assigned, value_by_cell_before)
-            effects.close()
+            effects.end_part()
             if recorder.lost:
                 raise UnrecordableError(recorder.obstacle)
             known_cells = {*cells, *read, *(x for x in leaves if isinstance(x, Cell))}
@@ -207,7 +207,7 @@ class NumpyFunction:
         """Returns whether a leaf is no traced tensor and no array of a dtype that the backend lacks."""
         if leaf.__class__ is np.ndarray:
             return leaf.dtype in self._backend.dtypes.neutral
-        return not isinstance(leaf, (TensorProxy, np.ndarray)) and not (isinstance(leaf, Cell) and leaf.is_passing)
+        return not isinstance(leaf, (TensorProxy, np.ndarray)) and not (isinstance(leaf, Cell) and leaf.is_temporary)
 
 
 def _is_due_to_recording(error: Exception) -> bool:
@@ -245,9 +245,9 @@ class _Result:
         self._leaves = [self._template_leaf(leaf, known) for leaf in leaves]
         self._cells = list(changed)
         self._start = len(self.outputs)
-        for tensor in (*changed.values(), *effects.tensors()):
+        for tensor in (*changed.values(), *effects.replay_inputs()):
             self._add_output(tensor)
-        self.effects = effects if effects.is_any else None
+        self.effects = effects if effects.has_effects else None
         is_plain = not self._cells and self.effects is None
         self._whole = is_plain and all(leaf.__class__ is _Place and leaf.cell is None for leaf in self._leaves)
         self._alone = self._whole and self._structure is LEAF
@@ -287,7 +287,7 @@ class _Result:
         for cell, array in zip(self._cells, arrays[self._start : end], strict=True):
             cell.value = array
         if self.effects is not None:
-            self.effects.make(arrays[end:])
+            self.effects.replay(arrays[end:])
         return tree_unflatten(self._structure, leaves)
 
 

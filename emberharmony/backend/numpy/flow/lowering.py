@@ -370,7 +370,7 @@ def _call_probe(backend: Any, spec: OpSpec) -> Callable[..., Any]:
         "native_wrap": lambda result: result,
         "traced_tensor": None,
         "parameter": None,  # a recorded function gets the tensors of parameters
-        **dict.fromkeys(("slow", "rescue", "judge"), lambda *_: None),
+        **dict.fromkeys(("slow", "rescue", "reraise"), lambda *_: None),
     }
     exec(compiled_source(*source_arguments(spec, backend)), scope)
     probe: Callable[..., Any] = scope["template"]

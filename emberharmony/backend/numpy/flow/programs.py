@@ -67,12 +67,12 @@ def _function_of(program: Program) -> Callable[..., Any]:
 
     It takes 20 µs less for a small network than `_blockwise_runs`, which prepares for many blocks.
     """
-    return write_function(program, _NATIVES.__getitem__, program.targets, NumpySource)
+    return write_function(program, _NATIVES.__getitem__, program.memory_targets, NumpySource)
 
 
 def overwrites(program: Program) -> bool:
     """Returns whether calls of C functions can write the results of a program over its inputs."""
-    return program.places is not None and not any(call.function in _PYTHONS for call in program.calls)
+    return program.output_slots is not None and not any(call.function in _PYTHONS for call in program.calls)
 
 
 def overwrite_calls(
@@ -82,7 +82,7 @@ def overwrite_calls(
     program = update.program
     # Another thread that makes a step of the same optimizer finds none and makes its own.
     scratch = kept.pop(program, None) or _scratch_memory(program, columns[0])
-    column_by_register = {x: columns[column] for x, column in (program.places or {}).items()}
+    column_by_register = {x: columns[column] for x, column in (program.output_slots or {}).items()}
     rows = _blockwise_runs(update, columns, column_by_register, scratch)
     return [[(deque, rows, 0), (kept.clear,), (kept.__setitem__, program, scratch)]]
 
@@ -107,7 +107,7 @@ def _scratch_memory(program: Program, arrays: Sequence[np.ndarray]) -> _Scratch:
     shapes_and_dtypes = {*shapes}
     columns: dict[int, list[np.ndarray]] = {}
     longest = max(map(math.prod, shapes_and_dtypes))
-    for registers in program.memory:
+    for registers in program.registers_by_slot:
         memory = np.empty(longest, arrays[0].dtype)
         array_by_shape = {shape: memory[: math.prod(shape)].reshape(shape) for shape in shapes_and_dtypes}
         column = list(map(array_by_shape.__getitem__, shapes))
@@ -148,7 +148,8 @@ def _blockwise_runs(
     registers += [repeat(np.asarray(update.numbers[i], dtype)) for i in program.numbers]
     # `zip` takes from the iterables in their order, so an op runs when those before it have run for the same block.
     moves = [
-        (_native_function(op), [registers[x] for x in (*operands, output)]) for op, operands, output in program.moves
+        (_native_function(op), [registers[x] for x in (*operands, output)])
+        for op, operands, output in program.instructions
     ]
     return zip(*[map(native, *operands) for native, operands in moves], strict=False)
 

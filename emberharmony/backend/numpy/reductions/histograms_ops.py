@@ -6,7 +6,7 @@ import numpy as np
 
 from emberharmony.backend.numpy.dtypes import promotion
 from emberharmony.core.deferred import Deferred
-from emberharmony.core.options import dense
+from emberharmony.core.options import refuse_sparse
 
 if TYPE_CHECKING:
     from emberharmony.backend.shared.reductions import histograms as shared_histograms
@@ -24,7 +24,7 @@ class NumpyHistogramsOps:
     def bincount(
         x: np.ndarray, weights: np.ndarray | None = None, minlength: int = 0, sparse: bool = False
     ) -> np.ndarray:
-        dense("sparse", sparse)
+        refuse_sparse("sparse", sparse)
         host_array = shared_histograms.countable(x)
         if weights is None:
             return np.bincount(host_array, None, minlength)

@@ -43,7 +43,7 @@ from emberharmony.core.axes import INDEX_RANGE
 from emberharmony.core.dispatch import fast
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import IndexOutOfBoundsError, ShapeError
-from emberharmony.core.options import dense
+from emberharmony.core.options import refuse_sparse
 from emberharmony.core.state.handlers import passing_error
 
 
@@ -240,7 +240,7 @@ class TorchIndexingOps:
     def one_hot(
         x: torch.Tensor, num_classes: int, axis: int = -1, dtype: Any = None, sparse: bool = False
     ) -> torch.Tensor:
-        dense("sparse", sparse)
+        refuse_sparse("sparse", sparse)
         if x.dtype in SIGNED:
             # PyTorch 2.13 does not compare wide unsigned dtypes with int64.
             x = x.to(torch.int64)

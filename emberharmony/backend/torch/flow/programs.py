@@ -62,22 +62,22 @@ def _run_program(program: Program, numbers: list[Any], tensors: Sequence[torch.T
     """Returns what a program computes from tensors; it writes into results that nothing reads any more."""
     registers: list[Any] = list(tensors)
     for i, call in enumerate(program.calls):
-        call_of, target = _bind_call(call, registers, numbers), program.targets.get(i)
+        call_of, target = _bind_call(call, registers, numbers), program.memory_targets.get(i)
         registers.append(call_of() if target is None else call_of(out=registers[target]))
     return [registers[register] for register in program.outputs]
 
 
 def overwrites(program: Program) -> bool:
     """Returns whether calls of C functions can write the results of a program over its inputs."""
-    return program.places is not None and not any(call.function in _PYTHONS for call in program.calls)
+    return program.output_slots is not None and not any(call.function in _PYTHONS for call in program.calls)
 
 
 def overwrite_calls(update: Update, columns: Sequence[Sequence[torch.Tensor]]) -> list[tuple[Any, ...]]:
     """Returns the calls that write the results of a program over its inputs; see `Backend.overwrite_calls`."""
     program, numbers = _program_for(update, columns[0][0])
-    output_slots, scratch = program.places or {}, program.scratch
+    output_slots, scratch = program.output_slots or {}, program.scratch_slots
     longest = max(x.numel() for x in columns[0])
-    memory = [columns[0][0].new_empty(longest) for _ in program.memory]
+    memory = [columns[0][0].new_empty(longest) for _ in program.registers_by_slot]
     write_calls: list[tuple[Any, ...]] = []
     for tensors in zip(*columns, strict=True):
         registers = list(tensors)

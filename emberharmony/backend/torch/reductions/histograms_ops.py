@@ -6,7 +6,7 @@ import torch
 
 from emberharmony.backend.torch.dtypes import on_host, promotion
 from emberharmony.core.deferred import Deferred
-from emberharmony.core.options import dense
+from emberharmony.core.options import refuse_sparse
 
 if TYPE_CHECKING:
     from emberharmony.backend.shared.reductions import histograms as shared_histograms
@@ -24,7 +24,7 @@ class TorchHistogramsOps:
     def bincount(
         x: torch.Tensor, weights: torch.Tensor | None = None, minlength: int = 0, sparse: bool = False
     ) -> torch.Tensor:
-        dense("sparse", sparse)
+        refuse_sparse("sparse", sparse)
         shared_histograms.countable(on_host(x.float() if x.dtype.is_floating_point else x.to(torch.int64)))
         x = x.to(torch.int64)
         if weights is None:
