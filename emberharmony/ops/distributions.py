@@ -79,18 +79,18 @@ def random_multivariate_normal(
         (3, 2)
     """
     float_dtype = checks.floating(dtype)
-    centre, matrix = cast(mean, float_dtype), cast(cov, float_dtype)
-    if not centre.shape or tuple(matrix.shape[-2:]) != (centre.shape[-1],) * 2:
+    mean_tensor, covariance = cast(mean, float_dtype), cast(cov, float_dtype)
+    if not mean_tensor.shape or tuple(covariance.shape[-2:]) != (mean_tensor.shape[-1],) * 2:
         raise ShapeError(
             f"expected a mean of shape (..., n) and a covariance of shape (..., n, n), got {tuple(mean.shape)} and "
             f"{tuple(cov.shape)}"
         )
-    batch = broadcast_shapes(tuple(centre.shape[:-1]), tuple(matrix.shape[:-2]))
-    draw_shape = batch if shape is None else (shape,) if isinstance(shape, int) else tuple(shape)
-    checks.check_fits_shape("the mean and the covariance", batch, draw_shape)
-    noise = random_normal((*draw_shape, centre.shape[-1]), 0.0, 1.0, float_dtype, seed, generator)
-    noise = expand_dims(to_device(noise, get_device(matrix)), -1)
-    return add(squeeze(matmul(cholesky(matrix), noise), -1), centre)
+    batch_shape = broadcast_shapes(tuple(mean_tensor.shape[:-1]), tuple(covariance.shape[:-2]))
+    draw_shape = batch_shape if shape is None else (shape,) if isinstance(shape, int) else tuple(shape)
+    checks.check_fits_shape("the mean and the covariance", batch_shape, draw_shape)
+    noise = random_normal((*draw_shape, mean_tensor.shape[-1]), 0.0, 1.0, float_dtype, seed, generator)
+    noise = expand_dims(to_device(noise, get_device(covariance)), -1)
+    return add(squeeze(matmul(cholesky(covariance), noise), -1), mean_tensor)
 
 
 @op
@@ -114,11 +114,11 @@ def random_bernoulli(
     See also: `random_binomial`, of several trials; `dropout`, as a mask.
     """
     probability: Any = checks.number("p", p, checks.CHANCE)
-    uniform = random_uniform(shape, seed=seed, generator=generator)
+    uniform_draws = random_uniform(shape, seed=seed, generator=generator)
     if probability is None:
-        probability = parameter("p", constant("p", p, _DISCRETE), uniform.shape)
-        uniform = to_device(uniform, get_device(probability))
-    return cast(less(uniform, probability), checks.floating(dtype))
+        probability = parameter("p", constant("p", p, _DISCRETE), uniform_draws.shape)
+        uniform_draws = to_device(uniform_draws, get_device(probability))
+    return cast(less(uniform_draws, probability), checks.floating(dtype))
 
 
 @op
@@ -267,20 +267,26 @@ def random_gumbel(
 
     See also: `random_categorical`, the largest of them.
     """
-    shift, factor = checks.number("loc", loc), checks.number("scale", scale, checks.FROM_ZERO)
+    loc_number, scale_number = checks.number("loc", loc), checks.number("scale", scale, checks.FROM_ZERO)
     if generator_of(seed, generator) is not None:
-        if shift is None or factor is None:
+        if loc_number is None or scale_number is None:
             return scale_and_shift(_draw_from_law("gumbel", shape, dtype, seed, generator), loc=loc, scale=scale)
         return _draw_from_law(
-            "gumbel", shape, dtype, seed, generator, loc=(shift, checks.Domain()), scale=(factor, checks.FROM_ZERO)
+            "gumbel",
+            shape,
+            dtype,
+            seed,
+            generator,
+            loc=(loc_number, checks.Domain()),
+            scale=(scale_number, checks.FROM_ZERO),
         )
     # Shift by 2**-60 so that log(0) cannot occur; float16 cannot hold 2**-60.
     float_dtype = checks.floating(dtype)
-    uniform = add(standard_uniform(shape, float64 if float_dtype is float64 else float32), 2.0**-60)
-    logarithms = cast(log(negative(log(uniform))), float_dtype)
-    if shift is None or factor is None:
-        return scale_and_shift(negative(logarithms), loc=loc, scale=scale)
-    return add(multiply(logarithms, -factor), shift)
+    uniform_draws = add(standard_uniform(shape, float64 if float_dtype is float64 else float32), 2.0**-60)
+    negative_gumbel = cast(log(negative(log(uniform_draws))), float_dtype)
+    if loc_number is None or scale_number is None:
+        return scale_and_shift(negative(negative_gumbel), loc=loc, scale=scale)
+    return add(multiply(negative_gumbel, -scale_number), loc_number)
 
 
 @op
@@ -330,12 +336,12 @@ def random_truncated_normal(
 
     See also: `random_normal`, with far ones.
     """
-    loc, scale = checks.number("mean", mean), checks.number("stddev", stddev, checks.FROM_ZERO)
+    mean_number, stddev_number = checks.number("mean", mean), checks.number("stddev", stddev, checks.FROM_ZERO)
     float_dtype = checks.floating(dtype)
     values = source_of(seed, generator).truncated_normal(shape, float_dtype)
-    if loc is None or scale is None:
+    if mean_number is None or stddev_number is None:
         return scale_and_shift(convert_to_tensor(values, float_dtype), mean=mean, stddev=stddev)
-    return convert_to_tensor(values * scale + loc, float_dtype)
+    return convert_to_tensor(values * stddev_number + mean_number, float_dtype)
 
 
 @op
@@ -364,10 +370,12 @@ def random_categorical(
         [[0, 0], [1, 1]]
     """
     # The Gumbel-max trick. Noise is always float32, so that a generator gives the same classes on all backends.
-    batch_shape, classes = tuple(logits.shape[:-1]), logits.shape[-1]
-    noise = random_gumbel((*batch_shape, num_samples, classes), dtype=float32, seed=seed, generator=generator)
-    draws = argmax(add(expand_dims(logits, -2), to_device(noise, get_device(logits))), -1)
-    return draws if dtype is None else cast(draws, dtype)
+    batch_shape, class_count = tuple(logits.shape[:-1]), logits.shape[-1]
+    gumbel_noise = random_gumbel(
+        (*batch_shape, num_samples, class_count), dtype=float32, seed=seed, generator=generator
+    )
+    drawn_classes = argmax(add(expand_dims(logits, -2), to_device(gumbel_noise, get_device(logits))), -1)
+    return drawn_classes if dtype is None else cast(drawn_classes, dtype)
 
 
 def _draw_from_law(

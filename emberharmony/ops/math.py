@@ -155,17 +155,19 @@ def fmod(x1: Operand, x2: Operand) -> Tensor:
         >>> ops.fmod([7, -7], 3).tolist()
         [1, -1]
     """
-    kind = dtype(x1).kind
-    if kind == "float":
+    dtype_kind = dtype(x1).kind
+    if dtype_kind == "float":
         # mod(x, inf) is x, but some libraries compute x - inf * 0.
-        size, divisor = absolute(x1), absolute(x2)
-        remainder = indexing.where(logical_and(isinf(x2), isfinite(x1)), size, mod(size, divisor))
+        dividend_magnitude, divisor_magnitude = absolute(x1), absolute(x2)
+        remainder = indexing.where(
+            logical_and(isinf(x2), isfinite(x1)), dividend_magnitude, mod(dividend_magnitude, divisor_magnitude)
+        )
         # A remainder of 0 keeps the sign of the dividend.
         return indexing.where(
             equal(remainder, 0), multiply(x1, 0), indexing.where(less(x1, 0), negative(remainder), remainder)
         )
     remainder = mod(x1, x2)
-    if kind == "unsigned":
+    if dtype_kind == "unsigned":
         return remainder
     # The magnitude of the smallest integer does not fit the dtype, so correct the sign of the remainder instead.
     has_wrong_sign = logical_and(not_equal(remainder, 0), not_equal(less(x1, 0), less(x2, 0)))
@@ -200,8 +202,8 @@ def divide_no_nan(x1: Operand, x2: Operand) -> Tensor:
         >>> ops.divide_no_nan([1.0, 2.0], [0.0, 4.0]).tolist()
         [0.0, 0.5]
     """
-    zero = equal(x2, 0)
-    return indexing.where(zero, 0, divide(x1, indexing.where(zero, 1, x2)))
+    is_zero = equal(x2, 0)
+    return indexing.where(is_zero, 0, divide(x1, indexing.where(is_zero, 1, x2)))
 
 
 @op(elementwise=True, takes="numeric", finite="yes")
@@ -259,12 +261,12 @@ def sign(x: TensorLike) -> Tensor:
     x_dtype = dtype(x)
     if x_dtype.kind == "bool":
         return x
-    zero = equal(x, 0)
+    is_zero = equal(x, 0)
     if x_dtype.is_complex:
-        return indexing.where(zero, 0, divide(x, cast(indexing.where(zero, 1, absolute(x)), x_dtype)))
+        return indexing.where(is_zero, 0, divide(x, cast(indexing.where(is_zero, 1, absolute(x)), x_dtype)))
     # NaN is neither above nor below 0, and stays NaN.
-    result = indexing.where(greater(x, 0), 1, indexing.where(zero, 0, x))
-    return result if x_dtype.kind == "unsigned" else indexing.where(less(x, 0), -1, result)
+    signs = indexing.where(greater(x, 0), 1, indexing.where(is_zero, 0, x))
+    return signs if x_dtype.kind == "unsigned" else indexing.where(less(x, 0), -1, signs)
 
 
 @op(elementwise=True, takes="all")
@@ -330,12 +332,12 @@ def hypot(x1: Operand, x2: Operand) -> Tensor:
         >>> ops.hypot([3.0], [4.0]).tolist()
         [5.0]
     """
-    a, b = absolute(x1), absolute(x2)
+    magnitude1, magnitude2 = absolute(x1), absolute(x2)
     # Divide by the larger magnitude, so that no square overflows.
-    larger, smaller = maximum(a, b), minimum(a, b)
+    larger, smaller = maximum(magnitude1, magnitude2), minimum(magnitude1, magnitude2)
     ratio = divide(smaller, indexing.where(equal(larger, 0), 1, larger))
-    result = multiply(larger, sqrt(add(multiply(ratio, ratio), 1)))
-    return indexing.where(logical_or(isinf(a), isinf(b)), inf, result)
+    hypotenuse = multiply(larger, sqrt(add(multiply(ratio, ratio), 1)))
+    return indexing.where(logical_or(isinf(magnitude1), isinf(magnitude2)), inf, hypotenuse)
 
 
 @op(elementwise=True, takes="real", finite="yes")
@@ -423,10 +425,10 @@ def clip(
         >>> ops.clip([-2, 1, 5], 0, 3).tolist()
         [0, 1, 3]
     """
-    low, high = min if x_min is None else x_min, max if x_max is None else x_max
-    if low is not None:
-        x = maximum(x, low)
-    return x if high is None else minimum(x, high)
+    lower_bound, upper_bound = min if x_min is None else x_min, max if x_max is None else x_max
+    if lower_bound is not None:
+        x = maximum(x, lower_bound)
+    return x if upper_bound is None else minimum(x, upper_bound)
 
 
 @op(elementwise=True, takes="real", gives="float", finite="yes")
@@ -441,8 +443,8 @@ def heaviside(x1: Operand, x2: Operand) -> Tensor:
         >>> ops.heaviside([-1.5, 0.0, 2.0], 0.5).tolist()
         [0.0, 0.5, 1.0]
     """
-    step = indexing.where(less(x1, 0), 0, indexing.where(equal(x1, 0), x2, 1))
-    return indexing.where(isnan(x1), x1, step)
+    step_values = indexing.where(less(x1, 0), 0, indexing.where(equal(x1, 0), x2, 1))
+    return indexing.where(isnan(x1), x1, step_values)
 
 
 @op(elementwise=True, finite="yes")

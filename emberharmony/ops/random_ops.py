@@ -148,19 +148,21 @@ def random_normal(
         [[False, True], [False, True]]
     """
     checks.require_order("normal(shape, mean, stddev)", shape, mean)
-    loc, scale = checks.number("mean", mean), checks.number("stddev", stddev, checks.FROM_ZERO)
-    float_dtype, source = checks.floating(dtype), generator_of(seed, generator)
-    if loc is None or scale is None:
+    mean_number, stddev_number = checks.number("mean", mean), checks.number("stddev", stddev, checks.FROM_ZERO)
+    float_dtype, generator_or_none = checks.floating(dtype), generator_of(seed, generator)
+    if mean_number is None or stddev_number is None:
         values = (
             standard_normal(shape, dtype)
-            if source is None
-            else _draw_tensor(source, float_dtype, lambda source: source.normal(shape, float_dtype))
+            if generator_or_none is None
+            else _draw_tensor(generator_or_none, float_dtype, lambda source: source.normal(shape, float_dtype))
         )
         return scale_and_shift(values, mean=mean, stddev=stddev)
-    if source is not None:
-        return _draw_tensor(source, float_dtype, lambda source: source.normal(shape, float_dtype, loc, scale))
+    if generator_or_none is not None:
+        return _draw_tensor(
+            generator_or_none, float_dtype, lambda source: source.normal(shape, float_dtype, mean_number, stddev_number)
+        )
     values = standard_normal(shape, dtype)
-    return values if loc == 0.0 and scale == 1.0 else add(multiply(values, scale), loc)
+    return values if mean_number == 0.0 and stddev_number == 1.0 else add(multiply(values, stddev_number), mean_number)
 
 
 @op(finite="no")
@@ -193,37 +195,39 @@ def random_uniform(
     """
     checks.require_order("uniform(shape, minval, maxval)", shape, minval)
     low, high = checks.number("minval", minval), checks.number("maxval", maxval)
-    float_dtype, source = checks.floating(dtype), generator_of(seed, generator)
+    float_dtype, generator_or_none = checks.floating(dtype), generator_of(seed, generator)
     if low is None or high is None:
         unit_values = (
             standard_uniform(shape, dtype)
-            if source is None
-            else _draw_tensor(source, float_dtype, lambda source: source.uniform(shape, float_dtype))
+            if generator_or_none is None
+            else _draw_tensor(generator_or_none, float_dtype, lambda source: source.uniform(shape, float_dtype))
         )
         return _map_to_range(unit_values, minval, maxval)
     if low == 0.0 and high == 1.0:
-        if source is None:
+        if generator_or_none is None:
             return standard_uniform(shape, dtype)
         if float_dtype.bits > 16:  # rounding to half precision can give 1
-            return _draw_tensor(source, float_dtype, lambda source: source.uniform(shape, float_dtype))
+            return _draw_tensor(generator_or_none, float_dtype, lambda source: source.uniform(shape, float_dtype))
     checks.check_bounds(low, high, float_dtype)
     # Rounding can give `maxval` itself, so limit the result to the next number below it.
-    limit = max(low, checks.largest_below(high, float_dtype))
-    if source is not None:
+    largest_result = max(low, checks.largest_below(high, float_dtype))
+    if generator_or_none is not None:
 
         def draw_within(source: Generator) -> Any:
             uniform_draw = source.uniform(shape, float_dtype)
             # The width of a range may overflow the dtype; half of the width never does.
-            half_range = uniform_draw * (high / 2 - low / 2)
+            half_offset = uniform_draw * (high / 2 - low / 2)
             is_wide = high - low > FloatInfo.of(float64 if float_dtype is float64 else float32).max
-            return (half_range + low + half_range if is_wide else uniform_draw * (high - low) + low).clip(max=limit)
+            return (half_offset + low + half_offset if is_wide else uniform_draw * (high - low) + low).clip(
+                max=largest_result
+            )
 
-        return _draw_tensor(source, float_dtype, draw_within)
+        return _draw_tensor(generator_or_none, float_dtype, draw_within)
     unit_values = standard_uniform(shape, dtype)
     if high - low > FloatInfo.of(float_dtype).max:
-        step = multiply(unit_values, high / 2 - low / 2)
-        return minimum(add(add(step, low), step), limit)
-    return minimum(add(multiply(unit_values, high - low), low), limit)
+        half_steps = multiply(unit_values, high / 2 - low / 2)
+        return minimum(add(add(half_steps, low), half_steps), largest_result)
+    return minimum(add(multiply(unit_values, high - low), low), largest_result)
 
 
 @op
@@ -282,9 +286,9 @@ def random_permutation(x: Any, axis: int = 0, seed: Any = None, generator: Gener
         >>> sorted(ops.random_permutation(4).tolist())
         [0, 1, 2, 3]
     """
-    n = checks.size_of(x)
-    if n is not None:
-        return _draw_tensor(source_of(seed, generator), int64, lambda source: source.permutation(n))
+    integer_count = checks.size_of(x)
+    if integer_count is not None:
+        return _draw_tensor(source_of(seed, generator), int64, lambda source: source.permutation(integer_count))
     return random_shuffle(x, axis, seed, generator)
 
 
@@ -327,19 +331,19 @@ def random_choice(
 
     See also: `random_categorical`, by logits; `random_permutation`, of all.
     """
-    n = checks.size_of(a)
-    pool = None
-    if n is None:
-        pool = convert_to_tensor(a)
-        nonnegative_axes(0, len(pool.shape))
-        n = pool.shape[0]
-    weights = (
+    choice_count = checks.size_of(a)
+    choices = None
+    if choice_count is None:
+        choices = convert_to_tensor(a)
+        nonnegative_axes(0, len(choices.shape))
+        choice_count = choices.shape[0]
+    probabilities = (
         None
         if p is None
-        else checks.on_host("p", to_numpy(constant("p", p, "the draws are discrete")), n, checks.CHANCE)
+        else checks.on_host("p", to_numpy(constant("p", p, "the draws are discrete")), choice_count, checks.CHANCE)
     )
-    chosen_indices = source_of(seed, generator).choice(n, shape, replace, weights)
-    return convert_to_tensor(chosen_indices) if pool is None else take(pool, chosen_indices, 0)
+    chosen_indices = source_of(seed, generator).choice(choice_count, shape, replace, probabilities)
+    return convert_to_tensor(chosen_indices) if choices is None else take(choices, chosen_indices, 0)
 
 
 @op(finite="gradient")
@@ -368,12 +372,13 @@ def dropout(
     if rate_number is not None and not 0.0 <= rate_number <= 1.0:
         raise ArgumentError(f"expected rate from 0 to 1, got {rate}")
     keep_rate = subtract(1.0, parameter("rate", rate, inputs.shape)) if rate_number is None else 1.0 - rate_number
-    shape: Any = inputs.shape if noise_shape is None else noise_shape
-    if isinstance(shape, (list, tuple)) and None in shape and len(shape) == len(inputs.shape):
-        shape = [
-            own_length if length is None else length for length, own_length in zip(shape, inputs.shape, strict=True)
+    mask_shape: Any = inputs.shape if noise_shape is None else noise_shape
+    if isinstance(mask_shape, (list, tuple)) and None in mask_shape and len(mask_shape) == len(inputs.shape):
+        mask_shape = [
+            own_length if length is None else length
+            for length, own_length in zip(mask_shape, inputs.shape, strict=True)
         ]
-    noise = random_uniform(shape, seed=seed, generator=generator)
+    noise = random_uniform(mask_shape, seed=seed, generator=generator)
     if noise_shape is not None:
         checks.check_fits_shape("noise_shape", noise.shape, inputs.shape)
     # At rate 1 every element is dropped; dividing by 1 - rate would give a gradient of NaN.
@@ -435,10 +440,10 @@ def _map_to_range(values: Tensor, minval: Any, maxval: Any) -> Tensor:
         parameter(name, bound, values.shape, values_dtype) for name, bound in (("minval", minval), ("maxval", maxval))
     )
     limits = FloatInfo.of(values_dtype)
-    largest = maximum(absolute(low), absolute(high))
-    unit_values = to_device(values, get_device(largest))
+    largest_bound = maximum(absolute(low), absolute(high))
+    unit_values = to_device(values, get_device(largest_bound))
     # Two shares, because the width of a range may overflow the dtype, and would be rounded before it is shared.
     scaled = add(multiply(low, subtract(1.0, unit_values)), multiply(high, unit_values))
     largest_below = subtract(high, maximum(multiply(absolute(high), limits.eps), limits.smallest_normal))
-    clipped = minimum(maximum(scaled, low), maximum(low, largest_below))
-    return where(logical_and(less_equal(low, high), less(largest, math.inf)), clipped, math.nan)
+    limited = minimum(maximum(scaled, low), maximum(low, largest_below))
+    return where(logical_and(less_equal(low, high), less(largest_bound, math.inf)), limited, math.nan)

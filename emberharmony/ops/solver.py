@@ -192,9 +192,11 @@ def cholesky_inverse(x: TensorLike, upper: bool = False) -> Tensor:
         >>> ops.cholesky_inverse([[2.0, 0.0], [0.0, 1.0]]).tolist()
         [[0.25, 0.0], [0.0, 1.0]]
     """
-    root = solve_triangular(x, eye(x.shape[-1], dtype=as_inexact(dtype(x)), device=get_device(x)), not upper)
-    adjoint = conj(matrix_transpose(root))
-    return products.matmul(root, adjoint) if upper else products.matmul(adjoint, root)
+    inverse_factor = solve_triangular(x, eye(x.shape[-1], dtype=as_inexact(dtype(x)), device=get_device(x)), not upper)
+    inverse_adjoint = conj(matrix_transpose(inverse_factor))
+    return (
+        products.matmul(inverse_factor, inverse_adjoint) if upper else products.matmul(inverse_adjoint, inverse_factor)
+    )
 
 
 @op(along="matrix", reads="data")
@@ -378,10 +380,16 @@ def matrix_rank(x: TensorLike, tol: Operand | None = None, *, rtol: Operand | No
         >>> ops.matrix_rank([[1.0, 2.0], [2.0, 4.0]]).tolist()
         1
     """
-    s = svdvals(to_compute_dtype(x))
+    singular_values = svdvals(to_compute_dtype(x))
     _given_option("tol", tol, rtol)
     return count_nonzero(
-        greater(s, _singular_value_bound(s, x, rtol) if tol is None else _singular_bound(s, 1.0, tol)), -1
+        greater(
+            singular_values,
+            _singular_value_bound(singular_values, x, rtol)
+            if tol is None
+            else _singular_bound(singular_values, 1.0, tol),
+        ),
+        -1,
     )
 
 
@@ -432,13 +440,13 @@ def matrix_power(x: TensorLike, n: int) -> Tensor:
     if n == 0:
         return broadcast_to(eye(x.shape[-1], dtype=dtype(x), device=get_device(x)), tuple(x.shape))
     base, n = (inv(x), -n) if n < 0 else (x, n)
-    result: Any = None
+    powers: Any = None
     while n:
         if n & 1:
-            result = base if result is None else products.matmul(result, base)
+            powers = base if powers is None else products.matmul(powers, base)
         n >>= 1
         base = products.matmul(base, base) if n else base
-    return result
+    return powers
 
 
 def to_compute_dtype(x: Tensor) -> Tensor:
@@ -465,20 +473,24 @@ def _pseudo_inverse(x: Tensor, share: Any) -> tuple[Tensor, Any]:
     """
     u, s, vh = svd(x, False)
     is_kept = greater(s, _singular_value_bound(s, x, share))
-    inverse = where(is_kept, divide(1.0, where(is_kept, s, 1.0)), 0.0)
-    matmul = products.matmul
+    inverse_values = where(is_kept, divide(1.0, where(is_kept, s, 1.0)), 0.0)
+    matmul_op = products.matmul
 
     def gradient(x: Tensor, share: Any, upstream: Tensor) -> tuple[Tensor, None]:
-        y = pinv(x, share)
-        transposed, cotangent = _adjoint(y), _adjoint(upstream)
-        phase_product = matmul(cotangent, y)
-        right_product = matmul(phase_product, transposed)
-        result = subtract(
-            subtract(right_product, matmul(matmul(x, y), right_product)), _adjoint(matmul(y, phase_product))
+        pseudo_inverse = pinv(x, share)
+        inverse_adjoint, cotangent = _adjoint(pseudo_inverse), _adjoint(upstream)
+        phase_product = matmul_op(cotangent, pseudo_inverse)
+        right_product = matmul_op(phase_product, inverse_adjoint)
+        first_terms = subtract(
+            subtract(right_product, matmul_op(matmul_op(x, pseudo_inverse), right_product)),
+            _adjoint(matmul_op(pseudo_inverse, phase_product)),
         )
-        return add(result, matmul(matmul(transposed, y), subtract(cotangent, matmul(phase_product, x)))), None
+        return add(
+            first_terms,
+            matmul_op(matmul_op(inverse_adjoint, pseudo_inverse), subtract(cotangent, matmul_op(phase_product, x))),
+        ), None
 
-    return matmul(multiply(_adjoint(vh), expand_dims(inverse, -2)), _adjoint(u)), gradient
+    return matmul_op(multiply(_adjoint(vh), expand_dims(inverse_values, -2)), _adjoint(u)), gradient
 
 
 def _adjoint(x: Tensor) -> Tensor:

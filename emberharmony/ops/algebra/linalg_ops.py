@@ -37,9 +37,9 @@ def linalg_cond(x: TensorLike, p: float | Literal["fro", "nuc"] | None = None) -
         p = number("p", p)
     if p not in (None, 2, -2):
         return multiply(matrix_norm(x, p), matrix_norm(inv(x), p))
-    s = svdvals(x)
-    largest, smallest = max(s, -1), min(s, -1)
-    return divide(smallest, largest) if p == -2 else divide(largest, smallest)
+    singular_values = svdvals(x)
+    largest_value, smallest_value = max(singular_values, -1), min(singular_values, -1)
+    return divide(smallest_value, largest_value) if p == -2 else divide(largest_value, smallest_value)
 
 
 @op(view=True)

@@ -57,37 +57,41 @@ def expm(x: TensorLike) -> Tensor:
 
     Source: Higham, "The scaling and squaring method for the matrix exponential revisited" (2005).
     """
-    result = as_inexact(dtype_of(x))
+    result_dtype = as_inexact(dtype_of(x))
     a = to_compute_dtype(shared_solver.square(x))
     if not a.shape[-1]:
-        return cast(a, result)
+        return cast(a, result_dtype)
     norm = max(sum(absolute(stop_gradient(a)), -2), -1, initial=0.0)
-    finite = expand_dims(isfinite(norm), (-2, -1))
+    is_finite_matrix = expand_dims(isfinite(norm), (-2, -1))
     degree = 7 if dtype_of(norm).bits == 32 else 13
-    counts = shared_matrix_functions.squarings(
+    squaring_counts = shared_matrix_functions.squarings(
         to_numpy(where(isfinite(norm), norm, 0.0)), shared_matrix_functions.PADE[degree]
     )
-    scale = convert_to_tensor(shared_matrix_functions.halving_factors(counts), dtype_of(norm), device=get_device(a))
-    exponential = _pade_approximant(multiply(where(finite, a, 0.0), expand_dims(scale, (-2, -1))), degree)
-    for squarings in range(counts.max(initial=0)):
-        needs_more = expand_dims(greater(convert_to_tensor(counts, device=get_device(a)), squarings), (-2, -1))
+    scale = convert_to_tensor(
+        shared_matrix_functions.halving_factors(squaring_counts), dtype_of(norm), device=get_device(a)
+    )
+    exponential = _pade_approximant(multiply(where(is_finite_matrix, a, 0.0), expand_dims(scale, (-2, -1))), degree)
+    for done_squarings in range(squaring_counts.max(initial=0)):
+        needs_squaring = expand_dims(
+            greater(convert_to_tensor(squaring_counts, device=get_device(a)), done_squarings), (-2, -1)
+        )
         # A matrix that is done would overflow if it were squared again, and make the gradient NaN.
-        root = where(needs_more, exponential, 0.0)
-        exponential = where(needs_more, matmul(root, root), exponential)
-    return cast(where(finite, exponential, float("nan")), result)
+        to_square = where(needs_squaring, exponential, 0.0)
+        exponential = where(needs_squaring, matmul(to_square, to_square), exponential)
+    return cast(where(is_finite_matrix, exponential, float("nan")), result_dtype)
 
 
 def _pade_approximant(a: Tensor, degree: int) -> Tensor:
     """Returns the Padé approximant of the exponential of matrices, whose norms are small."""
-    weights = shared_matrix_functions.coefficients(degree)
-    even_terms = multiply(eye(a.shape[-1], dtype=dtype_of(a), device=get_device(a)), weights[0])
-    odd_terms, power = multiply(even_terms, weights[1] / weights[0]), None
-    double = matmul(a, a)
+    pade_coefficients = shared_matrix_functions.coefficients(degree)
+    even_terms = multiply(eye(a.shape[-1], dtype=dtype_of(a), device=get_device(a)), pade_coefficients[0])
+    odd_terms, even_power = multiply(even_terms, pade_coefficients[1] / pade_coefficients[0]), None
+    squared = matmul(a, a)
     for k in range(2, degree, 2):
-        power = double if power is None else matmul(power, double)
+        even_power = squared if even_power is None else matmul(even_power, squared)
         even_terms, odd_terms = (
-            add(even_terms, multiply(power, weights[k])),
-            add(odd_terms, multiply(power, weights[k + 1])),
+            add(even_terms, multiply(even_power, pade_coefficients[k])),
+            add(odd_terms, multiply(even_power, pade_coefficients[k + 1])),
         )
     odd_terms = matmul(a, odd_terms)
     return solve(subtract(even_terms, odd_terms), add(even_terms, odd_terms))
@@ -114,12 +118,12 @@ def cho_solve(c: TensorLike, b: TensorLike, upper: bool = False) -> Tensor:
         >>> ops.cho_solve([[2.0, 0.0], [0.0, 1.0]], [8.0, 3.0]).tolist()
         [2.0, 3.0]
     """
-    result = as_inexact(promote(dtype_of(c), dtype_of(b)))
-    factor = to_compute_dtype(shared_solver.square(cast(c, result)))
+    result_dtype = as_inexact(promote(dtype_of(c), dtype_of(b)))
+    factor = to_compute_dtype(shared_solver.square(cast(c, result_dtype)))
     adjoint = conj(matrix_transpose(factor))
     lower_factor, upper_factor = (adjoint, factor) if upper else (factor, adjoint)
-    half_solved = solve_triangular(lower_factor, to_compute_dtype(cast(b, result)), True)
-    return cast(solve_triangular(upper_factor, half_solved, False), result)
+    half_solved = solve_triangular(lower_factor, to_compute_dtype(cast(b, result_dtype)), True)
+    return cast(solve_triangular(upper_factor, half_solved, False), result_dtype)
 
 
 @op(along="matrix", reads="host")
@@ -143,9 +147,9 @@ def lu(x: TensorLike) -> PLUResult:
         [[[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]], [[2.0, 4.0], [0.0, 1.0]]]
     """
     packed, pivots = lu_factor(x)
-    row_count, k = packed.shape[-2], pivots.shape[-1]
+    row_count, diagonal_length = packed.shape[-2], pivots.shape[-1]
     dtype, device = dtype_of(packed), get_device(packed)
-    order = convert_to_tensor(shared_lapack.order_of(to_numpy(pivots), row_count), device=device)
-    permutation = equal(expand_dims(arange(row_count, device=device), -1), expand_dims(order, -2))
-    lower = add(tril(packed[..., :, :k], -1), eye(row_count, k, dtype=dtype, device=device))
-    return PLUResult(cast(permutation, dtype), lower, triu(packed[..., :k, :]))
+    row_order = convert_to_tensor(shared_lapack.order_of(to_numpy(pivots), row_count), device=device)
+    permutation = equal(expand_dims(arange(row_count, device=device), -1), expand_dims(row_order, -2))
+    lower = add(tril(packed[..., :, :diagonal_length], -1), eye(row_count, diagonal_length, dtype=dtype, device=device))
+    return PLUResult(cast(permutation, dtype), lower, triu(packed[..., :diagonal_length, :]))

@@ -53,8 +53,8 @@ def vector_norm(x: TensorLike, axis: Axis = None, keepdims: bool = False, ord: f
         >>> ops.vector_norm([3.0, 4.0]).tolist()
         5.0
     """
-    sizes = absolute(to_compute_dtype(x))
-    result = _vector_norm(sizes, axis, keepdims, shared_norms.order_of(constant("ord", ord)))
+    magnitudes = absolute(to_compute_dtype(x))
+    result = _vector_norm(magnitudes, axis, keepdims, shared_norms.order_of(constant("ord", ord)))
     x_dtype = dtype(x)
     return cast(result, x_dtype) if x_dtype.is_floating and x_dtype.bits == 16 else result
 
@@ -84,13 +84,19 @@ def matrix_norm(x: TensorLike, ord: float | Literal["fro", "nuc"] = "fro", keepd
     if ord == "fro":
         return vector_norm(x, (-2, -1), keepdims)
     if ord in ("nuc", 2, -2):
-        s = svdvals(x)
-        value = sum(s, -1) if ord == "nuc" else max(s, -1) if ord == 2 else min(s, -1)
-        return expand_dims(value, (-2, -1)) if keepdims else value
+        singular_values = svdvals(x)
+        singular_norm = (
+            sum(singular_values, -1)
+            if ord == "nuc"
+            else max(singular_values, -1)
+            if ord == 2
+            else min(singular_values, -1)
+        )
+        return expand_dims(singular_norm, (-2, -1)) if keepdims else singular_norm
     if ord not in (1, -1, inf, -inf):
         raise ArgumentError(f"expected ord 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, got {ord!r}")
-    sums = vector_norm(x, -2 if ord in (1, -1) else -1, True, 1)
-    return max(sums, (-2, -1), keepdims) if ord in (1, inf) else min(sums, (-2, -1), keepdims)
+    line_sums = vector_norm(x, -2 if ord in (1, -1) else -1, True, 1)
+    return max(line_sums, (-2, -1), keepdims) if ord in (1, inf) else min(line_sums, (-2, -1), keepdims)
 
 
 @op(autocast="float32", reads="checks")
@@ -126,8 +132,8 @@ def norm(
         return vector_norm(x, axes, keepdims, ord)
     if len(axes) != 2:
         raise ArgumentError(f"ord {ord!r} is defined for matrices, so expected two axes, got {axes}")
-    value = matrix_norm(moveaxis(x, axes, (-2, -1)), ord)
-    return expand_dims(value, [a % len(x.shape) for a in axes]) if keepdims else value
+    norms = matrix_norm(moveaxis(x, axes, (-2, -1)), ord)
+    return expand_dims(norms, [a % len(x.shape) for a in axes]) if keepdims else norms
 
 
 @op(autocast="float32")
@@ -186,23 +192,23 @@ def cdist(x: TensorLike, y: TensorLike, p: float = 2.0) -> Tensor:
     )
 
 
-def _vector_norm(sizes: Tensor, axis: Axis, keepdims: bool, ord: float) -> Tensor:
+def _vector_norm(magnitudes: Tensor, axis: Axis, keepdims: bool, ord: float) -> Tensor:
     if ord == inf:
-        return max(sizes, axis, keepdims, 0.0)
+        return max(magnitudes, axis, keepdims, 0.0)
     if ord == -inf:
-        return min(sizes, axis, keepdims)
+        return min(magnitudes, axis, keepdims)
     if ord == 0:
-        return cast(count_nonzero(sizes, axis, keepdims), dtype(sizes))
+        return cast(count_nonzero(magnitudes, axis, keepdims), dtype(magnitudes))
     if ord == 1:
-        return sum(sizes, axis, keepdims)
+        return sum(magnitudes, axis, keepdims)
     # Divide by the largest element (by the smallest for a negative order), so that powers do not overflow. The norm
     # does not depend on that scale, so no derivative flows through it.
-    top = stop_gradient(min(sizes, axis, True, inf) if ord < 0 else max(sizes, axis, True, 0.0))
-    scale = where(logical_and(greater(top, 0), less(top, inf)), top, 1.0)
-    scaled = divide(sizes, scale)
-    total = sum(square(scaled) if ord == 2 else power(scaled, float(ord)), axis, keepdims)
+    extreme_magnitude = stop_gradient(min(magnitudes, axis, True, inf) if ord < 0 else max(magnitudes, axis, True, 0.0))
+    scale = where(logical_and(greater(extreme_magnitude, 0), less(extreme_magnitude, inf)), extreme_magnitude, 1.0)
+    scaled = divide(magnitudes, scale)
+    power_sum = sum(square(scaled) if ord == 2 else power(scaled, float(ord)), axis, keepdims)
     # The derivative of the root at 0 is infinite and would make the gradient NaN, so take the root of 1 there instead.
-    is_zero = logical_and(equal(total, 0), ord > 0)
-    safe_total = where(is_zero, 1.0, total)
-    root = where(is_zero, 0.0, sqrt(safe_total) if ord == 2 else power(safe_total, 1.0 / ord))
-    return multiply(root, scale if keepdims else reshape(scale, root.shape))
+    is_zero = logical_and(equal(power_sum, 0), ord > 0)
+    safe_sum = where(is_zero, 1.0, power_sum)
+    root_of_sum = where(is_zero, 0.0, sqrt(safe_sum) if ord == 2 else power(safe_sum, 1.0 / ord))
+    return multiply(root_of_sum, scale if keepdims else reshape(scale, root_of_sum.shape))

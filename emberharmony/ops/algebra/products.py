@@ -101,26 +101,28 @@ def tensordot(x1: TensorLike, x2: TensorLike, axes: int | Sequence[int] | Sequen
         >>> ops.tensordot([1, 2], [3, 4], 1).tolist()
         11
     """
-    n1, n2 = len(x1.shape), len(x2.shape)
+    rank1, rank2 = len(x1.shape), len(x2.shape)
     if isinstance(axes, SupportsIndex):
-        count = as_index(axes)
-        if not 0 <= count <= n1 or count > n2:
-            raise AxisError(f"expected at most as many pairs of axes as there are axes ({n1} and {n2}), got {count}")
-        axes = (range(n1 - count, n1), range(count))
-    first, second = (
+        pair_count = as_index(axes)
+        if not 0 <= pair_count <= rank1 or pair_count > rank2:
+            raise AxisError(
+                f"expected at most as many pairs of axes as there are axes ({rank1} and {rank2}), got {pair_count}"
+            )
+        axes = (range(rank1 - pair_count, rank1), range(pair_count))
+    summed1, summed2 = (
         nonnegative_axes(list(pair) if isinstance(pair, Sequence) else pair, n)
-        for pair, n in zip(axes, (n1, n2), strict=True)
+        for pair, n in zip(axes, (rank1, rank2), strict=True)
     )
-    lengths = [x1.shape[a] for a in first]
-    if lengths != [x2.shape[a] for a in second]:
+    summed_lengths = [x1.shape[a] for a in summed1]
+    if summed_lengths != [x2.shape[a] for a in summed2]:
         shapes_text = f"{tuple(x1.shape)} and {tuple(x2.shape)}"
-        raise ShapeError(f"axes {first} and {second} of shapes {shapes_text} differ in number or length")
-    kept1 = [a for a in range(n1) if a not in first]
-    kept2 = [a for a in range(n2) if a not in second]
-    row_lengths, columns = [x1.shape[a] for a in kept1], [x2.shape[a] for a in kept2]
-    left_matrix = reshape(transpose(x1, [*kept1, *first]), (prod(row_lengths), prod(lengths)))
-    right_matrix = reshape(transpose(x2, [*second, *kept2]), (prod(lengths), prod(columns)))
-    return reshape(matmul(left_matrix, right_matrix), [*row_lengths, *columns])
+        raise ShapeError(f"axes {summed1} and {summed2} of shapes {shapes_text} differ in number or length")
+    other_axes1 = [a for a in range(rank1) if a not in summed1]
+    other_axes2 = [a for a in range(rank2) if a not in summed2]
+    row_lengths, column_lengths = [x1.shape[a] for a in other_axes1], [x2.shape[a] for a in other_axes2]
+    left_matrix = reshape(transpose(x1, [*other_axes1, *summed1]), (prod(row_lengths), prod(summed_lengths)))
+    right_matrix = reshape(transpose(x2, [*summed2, *other_axes2]), (prod(summed_lengths), prod(column_lengths)))
+    return reshape(matmul(left_matrix, right_matrix), [*row_lengths, *column_lengths])
 
 
 @op(autocast="half")
@@ -257,26 +259,26 @@ def multi_dot(arrays: Tensors) -> Tensor:
     shapes = [tuple(x.shape) for x in arrays]
     if any(len(shape) != 2 for shape in shapes[1:-1]) or not {len(shapes[0]), len(shapes[-1])} <= {1, 2}:
         raise ShapeError(f"expected matrices, with vectors only first and last, got shapes {shapes}")
-    lengths = [shapes[0][0] if len(shapes[0]) == 2 else 1, *(shape[0] for shape in shapes[1:]), (*shapes[-1], 1)[1]]
+    dimensions = [shapes[0][0] if len(shapes[0]) == 2 else 1, *(shape[0] for shape in shapes[1:]), (*shapes[-1], 1)[1]]
     cost_and_split_by_span: dict[tuple[int, int], tuple[int, int]] = {(i, i): (0, i) for i in range(len(arrays))}
-    for width in range(1, len(arrays)):
-        for i in range(len(arrays) - width):
-            j = i + width
+    for span_width in range(1, len(arrays)):
+        for i in range(len(arrays) - span_width):
+            j = i + span_width
             cost_and_split_by_span[i, j] = min(
                 (
                     cost_and_split_by_span[i, k][0]
                     + cost_and_split_by_span[k + 1, j][0]
-                    + lengths[i] * lengths[k + 1] * lengths[j + 1],
+                    + dimensions[i] * dimensions[k + 1] * dimensions[j + 1],
                     k,
                 )
                 for k in range(i, j)
             )
 
-    def product(i: int, j: int) -> Tensor:
-        k = cost_and_split_by_span[i, j][1]
-        return arrays[i] if i == j else matmul(product(i, k), product(k + 1, j))
+    def product_of_span(i: int, j: int) -> Tensor:
+        split_index = cost_and_split_by_span[i, j][1]
+        return arrays[i] if i == j else matmul(product_of_span(i, split_index), product_of_span(split_index + 1, j))
 
-    return product(0, len(arrays) - 1)
+    return product_of_span(0, len(arrays) - 1)
 
 
 @op
@@ -293,11 +295,11 @@ def kron(x1: TensorLike, x2: TensorLike) -> Tensor:
         >>> ops.kron([1, 2], [1, 1]).tolist()
         [1, 1, 2, 2]
     """
-    n = max(len(x1.shape), len(x2.shape))
-    shape1, shape2 = ((1,) * (n - len(x.shape)) + tuple(x.shape) for x in (x1, x2))
-    spread1 = reshape(x1, [length for a in shape1 for length in (a, 1)])
-    spread2 = reshape(x2, [length for b in shape2 for length in (1, b)])
-    return reshape(multiply(spread1, spread2), [a * b for a, b in zip(shape1, shape2, strict=True)])
+    rank = max(len(x1.shape), len(x2.shape))
+    shape1, shape2 = ((1,) * (rank - len(x.shape)) + tuple(x.shape) for x in (x1, x2))
+    interleaved1 = reshape(x1, [length for a in shape1 for length in (a, 1)])
+    interleaved2 = reshape(x2, [length for b in shape2 for length in (1, b)])
+    return reshape(multiply(interleaved1, interleaved2), [a * b for a, b in zip(shape1, shape2, strict=True)])
 
 
 @op
@@ -352,14 +354,16 @@ def cross(
     if axis not in (-1, None):
         axisa = axisb = axisc = axis
     operands_and_axes = (x1, axisa), (x2, axisb)
-    lengths = [x.shape[nonnegative_axes(axis, len(x.shape))[0]] for x, axis in operands_and_axes]
-    if lengths != [3, 3]:
-        raise ShapeError(f"expected length 3 along axes {axisa} and {axisb}, got {lengths[0]} and {lengths[1]}")
+    component_counts = [x.shape[nonnegative_axes(axis, len(x.shape))[0]] for x, axis in operands_and_axes]
+    if component_counts != [3, 3]:
+        raise ShapeError(
+            f"expected length 3 along axes {axisa} and {axisb}, got {component_counts[0]} and {component_counts[1]}"
+        )
     a0, a1, a2 = unstack(x1, axis=axisa)
     b0, b1, b2 = unstack(x2, axis=axisb)
-    slices = [
+    components = [
         subtract(multiply(a1, b2), multiply(a2, b1)),
         subtract(multiply(a2, b0), multiply(a0, b2)),
         subtract(multiply(a0, b1), multiply(a1, b0)),
     ]
-    return stack(slices, axisc)
+    return stack(components, axisc)

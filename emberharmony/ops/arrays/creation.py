@@ -337,8 +337,8 @@ def meshgrid(*xi: TensorLike, indexing: Literal["xy", "ij"] = "xy") -> tuple[Ten
     axis_order = list(range(len(xi)))
     if indexing == "xy" and len(xi) > 1:
         axis_order[:2] = 1, 0
-    shapes = [[-1 if axis == own_axis else 1 for axis in range(len(xi))] for own_axis in axis_order]
-    return broadcast_arrays(*(reshape(x, shape) for x, shape in zip(xi, shapes, strict=True)))
+    vector_shapes = [[-1 if axis == own_axis else 1 for axis in range(len(xi))] for own_axis in axis_order]
+    return broadcast_arrays(*(reshape(x, shape) for x, shape in zip(xi, vector_shapes, strict=True)))
 
 
 @op
@@ -465,13 +465,13 @@ def block_diag(*arrays: TensorLike) -> Tensor:
     if not arrays:
         raise ArgumentError("expected at least one matrix, got none")
     blocks = [atleast_2d(x) for x in arrays]
-    batch = broadcast_shapes(*(tuple(x.shape[:-2]) for x in blocks))
-    width, width_before, rows = sum(x.shape[-1] for x in blocks), 0, []
+    batch_shape = broadcast_shapes(*(tuple(x.shape[:-2]) for x in blocks))
+    total_width, left_width, padded_blocks = sum(x.shape[-1] for x in blocks), 0, []
     for x in blocks:
-        paddings = [*[(0, 0)] * (len(batch) + 1), (width_before, width - width_before - x.shape[-1])]
-        rows.append(pad(broadcast_to(x, (*batch, *x.shape[-2:])), paddings))
-        width_before += x.shape[-1]
-    return concatenate(rows, -2)
+        paddings = [*[(0, 0)] * (len(batch_shape) + 1), (left_width, total_width - left_width - x.shape[-1])]
+        padded_blocks.append(pad(broadcast_to(x, (*batch_shape, *x.shape[-2:])), paddings))
+        left_width += x.shape[-1]
+    return concatenate(padded_blocks, -2)
 
 
 @op(finite="no")

@@ -57,8 +57,8 @@ MADE = _Made()
 
 def full(shape: Any, fill_value: Any, dtype: Any, device: Any) -> Tensor:
     """Returns a number, or a tensor, broadcast to a shape."""
-    result = broadcast_to(_filling_tensor(fill_value, dtype), as_shape(shape))
-    return result if device is None else to_device(result, device)
+    full_tensor = broadcast_to(_filling_tensor(fill_value, dtype), as_shape(shape))
+    return full_tensor if device is None else to_device(full_tensor, device)
 
 
 def _filling_tensor(value: Any, dtype: Any) -> Tensor:
@@ -92,5 +92,5 @@ def diag(x: Tensor, k: int) -> Tensor:
     diagonal_positions = shared.diagonal_places(x.shape, k, dtype_of(x).itemsize)
     if diagonal_positions is None:
         return diagonal(x, k)
-    zero = convert_to_tensor([0], dtype_of(x), device=get_device(x))
-    return take(concatenate([x, zero]), diagonal_positions)
+    zero_tensor = convert_to_tensor([0], dtype_of(x), device=get_device(x))
+    return take(concatenate([x, zero_tensor]), diagonal_positions)

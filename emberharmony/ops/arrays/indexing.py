@@ -152,8 +152,8 @@ def nonzero(x: TensorLike) -> tuple[Tensor, ...]:
     """
     if not x.shape:
         raise ShapeError("a tensor without axes has no indices")
-    positions, device = to_numpy(cast(x, "bool")).nonzero(), get_device(x)
-    return tuple([convert_to_tensor(axis_indices, "int64", device=device) for axis_indices in positions])
+    index_arrays, device = to_numpy(cast(x, "bool")).nonzero(), get_device(x)
+    return tuple([convert_to_tensor(axis_indices, "int64", device=device) for axis_indices in index_arrays])
 
 
 @op(reads="host")
@@ -311,8 +311,8 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, Tens
 
     See also: `triu_indices`, the other half; `tril`, the matrix.
     """
-    first, second = map(convert_to_tensor, shared_indexing.triangle_indices(True, n, k, m))
-    return first, second
+    row_indices, column_indices = map(convert_to_tensor, shared_indexing.triangle_indices(True, n, k, m))
+    return row_indices, column_indices
 
 
 @op
@@ -330,8 +330,8 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, Tens
         >>> [i.tolist() for i in ops.triu_indices(2)]
         [[0, 0, 1], [0, 1, 1]]
     """
-    first, second = map(convert_to_tensor, shared_indexing.triangle_indices(False, n, k, m))
-    return first, second
+    row_indices, column_indices = map(convert_to_tensor, shared_indexing.triangle_indices(False, n, k, m))
+    return row_indices, column_indices
 
 
 @op
@@ -356,10 +356,10 @@ def select(condlist: Tensors, choicelist: Tensors, default: Operand = 0) -> Tens
     """
     if len(condlist) != len(choicelist) or not condlist:
         raise ArgumentError(f"expected one choice for each condition, got {len(condlist)} and {len(choicelist)}")
-    result = default
+    selected = default
     for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
-        result = where(condition, choice, result)
-    return result
+        selected = where(condition, choice, selected)
+    return selected
 
 
 @op(reads="data")
@@ -412,9 +412,9 @@ def one_hot(
         [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
     """
     refuse_sparse("sparse", sparse)
-    classes = arange(shared_indexing.class_count(num_classes, x), device=get_device(x))
-    hits = equal(expand_dims(x, -1), classes)
-    return cast(hits if axis == -1 else moveaxis(hits, -1, axis), default_float() if dtype is None else dtype)
+    class_numbers = arange(shared_indexing.class_count(num_classes, x), device=get_device(x))
+    is_class = equal(expand_dims(x, -1), class_numbers)
+    return cast(is_class if axis == -1 else moveaxis(is_class, -1, axis), default_float() if dtype is None else dtype)
 
 
 def _elements_at(x: Tensor, places: Any) -> Tensor:

@@ -98,8 +98,8 @@ def rearrange(tensor: TensorLike, pattern: str, axes_lengths: Mapping[str, int] 
 
     Source: einops (Rogozhnikov 2022), https://einops.rocks.
     """
-    split_shape, plan, joined_shape = shared_rearranging.rearrangement(pattern, tensor.shape, axes_lengths or {})
-    return reshape(transpose(reshape(tensor, split_shape), plan), joined_shape)
+    split_shape, axis_order, joined_shape = shared_rearranging.rearrangement(pattern, tensor.shape, axes_lengths or {})
+    return reshape(transpose(reshape(tensor, split_shape), axis_order), joined_shape)
 
 
 @op

@@ -27,17 +27,20 @@ def scatter_update(inputs: Tensor, indices: Any, updates: Tensor, reduction: str
     if reduction_name in ("max", "min"):
         refuse_complex(inputs)
     plan = shared.Scattered(on_host(indices), tuple(inputs.shape))
-    values = broadcast_to(cast(updates, dtype_of(inputs)), (*plan.shape, *plan.rest))
+    full_updates = broadcast_to(cast(updates, dtype_of(inputs)), (*plan.shape, *plan.rest))
     if not plan.places.size or not plan.size:
         return inputs
-    rows, old_rows = reshape(values, (plan.places.size, *plan.rest)), reshape(inputs, (plan.count, *plan.rest))
+    new_rows, old_rows = (
+        reshape(full_updates, (plan.places.size, *plan.rest)),
+        reshape(inputs, (plan.count, *plan.rest)),
+    )
     if reduction_name is None:
-        source = plan.row_sources()
+        row_sources = plan.row_sources()
     else:
-        rows, positions = _combine_rows(plan, rows, _COMBINE[reduction_name])
-        source = plan.with_rows_at(positions)
-        rows = _COMBINE[reduction_name](take(old_rows, positions, 0), rows)
-    return reshape(take(concatenate([old_rows, rows], 0), source, 0), inputs.shape)
+        new_rows, written_positions = _combine_rows(plan, new_rows, _COMBINE[reduction_name])
+        row_sources = plan.with_rows_at(written_positions)
+        new_rows = _COMBINE[reduction_name](take(old_rows, written_positions, 0), new_rows)
+    return reshape(take(concatenate([old_rows, new_rows], 0), row_sources, 0), inputs.shape)
 
 
 def _combine_rows(
@@ -45,8 +48,10 @@ def _combine_rows(
 ) -> tuple[Tensor, Any]:
     """Returns the rows of each place combined, and the places."""
     rows = take(rows, plan.order, 0)
-    for earlier_rows, is_same_row in plan.steps():
-        mask = convert_to_tensor(is_same_row.reshape(-1, *(1,) * (len(rows.shape) - 1)), device=get_device(rows))
-        rows = where(mask, combine(take(rows, earlier_rows, 0), rows), rows)
-    last_updates, places = plan.last_updates()
-    return take(rows, last_updates, 0), places
+    for earlier_indices, is_same_row in plan.steps():
+        same_row_mask = convert_to_tensor(
+            is_same_row.reshape(-1, *(1,) * (len(rows.shape) - 1)), device=get_device(rows)
+        )
+        rows = where(same_row_mask, combine(take(rows, earlier_indices, 0), rows), rows)
+    last_indices, places = plan.last_updates()
+    return take(rows, last_indices, 0), places

@@ -386,8 +386,8 @@ def split(x: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0
     """
     (axis,) = nonnegative_axes(axis, len(x.shape))
     leading_slices = (slice(None),) * axis
-    cuts = shared.part_bounds(x.shape[axis], on_host(indices_or_sections))
-    return [indexing.get_item(x, (*leading_slices, slice(a, b))) for a, b in cuts]
+    cut_slices = shared.part_bounds(x.shape[axis], on_host(indices_or_sections))
+    return [indexing.get_item(x, (*leading_slices, slice(a, b))) for a, b in cut_slices]
 
 
 @op(view=True)
@@ -486,8 +486,8 @@ def tile(x: TensorLike, repeats: int | Sequence[int]) -> Tensor:
         >>> ops.tile([1, 2], 2).tolist()
         [1, 2, 1, 2]
     """
-    split_shape, full_shape, final = shared.tile_shapes(repeats, x.shape)
-    return reshape(broadcast_to(reshape(x, split_shape), full_shape), final)
+    split_shape, full_shape, result_shape = shared.tile_shapes(repeats, x.shape)
+    return reshape(broadcast_to(reshape(x, split_shape), full_shape), result_shape)
 
 
 @op
@@ -547,11 +547,11 @@ def roll(x: TensorLike, shift: int | Sequence[int], axis: Axis = None) -> Tensor
     if axis is None:
         return reshape(roll(ravel(x), shift, 0), x.shape)
     axes = tuple(nonnegative_axis(a, len(x.shape)) for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
-    for n, a in zip(*shared.shifts_of(shift, axes), strict=True):
-        leading_slices, cut_index = (slice(None),) * a, -n % max(x.shape[a], 1)
+    for shift_count, a in zip(*shared.shifts_of(shift, axes), strict=True):
+        leading_slices, cut_index = (slice(None),) * a, -shift_count % max(x.shape[a], 1)
         if cut_index:
-            halves = slice(cut_index, None), slice(0, cut_index)
-            x = concatenate([indexing.get_item(x, (*leading_slices, half)) for half in halves], a)
+            swapped_slices = slice(cut_index, None), slice(0, cut_index)
+            x = concatenate([indexing.get_item(x, (*leading_slices, half)) for half in swapped_slices], a)
     return x
 
 
@@ -583,9 +583,9 @@ def pad(
     """
     # The built-in backends run this body only if `constant_values` is a tensor.
     has_tensor_values = shared.check_pad(mode, constant_values)
-    pairs = shared.pad_pairs(pad_width, len(x.shape))
+    width_pairs = shared.pad_pairs(pad_width, len(x.shape))
     if mode != "constant":
-        for axis, (before, after) in enumerate(pairs):
+        for axis, (before, after) in enumerate(width_pairs):
             positions = shared.pad_indices(x.shape[axis], before, after, mode) if before or after else ()
             slices = [
                 x[(*[slice(None)] * axis, slice(position, position + 1), ...)] for position in map(int, positions)
@@ -593,20 +593,26 @@ def pad(
             x = concatenate(slices, axis) if slices else x
         return x
     dtype = dtype_of(x)
-    number = 0 if constant_values is None else constant_values
-    if isinstance(number, complex) and dtype.kind != "complex":
-        raise DTypeError(f"the complex number {number} does not fit {dtype.name}")
-    constant = convert_to_tensor(number) if has_tensor_values else convert_to_tensor(number, dtype)
-    if promote(dtype, dtype_of(constant)).kind != dtype.kind:
-        raise DTypeError(f"constant_values of {dtype_of(constant).name} cannot pad a tensor of {dtype.name}; cast it")
-    shape = [before + n + after for n, (before, after) in zip(x.shape, pairs, strict=True)]
-    border, block = broadcast_to(cast(constant, dtype), shape), x
+    fill_number = 0 if constant_values is None else constant_values
+    if isinstance(fill_number, complex) and dtype.kind != "complex":
+        raise DTypeError(f"the complex number {fill_number} does not fit {dtype.name}")
+    fill_tensor = convert_to_tensor(fill_number) if has_tensor_values else convert_to_tensor(fill_number, dtype)
+    if promote(dtype, dtype_of(fill_tensor)).kind != dtype.kind:
+        raise DTypeError(
+            f"constant_values of {dtype_of(fill_tensor).name} cannot pad a tensor of {dtype.name}; cast it"
+        )
+    shape = [before + n + after for n, (before, after) in zip(x.shape, width_pairs, strict=True)]
+    fill, padded = broadcast_to(cast(fill_tensor, dtype), shape), x
     for axis in range(len(shape) - 1, -1, -1):
-        before, after = pairs[axis]
-        leading_slices = [slice(start, start + n) for n, (start, _) in zip(x.shape[:axis], pairs, strict=False)]
-        end = shape[axis] - after
-        block = concatenate(
-            [border[(*leading_slices, slice(before), ...)], block, border[(*leading_slices, slice(end, None), ...)]],
+        before, after = width_pairs[axis]
+        leading_slices = [slice(start, start + n) for n, (start, _) in zip(x.shape[:axis], width_pairs, strict=False)]
+        after_start = shape[axis] - after
+        padded = concatenate(
+            [
+                fill[(*leading_slices, slice(before), ...)],
+                padded,
+                fill[(*leading_slices, slice(after_start, None), ...)],
+            ],
             axis,
         )
-    return block
+    return padded

@@ -92,9 +92,11 @@ def set_item(
         raise shared_writing.misfit_error(value.shape, selection.shape)
     value = reshape(value, value.shape[-len(selection.shape) :] if selection.shape else ())
     if selection.block is not None:
-        start, lengths = selection.block
-        value = reshape(broadcast_to(value, selection.shape), lengths)
-        return slice_update(x, start, value if mode == "set" else _combine(mode, slice_(x, start, lengths), value))
+        block_start, block_shape = selection.block
+        value = reshape(broadcast_to(value, selection.shape), block_shape)
+        return slice_update(
+            x, block_start, value if mode == "set" else _combine(mode, slice_(x, block_start, block_shape), value)
+        )
     return _write_at(x, selection, broadcast_to(value, selection.shape), mode)
 
 
@@ -180,18 +182,18 @@ def _write_by_mask(x: Tensor, mask: Any, value: Tensor, mode: str) -> Tensor:
             "mask "
             f"leaves"
         )
-    where_true = reshape(convert_to_tensor(mask, device=get_device(x)), (*mask.shape, *(1 for _ in item_shape)))
+    full_mask = reshape(convert_to_tensor(mask, device=get_device(x)), (*mask.shape, *(1 for _ in item_shape)))
     if mode == "set":
-        return where(where_true, value, x)
+        return where(full_mask, value, x)
     # Elements that are not selected would make the gradient by the value NaN where they are infinite or NaN.
-    kept_values = where(where_true, x, convert_to_tensor(1, dtype_of(x), device=get_device(x)))
-    return where(where_true, _combine(mode, kept_values, value), x)
+    kept_values = where(full_mask, x, convert_to_tensor(1, dtype_of(x), device=get_device(x)))
+    return where(full_mask, _combine(mode, kept_values, value), x)
 
 
 def _write_at(x: Tensor, selection: Selection, value: Tensor, mode: str) -> Tensor:
     """Returns `x` with a value, in the shape of a selection, written at the indices of the selection."""
-    whole_axes = [axis for axis in range(len(selection.shape)) if axis not in selection.lead]
-    updates = transpose(value, [*selection.lead, *whole_axes])
+    unindexed_axes = [axis for axis in range(len(selection.shape)) if axis not in selection.lead]
+    updates = transpose(value, [*selection.lead, *unindexed_axes])
     if not selection.axes:
         # The key has only True or False, which add an axis, so write the whole tensor once or not at all.
         positions: Any = zeros((*(selection.shape[axis] for axis in selection.lead), 1), "int64", get_device(x))
@@ -208,6 +210,6 @@ def _write_at(x: Tensor, selection: Selection, value: Tensor, mode: str) -> Tens
             ],
             -1,
         )
-    axis_order = [*selection.axes, *(axis for axis in range(len(x.shape)) if axis not in selection.axes)]
-    written_rows = scatter_update(transpose(x, axis_order), positions, updates, _REDUCTIONS[mode])
-    return transpose(written_rows, [axis_order.index(axis) for axis in range(len(axis_order))])
+    indexed_first = [*selection.axes, *(axis for axis in range(len(x.shape)) if axis not in selection.axes)]
+    written_rows = scatter_update(transpose(x, indexed_first), positions, updates, _REDUCTIONS[mode])
+    return transpose(written_rows, [indexed_first.index(axis) for axis in range(len(indexed_first))])

@@ -113,17 +113,23 @@ def log1p(x: TensorLike) -> Tensor:
     if dtype(x).is_complex:
         real, imag = _real_and_imaginary(x)
         # A complex sum would lose the sign of an imaginary part of -0.
-        far_value = log(_complex(add(real, 1.0), imag))
+        far_logarithm = log(_complex(add(real, 1.0), imag))
         is_small = less(absolute(x), 0.5)
         real, imag = where(is_small, real, 0.0), where(is_small, imag, 0.0)
-        distance = add(multiply(real, add(real, 2.0)), multiply(imag, imag))
-        return where(is_small, _complex(divide(log1p(distance), 2.0), arctan2(imag, add(real, 1.0))), far_value)
-    total = add(x, 1.0)
+        squared_modulus_minus_1 = add(multiply(real, add(real, 2.0)), multiply(imag, imag))
+        return where(
+            is_small,
+            _complex(divide(log1p(squared_modulus_minus_1), 2.0), arctan2(imag, add(real, 1.0))),
+            far_logarithm,
+        )
+    one_plus_x = add(x, 1.0)
     # The logarithm of the rounded sum, corrected by what the rounding lost.
-    rounded_x = subtract(total, 1.0)
-    is_regular = logical_and(not_equal(rounded_x, 0.0), isfinite(total))
-    corrected_logarithm = multiply(log(where(is_regular, total, 1.0)), divide(x, where(is_regular, rounded_x, 1.0)))
-    return where(is_regular, corrected_logarithm, where(isfinite(total), x, log(total)))
+    rounded_x = subtract(one_plus_x, 1.0)
+    is_regular = logical_and(not_equal(rounded_x, 0.0), isfinite(one_plus_x))
+    corrected_logarithm = multiply(
+        log(where(is_regular, one_plus_x, 1.0)), divide(x, where(is_regular, rounded_x, 1.0))
+    )
+    return where(is_regular, corrected_logarithm, where(isfinite(one_plus_x), x, log(one_plus_x)))
 
 
 @op(elementwise=True, takes="all", gives="float", autocast="float32")
@@ -428,12 +434,14 @@ def cbrt(x: TensorLike) -> Tensor:
         >>> ops.cbrt([0.0]).tolist()
         [0.0]
     """
-    zero = equal(x, 0)
-    root = copysign(power(where(zero, 1.0, fabs(x)), 1.0 / 3.0), x)
+    is_zero = equal(x, 0)
+    approximate_root = copysign(power(where(is_zero, 1.0, fabs(x)), 1.0 / 3.0), x)
     # Binary floats cannot represent 1/3 exactly, so one step of Newton's method corrects the root.
-    better = subtract(root, divide(subtract(root, divide(divide(x, root), root)), 3.0))
+    corrected_root = subtract(
+        approximate_root, divide(subtract(approximate_root, divide(divide(x, approximate_root), approximate_root)), 3.0)
+    )
     # At 0 the square root has the same value and the same (infinite) derivative as the cube root.
-    return where(zero, sqrt(where(zero, x, 1.0)), where(isfinite(x), better, root))
+    return where(is_zero, sqrt(where(is_zero, x, 1.0)), where(isfinite(x), corrected_root, approximate_root))
 
 
 @op(elementwise=True, takes="real", gives="float")
@@ -449,15 +457,15 @@ def sinc(x: TensorLike) -> Tensor:
     # Use the Taylor series near 0: a constant there would have no derivatives.
     is_near_0 = less(fabs(x), 0.03)
     small_square = square(multiply(where(is_near_0, x, 0.0), pi))
-    series: Any = 1.0
+    taylor_series: Any = 1.0
     for divisor in (72.0, 42.0, 20.0, 6.0):
-        series = subtract(1.0, multiply(divide(small_square, divisor), series))
+        taylor_series = subtract(1.0, multiply(divide(small_square, divisor), taylor_series))
     x = where(is_near_0, 1.0, x)
     # Compute sin(pi x) from the distance to the nearest integer: the distance is exact, pi * x is not.
-    nearest = round(x)
-    wave = sin(multiply(subtract(x, nearest), pi))
-    wave = where(equal(mod(nearest, 2.0), 0), wave, negative(wave))
-    return where(is_near_0, series, divide(wave, multiply(x, pi)))
+    nearest_integer = round(x)
+    sine = sin(multiply(subtract(x, nearest_integer), pi))
+    sine = where(equal(mod(nearest_integer, 2.0), 0), sine, negative(sine))
+    return where(is_near_0, taylor_series, divide(sine, multiply(x, pi)))
 
 
 @op(elementwise=True, takes="real", gives="float", finite="yes")
@@ -532,12 +540,16 @@ def _scale_parts(x: Tensor, factor: float) -> Tensor:
 
 
 def _logarithm(x: Tensor, base: float) -> Tensor:
-    natural = log(x)
-    return _scale_parts(natural, 1.0 / math.log(base)) if dtype(x).is_complex else divide(natural, math.log(base))
+    natural_logarithm = log(x)
+    return (
+        _scale_parts(natural_logarithm, 1.0 / math.log(base))
+        if dtype(x).is_complex
+        else divide(natural_logarithm, math.log(base))
+    )
 
 
 def _log_of_sum(x1: Tensor, x2: Tensor, scale: float) -> Tensor:
     """Returns the larger operand plus the logarithm of the smaller power, relative to the larger one."""
     # Equal infinities have the distance NaN, and the sum is the same infinity.
-    distance = where(equal(x1, x2), 0.0, negative(absolute(subtract(x1, x2))))
-    return add(maximum(x1, x2), divide(log1p(exp(multiply(distance, scale))), scale))
+    negative_distance = where(equal(x1, x2), 0.0, negative(absolute(subtract(x1, x2))))
+    return add(maximum(x1, x2), divide(log1p(exp(multiply(negative_distance, scale))), scale))

@@ -114,10 +114,12 @@ def nan_to_num(
     if not dtype.is_floating:
         return x
     limits = FloatInfo.of(dtype)
-    lowest = limits.min if neginf is None else option("neginf", neginf, x)
+    negative_replacement = limits.min if neginf is None else option("neginf", neginf, x)
     positive_replacement = limits.max if posinf is None else option("posinf", posinf, x)
-    finite = where(equal(x, math.inf), positive_replacement, where(equal(x, -math.inf), lowest, x))
-    return where(isnan(x), option("nan", nan, x), finite)
+    without_infinities = where(
+        equal(x, math.inf), positive_replacement, where(equal(x, -math.inf), negative_replacement, x)
+    )
+    return where(isnan(x), option("nan", nan, x), without_infinities)
 
 
 @op(elementwise=True, takes="real", gives="float", finite="yes")
@@ -130,8 +132,8 @@ def copysign(x1: Operand, x2: Operand) -> Tensor:
         >>> ops.copysign([1.0, 2.0], [-0.0, 3.0]).tolist()
         [-1.0, 2.0]
     """
-    size = absolute(x1)
-    return where(signbit(x2), negative(size), size)
+    magnitude = absolute(x1)
+    return where(signbit(x2), negative(magnitude), magnitude)
 
 
 @op(elementwise=True, finite="yes")
@@ -204,19 +206,22 @@ def ldexp(x1: TensorLike, x2: TensorLike) -> Tensor:
         >>> ops.ldexp([0.75, 3.0], [2, -1]).tolist()
         [3.0, 1.5]
     """
-    base_dtype, exponent = dtype_of(x1), dtype_of(x2)
-    if exponent.is_floating or exponent.is_complex:
-        raise DTypeError(f"the exponents x2 are integers, not {exponent.name}; cast them first (ops.cast)")
-    x = cast(x1, as_inexact(base_dtype))
+    x1_dtype, exponent_dtype = dtype_of(x1), dtype_of(x2)
+    if exponent_dtype.is_floating or exponent_dtype.is_complex:
+        raise DTypeError(f"the exponents x2 are integers, not {exponent_dtype.name}; cast them first (ops.cast)")
+    x = cast(x1, as_inexact(x1_dtype))
     widest_x = bodies.cast_to_widest(x)
-    if exponent.is_integer:
-        limits = IntegerInfo.of(exponent)
+    if exponent_dtype.is_integer:
+        limits = IntegerInfo.of(exponent_dtype)
         x2 = minimum(maximum(x2, max(limits.min, -5000)), min(limits.max, 5000))
     remaining_shift = cast(cast(x2, "int32"), dtype_of(widest_x))
     for _ in range(12):
         # No step but the last one may leave the range of normal numbers downwards, where digits are lost.
-        step = minimum(maximum(remaining_shift, -500.0), 500.0)
-        widest_x, remaining_shift = multiply(widest_x, power(2.0, step)), subtract(remaining_shift, step)
+        step_exponent = minimum(maximum(remaining_shift, -500.0), 500.0)
+        widest_x, remaining_shift = (
+            multiply(widest_x, power(2.0, step_exponent)),
+            subtract(remaining_shift, step_exponent),
+        )
     return cast(widest_x, dtype_of(x))
 
 
@@ -235,20 +240,25 @@ def saturate_cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
         >>> ops.saturate_cast([-5, 100, 300], "uint8").tolist()
         [0, 100, 255]
     """
-    source, target = dtype_of(x), as_dtype(dtype)
-    if source.is_complex or target.is_complex or target.kind == "bool" or source.kind == "bool":
+    source_dtype, target_dtype = dtype_of(x), as_dtype(dtype)
+    if source_dtype.is_complex or target_dtype.is_complex or target_dtype.kind == "bool" or source_dtype.kind == "bool":
         return cast(x, dtype)
-    if target.is_floating:
-        largest = FloatInfo.of(target).max
-        is_narrower = source.is_floating and FloatInfo.of(source).max > largest
+    if target_dtype.is_floating:
+        largest = FloatInfo.of(target_dtype).max
+        is_narrower = source_dtype.is_floating and FloatInfo.of(source_dtype).max > largest
         return cast(clip(x, -largest, largest) if is_narrower else x, dtype)
-    low, high = IntegerInfo.of(target).min, IntegerInfo.of(target).max
-    if source.is_integer:
-        source_limits = IntegerInfo.of(source)
+    lowest_integer, highest_integer = IntegerInfo.of(target_dtype).min, IntegerInfo.of(target_dtype).max
+    if source_dtype.is_integer:
+        source_limits = IntegerInfo.of(source_dtype)
         return cast(
-            clip(x, low if low > source_limits.min else None, high if high < source_limits.max else None), dtype
+            clip(
+                x,
+                lowest_integer if lowest_integer > source_limits.min else None,
+                highest_integer if highest_integer < source_limits.max else None,
+            ),
+            dtype,
         )
     # A float may not represent `high` exactly, but it represents the powers of two `high + 1` and `low`.
-    is_above, is_below = greater_equal(x, float(high + 1)), less_equal(x, float(low))
+    is_above, is_below = greater_equal(x, float(highest_integer + 1)), less_equal(x, float(lowest_integer))
     inside_value = where(logical_or(logical_or(is_above, is_below), isnan(x)), 0.0, x)
-    return where(is_above, high, where(is_below, low, cast(inside_value, dtype)))
+    return where(is_above, highest_integer, where(is_below, lowest_integer, cast(inside_value, dtype)))

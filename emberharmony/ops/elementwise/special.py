@@ -371,11 +371,11 @@ def logit(x: TensorLike) -> Tensor:
         [0.0]
     """
     # Near 1/2 the two logarithms below would cancel; the distance from 1/2 is exact there.
-    middle = less(fabs(subtract(x, 0.5)), 0.2)
-    distance = multiply(subtract(where(middle, x, 0.5), 0.5), 2.0)
-    near_half = subtract(log1p(distance), log1p(negative(distance)))
-    outside_x = where(middle, 0.25, x)
-    return where(middle, near_half, subtract(log(outside_x), log1p(negative(outside_x))))
+    is_near_half = less(fabs(subtract(x, 0.5)), 0.2)
+    doubled_distance = multiply(subtract(where(is_near_half, x, 0.5), 0.5), 2.0)
+    logit_near_half = subtract(log1p(doubled_distance), log1p(negative(doubled_distance)))
+    outside_x = where(is_near_half, 0.25, x)
+    return where(is_near_half, logit_near_half, subtract(log(outside_x), log1p(negative(outside_x))))
 
 
 @op(elementwise=True)

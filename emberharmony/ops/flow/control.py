@@ -90,10 +90,10 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     host_index = _read_scalar("switch", index, int)
     if host_index is not None:
         return branches[min(max(host_index, 0), len(branches) - 1)](*operands)
-    result = branches[0](*operands)
+    selected_result = branches[0](*operands)
     for i, branch in enumerate(branches[1:], 1):
-        result = _select_tree("switch", greater_equal(index, i), branch(*operands), result)
-    return result
+        selected_result = _select_tree("switch", greater_equal(index, i), branch(*operands), selected_result)
+    return selected_result
 
 
 @op
@@ -120,22 +120,22 @@ def while_loop(
     """
     trees.require_callable("while_loop", cond)
     trees.require_callable("while_loop", body)
-    has_several = isinstance(loop_vars, (tuple, list))
+    has_several_variables = isinstance(loop_vars, (tuple, list))
     loop_vars = _with_tensors(loop_vars)
-    variables = tuple(loop_vars) if has_several else (loop_vars,)
+    variables = tuple(loop_vars) if has_several_variables else (loop_vars,)
     count = 0
     while (maximum_iterations is None or count < maximum_iterations) and _as_condition(cond(*variables)):
         new_variables = body(*variables)
         next_variables = (
             tuple(new_variables)
-            if isinstance(new_variables, (tuple, list)) and (has_several or len(new_variables) == 1)
+            if isinstance(new_variables, (tuple, list)) and (has_several_variables or len(new_variables) == 1)
             else (new_variables,)
         )
         if len(next_variables) != len(variables):
             raise ArgumentError(f"while_loop(): body must return {len(variables)} variables, not {len(next_variables)}")
         variables = next_variables
         count += 1
-    return variables if has_several else variables[0]
+    return variables if has_several_variables else variables[0]
 
 
 @op
@@ -194,19 +194,19 @@ def scan(
     trees.require_callable("scan", f)
     tensors, structure, count = _scanned_tensors("scan", xs, length)
     carry, carry_structure = _with_tensors(init), trees.flatten(init)[1]
-    results = []
+    outputs = []
     for i in reversed(range(count)) if reverse else range(count):
-        result = f(carry, tree_unflatten(structure, [get_item(x, i) for x in tensors]))
-        if not isinstance(result, (tuple, list)) or len(result) != 2:
+        carry_and_output = f(carry, tree_unflatten(structure, [get_item(x, i) for x in tensors]))
+        if not isinstance(carry_and_output, (tuple, list)) or len(carry_and_output) != 2:
             raise ArgumentTypeError(
-                f"scan(): expected f to return a pair (carry, y), got {type(result).__name__}; write return carry, y, "
-                f"or return carry, None"
+                f"scan(): expected f to return a pair (carry, y), got {type(carry_and_output).__name__}; write "
+                f"return carry, y, or return carry, None"
             )
-        carry, y = result
+        carry, y = carry_and_output
         if trees.flatten(carry)[1] != carry_structure:
             raise ArgumentError("scan(): f returns a carry with another tree structure than the carry it was given")
-        results.append(y)
-    return carry, _stack_trees("scan", results[::-1] if reverse else results)
+        outputs.append(y)
+    return carry, _stack_trees("scan", outputs[::-1] if reverse else outputs)
 
 
 @op
@@ -281,13 +281,13 @@ def _with_tensors(tree: Any) -> Any:
     """Returns a tree whose NumPy arrays and cells are tensors, because native operators do not accept all of them."""
     leaves, structure = trees.flatten(tree)
     backend = selection.current()
-    foreign = [
+    foreign_flags = [
         isinstance(x, Cell) or (hasattr(x, "__array__") and not isinstance(x, TensorProxy) and not backend.is_tensor(x))
         for x in leaves
     ]
-    if not any(foreign):
+    if not any(foreign_flags):
         return tree
-    tensors = [convert_to_tensor(x) if is_foreign else x for x, is_foreign in zip(leaves, foreign, strict=True)]
+    tensors = [convert_to_tensor(x) if is_foreign else x for x, is_foreign in zip(leaves, foreign_flags, strict=True)]
     return tree_unflatten(structure, tensors)
 
 
@@ -313,14 +313,14 @@ def _as_condition(condition: Any) -> bool:
 
 def _select_tree(name: str, condition: Any, result: Any, otherwise: Any) -> Any:
     """Returns the tree `result` where a scalar condition is true, else the tree `otherwise`, tensor by tensor."""
-    ones, structure = trees.flatten(result)
-    other_leaves, other_structure = trees.flatten(otherwise)
-    if structure != other_structure:
+    true_leaves, structure = trees.flatten(result)
+    false_leaves, false_structure = trees.flatten(otherwise)
+    if structure != false_structure:
         raise ArgumentError(
             f"{name}(): the branches must return the same tree structure, because all run and one result is selected"
         )
     selected_leaves = [
-        where(condition, true_leaf, false_leaf) for true_leaf, false_leaf in zip(ones, other_leaves, strict=True)
+        where(condition, true_leaf, false_leaf) for true_leaf, false_leaf in zip(true_leaves, false_leaves, strict=True)
     ]
     return tree_unflatten(structure, selected_leaves)
 
@@ -343,14 +343,14 @@ def _scanned_tensors(name: str, xs: Any, length: int | None) -> tuple[list[Any],
 
 
 def _stack_trees(name: str, results: list[Any]) -> Any:
-    columns = []
+    leaf_columns = []
     structure = trees.flatten(results[0])[1]
     for result in results:
         leaves, result_structure = trees.flatten(result)
         if result_structure != structure:
             raise ArgumentError(f"{name}(): f returns different trees for different slices")
-        columns.append(leaves)
-    return tree_unflatten(structure, [stack(list(column)) for column in zip(*columns, strict=True)])
+        leaf_columns.append(leaves)
+    return tree_unflatten(structure, [stack(list(leaf_column)) for leaf_column in zip(*leaf_columns, strict=True)])
 
 
 def _prefix_combinations(combine: Callable[..., list[Any]], tensors: list[Any], axis: int) -> list[Any]:
@@ -364,16 +364,16 @@ def _prefix_combinations(combine: Callable[..., list[Any]], tensors: list[Any], 
         return tensors
     pairs = combine(_every_other(tensors, axis, 0, count - 1), _every_other(tensors, axis, 1, count))
     odd_prefixes = _prefix_combinations(combine, pairs, axis)
-    first = _every_other(tensors, axis, 0, 1)
+    first_elements = _every_other(tensors, axis, 0, 1)
     if count == 2:
-        even = first
+        even_prefixes = first_elements
     else:
         paired_prefixes = (
             odd_prefixes if count % 2 else [_slice_axis(x, axis, 0, count // 2 - 1, 1) for x in odd_prefixes]
         )
-        even_prefixes = combine(paired_prefixes, _every_other(tensors, axis, 2, count))
-        even = [concatenate([a, b], axis) for a, b in zip(first, even_prefixes, strict=True)]
-    return [_interleave(a, b, axis) for a, b in zip(even, odd_prefixes, strict=True)]
+        later_even_prefixes = combine(paired_prefixes, _every_other(tensors, axis, 2, count))
+        even_prefixes = [concatenate([a, b], axis) for a, b in zip(first_elements, later_even_prefixes, strict=True)]
+    return [_interleave(a, b, axis) for a, b in zip(even_prefixes, odd_prefixes, strict=True)]
 
 
 def _every_other(tensors: list[Any], axis: int, start: int, stop: int) -> list[Any]:

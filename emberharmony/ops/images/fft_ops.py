@@ -316,8 +316,8 @@ def fftshift(x: TensorLike, axes: Axis = None) -> Tensor:
         >>> ops.fftshift([0, 1, -2, -1]).tolist()
         [-2, -1, 0, 1]
     """
-    shifted = nonnegative_axes(axes, len(x.shape))
-    return roll(x, [x.shape[a] // 2 for a in shifted], shifted)
+    shifted_axes = nonnegative_axes(axes, len(x.shape))
+    return roll(x, [x.shape[a] // 2 for a in shifted_axes], shifted_axes)
 
 
 @op
@@ -337,8 +337,8 @@ def ifftshift(x: TensorLike, axes: Axis = None) -> Tensor:
         >>> ops.ifftshift([-2, -1, 0, 1]).tolist()
         [0, 1, -2, -1]
     """
-    shifted = nonnegative_axes(axes, len(x.shape))
-    return roll(x, [-(x.shape[a] // 2) for a in shifted], shifted)
+    shifted_axes = nonnegative_axes(axes, len(x.shape))
+    return roll(x, [-(x.shape[a] // 2) for a in shifted_axes], shifted_axes)
 
 
 @op
@@ -376,8 +376,8 @@ def stft(
         x = pad(x, [(0, 0)] * (len(x.shape) - 1) + [(fft_length // 2, fft_length // 2)], "reflect")
     if len(x.shape) == 0 or x.shape[-1] < fft_length:
         raise ShapeError(f"expected a signal of at least fft_length={fft_length} samples, got shape {tuple(x.shape)}")
-    frames = 1 + (x.shape[-1] - fft_length) // sequence_stride
-    return rfft(multiply(take(x, _frame_positions(x, frames, sequence_stride, fft_length), -1), window_values))
+    frame_count = 1 + (x.shape[-1] - fft_length) // sequence_stride
+    return rfft(multiply(take(x, _frame_positions(x, frame_count, sequence_stride, fft_length), -1), window_values))
 
 
 @op
@@ -417,32 +417,37 @@ def istft(
         raise ShapeError(f"expected shape (..., frames, {fft_length // 2 + 1}), got {tuple(x.shape)}")
     frames_in_time = irfft(x, fft_length)
     window_values = _window(frames_in_time, window, sequence_length, sequence_stride, fft_length)
-    frames, batch = x.shape[-2], tuple(x.shape[:-2])
-    covered_length = fft_length + sequence_stride * (frames - 1)
-    positions = reshape(_frame_positions(frames_in_time, frames, sequence_stride, fft_length), (-1, 1))
+    frame_count, batch_shape = x.shape[-2], tuple(x.shape[:-2])
+    covered_length = fft_length + sequence_stride * (frame_count - 1)
+    positions = reshape(_frame_positions(frames_in_time, frame_count, sequence_stride, fft_length), (-1, 1))
 
     def add_overlapping(terms: Tensor) -> Tensor:
         leading_axis_count = len(terms.shape) - 2
-        flat = reshape(moveaxis(terms, (-2, -1), (0, 1)), (frames * fft_length, *terms.shape[:leading_axis_count]))
-        return moveaxis(scatter(positions, flat, (covered_length, *terms.shape[:leading_axis_count])), 0, -1)
+        flat_terms = reshape(
+            moveaxis(terms, (-2, -1), (0, 1)), (frame_count * fft_length, *terms.shape[:leading_axis_count])
+        )
+        return moveaxis(scatter(positions, flat_terms, (covered_length, *terms.shape[:leading_axis_count])), 0, -1)
 
-    weight = add_overlapping(broadcast_to(square(window_values), (frames, fft_length)))
+    window_weight = add_overlapping(broadcast_to(square(window_values), (frame_count, fft_length)))
     signal = divide(
-        add_overlapping(multiply(frames_in_time, window_values)), where(greater(weight, 1e-10), weight, 1.0)
+        add_overlapping(multiply(frames_in_time, window_values)),
+        where(greater(window_weight, 1e-10), window_weight, 1.0),
     )
-    start = fft_length // 2 if center else 0
-    output_length = covered_length - 2 * start if length is None else as_index(length)
-    signal = signal[..., start : start + output_length]
-    return pad(signal, [(0, 0)] * len(batch) + [(0, output_length - signal.shape[-1])])
+    margin = fft_length // 2 if center else 0
+    output_length = covered_length - 2 * margin if length is None else as_index(length)
+    signal = signal[..., margin : margin + output_length]
+    return pad(signal, [(0, 0)] * len(batch_shape) + [(0, output_length - signal.shape[-1])])
 
 
 def _frequencies(n: int, d: float, halved: bool, dtype: DTypeLike | None, device: DeviceLike | None) -> Tensor:
     result_dtype = default_float() if dtype is None else as_dtype(dtype)
     if isinstance(d, (int, float)):
-        x = cast(shared_fft.frequencies(n, d, halved, result_dtype), result_dtype)
+        frequencies = cast(shared_fft.frequencies(n, d, halved, result_dtype), result_dtype)
     else:  # a tensor, which may be differentiated by
-        x = cast(divide(cast(shared_fft.frequencies(n, 1.0, halved, result_dtype), default_float()), d), result_dtype)
-    return x if device is None else to_device(x, device)
+        frequencies = cast(
+            divide(cast(shared_fft.frequencies(n, 1.0, halved, result_dtype), default_float()), d), result_dtype
+        )
+    return frequencies if device is None else to_device(frequencies, device)
 
 
 def _frame_positions(x: Tensor, frames: int, stride: int, length: int) -> Tensor:
@@ -462,11 +467,11 @@ def _window(x: Tensor, window: object, length: int, stride: int, fft_length: int
         if window not in ("hann", "hamming"):
             raise ArgumentError(f"expected window 'hann', 'hamming', a tensor or None, got {window!r}")
         # The periodic window is the symmetric window of one more point, without its last point.
-        values = (hanning if window == "hann" else hamming)(length + 1, float_dtype)[:length]
+        window_values = (hanning if window == "hann" else hamming)(length + 1, float_dtype)[:length]
     else:
-        values = ones((length,), float_dtype) if window is None else cast(window, float_dtype)
-    values = to_device(values, get_device(x))
-    if tuple(values.shape) != (length,):
-        raise ShapeError(f"expected a window of shape ({length},), got {tuple(values.shape)}")
+        window_values = ones((length,), float_dtype) if window is None else cast(window, float_dtype)
+    window_values = to_device(window_values, get_device(x))
+    if tuple(window_values.shape) != (length,):
+        raise ShapeError(f"expected a window of shape ({length},), got {tuple(window_values.shape)}")
     left_zeros = (fft_length - length) // 2
-    return pad(values, [(left_zeros, fft_length - length - left_zeros)])
+    return pad(window_values, [(left_zeros, fft_length - length - left_zeros)])

@@ -53,10 +53,10 @@ def rgb_to_grayscale(
         [[[118]]]
     """
     axis = shared_image.colour_axis(images.shape, data_format)
-    wide_dtype = cast(images, shared_image.pixel_compute_dtype(dtype(images)))
+    wide_images = cast(images, shared_image.pixel_compute_dtype(dtype(images)))
     red, green, blue = (
         multiply(channel, channel_weight)
-        for channel, channel_weight in zip(unstack(wide_dtype, axis=axis), _LUMA, strict=True)
+        for channel, channel_weight in zip(unstack(wide_images, axis=axis), _LUMA, strict=True)
     )
     return to_image_dtype(expand_dims(add(add(red, green), blue), axis), dtype(images))
 
@@ -85,18 +85,18 @@ def rgb_to_hsv(images: TensorLike, data_format: Literal["channels_last", "channe
     axis, float_dtype = shared_image.colour_axis(images.shape, data_format), _floating_dtype(images)
     x = cast(images, shared_image.pixel_compute_dtype(float_dtype))
     red, green, blue = unstack(where(less(absolute(x), finfo(float_dtype).eps), 0.0, x), axis=axis)
-    value = maximum(maximum(red, green), blue)
-    span = subtract(value, minimum(minimum(red, green), blue))
-    is_coloured = greater(span, 0.0)
-    sixth = multiply(where(is_coloured, span, 1.0), 6.0)
-    from_green = add(divide(subtract(blue, red), sixth), 1.0 / 3.0)
-    from_blue = add(divide(subtract(red, green), sixth), 2.0 / 3.0)
-    hue = where(equal(value, green), from_green, from_blue)
-    hue = where(equal(value, red), divide(subtract(green, blue), sixth), hue)
+    brightness = maximum(maximum(red, green), blue)
+    chroma = subtract(brightness, minimum(minimum(red, green), blue))
+    is_coloured = greater(chroma, 0.0)
+    six_chromas = multiply(where(is_coloured, chroma, 1.0), 6.0)
+    hue_near_green = add(divide(subtract(blue, red), six_chromas), 1.0 / 3.0)
+    hue_near_blue = add(divide(subtract(red, green), six_chromas), 2.0 / 3.0)
+    hue = where(equal(brightness, green), hue_near_green, hue_near_blue)
+    hue = where(equal(brightness, red), divide(subtract(green, blue), six_chromas), hue)
     hue = where(is_coloured, add(hue, where(less(hue, 0.0), 1.0, 0.0)), 0.0)
-    bright = greater(value, 0.0)
-    saturation = where(bright, divide(span, where(bright, value, 1.0)), 0.0)
-    return cast(stack([hue, saturation, value], axis), float_dtype)
+    is_bright = greater(brightness, 0.0)
+    saturation = where(is_bright, divide(chroma, where(is_bright, brightness, 1.0)), 0.0)
+    return cast(stack([hue, saturation, brightness], axis), float_dtype)
 
 
 @op
@@ -120,14 +120,17 @@ def hsv_to_rgb(images: TensorLike, data_format: Literal["channels_last", "channe
     """
     axis, float_dtype = shared_image.colour_axis(images.shape, data_format), _floating_dtype(images)
     hue, saturation, value = unstack(cast(images, shared_image.pixel_compute_dtype(float_dtype)), axis=axis)
-    angle = multiply(mod(hue, 1.0), 6.0)
-    shares = [
-        subtract(absolute(subtract(angle, 3.0)), 1.0),
-        subtract(2.0, absolute(subtract(angle, 2.0))),
-        subtract(2.0, absolute(subtract(angle, 4.0))),
+    hue_sextant = multiply(mod(hue, 1.0), 6.0)
+    channel_shares = [
+        subtract(absolute(subtract(hue_sextant, 3.0)), 1.0),
+        subtract(2.0, absolute(subtract(hue_sextant, 2.0))),
+        subtract(2.0, absolute(subtract(hue_sextant, 4.0))),
     ]
-    grey = subtract(1.0, saturation)
-    channels = [multiply(value, add(grey, multiply(saturation, clip(share, 0.0, 1.0)))) for share in shares]
+    grey_share = subtract(1.0, saturation)
+    channels = [
+        multiply(value, add(grey_share, multiply(saturation, clip(channel_share, 0.0, 1.0))))
+        for channel_share in channel_shares
+    ]
     return cast(stack(channels, axis), float_dtype)
 
 
@@ -169,10 +172,10 @@ def pad_images(
     row_padding = shared_image.margins(
         top_padding, bottom_padding, target_height, height, 1, "top_padding, bottom_padding, target_height"
     )
-    columns = shared_image.margins(
+    column_padding = shared_image.margins(
         left_padding, right_padding, target_width, width, 1, "left_padding, right_padding, target_width"
     )
-    padding_by_axis = {height_axis: row_padding, width_axis: columns}
+    padding_by_axis = {height_axis: row_padding, width_axis: column_padding}
     return pad(images, [padding_by_axis.get(a - images.ndim, (0, 0)) for a in range(images.ndim)])
 
 
@@ -211,13 +214,13 @@ def crop_images(
     """
     height_axis, width_axis = shared_image.spatial_axes(images.shape, data_format)
     height, width = images.shape[height_axis], images.shape[width_axis]
-    top, bottom = shared_image.margins(
+    top_margin, bottom_margin = shared_image.margins(
         top_cropping, bottom_cropping, target_height, height, -1, "top_cropping, bottom_cropping, target_height"
     )
     left_margin, right_margin = shared_image.margins(
         left_cropping, right_cropping, target_width, width, -1, "left_cropping, right_cropping, target_width"
     )
-    kept_slices = (..., slice(top, height - bottom), slice(left_margin, width - right_margin))
+    kept_slices = (..., slice(top_margin, height - bottom_margin), slice(left_margin, width - right_margin))
     return get_item(images, (*kept_slices, slice(None)) if width_axis == -2 else kept_slices)
 
 
@@ -253,20 +256,20 @@ def extract_patches(
         >>> ops.extract_patches([[[1], [2], [3], [4]]], (1, 2)).tolist()
         [[[1, 2], [3, 4]]]
     """
-    n = 2 if isinstance(size, int) else len(size)
-    axes = shared_image.spatial_axes(images.shape, data_format, n)
-    is_channels_last, is_batched = axes[-1] == -2, images.ndim == n + 2
-    x = images if is_channels_last else moveaxis(images, -n - 1, -1)
+    spatial_count = 2 if isinstance(size, int) else len(size)
+    axes = shared_image.spatial_axes(images.shape, data_format, spatial_count)
+    is_channels_last, is_batched = axes[-1] == -2, images.ndim == spatial_count + 2
+    x = images if is_channels_last else moveaxis(images, -spatial_count - 1, -1)
     x = x if is_batched else expand_dims(x, 0)
-    patch = shared_convolution.per_axis(size, n, "size")
-    plan = shared_convolution.windows(
-        x.shape[1:-1], patch, patch if strides is None else strides, padding, dilation_rate
+    patch_shape = shared_convolution.per_axis(size, spatial_count, "size")
+    window_plan = shared_convolution.windows(
+        x.shape[1:-1], patch_shape, patch_shape if strides is None else strides, padding, dilation_rate
     )
-    if any(map(any, plan.padding)):
-        x = pad(x, [(0, 0), *plan.padding, (0, 0)])
-    patches = concatenate([get_item(x, (slice(None), *input_slices)) for _, input_slices in plan.offsets()], -1)
+    if any(map(any, window_plan.padding)):
+        x = pad(x, [(0, 0), *window_plan.padding, (0, 0)])
+    patches = concatenate([get_item(x, (slice(None), *input_slices)) for _, input_slices in window_plan.offsets()], -1)
     patches = patches if is_batched else squeeze(patches, 0)
-    return patches if is_channels_last else moveaxis(patches, -1, -n - 1)
+    return patches if is_channels_last else moveaxis(patches, -1, -spatial_count - 1)
 
 
 @op

@@ -74,14 +74,14 @@ def interpolate(
     """
     is_channels_last = shared_convolution.channels_last(data_format)
     aligns_corners = bool(align_corners)
-    plan = shared_interpolation.geometry(
+    geometry = shared_interpolation.geometry(
         x.shape, size, scale_factor, mode, align_corners, recompute_scale_factor, is_channels_last
     )
     if mode == "area":
-        return adaptive_average_pool(x, plan.size, data_format)
+        return adaptive_average_pool(x, geometry.size, data_format)
     if mode in ("nearest", "nearest-exact"):
         resized: Tensor = x
-        for axis, count, output_length, step in zip(*plan, strict=True):
+        for axis, count, output_length, step in zip(*geometry, strict=True):
             resized = _resize_nearest(
                 resized, axis, count, output_length, step, 0.5 if mode == "nearest-exact" else 0.0
             )
@@ -90,10 +90,10 @@ def interpolate(
     if not x_dtype.is_floating:
         raise DTypeError(f"mode {mode!r} takes a floating tensor, got {x_dtype.name}; cast it")
     if mode == "bicubic":
-        return _resize_cubic(x, plan, aligns_corners)
-    shape = list(x.shape)
+        return _resize_cubic(x, geometry, aligns_corners)
+    output_shape = list(x.shape)
     scales, offsets = [], []
-    for axis, count, output_length, step in zip(*plan, strict=True):
+    for axis, count, output_length, step in zip(*geometry, strict=True):
         scale, offset = 1 / step, 0.0
         if aligns_corners and count > 1:
             # The first element stays at its place, which is 1/2 in both images.
@@ -103,16 +103,16 @@ def interpolate(
             scale = float(output_length)
         scales.append(scale)
         offsets.append(offset)
-        shape[axis] = output_length
-    return scale_and_translate(x, shape, scales, offsets, plan.axes, "linear", False)
+        output_shape[axis] = output_length
+    return scale_and_translate(x, output_shape, scales, offsets, geometry.axes, "linear", False)
 
 
 def _resize_nearest(x: Tensor, axis: int, count: int, wanted: int, step: float, centre: float) -> Tensor:
     """Returns the nearest elements along an axis."""
     if wanted % count == 0 and step * wanted == count:
         return x if wanted == count else repeat(x, wanted // count, axis)
-    positions = shared_interpolation.nearest_places(count, wanted, step, centre)
-    return take(x, convert_to_tensor(positions, device=get_device(x)), axis)
+    source_positions = shared_interpolation.nearest_places(count, wanted, step, centre)
+    return take(x, convert_to_tensor(source_positions, device=get_device(x)), axis)
 
 
 def _resize_cubic(x: Tensor, plan: Geometry, corners: bool) -> Tensor:
@@ -121,11 +121,11 @@ def _resize_cubic(x: Tensor, plan: Geometry, corners: bool) -> Tensor:
     x = cast(x, "float32") if x_dtype.bits == 16 else x
     for axis, count, output_length, step in zip(*plan, strict=True):
         device = get_device(x)
-        total: Any = None
-        for positions, shares in shared_interpolation.cubic_taps(count, output_length, step, corners):
+        tap_sum: Any = None
+        for positions, tap_weights in shared_interpolation.cubic_taps(count, output_length, step, corners):
             tap_values = take(x, convert_to_tensor(positions, device=device), axis)
-            weights = convert_to_tensor(shares, dtype(x), device=device)
-            tap_values = multiply(tap_values, reshape(weights, (-1, *[1] * (len(x.shape) - axis - 1))))
-            total = tap_values if total is None else add(total, tap_values)
-        x = total
+            weight_tensor = convert_to_tensor(tap_weights, dtype(x), device=device)
+            tap_values = multiply(tap_values, reshape(weight_tensor, (-1, *[1] * (len(x.shape) - axis - 1))))
+            tap_sum = tap_values if tap_sum is None else add(tap_sum, tap_values)
+        x = tap_sum
     return cast(x, x_dtype)

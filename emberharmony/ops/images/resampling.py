@@ -72,7 +72,7 @@ def resize(
 
     Source: `jax.image.resize`.
     """
-    target = shared_convolution.per_axis(size, 2, "size")
+    size_pair = shared_convolution.per_axis(size, 2, "size")
     axes = shared_image.spatial_axes(images.shape, data_format)
     if fill_mode != "constant":
         raise ArgumentError(f"expected fill_mode 'constant', got {fill_mode!r}")
@@ -82,19 +82,23 @@ def resize(
     if 0 in images.shape:
         raise ShapeError(f"expected images with pixels, got shape {tuple(images.shape)}")
     if crop_to_aspect_ratio:
-        images = _in_ratio(images, axes, target)
+        images = _in_ratio(images, axes, size_pair)
     if pad_to_aspect_ratio:
-        images = _in_ratio(images, axes, target, fill_value)
-    sizes = [(axis, images.shape[axis], target_size) for axis, target_size in zip(axes, target, strict=True)]
+        images = _in_ratio(images, axes, size_pair, fill_value)
+    axis_lengths = [
+        (axis, images.shape[axis], target_length) for axis, target_length in zip(axes, size_pair, strict=True)
+    ]
     if interpolation == "nearest":
-        for axis, length, wanted in sizes:
-            images = take(images, shared_image.nearest_indices(length, wanted), axis)
+        for axis, length, target_length in axis_lengths:
+            images = take(images, shared_image.nearest_indices(length, target_length), axis)
         return images
     x = cast(images, shared_image.pixel_compute_dtype(dtype(images)))
-    for axis, length, wanted in sizes:
-        if length != wanted:
+    for axis, length, target_length in axis_lengths:
+        if length != target_length:
             x = _sum_taps(
-                x, shared_image.resampling(length, wanted, length / wanted, 0.0, interpolation, antialias), axis
+                x,
+                shared_image.resampling(length, target_length, length / target_length, 0.0, interpolation, antialias),
+                axis,
             )
     return to_image_dtype(x, dtype(images))
 
@@ -143,17 +147,19 @@ def scale_and_translate(
     axes = nonnegative_axes(tuple(spatial_dims), images.ndim)
     scales = shared_image.per_axis(_on_host("scale", scale), len(axes), "scale")
     offsets = shared_image.per_axis(_on_host("translation", translation), len(axes), "translation", positive=False)
-    shape = tuple(output_shape)
+    result_shape = tuple(output_shape)
     other_axes = [a for a in range(images.ndim) if a not in axes]
-    if len(shape) != images.ndim or any(shape[a] != images.shape[a] for a in other_axes):
-        raise ShapeError(f"shape {tuple(images.shape)} can change along axes {axes} only, got output_shape {shape}")
+    if len(result_shape) != images.ndim or any(result_shape[a] != images.shape[a] for a in other_axes):
+        raise ShapeError(
+            f"shape {tuple(images.shape)} can change along axes {axes} only, got output_shape {result_shape}"
+        )
     if any(images.shape[a] == 0 for a in axes):
         raise ShapeError(f"expected images with pixels along axes {axes}, got shape {tuple(images.shape)}")
     x = cast(images, shared_image.pixel_compute_dtype(dtype(images)))
     for axis, factor, offset in zip(axes, scales, offsets, strict=True):
         x = _sum_taps(
             x,
-            shared_image.resampling(x.shape[axis], shape[axis], 1.0 / factor, offset, method, antialias),
+            shared_image.resampling(x.shape[axis], result_shape[axis], 1.0 / factor, offset, method, antialias),
             axis - x.ndim,
         )
     return to_image_dtype(x, dtype(images))
@@ -185,17 +191,17 @@ def gaussian_blur(
         shared_image.spatial_axes(images.shape, data_format),
         cast(images, shared_image.pixel_compute_dtype(dtype(images))),
     )
-    sizes, widths = (
+    kernel_lengths, sigmas = (
         shared_convolution.per_axis(kernel_size, 2, "kernel_size"),
         shared_image.per_axis(_on_host("sigma", sigma), 2, "sigma"),
     )
-    for axis, size, width in zip(axes, sizes, widths, strict=True):
-        left_padding, length = (size - 1) // 2, max(x.shape[axis], 1)
+    for axis, kernel_length, sigma_of_axis in zip(axes, kernel_lengths, sigmas, strict=True):
+        left_padding, length = (kernel_length - 1) // 2, max(x.shape[axis], 1)
         # Weights that only meet pixels outside the image would multiply zeros, so leave them out.
-        start, end = max(left_padding - length + 1, 0), min(left_padding + length, size)
+        first_weight, weight_end = max(left_padding - length + 1, 0), min(left_padding + length, kernel_length)
         x = _correlate(
-            _pad_axis(x, axis, left_padding - start, end - 1 - left_padding),
-            shared_image.gaussian_window(size, width)[start:end],
+            _pad_axis(x, axis, left_padding - first_weight, weight_end - 1 - left_padding),
+            shared_image.gaussian_window(kernel_length, sigma_of_axis)[first_weight:weight_end],
             axis,
         )
     return to_image_dtype(x, dtype(images))
@@ -216,8 +222,8 @@ def sobel_edges(images: TensorLike, data_format: Literal["channels_last", "chann
     Source: `scipy.ndimage.sobel`.
     """
     height_axis, width_axis = shared_image.spatial_axes(images.shape, data_format)
-    wide_dtype = cast(images, shared_image.pixel_compute_dtype(dtype(images)))
-    x = pad(wide_dtype, [(int(a - images.ndim in (height_axis, width_axis)),) * 2 for a in range(images.ndim)], "edge")
+    wide_images = cast(images, shared_image.pixel_compute_dtype(dtype(images)))
+    x = pad(wide_images, [(int(a - images.ndim in (height_axis, width_axis)),) * 2 for a in range(images.ndim)], "edge")
     edges = [
         _correlate(_correlate(x, (-1.0, 0.0, 1.0), slope_axis), (1.0, 2.0, 1.0), smoothing_axis)
         for slope_axis, smoothing_axis in ((height_axis, width_axis), (width_axis, height_axis))
@@ -270,11 +276,11 @@ def ssim(
         cast(image1, shared_image.pixel_compute_dtype(result_dtype)),
         cast(image2, shared_image.pixel_compute_dtype(result_dtype)),
     )
-    (length, _), (width, _) = (
+    (window_length, _), (window_sigma, _) = (
         shared_convolution.per_axis(filter_size, 2, "filter_size"),
         shared_image.per_axis(filter_sigma, 2, "filter_sigma"),
     )
-    weights = shared_image.gaussian_window(length, width)
+    weights = shared_image.gaussian_window(window_length, window_sigma)
 
     def smooth(z: Tensor) -> Tensor:
         for axis in axes:
@@ -282,14 +288,14 @@ def ssim(
         return z
 
     mean1, mean2 = smooth(x), smooth(y)
-    product, squares = multiply(mean1, mean2), add(square(mean1), square(mean2))
-    covariance = subtract(smooth(multiply(x, y)), product)
-    variances = subtract(smooth(add(square(x), square(y))), squares)
-    limit = option("max_val", max_val, x)
-    c1, c2 = (_stabilizer(option(name, k, x), limit) for name, k in (("k1", k1), ("k2", k2)))
-    numerator = multiply(add(multiply(product, 2.0), c1), add(multiply(covariance, 2.0), c2))
-    index = divide(numerator, multiply(add(squares, c1), add(variances, c2)))
-    return cast(mean(index, (-3, -2, -1)), _floating_or_default(result_dtype))
+    mean_product, mean_squares = multiply(mean1, mean2), add(square(mean1), square(mean2))
+    covariance = subtract(smooth(multiply(x, y)), mean_product)
+    variances = subtract(smooth(add(square(x), square(y))), mean_squares)
+    value_range = option("max_val", max_val, x)
+    stabilizer1, stabilizer2 = (_stabilizer(option(name, k, x), value_range) for name, k in (("k1", k1), ("k2", k2)))
+    numerator = multiply(add(multiply(mean_product, 2.0), stabilizer1), add(multiply(covariance, 2.0), stabilizer2))
+    similarity = divide(numerator, multiply(add(mean_squares, stabilizer1), add(variances, stabilizer2)))
+    return cast(mean(similarity, (-3, -2, -1)), _floating_or_default(result_dtype))
 
 
 def _stabilizer(k: Any, limit: Any) -> Any:
@@ -313,26 +319,28 @@ def to_image_dtype(x: Tensor, kind: DType) -> Tensor:
 def _sum_taps(x: Tensor, taps: Taps, axis: int) -> Tensor:
     """Returns the sums of weighted slices of an axis, which is counted from the end."""
     device = get_device(x)
-    total: Any = None
+    tap_sum: Any = None
     tap_positions = convert_to_tensor(taps.places, device=device)
-    shares = convert_to_tensor(taps.weights.reshape(*taps.weights.shape, *[1] * (-axis - 1)), dtype(x), device=device)
-    for tap in range(len(taps.places)):
-        weighted_tap = multiply(take(x, get_item(tap_positions, tap), axis), get_item(shares, tap))
-        total = weighted_tap if total is None else add(total, weighted_tap)
-    return total
+    tap_weights = convert_to_tensor(
+        taps.weights.reshape(*taps.weights.shape, *[1] * (-axis - 1)), dtype(x), device=device
+    )
+    for tap_index in range(len(taps.places)):
+        weighted_tap = multiply(take(x, get_item(tap_positions, tap_index), axis), get_item(tap_weights, tap_index))
+        tap_sum = weighted_tap if tap_sum is None else add(tap_sum, weighted_tap)
+    return tap_sum
 
 
 def _correlate(x: Tensor, weights: Sequence[float], axis: int) -> Tensor:
     """Returns the correlation with weights along an axis, which is counted from the end."""
-    n = x.shape[axis] - len(weights) + 1
-    total: Any = None
+    result_length = x.shape[axis] - len(weights) + 1
+    weighted_sum: Any = None
     for offset, weight in enumerate(weights):
         if weight:
             weighted_slice = multiply(
-                get_item(x, (..., slice(offset, offset + n), *[slice(None)] * (-axis - 1))), weight
+                get_item(x, (..., slice(offset, offset + result_length), *[slice(None)] * (-axis - 1))), weight
             )
-            total = weighted_slice if total is None else add(total, weighted_slice)
-    return total
+            weighted_sum = weighted_slice if weighted_sum is None else add(weighted_sum, weighted_slice)
+    return weighted_sum
 
 
 def _pad_axis(x: Tensor, axis: int, before: int, after: int, value: Any = None) -> Tensor:

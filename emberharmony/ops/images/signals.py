@@ -60,14 +60,14 @@ def diff(
     n = as_index(n)
     if n < 0:
         raise ArgumentError(f"expected n of 0 or more, got {n}")
-    pieces = [piece for piece in (prepend, a, append) if piece is not None and (n or piece is a)]
-    a = concatenate(pieces, axis) if len(pieces) > 1 else a
+    concatenated_parts = [piece for piece in (prepend, a, append) if piece is not None and (n or piece is a)]
+    a = concatenate(concatenated_parts, axis) if len(concatenated_parts) > 1 else a
     (axis_index,) = nonnegative_axes(axis, len(a.shape))
     difference_of = not_equal if dtype_of(a) == "bool" else subtract
     for _ in range(n)[: a.shape[axis_index] or 1]:  # then the axis is empty, and stays so
-        end_parts = split(a, [1], axis)[1]
-        starts = split(a, [a.shape[axis] - 1], axis)[0] if a.shape[axis] else a
-        a = difference_of(end_parts, starts)
+        later_elements = split(a, [1], axis)[1]
+        earlier_elements = split(a, [a.shape[axis] - 1], axis)[0] if a.shape[axis] else a
+        a = difference_of(later_elements, earlier_elements)
     return a
 
 
@@ -90,11 +90,11 @@ def trapezoid(y: TensorLike, x: TensorLike | None = None, dx: Varying = 1.0, axi
     y = cast(moveaxis(y, axis, -1), as_inexact(dtype_of(y)))
     # In the array API standard a slice begins and ends within its axis.
     length = y.shape[-1]
-    heights = divide(add(y[..., min(length, 1) :], y[..., : max(length - 1, 0)]), 2.0)
+    mean_heights = divide(add(y[..., min(length, 1) :], y[..., : max(length - 1, 0)]), 2.0)
     if x is None:
-        return multiply(sum(heights, -1), option("dx", dx, y))
+        return multiply(sum(mean_heights, -1), option("dx", dx, y))
     x = cast(x if len(x.shape) == 1 else moveaxis(x, axis, -1), as_inexact(dtype_of(x)))
-    return sum(multiply(heights, diff(x)), -1)
+    return sum(multiply(mean_heights, diff(x)), -1)
 
 
 @op(reads="checks")
@@ -137,33 +137,35 @@ def interp(
             f"expected two vectors of the same length, at least 1, got xp of shape {tuple(xp.shape)} and fp of shape "
             f"{tuple(fp.shape)}"
         )
-    axis = as_inexact(promote(dtype_of(x), dtype_of(xp)))
-    result = as_inexact(promote(axis, dtype_of(fp)))
-    x, xp = (cast(operand, "float32" if axis.bits == 16 else axis) for operand in (x, xp))
-    fp = cast(fp, "float32" if result.bits == 16 else result)
+    axis_dtype = as_inexact(promote(dtype_of(x), dtype_of(xp)))
+    result_dtype = as_inexact(promote(axis_dtype, dtype_of(fp)))
+    x, xp = (cast(operand, "float32" if axis_dtype.bits == 16 else axis_dtype) for operand in (x, xp))
+    fp = cast(fp, "float32" if result_dtype.bits == 16 else result_dtype)
     if period is not None:
         x, xp, fp = _one_period(x, xp, fp, abs(number("period", period)))
         left = right = None
     last_index = xp.shape[0] - 1
-    low = clip(subtract(searchsorted(xp, x, "right"), 1), 0, last_index)
-    high = clip(add(low, 1), 0, last_index)
-    start, lower_values = take(xp, low), take(fp, low)
-    width, upper_value = subtract(take(xp, high), start), take(fp, high)
+    lower_index = clip(subtract(searchsorted(xp, x, "right"), 1), 0, last_index)
+    upper_index = clip(add(lower_index, 1), 0, last_index)
+    lower_x, lower_values = take(xp, lower_index), take(fp, lower_index)
+    x_step, upper_values = subtract(take(xp, upper_index), lower_x), take(fp, upper_index)
     weight, value_step = (
-        divide(subtract(x, start), where(equal(width, 0), 1.0, width)),
-        subtract(upper_value, lower_values),
+        divide(subtract(x, lower_x), where(equal(x_step, 0), 1.0, x_step)),
+        subtract(upper_values, lower_values),
     )
     # Beside an infinite point, inf - inf would be NaN: take its value at its place and between two equal ones, and
     # elsewhere start from the finite point.
     is_flat = logical_and(
-        logical_not(isfinite(value_step)), logical_or(equal(weight, 0), equal(upper_value, lower_values))
+        logical_not(isfinite(value_step)), logical_or(equal(weight, 0), equal(upper_values, lower_values))
     )
     is_forward = logical_or(is_flat, isfinite(lower_values))
-    step = where(is_forward, weight, subtract(weight, 1))
-    values = add(where(is_forward, lower_values, upper_value), multiply(where(is_flat, 0.0, value_step), step))
+    signed_weight = where(is_forward, weight, subtract(weight, 1))
+    values = add(
+        where(is_forward, lower_values, upper_values), multiply(where(is_flat, 0.0, value_step), signed_weight)
+    )
     values = where(less(x, xp[0]), fp[0] if left is None else left, values)
     values = where(greater(x, xp[last_index]), fp[last_index] if right is None else right, values)
-    return cast(where(isnan(x), float("nan"), values), result)
+    return cast(where(isnan(x), float("nan"), values), result_dtype)
 
 
 def _one_period(x: Tensor, xp: Tensor, fp: Tensor, period: float) -> tuple[Tensor, Tensor, Tensor]:
@@ -177,8 +179,8 @@ def _one_period(x: Tensor, xp: Tensor, fp: Tensor, period: float) -> tuple[Tenso
     x, xp = mod(x, period), mod(xp, period)
     sorting_indices = argsort(xp)
     xp, fp = take(xp, sorting_indices), take(fp, sorting_indices)
-    ends = [subtract(xp[-1:], period), xp, add(xp[:1], period)]
-    return x, concatenate(ends), concatenate([fp[-1:], fp, fp[:1]])
+    extended_xp = [subtract(xp[-1:], period), xp, add(xp[:1], period)]
+    return x, concatenate(extended_xp), concatenate([fp[-1:], fp, fp[:1]])
 
 
 @op
@@ -210,14 +212,14 @@ def correlate(x1: TensorLike, x2: TensorLike, mode: Literal["valid", "same", "fu
     long_length, short_length = x1.shape[0], x2.shape[0]
     if long_length < short_length:
         return flip(conj(correlate(x2, x1, mode)), 0)
-    padded = pad(x1, (short_length - 1, short_length - 1))
+    padded_x1 = pad(x1, (short_length - 1, short_length - 1))
     first_index = {"full": 0, "same": (short_length - 1) // 2, "valid": short_length - 1}[mode]
     count = {"full": long_length + short_length - 1, "same": long_length, "valid": long_length - short_length + 1}[mode]
     device = get_device(x1)
-    shifts = add(
+    shift_indices = add(
         expand_dims(arange(first_index, first_index + count, device=device), 1), arange(short_length, device=device)
     )
-    return sum(multiply(take(padded, shifts), conj(x2)), -1, False, promote(dtype_of(x1), dtype_of(x2)))
+    return sum(multiply(take(padded_x1, shift_indices), conj(x2)), -1, False, promote(dtype_of(x1), dtype_of(x2)))
 
 
 @op
@@ -268,10 +270,10 @@ def polyval(p: TensorLike, x: TensorLike) -> Tensor:
     """
     if len(p.shape) != 1:
         raise ShapeError(f"expected a vector of coefficients, got shape {tuple(p.shape)}")
-    result = promote(dtype_of(p), dtype_of(x))
-    wide_dtype = "float32" if result.bits == 16 and result.is_floating else result
+    result_dtype = promote(dtype_of(p), dtype_of(x))
+    wide_dtype = "float32" if result_dtype.bits == 16 and result_dtype.is_floating else result_dtype
     p, x = cast(p, wide_dtype), cast(x, wide_dtype)
-    value = broadcast_to(p[0], x.shape) if p.shape[0] else zeros_like(x)
+    horner_value = broadcast_to(p[0], x.shape) if p.shape[0] else zeros_like(x)
     for coefficient in unstack(p)[1:]:
-        value = add(multiply(value, x), coefficient)
-    return cast(value, result)
+        horner_value = add(multiply(horner_value, x), coefficient)
+    return cast(horner_value, result_dtype)

@@ -113,24 +113,25 @@ def affine_transform(
         [[[1.5], [3.0], [2.0]]]
     """
     x = _as_batch(images, data_format)
-    count, height, width, _ = x.shape
-    if tuple(transform.shape) not in ((8,), (1, 8), (count, 8)):
-        raise ShapeError(f"expected transforms of shape (8,) or ({count}, 8), got {tuple(transform.shape)}")
+    image_count, height, width, _ = x.shape
+    if tuple(transform.shape) not in ((8,), (1, 8), (image_count, 8)):
+        raise ShapeError(f"expected transforms of shape (8,) or ({image_count}, 8), got {tuple(transform.shape)}")
     result_dtype = result_type(
         shared_image.pixel_compute_dtype(dtype(transform)), shared_image.pixel_compute_dtype(dtype(images))
     )
-    numbers = to_device(reshape(cast(transform, result_dtype), (-1, 8, 1, 1)), get_device(images))
-    a0, a1, a2, b0, b1, b2, c0, c1 = unstack(numbers, axis=1)
-    column_grid, row_grid = _pixel_grid(height, width, numbers)
+    coefficients = to_device(reshape(cast(transform, result_dtype), (-1, 8, 1, 1)), get_device(images))
+    a0, a1, a2, b0, b1, b2, c0, c1 = unstack(coefficients, axis=1)
+    column_grid, row_grid = _pixel_grid(height, width, coefficients)
 
-    def place(first: Tensor, second: Tensor, third: Tensor) -> Tensor:
+    def transform_grid(first: Tensor, second: Tensor, third: Tensor) -> Tensor:
         return add(add(multiply(first, column_grid), multiply(second, row_grid)), third)
 
-    scale = place(c0, c1, ones_like(c0))
-    horizon = equal(scale, 0.0)
-    scale = where(horizon, 1.0, scale)
+    scale = transform_grid(c0, c1, ones_like(c0))
+    is_horizon = equal(scale, 0.0)
+    scale = where(is_horizon, 1.0, scale)
     source_positions = [
-        where(horizon, -2.0, divide(coordinate, scale)) for coordinate in (place(b0, b1, b2), place(a0, a1, a2))
+        where(is_horizon, -2.0, divide(coordinate, scale))
+        for coordinate in (transform_grid(b0, b1, b2), transform_grid(a0, a1, a2))
     ]
     return _as_given(_pixels_at(x, source_positions, interpolation, fill_mode, fill_value), images, data_format)
 
@@ -178,21 +179,26 @@ def grid_sample(
     whose padding modes "zeros", "border" and "reflection" are "constant", "nearest" and "reflect" (with
     `align_corners` "mirror") here.
     """
-    n = len(grid.shape) - 2
-    if n < 1 or len(images.shape) != n + 2 or grid.shape[-1] != n or grid.shape[0] != images.shape[0]:
+    spatial_count = len(grid.shape) - 2
+    if (
+        spatial_count < 1
+        or len(images.shape) != spatial_count + 2
+        or grid.shape[-1] != spatial_count
+        or grid.shape[0] != images.shape[0]
+    ):
         raise ShapeError(
             f"expected positions of shape (batch, *size, {max(len(images.shape) - 2, 1)}) for images of shape "
             f"{tuple(images.shape)}, got {tuple(grid.shape)}"
         )
-    is_channels_last = shared_image.spatial_axes(images.shape, data_format, n)[0] == -n - 1
+    is_channels_last = shared_image.spatial_axes(images.shape, data_format, spatial_count)[0] == -spatial_count - 1
     x = images if is_channels_last else moveaxis(images, 1, -1)
     wide_dtype = shared_image.pixel_compute_dtype(dtype(grid))
-    shares = unstack(cast(to_device(grid, get_device(images)), wide_dtype), axis=-1)[::-1]
+    axis_shares = unstack(cast(to_device(grid, get_device(images)), wide_dtype), axis=-1)[::-1]
     source_positions = [
         multiply(add(axis_share, 1.0), (size - 1) / 2)
         if align_corners
         else subtract(multiply(add(axis_share, 1.0), size / 2), 0.5)
-        for axis_share, size in zip(shares, x.shape[1:-1], strict=True)
+        for axis_share, size in zip(axis_shares, x.shape[1:-1], strict=True)
     ]
     if interpolation == "nearest":
         source_positions = [round(position) for position in source_positions]
@@ -230,12 +236,14 @@ def perspective_transform(
         >>> ops.perspective_transform([[[1.0], [2.0], [4.0]]], corners, moved).tolist()
         [[[0.0], [1.0], [2.0]]]
     """
-    points = [
-        to_numpy(constant("start_points or end_points", points)) if hasattr(points, "dtype") else points
-        for points in (start_points, end_points)
+    corner_points = [
+        to_numpy(constant("start_points or end_points", corner_points))
+        if hasattr(corner_points, "dtype")
+        else corner_points
+        for corner_points in (start_points, end_points)
     ]
-    transform = shared_image.homography(*points)
-    numbers = convert_to_tensor(transform, shared_image.pixel_compute_dtype(dtype(images)), device=get_device(images))
+    homography = shared_image.homography(*corner_points)
+    numbers = convert_to_tensor(homography, shared_image.pixel_compute_dtype(dtype(images)), device=get_device(images))
     return affine_transform(images, numbers, interpolation, "constant", fill_value, data_format)
 
 
@@ -268,13 +276,13 @@ def elastic_transform(
     section 2.
     """
     x = _as_batch(images, data_format)
-    count, height, width, _ = x.shape
+    image_count, height, width, _ = x.shape
     sigma = number("sigma", sigma)
-    noise = random_normal((count, height, width, 2), 0.0, sigma, "float32", seed, generator)
-    fields = gaussian_blur(to_device(noise, get_device(images)), shared_image.smoothing_size(sigma), sigma)
-    column_grid, row_grid = _pixel_grid(height, width, fields)
-    shifts = unstack(multiply(fields, option("alpha", alpha, fields)), axis=-1)
-    source_positions = [add(row_grid, shifts[1]), add(column_grid, shifts[0])]
+    noise = random_normal((image_count, height, width, 2), 0.0, sigma, "float32", seed, generator)
+    displacements = gaussian_blur(to_device(noise, get_device(images)), shared_image.smoothing_size(sigma), sigma)
+    column_grid, row_grid = _pixel_grid(height, width, displacements)
+    scaled_displacements = unstack(multiply(displacements, option("alpha", alpha, displacements)), axis=-1)
+    source_positions = [add(row_grid, scaled_displacements[1]), add(column_grid, scaled_displacements[0])]
     return _as_given(_pixels_at(x, source_positions, interpolation, fill_mode, fill_value), images, data_format)
 
 
@@ -301,10 +309,10 @@ def _pixels_at(x: Tensor, places: Sequence[Tensor], interpolation: str, mode: st
     """Returns the pixels of a batch at positions along each spatial axis."""
     if interpolation not in _ORDERS:
         raise ArgumentError(f"expected interpolation to be one of {', '.join(_ORDERS)}, got {interpolation!r}")
-    count, *size, channels = x.shape
-    image_index = reshape(arange(count, device=get_device(x)), (count, *[1] * len(size)))
-    pixels = reshape(x, (count * math.prod(size), channels))
-    return _rows_at(pixels, size, places, _ORDERS[interpolation], mode, value, image_index)
+    image_count, *spatial_shape, channels = x.shape
+    image_index = reshape(arange(image_count, device=get_device(x)), (image_count, *[1] * len(spatial_shape)))
+    pixels = reshape(x, (image_count * math.prod(spatial_shape), channels))
+    return _rows_at(pixels, spatial_shape, places, _ORDERS[interpolation], mode, value, image_index)
 
 
 def _rows_at(
@@ -330,7 +338,7 @@ def _rows_at(
     is_varying = hasattr(value, "shape") or isinstance(value, list)
     outside_value = option("fill_value", value, rows) if is_varying else shared_image.fitting_value(value, rows_dtype)
     table = cast(rows, wide_dtype) if order else rows
-    total: Any = None
+    weighted_sum: Any = None
     for corner in itertools.product(
         *(_neighbour_nodes(position, n, order, mode) for position, n in zip(places, shape, strict=True))
     ):
@@ -348,8 +356,8 @@ def _rows_at(
             corner_values = where(expand_dims(is_inside, -1), corner_values, outside_value)
         if weight is not None:
             corner_values = multiply(corner_values, expand_dims(cast(weight, wide_dtype), -1))
-        total = corner_values if total is None else add(total, corner_values)
-    return to_image_dtype(total, rows_dtype) if order else cast(total, rows_dtype)
+        weighted_sum = corner_values if weighted_sum is None else add(weighted_sum, corner_values)
+    return to_image_dtype(weighted_sum, rows_dtype) if order else cast(weighted_sum, rows_dtype)
 
 
 def _neighbour_nodes(place: Tensor, n: int, order: int, mode: str) -> list[tuple[Tensor, Tensor | None, Tensor | None]]:
@@ -363,14 +371,14 @@ def _neighbour_nodes(place: Tensor, n: int, order: int, mode: str) -> list[tuple
     elif mode == "nearest":
         x = clip(x, 0.0, float(n - 1))
     if order == 0:
-        truncated = trunc(x)
-        rounds_away = greater_equal(absolute(subtract(x, truncated)), 0.5)
-        return [(*_element_index(add(truncated, where(rounds_away, sign(x), 0.0)), n, mode), None)]
-    low = floor(x)
-    upper_share = subtract(x, low)
+        truncated_x = trunc(x)
+        rounds_away = greater_equal(absolute(subtract(x, truncated_x)), 0.5)
+        return [(*_element_index(add(truncated_x, where(rounds_away, sign(x), 0.0)), n, mode), None)]
+    lower_index = floor(x)
+    upper_share = subtract(x, lower_index)
     return [
-        (*_element_index(low, n, mode), subtract(1.0, upper_share)),
-        (*_element_index(add(low, 1.0), n, mode), upper_share),
+        (*_element_index(lower_index, n, mode), subtract(1.0, upper_share)),
+        (*_element_index(add(lower_index, 1.0), n, mode), upper_share),
     ]
 
 

@@ -60,8 +60,8 @@ def bitwise_not(x: TensorLike) -> Tensor:
         [-1, -6]
     """
     x_dtype = dtype(x)
-    ones = True if x_dtype.kind == "bool" else -1 if x_dtype.kind == "signed" else 2**x_dtype.bits - 1
-    return bitwise_xor(x, ones)
+    all_bits = True if x_dtype.kind == "bool" else -1 if x_dtype.kind == "signed" else 2**x_dtype.bits - 1
+    return bitwise_xor(x, all_bits)
 
 
 bitwise_invert = alias("bitwise_invert", bitwise_not)

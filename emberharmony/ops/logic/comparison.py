@@ -250,8 +250,8 @@ def isclose(x1: Operand, x2: Operand, rtol: float = 1e-5, atol: float = 1e-8, eq
     a_dtype = dtype(a)
     if not a_dtype.is_floating and not a_dtype.is_complex:
         a, b = bodies.cast_to_widest(a), bodies.cast_to_widest(b)  # the difference of two integers may wrap
-    bound = math.add(math.multiply(math.absolute(b), rtol), atol)
-    is_near = logical_and(less_equal(math.absolute(math.subtract(a, b)), bound), isfinite(b))
+    tolerance = math.add(math.multiply(math.absolute(b), rtol), atol)
+    is_near = logical_and(less_equal(math.absolute(math.subtract(a, b)), tolerance), isfinite(b))
     is_near = logical_or(is_near, equal(a, b))
     return logical_or(is_near, logical_and(isnan(a), isnan(b))) if equal_nan else is_near
 

@@ -127,8 +127,8 @@ def celu(x: TensorLike, alpha: Varying = 1.0) -> Tensor:
         >>> ops.celu([0.0, 2.0]).tolist()
         [0.0, 2.0]
     """
-    factor = option("alpha", alpha, x)
-    return add(maximum(x, 0.0), multiply(expm1(minimum(divide(x, factor), 0.0)), factor))
+    alpha_option = option("alpha", alpha, x)
+    return add(maximum(x, 0.0), multiply(expm1(minimum(divide(x, alpha_option), 0.0)), alpha_option))
 
 
 @op(elementwise=True, finite="yes")
@@ -142,8 +142,8 @@ def sigmoid(x: TensorLike) -> Tensor:
         >>> ops.sigmoid([0.0]).tolist()
         [0.5]
     """
-    decay = exp(negative(absolute(add(x, 0.0))))  # + 0.0 makes it a float first: negating unsigned integers wraps
-    return divide(where(less(x, 0), decay, 1.0), add(decay, 1.0))
+    exponential = exp(negative(absolute(add(x, 0.0))))  # + 0.0 makes it a float first: negating unsigned integers wraps
+    return divide(where(less(x, 0), exponential, 1.0), add(exponential, 1.0))
 
 
 @op(elementwise=True, takes="real", gives="float", autocast="float32")
@@ -298,11 +298,11 @@ def soft_shrink(x: TensorLike, threshold: Varying = 0.5) -> Tensor:
         >>> ops.soft_shrink([0.25, 2.0]).tolist()
         [0.0, 1.5]
     """
-    bound = option("threshold", threshold, x)
-    if bound.__class__ is float:
-        return subtract(x, clip(x, -bound, bound))
+    threshold_bound = option("threshold", threshold, x)
+    if threshold_bound.__class__ is float:
+        return subtract(x, clip(x, -threshold_bound, threshold_bound))
     x = _as_inexact_tensor(x)
-    return subtract(x, clip(x, negative(bound), bound))
+    return subtract(x, clip(x, negative(threshold_bound), threshold_bound))
 
 
 @op(elementwise=True)
@@ -336,8 +336,8 @@ def threshold(x: TensorLike, threshold: Varying, default_value: Varying) -> Tens
         >>> ops.threshold([1.0, 3.0], 2.0, 0.0).tolist()
         [0.0, 3.0]
     """
-    default = default_value if is_number(default_value) else option("default_value", default_value, x)
-    return where(less_equal(x, threshold), default, x)
+    default_option = default_value if is_number(default_value) else option("default_value", default_value, x)
+    return where(less_equal(x, threshold), default_option, x)
 
 
 @op(elementwise=True)
@@ -363,8 +363,8 @@ def squareplus(x: TensorLike, b: Varying = 4) -> Tensor:
     if b.__class__ is not float:
         # Not `hypot(half, sqrt(b) / 2)`, whose derivative by `b` is NaN at 0. The scale prevents overflow.
         scale = stop_gradient(maximum(absolute(half_x), 1.0))
-        tail = divide(divide(b, scale), multiply(scale, 4.0))
-        return add(half_x, multiply(sqrt(add(square(divide(half_x, scale)), tail)), scale))
+        scaled_quarter_b = divide(divide(b, scale), multiply(scale, 4.0))
+        return add(half_x, multiply(sqrt(add(square(divide(half_x, scale)), scaled_quarter_b)), scale))
     if b < 0:
         raise ArgumentError(f"expected b of 0 or more, got {b!r}: the square root would be undefined near x = 0")
     if dtype(half_x).is_complex:
@@ -384,8 +384,8 @@ def glu(x: TensorLike, axis: int = -1) -> Tensor:
 
     See also: `nn.GLU`, the layer; `sigmoid`, of the gate.
     """
-    first_half, second = split(x, 2, axis)
-    return multiply(first_half, sigmoid(second))
+    first_half, second_half = split(x, 2, axis)
+    return multiply(first_half, sigmoid(second_half))
 
 
 @op(autocast="float32")
@@ -398,12 +398,14 @@ def softmax(x: TensorLike, axis: Axis = -1) -> Tensor:
         >>> ops.softmax([0.0, 0.0]).tolist()
         [0.5, 0.5]
     """
-    x_dtype, floating = dtype(x), as_inexact(dtype(x))
-    x = x if x_dtype == floating else cast(x, floating)  # cast first, because the difference of two integers can wrap
+    x_dtype, float_dtype = dtype(x), as_inexact(dtype(x))
+    x = (
+        x if x_dtype == float_dtype else cast(x, float_dtype)
+    )  # cast first, because the difference of two integers can wrap
     # The maximum of an empty tensor is undefined. The derivative by it is 0, which a sum of many terms would only miss.
     largest = sum(x, axis, True) if 0 in x.shape else stop_gradient(max(x, axis, True))
-    terms = exp(subtract(x, largest))
-    return divide(terms, sum(terms, axis, True))
+    exponentials = exp(subtract(x, largest))
+    return divide(exponentials, sum(exponentials, axis, True))
 
 
 @op(autocast="float32")
@@ -423,8 +425,8 @@ def log_softmax(x: TensorLike, axis: Axis = -1) -> Tensor:
         nonnegative_axes(axis, len(x.shape))
     else:
         # Subtract the maximum first: adding it to the small logarithm of the sum would cost digits.
-        shifted = subtract(x, stop_gradient(max(x, axis, True)))
-        x = subtract(shifted, log(sum(exp(shifted), axis, True)))
+        shifted_x = subtract(x, stop_gradient(max(x, axis, True)))
+        x = subtract(shifted_x, log(sum(exp(shifted_x), axis, True)))
     return x if float_dtype == wide_dtype else cast(x, float_dtype)
 
 
@@ -468,15 +470,15 @@ def sparsemax(x: TensorLike, axis: int = -1) -> Tensor:
 
     Source: Martins and Astudillo, From softmax to sparsemax, 2016, algorithm 1.
     """
-    axis_last = moveaxis(add(x, 0.0), axis, -1)
+    x_axis_last = moveaxis(add(x, 0.0), axis, -1)
     # Subtract the maximum, so that large values do not lose digits.
-    shifted = subtract(axis_last, max(axis_last, -1, True))
-    ordered = negative(sort(negative(shifted), -1))
-    ranks = arange(1, axis_last.shape[-1] + 1, dtype=dtype(axis_last), device=get_device(axis_last))
-    is_supported = greater(add(multiply(ranks, ordered), 1.0), cumsum(ordered, -1))
-    count = sum(cast(is_supported, dtype(axis_last)), -1, True)
-    threshold = divide(subtract(sum(where(is_supported, ordered, 0.0), -1, True), 1.0), count)
-    return moveaxis(maximum(subtract(shifted, threshold), 0.0), -1, axis)
+    shifted = subtract(x_axis_last, max(x_axis_last, -1, True))
+    descending = negative(sort(negative(shifted), -1))
+    ranks = arange(1, x_axis_last.shape[-1] + 1, dtype=dtype(x_axis_last), device=get_device(x_axis_last))
+    is_supported = greater(add(multiply(ranks, descending), 1.0), cumsum(descending, -1))
+    support_size = sum(cast(is_supported, dtype(x_axis_last)), -1, True)
+    support_threshold = divide(subtract(sum(where(is_supported, descending, 0.0), -1, True), 1.0), support_size)
+    return moveaxis(maximum(subtract(shifted, support_threshold), 0.0), -1, axis)
 
 
 def _as_inexact_tensor(x: Tensor) -> Tensor:

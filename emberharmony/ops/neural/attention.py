@@ -89,27 +89,27 @@ def dot_product_attention(
             raise ArgumentError(f"empty_rows is 'mean' or 'zero', not {empty_rows!r}")
         options = scale, is_causal, None, attn_logits_soft_cap, dropout_rate, seed
         return _zero_without_keys(query, key, value, bias, mask, *options)
-    groups, heads = key.shape[2], query.shape[2]
-    if groups != heads:
-        key, value = repeat(key, heads // groups, 2), repeat(value, heads // groups, 2)
+    key_heads, query_heads = key.shape[2], query.shape[2]
+    if key_heads != query_heads:
+        key, value = repeat(key, query_heads // key_heads, 2), repeat(value, query_heads // key_heads, 2)
     query, key, value = inexact(query), inexact(key), inexact(value)
     if not query.dtype == key.dtype == value.dtype:
         common_dtype = result_type(query, key, value)
         query, key, value = cast(query, common_dtype), cast(key, common_dtype), cast(value, common_dtype)
-    factor = (query.shape[-1] or 1) ** -0.5 if scale is None else option("scale", scale, query)
+    scale_factor = (query.shape[-1] or 1) ** -0.5 if scale is None else option("scale", scale, query)
     # torch.compile (PyTorch 2.13) would take a permutation of the keys for the exchange of their last two axes.
-    logits = multiply(matmul(swapaxes(query, 1, 2), swapaxes(swapaxes(key, 1, 2), -1, -2)), factor)
+    logits = multiply(matmul(swapaxes(query, 1, 2), swapaxes(swapaxes(key, 1, 2), -1, -2)), scale_factor)
     logits = widen(logits)
     if attn_logits_soft_cap is not None:
-        cap = option("attn_logits_soft_cap", attn_logits_soft_cap, logits)
-        logits = multiply(tanh(divide(logits, cap)), cap)
+        soft_cap = option("attn_logits_soft_cap", attn_logits_soft_cap, logits)
+        logits = multiply(tanh(divide(logits, soft_cap)), soft_cap)
     logits = logits if bias is None else add(logits, bias)
-    lowest = finfo(dtype(logits)).min * 0.5
+    masked_logit = finfo(dtype(logits)).min * 0.5
     if mask is not None:
-        logits = where(mask, logits, lowest)
+        logits = where(mask, logits, masked_logit)
     if is_causal:
         is_earlier = tri(logits.shape[-2], logits.shape[-1], dtype="bool")
-        logits = where(to_device(is_earlier, get_device(logits)), logits, lowest)
+        logits = where(to_device(is_earlier, get_device(logits)), logits, masked_logit)
     weights = softmax(logits, -1)
     if not is_number(dropout_rate) or dropout_rate:
         weights = dropout(weights, dropout_rate, seed=seed)
@@ -123,8 +123,8 @@ def _zero_without_keys(
     """Returns attention in which queries without any key get 0; they attend to all keys until the end."""
     pair_mask = None if mask is None else cast(mask, "bool")
     if bias is not None:
-        finite = greater(bias, -math.inf)
-        pair_mask = finite if pair_mask is None else logical_and(pair_mask, finite)
+        is_finite_bias = greater(bias, -math.inf)
+        pair_mask = is_finite_bias if pair_mask is None else logical_and(pair_mask, is_finite_bias)
     if options[1]:
         pair_mask = logical_and(
             pair_mask, to_device(tri(query.shape[1], key.shape[1], dtype="bool"), get_device(query))
@@ -133,8 +133,8 @@ def _zero_without_keys(
     mask = None if mask is None else logical_or(mask, logical_not(has_key))
     bias = None if bias is None else where(has_key, bias, 0.0)
     attention_output = dot_product_attention(query, key, value, bias, mask, *options)
-    shape = (*(1,) * (4 - len(has_key.shape)), *has_key.shape)
-    return where(swapaxes(reshape(has_key, shape), 1, 2), attention_output, 0.0)
+    query_shape = (*(1,) * (4 - len(has_key.shape)), *has_key.shape)
+    return where(swapaxes(reshape(has_key, query_shape), 1, 2), attention_output, 0.0)
 
 
 @op
@@ -182,43 +182,48 @@ def rope(
     Source: Su et al., RoFormer: enhanced transformer with rotary position embedding, 2021; options as in `mlx.nn.RoPE`.
     """
     (axis_index,) = nonnegative_axes(axis, len(x.shape))
-    start, factor = number("base", base), number("scale", scale)
-    pairs = shared_attention.check_rotation(x.shape, axis_index, dims, start, frequencies)
+    base_number, scale_number = number("base", base), number("scale", scale)
+    pair_count = shared_attention.check_rotation(x.shape, axis_index, dims, base_number, frequencies)
     widened_x = widen(x)
     x_dtype, device = dtype(widened_x), get_device(widened_x)
     if frequencies is None and isinstance(offset, int):
-        rotations = shared_attention.rotations(x.shape[axis_index], offset, pairs, start, factor)
-        cosine, sine = (to_device(convert_to_tensor(table, x_dtype), device) for table in rotations)
-        samples: tuple[int, ...] = ()
+        cosine_and_sine = shared_attention.rotations(x.shape[axis_index], offset, pair_count, base_number, scale_number)
+        cosine, sine = (to_device(convert_to_tensor(table, x_dtype), device) for table in cosine_and_sine)
+        samples_shape: tuple[int, ...] = ()
     else:
-        step = shared_attention.angle_steps(pairs, start, factor) if frequencies is None else frequencies
-        step = to_device(convert_to_tensor(step, x_dtype), device)
-        step = step if frequencies is None else multiply(step, factor)
+        angle_steps = (
+            shared_attention.angle_steps(pair_count, base_number, scale_number) if frequencies is None else frequencies
+        )
+        angle_steps = to_device(convert_to_tensor(angle_steps, x_dtype), device)
+        angle_steps = angle_steps if frequencies is None else multiply(angle_steps, scale_number)
         first_positions = to_device(cast(convert_to_tensor(offset), x_dtype), device)
-        samples = tuple(first_positions.shape)
-        if samples not in ((), x.shape[:1]) or (samples and not axis_index):
-            raise ShapeError(f"expected offset to be one integer, or one for each sample, got shape {samples}")
+        samples_shape = tuple(first_positions.shape)
+        if samples_shape not in ((), x.shape[:1]) or (samples_shape and not axis_index):
+            raise ShapeError(f"expected offset to be one integer, or one for each sample, got shape {samples_shape}")
         positions = add(expand_dims(first_positions, -1), arange(x.shape[axis_index], dtype=x_dtype, device=device))
-        angles = multiply(expand_dims(positions, -1), step)
+        angles = multiply(expand_dims(positions, -1), angle_steps)
         cosine, sine = cos(angles), sin(angles)
-    shape = [x.shape[a] if a == axis_index or (samples and not a) else 1 for a in range(len(x.shape) - 1)]
-    cosine, sine = reshape(cosine, (*shape, pairs)), reshape(sine, (*shape, pairs))
-    result = _rotate_pairs(get_item(widened_x, (..., slice(0, 2 * pairs))), cosine, sine, traditional)
-    if 2 * pairs < x.shape[-1]:
-        result = concatenate([result, get_item(widened_x, (..., slice(2 * pairs, None)))], -1)
+    angles_shape = [x.shape[a] if a == axis_index or (samples_shape and not a) else 1 for a in range(len(x.shape) - 1)]
+    cosine, sine = reshape(cosine, (*angles_shape, pair_count)), reshape(sine, (*angles_shape, pair_count))
+    result = _rotate_pairs(get_item(widened_x, (..., slice(0, 2 * pair_count))), cosine, sine, traditional)
+    if 2 * pair_count < x.shape[-1]:
+        result = concatenate([result, get_item(widened_x, (..., slice(2 * pair_count, None)))], -1)
     return cast(result, as_inexact(dtype(x)))
 
 
 def _rotate_pairs(x: Tensor, cosine: Tensor, sine: Tensor, neighbours: bool) -> Tensor:
     """Returns pairs of features rotated by angles; a pair is two neighbours, or one feature of each half."""
-    pairs = x.shape[-1] // 2
+    pair_count = x.shape[-1] // 2
     if neighbours:
-        grouped = reshape(x, (*x.shape[:-1], pairs, 2))
-        first_of_pairs, second = get_item(grouped, (..., 0)), get_item(grouped, (..., 1))
+        neighbour_pairs = reshape(x, (*x.shape[:-1], pair_count, 2))
+        first_of_pairs, second_of_pairs = get_item(neighbour_pairs, (..., 0)), get_item(neighbour_pairs, (..., 1))
     else:
-        first_of_pairs, second = get_item(x, (..., slice(0, pairs))), get_item(x, (..., slice(pairs, 2 * pairs)))
+        first_of_pairs, second_of_pairs = (
+            get_item(x, (..., slice(0, pair_count))),
+            get_item(x, (..., slice(pair_count, 2 * pair_count))),
+        )
     rotated = (
-        subtract(multiply(first_of_pairs, cosine), multiply(second, sine)),
-        add(multiply(first_of_pairs, sine), multiply(second, cosine)),
+        subtract(multiply(first_of_pairs, cosine), multiply(second_of_pairs, sine)),
+        add(multiply(first_of_pairs, sine), multiply(second_of_pairs, cosine)),
     )
     return reshape(stack(rotated, -1), tuple(x.shape)) if neighbours else concatenate(rotated, -1)

@@ -67,24 +67,26 @@ def conv(
     """
     is_channels_last = shared_convolution.channels_last(data_format)
     x = inputs if is_channels_last else moveaxis(inputs, 1, -1)
-    groups = shared_convolution.check_channels(x.shape, kernel.shape)
+    group_count = shared_convolution.check_channels(x.shape, kernel.shape)
     shared_convolution.check_bias(bias, kernel.shape[-1])
     result_dtype = result_type(x, kernel) if bias is None else result_type(x, kernel, bias)
     x, kernel = (
         _at_least_float32(cast(x, result_dtype)),
         _at_least_float32(cast(kernel, result_dtype)),
     )  # a bias of a wider dtype widens the products too
-    plan = shared_convolution.windows(x.shape[1:-1], kernel.shape[:-2], strides, padding, dilation_rate)
-    padded = pad(x, plan.pad_widths()) if plan.has_padding else x
-    total = None
-    if groups == 1 and plan.side_by_side:
-        total = matmul(_adjacent_windows(padded, plan), reshape(kernel, (-1, kernel.shape[-1])))
+    window_plan = shared_convolution.windows(x.shape[1:-1], kernel.shape[:-2], strides, padding, dilation_rate)
+    padded_x = pad(x, window_plan.pad_widths()) if window_plan.has_padding else x
+    product_sum = None
+    if group_count == 1 and window_plan.side_by_side:
+        product_sum = matmul(_adjacent_windows(padded_x, window_plan), reshape(kernel, (-1, kernel.shape[-1])))
     else:
-        for offset, input_slices in plan.offsets():
-            product = _multiply_groups(get_item(padded, (slice(None), *input_slices)), get_item(kernel, offset), groups)
-            total = product if total is None else add(total, product)
-    total = cast(total if bias is None else add(total, _at_least_float32(bias)), result_dtype)
-    return total if is_channels_last else moveaxis(total, -1, 1)
+        for offset, input_slices in window_plan.offsets():
+            product = _multiply_groups(
+                get_item(padded_x, (slice(None), *input_slices)), get_item(kernel, offset), group_count
+            )
+            product_sum = product if product_sum is None else add(product_sum, product)
+    product_sum = cast(product_sum if bias is None else add(product_sum, _at_least_float32(bias)), result_dtype)
+    return product_sum if is_channels_last else moveaxis(product_sum, -1, 1)
 
 
 @op(autocast="half")
@@ -175,13 +177,13 @@ def conv_transpose(
     is_channels_last = shared_convolution.channels_last(data_format)
     x = inputs if is_channels_last else moveaxis(inputs, 1, -1)
     shared_convolution.check_channels(x.shape, (*kernel.shape[:-2], *reversed(kernel.shape[-2:])))
-    plan = shared_convolution.transposed_geometry(
+    geometry = shared_convolution.transposed_geometry(
         x.shape[1:-1], kernel.shape[:-2], strides, padding, output_padding, dilation_rate
     )
-    for axis, (step, (before, after)) in enumerate(zip(plan.strides, plan.around, strict=True), 1):
+    for axis, (step, (before, after)) in enumerate(zip(geometry.strides, geometry.around, strict=True), 1):
         x = _fit_axis(_insert_zeros(x, axis, step), axis, before, after)
-    flipped = swapaxes(flip(kernel, tuple(range(kernel.ndim - 2))), -1, -2)
-    result = conv(x, flipped, 1, "valid", None, plan.dilation, bias)
+    flipped_kernel = swapaxes(flip(kernel, tuple(range(kernel.ndim - 2))), -1, -2)
+    result = conv(x, flipped_kernel, 1, "valid", None, geometry.dilation, bias)
     return result if is_channels_last else moveaxis(result, -1, 1)
 
 
@@ -216,19 +218,23 @@ def unfold(
 
     Source: `torch.nn.Unfold`.
     """
-    n = shared_convolution.spatial_axis_count(x.ndim)
-    paddings = shared_convolution.per_axis(padding, n, "padding", 0)
+    spatial_count = shared_convolution.spatial_axis_count(x.ndim)
+    paddings = shared_convolution.per_axis(padding, spatial_count, "padding", 0)
     if any(paddings):
         x = pad(x, [(0, 0), (0, 0), *((zeros, zeros) for zeros in paddings)])
-    size, steps, dilations = (
-        shared_convolution.per_axis(kernel_size, n, "kernel_size"),
-        shared_convolution.per_axis(stride, n, "stride"),
-        shared_convolution.per_axis(dilation, n, "dilation"),
+    window_shape, steps, dilations = (
+        shared_convolution.per_axis(kernel_size, spatial_count, "kernel_size"),
+        shared_convolution.per_axis(stride, spatial_count, "stride"),
+        shared_convolution.per_axis(dilation, spatial_count, "dilation"),
     )
-    plan = shared_convolution.windows(x.shape[2:], size, steps, "valid", dilations)
-    elements_by_offset = [get_item(x, (slice(None), slice(None), *input_slices)) for _, input_slices in plan.offsets()]
+    window_plan = shared_convolution.windows(x.shape[2:], window_shape, steps, "valid", dilations)
+    elements_by_offset = [
+        get_item(x, (slice(None), slice(None), *input_slices)) for _, input_slices in window_plan.offsets()
+    ]
     batch, channels = x.shape[:2]
-    return reshape(stack(elements_by_offset, 2), (batch, channels * len(elements_by_offset), math.prod(plan.counts)))
+    return reshape(
+        stack(elements_by_offset, 2), (batch, channels * len(elements_by_offset), math.prod(window_plan.counts))
+    )
 
 
 @op
@@ -264,30 +270,30 @@ def fold(
 
     Source: `torch.nn.Fold`.
     """
-    n = len(output_size)
-    paddings = shared_convolution.per_axis(padding, n, "padding", 0)
-    lengths = [length + 2 * zeros for length, zeros in zip(output_size, paddings, strict=True)]
-    size, steps, dilations = (
-        shared_convolution.per_axis(kernel_size, n, "kernel_size"),
-        shared_convolution.per_axis(stride, n, "stride"),
-        shared_convolution.per_axis(dilation, n, "dilation"),
+    spatial_count = len(output_size)
+    paddings = shared_convolution.per_axis(padding, spatial_count, "padding", 0)
+    padded_lengths = [length + 2 * zeros for length, zeros in zip(output_size, paddings, strict=True)]
+    window_shape, steps, dilations = (
+        shared_convolution.per_axis(kernel_size, spatial_count, "kernel_size"),
+        shared_convolution.per_axis(stride, spatial_count, "stride"),
+        shared_convolution.per_axis(dilation, spatial_count, "dilation"),
     )
-    plan = shared_convolution.windows(lengths, size, steps, "valid", dilations)
-    cells = math.prod(size)
-    if x.ndim != 3 or x.shape[1] % cells or x.shape[2] != math.prod(plan.counts):
-        expected_text = f"(batch, channels * {cells}, {math.prod(plan.counts)})"
+    window_plan = shared_convolution.windows(padded_lengths, window_shape, steps, "valid", dilations)
+    window_size = math.prod(window_shape)
+    if x.ndim != 3 or x.shape[1] % window_size or x.shape[2] != math.prod(window_plan.counts):
+        expected_text = f"(batch, channels * {window_size}, {math.prod(window_plan.counts)})"
         raise ShapeError(f"expected columns of shape {expected_text} for this output and window, got {tuple(x.shape)}")
-    columns = reshape(x, (x.shape[0], x.shape[1] // cells, cells, *plan.counts))
-    total = None
-    for i, (_, slices) in enumerate(plan.offsets()):
+    columns = reshape(x, (x.shape[0], x.shape[1] // window_size, window_size, *window_plan.counts))
+    window_sum = None
+    for i, (_, slices) in enumerate(window_plan.offsets()):
         offset_values = get_item(columns, (slice(None), slice(None), i))
-        for axis, (input_slice, length) in enumerate(zip(slices, lengths, strict=True), 2):
+        for axis, (input_slice, length) in enumerate(zip(slices, padded_lengths, strict=True), 2):
             offset_values = _fit_axis(
                 _insert_zeros(offset_values, axis, input_slice.step), axis, input_slice.start, length - input_slice.stop
             )
-        total = offset_values if total is None else add(total, offset_values)
+        window_sum = offset_values if window_sum is None else add(window_sum, offset_values)
     inner_slices = [slice(zeros, zeros + length) for length, zeros in zip(output_size, paddings, strict=True)]
-    return get_item(total, (slice(None), slice(None), *inner_slices))
+    return get_item(window_sum, (slice(None), slice(None), *inner_slices))
 
 
 @op
@@ -307,12 +313,12 @@ def extract_sequences(x: TensorLike, sequence_length: int, sequence_stride: int)
         >>> ops.extract_sequences([1, 2, 3, 4, 5], 3, 2).tolist()
         [[1, 2, 3], [3, 4, 5]]
     """
-    plan = shared_convolution.windows(
+    window_plan = shared_convolution.windows(
         x.shape[-1:], shared_convolution.per_axis(sequence_length, 1, "sequence_length"), sequence_stride, "valid"
     )
     device = get_device(x)
     (stride,) = shared_convolution.per_axis(sequence_stride, 1, "sequence_stride")
-    starts = expand_dims(arange(0, plan.counts[0] * stride, stride, device=device), -1)
+    starts = expand_dims(arange(0, window_plan.counts[0] * stride, stride, device=device), -1)
     return take(x, add(starts, arange(sequence_length, device=device)), -1)
 
 
@@ -323,12 +329,12 @@ def _at_least_float32(x: Tensor) -> Tensor:
 
 def _adjacent_windows(x: Tensor, plan: Windows) -> Tensor:
     """Returns the windows of (batch, *spatial, channels), which lie side by side, as (batch, *counts, elements)."""
-    n = len(plan.counts)
+    spatial_count = len(plan.counts)
     window_slices = [slice(count * size) for count, size in zip(plan.counts, plan.size, strict=True)]
     split_shape = [length for pair in zip(plan.counts, plan.size, strict=True) for length in pair]
-    split = reshape(get_item(x, (slice(None), *window_slices)), (x.shape[0], *split_shape, x.shape[-1]))
-    axis_order = (0, *range(1, 2 * n, 2), *range(2, 2 * n + 1, 2), 2 * n + 1)
-    return reshape(transpose(split, axis_order), (x.shape[0], *plan.counts, math.prod(plan.size) * x.shape[-1]))
+    split_windows = reshape(get_item(x, (slice(None), *window_slices)), (x.shape[0], *split_shape, x.shape[-1]))
+    axis_order = (0, *range(1, 2 * spatial_count, 2), *range(2, 2 * spatial_count + 1, 2), 2 * spatial_count + 1)
+    return reshape(transpose(split_windows, axis_order), (x.shape[0], *plan.counts, math.prod(plan.size) * x.shape[-1]))
 
 
 def _multiply_groups(x: Tensor, weights: Tensor, groups: int) -> Tensor:
@@ -339,9 +345,9 @@ def _multiply_groups(x: Tensor, weights: Tensor, groups: int) -> Tensor:
     if input_channels == 1:
         products = multiply(expand_dims(x, -1), reshape(weights, (groups, output_channels)))
         return reshape(products, (*x.shape[:-1], groups * output_channels))
-    rows = reshape(x, (*x.shape[:-1], groups, 1, input_channels))
-    blocks = moveaxis(reshape(weights, (input_channels, groups, output_channels)), 1, 0)
-    return reshape(matmul(rows, blocks), (*x.shape[:-1], groups * output_channels))
+    grouped_x = reshape(x, (*x.shape[:-1], groups, 1, input_channels))
+    weights_by_group = moveaxis(reshape(weights, (input_channels, groups, output_channels)), 1, 0)
+    return reshape(matmul(grouped_x, weights_by_group), (*x.shape[:-1], groups * output_channels))
 
 
 def _insert_zeros(x: Tensor, axis: int, step: int) -> Tensor:

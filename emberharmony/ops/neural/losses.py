@@ -91,14 +91,14 @@ def sparse_categorical_crossentropy(
         >>> ops.sparse_categorical_crossentropy([1, -1], [[0.0, 1.0], [0.5, 0.5]]).tolist()[1]
         0.0
     """
-    valid = logical_and(greater_equal(target, 0), less(target, output.shape[axis]))
-    valid_ids = expand_dims(cast(where(valid, target, 0), "int64"), axis)
+    is_class = logical_and(greater_equal(target, 0), less(target, output.shape[axis]))
+    valid_ids = expand_dims(cast(where(is_class, target, 0), "int64"), axis)
     if from_logits:
         losses = negative(take_along_axis(log_softmax(output, axis), valid_ids, axis))
     else:
         probability = take_along_axis(divide(output, sum(output, axis, True)), valid_ids, axis)
         losses = negative(log(clip(probability, EPSILON, 1.0 - EPSILON)))
-    return where(valid, squeeze(losses, axis), 0)
+    return where(is_class, squeeze(losses, axis), 0)
 
 
 @op(autocast="float32", reads="checks")
@@ -144,19 +144,28 @@ def cross_entropy(
     Source: `torch.nn.functional.cross_entropy`.
     """
     class_axis = shared_losses.check_cross_entropy(dtype, input, target, weight, reduction, label_smoothing, axis)
-    classes, ids = input.shape[class_axis], cast(target, "int64")
-    is_kept = counting(ids, classes, as_index(ignore_index))
-    valid_ids = ids if is_kept is None else where(is_kept, ids, 0)
-    logs = log_softmax(widen(input), class_axis)
-    losses = negative(squeeze(take_along_axis(logs, expand_dims(valid_ids, class_axis), class_axis), class_axis))
+    class_count, class_ids = input.shape[class_axis], cast(target, "int64")
+    is_kept = counting(class_ids, class_count, as_index(ignore_index))
+    valid_ids = class_ids if is_kept is None else where(is_kept, class_ids, 0)
+    log_probabilities = log_softmax(widen(input), class_axis)
+    losses = negative(
+        squeeze(take_along_axis(log_probabilities, expand_dims(valid_ids, class_axis), class_axis), class_axis)
+    )
     label_weights = None
     if weight is not None:
-        weight = cast(weight, dtype(logs))
+        weight = cast(weight, dtype(log_probabilities))
         label_weights = take(weight, valid_ids, 0)
         losses = multiply(losses, label_weights)
     if label_smoothing:
-        log_sum = sum(logs if weight is None else multiply(logs, on_axis(weight, logs, class_axis)), class_axis)
-        losses = subtract(multiply(losses, 1.0 - label_smoothing), multiply(log_sum, label_smoothing / classes))
+        log_probability_sum = sum(
+            log_probabilities
+            if weight is None
+            else multiply(log_probabilities, on_axis(weight, log_probabilities, class_axis)),
+            class_axis,
+        )
+        losses = subtract(
+            multiply(losses, 1.0 - label_smoothing), multiply(log_probability_sum, label_smoothing / class_count)
+        )
     if is_kept is not None:
         losses = where(is_kept, losses, 0.0)
         label_weights = cast(is_kept, dtype(losses)) if label_weights is None else where(is_kept, label_weights, 0.0)
@@ -171,8 +180,8 @@ def _mean_of_kept(total: Tensor, count: Tensor, kept: Tensor | None) -> Tensor:
     """Returns a quotient; NaN with gradient 0 if no position is kept, where MLX would give the gradient NaN."""
     if kept is None:
         return divide(total, count)
-    has_some = any(kept)
-    return where(has_some, divide(total, where(has_some, count, 1.0)), math.nan)
+    has_kept = any(kept)
+    return where(has_kept, divide(total, where(has_kept, count, 1.0)), math.nan)
 
 
 def counting(ids: Tensor, classes: int, ignored: int) -> Tensor | None:
@@ -211,13 +220,13 @@ def psnr(x1: TensorLike, x2: TensorLike, max_val: Varying) -> Tensor:
         >>> ops.psnr([0.0, 0.0], [1.0, -1.0], 10.0).tolist()
         20.0
     """
-    error = mean(square(subtract(widen(x1), widen(x2))))
-    limit = option("max_val", max_val, error)
-    if is_number(limit):
-        if not limit > 0:
+    mean_squared_error = mean(square(subtract(widen(x1), widen(x2))))
+    value_range = option("max_val", max_val, mean_squared_error)
+    if is_number(value_range):
+        if not value_range > 0:
             raise ArgumentError(f"max_val is a positive number, not {max_val!r:.60}")
-        peak: Any = 20.0 * math.log10(limit)
+        peak_decibels: Any = 20.0 * math.log10(value_range)
     else:
-        peak = multiply(log10(limit), 20.0)
-    ratio = subtract(peak, multiply(log10(error), 10.0))
-    return cast(ratio, as_inexact(result_type(x1, x2)))
+        peak_decibels = multiply(log10(value_range), 20.0)
+    decibels = subtract(peak_decibels, multiply(log10(mean_squared_error), 10.0))
+    return cast(decibels, as_inexact(result_type(x1, x2)))

@@ -54,9 +54,9 @@ def layer_normalization(
     """
     widened_x = widen(x)
     centred = subtract(widened_x, mean(widened_x, axis, True))
-    limit = shared.EPSILON if epsilon is None else option("epsilon", epsilon, widened_x)
-    factor = rsqrt(add(mean(square(centred), axis, True), limit))
-    result = narrow_like(multiply(widened_x if rms_scaling else centred, factor), x)
+    epsilon_option = shared.EPSILON if epsilon is None else option("epsilon", epsilon, widened_x)
+    inverse_deviation = rsqrt(add(mean(square(centred), axis, True), epsilon_option))
+    result = narrow_like(multiply(widened_x if rms_scaling else centred, inverse_deviation), x)
     result = result if gamma is None else multiply(result, align_weight(gamma, axis, x))
     return result if beta is None or rms_scaling else add(result, align_weight(beta, axis, x))
 
@@ -77,8 +77,8 @@ def rms_normalization(
     Source: Zhang and Sennrich, Root mean square layer normalization, 2019.
     """
     widened_x = widen(x)
-    limit = shared.EPSILON if epsilon is None else option("epsilon", epsilon, widened_x)
-    result = narrow_like(multiply(widened_x, rsqrt(add(mean(square(widened_x), axis, True), limit))), x)
+    epsilon_option = shared.EPSILON if epsilon is None else option("epsilon", epsilon, widened_x)
+    result = narrow_like(multiply(widened_x, rsqrt(add(mean(square(widened_x), axis, True), epsilon_option))), x)
     return result if scale is None else multiply(result, scale)
 
 
@@ -110,12 +110,12 @@ def batch_normalization(
 
     Source: Ioffe and Szegedy, Batch normalization, 2015.
     """
-    shape = [1] * x.ndim
-    shape[axis] = x.shape[axis]
-    factor = rsqrt(add(reshape(variance, shape), option("epsilon", epsilon, variance)))
-    factor = factor if scale is None else multiply(factor, reshape(scale, shape))
-    result = multiply(subtract(inexact(x), reshape(mean, shape)), factor)
-    return result if offset is None else add(result, reshape(offset, shape))
+    broadcast_shape = [1] * x.ndim
+    broadcast_shape[axis] = x.shape[axis]
+    factor = rsqrt(add(reshape(variance, broadcast_shape), option("epsilon", epsilon, variance)))
+    factor = factor if scale is None else multiply(factor, reshape(scale, broadcast_shape))
+    result = multiply(subtract(inexact(x), reshape(mean, broadcast_shape)), factor)
+    return result if offset is None else add(result, reshape(offset, broadcast_shape))
 
 
 @op(autocast="float32")
@@ -157,15 +157,15 @@ def batch_normalization_training(
     channel_axis = shared.check_channels(x.shape, axis, scale, offset)
     widened_x = widen(x)
     other_axes = [a for a in range(len(x.shape)) if a != channel_axis]
-    center = mean(widened_x, other_axes, True)
-    centred = subtract(widened_x, center)
+    batch_mean = mean(widened_x, other_axes, True)
+    centred = subtract(widened_x, batch_mean)
     variance = mean(square(centred), other_axes, True)
-    shape = center.shape
+    statistics_shape = batch_mean.shape
     factor = rsqrt(add(variance, option("epsilon", epsilon, widened_x)))
-    factor = factor if scale is None else multiply(factor, reshape(scale, shape))
+    factor = factor if scale is None else multiply(factor, reshape(scale, statistics_shape))
     result = multiply(centred, factor)
-    result = narrow_like(result if offset is None else add(result, reshape(offset, shape)), x)
-    return result, stop_gradient(reshape(center, (-1,))), stop_gradient(reshape(variance, (-1,)))
+    result = narrow_like(result if offset is None else add(result, reshape(offset, statistics_shape)), x)
+    return result, stop_gradient(reshape(batch_mean, (-1,))), stop_gradient(reshape(variance, (-1,)))
 
 
 @op(autocast="float32")
@@ -206,14 +206,14 @@ def group_normalization(
     grouped_x = reshape(
         widen(x), (*shape[:channel_axis], groups, shape[channel_axis] // groups, *shape[channel_axis + 1 :])
     )
-    axes = [a for a in range(1, len(shape) + 1) if a != channel_axis]
-    centred = subtract(grouped_x, mean(grouped_x, axes, True))
-    variance = mean(square(centred), axes, True)
+    group_axes = [a for a in range(1, len(shape) + 1) if a != channel_axis]
+    centred = subtract(grouped_x, mean(grouped_x, group_axes, True))
+    variance = mean(square(centred), group_axes, True)
     result = multiply(centred, rsqrt(add(variance, option("epsilon", epsilon, grouped_x))))
     result = narrow_like(reshape(result, shape), x)
-    channels = [n if a == channel_axis else 1 for a, n in enumerate(shape)]
-    result = result if scale is None else multiply(result, reshape(scale, channels))
-    return result if offset is None else add(result, reshape(offset, channels))
+    channel_shape = [n if a == channel_axis else 1 for a, n in enumerate(shape)]
+    result = result if scale is None else multiply(result, reshape(scale, channel_shape))
+    return result if offset is None else add(result, reshape(offset, channel_shape))
 
 
 @op(autocast="float32")
@@ -255,14 +255,16 @@ def local_response_normalization(
     if not math.prod(widened_x.shape):
         return narrow_like(widened_x, x)
     squares = moveaxis(square(widened_x), axis_index, -1)
-    rows = reshape(squares, (math.prod(squares.shape[:-1]), squares.shape[-1], 1))
+    squares_as_rows = reshape(squares, (math.prod(squares.shape[:-1]), squares.shape[-1], 1))
     # A window longer than twice the channels holds all of them, like a shorter one; its length divides their sum.
     window_width = min(width, 2 * squares.shape[-1] + 1)
-    zeros = [(window_width // 2, (window_width - 1) // 2)]
-    total = average_pool(rows, window_width, 1, zeros, count_include_pad=True, divisor_override=width)
-    window_sums = moveaxis(reshape(total, squares.shape), -1, axis_index)
-    base = add(multiply(window_sums, option("alpha", alpha, widened_x)), option("k", k, widened_x))
-    return narrow_like(divide(widened_x, power(base, option("beta", beta, widened_x))), x)
+    zero_padding = [(window_width // 2, (window_width - 1) // 2)]
+    sums_in_rows = average_pool(
+        squares_as_rows, window_width, 1, zero_padding, count_include_pad=True, divisor_override=width
+    )
+    window_sums = moveaxis(reshape(sums_in_rows, squares.shape), -1, axis_index)
+    divisor_base = add(multiply(window_sums, option("alpha", alpha, widened_x)), option("k", k, widened_x))
+    return narrow_like(divide(widened_x, power(divisor_base, option("beta", beta, widened_x))), x)
 
 
 def align_weight(weight: Tensor, axis: Axis, x: Tensor) -> Tensor:

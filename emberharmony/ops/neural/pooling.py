@@ -63,12 +63,16 @@ def max_pool(
         >>> ops.max_pool([[[1.0], [3.0], [2.0], [0.0]]], 3, 3, 1, ceil_mode=True).tolist()
         [[[3.0], [2.0]]]
     """
-    x, last = _channels_last(inputs, data_format)
-    plan = shared_convolution.pool_windows(x.shape[1:-1], pool_size, strides, padding, dilation_rate, ceil_mode).plan
+    x, was_last = _channels_last(inputs, data_format)
+    window_plan = shared_convolution.pool_windows(
+        x.shape[1:-1], pool_size, strides, padding, dilation_rate, ceil_mode
+    ).plan
     result = _combine_windows(
-        pad(x, plan.pad_widths(), constant_values=_lowest_number(x)) if plan.has_padding else x, plan, maximum
+        pad(x, window_plan.pad_widths(), constant_values=_lowest_number(x)) if window_plan.has_padding else x,
+        window_plan,
+        maximum,
     )
-    return result if last else moveaxis(result, -1, 1)
+    return result if was_last else moveaxis(result, -1, 1)
 
 
 @op
@@ -101,36 +105,41 @@ def max_pool_indices(
 
     Source: the option `return_indices` of `torch.nn.MaxPool1d`.
     """
-    x, last = _channels_last(inputs, data_format)
+    x, was_last = _channels_last(inputs, data_format)
     lengths = x.shape[1:-1]
-    plan = shared_convolution.pool_windows(lengths, pool_size, strides, padding, dilation_rate, ceil_mode).plan
-    if plan.has_padding:
-        x = pad(x, plan.pad_widths(), constant_values=_lowest_number(x))
+    window_plan = shared_convolution.pool_windows(lengths, pool_size, strides, padding, dilation_rate, ceil_mode).plan
+    if window_plan.has_padding:
+        x = pad(x, window_plan.pad_widths(), constant_values=_lowest_number(x))
     input_positions: Any = None
     # The last axis comes first, so that of equal elements the first one in the order of the flattened axes is chosen.
     for axis in reversed(range(len(lengths))):
         leading_slices = (slice(None),) * (axis + 1)
-        windows = [(*leading_slices, window_slice) for window_slice in plan.along(axis)]
+        windows = [(*leading_slices, window_slice) for window_slice in window_plan.along(axis)]
         elements = stack([get_item(x, window) for window in windows], -1)
-        starts = multiply(arange(plan.counts[axis], device=get_device(x)), plan.strides[axis])
-        starts = reshape(add(starts, -plan.padding[axis][0]), [-1 if a == axis + 1 else 1 for a in range(x.ndim)])
-        window_offsets = multiply(arange(plan.size[axis], device=get_device(x)), plan.dilation[axis])
-        sites = add(expand_dims(starts, -1), window_offsets)
+        starts = multiply(arange(window_plan.counts[axis], device=get_device(x)), window_plan.strides[axis])
+        starts = reshape(
+            add(starts, -window_plan.padding[axis][0]), [-1 if a == axis + 1 else 1 for a in range(x.ndim)]
+        )
+        window_offsets = multiply(arange(window_plan.size[axis], device=get_device(x)), window_plan.dilation[axis])
+        element_positions = add(expand_dims(starts, -1), window_offsets)
         # The padding equals the least number of the dtype, which the tensor may hold too, so it is left out by place.
-        is_inside = greater_equal(sites, 0)
-        real = logical_and(is_inside, less(sites, lengths[axis]))
-        largest = logical_or(equal(elements, max(elements, -1, True)), isnan(elements))
+        is_inside = greater_equal(element_positions, 0)
+        is_element = logical_and(is_inside, less(element_positions, lengths[axis]))
+        is_largest = logical_or(equal(elements, max(elements, -1, True)), isnan(elements))
         # Without an element, the first place that is not before the axis is chosen.
-        best_position = argmax(add(cast(logical_and(largest, real), "int8"), cast(is_inside, "int8")), -1, True)
+        best_position = argmax(
+            add(cast(logical_and(is_largest, is_element), "int8"), cast(is_inside, "int8")), -1, True
+        )
         x = squeeze(take_along_axis(elements, best_position, -1), -1)
         index_on_axis = multiply(
-            add(multiply(squeeze(best_position, -1), plan.dilation[axis]), starts), math.prod(lengths[axis + 1 :])
+            add(multiply(squeeze(best_position, -1), window_plan.dilation[axis]), starts),
+            math.prod(lengths[axis + 1 :]),
         )
         if input_positions is not None:
             window_positions = stack([get_item(input_positions, window) for window in windows], -1)
             index_on_axis = add(index_on_axis, squeeze(take_along_axis(window_positions, best_position, -1), -1))
         input_positions = index_on_axis
-    return input_positions if last else moveaxis(input_positions, -1, 1)
+    return input_positions if was_last else moveaxis(input_positions, -1, 1)
 
 
 @op(reads="checks")
@@ -163,27 +172,27 @@ def max_unpool(
 
     Source: `torch.nn.MaxUnpool1d`.
     """
-    x, last = _channels_last(inputs, data_format)
+    x, was_last = _channels_last(inputs, data_format)
     if not is_tensor(indices):
-        host_places, count = host_indices(indices), math.prod(output_size)
-        outside_places = host_places[(host_places < -count) | (host_places >= count)]
-        if outside_places.size:
+        host_positions, element_count = host_indices(indices), math.prod(output_size)
+        outside_positions = host_positions[(host_positions < -element_count) | (host_positions >= element_count)]
+        if outside_positions.size:
             raise IndexOutOfBoundsError(
-                f"index {outside_places.flat[0]} is out of bounds for windows of {count} elements"
+                f"index {outside_positions.flat[0]} is out of bounds for windows of {element_count} elements"
             )
     input_positions = convert_to_tensor(indices)
-    input_positions = input_positions if last else moveaxis(input_positions, 1, -1)
+    input_positions = input_positions if was_last else moveaxis(input_positions, 1, -1)
     if tuple(input_positions.shape) != tuple(x.shape) or len(output_size) != x.ndim - 2:
         raise ShapeError(
             f"expected indices of shape {tuple(inputs.shape)} and {x.ndim - 2} numbers in output_size, got shape "
             f"{tuple(convert_to_tensor(indices).shape)} and {tuple(output_size)}"
         )
     batch, channels = x.shape[0], x.shape[-1]
-    blank = zeros((batch, math.prod(output_size), channels), dtype(x), get_device(x))
+    zero_tensor = zeros((batch, math.prod(output_size), channels), dtype(x), get_device(x))
     flat_shape = (batch, math.prod(x.shape[1:-1]), channels)
-    result = put_along_axis(blank, reshape(input_positions, flat_shape), reshape(x, flat_shape), 1)
+    result = put_along_axis(zero_tensor, reshape(input_positions, flat_shape), reshape(x, flat_shape), 1)
     result = reshape(result, (batch, *output_size, channels))
-    return result if last else moveaxis(result, -1, 1)
+    return result if was_last else moveaxis(result, -1, 1)
 
 
 @op
@@ -220,23 +229,25 @@ def average_pool(
         [[[0.5], [2.0], [1.5]]]
     """
     result_dtype = dtype(divide(inputs, 1.0))
-    x, last = _channels_last(cast(inputs, "float32" if result_dtype.bits == 16 else result_dtype), data_format)
-    pool = shared_convolution.pool_windows(x.shape[1:-1], pool_size, strides, padding, 1, ceil_mode)
-    plan = pool.plan
-    total = _combine_windows(pad(x, plan.pad_widths()) if plan.has_padding else x, plan, add)
-    count: Tensor | float = math.prod(pool.size)
+    x, was_last = _channels_last(cast(inputs, "float32" if result_dtype.bits == 16 else result_dtype), data_format)
+    pool_windows = shared_convolution.pool_windows(x.shape[1:-1], pool_size, strides, padding, 1, ceil_mode)
+    plan = pool_windows.plan
+    window_sums = _combine_windows(pad(x, plan.pad_widths()) if plan.has_padding else x, plan, add)
+    window_counts: Tensor | float = math.prod(pool_windows.size)
     if divisor_override is not None:
-        count = shared_convolution.divisor(divisor_override)
-    elif plan.padding != pool.given or (plan.has_padding and not count_include_pad):
+        window_counts = shared_convolution.divisor(divisor_override)
+    elif plan.padding != pool_windows.given or (plan.has_padding and not count_include_pad):
         # Windows at the edges hold fewer elements, so count the elements of each window.
-        zeros = [(0, 0), *pool.given, (0, 0)] if count_include_pad else [(0, 0)] * x.ndim
-        lengths = [length + before + after for length, (before, after) in zip(x.shape, zeros, strict=True)]
-        inside_mask = ones((1, *lengths[1:-1], 1), dtype(x), get_device(x))
-        count = _combine_windows(
-            pad(inside_mask, pool.extra_padding() if count_include_pad else plan.pad_widths()), plan, add
+        padding_pairs = [(0, 0), *pool_windows.given, (0, 0)] if count_include_pad else [(0, 0)] * x.ndim
+        padded_lengths = [
+            length + before + after for length, (before, after) in zip(x.shape, padding_pairs, strict=True)
+        ]
+        inside_mask = ones((1, *padded_lengths[1:-1], 1), dtype(x), get_device(x))
+        window_counts = _combine_windows(
+            pad(inside_mask, pool_windows.extra_padding() if count_include_pad else plan.pad_widths()), plan, add
         )
-    result = cast(divide(total, count), result_dtype)
-    return result if last else moveaxis(result, -1, 1)
+    result = cast(divide(window_sums, window_counts), result_dtype)
+    return result if was_last else moveaxis(result, -1, 1)
 
 
 @op(autocast="float32")
@@ -278,14 +289,14 @@ def lp_pool(
     if math.isinf(exponent):
         return cast(max_pool(inputs, pool_size, strides, "valid", data_format, 1, ceil_mode), result_dtype)
     wide_inputs = cast(inputs, "float32" if result_dtype.bits == 16 else result_dtype)
-    size = math.prod(
+    window_size = math.prod(
         shared_convolution.per_axis(pool_size, shared_convolution.spatial_axis_count(inputs.ndim), "pool_size")
     )
     mean_power = average_pool(power(wide_inputs, exponent), pool_size, strides, "valid", data_format, ceil_mode)
-    total = multiply(mean_power, size)
+    power_sum = multiply(mean_power, window_size)
     # The derivative of a root is infinite at 0, so the root of another number is taken there.
-    is_zero = equal(total, 0)
-    return cast(where(is_zero, 0, power(where(is_zero, 1, total), 1 / exponent)), result_dtype)
+    is_zero = equal(power_sum, 0)
+    return cast(where(is_zero, 0, power(where(is_zero, 1, power_sum), 1 / exponent)), result_dtype)
 
 
 @op
@@ -336,8 +347,8 @@ def _channels_last(
 ) -> tuple[Tensor, bool]:
     """Returns a tensor with its channels on the last axis, and whether they were there."""
     shared_convolution.spatial_axis_count(inputs.ndim)
-    last = shared_convolution.channels_last(data_format)
-    return (inputs if last else moveaxis(inputs, 1, -1)), last
+    is_channels_last = shared_convolution.channels_last(data_format)
+    return (inputs if is_channels_last else moveaxis(inputs, 1, -1)), is_channels_last
 
 
 def _lowest_number(x: Tensor) -> float:
@@ -360,17 +371,21 @@ def _adaptive_pool(
     data_format: Literal["channels_last", "channels_first"] | None,
     reduce: Callable[..., Tensor],
 ) -> Tensor:
-    n, x = shared_convolution.spatial_axis_count(inputs.ndim), inputs
+    spatial_count, x = shared_convolution.spatial_axis_count(inputs.ndim), inputs
     first_axis = 1 if shared_convolution.channels_last(data_format) else 2
-    for axis, count in enumerate(shared_convolution.per_axis(output_size, n, "output_size"), first_axis):
+    for axis, window_count in enumerate(
+        shared_convolution.per_axis(output_size, spatial_count, "output_size"), first_axis
+    ):
         length = x.shape[axis]
-        if length % count == 0:
-            x = reduce(reshape(x, (*x.shape[:axis], count, length // count, *x.shape[axis + 1 :])), axis + 1)
+        if length % window_count == 0:
+            x = reduce(
+                reshape(x, (*x.shape[:axis], window_count, length // window_count, *x.shape[axis + 1 :])), axis + 1
+            )
             continue
-        first_indices = shared_convolution.distinct_windows(length, count)
-        window_slices = [slice(i * length // count, -(-(i + 1) * length // count)) for i in first_indices]
+        first_indices = shared_convolution.distinct_windows(length, window_count)
+        window_slices = [slice(i * length // window_count, -(-(i + 1) * length // window_count)) for i in first_indices]
         leading_slices = (slice(None),) * axis
         x = stack([reduce(get_item(x, (*leading_slices, window_slice)), axis) for window_slice in window_slices], axis)
-        if len(first_indices) < count:
-            x = repeat(x, [b - a for a, b in pairwise((*first_indices, count))], axis)
+        if len(first_indices) < window_count:
+            x = repeat(x, [b - a for a, b in pairwise((*first_indices, window_count))], axis)
     return x

@@ -72,26 +72,26 @@ def quantize(w: TensorLike, *, bits: int = 4, group_size: int = 64) -> tuple[Ten
     w = stop_gradient(inexact(w))
     w_dtype, groups = dtype(w), reshape(widen(w), (*w.shape[:-1], w.shape[-1] // group_size, group_size))
     low, high = min_(groups, -1), max_(groups, -1)
-    from_low = greater(absolute(low), absolute(high))
+    is_low_larger = greater(absolute(low), absolute(high))
     # A number as the divisor might become a factor, its reciprocal, which rounds in another way.
     step = maximum(divide(subtract(high, low), full_like(low, 2.0**bits - 1)), _LEAST)
-    step = where(from_low, step, negative(step))
-    edge = where(from_low, low, high)
-    count = round_(divide(edge, step))
-    without_zero = equal(count, 0.0)
-    scale = where(without_zero, step, divide(edge, where(without_zero, 1.0, count)))
-    bias = where(without_zero, 0.0, edge)
-    levels = round_(divide(subtract(groups, expand_dims(bias, -1)), expand_dims(scale, -1)))
+    step = where(is_low_larger, step, negative(step))
+    larger_end = where(is_low_larger, low, high)
+    level_of_zero = round_(divide(larger_end, step))
+    has_no_zero_level = equal(level_of_zero, 0.0)
+    scale = where(has_no_zero_level, step, divide(larger_end, where(has_no_zero_level, 1.0, level_of_zero)))
+    bias = where(has_no_zero_level, 0.0, larger_end)
+    level_numbers = round_(divide(subtract(groups, expand_dims(bias, -1)), expand_dims(scale, -1)))
     # A NaN is not greater than 0 either, so that no NaN is cast.
-    levels = minimum(where(greater(levels, 0.0), levels, 0.0), 2.0**bits - 1)
-    small_levels = reshape(cast(levels, "uint8"), w.shape)
+    level_numbers = minimum(where(greater(level_numbers, 0.0), level_numbers, 0.0), 2.0**bits - 1)
+    level_bytes = reshape(cast(level_numbers, "uint8"), w.shape)
     if bits == 4:
         even_columns, odd_columns = (
-            get_item(small_levels, (..., slice(0, None, 2))),
-            get_item(small_levels, (..., slice(1, None, 2))),
+            get_item(level_bytes, (..., slice(0, None, 2))),
+            get_item(level_bytes, (..., slice(1, None, 2))),
         )
-        small_levels = bitwise_or(even_columns, bitwise_left_shift(odd_columns, 4))
-    return view(small_levels, "uint32"), cast(scale, w_dtype), cast(bias, w_dtype)
+        level_bytes = bitwise_or(even_columns, bitwise_left_shift(odd_columns, 4))
+    return view(level_bytes, "uint32"), cast(scale, w_dtype), cast(bias, w_dtype)
 
 
 @op
@@ -125,8 +125,8 @@ def dequantize(w: TensorLike, scales: TensorLike, biases: TensorLike, *, bits: i
     weight_bytes = view(stop_gradient(w), "uint8")
     if bits == 4:
         weight_bytes = stack([bitwise_and(weight_bytes, 15), bitwise_right_shift(weight_bytes, 4)], -1)
-    groups = cast(reshape(weight_bytes, (*scales.shape, group_size)), result_dtype)
-    values = add(multiply(groups, expand_dims(scales, -1)), expand_dims(biases, -1))
+    level_groups = cast(reshape(weight_bytes, (*scales.shape, group_size)), result_dtype)
+    values = add(multiply(level_groups, expand_dims(scales, -1)), expand_dims(biases, -1))
     return reshape(values, (*scales.shape[:-1], scales.shape[-1] * group_size))
 
 

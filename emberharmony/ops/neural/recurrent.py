@@ -73,13 +73,13 @@ def rnn(
     batch, hidden, _ = shared_recurrent.check_recurrent(1, x, (weight_ih, weight_hh, bias_ih, bias_hh), time_major)
     shared_recurrent.check_state("h", h, batch, hidden, layer_axis)
     dtype, wide_dtype = dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h)
-    inputs = _input_gates(x, weight_ih, (bias_ih, bias_hh), wide_dtype, time_major)
+    input_gates = _input_gates(x, weight_ih, (bias_ih, bias_hh), wide_dtype, time_major)
     transposed_hh = matrix_transpose(_cast_if_needed(weight_hh, wide_dtype))
     state = _initial_state(h, batch, hidden, wide_dtype, x, layer_axis)
-    function = tanh if activation == "tanh" else relu
+    activation_function = tanh if activation == "tanh" else relu
     states = []
-    for step_input in inputs[::-1] if reverse else inputs:
-        state = function(add(step_input, matmul(state, transposed_hh)))
+    for step_input in input_gates[::-1] if reverse else input_gates:
+        state = activation_function(add(step_input, matmul(state, transposed_hh)))
         states.append(state)
     return _join_states(states, dtype, time_major, reverse), _with_layer_axis(state, dtype, layer_axis)
 
@@ -119,20 +119,20 @@ def gru(
     batch, hidden, _ = shared_recurrent.check_recurrent(3, x, (weight_ih, weight_hh, bias_ih, bias_hh), time_major)
     shared_recurrent.check_state("h", h, batch, hidden, layer_axis)
     dtype, wide_dtype = dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h)
-    inputs = _input_gates(x, weight_ih, (bias_ih,), wide_dtype, time_major)
-    transposed_hh, offset = (
+    input_gates = _input_gates(x, weight_ih, (bias_ih,), wide_dtype, time_major)
+    transposed_hh, bias_hh_or_none = (
         matrix_transpose(_cast_if_needed(weight_hh, wide_dtype)),
         None if bias_hh is None else _cast_if_needed(bias_hh, wide_dtype),
     )
     state = _initial_state(h, batch, hidden, wide_dtype, x, layer_axis)
     states = []
-    for step_input in inputs[::-1] if reverse else inputs:
-        state_part = matmul(state, transposed_hh)
-        state_part = state_part if offset is None else add(state_part, offset)
-        reset, update, candidate = split(step_input, 3, -1)
-        own_reset, own_update, own_new = split(state_part, 3, -1)
-        candidate = tanh(add(candidate, multiply(sigmoid(add(reset, own_reset)), own_new)))
-        state = add(candidate, multiply(sigmoid(add(update, own_update)), subtract(state, candidate)))
+    for step_input in input_gates[::-1] if reverse else input_gates:
+        state_gates = matmul(state, transposed_hh)
+        state_gates = state_gates if bias_hh_or_none is None else add(state_gates, bias_hh_or_none)
+        input_reset, input_update, candidate = split(step_input, 3, -1)
+        state_reset, state_update, state_candidate = split(state_gates, 3, -1)
+        candidate = tanh(add(candidate, multiply(sigmoid(add(input_reset, state_reset)), state_candidate)))
+        state = add(candidate, multiply(sigmoid(add(input_update, state_update)), subtract(state, candidate)))
         states.append(state)
     return _join_states(states, dtype, time_major, reverse), _with_layer_axis(state, dtype, layer_axis)
 
@@ -177,26 +177,26 @@ def lstm(
 
     Source: `torch.nn.LSTM`, after Hochreiter and Schmidhuber, Long short-term memory, 1997.
     """
-    batch, hidden, outputs = shared_recurrent.check_recurrent(
+    batch, hidden, output_width = shared_recurrent.check_recurrent(
         4, x, (weight_ih, weight_hh, bias_ih, bias_hh), time_major, weight_hr
     )
-    shared_recurrent.check_state("h", h, batch, outputs, layer_axis)
+    shared_recurrent.check_state("h", h, batch, output_width, layer_axis)
     shared_recurrent.check_state("c", c, batch, hidden, layer_axis)
     dtype, wide_dtype = dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h, c, weight_hr)
-    inputs = _input_gates(x, weight_ih, (bias_ih, bias_hh), wide_dtype, time_major)
+    input_gates = _input_gates(x, weight_ih, (bias_ih, bias_hh), wide_dtype, time_major)
     transposed_hh = matrix_transpose(_cast_if_needed(weight_hh, wide_dtype))
     projection = None if weight_hr is None else matrix_transpose(_cast_if_needed(weight_hr, wide_dtype))
-    state = _initial_state(h, batch, outputs, wide_dtype, x, layer_axis)
+    state = _initial_state(h, batch, output_width, wide_dtype, x, layer_axis)
     cell = _initial_state(c, batch, hidden, wide_dtype, x, layer_axis)
     states = []
-    for step_input in inputs[::-1] if reverse else inputs:
+    for step_input in input_gates[::-1] if reverse else input_gates:
         input_gate, forget_gate, candidate, output_gate = split(add(step_input, matmul(state, transposed_hh)), 4, -1)
         cell = add(multiply(sigmoid(forget_gate), cell), multiply(sigmoid(input_gate), tanh(candidate)))
         state = multiply(sigmoid(output_gate), tanh(cell))
         state = state if projection is None else matmul(state, projection)
         states.append(state)
-    outputs_of_all = _join_states(states, dtype, time_major, reverse)
-    return outputs_of_all, _with_layer_axis(state, dtype, layer_axis), _with_layer_axis(cell, dtype, layer_axis)
+    all_outputs = _join_states(states, dtype, time_major, reverse)
+    return all_outputs, _with_layer_axis(state, dtype, layer_axis), _with_layer_axis(cell, dtype, layer_axis)
 
 
 def product(x: Tensor, matrix: Tensor) -> Tensor:
@@ -204,8 +204,11 @@ def product(x: Tensor, matrix: Tensor) -> Tensor:
 
     NumPy 2.4 multiplies a stack of matrices by a transposed one without BLAS, in 20 times the time.
     """
-    first, second, features = x.shape
-    return reshape(matmul(reshape(x, (first * second, features)), matrix), (first, second, matrix.shape[1]))
+    axis_length1, axis_length2, features = x.shape
+    return reshape(
+        matmul(reshape(x, (axis_length1 * axis_length2, features)), matrix),
+        (axis_length1, axis_length2, matrix.shape[1]),
+    )
 
 
 def dtypes(*tensors: Tensor | None) -> tuple[DType, DType | str]:

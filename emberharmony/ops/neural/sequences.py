@@ -77,39 +77,39 @@ def ctc_loss(
     """
     if output.ndim != 3:
         raise ShapeError(f"expected output of shape (batch, steps, classes), got {tuple(output.shape)}")
-    classes = output.shape[2]
+    class_count = output.shape[2]
     mask_index = as_index(mask_index)
-    if not -classes <= mask_index < classes:
-        raise IndexOutOfBoundsError(f"mask_index {mask_index} is out of range for {classes} classes")
-    mask_index %= classes
-    target = _integers_within(target, classes, "label")
+    if not -class_count <= mask_index < class_count:
+        raise IndexOutOfBoundsError(f"mask_index {mask_index} is out of range for {class_count} classes")
+    mask_index %= class_count
+    target = _integers_within(target, class_count, "label")
     if len(target.shape) != 2 or target.shape[0] != output.shape[0]:
         raise ShapeError(f"expected target of shape ({output.shape[0]}, labels), got {tuple(target.shape)}")
-    batch, labels = target.shape
-    target_length = _integers_within(target_length, labels + 1, "target length")
+    batch, label_count = target.shape
+    target_length = _integers_within(target_length, label_count + 1, "target length")
     output_length = _integers_within(output_length, output.shape[1] + 1, "output length")
     for lengths in (target_length, output_length):
         if tuple(lengths.shape) != (batch,):
             raise ShapeError(f"expected lengths of shape ({batch},), got {tuple(lengths.shape)}")
-    states = 2 * labels + 1
+    state_count = 2 * label_count + 1
     # CTC allows a blank before, between and after the labels.
-    interleaved = reshape(stack([full_like(target, mask_index), target], -1), (batch, 2 * labels))
-    extended = pad(interleaved, [(0, 0), (0, 1)], "constant", mask_index)
-    steps = output.shape[1]
-    where_at = broadcast_to(expand_dims(extended, 1), (batch, steps, states))
-    emitted = take_along_axis(log_softmax(output, -1), where_at, -1)
+    interleaved = reshape(stack([full_like(target, mask_index), target], -1), (batch, 2 * label_count))
+    labels_and_blanks = pad(interleaved, [(0, 0), (0, 1)], "constant", mask_index)
+    step_count = output.shape[1]
+    emitted_classes = broadcast_to(expand_dims(labels_and_blanks, 1), (batch, step_count, state_count))
+    log_probs = take_along_axis(log_softmax(output, -1), emitted_classes, -1)
     later_labels, earlier_labels = (
-        get_item(extended, (slice(None), label_slice)) for label_slice in (slice(2, None), slice(0, -2))
+        get_item(labels_and_blanks, (slice(None), label_slice)) for label_slice in (slice(2, None), slice(0, -2))
     )
-    skips = logical_and(not_equal(later_labels, mask_index), not_equal(later_labels, earlier_labels))
-    skips = get_item(pad(skips, [(0, 0), (2, 0)]), (slice(None), slice(0, states)))
-    state_numbers = arange(states, device=get_device(output))
+    can_skip = logical_and(not_equal(later_labels, mask_index), not_equal(later_labels, earlier_labels))
+    can_skip = get_item(pad(can_skip, [(0, 0), (2, 0)]), (slice(None), slice(0, state_count)))
+    state_numbers = arange(state_count, device=get_device(output))
     # Before the first step only the empty path exists, in the first state.
-    scores = broadcast_to(cast(where(less(state_numbers, 1), 0.0, _NEVER), dtype(emitted)), (batch, states))
-    for step in range(steps):
-        step_scores = get_item(emitted, (slice(None), step))
+    scores = broadcast_to(cast(where(less(state_numbers, 1), 0.0, _NEVER), dtype(log_probs)), (batch, state_count))
+    for step in range(step_count):
+        step_scores = get_item(log_probs, (slice(None), step))
         if step:
-            arriving_scores = [scores, _delay_scores(scores, 1), where(skips, _delay_scores(scores, 2), _NEVER)]
+            arriving_scores = [scores, _delay_scores(scores, 1), where(can_skip, _delay_scores(scores, 2), _NEVER)]
             step_scores = add(logsumexp(stack(arriving_scores, -1), -1), step_scores)
         else:
             step_scores = where(less(state_numbers, 2), step_scores, _NEVER)
@@ -119,10 +119,10 @@ def ctc_loss(
 
 def _end_scores(scores: Tensor, target_length: Tensor) -> Tensor:
     """Returns the logarithms of the probabilities to end in the last blank and in the last label: (batch, 2)."""
-    end = expand_dims(multiply(target_length, 2), -1)
-    blank_score = take_along_axis(scores, end, -1)
-    label_score = take_along_axis(scores, maximum(subtract(end, 1), 0), -1)
-    return concatenate([blank_score, where(greater(end, 0), label_score, _NEVER)], -1)
+    last_state = expand_dims(multiply(target_length, 2), -1)
+    blank_score = take_along_axis(scores, last_state, -1)
+    label_score = take_along_axis(scores, maximum(subtract(last_state, 1), 0), -1)
+    return concatenate([blank_score, where(greater(last_state, 0), label_score, _NEVER)], -1)
 
 
 @op(reads="host")
@@ -172,27 +172,29 @@ def ctc_decode(
     if inputs.ndim != 3 or tuple(sequence_lengths.shape) != (inputs.shape[0],):
         expected_text = "outputs (batch, steps, classes) and lengths (batch,)"
         raise ShapeError(f"expected {expected_text}, got {tuple(inputs.shape)} and {tuple(sequence_lengths.shape)}")
-    steps, classes = inputs.shape[1:]
+    step_count, class_count = inputs.shape[1:]
     top_paths, beam_width = as_index(top_paths), as_index(beam_width)
-    blank = classes - 1 if mask_index is None else as_index(mask_index)
-    if not 0 <= blank < classes:
-        raise ArgumentError(f"mask_index {mask_index} is out of range for {classes} classes")
+    blank_class = class_count - 1 if mask_index is None else as_index(mask_index)
+    if not 0 <= blank_class < class_count:
+        raise ArgumentError(f"mask_index {mask_index} is out of range for {class_count} classes")
     logits, device = cast(inputs, result_type(inputs, float32)), get_device(inputs)
     if strategy == "beam_search":
         if not 1 <= top_paths <= beam_width:
             raise ArgumentError(f"expected top_paths from 1 to beam_width={beam_width}, got {top_paths}")
-        host_array = to_numpy(logits).astype("float64")
-        paths, best_scores = decoding.beam_search(host_array, to_numpy(sequence_lengths), beam_width, top_paths, blank)
+        host_logits = to_numpy(logits).astype("float64")
+        paths, best_scores = decoding.beam_search(
+            host_logits, to_numpy(sequence_lengths), beam_width, top_paths, blank_class
+        )
         return convert_to_tensor(paths, device=device), convert_to_tensor(best_scores, dtype(logits), device=device)
     if strategy != "greedy":
         raise ArgumentError(f"expected strategy 'greedy' or 'beam_search', got {strategy!r}")
-    is_over = greater_equal(arange(steps, device=device), expand_dims(to_device(sequence_lengths, device), -1))
-    labels = where(is_over, blank, argmax(logits, -1))
+    is_over = greater_equal(arange(step_count, device=device), expand_dims(to_device(sequence_lengths, device), -1))
+    labels = where(is_over, blank_class, argmax(logits, -1))
     if merge_repeated:
         later_labels = get_item(labels, (slice(None), slice(1, None)))
-        goes_on = equal(later_labels, get_item(labels, (slice(None), slice(0, -1))))
-        labels = where(pad(goes_on, [(0, 0), (1, 0)]), blank, labels)
-    is_blank = equal(labels, blank)
+        is_repeated = equal(later_labels, get_item(labels, (slice(None), slice(0, -1))))
+        labels = where(pad(is_repeated, [(0, 0), (1, 0)]), blank_class, labels)
+    is_blank = equal(labels, blank_class)
     sorting_indices = argsort(cast(is_blank, "int32"), -1)
     scores = negative(sum(where(is_over, 0.0, max(logits, -1)), -1, keepdims=True))
     return expand_dims(take_along_axis(where(is_blank, -1, labels), sorting_indices, -1), 0), scores
@@ -200,5 +202,5 @@ def ctc_decode(
 
 def _delay_scores(scores: Tensor, by: int) -> Tensor:
     """Returns the scores moved to later states; the first states get the score of an impossible path."""
-    delayed = pad(scores, [(0, 0), (by, 0)], constant_values=_NEVER)
-    return get_item(delayed, (slice(None), slice(0, scores.shape[1])))
+    padded_scores = pad(scores, [(0, 0), (by, 0)], constant_values=_NEVER)
+    return get_item(padded_scores, (slice(None), slice(0, scores.shape[1])))

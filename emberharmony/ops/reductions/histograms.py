@@ -93,6 +93,6 @@ def histogram(x: TensorLike, bins: int = 10, range: tuple[float, float] | None =
         [[1, 2], [0.0, 0.5, 1.0]]
     """
     x = inexact(x)
-    counts, steps = shared_histograms.histogram(to_numpy(ravel(x)), bins, range)
+    counts, edges = shared_histograms.histogram(to_numpy(ravel(x)), bins, range)
     device = get_device(x)
-    return convert_to_tensor(counts, device=device), to_device(shared_bodies.from_host(steps, x), device)
+    return convert_to_tensor(counts, device=device), to_device(shared_bodies.from_host(edges, x), device)

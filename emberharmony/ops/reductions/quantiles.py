@@ -189,29 +189,33 @@ def _quantiles_on_host(q: Any, share: float = 1.0) -> tuple[Any, bool]:
 
 
 def _quantile(x: Tensor, q: Any, traced: bool, axis: Axis, method: Method, keepdims: bool, skip: bool) -> Tensor:
-    result = as_inexact(dtype_of(x))
+    result_dtype = as_inexact(dtype_of(x))
     axes = nonnegative_axes(axis, len(x.shape))
     kept_axes = [a for a in range(len(x.shape)) if a not in axes]
-    shape = [1 if a in axes else n for a, n in enumerate(x.shape) if keepdims or a not in axes]
-    length = math.prod([x.shape[a] for a in axes])  # a list, because torch.compile does not trace a generator here
+    reduced_shape = [1 if a in axes else n for a, n in enumerate(x.shape) if keepdims or a not in axes]
+    row_length = math.prod([x.shape[a] for a in axes])  # a list, because torch.compile does not trace a generator here
     if not math.prod(x.shape):
         shared_quantiles.places(shared_quantiles.quantile_array(0.5) if traced else q, 1, method)
-        return full((*q.shape, *shape), float("nan"), dtype=result, device=get_device(x))
-    rows = reshape(transpose(widen(x), [*kept_axes, *axes]), (-1, length))
-    ordered = sort(rows)
-    pick = take_along_axis if skip else take
+        return full((*q.shape, *reduced_shape), float("nan"), dtype=result_dtype, device=get_device(x))
+    rows = reshape(transpose(widen(x), [*kept_axes, *axes]), (-1, row_length))
+    sorted_rows = sort(rows)
+    take_op = take_along_axis if skip else take
     if traced:
-        counts: Any = cast(sum(logical_not(isnan(rows)), -1, True), dtype_of(ordered)) if skip else float(length)
-        quantiles = _differentiable_quantiles(ordered, reshape(q, (-1,)), counts, method, pick)
+        counts: Any = (
+            cast(sum(logical_not(isnan(rows)), -1, True), dtype_of(sorted_rows)) if skip else float(row_length)
+        )
+        quantiles = _differentiable_quantiles(sorted_rows, reshape(q, (-1,)), counts, method, take_op)
     else:
-        counts = to_numpy(sum(logical_not(isnan(rows)), -1, True)) if skip else length
-        low, high, weight = shared_quantiles.places(q.reshape(-1), counts, method)
-        upper_weight = convert_to_tensor(weight, dtype_of(ordered), device=get_device(x))
-        quantiles = _interpolate(pick(ordered, low, -1), pick(ordered, high, -1), upper_weight)
+        counts = to_numpy(sum(logical_not(isnan(rows)), -1, True)) if skip else row_length
+        lower_positions, upper_positions, weight = shared_quantiles.places(q.reshape(-1), counts, method)
+        upper_weight = convert_to_tensor(weight, dtype_of(sorted_rows), device=get_device(x))
+        quantiles = _interpolate(
+            take_op(sorted_rows, lower_positions, -1), take_op(sorted_rows, upper_positions, -1), upper_weight
+        )
     if not skip:
-        last_elements = ordered[:, -1:]
+        last_elements = sorted_rows[:, -1:]
         quantiles = where(isnan(last_elements), last_elements, quantiles)
-    return cast(reshape(moveaxis(quantiles, -1, 0), (*q.shape, *shape)), result)
+    return cast(reshape(moveaxis(quantiles, -1, 0), (*q.shape, *reduced_shape)), result_dtype)
 
 
 def _interpolate(below: Tensor, above: Tensor, share: Tensor) -> Tensor:
@@ -230,30 +234,36 @@ def _differentiable_quantiles(ordered: Tensor, q: Tensor, counts: Any, method: M
         shared_quantiles.places(shared_quantiles.quantile_array(0.5), 1, method)  # raises
     q = cast(q, dtype_of(ordered))
     fixed_q = stop_gradient(q)
-    valid = logical_and(greater_equal(fixed_q, 0.0), less_equal(fixed_q, 1.0))
+    is_valid = logical_and(greater_equal(fixed_q, 0.0), less_equal(fixed_q, 1.0))
     last_positions = maximum(subtract(counts, 1.0), 0.0)
-    position = multiply(where(valid, fixed_q, 0.0), last_positions)
-    low, high = floor(position), ceil(position)
+    position = multiply(where(is_valid, fixed_q, 0.0), last_positions)
+    lower_position, upper_position = floor(position), ceil(position)
     if method == "nearest":
-        low = high = round(position)
-    low, high = high if method == "higher" else low, low if method == "lower" else high
+        lower_position = upper_position = round(position)
+    lower_position, upper_position = (
+        upper_position if method == "higher" else lower_position,
+        lower_position if method == "lower" else upper_position,
+    )
     upper_weight = (
-        where(greater(high, low), 0.5, 0.0)
+        where(greater(upper_position, lower_position), 0.5, 0.0)
         if method == "midpoint"
-        else minimum(subtract(position, low), subtract(high, low))
+        else minimum(subtract(position, lower_position), subtract(upper_position, lower_position))
     )
 
-    def element(place: Tensor) -> Tensor:
+    def elements_at(place: Tensor) -> Tensor:
         row_count = ordered.shape[0] if pick is take_along_axis else 1
         place = stop_gradient(cast(place, "int64"))
         return pick(
             ordered, broadcast_to(place, (row_count, place.shape[-1])) if pick is take_along_axis else place, -1
         )
 
-    quantiles = _interpolate(element(low), element(high), upper_weight)
+    quantiles = _interpolate(elements_at(lower_position), elements_at(upper_position), upper_weight)
     if method == "linear":
-        start = minimum(low, maximum(subtract(last_positions, 1.0), 0.0))
-        slope = multiply(subtract(element(minimum(add(start, 1.0), last_positions)), element(start)), last_positions)
+        slope_start = minimum(lower_position, maximum(subtract(last_positions, 1.0), 0.0))
+        slope = multiply(
+            subtract(elements_at(minimum(add(slope_start, 1.0), last_positions)), elements_at(slope_start)),
+            last_positions,
+        )
         # This adds 0, which carries the derivative.
         quantiles = add(quantiles, multiply(where(isfinite(slope), slope, 0.0), subtract(q, fixed_q)))
-    return where(valid, quantiles, math.nan)
+    return where(is_valid, quantiles, math.nan)

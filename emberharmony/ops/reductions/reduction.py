@@ -365,9 +365,9 @@ def _prepend(first: int, x: Tensor, axis: int | None, wanted: bool) -> Tensor:
     """Returns `x` with a number put before its first element along an axis, if `wanted`."""
     if not wanted:
         return x
-    widths = [(0, 0)] * len(x.shape)
-    widths[0 if axis is None else axis] = (1, 0)
-    return pad(x, widths, "constant", first)
+    pad_widths = [(0, 0)] * len(x.shape)
+    pad_widths[0 if axis is None else axis] = (1, 0)
+    return pad(x, pad_widths, "constant", first)
 
 
 @op(along="axis", finite="yes")
@@ -432,11 +432,11 @@ def logsumexp(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tenso
     """
     refuse_complex(x)
     widened_x, axes = widen(x), nonnegative_axes(axis, len(x.shape))
-    top = max(widened_x, axes, True, -math.inf)
+    largest = max(widened_x, axes, True, -math.inf)
     # Do not shift by infinities: inf - inf is NaN.
-    shift = where(isfinite(top), top, 0.0)
-    total = add(log(sum(exp(subtract(widened_x, shift)), axes, True)), shift)
-    return narrow_like(total if keepdims else squeeze(total, axes), x)
+    shift = where(isfinite(largest), largest, 0.0)
+    log_of_sum = add(log(sum(exp(subtract(widened_x, shift)), axes, True)), shift)
+    return narrow_like(log_of_sum if keepdims else squeeze(log_of_sum, axes), x)
 
 
 @op(autocast="float32")
@@ -506,12 +506,12 @@ def _variance(x: Tensor, axis: Axis, keepdims: bool, correction: Varying) -> Ten
     widened_x, count = widen(x), _element_count(x, axis)
     centred = subtract(widened_x, mean(widened_x, axis, True))
     squares = add(square(real(centred)), square(imag(centred))) if dtype_of(centred).is_complex else square(centred)
-    total = sum(squares, axis, keepdims)
-    freedom = option("correction", without_axes("correction", correction), total)
-    if isinstance(freedom, float):
-        return divide(total, count - freedom if count > freedom else math.nan)
-    freedom = subtract(float(count), freedom)
-    return divide(total, where(greater(freedom, 0.0), freedom, math.nan))
+    sum_of_squares = sum(squares, axis, keepdims)
+    degrees_of_freedom = option("correction", without_axes("correction", correction), sum_of_squares)
+    if isinstance(degrees_of_freedom, float):
+        return divide(sum_of_squares, count - degrees_of_freedom if count > degrees_of_freedom else math.nan)
+    degrees_of_freedom = subtract(float(count), degrees_of_freedom)
+    return divide(sum_of_squares, where(greater(degrees_of_freedom, 0.0), degrees_of_freedom, math.nan))
 
 
 def _with_place(place_of: Callable[..., Tensor], x: Tensor, axis: int | None, keepdims: bool) -> tuple[Tensor, Tensor]:
@@ -530,8 +530,8 @@ def _first_extreme(reduction: Callable[..., Tensor], x: Tensor, axis: int | None
     refuse_complex(x)
     require_nonempty(x.shape, axis)
     if axis is None:
-        index = _first_extreme(reduction, ravel(x), 0, False)
-        return reshape(index, (1,) * len(x.shape)) if keepdims else index
+        first_index = _first_extreme(reduction, ravel(x), 0, False)
+        return reshape(first_index, (1,) * len(x.shape)) if keepdims else first_index
     axis = nonnegative_axis(axis, len(x.shape))
     is_extreme = logical_or(equal(x, reduction(x, axis, True)), isnan(x))
     positions = reshape(arange(x.shape[axis], device=get_device(x)), (-1, *(1,) * (len(x.shape) - axis - 1)))

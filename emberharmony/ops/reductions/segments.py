@@ -120,8 +120,13 @@ def _combine_segments(
     """Returns slices combined into a tensor of neutral elements."""
     ids, dtype = host_indices(on_host(segment_ids)), dtype_of(data)
     shared_segments.check_segments(ids.shape, tuple(data.shape))
-    start, count = shared_segments.neutral_element(dtype, reduction), shared_segments.count_segments(ids, num_segments)
+    neutral_element, segment_count = (
+        shared_segments.neutral_element(dtype, reduction),
+        shared_segments.count_segments(ids, num_segments),
+    )
     # Half precision is combined in float32, to keep its digits.
     wide_data = cast(data, "float32") if dtype.is_floating and dtype.bits == 16 else data
-    rows = full((count, *data.shape[1:]), start, dtype_of(wide_data), get_device(data))
-    return cast(scatter_update(rows, ids.reshape(-1, 1), wide_data, reduction) if count else rows, dtype)
+    initial_rows = full((segment_count, *data.shape[1:]), neutral_element, dtype_of(wide_data), get_device(data))
+    return cast(
+        scatter_update(initial_rows, ids.reshape(-1, 1), wide_data, reduction) if segment_count else initial_rows, dtype
+    )

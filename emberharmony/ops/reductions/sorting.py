@@ -188,9 +188,9 @@ def in_top_k(targets: TensorLike, predictions: TensorLike, k: int) -> Tensor:
     k = as_index(k)
     is_target = equal(arange(predictions.shape[-1], device=get_device(predictions)), expand_dims(targets, -1))
     target_score = sum(where(is_target, predictions, 0), -1, True)
-    better = sum(greater(predictions, target_score), -1)
-    valid = logical_and(any(is_target, -1), logical_not(isnan(squeeze(target_score, -1))))
-    return logical_and(less(better, k), valid)
+    better_count = sum(greater(predictions, target_score), -1)
+    is_valid = logical_and(any(is_target, -1), logical_not(isnan(squeeze(target_score, -1))))
+    return logical_and(less(better_count, k), is_valid)
 
 
 @op
@@ -249,18 +249,28 @@ def searchsorted(
     if sorter is not None:
         sorted_sequence = take(sorted_sequence, shared_sorting.sorter_of(on_host(sorter), length), 0)
     common_dtype = result_type(sorted_sequence, values)
-    a, b = cast(sorted_sequence, common_dtype), cast(values, common_dtype)
-    refuse_complex(a)
-    device = get_device(b)
-    low, high = zeros(b.shape, "int64", device), full(b.shape, length, "int64", device)
+    sorted_values, sought_values = cast(sorted_sequence, common_dtype), cast(values, common_dtype)
+    refuse_complex(sorted_values)
+    device = get_device(sought_values)
+    lower_index, upper_index = (
+        zeros(sought_values.shape, "int64", device),
+        full(sought_values.shape, length, "int64", device),
+    )
     # Halve the interval of each value, as often as the sequence needs.
     for _ in range(int(length).bit_length()):
-        middle = floor_divide(add(low, high), 2)
-        middle_values = take(a, minimum(middle, length - 1), 0)
-        is_upper_half = _sorts_before(middle_values, b) if is_left else logical_not(_sorts_before(b, middle_values))
-        is_upper_half = logical_and(is_upper_half, less(low, high))
-        low, high = where(is_upper_half, add(middle, 1), low), where(is_upper_half, high, middle)
-    return low
+        middle = floor_divide(add(lower_index, upper_index), 2)
+        middle_values = take(sorted_values, minimum(middle, length - 1), 0)
+        is_upper_half = (
+            _sorts_before(middle_values, sought_values)
+            if is_left
+            else logical_not(_sorts_before(sought_values, middle_values))
+        )
+        is_upper_half = logical_and(is_upper_half, less(lower_index, upper_index))
+        lower_index, upper_index = (
+            where(is_upper_half, add(middle, 1), lower_index),
+            where(is_upper_half, upper_index, middle),
+        )
+    return lower_index
 
 
 @op
@@ -305,20 +315,20 @@ def unique(
     axis_index = 0 if axis is None else nonnegative_axes(axis, len(x.shape))[0]
     rows = ravel(x) if axis is None else moveaxis(x, axis_index, 0)
     length = rows.shape[0]
-    table = reshape(rows, (length, math.prod(rows.shape[1:])))
-    sorting_indices = _lexicographic_order(table)
-    ordered = take(table, sorting_indices, 0)
-    next_elements, previous_elements = _neighbours(ordered)
+    row_matrix = reshape(rows, (length, math.prod(rows.shape[1:])))
+    sorting_indices = _lexicographic_order(row_matrix)
+    sorted_rows = take(row_matrix, sorting_indices, 0)
+    next_elements, previous_elements = _neighbours(sorted_rows)
     is_new = not_equal(next_elements, previous_elements)
-    if not dtype_of(table).is_integer:
+    if not dtype_of(row_matrix).is_integer:
         is_new = logical_and(is_new, logical_not(logical_and(isnan(next_elements), isnan(previous_elements))))
     starts, inverse, counts = _groups_of_equal(sorting_indices, any(is_new, 1))
-    index = take(sorting_indices, starts)
-    values = take(rows, index, 0)
+    first_indices = take(sorting_indices, starts)
+    values = take(rows, first_indices, 0)
     if size is not None:
-        missing_count = integer("size", size, 0) - index.shape[0]
-        kept_count = min(size, index.shape[0])
-        values, index, counts = values[:kept_count, ...], index[:kept_count], counts[:kept_count]
+        missing_count = integer("size", size, 0) - first_indices.shape[0]
+        kept_count = min(size, first_indices.shape[0])
+        values, first_indices, counts = values[:kept_count, ...], first_indices[:kept_count], counts[:kept_count]
         if missing_count > 0:
             values = pad(
                 values,
@@ -326,11 +336,11 @@ def unique(
                 "constant",
                 0 if fill_value is None else fill_value,
             )
-            index, counts = pad(index, (0, missing_count)), pad(counts, (0, missing_count))
+            first_indices, counts = pad(first_indices, (0, missing_count)), pad(counts, (0, missing_count))
     values = moveaxis(values, 0, axis_index)
     inverse = reshape(inverse, x.shape) if axis is None else inverse
-    requested = [(return_index, index), (return_inverse, inverse), (return_counts, counts)]
-    other_results = [result for is_requested, result in requested if is_requested]
+    requested_results = [(return_index, first_indices), (return_inverse, inverse), (return_counts, counts)]
+    other_results = [result for is_requested, result in requested_results if is_requested]
     return (values, *other_results) if other_results else values
 
 
@@ -352,9 +362,9 @@ def unique_all(x: TensorLike) -> UniqueAllResult:
     """
     flat_x = ravel(x)
     sorting_indices = _lexicographic_order(expand_dims(flat_x, 1))
-    ordered = take(flat_x, sorting_indices)
-    starts, inverse, counts = _groups_of_equal(sorting_indices, not_equal(*_neighbours(ordered)))
-    return UniqueAllResult(take(ordered, starts), take(sorting_indices, starts), reshape(inverse, x.shape), counts)
+    sorted_x = take(flat_x, sorting_indices)
+    starts, inverse, counts = _groups_of_equal(sorting_indices, not_equal(*_neighbours(sorted_x)))
+    return UniqueAllResult(take(sorted_x, starts), take(sorting_indices, starts), reshape(inverse, x.shape), counts)
 
 
 def _lexicographic_order(table: Tensor) -> Tensor:
@@ -368,9 +378,9 @@ def _lexicographic_order(table: Tensor) -> Tensor:
 
 def _neighbours(ordered: Tensor) -> tuple[Tensor, Tensor]:
     """Returns all rows but the first, and all but the last."""
-    length = ordered.shape[0]
+    row_count = ordered.shape[0]
     # In the array API standard a slice begins and ends within its axis, and a key names all axes.
-    return ordered[min(length, 1) :, ...], ordered[: max(length - 1, 0), ...]
+    return ordered[min(row_count, 1) :, ...], ordered[: max(row_count - 1, 0), ...]
 
 
 def _groups_of_equal(order: Tensor, new: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -381,11 +391,11 @@ def _groups_of_equal(order: Tensor, new: Tensor) -> tuple[Tensor, Tensor, Tensor
         new: whether each sorted element but the first differs from the one before it.
     """
     length, device = order.shape[0], get_device(order)
-    end_shape = (min(length, 1),)
-    is_first = concatenate([full(end_shape, True, device=device), new])
+    one_or_none = (min(length, 1),)
+    is_first = concatenate([full(one_or_none, True, device=device), new])
     (starts,) = nonzero(is_first)
     group_numbers = subtract(cumsum(is_first), 1)
-    counts = subtract(concatenate([starts[end_shape[0] :], full(end_shape, length, device=device)]), starts)
+    counts = subtract(concatenate([starts[one_or_none[0] :], full(one_or_none, length, device=device)]), starts)
     return starts, take(group_numbers, argsort(order)), counts
 
 

@@ -56,9 +56,9 @@ def average(x: TensorLike, axis: Axis = None, weights: TensorLike | None = None,
     if weights is None:
         return mean(x, axis, keepdims)
     if len(weights.shape) == 1 and len(x.shape) > 1 and isinstance(axis, int):
-        shape = [1] * len(x.shape)
-        shape[axis] = -1
-        weights = reshape(weights, shape)
+        weights_shape = [1] * len(x.shape)
+        weights_shape[axis] = -1
+        weights = reshape(weights, weights_shape)
         if weights.shape[axis] != x.shape[axis]:
             raise ShapeError(f"expected {x.shape[axis]} weights for axis {axis}, got {weights.shape[axis]}")
     # Cast to float, because products of narrow integers would wrap.
@@ -153,8 +153,8 @@ def _nanvar(x: Tensor, axis: Axis, keepdims: bool, correction: Any) -> Tensor:
     # Replace NaN by 0 before squaring, because the gradient of a masked NaN would be NaN.
     centred = where(is_nan, 0.0, subtract(_without_nan(x, 0), centre))
     count = cast(sum(logical_not(is_nan), axis, keepdims), dtype_of(x))
-    freedom = subtract(count, option("correction", correction, x))
-    divisor = where(greater(freedom, 0.0), freedom, math.nan)
+    degrees_of_freedom = subtract(count, option("correction", correction, x))
+    divisor = where(greater(degrees_of_freedom, 0.0), degrees_of_freedom, math.nan)
     return divide(sum(square(centred), axis, keepdims), divisor)
 
 
@@ -309,9 +309,11 @@ def nanargmax(x: TensorLike, axis: int | None = None, keepdims: bool = False) ->
     # If the maximum is -inf, argmax of `without_nan` could point to a NaN, so use the first element that is not NaN.
     is_nan = isnan(x)
     without_nan = where(is_nan, float("-inf"), x)
-    first_number = argmax(logical_not(is_nan), axis, keepdims)
-    infinite = equal(max(without_nan, axis, keepdims), float("-inf"))
-    return where(all(is_nan, axis, keepdims), -1, where(infinite, first_number, argmax(without_nan, axis, keepdims)))
+    first_number_index = argmax(logical_not(is_nan), axis, keepdims)
+    is_infinite = equal(max(without_nan, axis, keepdims), float("-inf"))
+    return where(
+        all(is_nan, axis, keepdims), -1, where(is_infinite, first_number_index, argmax(without_nan, axis, keepdims))
+    )
 
 
 @op
@@ -336,9 +338,11 @@ def nanargmin(x: TensorLike, axis: int | None = None, keepdims: bool = False) ->
         return argmin(x, axis, keepdims)
     is_nan = isnan(x)
     without_nan = where(is_nan, float("inf"), x)
-    first_number = argmax(logical_not(is_nan), axis, keepdims)
-    infinite = equal(min(without_nan, axis, keepdims), float("inf"))
-    return where(all(is_nan, axis, keepdims), -1, where(infinite, first_number, argmin(without_nan, axis, keepdims)))
+    first_number_index = argmax(logical_not(is_nan), axis, keepdims)
+    is_infinite = equal(min(without_nan, axis, keepdims), float("inf"))
+    return where(
+        all(is_nan, axis, keepdims), -1, where(is_infinite, first_number_index, argmin(without_nan, axis, keepdims))
+    )
 
 
 @op
@@ -367,8 +371,8 @@ def cov(x: TensorLike, rowvar: bool = True, correction: Varying = 1) -> Tensor:
     centred = subtract(rows, mean(rows, 1, True))
     divisor: Any
     if is_number(correction):
-        freedom = rows.shape[1] - correction
-        divisor = float(freedom) if freedom > 0 else 0.0
+        degrees_number = rows.shape[1] - correction
+        divisor = float(degrees_number) if degrees_number > 0 else 0.0
     else:
         degrees_of_freedom = subtract(float(rows.shape[1]), option("correction", correction, real(rows)))
         divisor = where(greater(degrees_of_freedom, 0.0), degrees_of_freedom, 0.0)
