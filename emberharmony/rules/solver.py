@@ -71,9 +71,9 @@ def _solver_rule(solver: Callable[..., T], triangle: Callable[..., T]) -> Callab
         is_vector = len(b.shape) == 1
         if is_vector:
             g, y = expand_dims(g, -1), expand_dims(y, -1)
-        right = solver(matrix_transpose(a), g, *options)
-        pulled_back = triangle(negative(matmul(right, matrix_transpose(y))), *options)
-        return [pulled_back, squeeze(right, -1) if is_vector else right]
+        pulled_right = solver(matrix_transpose(a), g, *options)
+        a_gradient = triangle(negative(matmul(pulled_right, matrix_transpose(y))), *options)
+        return [a_gradient, squeeze(pulled_right, -1) if is_vector else pulled_right]
 
     return pull_back
 
@@ -131,22 +131,22 @@ def _with_phases(columns: T, *pairs: tuple[T, T]) -> T:
         columns: the vectors; their largest components are real.
         pairs: (cotangent, vectors): first those of `columns`, then those of other vectors with the same phases.
     """
-    sizes = absolute(columns)
-    nearly = greater_equal(sizes, multiply(max_(sizes, -2, True), NEARLY))
+    magnitudes = absolute(columns)
+    is_near_largest = greater_equal(magnitudes, multiply(max_(magnitudes, -2, True), NEARLY))
     positions = expand_dims(arange(columns.shape[-2]), -1)
-    is_first = cast(equal(positions, argmax(nearly, -2, True)), dtype_of(columns))
-    turns = [imag(sum_(multiply(conj(g), x), -2, True)) for g, x in pairs]
-    total_turn = functools.reduce(add, turns)
-    largest = sum_(multiply(is_first, columns), -2, True)
-    return add(pairs[0][0], multiply(is_first, divide(multiply(total_turn, 1j), largest)))
+    is_first = cast(equal(positions, argmax(is_near_largest, -2, True)), dtype_of(columns))
+    phase_turns = [imag(sum_(multiply(conj(g), x), -2, True)) for g, x in pairs]
+    total_turn = functools.reduce(add, phase_turns)
+    largest_components = sum_(multiply(is_first, columns), -2, True)
+    return add(pairs[0][0], multiply(is_first, divide(multiply(total_turn, 1j), largest_components)))
 
 
 def _eigh(g: list[T], y: T, x: T) -> T:
     values, vectors = y
     cotangent = _with_phases(vectors, (g[1], vectors)) if dtype_of(x).is_complex else g[1]
-    weighted = multiply(_inverse_gaps(values), matmul(_adjoint(vectors), cotangent))
+    scaled_components = multiply(_inverse_gaps(values), matmul(_adjoint(vectors), cotangent))
     n = x.shape[-1]
-    scaled_cotangent = add(multiply(eye(n, dtype=dtype_of(values)), expand_dims(g[0], -2)), weighted)
+    scaled_cotangent = add(multiply(eye(n, dtype=dtype_of(values)), expand_dims(g[0], -2)), scaled_components)
     return _hermitian(matmul(matmul(vectors, scaled_cotangent), _adjoint(vectors)))
 
 
@@ -154,8 +154,10 @@ def _eig(g: list[T], y: T, x: T) -> T:
     values, vectors = y
     own_components = real(sum_(multiply(conj(g[1]), vectors), -2, True))
     cotangent = subtract(_with_phases(vectors, (g[1], vectors)), multiply(vectors, own_components))
-    weighted = multiply(conj(_inverse_gaps(values)), matmul(_adjoint(vectors), cotangent))
-    scaled_cotangent = add(weighted, multiply(eye(x.shape[-1], dtype=dtype_of(vectors)), expand_dims(g[0], -2)))
+    scaled_components = multiply(conj(_inverse_gaps(values)), matmul(_adjoint(vectors), cotangent))
+    scaled_cotangent = add(
+        scaled_components, multiply(eye(x.shape[-1], dtype=dtype_of(vectors)), expand_dims(g[0], -2))
+    )
     inner_product = matmul(solve(_adjoint(vectors), scaled_cotangent), _adjoint(vectors))
     return inner_product if dtype_of(x).is_complex else real(inner_product)
 
@@ -168,43 +170,45 @@ def _svd(g: T, y: T, x: T, full_matrices: bool = True, compute_uv: bool = True) 
     if not compute_uv:
         u, _, vh = svd(x, False)
         return matmul(multiply(u, expand_dims(g, -2)), vh)
-    k = y[1].shape[-1]
-    columns, row_key = (..., slice(None), slice(k)), (..., slice(k), slice(None))
-    u, s, vh = get_item(y[0], columns), y[1], get_item(y[2], row_key)
-    gu, gs, gvh = get_item(g[0], columns), g[1], get_item(g[2], row_key)
+    value_count = y[1].shape[-1]
+    column_key, row_key = (..., slice(None), slice(value_count)), (..., slice(value_count), slice(None))
+    u, s, vh = get_item(y[0], column_key), y[1], get_item(y[2], row_key)
+    gu, gs, gvh = get_item(g[0], column_key), g[1], get_item(g[2], row_key)
     v, gv = _adjoint(vh), _adjoint(gvh)
     if dtype_of(x).is_complex:
         gu = _with_phases(u, (gu, u), (gv, v))
     gaps = _inverse_gaps(square(s))
-    scale = expand_dims(s, -2)
-    inverse = where(equal(scale, 0), 0.0, reciprocal(where(equal(scale, 0), 1.0, scale)))
+    values_as_row = expand_dims(s, -2)
+    inverse_values = where(equal(values_as_row, 0), 0.0, reciprocal(where(equal(values_as_row, 0), 1.0, values_as_row)))
     left_product, right_product = matmul(_adjoint(u), gu), matmul(_adjoint(v), gv)
-    identity = eye(k, dtype=dtype_of(s))
+    identity = eye(value_count, dtype=dtype_of(s))
     scaled_cotangent = add(
         add(
-            multiply(multiply(gaps, subtract(left_product, _adjoint(left_product))), scale),
+            multiply(multiply(gaps, subtract(left_product, _adjoint(left_product))), values_as_row),
             multiply(expand_dims(s, -1), multiply(gaps, subtract(right_product, _adjoint(right_product)))),
         ),
         multiply(identity, expand_dims(gs, -2)),
     )
     if dtype_of(x).is_complex:
-        turning = multiply(identity, multiply(subtract(left_product, _adjoint(left_product)), multiply(inverse, 0.5)))
-        scaled_cotangent = add(scaled_cotangent, turning)
-    product = matmul(matmul(u, scaled_cotangent), vh)
-    if x.shape[-2] > k:
+        phase_part = multiply(
+            identity, multiply(subtract(left_product, _adjoint(left_product)), multiply(inverse_values, 0.5))
+        )
+        scaled_cotangent = add(scaled_cotangent, phase_part)
+    x_gradient = matmul(matmul(u, scaled_cotangent), vh)
+    if x.shape[-2] > value_count:
         orthogonal_part = subtract(gu, matmul(u, left_product))
-        product = add(product, matmul(multiply(orthogonal_part, inverse), vh))
-    if x.shape[-1] > k:
+        x_gradient = add(x_gradient, matmul(multiply(orthogonal_part, inverse_values), vh))
+    if x.shape[-1] > value_count:
         orthogonal_part = subtract(gv, matmul(v, right_product))
-        product = add(product, matmul(u, _adjoint(multiply(orthogonal_part, inverse))))
-    return product
+        x_gradient = add(x_gradient, matmul(u, _adjoint(multiply(orthogonal_part, inverse_values))))
+    return x_gradient
 
 
 def _qr_tall(gq: T, gr: T, q: T, r: T) -> T:
     upper_product = triu(subtract(matmul(gr, _adjoint(r)), matmul(_adjoint(q), gq)))
     identity = eye(r.shape[-1], dtype=dtype_of(real(r)))
-    mirrored = multiply(add(upper_product, _adjoint(upper_product)), subtract(1, multiply(identity, 0.5)))
-    return _adjoint(solve_triangular(r, _adjoint(add(gq, matmul(q, mirrored))), False))
+    hermitian_part = multiply(add(upper_product, _adjoint(upper_product)), subtract(1, multiply(identity, 0.5)))
+    return _adjoint(solve_triangular(r, _adjoint(add(gq, matmul(q, hermitian_part))), False))
 
 
 def _qr(g: list[T], y: T, x: T, mode: str = "reduced", positive: bool = True) -> T:
@@ -216,46 +220,53 @@ def _qr(g: list[T], y: T, x: T, mode: str = "reduced", positive: bool = True) ->
                 "that complete Q are not unique; use mode='reduced'"
             )
         return _qr_tall(g[0], g[1], *y)
-    leading, remaining = (..., slice(m)), (..., slice(m, None))
-    extra_cotangent = get_item(g[1], remaining)
-    gq = add(g[0], matmul(get_item(x, remaining), _adjoint(extra_cotangent)))
+    leading_columns, remaining_columns = (..., slice(m)), (..., slice(m, None))
+    extra_cotangent = get_item(g[1], remaining_columns)
+    gq = add(g[0], matmul(get_item(x, remaining_columns), _adjoint(extra_cotangent)))
     return concatenate(
-        [_qr_tall(gq, get_item(g[1], leading), y[0], get_item(y[1], leading)), matmul(y[0], extra_cotangent)], -1
+        [
+            _qr_tall(gq, get_item(g[1], leading_columns), y[0], get_item(y[1], leading_columns)),
+            matmul(y[0], extra_cotangent),
+        ],
+        -1,
     )
 
 
 def _lu_factor(g: list[T], y: T, x: T) -> T:
     """Returns the gradient of lu_factor: first for the permuted rows, then with the rows back in their old order."""
-    packed, k = y[0], min(x.shape[-2:])
-    corner, right_block = (..., slice(k), slice(k)), (..., slice(k), slice(k, None))
-    lower_block = (..., slice(k, None), slice(k))
-    square, cotangent = get_item(packed, corner), get_item(g[0], corner)
-    lower = _adjoint(add(tril(square, -1), eye(k, dtype=dtype_of(packed))))
-    upper = _adjoint(triu(square))
+    packed, square_size = y[0], min(x.shape[-2:])
+    square_block, right_block = (
+        (..., slice(square_size), slice(square_size)),
+        (..., slice(square_size), slice(square_size, None)),
+    )
+    lower_block = (..., slice(square_size, None), slice(square_size))
+    square_factors, cotangent = get_item(packed, square_block), get_item(g[0], square_block)
+    lower = _adjoint(add(tril(square_factors, -1), eye(square_size, dtype=dtype_of(packed))))
+    upper = _adjoint(triu(square_factors))
 
-    def from_right(whole: T) -> T:
+    def solve_from_right(whole: T) -> T:
         return _adjoint(solve_triangular(_adjoint(upper), _adjoint(whole), False))
 
-    right = solve_triangular(lower, get_item(g[0], right_block), False)
-    lower_gradient = from_right(get_item(g[0], lower_block))
-    by_lower = subtract(tril(cotangent, -1), matmul(right, _adjoint(get_item(packed, right_block))))
+    right_gradient = solve_triangular(lower, get_item(g[0], right_block), False)
+    lower_gradient = solve_from_right(get_item(g[0], lower_block))
+    by_lower = subtract(tril(cotangent, -1), matmul(right_gradient, _adjoint(get_item(packed, right_block))))
     by_upper = subtract(triu(cotangent), matmul(_adjoint(get_item(packed, lower_block)), lower_gradient))
     factor_gradient = add(tril(matmul(lower, by_lower), -1), triu(matmul(by_upper, upper)))
-    first = from_right(solve_triangular(lower, factor_gradient, False))
-    rows = (
-        concatenate([concatenate([first, right], -1), lower_gradient], -2)
-        if x.shape[-2] > k
-        else concatenate([first, right], -1)
+    square_gradient = solve_from_right(solve_triangular(lower, factor_gradient, False))
+    permuted_gradient = (
+        concatenate([concatenate([square_gradient, right_gradient], -1), lower_gradient], -2)
+        if x.shape[-2] > square_size
+        else concatenate([square_gradient, right_gradient], -1)
     )
     inverse_order = expand_dims(argsort(order_of(to_numpy(y[1]), x.shape[-2])), -1)
-    return take_along_axis(rows, inverse_order, -2)
+    return take_along_axis(permuted_gradient, inverse_order, -2)
 
 
 def _slogdet(g: list[T], y: T, x: T) -> T:
-    weight = g[1]
+    determinant_weight = g[1]
     if dtype_of(x).is_complex:
-        weight = add(weight, multiply(imag(multiply(g[0], y[0])), 1j))
-    return _scale_matrices(weight, matrix_transpose(inv(x)))
+        determinant_weight = add(determinant_weight, multiply(imag(multiply(g[0], y[0])), 1j))
+    return _scale_matrices(determinant_weight, matrix_transpose(inv(x)))
 
 
 RULES: dict[str, Any] = {

@@ -53,32 +53,36 @@ def _right_gradient(g: T, _y: T, x1: T, _x2: T) -> T:
 
 def _labels(subscripts: str, operands: tuple[T, ...]) -> tuple[list[str], str]:
     """Returns the labels of each operand and of the result, with letters in place of each ellipsis."""
-    text = subscripts.replace(" ", "")
-    operand_labels, arrow, result_labels = text.partition("->")
-    terms = operand_labels.split(",")
-    free_letters = [c for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" if c not in text]
-    widths = [len(x.shape) - len(t.replace("...", "")) for t, x in zip(terms, operands, strict=True)]
-    ellipsis_width = max((w for t, w in zip(terms, widths, strict=True) if "..." in t), default=0)
-    ellipsis_letters = "".join(free_letters[:ellipsis_width])
-    terms = [
-        t.replace("...", ellipsis_letters[ellipsis_width - w :]) if "..." in t else t
-        for t, w in zip(terms, widths, strict=True)
+    spaceless_subscripts = subscripts.replace(" ", "")
+    operand_labels, arrow, result_labels = spaceless_subscripts.partition("->")
+    labels_of_operands = operand_labels.split(",")
+    free_letters = [c for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" if c not in spaceless_subscripts]
+    ellipsis_widths = [
+        len(x.shape) - len(t.replace("...", "")) for t, x in zip(labels_of_operands, operands, strict=True)
+    ]
+    widest_ellipsis = max(
+        (w for t, w in zip(labels_of_operands, ellipsis_widths, strict=True) if "..." in t), default=0
+    )
+    ellipsis_letters = "".join(free_letters[:widest_ellipsis])
+    labels_of_operands = [
+        t.replace("...", ellipsis_letters[widest_ellipsis - w :]) if "..." in t else t
+        for t, w in zip(labels_of_operands, ellipsis_widths, strict=True)
     ]
     if arrow:
-        return terms, result_labels.replace("...", ellipsis_letters)
-    all_letters = "".join(terms)
-    return terms, ellipsis_letters + "".join(
+        return labels_of_operands, result_labels.replace("...", ellipsis_letters)
+    all_letters = "".join(labels_of_operands)
+    return labels_of_operands, ellipsis_letters + "".join(
         sorted(c for c in set(all_letters) - set(ellipsis_letters) if all_letters.count(c) == 1)
     )
 
 
 def _einsum(g: T, y: T, subscripts: str, *operands: T) -> list[T | None]:
-    terms, result = _labels(subscripts, operands)
+    labels_of_operands, result_labels = _labels(subscripts, operands)
     gradients: list[T | None] = [None]
-    for i, (term, x) in enumerate(zip(terms, operands, strict=True)):
-        other_operands = [(t, o) for j, (t, o) in enumerate(zip(terms, operands, strict=True)) if j != i]
-        needed_letters = set(result).union(*(t for t, _ in other_operands))
-        length_by_letter = dict(zip(term, x.shape, strict=True))
+    for i, (operand_labels, x) in enumerate(zip(labels_of_operands, operands, strict=True)):
+        other_operands = [(t, o) for j, (t, o) in enumerate(zip(labels_of_operands, operands, strict=True)) if j != i]
+        needed_letters = set(result_labels).union(*(t for t, _ in other_operands))
+        length_by_letter = dict(zip(operand_labels, x.shape, strict=True))
         # A label that only this operand has was summed away: the gradient is constant along it, so multiply by ones.
         summed_letters = "".join(c for c in length_by_letter if c not in needed_letters)
         if summed_letters:
@@ -86,28 +90,36 @@ def _einsum(g: T, y: T, subscripts: str, *operands: T) -> list[T | None]:
                 *other_operands,
                 (summed_letters, ones([length_by_letter[c] for c in summed_letters], dtype=dtype_of(g))),
             ]
-        letters = "".join(length_by_letter)
+        distinct_labels = "".join(length_by_letter)
         gradient = einsum(
-            ",".join([result, *(t for t, _ in other_operands)]) + "->" + letters, g, *(o for _, o in other_operands)
+            ",".join([result_labels, *(t for t, _ in other_operands)]) + "->" + distinct_labels,
+            g,
+            *(o for _, o in other_operands),
         )
-        gradients.append(gradient if letters == term else _on_diagonals(gradient, letters, term, length_by_letter))
+        gradients.append(
+            gradient
+            if distinct_labels == operand_labels
+            else _on_diagonals(gradient, distinct_labels, operand_labels, length_by_letter)
+        )
     return gradients
 
 
 def _on_diagonals(gradient: T, once: str, term: str, lengths: dict[str, int]) -> T:
     """Returns the gradient of an operand with repeated labels, as in "ii": zero except where their indices agree."""
-    free_letters = iter(c for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" if c not in term)
+    free_letters = iter(
+        letter for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" if letter not in term
+    )
     seen_letters: set[str] = set()
-    factors, labels = [once], ""
-    tensors = [gradient]
-    for c in term:
-        label = next(free_letters) if c in seen_letters else c
-        if c in seen_letters:
-            factors.append(c + label)
-            tensors.append(eye(lengths[c], dtype=dtype_of(gradient)))
-        seen_letters.add(c)
-        labels += label
-    return einsum(",".join(factors) + "->" + labels, *tensors)
+    labels_of_factors, result_labels = [once], ""
+    factor_tensors = [gradient]
+    for letter in term:
+        label = next(free_letters) if letter in seen_letters else letter
+        if letter in seen_letters:
+            labels_of_factors.append(letter + label)
+            factor_tensors.append(eye(lengths[letter], dtype=dtype_of(gradient)))
+        seen_letters.add(letter)
+        result_labels += label
+    return einsum(",".join(labels_of_factors) + "->" + result_labels, *factor_tensors)
 
 
 RULES: dict[str, Any] = {"matmul": (_left_gradient, _right_gradient), "einsum": _einsum}

@@ -21,17 +21,17 @@ def _diag(g: T, y: T, x: T, k: int = 0) -> T:
 
 
 def _vander(g: T, y: T, x: T, N: int | None = None, increasing: bool = False) -> T:
-    powers = arange(y.shape[-1])
+    exponents = arange(y.shape[-1])
     if not increasing:
         g = flip(g, -1)
     # The column of power 0 has derivative 0, but 0 * x ** -1 would be NaN at x = 0.
-    lower_powers = power(expand_dims(x, -1), maximum(subtract(powers, 1), 0))
-    return sum_(multiply(multiply(g, lower_powers), powers), axis=-1)
+    lower_powers = power(expand_dims(x, -1), maximum(subtract(exponents, 1), 0))
+    return sum_(multiply(multiply(g, lower_powers), exponents), axis=-1)
 
 
 def _slope_of_end(g: T, num: int, endpoint: bool, axis: int, from_start: bool) -> T:
-    weight = linspace(0.0, 1.0, num, endpoint, dtype=dtype_of(g))
-    return sum_(multiply(moveaxis(g, axis, -1), subtract(1.0, weight) if from_start else weight), axis=-1)
+    end_weight = linspace(0.0, 1.0, num, endpoint, dtype=dtype_of(g))
+    return sum_(multiply(moveaxis(g, axis, -1), subtract(1.0, end_weight) if from_start else end_weight), axis=-1)
 
 
 def _geomspace(
@@ -45,10 +45,16 @@ def _geomspace(
     axis: int = 0,
     device: Any = None,
 ) -> list[T]:
-    weight = multiply(g, conj(y))
+    weighted_cotangent = multiply(g, conj(y))
     return [
-        divide(_slope_of_end(weight, num, endpoint, axis, True), conj(start) if hasattr(start, "shape") else start),
-        divide(_slope_of_end(weight, num, endpoint, axis, False), conj(stop) if hasattr(stop, "shape") else stop),
+        divide(
+            _slope_of_end(weighted_cotangent, num, endpoint, axis, True),
+            conj(start) if hasattr(start, "shape") else start,
+        ),
+        divide(
+            _slope_of_end(weighted_cotangent, num, endpoint, axis, False),
+            conj(stop) if hasattr(stop, "shape") else stop,
+        ),
     ]
 
 

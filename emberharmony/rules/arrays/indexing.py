@@ -32,10 +32,10 @@ def _take(g: T, y: T, x: T, indices: Any, axis: int | None = None) -> T:
     indices = convert_to_tensor(indices)
     axis %= len(x.shape)
     count, rank = x.shape[axis], len(indices.shape)
-    rows = moveaxis(g, tuple(range(axis, axis + rank)), tuple(range(rank)))
+    cotangent_rows = moveaxis(g, tuple(range(axis, axis + rank)), tuple(range(rank)))
     item_shape = x.shape[:axis] + x.shape[axis + 1 :]
-    rows = reshape(rows, (math.prod(indices.shape), *item_shape))
-    return moveaxis(segment_sum(rows, reshape(_nonnegative(indices, count), (-1,)), count), 0, axis)
+    cotangent_rows = reshape(cotangent_rows, (math.prod(indices.shape), *item_shape))
+    return moveaxis(segment_sum(cotangent_rows, reshape(_nonnegative(indices, count), (-1,)), count), 0, axis)
 
 
 def _nonnegative(indices: Any, count: int) -> T:
@@ -44,11 +44,11 @@ def _nonnegative(indices: Any, count: int) -> T:
 
 
 def _get_item(g: T, y: T, x: T, key: Any) -> T:
-    corner = _block_corner(key, x.shape)
-    if corner is None:
+    start_and_lengths = _block_corner(key, x.shape)
+    if start_and_lengths is None:
         return cotangent_of_pick(g, x, lambda places: get_item(places, key))
-    start, lengths = corner
-    return slice_update(zeros_like(x, dtype=g.dtype), start, reshape(g, lengths))
+    start, block_lengths = start_and_lengths
+    return slice_update(zeros_like(x, dtype=g.dtype), start, reshape(g, block_lengths))
 
 
 def _block_corner(key: Any, shape: Any) -> tuple[list[int], list[int]] | None:
@@ -87,10 +87,10 @@ def _last_written(x: T, indices: T, updates: T) -> T:
     """Returns a mask of the updates that are in the result: those that no later update overwrote."""
     indices = convert_to_tensor(indices)
     leading_shape = indices.shape[:-1]
-    writer = reshape(arange(math.prod(leading_shape)), leading_shape)
+    update_numbers = reshape(arange(math.prod(leading_shape)), leading_shape)
     depth = indices.shape[-1]
-    owner = scatter_update(zeros(x.shape[:depth], dtype=writer.dtype), indices, writer)
-    is_last = equal(_slices_at(owner, indices), writer)
+    last_update_numbers = scatter_update(zeros(x.shape[:depth], dtype=update_numbers.dtype), indices, update_numbers)
+    is_last = equal(_slices_at(last_update_numbers, indices), update_numbers)
     return reshape(is_last, (*is_last.shape, *(1 for _ in range(len(x.shape) - depth))))
 
 
@@ -112,8 +112,8 @@ def _scatter_updates(g: T, y: T, x: T, indices: T, updates: T, reduction: str | 
         return where(_last_written(x, indices, updates), picked_slices, 0.0)
     if reduction == "mul":
         return multiply(picked_slices, _other_factors(x, indices, updates))
-    winners = _slices_at(_count_extremes(x, y, indices, updates), indices)
-    return multiply(picked_slices, divide_no_nan(equal(updates, _slices_at(y, indices)), winners))
+    extreme_counts = _slices_at(_count_extremes(x, y, indices, updates), indices)
+    return multiply(picked_slices, divide_no_nan(equal(updates, _slices_at(y, indices)), extreme_counts))
 
 
 def _other_factors(x: T, indices: T, updates: T) -> T:
@@ -121,17 +121,17 @@ def _other_factors(x: T, indices: T, updates: T) -> T:
 
     The product divided by the update would be NaN for zeros, so they are counted and left out.
     """
-    zero = where(equal(updates, 0), ones_like(updates), zeros_like(updates))
-    factors = where(equal(updates, 0), ones_like(updates), updates)
-    zeros_there = _slices_at(scatter_update(zeros_like(x), indices, zero, "add"), indices)
-    product = _slices_at(scatter_update(x, indices, factors, "mul"), indices)
-    return where(equal(zeros_there, zero), divide(product, factors), 0.0)
+    is_zero = where(equal(updates, 0), ones_like(updates), zeros_like(updates))
+    nonzero_factors = where(equal(updates, 0), ones_like(updates), updates)
+    zero_counts = _slices_at(scatter_update(zeros_like(x), indices, is_zero, "add"), indices)
+    nonzero_product = _slices_at(scatter_update(x, indices, nonzero_factors, "mul"), indices)
+    return where(equal(zero_counts, is_zero), divide(nonzero_product, nonzero_factors), 0.0)
 
 
 def _count_extremes(x: T, y: T, indices: T, updates: T) -> T:
     """Returns for each element of the result how many candidates (of `x` and of the updates) equal the extreme."""
-    is_extreme = where(equal(x, y), 1.0, 0.0)
-    return scatter_update(is_extreme, indices, where(equal(updates, _slices_at(y, indices)), 1.0, 0.0), "add")
+    x_is_extreme = where(equal(x, y), 1.0, 0.0)
+    return scatter_update(x_is_extreme, indices, where(equal(updates, _slices_at(y, indices)), 1.0, 0.0), "add")
 
 
 RULES: dict[str, Any] = {

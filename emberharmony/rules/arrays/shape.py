@@ -45,14 +45,14 @@ def _transpose_back(g: T, _y: T, _x: T, axes: Any = None) -> T:
 
 def _split_back(g: T, y: T, xs: list[T], axis: int | None = 0) -> list[T]:
     if axis is None:
-        end_positions = list(accumulate((math.prod(x.shape) for x in xs), initial=0))
+        cut_positions = list(accumulate((math.prod(x.shape) for x in xs), initial=0))
         return [
-            reshape(get_item(g, slice(*span)), x.shape) for span, x in zip(pairwise(end_positions), xs, strict=True)
+            reshape(get_item(g, slice(*span)), x.shape) for span, x in zip(pairwise(cut_positions), xs, strict=True)
         ]
     rank = len(y.shape)
-    end_positions = list(accumulate((x.shape[axis] for x in xs), initial=0))
+    cut_positions = list(accumulate((x.shape[axis] for x in xs), initial=0))
     leading_slices = (slice(None),) * (axis % rank)
-    return [get_item(g, (*leading_slices, slice(*span))) for span in pairwise(end_positions)]
+    return [get_item(g, (*leading_slices, slice(*span))) for span in pairwise(cut_positions)]
 
 
 def _sum_tiles(g: T, _y: T, _x: T, repeats: Any) -> T:
@@ -60,8 +60,8 @@ def _sum_tiles(g: T, _y: T, _x: T, repeats: Any) -> T:
     rank = max(len(counts), len(_x.shape))
     counts = [1] * (rank - len(counts)) + counts
     lengths = [1] * (rank - len(_x.shape)) + list(_x.shape)
-    tiles = reshape(g, [n for pair in zip(counts, lengths, strict=True) for n in pair])
-    return reshape(sum_(tiles, axis=tuple(range(0, 2 * rank, 2))), _x.shape)
+    tiles_by_axis = reshape(g, [n for pair in zip(counts, lengths, strict=True) for n in pair])
+    return reshape(sum_(tiles_by_axis, axis=tuple(range(0, 2 * rank, 2))), _x.shape)
 
 
 def _sum_repeats(g: T, y: T, x: T, repeats: Any, axis: int | None = None) -> T:
@@ -70,8 +70,8 @@ def _sum_repeats(g: T, y: T, x: T, repeats: Any, axis: int | None = None) -> T:
     if axis is None:
         return reshape(sum_(reshape(g, (-1, repeats)), axis=1), x.shape)
     axis %= len(x.shape)
-    shape = (*x.shape[: axis + 1], repeats, *x.shape[axis + 1 :])
-    return sum_(reshape(g, shape), axis=axis + 1)
+    shape_with_repeats = (*x.shape[: axis + 1], repeats, *x.shape[axis + 1 :])
+    return sum_(reshape(g, shape_with_repeats), axis=axis + 1)
 
 
 def _roll_back(g: T, _y: T, _x: T, shift: Any, axis: Any = None) -> T:
@@ -81,8 +81,8 @@ def _roll_back(g: T, _y: T, _x: T, shift: Any, axis: Any = None) -> T:
 def _cut_padding(g: T, y: T, x: T, pad_width: Any, mode: str = "constant", constant_values: Any = None) -> T:
     if mode != "constant":
         return cotangent_of_pick(g, x, lambda places: pad(places, pad_width, mode))  # type: ignore[arg-type]
-    pairs = pad_pairs(pad_width, len(x.shape))
-    return get_item(g, tuple(slice(before, before + n) for (before, _), n in zip(pairs, x.shape, strict=True)))
+    width_pairs = pad_pairs(pad_width, len(x.shape))
+    return get_item(g, tuple(slice(before, before + n) for (before, _), n in zip(width_pairs, x.shape, strict=True)))
 
 
 def _outside_part(g: T, y: T, x: T, pad_width: Any, mode: str = "constant", constant_values: Any = None) -> T:

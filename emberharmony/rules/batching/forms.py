@@ -43,12 +43,12 @@ def axes_of_whole(axis: Any, rank: int) -> Any:
 
 def along(m: Mapped, x: Any, *options: Any) -> T:
     """Returns the result of an op along its argument `axis`; None stands for the vector of all elements."""
-    row_axis = m.place("axis") - 1
-    axis = options[row_axis]
+    option_index = m.place("axis") - 1
+    axis = options[option_index]
     if x.__class__ is not Rows or (axis is not None and not x.shape) or any(map(has_rows, options)):
         return NotImplemented
     new_options = list(options)
-    new_options[row_axis] = 1 if axis is None else axes_of_whole(axis, len(x.shape))
+    new_options[option_index] = 1 if axis is None else axes_of_whole(axis, len(x.shape))
     return m(flat(m, x) if axis is None else x.whole, *new_options)
 
 
@@ -60,8 +60,8 @@ def over(m: Mapped, x: Any, axis: Any, keepdims: Any = False, *options: Any) -> 
         return NotImplemented
     if axis is not None:
         return m(x.whole, axes_of_whole(axis, len(x.shape)), keepdims, *options)
-    reduction = m(flat(m, x), 1, False, *options)
-    return m.bound.reshape(reduction, (m.size, *(1,) * len(x.shape))) if keepdims else reduction
+    reduced_rows = m(flat(m, x), 1, False, *options)
+    return m.bound.reshape(reduced_rows, (m.size, *(1,) * len(x.shape))) if keepdims else reduced_rows
 
 
 def last(count: int) -> Rule:

@@ -42,29 +42,37 @@ def _take_along_axis(m: Mapped, x: Any, indices: Any, axis: int | None) -> T:
 @batches("get_item")
 def _get_item(m: Mapped, x: Any, key: Any) -> T:
     keys = key if key.__class__ is tuple else (key,)
-    picks = [
+    index_positions = [
         i for i, key_part in enumerate(keys) if not (key_part is None or key_part is ... or isinstance(key_part, slice))
     ]
     if bool in map(type, keys):
         return NotImplemented
     if not has_rows(key):
-        if any(keys[i].__class__ is not int for i in picks) and picks[-1] - picks[0] >= len(picks):
+        if any(keys[i].__class__ is not int for i in index_positions) and index_positions[-1] - index_positions[
+            0
+        ] >= len(index_positions):
             return NotImplemented  # indices apart from each other put their axes first
         return m(x.whole, (slice(None), *keys))
-    if len(picks) == 1 and keys[: picks[0]] == (slice(None),) * picks[0] and len(keys) == picks[0] + 1:
-        return _gather_per_slice(m, x, keys[-1], picks[0])
-    arrays = [keys[i] for i in picks]
-    if picks != list(range(len(picks))) or not all(hasattr(x, "shape") or x.__class__ is int for x in arrays):
+    if (
+        len(index_positions) == 1
+        and keys[: index_positions[0]] == (slice(None),) * index_positions[0]
+        and len(keys) == index_positions[0] + 1
+    ):
+        return _gather_per_slice(m, x, keys[-1], index_positions[0])
+    index_parts = [keys[i] for i in index_positions]
+    if index_positions != list(range(len(index_positions))) or not all(
+        hasattr(x, "shape") or x.__class__ is int for x in index_parts
+    ):
         return NotImplemented
-    if not all(x.__class__ is int or _is_integer(m, x) for x in arrays):
+    if not all(x.__class__ is int or _is_integer(m, x) for x in index_parts):
         return NotImplemented
-    rank = max(len(x.shape) for x in arrays if x.__class__ is not int)
-    index = [with_rank(m, x, rank) if x.__class__ is Rows else x for x in arrays]
-    remaining_keys = keys[len(picks) :]
+    rank = max(len(x.shape) for x in index_parts if x.__class__ is not int)
+    aligned_indices = [with_rank(m, x, rank) if x.__class__ is Rows else x for x in index_parts]
+    remaining_keys = keys[len(index_positions) :]
     return (
-        m(x.whole, (_slice_numbers(m, rank), *index, *remaining_keys))
+        m(x.whole, (_slice_numbers(m, rank), *aligned_indices, *remaining_keys))
         if x.__class__ is Rows
-        else m(x, (*index, *remaining_keys))
+        else m(x, (*aligned_indices, *remaining_keys))
     )
 
 
@@ -78,8 +86,10 @@ def _gather_per_slice(m: Mapped, x: Any, indices: Any, place: int) -> T:
     picked_values = m.bound.get_item(
         m.bound.moveaxis(x.whole, place + 1, 1), (_slice_numbers(m, len(indices.shape)), indices.whole)
     )
-    count = len(indices.shape)
-    return m.bound.moveaxis(picked_values, list(range(1, count + 1)), list(range(place + 1, place + count + 1)))
+    index_rank = len(indices.shape)
+    return m.bound.moveaxis(
+        picked_values, list(range(1, index_rank + 1)), list(range(place + 1, place + index_rank + 1))
+    )
 
 
 def _is_integer(m: Mapped, x: Any) -> bool:
@@ -106,11 +116,13 @@ def _scatter_update(m: Mapped, x: Any, indices: Any, updates: Any, reduction: An
     if not index_tensor.shape:
         return NotImplemented
     bound, (*counts, depth) = m.bound, index_tensor.shape
-    index, rows, slice_shape = m.whole(index_tensor), m.whole(updates), (*counts, *x.shape[depth:])
-    if rows.shape[1:] != slice_shape:
-        rows = bound.broadcast_to(with_rank(m, Rows(rows), len(slice_shape)), (m.size, *slice_shape))
-    numbers = bound.cast(bound.broadcast_to(_slice_numbers(m, len(counts) + 1), (m.size, *counts, 1)), index.dtype)
-    return m(m.whole(x), bound.concatenate([numbers, index], -1), rows, reduction)
+    whole_index, whole_updates, slice_shape = m.whole(index_tensor), m.whole(updates), (*counts, *x.shape[depth:])
+    if whole_updates.shape[1:] != slice_shape:
+        whole_updates = bound.broadcast_to(with_rank(m, Rows(whole_updates), len(slice_shape)), (m.size, *slice_shape))
+    slice_numbers = bound.cast(
+        bound.broadcast_to(_slice_numbers(m, len(counts) + 1), (m.size, *counts, 1)), whole_index.dtype
+    )
+    return m(m.whole(x), bound.concatenate([slice_numbers, whole_index], -1), whole_updates, reduction)
 
 
 @batches("one_hot")

@@ -23,15 +23,15 @@ def _matmul(m: Mapped, a: Any, b: Any) -> T:
         if ranks[0] == 1:
             return m(a.whole, b)
         if length == b.shape[0]:
-            rows = bound.reshape(a.whole, (m.size * math.prod(a.shape[:-1]), length))
-            return bound.reshape(m(rows, b), (m.size, *a.shape[:-1], b.shape[-1]))
+            matrix_of_all = bound.reshape(a.whole, (m.size * math.prod(a.shape[:-1]), length))
+            return bound.reshape(m(matrix_of_all, b), (m.size, *a.shape[:-1], b.shape[-1]))
     if a.__class__ is not Rows and ranks == (2, 1):
         return m(b.whole, bound.matrix_transpose(a))
-    vectors = ranks[0] == 1, ranks[1] == 1
-    a = with_unit_axis(m, a, -2) if vectors[0] else a
-    b = with_unit_axis(m, b, -1) if vectors[1] else b
+    vector_flags = ranks[0] == 1, ranks[1] == 1
+    a = with_unit_axis(m, a, -2) if vector_flags[0] else a
+    b = with_unit_axis(m, b, -1) if vector_flags[1] else b
     product = _product_per_slice(m, *align(m, (a, b)))
-    dropped_axes = tuple(axis for axis, vector in zip((-2, -1), vectors, strict=True) if vector)
+    dropped_axes = tuple(axis for axis, is_vector in zip((-2, -1), vector_flags, strict=True) if is_vector)
     return bound.squeeze(product, dropped_axes) if dropped_axes else product
 
 
@@ -55,21 +55,26 @@ def _outer(m: Mapped, a: Any, b: Any) -> T:
 def _einsum(m: Mapped, subscripts: str, *operands: Any) -> T:
     if not isinstance(subscripts, str):
         return NotImplemented
-    text = subscripts.replace(" ", "")
-    operand_letters, arrow, output_letters = text.partition("->")
-    letter = next(c for c in "zyxwvutsrqponmlkjihgfedcbaZYXWVUTSRQPONMLKJIHGFEDCBA" if c not in text)
-    terms = operand_letters.split(",")
-    if len(terms) != len(operands):
+    spaceless_subscripts = subscripts.replace(" ", "")
+    operand_letters, arrow, output_letters = spaceless_subscripts.partition("->")
+    batch_letter = next(
+        c for c in "zyxwvutsrqponmlkjihgfedcbaZYXWVUTSRQPONMLKJIHGFEDCBA" if c not in spaceless_subscripts
+    )
+    letters_of_operands = operand_letters.split(",")
+    if len(letters_of_operands) != len(operands):
         return NotImplemented
     if not arrow:
         letters = operand_letters.replace(",", "").replace(".", "")
         output_letters = "..." * ("..." in operand_letters) + "".join(
             sorted(c for c in set(letters) if letters.count(c) == 1)
         )
-    is_mapped = [x.__class__ is Rows for x in operands]
-    terms = [letter + term if rows else term for term, rows in zip(terms, is_mapped, strict=True)]
-    whole_tensors = [x.whole if rows else x for x, rows in zip(operands, is_mapped, strict=True)]
-    return m(f"{','.join(terms)}->{letter}{output_letters}", *whole_tensors)
+    mapped_flags = [x.__class__ is Rows for x in operands]
+    letters_of_operands = [
+        batch_letter + term if is_mapped else term
+        for term, is_mapped in zip(letters_of_operands, mapped_flags, strict=True)
+    ]
+    whole_tensors = [x.whole if is_mapped else x for x, is_mapped in zip(operands, mapped_flags, strict=True)]
+    return m(f"{','.join(letters_of_operands)}->{batch_letter}{output_letters}", *whole_tensors)
 
 
 @batches("vecdot")

@@ -28,8 +28,8 @@ def _bessel_ratio(x: T) -> T:
 
     Source: DLMF 10.33.1; for the last term DLMF 10.41.
     """
-    n = _TERMS + 1
-    ratio = divide(x, add(sqrt(add(square(x), n * n)), n))
+    last_term = _TERMS + 1
+    ratio = divide(x, add(sqrt(add(square(x), last_term * last_term)), last_term))
     for k in range(_TERMS, 0, -1):
         ratio = divide(x, add(multiply(x, ratio), 2 * k))
     return ratio

@@ -37,8 +37,8 @@ def _transform_rule(function: Any) -> Any:
 def _rfft(
     g: T, y: T, x: T, n: int | None = None, axis: int = -1, norm: str = "backward", fft_length: int | None = None
 ) -> T:
-    asked_length = fft_length if n is None else n
-    length = x.shape[axis] if asked_length is None else asked_length
+    length_option = fft_length if n is None else n
+    length = x.shape[axis] if length_option is None else length_option
     # The result lacks the second half of the spectrum, so the cotangent has zeros there.
     full_transform = fft(_fit_length(g, length, axis), None, axis, norm)  # type: ignore[arg-type]
     return _fit_length(real(full_transform), x.shape[axis], axis)
@@ -49,11 +49,11 @@ def _irfft(
 ) -> T:
     length = y.shape[axis]
     half_spectrum = conj(rfft(g, None, axis, _OPPOSITE[norm]))  # type: ignore[arg-type]
-    count = half_spectrum.shape[axis]
+    term_count = half_spectrum.shape[axis]
     # Each term also stands for its conjugate at the negative frequency, so it counts twice, except for the term of
     # frequency 0 and, if the length is even, the last one.
-    doubled_count = count - 1 - (length % 2 == 0) if count > 1 else 0
-    weight_parts = [ones((1,)), multiply(ones((doubled_count,)), 2), ones((count - 1 - doubled_count,))]
+    doubled_count = term_count - 1 - (length % 2 == 0) if term_count > 1 else 0
+    weight_parts = [ones((1,)), multiply(ones((doubled_count,)), 2), ones((term_count - 1 - doubled_count,))]
     rank = len(half_spectrum.shape)
     weights = reshape(concatenate(weight_parts), [-1 if i == axis % rank else 1 for i in range(rank)])
     return _fit_length(multiply(half_spectrum, weights), x.shape[axis], axis)

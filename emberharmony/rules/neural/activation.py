@@ -26,8 +26,8 @@ def _log_softmax(g: T, y: T, _x: T, axis: Any = -1) -> T:
 
 
 def _silu(g: T, y: T, x: T) -> T:
-    weight = sigmoid(x)
-    return multiply(g, add(weight, multiply(y, subtract(1, weight))))
+    sigmoid_of_x = sigmoid(x)
+    return multiply(g, add(sigmoid_of_x, multiply(y, subtract(1, sigmoid_of_x))))
 
 
 RULES: dict[str, Any] = {

@@ -22,37 +22,37 @@ T = Any
 
 
 def _sparse_by_output(g: T, _y: T, target: T, output: T, from_logits: bool = False, axis: int = -1) -> T:
-    count = output.shape[axis]
-    valid = logical_and(greater_equal(target, 0), less(target, count))
+    class_count = output.shape[axis]
+    is_class = logical_and(greater_equal(target, 0), less(target, class_count))
     labels = target if dtype(target).is_integer else cast(target, "int64")
-    one_hot_labels = one_hot(labels, count, axis, dtype(output))
+    one_hot_labels = one_hot(labels, class_count, axis, dtype(output))
     if from_logits:
         gradient = subtract(softmax(output, axis), one_hot_labels)
     else:
         # The loss is -log(p / s), with the sum s of the outputs; clipped shares have no gradient.
-        total = sum_(output, axis, True)
+        output_sum = sum_(output, axis, True)
         target_outputs = sum_(multiply(output, one_hot_labels), axis, True)
-        probability = divide(target_outputs, total)
+        probability = divide(target_outputs, output_sum)
         is_inside = logical_and(greater_equal(probability, EPSILON), less_equal(probability, 1.0 - EPSILON))
         safe_outputs = where(is_inside, target_outputs, 1.0)
-        gradient = where(is_inside, subtract(divide(1.0, total), divide(one_hot_labels, safe_outputs)), 0.0)
-    return multiply(expand_dims(where(valid, g, 0.0), axis), gradient)
+        gradient = where(is_inside, subtract(divide(1.0, output_sum), divide(one_hot_labels, safe_outputs)), 0.0)
+    return multiply(expand_dims(where(is_class, g, 0.0), axis), gradient)
 
 
 def _at_positions(g: T, x: T, ids: T, weight: T, reduction: str, ignore_index: int, along: int) -> T:
     """Returns the gradient of the loss at each position, with the axis of the classes at length 1."""
-    shape = (*x.shape[:along], 1, *x.shape[along + 1 :])
+    position_shape = (*x.shape[:along], 1, *x.shape[along + 1 :])
     is_kept, g = counting(ids, x.shape[along], ignore_index), cast(g, dtype(x))
     if reduction == "mean":
-        count: Any = math.prod(shape)
+        weight_sum: Any = math.prod(position_shape)
         if weight is not None:
             position_weights = take(weight, ids if is_kept is None else where(is_kept, ids, 0), 0)
-            count = sum_(position_weights if is_kept is None else where(is_kept, position_weights, 0.0))
+            weight_sum = sum_(position_weights if is_kept is None else where(is_kept, position_weights, 0.0))
         elif is_kept is not None:
-            count = sum_(cast(is_kept, dtype(x)))
-        g = divide(g, count)
-    g = reshape(g, shape) if g.shape else g
-    return g if is_kept is None else where(reshape(is_kept, shape), g, 0.0)
+            weight_sum = sum_(cast(is_kept, dtype(x)))
+        g = divide(g, weight_sum)
+    g = reshape(g, position_shape) if g.shape else g
+    return g if is_kept is None else where(reshape(is_kept, position_shape), g, 0.0)
 
 
 def _target_probabilities(x: T, ids: T, label_smoothing: float, along: int) -> T:

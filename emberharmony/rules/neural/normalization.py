@@ -32,8 +32,8 @@ def _of_weight(gradient: T, weight: T, axis: Any, x: T) -> T:
     aligned_weight = align_weight(weight, axis, x)
     if aligned_weight is weight:
         return gradient
-    ones = tuple(axis for axis, n in enumerate(aligned_weight.shape) if n == 1)
-    return reshape(sum_(gradient, ones, True) if ones else gradient, tuple(weight.shape))
+    unit_axes = tuple(axis for axis, n in enumerate(aligned_weight.shape) if n == 1)
+    return reshape(sum_(gradient, unit_axes, True) if unit_axes else gradient, tuple(weight.shape))
 
 
 def _layer_normalization(
@@ -48,21 +48,23 @@ def _layer_normalization(
 ) -> list[T]:
     widened_x = widen(x)
     layer_axes = nonnegative_axes(axis, len(x.shape))
-    count = math.prod([x.shape[layer_axis] for layer_axis in layer_axes])
-    centred, factor = _centre_and_scale(
-        widened_x, axis, count, EPSILON if epsilon is None else option("epsilon", epsilon, widened_x)
+    element_count = math.prod([x.shape[layer_axis] for layer_axis in layer_axes])
+    centred, inverse_deviation = _centre_and_scale(
+        widened_x, axis, element_count, EPSILON if epsilon is None else option("epsilon", epsilon, widened_x)
     )
-    scaled = multiply(widened_x if rms_scaling else centred, factor)
+    scaled = multiply(widened_x if rms_scaling else centred, inverse_deviation)
     by_gamma = None if gamma is None else _of_weight(multiply(g, scaled), gamma, axis, x)
     by_beta = None if beta is None or rms_scaling else _of_weight(g, beta, axis, x)
     weighted_gradient = widen(g if gamma is None else multiply(g, align_weight(gamma, axis, x)))
-    mean_product = divide(sum_of_products(weighted_gradient, scaled, axis), count)
+    mean_product = divide(sum_of_products(weighted_gradient, scaled, axis), element_count)
     if rms_scaling:
-        slope = multiply(multiply(centred, factor), mean_product)
+        slope = multiply(multiply(centred, inverse_deviation), mean_product)
     else:
         slope = add(multiply(scaled, mean_product), mean(weighted_gradient, axis, True))
-    by_x = multiply(subtract(weighted_gradient, slope), factor)
-    by_epsilon = None if epsilon is None else multiply(multiply(mean_product, square(factor)), -0.5 * count)
+    by_x = multiply(subtract(weighted_gradient, slope), inverse_deviation)
+    by_epsilon = (
+        None if epsilon is None else multiply(multiply(mean_product, square(inverse_deviation)), -0.5 * element_count)
+    )
     return [by_x, by_gamma, by_beta, None, by_epsilon, None]
 
 
@@ -70,16 +72,20 @@ def _batch_normalization(g: T, _y: T, x: T, axis: int, offset: T = None, scale: 
     widened_x, by_y = widen(x), widen(g[0])
     (axis_index,) = nonnegative_axes(axis, len(x.shape))
     other_axes = [a for a in range(len(x.shape)) if a != axis_index]
-    count = math.prod(x.shape[a] for a in other_axes)
-    centred, factor = _centre_and_scale(widened_x, other_axes, count, option("epsilon", epsilon, widened_x))
-    scaled = multiply(centred, factor)
+    element_count = math.prod(x.shape[a] for a in other_axes)
+    centred, inverse_deviation = _centre_and_scale(
+        widened_x, other_axes, element_count, option("epsilon", epsilon, widened_x)
+    )
+    scaled = multiply(centred, inverse_deviation)
     by_offset, by_scale = sum_(by_y, other_axes, True), sum_(multiply(by_y, scaled), other_axes, True)
-    slope = add(multiply(scaled, divide(by_scale, count)), divide(by_offset, count))
-    weight = factor if scale is None else multiply(factor, reshape(scale, factor.shape))
-    by_x = multiply(subtract(by_y, slope), weight)
-    by_epsilon = multiply(multiply(multiply(by_scale, weight), factor), -0.5)
-    flat = [reshape(t, (-1,)) for t in (by_offset, by_scale)]
-    return [by_x, None, *flat, by_epsilon]
+    slope = add(multiply(scaled, divide(by_scale, element_count)), divide(by_offset, element_count))
+    scaled_factor = (
+        inverse_deviation if scale is None else multiply(inverse_deviation, reshape(scale, inverse_deviation.shape))
+    )
+    by_x = multiply(subtract(by_y, slope), scaled_factor)
+    by_epsilon = multiply(multiply(multiply(by_scale, scaled_factor), inverse_deviation), -0.5)
+    flat_gradients = [reshape(t, (-1,)) for t in (by_offset, by_scale)]
+    return [by_x, None, *flat_gradients, by_epsilon]
 
 
 RULES: dict[str, Any] = {

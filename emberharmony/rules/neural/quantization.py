@@ -43,8 +43,8 @@ def _by_scales(
     ones_of_groups, zeros_of_groups = (
         filled_with(_scales.shape, dtype(products_by_group)) for filled_with in (ones, zeros)
     )
-    integers = dequantize(w, ones_of_groups, zeros_of_groups, group_size=group_size, bits=bits)
-    return sum_(multiply(products_by_group, reshape(integers, products_by_group.shape)), -1)
+    integer_levels = dequantize(w, ones_of_groups, zeros_of_groups, group_size=group_size, bits=bits)
+    return sum_(multiply(products_by_group, reshape(integer_levels, products_by_group.shape)), -1)
 
 
 def _by_biases(

@@ -47,8 +47,8 @@ def _previous_states(first: T, following: T) -> T:
 def _sum_of_outer_products(rows: T, others: T) -> T:
     """Returns the sum over times and samples of the outer products of two vectors."""
     times, samples, length = rows.shape
-    flat = reshape(rows, (times * samples, length))
-    return matmul(matrix_transpose(flat), reshape(others, (times * samples, others.shape[-1])))
+    flat_rows = reshape(rows, (times * samples, length))
+    return matmul(matrix_transpose(flat_rows), reshape(others, (times * samples, others.shape[-1])))
 
 
 def _lstm(
@@ -79,7 +79,7 @@ def _lstm(
     if result_dtype != wide_dtype:
         outputs = lstm(x, weight_ih, weight_hh, bias_ih, bias_hh, h, c, weight_hr, time_major, reverse)[0]
     time_major_tensors = [t if time_major else swapaxes(t, 0, 1) for t in (x, outputs, cast(g[0], wide_dtype))]
-    x, outputs, of_outputs = (flip(t, 0) for t in time_major_tensors) if reverse else time_major_tensors
+    x, outputs, output_cotangents = (flip(t, 0) for t in time_major_tensors) if reverse else time_major_tensors
     batch, hidden = x.shape[1], weight_ih.shape[0] // 4
     h = zeros((batch, weight_hh.shape[1]), wide_dtype, get_device(x)) if h is None else h
     c = zeros((batch, hidden), wide_dtype, get_device(x)) if c is None else c
@@ -91,15 +91,15 @@ def _lstm(
     input_gate, forget_gate, candidate, output_gate = [
         function(gate) for function, gate in zip(activations, split(gates, 4, -1), strict=True)
     ]
-    cell, cells, forget_gates = c, [], unstack(forget_gate)
+    cell, cell_list, forget_gates = c, [], unstack(forget_gate)
     for forget_share, change in zip(forget_gates, unstack(multiply(input_gate, candidate)), strict=True):
         cell = add(multiply(forget_share, cell), change)
-        cells.append(cell)
-    cell_states = stack(cells, 0)
+        cell_list.append(cell)
+    cell_states = stack(cell_list, 0)
     cell_output = tanh(cell_states)
     # The derivatives of the cell state by the output, and of the gates by both.
-    inward = multiply(output_gate, subtract(1, square(cell_output)))
-    factors = concatenate(
+    cell_derivative = multiply(output_gate, subtract(1, square(cell_output)))
+    gate_derivatives = concatenate(
         [
             multiply(multiply(candidate, input_gate), subtract(1, input_gate)),
             multiply(multiply(_previous_states(c, cell_states), forget_gate), subtract(1, forget_gate)),
@@ -108,37 +108,39 @@ def _lstm(
         ],
         -1,
     )
-    of_h, of_c = cast(g[1], wide_dtype), cast(g[2], wide_dtype)
-    of_gates, of_projected = [], []
-    steps = zip(unstack(of_outputs), unstack(inward), unstack(factors), forget_gates, strict=True)
-    for of_output, slope, factor, forget_share in reversed([*steps]):
-        of_h = add(of_h, of_output)
-        of_projected.append(of_h)
-        of_state = of_h if weight_hr is None else matmul(of_h, weight_hr)
-        of_c = add(of_c, multiply(of_state, slope))
-        of_gate = multiply(concatenate([of_c, of_c, of_c, of_state], -1), factor)
-        of_gates.append(of_gate)
-        of_h, of_c = matmul(of_gate, weight_hh), multiply(of_c, forget_share)
-    backward = stack(of_gates[::-1], 0)
-    of_x = product(backward, weight_ih)
-    of_x = flip(of_x, 0) if reverse else of_x
-    of_bias = sum_(backward, (0, 1))
-    of_hr = (
+    h_gradient, c_gradient = cast(g[1], wide_dtype), cast(g[2], wide_dtype)
+    gate_gradient_list, projected_gradients = [], []
+    steps = zip(
+        unstack(output_cotangents), unstack(cell_derivative), unstack(gate_derivatives), forget_gates, strict=True
+    )
+    for output_cotangent, cell_slope, gate_derivative, forget_share in reversed([*steps]):
+        h_gradient = add(h_gradient, output_cotangent)
+        projected_gradients.append(h_gradient)
+        state_gradient = h_gradient if weight_hr is None else matmul(h_gradient, weight_hr)
+        c_gradient = add(c_gradient, multiply(state_gradient, cell_slope))
+        gate_gradient = multiply(concatenate([c_gradient, c_gradient, c_gradient, state_gradient], -1), gate_derivative)
+        gate_gradient_list.append(gate_gradient)
+        h_gradient, c_gradient = matmul(gate_gradient, weight_hh), multiply(c_gradient, forget_share)
+    gate_gradients = stack(gate_gradient_list[::-1], 0)
+    x_gradient = product(gate_gradients, weight_ih)
+    x_gradient = flip(x_gradient, 0) if reverse else x_gradient
+    bias_gradient = sum_(gate_gradients, (0, 1))
+    hr_gradient = (
         None
         if weight_hr is None
-        else _sum_of_outer_products(stack(of_projected[::-1], 0), multiply(output_gate, cell_output))
+        else _sum_of_outer_products(stack(projected_gradients[::-1], 0), multiply(output_gate, cell_output))
     )
     if layer_axis:
-        of_h, of_c = expand_dims(of_h, 0), expand_dims(of_c, 0)
+        h_gradient, c_gradient = expand_dims(h_gradient, 0), expand_dims(c_gradient, 0)
     return [
-        of_x if time_major else swapaxes(of_x, 0, 1),
-        _sum_of_outer_products(backward, x),
-        _sum_of_outer_products(backward, earlier_states),
-        of_bias,
-        of_bias,
-        of_h,
-        of_c,
-        of_hr,
+        x_gradient if time_major else swapaxes(x_gradient, 0, 1),
+        _sum_of_outer_products(gate_gradients, x),
+        _sum_of_outer_products(gate_gradients, earlier_states),
+        bias_gradient,
+        bias_gradient,
+        h_gradient,
+        c_gradient,
+        hr_gradient,
     ]
 
 

@@ -26,8 +26,8 @@ def _histogram(g: list[T], y: list[T], x: T, bins: int = 10, range: tuple[float,
     if range is not None or not math.prod(x.shape):
         return None
     unit_edges = linspace(0.0, 1.0, bins + 1, dtype=dtype(g[1]))
-    low, high = sum_(multiply(g[1], subtract(1.0, unit_edges))), sum_(multiply(g[1], unit_edges))
-    return add(extreme(low, min_(x), x), extreme(high, max_(x), x))
+    low_gradient, high_gradient = sum_(multiply(g[1], subtract(1.0, unit_edges))), sum_(multiply(g[1], unit_edges))
+    return add(extreme(low_gradient, min_(x), x), extreme(high_gradient, max_(x), x))
 
 
 RULES: dict[str, Any] = {

@@ -57,8 +57,8 @@ def _var(g: T, _y: T, x: T, axis: Any = None, keepdims: bool = False, correction
 
 def _std(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False, correction: float = 0) -> T:
     centred = conj(subtract(x, mean(x, axis, True)))
-    weight = divide_no_nan(_with_reduced_axes(g, x, axis), _with_reduced_axes(y, x, axis))
-    return multiply(weight, multiply(centred, _divide_by_freedom(1, _element_count(x, axis) - correction)))
+    scaled_cotangent = divide_no_nan(_with_reduced_axes(g, x, axis), _with_reduced_axes(y, x, axis))
+    return multiply(scaled_cotangent, multiply(centred, _divide_by_freedom(1, _element_count(x, axis) - correction)))
 
 
 def _divide_by_freedom(share: float, freedom: Any) -> Any:
@@ -76,11 +76,13 @@ def _by_correction(share: float) -> Any:
 def extreme(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False, initial: Any = None) -> T:
     """Returns the gradient of max or min: equal shares of the cotangent for the elements that equal the extreme."""
     is_extreme = equal(x, _with_reduced_axes(y, x, axis))
-    number = sum_(is_extreme, axis=axis, keepdims=True)
+    extreme_count = sum_(is_extreme, axis=axis, keepdims=True)
     if initial is not None:
         # The result is `maximum(reduced, initial)`, which shares the cotangent evenly if both are equal.
         g = where(equal(y, initial), multiply(g, 0.5), g)
-    return where(is_extreme, divide_no_nan(_with_reduced_axes(g, x, axis), where(equal(number, 0), 1, number)), 0.0)
+    return where(
+        is_extreme, divide_no_nan(_with_reduced_axes(g, x, axis), where(equal(extreme_count, 0), 1, extreme_count)), 0.0
+    )
 
 
 def _by_initial(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False, initial: Any = None) -> T:
@@ -90,9 +92,11 @@ def _by_initial(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False, init
 
 
 def _logsumexp(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False) -> T:
-    top = _with_reduced_axes(y, x, axis)
+    logsumexp_result = _with_reduced_axes(y, x, axis)
     # If y is -inf, so are all elements of x, and x - y would be NaN.
-    return multiply(_with_reduced_axes(g, x, axis), exp(subtract(x, where(isfinite(top), top, 0.0))))
+    return multiply(
+        _with_reduced_axes(g, x, axis), exp(subtract(x, where(isfinite(logsumexp_result), logsumexp_result, 0.0)))
+    )
 
 
 def product_before(rows: T) -> T:
@@ -104,11 +108,11 @@ def product_before(rows: T) -> T:
 def _prod(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> T:
     axes = _nonnegative_axes(x, axis)
     end_axes = tuple(range(-len(axes), 0))
-    axes_last = moveaxis(x, axes, end_axes)
-    shape = axes_last.shape
+    x_axes_last = moveaxis(x, axes, end_axes)
+    shape = x_axes_last.shape
     first_axis = len(shape) - len(axes)
     # The length is not -1, which does not fit an empty tensor.
-    rows = reshape(axes_last, (*shape[:first_axis], math.prod(shape[first_axis:])))
+    rows = reshape(x_axes_last, (*shape[:first_axis], math.prod(shape[first_axis:])))
     # Not y / x, which is NaN for an element that is zero.
     product_after = flip(product_before(flip(rows, -1)), -1)
     products_of_others = moveaxis(reshape(multiply(product_before(rows), product_after), shape), end_axes, axes)
@@ -148,11 +152,13 @@ def _cumprod(g: T, y: T, x: T, axis: int) -> T:
 def _cumulativeextreme(g: T, y: T, x: T, axis: int) -> T:
     """Returns the gradient of cummax or cummin: each cotangent goes to the latest element that equals the extreme."""
     rank = len(x.shape)
-    line = reshape(arange(x.shape[axis]), [-1 if i == axis % rank else 1 for i in range(rank)])
-    latest_line = cummax(where(equal(x, y), line, 0), axis)
+    positions_on_axis = reshape(arange(x.shape[axis]), [-1 if i == axis % rank else 1 for i in range(rank)])
+    latest_positions = cummax(where(equal(x, y), positions_on_axis, 0), axis)
     stride = math.prod(x.shape[axis % rank + 1 :])
     flat_positions = reshape(arange(math.prod(x.shape)), x.shape)
-    return zeros_with_added(g, add(flat_positions, multiply(subtract(latest_line, line), stride)), x.shape)
+    return zeros_with_added(
+        g, add(flat_positions, multiply(subtract(latest_positions, positions_on_axis), stride)), x.shape
+    )
 
 
 RULES: dict[str, Any] = {

@@ -23,8 +23,10 @@ def _of_each(segments: T, data: T, ids: T) -> T:
 def _extreme(g: T, y: T, data: T, ids: T, num: int | None = None, sorted: bool = False) -> T:
     """Returns equal shares of the cotangent for the elements that equal the extreme of their segment."""
     is_extreme = where(equal(data, _of_each(y, data, ids)), 1.0, 0.0)
-    number = _of_each(segment_sum(is_extreme, ids, y.shape[0]), data, ids)
-    return where(equal(is_extreme, 1), divide(_of_each(g, data, ids), where(equal(number, 0), 1, number)), 0.0)
+    extreme_counts = _of_each(segment_sum(is_extreme, ids, y.shape[0]), data, ids)
+    return where(
+        equal(is_extreme, 1), divide(_of_each(g, data, ids), where(equal(extreme_counts, 0), 1, extreme_counts)), 0.0
+    )
 
 
 def _prod(g: T, y: T, data: T, ids: T, num: int | None = None, sorted: bool = False) -> T:
@@ -33,13 +35,13 @@ def _prod(g: T, y: T, data: T, ids: T, num: int | None = None, sorted: bool = Fa
     `y / data` would be NaN for zeros, so they are counted: with one zero only that element has a gradient, the product
     of the others; with more zeros no element has one.
     """
-    zero = equal(data, 0)
-    zeros = _of_each(segment_sum(where(zero, 1.0, 0.0), ids, y.shape[0]), data, ids)
-    product_without_zeros = _of_each(segment_prod(where(zero, 1.0, data), ids, y.shape[0]), data, ids)
+    is_zero = equal(data, 0)
+    zero_counts = _of_each(segment_sum(where(is_zero, 1.0, 0.0), ids, y.shape[0]), data, ids)
+    product_without_zeros = _of_each(segment_prod(where(is_zero, 1.0, data), ids, y.shape[0]), data, ids)
     products_of_others = where(
-        zero,
-        where(equal(zeros, 1), product_without_zeros, 0.0),
-        where(equal(zeros, 0), divide(product_without_zeros, where(zero, 1.0, data)), 0.0),
+        is_zero,
+        where(equal(zero_counts, 1), product_without_zeros, 0.0),
+        where(equal(zero_counts, 0), divide(product_without_zeros, where(is_zero, 1.0, data)), 0.0),
     )
     return multiply(_of_each(g, data, ids), products_of_others)
 

@@ -91,7 +91,7 @@ MUTANTS = [
         name="rule-equal-extremes",
         module="emberharmony/rules/reductions/reduction.py",
         function="extreme",
-        original="where(equal(number, 0), 1, number)",
+        original="where(equal(extreme_count, 0), 1, extreme_count)",
         replacement="1",
         tests=("tests/conformance/test_gradients.py --ember-backend numpy -k 'kink or max'",),
         why="each of several largest elements gets the whole gradient",
@@ -112,8 +112,8 @@ MUTANTS = [
         name="rule-infinite-logsumexp",
         module="emberharmony/rules/reductions/reduction.py",
         function="_logsumexp",
-        original="where(isfinite(top), top, 0.0)",
-        replacement="top",
+        original="where(isfinite(logsumexp_result), logsumexp_result, 0.0)",
+        replacement="logsumexp_result",
         tests=(
             "tests/ops/reductions/test_reduction.py --ember-backend numpy -k 'logsumexp or logarithm'",
             "tests/conformance/test_gradients.py --ember-backend numpy -k logsumexp",
@@ -158,7 +158,7 @@ MUTANTS = [
         name="rule-diagonal-of-einsum",
         module="emberharmony/rules/algebra/products.py",
         function="_einsum",
-        original="letters == term",
+        original="distinct_labels == operand_labels",
         replacement="True",
         tests=(
             "tests/conformance/test_gradients.py --ember-backend numpy -k einsum",
