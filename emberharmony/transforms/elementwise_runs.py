@@ -36,8 +36,8 @@ def join_runs(
             calls.append(call)
             continue
         if call_kind != common_shape:
-            calls += _join_calls(run, use_count_by_operand, is_scalar, runner)
-            run, run_results, common_shape = [], set(), call_kind
+            calls += _join_calls(run_calls, use_count_by_operand, is_scalar, runner)
+            run_calls, run_results, common_shape = [], set(), call_kind
         if call_kind is None:
             calls.append(call)
         else:

@@ -32,13 +32,13 @@ def _on_numpy() -> Iterator[None]:
 def once_per_slice(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Returns a list to which each op adds its name that runs once for each slice."""
     names: list[str] = []
-    by_slices = Batch._by_slices
+    by_slices = Batch._call_by_slices
 
     def noted(self: Batch, mapped: Any, given: Any) -> Any:
         names.append(mapped.spec.name)
         return by_slices(self, mapped, given)
 
-    monkeypatch.setattr(Batch, "_by_slices", noted)
+    monkeypatch.setattr(Batch, "_call_by_slices", noted)
     return names
 
 
