@@ -1,6 +1,8 @@
 """On PyTorch: functions of the library on parameters, names of devices of a machine with accelerators, empty lists."""
 
+import contextlib
 import os
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -8,10 +10,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from emberharmony import Parameter, errors, ops
+from emberharmony import Parameter, errors, ops, optim
 from emberharmony.backend import discovery
 from emberharmony.backend.base import HostBits
-from emberharmony.backend.torch import device_ops
+from emberharmony.backend.torch import device_ops, precision
 from emberharmony.backend.torch.flow import host_programs
 
 
@@ -152,8 +154,41 @@ def test_programs_on_the_host_leave_the_folder_of_the_compiler_where_no_cache_is
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(torch, "compile", lambda function, **options: function)
+    monkeypatch.setattr(host_programs, "attention_fusion", SimpleNamespace(OPTIONS={}))  # Inductor sets it otherwise
     monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
     for folder, entry in ((None, None), ("kept", "kept")):
         monkeypatch.setattr(host_programs, "cache_folder", lambda name, folder=folder: folder)
         host_programs.HostProgram(lambda tensors: tensors, None)
         assert os.environ.pop("TORCHINDUCTOR_CACHE_DIR", None) == entry
+
+
+@pytest.mark.parametrize("make", [optim.SGD, optim.Adam, optim.Lion])
+def test_a_step_inside_of_forward_mode_is_computed_by_ops(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = []
+    with ops.use_backend("torch"):
+        for block in (contextlib.nullcontext, torch.autograd.forward_ad.dual_level):
+            cells = [Parameter(ops.ones(3000)) for _ in range(3)]
+            optimizer = make(cells, lr=0.1)
+            for gradient in (0.5, -2.0, 0.25, 1.0):
+                with block():
+                    optimizer.step({cell: ops.full((3000,), gradient) for cell in cells})
+            values.append([cell.value for cell in cells])
+    torch.testing.assert_close(*values, rtol=1e-6, atol=1e-6)
+
+
+def test_the_older_setting_of_products_is_left_alone_where_the_newer_one_differs() -> None:
+    before = precision._read_settings()
+    setter: Any = torch._C._set_fp32_precision_setter  # type: ignore[attr-defined]
+    setter("cuda", "matmul", "tf32")
+    try:
+        assert precision._read_settings()[0] is None
+        assert all(step[-1] is not None for step in precision._setting_steps(precision._read_settings()))
+    finally:
+        setter("cuda", "matmul", before[2][0])
+    assert precision._read_settings() == before
+
+    def fail() -> None:
+        raise RuntimeError("another")
+
+    with pytest.raises(RuntimeError, match="another"):
+        precision._older_setting(fail)

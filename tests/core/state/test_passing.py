@@ -43,6 +43,8 @@ CASES: list[tuple[str, str, str, Callable[[], Any]]] = [
     ("torch", "torch:Tensor", "numpy", lambda: ops.to_numpy(ops.asarray(X))),
     ("torch", "torch:Tensor", "any", lambda: ops.solve_triangular(ops.asarray(np.eye(2, dtype="f4")), ops.asarray(X))),
     ("torch", "torch:Tensor", "scatter", lambda: ops.put_along_axis(ops.asarray(X), ops.asarray(AT), ops.asarray(AT))),
+    ("torch", "torch:Tensor", "scatter", lambda: ops.put_along_axis(X.tolist(), ops.asarray(AT), 5.0)),
+    ("torch", "torch:Tensor", "numpy", lambda: ops.to_numpy(ops.ones((2, 3), "bfloat16"))),
     ("mlx", "numpy", "from_dlpack", read_of_exporter),
     ("jax", "numpy", "from_dlpack", read_of_exporter),
 ]

@@ -25,6 +25,10 @@ _HALF = 65504.0
 tril, triu = through_signed(torch.tril), through_signed(torch.triu)
 
 
+def _is_count(start: Any, step: Any) -> bool:
+    return start.__class__ is step.__class__ is int and step == 1 and start >= 0
+
+
 class TorchCreationOps(HostMade):
     """Holds the ops of `ops/arrays/creation.py`.
 
@@ -40,8 +44,7 @@ class TorchCreationOps(HostMade):
         return torch.arange(places.start, places.stop, places.step, dtype=dtype, device=place(device))
 
     def arange(self, start: Any, stop: Any = None, step: Any = 1, dtype: Any = None, device: Any = None) -> Any:
-        is_plain = torch.compiler.is_compiling() and dtype is None and stop is None
-        if is_plain and start.__class__ is step.__class__ is int and step == 1 and start >= 0:
+        if torch.compiler.is_compiling() and dtype is None and stop is None and _is_count(start, step):
             # A dtype that is looked up gives a compiled function guards that take 60 µs in each call (PyTorch 2.13).
             return torch.arange(start, device=place(device))
         return super().arange(start, stop, step, dtype, device)
