@@ -67,10 +67,10 @@ class Captured(nn.Module):
         runner = self.runner()
         graph = runner.graph
         outputs = runner(self.inputs(runner, args, kwargs))
-        count = len(graph.written)
-        for name, value in zip(graph.written, outputs[:count], strict=True):
+        written_count = len(graph.written)
+        for name, value in zip(graph.written, outputs[:written_count], strict=True):
             self.cell(name).value = value
-        return build(graph.result, outputs[count:])
+        return build(graph.result, outputs[written_count:])
 
     def runner(self) -> Runner:
         """Returns what runs the module in its mode, which is captured if it was not before.
@@ -98,8 +98,8 @@ class Captured(nn.Module):
         """
         member = self._members.get(name)
         if member is None:
-            path, _, last = name.rpartition(".")
-            member = getattr(self._members.get(path), last, None)
+            path, _, attribute_name = name.rpartition(".")
+            member = getattr(self._members.get(path), attribute_name, None)
         if not isinstance(member, Cell):
             raise ArgumentError(f"{self.name} computes with {name}, which the layer in its place lacks")
         return member
@@ -117,16 +117,18 @@ class Captured(nn.Module):
             position: (ops.convert_to_tensor(x), path) for position, x, path in graph.signature.tensors(args, kwargs)
         }
         dtype = None if graph.reference is None else self._floating_dtype(graph.reference)
-        values: list[Any] = []
+        input_values: list[Any] = []
         length_by_symbol: dict[str, int] = {}
         for index, slot in enumerate(graph.slots):
             if index not in used:
-                values.append(None)
+                input_values.append(None)
             elif slot.kind == "input":
-                values.append(_checked_argument(*tensor_and_path_by_position[index], slot, dtype, length_by_symbol))
+                input_values.append(
+                    _checked_argument(*tensor_and_path_by_position[index], slot, dtype, length_by_symbol)
+                )
             else:
-                values.append(self._value_of(slot, dtype))
-        return values
+                input_values.append(self._value_of(slot, dtype))
+        return input_values
 
     def _floating_dtype(self, name: str) -> Any:
         """Returns the dtype of a floating parameter; that of the scales where it has been quantised."""
@@ -228,8 +230,10 @@ class Captured(nn.Module):
 
     def __repr__(self) -> str:
         modes_text = " and ".join(self._modes.runners)
-        calls = max((len(runner.graph.program.calls) for runner in self._modes.runners.values()), default=0)
-        return f"Captured({self.name}: {len(self.parameters())} parameters, {calls} calls, captured for {modes_text})"
+        call_count = max((len(runner.graph.program.calls) for runner in self._modes.runners.values()), default=0)
+        return (
+            f"Captured({self.name}: {len(self.parameters())} parameters, {call_count} calls, captured for {modes_text})"
+        )
 
 
 def _checked_argument(x: Any, path: str, slot: Slot, dtype: Any, lengths: dict[str, int]) -> Any:

@@ -58,9 +58,9 @@ class Report:
     def __repr__(self) -> str:
         lines = [f"compared with PyTorch in {self.reference}", "backend    output  gradient"]
         for row in self.rows:
-            why = row.failure or (row.first and f"first: {row.first}")
-            text = why or ("differs" if self.differs(row) else "agrees")
-            lines.append(f"{row.backend:8} {row.output:8.1e}  {row.gradient:8.1e}  {text}")
+            reason = row.failure or (row.first and f"first: {row.first}")
+            verdict = reason or ("differs" if self.differs(row) else "agrees")
+            lines.append(f"{row.backend:8} {row.output:8.1e}  {row.gradient:8.1e}  {verdict}")
         return "\n".join(lines)
 
 
@@ -101,8 +101,8 @@ def _errors_on_backend(net: "Captured", backend: str, wanted: Any) -> Row:
     graph = net.runner().graph
 
     def loss() -> Any:
-        results = leaves(graph.result, net(*args, **kwargs), "result")  # in PyTorch's order
-        outputs = [x for _, x, _ in results if _is_floating(x)]
+        result_leaves = leaves(graph.result, net(*args, **kwargs), "result")  # in PyTorch's order
+        outputs = [x for _, x, _ in result_leaves if _is_floating(x)]
         return _weighted_sum(outputs), outputs
 
     try:
@@ -113,15 +113,17 @@ def _errors_on_backend(net: "Captured", backend: str, wanted: Any) -> Row:
     finally:
         for cell, value in values_before:
             cell.value = value
-    errors = [
+    gradient_errors = [
         _largest_relative_error(g, wanted.gradients[name], wanted.largest_gradient / 100)
         for name, g in gradient_by_name.items()
         if name in wanted.gradients
     ]
     if len(outputs) != len(wanted.outputs):
         raise ArgumentError(f"the program has {len(outputs)} floating results, and the module {len(wanted.outputs)}")
-    output = max((_largest_relative_error(x, y) for x, y in zip(outputs, wanted.outputs, strict=True)), default=0.0)
-    return Row(backend, output, max(errors, default=0.0))
+    output_error = max(
+        (_largest_relative_error(x, y) for x, y in zip(outputs, wanted.outputs, strict=True)), default=0.0
+    )
+    return Row(backend, output_error, max(gradient_errors, default=0.0))
 
 
 def _weighted_sum(outputs: Sequence[Any]) -> Any:
@@ -154,14 +156,14 @@ def _first_difference(net: "Captured", runner: Runner, tolerance: float, gradien
     args, kwargs = net.example()
     graph = runner.graph
     inputs = net.inputs(runner, args, kwargs)
-    host_array = [ops.to_numpy(x) if ops.is_tensor(x) else x for x in inputs]
+    host_inputs = [ops.to_numpy(x) if ops.is_tensor(x) else x for x in inputs]
     for position, slot in enumerate(graph.slots):
-        host_array[position] = slot.target if slot.kind == "layer" else host_array[position]
+        host_inputs[position] = slot.target if slot.kind == "layer" else host_inputs[position]
     assert net.source is not None
-    for step in steps(net.source, graph, host_array):
-        difference = _difference_of_call(runner, graph, step, inputs, tolerance, gradient_tolerance)
-        if difference:
-            return f"{graph.describe(step.place)}: {difference}"
+    for step in steps(net.source, graph, host_inputs):
+        difference_text = _difference_of_call(runner, graph, step, inputs, tolerance, gradient_tolerance)
+        if difference_text:
+            return f"{graph.describe(step.place)}: {difference_text}"
     return ""
 
 
@@ -171,34 +173,42 @@ def _difference_of_call(
     """Returns how a call differs from PyTorch's; "" if it does not."""
     call = graph.program.calls[step.place]
     function = runner.functions[step.place]
-    flat, tree = ops.tree_flatten((step.args, step.keywords))
+    leaves, structure = ops.tree_flatten((step.args, step.keywords))
     dtype = inputs[0]
-    arrays = [ops.array(x, dtype if x.dtype.kind == "f" else None) if hasattr(x, "dtype") else x for x in flat]
-    float_positions = [i for i, x in enumerate(arrays) if _is_floating(x)]
+    converted_leaves = [
+        ops.array(x, dtype if x.dtype.kind == "f" else None) if hasattr(x, "dtype") else x for x in leaves
+    ]
+    float_positions = [i for i, x in enumerate(converted_leaves) if _is_floating(x)]
 
-    def results(chosen: Sequence[Any]) -> list[Any]:
-        new_arrays = list(arrays)
+    def compute_results(chosen: Sequence[Any]) -> list[Any]:
+        new_leaves = list(converted_leaves)
         for i, x in zip(float_positions, chosen, strict=True):
-            new_arrays[i] = x
-        args, keywords = ops.tree_unflatten(tree, new_arrays)
-        layer = (inputs[call.args[0]],) if call.function == LAYER else ()
-        value = function(*layer, *args, **keywords)
-        return list(value) if call.several else [value]
+            new_leaves[i] = x
+        args, keywords = ops.tree_unflatten(structure, new_leaves)
+        layer_argument = (inputs[call.args[0]],) if call.function == LAYER else ()
+        returned_value = function(*layer_argument, *args, **keywords)
+        return list(returned_value) if call.several else [returned_value]
 
     try:
-        own_results = results([arrays[i] for i in float_positions])
-        for register, our_result, theirs in zip(call.results, own_results, step.results, strict=False):
-            if graph.dtypes[register] is not None and hasattr(theirs, "shape"):
-                error = _largest_relative_error(our_result, theirs)
+        own_results = compute_results([converted_leaves[i] for i in float_positions])
+        for register, our_result, expected_result in zip(call.results, own_results, step.results, strict=False):
+            if graph.dtypes[register] is not None and hasattr(expected_result, "shape"):
+                error = _largest_relative_error(our_result, expected_result)
                 if error > tolerance:
                     return f"result differs by {error:.1e}"
         if step.gradients:
-            floating = [i for i, r in enumerate(call.results) if graph.dtypes[r] in (FLOAT, "float32", "float64")]
-            gradients = ops.grad(lambda chosen: _weighted_sum([results(chosen)[i] for i in floating]))(
-                [arrays[i] for i in float_positions]
-            )
+            floating_result_positions = [
+                i for i, r in enumerate(call.results) if graph.dtypes[r] in (FLOAT, "float32", "float64")
+            ]
+            gradients = ops.grad(
+                lambda chosen: _weighted_sum([compute_results(chosen)[i] for i in floating_result_positions])
+            )([converted_leaves[i] for i in float_positions])
             error = max(
-                (_largest_relative_error(gradients[i], theirs) for i, theirs in enumerate(step.gradients)), default=0.0
+                (
+                    _largest_relative_error(gradients[i], expected_result)
+                    for i, expected_result in enumerate(step.gradients)
+                ),
+                default=0.0,
             )
             if error > gradient_tolerance:
                 return f"gradient differs by {error:.1e}"

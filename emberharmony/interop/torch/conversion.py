@@ -53,8 +53,8 @@ def from_torch(
         raise BackendUnavailableError("from_torch() needs PyTorch: pip install torch") from error
 
     source = Source(module, args, kwargs, dynamic)
-    training = source.module.training if train is None else train
-    graph, constants = source.capture(training)
+    is_training = source.module.training if train is None else train
+    graph, constants = source.capture(is_training)
     cell_by_name = {name: Buffer(value, persistent=False) for name, value in constants.items()}
-    modes = Modes({"train" if training else "eval": graph}, source)
-    return Captured(type(module).__name__, source.members(graph), cell_by_name, modes, training)
+    modes = Modes({"train" if is_training else "eval": graph}, source)
+    return Captured(type(module).__name__, source.members(graph), cell_by_name, modes, is_training)

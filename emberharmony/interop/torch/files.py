@@ -37,31 +37,31 @@ def load_program(folder: str | os.PathLike[str]) -> Captured:
         >>> again.state_dict()["bias"].tolist() == net.state_dict()["bias"].tolist()
         True
     """
-    source = Path(folder)
+    program_folder = Path(folder)
     try:
-        data = json.loads((source / PROGRAM).read_bytes())
+        data = json.loads((program_folder / PROGRAM).read_bytes())
     except OSError as error:
-        raise ArgumentError(f"load_program(): {source} has no {PROGRAM}: {error}") from error
+        raise ArgumentError(f"load_program(): {program_folder} has no {PROGRAM}: {error}") from error
     except (ValueError, RecursionError) as error:
-        raise CaptureError(f"{source / PROGRAM} is damaged: {error}") from error
+        raise CaptureError(f"{program_folder / PROGRAM} is damaged: {error}") from error
     if not isinstance(data, dict) or data.get("format") != FORMAT:
-        raise CaptureError(f"{source / PROGRAM} is not a program of emberharmony")
+        raise CaptureError(f"{program_folder / PROGRAM} is not a program of emberharmony")
     if data.get("version") != VERSION:
         raise CaptureError(
-            f"{source / PROGRAM} has version {brief(data.get('version'))}, and this release reads {VERSION}: "
+            f"{program_folder / PROGRAM} has version {brief(data.get('version'))}, and this release reads {VERSION}: "
             f"install a newer emberharmony"
         )
-    return _restored_program(data, dict(io.load(source / WEIGHTS)))
+    return _restore_program(data, dict(io.load(program_folder / WEIGHTS)))
 
 
-def _restored_program(data: Mapping[str, Any], tensors: dict[str, Any]) -> Captured:
-    modes = data.get("modes")
+def _restore_program(data: Mapping[str, Any], tensors: dict[str, Any]) -> Captured:
+    data_by_mode = data.get("modes")
     cells, layers = data.get("cells"), data.get("layers")
-    if not isinstance(modes, dict) or not set(modes) <= {"train", "eval"}:
-        raise CaptureError(f"the program is damaged: modes has {brief(modes)}")
+    if not isinstance(data_by_mode, dict) or not set(data_by_mode) <= {"train", "eval"}:
+        raise CaptureError(f"the program is damaged: modes has {brief(data_by_mode)}")
     if not isinstance(cells, dict) or not isinstance(layers, dict):
         raise CaptureError("the program is damaged: it has no cells or layers")
-    graph_by_mode = {mode: graph_of_data(graph) for mode, graph in modes.items()}
+    graph_by_mode = {mode: graph_of_data(graph) for mode, graph in data_by_mode.items()}
     constant_by_name = {
         name.removeprefix(CONSTANT): Buffer(tensors.pop(name), persistent=False)
         for name in list(tensors)
@@ -79,9 +79,9 @@ def _restored_program(data: Mapping[str, Any], tensors: dict[str, Any]) -> Captu
             cell_by_id[id(tensor)] = _cell_of(name, entry, tensor)
         member_by_name[name] = cell_by_id[id(tensor)]
     for path, entry in layers.items():
-        own_names = [name for name in member_by_name if name.startswith(f"{path}.")]
+        cell_names = [name for name in member_by_name if name.startswith(f"{path}.")]
         member_by_name[path] = layer_of(
-            path, entry, {name.removeprefix(f"{path}."): member_by_name.pop(name) for name in own_names}
+            path, entry, {name.removeprefix(f"{path}."): member_by_name.pop(name) for name in cell_names}
         )
     _require_targets(graph_by_mode, member_by_name, constant_by_name)
     return Captured(
@@ -100,15 +100,15 @@ def _cell_of(name: str, entry: Any, tensor: Any) -> Cell:
 
 def _require_targets(graphs: Mapping[str, Any], members: Mapping[str, Any], constants: Mapping[str, Any]) -> None:
     """Raises an error unless the file has all that the graphs name."""
-    names = {*members}
+    cell_names = {*members}
     for path, member in members.items():
         if isinstance(member, nn.Module):
-            names |= {f"{path}.{own}" for own in cells_of(member)}
+            cell_names |= {f"{path}.{own}" for own in cells_of(member)}
     for graph in graphs.values():
         for slot in graph.slots:
-            targets = {"cell": names, "layer": members, "constant": constants}.get(slot.kind)
-            if targets is not None and slot.target not in targets:
+            known_names = {"cell": cell_names, "layer": members, "constant": constants}.get(slot.kind)
+            if known_names is not None and slot.target not in known_names:
                 raise CaptureError(f"the program is damaged: it has no {slot.kind} {slot.target!r}")
         for name in [*graph.written, *([graph.reference] if graph.reference else [])]:
-            if name not in names:
+            if name not in cell_names:
                 raise CaptureError(f"the program is damaged: it has no cell {name!r}")

@@ -58,18 +58,18 @@ def layer_of(path: str, options: Any, cells: Mapping[str, Any]) -> nn.Module:
     if layer_class is None:
         raise CaptureError(f"the program is damaged: layer {path} has {brief(options)}")
     layer = _without_values(path, layer_class, argument_by_name)
-    cells_by_name = cells_of(layer)
-    class_and_shape_by_name = {name: (type(cell), tuple(cell.shape)) for name, cell in cells_by_name.items()}
-    shapes_by_name = {name: (type(cell), tuple(cell.shape)) for name, cell in cells.items()}
-    if class_and_shape_by_name != shapes_by_name:
+    cell_by_name = cells_of(layer)
+    class_and_shape_by_name = {name: (type(cell), tuple(cell.shape)) for name, cell in cell_by_name.items()}
+    given_class_and_shape_by_name = {name: (type(cell), tuple(cell.shape)) for name, cell in cells.items()}
+    if class_and_shape_by_name != given_class_and_shape_by_name:
         raise CaptureError(
-            f"the program is damaged: {path}, a {layer_class.__name__}, has {brief(shapes_by_name)}, "
+            f"the program is damaged: {path}, a {layer_class.__name__}, has {brief(given_class_and_shape_by_name)}, "
             f"not {brief(class_and_shape_by_name)}"
         )
     module_by_path = dict(layer.named_modules())
     for name, cell in cells.items():
-        owner, _, last = name.rpartition(".")
-        setattr(module_by_path[owner], last, cell)
+        owner, _, cell_attribute = name.rpartition(".")
+        setattr(module_by_path[owner], cell_attribute, cell)
     return layer
 
 
@@ -79,13 +79,13 @@ def _without_values(path: str, kind: type[nn.Module], arguments: Mapping[str, An
     Raises:
         CaptureError: if the constructor refuses the arguments.
     """
-    layers: list[Any] = []
+    made_layers: list[Any] = []
     rng_option = {"rng": ops.random.Generator(0)} if "rng" in inspect.signature(kind).parameters else {}
     try:
-        ops.eval_shape(lambda: layers.append(kind(**arguments, **rng_option)))
+        ops.eval_shape(lambda: made_layers.append(kind(**arguments, **rng_option)))
     except (EmberError, TypeError) as error:
         raise CaptureError(f"the program is damaged: layer {path}, a {kind.__name__}: {error}") from error
-    layer: nn.Module = layers[0]
+    layer: nn.Module = made_layers[0]
     if isinstance(layer, nn.LoRALinear):
         layer.dropout = nn.Dropout(layer.dropout.p)  # whose masks come from the default stream
     return layer

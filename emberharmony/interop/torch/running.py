@@ -7,7 +7,7 @@ from emberharmony import ops
 from emberharmony.core import selection
 from emberharmony.core.errors import UnsupportedOpError
 from emberharmony.core.trees.objects import Sealed
-from emberharmony.interop.torch.aten import find
+from emberharmony.interop.torch.aten import find_function
 from emberharmony.interop.torch.graph import FLOAT, LAYER, Graph
 from emberharmony.transforms.program import ProgramCall, Register
 from emberharmony.transforms.source import FunctionSource
@@ -53,21 +53,23 @@ class Runner:
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
         """Returns the outputs for the inputs of the program, of which the first is the dtype of the parameters."""
         backend = selection.active().backend
-        key = backend.prefix, inputs[0]
-        entry = self._compiled.get(key) or (self._careful if backend.compiles_source() else None)
-        if entry is None:
-            casts: set[int] = set()
-            outputs = self.walk(inputs, casts)
-            self._compiled[key] = self._compile_program(casts)
+        program_key = backend.prefix, inputs[0]
+        function_and_places = self._compiled.get(program_key) or (self._careful if backend.compiles_source() else None)
+        if function_and_places is None:
+            cast_registers: set[int] = set()
+            outputs = self.run_call_by_call(inputs, cast_registers)
+            self._compiled[program_key] = self._compile_program(cast_registers)
             return outputs
-        function, places = entry
+        function, places = function_and_places
         try:
             return function(inputs)
         except Exception as error:
             self._annotate_error(error, function, places)
             raise
 
-    def walk(self, inputs: Sequence[Any], casts: set[int] | None = None, watch: Watch | None = None) -> list[Any]:
+    def run_call_by_call(
+        self, inputs: Sequence[Any], casts: set[int] | None = None, watch: Watch | None = None
+    ) -> list[Any]:
         """Returns the outputs; makes the calls one by one.
 
         Args:
@@ -80,10 +82,10 @@ class Runner:
         for number, call in enumerate(program.calls):
             try:
                 args = _fill_registers(call.args, value_by_register)
-                value = self.functions[number](
+                returned_value = self.functions[number](
                     *args, **{k: _fill_registers(v, value_by_register) for k, v in call.keywords}
                 )
-                results = list(value)[: len(call.results)] if call.several else [value]
+                results = list(returned_value)[: len(call.results)] if call.several else [returned_value]
                 results = [self._cast(r, x, inputs[0], casts) for r, x in zip(call.results, results, strict=True)]
             except Exception as error:
                 error.add_note(f"in {self.graph.describe(number)}")
@@ -114,21 +116,21 @@ class Runner:
             r: Register(0) if self.graph.dtypes[r] == FLOAT else self.graph.dtypes[r] for r in casts
         }
         program = self.graph.program
-        source = _Lines(
+        line_writer = _Lines(
             program.__class__(program.inputs, tuple(calls), program.outputs), cast_target_by_register, self._ends
         )
-        return source.function(map(source.text, program.outputs)), source.places
+        return line_writer.function(map(line_writer.text, program.outputs)), line_writer.places
 
     def _annotate_error(self, error: Exception, function: Callable[..., Any], places: list[int]) -> None:
         """Adds the operator and the line of the model to an error."""
-        trace = error.__traceback__
-        while trace is not None:
-            code = trace.tb_frame.f_code
-            line = trace.tb_lineno - code.co_firstlineno - 2  # the head, and the line that unpacks the inputs
-            if code is function.__code__ and 0 <= line < len(places):
-                error.add_note(f"in {self.graph.describe(places[line])}")
+        traceback = error.__traceback__
+        while traceback is not None:
+            code = traceback.tb_frame.f_code
+            line_index = traceback.tb_lineno - code.co_firstlineno - 2  # the head, and the line that unpacks the inputs
+            if code is function.__code__ and 0 <= line_index < len(places):
+                error.add_note(f"in {self.graph.describe(places[line_index])}")
                 return
-            trace = trace.tb_next
+            traceback = traceback.tb_next
 
 
 class Modes(Sealed):
@@ -183,7 +185,7 @@ class _Lines(FunctionSource):
 def _function_by_name(name: str) -> Callable[..., Any]:
     if name == LAYER:
         return _call_layer
-    function = find(name)
+    function = find_function(name)
     if function is None:
         raise UnsupportedOpError(f"the table of ATen lacks {name}: import the module that registers it")
     return function

@@ -43,10 +43,10 @@ def save_program(net: "Captured", folder: str | os.PathLike[str]) -> None:
         "cells": {name: _cell_entry(cell) for name, cell in cell_by_name.items()},
     }
     tensor_by_name = {**cell_by_name, **{f"{CONSTANT}{name}": cell for name, cell in net.constants.items()}}
-    target = Path(folder)
-    target.mkdir(parents=True, exist_ok=True)
-    io.save(tensor_by_name, target / WEIGHTS)
-    with replace_bytes(str(target / PROGRAM)) as stream:
+    program_folder = Path(folder)
+    program_folder.mkdir(parents=True, exist_ok=True)
+    io.save(tensor_by_name, program_folder / WEIGHTS)
+    with replace_bytes(str(program_folder / PROGRAM)) as stream:
         stream.write(json.dumps(data, allow_nan=False).encode())
 
 

@@ -49,11 +49,13 @@ def leaves(template: Template, value: Any, path: str) -> Iterator[tuple[int, Any
     if "leaf" in template:
         yield template["leaf"], value, path
     elif "constant" in template:
-        expected = template["constant"]
-        if value is not expected and (type(value) is not type(expected) or value != expected):
+        expected_constant = template["constant"]
+        if value is not expected_constant and (
+            type(value) is not type(expected_constant) or value != expected_constant
+        ):
             raise ArgumentError(
-                f"{path} was {expected!r} when the model was captured, and is {brief(value)} now: capture it again, "
-                f"because the program follows from such arguments"
+                f"{path} was {expected_constant!r} when the model was captured, and is {brief(value)} now: capture it "
+                f"again, because the program follows from such arguments"
             )
     else:
         yield from _inner_leaves(template, value, path)
@@ -110,24 +112,24 @@ class Signature:
             ArgumentError: if an argument is missing, was not given at the capture, or has another constant.
             ArgumentTypeError: if an argument has another structure.
         """
-        by_name = dict(zip(self._positional(len(args)), args, strict=True))
+        value_by_name = dict(zip(self._positional(len(args)), args, strict=True))
         for name in kwargs:
-            if name in by_name:
+            if name in value_by_name:
                 raise ArgumentError(f"argument {name!r} is given by place and by name")
-        by_name |= kwargs
-        for name, value in by_name.items():
+        value_by_name |= kwargs
+        for name, value in value_by_name.items():
             if name not in self.arguments and value is not None:
                 raise ArgumentError(
                     f"the model was captured without the argument {name!r}{suggest(name, self.arguments)}; its "
                     f"arguments are {', '.join(self.arguments)}"
                 )
-        tensors: list[tuple[int, Any, str]] = []
+        found_tensors: list[tuple[int, Any, str]] = []
         for name, template in self.arguments.items():
-            if name in by_name:
-                tensors += leaves(template, by_name[name], name)
+            if name in value_by_name:
+                found_tensors += leaves(template, value_by_name[name], name)
             elif has_leaves(template):
                 raise ArgumentError(f"argument {name!r} is missing")
-        return tensors
+        return found_tensors
 
     def _positional(self, count: int) -> list[str]:
         return [self.names[i] if i < len(self.names) else f"*{i}" for i in range(count)]

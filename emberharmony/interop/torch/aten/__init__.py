@@ -17,4 +17,4 @@ from emberharmony.interop.torch.aten import recurrent as recurrent
 from emberharmony.interop.torch.aten import reduction as reduction
 from emberharmony.interop.torch.aten import shape as shape
 from emberharmony.interop.torch.aten import statistics as statistics
-from emberharmony.interop.torch.aten.table import find as find
+from emberharmony.interop.torch.aten.table import find_function as find_function

@@ -88,9 +88,11 @@ def celu(x: Any, alpha: float = 1) -> Any:
 @aten("softplus")
 def softplus(x: Any, beta: float = 1, threshold: float = 20) -> Any:
     """Returns `log(1 + exp(beta * x)) / beta`, and `x` where that is the same but for digits."""
-    product = scale(x, beta)
-    soft = ops.softplus(product)
-    return ops.where(ops.greater(product, threshold), x, soft if beta == 1 else ops.divide(soft, beta))
+    scaled_x = scale(x, beta)
+    softplus_value = ops.softplus(scaled_x)
+    return ops.where(
+        ops.greater(scaled_x, threshold), x, softplus_value if beta == 1 else ops.divide(softplus_value, beta)
+    )
 
 
 @aten("mish")
@@ -137,8 +139,8 @@ def safe_softmax(x: Any, dim: int, dtype: Any = None) -> Any:
     """Returns the softmax along an axis, which is 0 where all elements are negative infinity."""
     if not len(x.shape):
         return softmax(x, dim, dtype)
-    all_masked = ops.all(ops.isneginf(x), axis=dim, keepdims=True)
-    return ops.where(all_masked, 0, softmax(ops.where(all_masked, 0, x), dim, dtype))
+    is_all_masked = ops.all(ops.isneginf(x), axis=dim, keepdims=True)
+    return ops.where(is_all_masked, 0, softmax(ops.where(is_all_masked, 0, x), dim, dtype))
 
 
 @aten("rrelu_with_noise_functional", "rrelu_with_noise")

@@ -33,9 +33,9 @@ def _lower_halves(x: Any, uplo: str) -> Any:
 @aten("cholesky_solve")
 def cholesky_solve(x: Any, factor: Any, upper: bool = False) -> Any:
     """Returns the solutions of linear equations whose matrices have Cholesky factors."""
-    lower = ops.conj(ops.matrix_transpose(factor)) if upper else factor
-    half_solved = ops.solve_triangular(lower, x, lower=True)
-    return ops.solve_triangular(ops.conj(ops.matrix_transpose(lower)), half_solved, lower=False)
+    lower_factor = ops.conj(ops.matrix_transpose(factor)) if upper else factor
+    forward_solution = ops.solve_triangular(lower_factor, x, lower=True)
+    return ops.solve_triangular(ops.conj(ops.matrix_transpose(lower_factor)), forward_solution, lower=False)
 
 
 aten("linalg_solve")(lambda x, other, left=True: _solve(x, other, left))
@@ -95,8 +95,8 @@ def eigh(x: Any, UPLO: str = "L", compute_v: bool = True) -> tuple[Any, Any]:
 def svd(x: Any, full_matrices: bool = False, compute_uv: bool = True, driver: str | None = None) -> tuple[Any, ...]:
     """Returns singular vectors and values."""
     if not compute_uv:
-        zeros = ops.zeros((0,), ops.dtype(x))
-        return zeros, ops.svdvals(x), zeros
+        empty_tensor = ops.zeros((0,), ops.dtype(x))
+        return empty_tensor, ops.svdvals(x), empty_tensor
     u, values, vh = ops.svd(x, full_matrices)
     return u, values, vh
 
@@ -115,8 +115,8 @@ def solve_triangular(x: Any, other: Any, upper: bool, left: bool = True, unitria
         x = ops.add(ops.triu(x, 1) if upper else ops.tril(x, -1), ops.eye(x.shape[-1], dtype=ops.dtype(x)))
     if left:
         return ops.solve_triangular(x, other, lower=not upper)
-    transposed = ops.solve_triangular(ops.matrix_transpose(x), ops.matrix_transpose(other), lower=upper)
-    return ops.matrix_transpose(transposed)
+    transposed_solution = ops.solve_triangular(ops.matrix_transpose(x), ops.matrix_transpose(other), lower=upper)
+    return ops.matrix_transpose(transposed_solution)
 
 
 _NORMS = ("backward", "ortho", "forward")
@@ -136,15 +136,15 @@ def fft_c2c(x: Any, dim: Sequence[int], normalization: int, forward: bool) -> An
 @aten("_fft_r2c")
 def fft_r2c(x: Any, dim: Sequence[int], normalization: int, onesided: bool) -> Any:
     """Returns Fourier transforms of real numbers."""
-    function = ops.rfftn if onesided else ops.fftn
-    return function(x, axes=tuple(dim), norm=_fft_norm(normalization, True))
+    transform = ops.rfftn if onesided else ops.fftn
+    return transform(x, axes=tuple(dim), norm=_fft_norm(normalization, True))
 
 
 @aten("_fft_c2r")
 def fft_c2r(x: Any, dim: Sequence[int], normalization: int, last_dim_size: int) -> Any:
     """Returns the real numbers of which complex ones are the one-sided Fourier transforms."""
-    lengths = [x.shape[axis] for axis in dim[:-1]]
-    return ops.irfftn(x, s=(*lengths, last_dim_size), axes=tuple(dim), norm=_fft_norm(normalization, False))
+    output_lengths = [x.shape[axis] for axis in dim[:-1]]
+    return ops.irfftn(x, s=(*output_lengths, last_dim_size), axes=tuple(dim), norm=_fft_norm(normalization, False))
 
 
 @aten("cholesky_inverse")
@@ -191,14 +191,14 @@ def lu(x: Any, pivot: bool = True) -> tuple[Any, Any, Any]:
 def _permutation(pivots: Any, size: int) -> Any:
     """Returns the order of rows after the exchanges that pivots, counted from 1, describe."""
     row_order = ops.broadcast_to(ops.arange(size), (*pivots.shape[:-1], size))
-    permutation = ops.arange(size)
+    positions = ops.arange(size)
     for i in range(pivots.shape[-1]):
         pivot_index = ops.subtract(ops.cast(pivots[..., i : i + 1], "int64"), 1)
         row_at_pivot = ops.take_along_axis(row_order, pivot_index, axis=-1)
         row_order = ops.where(
-            ops.equal(permutation, pivot_index),
+            ops.equal(positions, pivot_index),
             row_order[..., i : i + 1],
-            ops.where(ops.equal(permutation, i), row_at_pivot, row_order),
+            ops.where(ops.equal(positions, i), row_at_pivot, row_order),
         )
     return row_order
 
@@ -207,12 +207,12 @@ def _permutation(pivots: Any, size: int) -> Any:
 def lu_unpack(x: Any, pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True) -> tuple[Any, Any, Any]:
     """Returns permutations, and the factors of decompositions that are in one matrix."""
     n = min(x.shape[-2:])
-    zeros = ops.zeros((0,), ops.dtype(x))
-    order = _permutation(pivots, x.shape[-2])
-    rows = ops.eye(x.shape[-2], dtype=ops.dtype(x))
-    permutation = ops.matrix_transpose(ops.take(rows, order, axis=0)) if unpack_pivots else zeros
+    empty_tensor = ops.zeros((0,), ops.dtype(x))
+    row_order = _permutation(pivots, x.shape[-2])
+    identity = ops.eye(x.shape[-2], dtype=ops.dtype(x))
+    permutation = ops.matrix_transpose(ops.take(identity, row_order, axis=0)) if unpack_pivots else empty_tensor
     if not unpack_data:
-        return permutation, zeros, zeros
+        return permutation, empty_tensor, empty_tensor
     lower = ops.add(ops.tril(x[..., :n], -1), ops.eye(x.shape[-2], n, dtype=ops.dtype(x)))
     return permutation, lower, ops.triu(x[..., :n, :])
 
@@ -231,8 +231,8 @@ def triangular_solve(
 ) -> tuple[Any, Any]:
     """Returns the solutions of linear equations whose matrices are triangular, and the matrices."""
     triangle = ops.triu(matrix) if upper else ops.tril(matrix)
-    transposed = ops.matrix_transpose(triangle) if transpose else triangle
-    return solve_triangular(transposed, x, upper != transpose, True, unitriangular), matrix
+    coefficients = ops.matrix_transpose(triangle) if transpose else triangle
+    return solve_triangular(coefficients, x, upper != transpose, True, unitriangular), matrix
 
 
 @aten("linalg_pinv.atol_rtol_tensor", "linalg_pinv.atol_rtol_float")
@@ -244,8 +244,8 @@ def pinv(x: Any, atol: Any = None, rtol: Any = None, hermitian: bool = False) ->
         x = ops.add(ops.tril(x), ops.conj(ops.matrix_transpose(ops.tril(x, -1))))
     if atol is None:
         return ops.pinv(x, rtol=rtol)
-    largest = ops.stop_gradient(ops.svdvals(x))[..., 0]
-    share = ops.divide(atol, ops.where(ops.equal(largest, 0), 1, largest))
+    largest_singular_value = ops.stop_gradient(ops.svdvals(x))[..., 0]
+    relative_atol = ops.divide(atol, ops.where(ops.equal(largest_singular_value, 0), 1, largest_singular_value))
     if rtol is None:
         rtol = ops.where(ops.greater(atol, 0), 0.0, max(x.shape[-2:]) * ops.finfo(ops.dtype(x)).eps)
-    return ops.pinv(x, rtol=ops.maximum(share, rtol))
+    return ops.pinv(x, rtol=ops.maximum(relative_atol, rtol))

@@ -11,8 +11,8 @@ Sizes = int | Sequence[int]
 
 def per_axis(value: Sizes, count: int) -> list[int]:
     """Returns a number for each spatial axis."""
-    values = [value] if isinstance(value, int) else list(value)
-    return (values * count)[:count]
+    numbers = [value] if isinstance(value, int) else list(value)
+    return (numbers * count)[:count]
 
 
 @aten("convolution", "_convolution")
@@ -29,27 +29,27 @@ def convolution(
     *flags: object,
 ) -> Any:
     """Returns a convolution or a transposed one of images (batch, channels, *size), or of one without a batch."""
-    count = len(weight.shape) - 2
-    if len(x.shape) == count + 1:
+    axis_count = len(weight.shape) - 2
+    if len(x.shape) == axis_count + 1:
         batch = ops.expand_dims(x, 0)
         return ops.squeeze(
             convolution(batch, weight, bias, stride, padding, dilation, transposed, output_padding, groups), 0
         )
-    strides, dilations = per_axis(stride, count), per_axis(dilation, count)
-    pads: Any = padding if isinstance(padding, str) else [(n, n) for n in per_axis(padding, count)]
-    spatial = tuple(range(2, count + 2))
+    strides, dilations = per_axis(stride, axis_count), per_axis(dilation, axis_count)
+    padding_pairs: Any = padding if isinstance(padding, str) else [(n, n) for n in per_axis(padding, axis_count)]
+    spatial_axes = tuple(range(2, axis_count + 2))
     if not transposed:
-        kernel = ops.transpose(weight, (*spatial, 1, 0))
-        return ops.conv(x, kernel, strides, pads, "channels_first", dilations, bias)
+        kernel = ops.transpose(weight, (*spatial_axes, 1, 0))
+        return ops.conv(x, kernel, strides, padding_pairs, "channels_first", dilations, bias)
     if groups > 1:  # PyTorch has (in, out / groups, *size), and ops (*size, out, in / groups)
-        inputs, outputs, *size = weight.shape
-        weight = ops.reshape(weight, (groups, inputs // groups, outputs, *size))
-        weight = ops.reshape(ops.swapaxes(weight, 1, 2), (groups * outputs, inputs // groups, *size))
+        input_channels, output_channels, *size = weight.shape
+        weight = ops.reshape(weight, (groups, input_channels // groups, output_channels, *size))
+        weight = ops.reshape(ops.swapaxes(weight, 1, 2), (groups * output_channels, input_channels // groups, *size))
     else:
         weight = ops.swapaxes(weight, 0, 1)
-    kernel = ops.transpose(weight, (*spatial, 0, 1))
+    kernel = ops.transpose(weight, (*spatial_axes, 0, 1))
     return ops.conv_transpose(
-        x, kernel, strides, pads, per_axis(output_padding, count), "channels_first", dilations, bias
+        x, kernel, strides, padding_pairs, per_axis(output_padding, axis_count), "channels_first", dilations, bias
     )
 
 

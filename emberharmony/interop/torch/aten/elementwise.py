@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from emberharmony import ops
-from emberharmony.interop.torch.aten.table import aten, enter_names
+from emberharmony.interop.torch.aten.table import aten, register_names
 
 aten("abs")(ops.absolute)
 aten("acos")(ops.arccos)
@@ -225,7 +225,7 @@ def detach(x: Any) -> Any:
 
 
 @aten("clone", "alias", "alias_copy", "contiguous", "lift_fresh", "lift_fresh_copy", "positive", "resolve_conj")
-def same(x: Any) -> Any:
+def unchanged(x: Any) -> Any:
     """Returns the tensor: what PyTorch says of its memory has no meaning here."""
     return x
 
@@ -242,7 +242,7 @@ def to(x: Any, dtype: Any = None, copy: bool = False) -> Any:
     return x if dtype is None else ops.cast(x, dtype)
 
 
-@enter_names("prims.convert_element_type")
+@register_names("prims.convert_element_type")
 def convert_element_type(x: Any, dtype: Any) -> Any:
     """Returns a tensor of a dtype."""
     return ops.cast(x, dtype)

@@ -161,15 +161,17 @@ def take_along_dim(x: Any, indices: Any, dim: int | None = None) -> Any:
 def _scatter(x: Any, dim: int, index: Any, src: Any, mode: Any) -> Any:
     """Returns a tensor with others at indices along an axis; the index may be shorter than both."""
     if not len(x.shape) or not len(index.shape):
-        vectors = [ops.reshape(each, (1,)) if hasattr(each, "shape") else each for each in (x, index, src)]
-        return ops.reshape(_scatter(vectors[0], 0, vectors[1], vectors[2], mode), tuple(x.shape))
+        vector_arguments = [ops.reshape(each, (1,)) if hasattr(each, "shape") else each for each in (x, index, src)]
+        return ops.reshape(
+            _scatter(vector_arguments[0], 0, vector_arguments[1], vector_arguments[2], mode), tuple(x.shape)
+        )
     rank, dim = len(index.shape), dim % len(index.shape)
     if hasattr(src, "shape"):
         if tuple(src.shape) != tuple(index.shape):
             src = ops.get_item(src, tuple(slice(0, n) for n in index.shape))
         src = ops.cast(src, ops.dtype(x))
-    grids = [ops.reshape(ops.arange(n), (n,) + (1,) * (rank - a - 1)) for a, n in enumerate(index.shape)]
-    return ops.set_item(x, (*grids[:dim], index, *grids[dim + 1 :]), src, mode)
+    index_grids = [ops.reshape(ops.arange(n), (n,) + (1,) * (rank - a - 1)) for a, n in enumerate(index.shape)]
+    return ops.set_item(x, (*index_grids[:dim], index, *index_grids[dim + 1 :]), src, mode)
 
 
 @aten("scatter.src")
@@ -223,13 +225,13 @@ def scatter_reduce(x: Any, dim: int, index: Any, src: Any, reduce: str, include_
     if reduce != "mean":
         return combined_x
     ones = ops.ones_like(x)
-    first_counts = ones if include_self else _scatter(ones, dim, index, 0, "set")
-    count = _scatter(first_counts, dim, index, ops.ones_like(src), "add")
-    count = ops.maximum(count, 1)
+    initial_counts = ones if include_self else _scatter(ones, dim, index, 0, "set")
+    counts = _scatter(initial_counts, dim, index, ops.ones_like(src), "add")
+    counts = ops.maximum(counts, 1)
     return (
-        ops.divide(combined_x, count)
+        ops.divide(combined_x, counts)
         if ops.isdtype(ops.dtype(x), "real floating")
-        else ops.floor_divide(combined_x, count)
+        else ops.floor_divide(combined_x, counts)
     )
 
 
@@ -248,24 +250,24 @@ def index_reduce(x: Any, dim: int, index: Any, source: Any, reduce: str, include
     """Returns a tensor combined with others at places of an axis."""
     if not len(source.shape):
         return scatter_reduce(x, dim, ops.reshape(index, ()), source, reduce, include_self)
-    shape = [1] * len(source.shape)
-    shape[dim] = -1
-    wide_index = ops.broadcast_to(ops.reshape(index, tuple(shape)), tuple(source.shape))
+    index_shape = [1] * len(source.shape)
+    index_shape[dim] = -1
+    wide_index = ops.broadcast_to(ops.reshape(index, tuple(index_shape)), tuple(source.shape))
     return scatter_reduce(x, dim, wide_index, source, reduce, include_self)
 
 
 @aten("masked_select")
 def masked_select(x: Any, mask: Any) -> Any:
     """Returns the elements where a mask is true, as a vector."""
-    shape = ops.broadcast_shapes(tuple(x.shape), tuple(mask.shape))
-    return ops.get_item(ops.broadcast_to(x, shape), ops.broadcast_to(mask, shape))
+    broadcast_shape = ops.broadcast_shapes(tuple(x.shape), tuple(mask.shape))
+    return ops.get_item(ops.broadcast_to(x, broadcast_shape), ops.broadcast_to(mask, broadcast_shape))
 
 
 @aten("masked_scatter")
 def masked_scatter(x: Any, mask: Any, source: Any) -> Any:
     """Returns a tensor with the elements of another one, in their order, where a mask is true."""
-    shape = ops.broadcast_shapes(tuple(x.shape), tuple(mask.shape))
-    x, mask = ops.broadcast_to(x, shape), ops.broadcast_to(mask, shape)
+    broadcast_shape = ops.broadcast_shapes(tuple(x.shape), tuple(mask.shape))
+    x, mask = ops.broadcast_to(x, broadcast_shape), ops.broadcast_to(mask, broadcast_shape)
     source_indices = ops.subtract(ops.cumsum(ops.cast(ops.ravel(mask), "int64"), axis=0), 1)
     taken_elements = ops.take(ops.ravel(source), ops.clip(source_indices, 0, math.prod(source.shape) - 1))
     return ops.where(mask, ops.reshape(taken_elements, tuple(x.shape)), x)

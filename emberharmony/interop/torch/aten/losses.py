@@ -33,18 +33,20 @@ def cross_entropy_loss(
     label_smoothing: float = 0.0,
 ) -> Any:
     """Returns the cross entropy of logits and classes, or probabilities of classes."""
-    names: Any = ("none", "mean", "sum")
+    reduction_names: Any = ("none", "mean", "sum")
     axis = 1 if len(x.shape) > 1 else 0
     if ops.isdtype(ops.dtype(target), "real floating"):
-        return _of_probabilities(x, target, weight, reduction, label_smoothing, axis)
-    return ops.cross_entropy(x, target, weight, names[reduction], ignore_index, label_smoothing, axis)
+        return _cross_entropy_of_probabilities(x, target, weight, reduction, label_smoothing, axis)
+    return ops.cross_entropy(x, target, weight, reduction_names[reduction], ignore_index, label_smoothing, axis)
 
 
-def _of_probabilities(x: Any, target: Any, weight: Any, reduction: int, smoothing: float, axis: int) -> Any:
+def _cross_entropy_of_probabilities(
+    x: Any, target: Any, weight: Any, reduction: int, smoothing: float, axis: int
+) -> Any:
     """Returns the cross entropy of logits and probabilities; its mean is that over the samples."""
-    classes = x.shape[axis]
+    class_count = x.shape[axis]
     if smoothing:
-        target = ops.add(ops.multiply(target, 1 - smoothing), smoothing / classes)
+        target = ops.add(ops.multiply(target, 1 - smoothing), smoothing / class_count)
     products = ops.multiply(ops.log_softmax(x, axis), target)
     if weight is not None:
         products = ops.multiply(products, ops.reshape(weight, (-1,) + (1,) * (len(x.shape) - axis - 1)))

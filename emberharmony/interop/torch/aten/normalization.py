@@ -30,8 +30,8 @@ def native_layer_norm(x: Any, normalized_shape: Sequence[int], weight: Any, bias
     """Returns a tensor normalised along its last axes, the means, and one over the standard deviations."""
     dims = tuple(range(-len(normalized_shape), 0))
     mean = ops.mean(x, dims, True)
-    inverse = ops.rsqrt(ops.add(ops.var(x, dims, True), eps))
-    return layer_norm(x, normalized_shape, weight, bias, eps), mean, inverse
+    inverse_deviation = ops.rsqrt(ops.add(ops.var(x, dims, True), eps))
+    return layer_norm(x, normalized_shape, weight, bias, eps), mean, inverse_deviation
 
 
 @aten("rms_norm", "_fused_rms_norm")
@@ -54,10 +54,10 @@ def native_group_norm(
     x: Any, weight: Any, bias: Any, N: int, C: int, HxW: int, group: int, eps: float
 ) -> tuple[Any, Any, Any]:
     """Returns a tensor normalised in groups of its channels, the means, and one over the standard deviations."""
-    grouped = ops.reshape(x, (N, group, C // group * HxW))
-    mean = ops.mean(grouped, -1)
-    inverse = ops.rsqrt(ops.add(ops.var(grouped, -1), eps))
-    return ops.group_normalization(x, group, weight, bias, 1, eps), mean, inverse
+    grouped_x = ops.reshape(x, (N, group, C // group * HxW))
+    mean = ops.mean(grouped_x, -1)
+    inverse_deviation = ops.rsqrt(ops.add(ops.var(grouped_x, -1), eps))
+    return ops.group_normalization(x, group, weight, bias, 1, eps), mean, inverse_deviation
 
 
 @aten("_native_batch_norm_legit_no_training")
@@ -65,8 +65,8 @@ def batch_norm_by_statistics(
     x: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, momentum: float, eps: float
 ) -> tuple[Any, Any, Any]:
     """Returns a tensor normalised by given means and variances of its channels; PyTorch adds two empty tensors."""
-    zeros = ops.zeros((0,), ops.dtype(x))
-    return ops.batch_normalization(x, running_mean, running_var, 1, bias, weight, eps), zeros, zeros
+    empty_tensor = ops.zeros((0,), ops.dtype(x))
+    return ops.batch_normalization(x, running_mean, running_var, 1, bias, weight, eps), empty_tensor, empty_tensor
 
 
 @aten("_native_batch_norm_legit.no_stats")
@@ -91,11 +91,11 @@ def batch_norm_functional(
 ) -> tuple[Any, ...]:
     """Returns what `batch_norm_of_batch` does and the running means and variances after it, the latter unbiased."""
     if not training:
-        normalized = batch_norm_by_statistics(x, weight, bias, running_mean, running_var, momentum, eps)
-        return (*normalized, running_mean, running_var)
+        normalized_x = batch_norm_by_statistics(x, weight, bias, running_mean, running_var, momentum, eps)
+        return (*normalized_x, running_mean, running_var)
     y, mean, variance = ops.batch_normalization_training(x, 1, bias, weight, eps)
-    count = math.prod(x.shape) // x.shape[1]
-    unbiased_variance = ops.multiply(variance, count / max(count - 1, 1))
+    element_count = math.prod(x.shape) // x.shape[1]
+    unbiased_variance = ops.multiply(variance, element_count / max(element_count - 1, 1))
     return (
         y,
         mean,

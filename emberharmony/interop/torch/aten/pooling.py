@@ -21,8 +21,8 @@ def _window_options(
 ) -> tuple[list[int], list[int], Any]:
     """Returns the size, the stride and the padding of windows; without a stride they lie side by side."""
     size = per_axis(kernel_size, count)
-    by = size if stride is None or stride == [] else per_axis(stride, count)
-    return size, by, [(n, n) for n in per_axis(padding, count)]
+    strides = size if stride is None or stride == [] else per_axis(stride, count)
+    return size, strides, [(n, n) for n in per_axis(padding, count)]
 
 
 def _max_pool(count: int, indices: bool) -> Callable[..., Any]:
@@ -34,8 +34,8 @@ def _max_pool(count: int, indices: bool) -> Callable[..., Any]:
         dilation: Sizes = 1,
         ceil_mode: bool = False,
     ) -> Any:
-        size, by, pads = _window_options(kernel_size, stride, padding, count)
-        options = (size, by, pads, "channels_first", per_axis(dilation, count), ceil_mode)
+        window_size, strides, padding_pairs = _window_options(kernel_size, stride, padding, count)
+        options = (window_size, strides, padding_pairs, "channels_first", per_axis(dilation, count), ceil_mode)
         if not indices:
             return _apply_to_batch(ops.max_pool, count, x, *options)
         return _apply_to_batch(ops.max_pool, count, x, *options), _apply_to_batch(
@@ -55,8 +55,16 @@ def _average_pool(count: int) -> Callable[..., Any]:
         count_include_pad: bool = True,
         divisor_override: int | None = None,
     ) -> Any:
-        size, by, pads = _window_options(kernel_size, stride, padding, count)
-        options = (size, by, pads, "channels_first", ceil_mode, count_include_pad, divisor_override)
+        window_size, strides, padding_pairs = _window_options(kernel_size, stride, padding, count)
+        options = (
+            window_size,
+            strides,
+            padding_pairs,
+            "channels_first",
+            ceil_mode,
+            count_include_pad,
+            divisor_override,
+        )
         return _apply_to_batch(ops.average_pool, count, x, *options)
 
     return pool
@@ -64,8 +72,8 @@ def _average_pool(count: int) -> Callable[..., Any]:
 
 def _adaptive_pool(function: Callable[..., Any], count: int) -> Callable[..., Any]:
     def pool(x: Any, output_size: Sizes) -> Any:
-        sizes = [n or x.shape[i - count] for i, n in enumerate(per_axis(output_size, count))]
-        return _apply_to_batch(lambda batch: function(batch, sizes, "channels_first"), count, x)
+        output_sizes = [n or x.shape[i - count] for i, n in enumerate(per_axis(output_size, count))]
+        return _apply_to_batch(lambda batch: function(batch, output_sizes, "channels_first"), count, x)
 
     return pool
 
@@ -87,11 +95,11 @@ aten("adaptive_avg_pool3d", "_adaptive_avg_pool3d")(_adaptive_pool(ops.adaptive_
 def _adaptive_max(count: int) -> Callable[..., Any]:
     pool = _adaptive_pool(ops.adaptive_max_pool, count)
 
-    def with_indices(x: Any, output_size: Sizes) -> tuple[Any, Any]:
-        values = pool(x, output_size)
-        return values, _first_largest_places(x, values, count)
+    def pool_with_indices(x: Any, output_size: Sizes) -> tuple[Any, Any]:
+        largest_values = pool(x, output_size)
+        return largest_values, _first_largest_places(x, largest_values, count)
 
-    return with_indices
+    return pool_with_indices
 
 
 def _first_largest_places(x: Any, values: Any, count: int) -> Any:
@@ -100,18 +108,21 @@ def _first_largest_places(x: Any, values: Any, count: int) -> Any:
     flat_windows = ops.reshape(x, (*x.shape[:leading_axis_count], *[1] * count, -1))
     is_inside: Any = True
     stride = 1
-    numbers = ops.arange(flat_windows.shape[-1])
+    flat_positions = ops.arange(flat_windows.shape[-1])
     for axis in reversed(range(count)):
-        axis_position = ops.mod(ops.floor_divide(numbers, stride), sizes[axis])
+        axis_position = ops.mod(ops.floor_divide(flat_positions, stride), sizes[axis])
         stride *= sizes[axis]
-        window = ops.reshape(ops.arange(output_sizes[axis]), (-1,) + (1,) * (count - axis))
-        first_index = ops.floor_divide(ops.multiply(window, sizes[axis]), output_sizes[axis])
-        end = ops.negative(ops.floor_divide(ops.multiply(ops.add(window, 1), -sizes[axis]), output_sizes[axis]))
-        is_inside = ops.logical_and(
-            is_inside, ops.logical_and(ops.greater_equal(axis_position, first_index), ops.less(axis_position, end))
+        window_numbers = ops.reshape(ops.arange(output_sizes[axis]), (-1,) + (1,) * (count - axis))
+        first_index = ops.floor_divide(ops.multiply(window_numbers, sizes[axis]), output_sizes[axis])
+        end_index = ops.negative(
+            ops.floor_divide(ops.multiply(ops.add(window_numbers, 1), -sizes[axis]), output_sizes[axis])
         )
-    equal = ops.equal(flat_windows, ops.expand_dims(values, -1))
-    return ops.argmax(ops.cast(ops.logical_and(is_inside, equal), "int32"), axis=-1)
+        is_inside = ops.logical_and(
+            is_inside,
+            ops.logical_and(ops.greater_equal(axis_position, first_index), ops.less(axis_position, end_index)),
+        )
+    is_largest = ops.equal(flat_windows, ops.expand_dims(values, -1))
+    return ops.argmax(ops.cast(ops.logical_and(is_inside, is_largest), "int32"), axis=-1)
 
 
 aten("adaptive_max_pool1d")(_adaptive_max(1))
@@ -121,17 +132,24 @@ aten("adaptive_max_pool3d")(_adaptive_max(3))
 
 def _unpool(count: int) -> Callable[..., Any]:
     def unpool(x: Any, indices: Any, output_size: Sequence[int], *rest: object) -> Any:
-        def of_batch(batch: Any, places: Any) -> Any:
-            lead = tuple(batch.shape[:2])
-            zeros = ops.zeros((*lead, *_single_size(output_size)), ops.dtype(batch))
-            flat_zeros = ops.reshape(zeros, (*lead, -1))
-            rows = ops.reshape(ops.arange(lead[0]), (-1, 1, 1)), ops.reshape(ops.arange(lead[1]), (1, -1, 1))
-            put = ops.set_item(flat_zeros, (*rows, ops.reshape(places, (*lead, -1))), ops.reshape(batch, (*lead, -1)))
-            return ops.reshape(put, tuple(zeros.shape))
+        def unpool_batch(batch: Any, places: Any) -> Any:
+            leading_shape = tuple(batch.shape[:2])
+            zeros = ops.zeros((*leading_shape, *_single_size(output_size)), ops.dtype(batch))
+            flat_zeros = ops.reshape(zeros, (*leading_shape, -1))
+            leading_indices = (
+                ops.reshape(ops.arange(leading_shape[0]), (-1, 1, 1)),
+                ops.reshape(ops.arange(leading_shape[1]), (1, -1, 1)),
+            )
+            flat_result = ops.set_item(
+                flat_zeros,
+                (*leading_indices, ops.reshape(places, (*leading_shape, -1))),
+                ops.reshape(batch, (*leading_shape, -1)),
+            )
+            return ops.reshape(flat_result, tuple(zeros.shape))
 
         if len(x.shape) == count + 2:
-            return of_batch(x, indices)
-        return ops.squeeze(of_batch(ops.expand_dims(x, 0), ops.expand_dims(indices, 0)), 0)
+            return unpool_batch(x, indices)
+        return ops.squeeze(unpool_batch(ops.expand_dims(x, 0), ops.expand_dims(indices, 0)), 0)
 
     return unpool
 
@@ -154,17 +172,21 @@ def _resize_function(mode: Any, corners: bool, scaled: int) -> Callable[..., Any
     """
 
     def resize(x: Any, output_size: Sequence[int] | None, *rest: Any) -> Any:
-        align = rest[0] if corners else None
-        scales = rest[1:] if corners else rest
-        factors = scales[0] if len(scales) == 1 and isinstance(scales[0], (list, tuple)) else scales[-scaled:]
+        align_corners = rest[0] if corners else None
+        scale_arguments = rest[1:] if corners else rest
+        scale_factors = (
+            scale_arguments[0]
+            if len(scale_arguments) == 1 and isinstance(scale_arguments[0], (list, tuple))
+            else scale_arguments[-scaled:]
+        )
         if output_size is None:
-            return ops.interpolate(x, None, list(factors), mode, align, data_format="channels_first")
-        if factors and all(factor is not None for factor in factors):
+            return ops.interpolate(x, None, list(scale_factors), mode, align_corners, data_format="channels_first")
+        if scale_factors and all(factor is not None for factor in scale_factors):
             # the overloads that have both compute positions by the factors
-            sizes = [int(n * factor) for n, factor in zip(x.shape[2:], factors, strict=True)]
-            if sizes == list(output_size):
-                return ops.interpolate(x, None, list(factors), mode, align, data_format="channels_first")
-        return ops.interpolate(x, list(output_size), None, mode, align, data_format="channels_first")
+            scaled_sizes = [int(n * factor) for n, factor in zip(x.shape[2:], scale_factors, strict=True)]
+            if scaled_sizes == list(output_size):
+                return ops.interpolate(x, None, list(scale_factors), mode, align_corners, data_format="channels_first")
+        return ops.interpolate(x, list(output_size), None, mode, align_corners, data_format="channels_first")
 
     return resize
 
@@ -188,11 +210,11 @@ _PADDINGS = ("constant", "nearest", "reflect")
 @aten("grid_sampler", "grid_sampler_2d", "grid_sampler_3d")
 def grid_sampler(x: Any, grid: Any, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Any:
     """Returns the values of images (batch, channels, *size) at positions that are a share of their sizes."""
-    fill = "mirror" if padding_mode == 2 and align_corners else _PADDINGS[padding_mode]
+    padding_name = "mirror" if padding_mode == 2 and align_corners else _PADDINGS[padding_mode]
     if interpolation_mode == 2:
-        return _grid_bicubic(x, grid, fill, align_corners)
-    mode: Any = ("bilinear", "nearest")[interpolation_mode]
-    return ops.image.grid_sample(x, grid, mode, fill, 0.0, align_corners, "channels_first")  # type: ignore[arg-type]
+        return _grid_bicubic(x, grid, padding_name, align_corners)
+    mode_name: Any = ("bilinear", "nearest")[interpolation_mode]
+    return ops.image.grid_sample(x, grid, mode_name, padding_name, 0.0, align_corners, "channels_first")  # type: ignore[arg-type]
 
 
 def _grid_bicubic(x: Any, grid: Any, fill: Any, align_corners: bool) -> Any:
@@ -200,42 +222,44 @@ def _grid_bicubic(x: Any, grid: Any, fill: Any, align_corners: bool) -> Any:
     sizes = x.shape[:1:-1]
     scales = [(n - 1) / 2 if align_corners else n / 2 for n in sizes]
     offset = 0.0 if align_corners else 0.5
-    shares = ops.unstack(grid, axis=-1)
-    corner_positions = [
-        ops.subtract(ops.multiply(ops.add(share, 1), scale), offset)
-        for share, scale in zip(shares, scales, strict=True)
+    relative_coordinates = ops.unstack(grid, axis=-1)
+    pixel_positions = [
+        ops.subtract(ops.multiply(ops.add(relative_coordinate, 1), scale), offset)
+        for relative_coordinate, scale in zip(relative_coordinates, scales, strict=True)
     ]
-    lows = [ops.floor(corner_position) for corner_position in corner_positions]
-    weights = [
-        _cubic_weights(ops.subtract(corner_position, low))
-        for corner_position, low in zip(corner_positions, lows, strict=True)
+    lower_pixels = [ops.floor(pixel_position) for pixel_position in pixel_positions]
+    axis_weights = [
+        _cubic_weights(ops.subtract(pixel_position, lower_pixel))
+        for pixel_position, lower_pixel in zip(pixel_positions, lower_pixels, strict=True)
     ]
-    total: Any = 0
-    for down in range(4):
-        for along in range(4):
-            pixels = [
-                ops.subtract(ops.divide(ops.add(low, step - 1 + offset), scale), 1)
-                for low, step, scale in zip(lows, (along, down), scales, strict=True)
+    weighted_sum: Any = 0
+    for row_step in range(4):
+        for column_step in range(4):
+            neighbour_coordinates = [
+                ops.subtract(ops.divide(ops.add(lower_pixel, step - 1 + offset), scale), 1)
+                for lower_pixel, step, scale in zip(lower_pixels, (column_step, row_step), scales, strict=True)
             ]
-            at = ops.stop_gradient(ops.stack(pixels, -1))
-            value = ops.image.grid_sample(x, at, "nearest", fill, 0.0, align_corners, "channels_first")
-            weight = ops.multiply(weights[0][along], weights[1][down])
-            total = ops.add(total, ops.multiply(value, ops.expand_dims(weight, 1)))
-    return total
+            neighbour_grid = ops.stop_gradient(ops.stack(neighbour_coordinates, -1))
+            neighbour_values = ops.image.grid_sample(
+                x, neighbour_grid, "nearest", fill, 0.0, align_corners, "channels_first"
+            )
+            weight = ops.multiply(axis_weights[0][column_step], axis_weights[1][row_step])
+            weighted_sum = ops.add(weighted_sum, ops.multiply(neighbour_values, ops.expand_dims(weight, 1)))
+    return weighted_sum
 
 
 def _cubic_weights(t: Any) -> list[Any]:
     """Returns the weights of the four pixels around a position that is a share beyond the second."""
     a = -0.75
 
-    def far(s: Any) -> Any:  # of a distance from 1 to 2
+    def far_weight(s: Any) -> Any:  # of a distance from 1 to 2
         return ops.multiply(a, ops.subtract(ops.multiply(ops.add(ops.multiply(ops.subtract(s, 5), s), 8), s), 4))
 
-    def near(s: Any) -> Any:
+    def near_weight(s: Any) -> Any:
         return ops.add(ops.multiply(ops.multiply(ops.subtract(ops.multiply(a + 2, s), a + 3), s), s), 1)
 
-    back = ops.subtract(1, t)
-    return [far(ops.add(t, 1)), near(t), near(back), far(ops.add(back, 1))]
+    one_minus_t = ops.subtract(1, t)
+    return [far_weight(ops.add(t, 1)), near_weight(t), near_weight(one_minus_t), far_weight(ops.add(one_minus_t, 1))]
 
 
 def _fractional_max_pool(count: int) -> Callable[..., Any]:
@@ -244,26 +268,28 @@ def _fractional_max_pool(count: int) -> Callable[..., Any]:
         if len(x.shape) == count + 1:
             values, indices = pool(ops.expand_dims(x, 0), kernel_size, output_size, samples)
             return ops.squeeze(values, 0), ops.squeeze(indices, 0)
-        sizes, kernels, output_sizes = x.shape[2:], per_axis(kernel_size, count), per_axis(output_size, count)
+        sizes, kernel_sizes, output_sizes = x.shape[2:], per_axis(kernel_size, count), per_axis(output_size, count)
         flat_indices: Any = 0
         for axis in range(count):
             # PyTorch stores the sample of the last axis first.
             window_starts = _window_starts(
-                samples[..., count - 1 - axis], sizes[axis], kernels[axis], output_sizes[axis]
+                samples[..., count - 1 - axis], sizes[axis], kernel_sizes[axis], output_sizes[axis]
             )
-            at = ops.add(ops.expand_dims(window_starts, -1), ops.arange(kernels[axis]))
+            window_indices = ops.add(ops.expand_dims(window_starts, -1), ops.arange(kernel_sizes[axis]))
             axis_shape = [1] * (2 * count)
-            axis_shape[axis], axis_shape[count + axis] = output_sizes[axis], kernels[axis]
+            axis_shape[axis], axis_shape[count + axis] = output_sizes[axis], kernel_sizes[axis]
             flat_indices = ops.add(
-                ops.multiply(flat_indices, sizes[axis]), ops.reshape(at, (*x.shape[:2], *axis_shape))
+                ops.multiply(flat_indices, sizes[axis]), ops.reshape(window_indices, (*x.shape[:2], *axis_shape))
             )
         flat_indices = ops.reshape(flat_indices, (*x.shape[:2], *output_sizes, -1))
-        rows = ops.reshape(x, (*x.shape[:2], -1))
-        batch = ops.reshape(ops.arange(x.shape[0]), (-1, *[1] * (count + 2)))
-        channel = ops.reshape(ops.arange(x.shape[1]), (-1, *[1] * (count + 1)))
-        windows = ops.get_item(rows, (batch, channel, flat_indices))
-        best = ops.argmax(windows, axis=-1, keepdims=True)
-        return tuple(ops.squeeze(ops.take_along_axis(y, best, axis=-1), -1) for y in (windows, flat_indices))  # type: ignore[return-value]
+        flat_images = ops.reshape(x, (*x.shape[:2], -1))
+        batch_indices = ops.reshape(ops.arange(x.shape[0]), (-1, *[1] * (count + 2)))
+        channel_indices = ops.reshape(ops.arange(x.shape[1]), (-1, *[1] * (count + 1)))
+        windows = ops.get_item(flat_images, (batch_indices, channel_indices, flat_indices))
+        index_of_largest = ops.argmax(windows, axis=-1, keepdims=True)
+        return tuple(
+            ops.squeeze(ops.take_along_axis(y, index_of_largest, axis=-1), -1) for y in (windows, flat_indices)
+        )  # type: ignore[return-value]
 
     return pool
 
@@ -274,11 +300,11 @@ def _window_starts(sample: Any, size: int, kernel: int, count: int) -> Any:
     if count == 1:
         return ops.cast(ops.add(ops.zeros_like(sample), size - kernel), "int64")
     alpha = (size - kernel) / (count - 1)
-    numbers = ops.cast(ops.arange(count), ops.dtype(sample))
+    window_numbers = ops.cast(ops.arange(count), ops.dtype(sample))
     starts = ops.subtract(
-        ops.trunc(ops.multiply(ops.add(numbers, sample), alpha)), ops.trunc(ops.multiply(sample, alpha))
+        ops.trunc(ops.multiply(ops.add(window_numbers, sample), alpha)), ops.trunc(ops.multiply(sample, alpha))
     )
-    return ops.cast(ops.where(ops.equal(numbers, count - 1), size - kernel, starts), "int64")
+    return ops.cast(ops.where(ops.equal(window_numbers, count - 1), size - kernel, starts), "int64")
 
 
 aten("fractional_max_pool2d")(_fractional_max_pool(2))

@@ -6,7 +6,7 @@ from typing import Any
 
 from emberharmony import ops
 from emberharmony.interop.torch.aten.elementwise import scale
-from emberharmony.interop.torch.aten.table import aten, enter_names
+from emberharmony.interop.torch.aten.table import aten, register_names
 
 aten("matmul", "mm", "bmm", "mv")(ops.matmul)
 aten("dot", "inner")(ops.inner)
@@ -96,9 +96,9 @@ def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: int | None = None) -> 
     return ops.cdist(x1, x2, p)
 
 
-@enter_names("transformers.grouped_mm_fallback", "aten._grouped_mm")
+@register_names("transformers.grouped_mm_fallback", "aten._grouped_mm")
 def grouped_mm(x: Any, weight: Any, offs: Any, bias: object = None, out_dtype: object = None) -> Any:
     """Returns the product of each group of rows with its own matrix; transformers' mixtures of experts call it."""
-    ends = [0, *(int(end) for end in ops.to_numpy(offs))]
-    products = [ops.matmul(x[start:end], weight[i]) for i, (start, end) in enumerate(pairwise(ends))]
+    group_bounds = [0, *(int(end) for end in ops.to_numpy(offs))]
+    products = [ops.matmul(x[start:end], weight[i]) for i, (start, end) in enumerate(pairwise(group_bounds))]
     return ops.concatenate(products, axis=0)

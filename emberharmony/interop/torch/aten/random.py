@@ -66,8 +66,8 @@ def normal(x: Any, mean: float = 0.0, std: float = 1.0) -> Any:
 @aten("normal.Tensor_Tensor", "normal.Tensor_float", "normal.float_Tensor")
 def normal_of_tensors(mean: Any, std: Any = 1.0) -> Any:
     """Returns normal numbers with the means and standard deviations in tensors."""
-    sizes = [tuple(getattr(each, "shape", ())) for each in (mean, std)]
-    return ops.add(mean, ops.multiply(std, ops.random.normal(ops.broadcast_shapes(*sizes))))
+    shapes = [tuple(getattr(each, "shape", ())) for each in (mean, std)]
+    return ops.add(mean, ops.multiply(std, ops.random.normal(ops.broadcast_shapes(*shapes))))
 
 
 @aten("exponential")
@@ -83,6 +83,10 @@ def multinomial(x: Any, num_samples: int, replacement: bool = False) -> Any:
     Each weight's logarithm gets a random number of Gumbel's distribution; the largest sums are drawn.
     """
     count = num_samples if replacement else 1
-    shape: Sequence[int] = (*x.shape[:-1], count, x.shape[-1])
-    sums = ops.add(ops.expand_dims(ops.log(x), -2), ops.random.gumbel(tuple(shape)))
-    return ops.argmax(sums, axis=-1) if replacement else ops.top_k(ops.squeeze(sums, -2), num_samples)[1]
+    gumbel_shape: Sequence[int] = (*x.shape[:-1], count, x.shape[-1])
+    perturbed_logits = ops.add(ops.expand_dims(ops.log(x), -2), ops.random.gumbel(tuple(gumbel_shape)))
+    return (
+        ops.argmax(perturbed_logits, axis=-1)
+        if replacement
+        else ops.top_k(ops.squeeze(perturbed_logits, -2), num_samples)[1]
+    )

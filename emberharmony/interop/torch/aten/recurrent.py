@@ -21,19 +21,19 @@ def _run_layers(
     batch_first: bool,
 ) -> tuple[Any, ...]:
     """Returns the outputs of recurrent layers one above the other, and their last states."""
-    directions = 2 if bidirectional else 1
-    count = len(params) // (num_layers * directions)
-    projected = [None] * (count == (5 if has_biases else 3))
-    last: list[list[Any]] = []
+    direction_count = 2 if bidirectional else 1
+    weights_per_cell = len(params) // (num_layers * direction_count)
+    has_projection = weights_per_cell == (5 if has_biases else 3)
+    last_states_of_cells: list[list[Any]] = []
     has_batch = len(x.shape) == 3
     if not has_batch:
         x, states = ops.expand_dims(x, 0 if batch_first else 1), [ops.expand_dims(state, 1) for state in states]
     for layer in range(num_layers):
         outputs = []
-        for direction in range(directions):
-            weight_index = layer * directions + direction
-            weights = list(params[weight_index * count : (weight_index + 1) * count])
-            weight_options = {"weight_hr": weights.pop()} if projected else {}
+        for direction in range(direction_count):
+            weight_index = layer * direction_count + direction
+            weights = list(params[weight_index * weights_per_cell : (weight_index + 1) * weights_per_cell])
+            weight_options = {"weight_hr": weights.pop()} if has_projection else {}
             biases = weights[2:] if has_biases else [None, None]
             output, *last_states = cell(
                 x,
@@ -45,11 +45,11 @@ def _run_layers(
                 **weight_options,
             )
             outputs.append(output)
-            last.append(last_states)
+            last_states_of_cells.append(last_states)
         x = ops.concatenate(outputs, axis=-1) if bidirectional else outputs[0]
         if dropout and train and layer < num_layers - 1:
             x = ops.dropout(x, dropout)
-    end_states = [ops.stack(list(each)) for each in zip(*last, strict=True)]
+    end_states = [ops.stack(list(each)) for each in zip(*last_states_of_cells, strict=True)]
     if not has_batch:
         x, end_states = ops.squeeze(x, 0 if batch_first else 1), [ops.squeeze(end, 1) for end in end_states]
     return (x, *end_states)

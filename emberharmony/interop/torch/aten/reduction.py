@@ -88,8 +88,8 @@ aten("min.default")(lambda x: ops.min(x))
 
 def _extreme_and_index(function: Callable[..., Any], x: Any, dim: int, keepdim: bool) -> tuple[Any, Any]:
     """Returns the extremes along an axis, and their places; one element gets the gradient."""
-    result: tuple[Any, Any] = function(x, dim, keepdim) if len(x.shape) else (x, ops.zeros((), "int64"))
-    return result
+    values_and_indices: tuple[Any, Any] = function(x, dim, keepdim) if len(x.shape) else (x, ops.zeros((), "int64"))
+    return values_and_indices
 
 
 aten("max.dim", "nanmax.dim")(lambda x, dim, keepdim=False: _extreme_and_index(ops.max_and_argmax, x, dim, keepdim))
@@ -132,20 +132,20 @@ def count_nonzero(x: Any, dim: Dims = None) -> Any:
     return ops.count_nonzero(x, _axes_of(x, dim))
 
 
-def _correction(correction: float | None) -> float:
+def _correction_number(correction: float | None) -> float:
     return 1 if correction is None else correction
 
 
 @aten("var.correction")
 def var(x: Any, dim: Dims = None, correction: float | None = None, keepdim: bool = False) -> Any:
     """Returns the variances along axes."""
-    return ops.var(x, _axes_of(x, dim), keepdim, _correction(correction))
+    return ops.var(x, _axes_of(x, dim), keepdim, _correction_number(correction))
 
 
 @aten("std.correction")
 def std(x: Any, dim: Dims = None, correction: float | None = None, keepdim: bool = False) -> Any:
     """Returns the standard deviations along axes."""
-    return ops.std(x, _axes_of(x, dim), keepdim, _correction(correction))
+    return ops.std(x, _axes_of(x, dim), keepdim, _correction_number(correction))
 
 
 @aten("var_mean.correction")
@@ -196,9 +196,9 @@ def vector_norm(x: Any, ord: float = 2, dim: Dims = None, keepdim: bool = False,
 
 def _norm(x: Any, ord: float, dim: Dims, keepdim: bool) -> Any:
     if ord == 2 and ops.isdtype(ops.dtype(x), "real floating"):  # the derivative at a vector of zeros is 0
-        squares = ops.sum(ops.square(x), axes(dim) if len(x.shape) else None, keepdim)
-        zero = ops.equal(squares, 0)
-        return ops.where(zero, 0, ops.sqrt(ops.where(zero, 1, squares)))
+        sums_of_squares = ops.sum(ops.square(x), axes(dim) if len(x.shape) else None, keepdim)
+        is_zero = ops.equal(sums_of_squares, 0)
+        return ops.where(is_zero, 0, ops.sqrt(ops.where(is_zero, 1, sums_of_squares)))
     norms = ops.vector_norm(x if len(x.shape) else ops.reshape(x, (1,)), axes(dim), keepdim, ord)
     return norms if len(x.shape) else ops.reshape(norms, ())
 
@@ -224,8 +224,8 @@ def dist(x: Any, other: Any, p: float = 2) -> Any:
 @aten("pdist", "_pdist_forward")
 def pdist(x: Any, p: float = 2) -> Any:
     """Returns the distances between each two rows, of which the first comes first."""
-    first_indices, second = ops.triu_indices(x.shape[0], 1)
-    return _norm(ops.subtract(ops.take(x, first_indices, axis=0), ops.take(x, second, axis=0)), p, -1, False)
+    first_indices, second_indices = ops.triu_indices(x.shape[0], 1)
+    return _norm(ops.subtract(ops.take(x, first_indices, axis=0), ops.take(x, second_indices, axis=0)), p, -1, False)
 
 
 @aten("logsumexp", "special_logsumexp")
@@ -264,9 +264,9 @@ def _cumulative_extremes(best: Callable[..., Any], x: Any, dim: int) -> tuple[An
     if not len(x.shape):
         return x, ops.zeros((), "int64")
     values = best(x, axis=dim)
-    shape = [1] * len(x.shape)
-    shape[dim] = -1
-    positions = ops.reshape(ops.arange(x.shape[dim], dtype="int64"), tuple(shape))
+    positions_shape = [1] * len(x.shape)
+    positions_shape[dim] = -1
+    positions = ops.reshape(ops.arange(x.shape[dim], dtype="int64"), tuple(positions_shape))
     reached_positions = ops.where(ops.logical_or(ops.equal(x, values), ops.isnan(x)), positions, 0)
     last_places = ops.cummax(reached_positions, axis=dim)
     return ops.take_along_axis(x, last_places, axis=dim), last_places
@@ -279,8 +279,8 @@ aten("cummin")(lambda x, dim: _cumulative_extremes(ops.cummin, x, dim))
 @aten("diff")
 def diff(x: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:
     """Returns the differences of neighbours."""
-    pieces = [piece for piece in (prepend, x, append) if piece is not None]
-    return ops.diff(ops.concatenate(pieces, axis=dim) if len(pieces) > 1 else x, n, axis=dim)
+    tensors_to_join = [tensor for tensor in (prepend, x, append) if tensor is not None]
+    return ops.diff(ops.concatenate(tensors_to_join, axis=dim) if len(tensors_to_join) > 1 else x, n, axis=dim)
 
 
 @aten("trace")
@@ -339,8 +339,8 @@ def kthvalue(x: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     """Returns the k-th smallest elements along an axis, and their places."""
     if not len(x.shape):
         return x, ops.zeros((), "int64")
-    key = (..., slice(k - 1, k))
-    values, indices = (ops.moveaxis(ops.moveaxis(y, dim, -1)[key], -1, dim) for y in sort_stable(x, True, dim))
+    slice_key = (..., slice(k - 1, k))
+    values, indices = (ops.moveaxis(ops.moveaxis(y, dim, -1)[slice_key], -1, dim) for y in sort_stable(x, True, dim))
     return (values, indices) if keepdim else (ops.squeeze(values, dim), ops.squeeze(indices, dim))
 
 
@@ -363,8 +363,8 @@ def histc(x: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
         min, max = ops.min(x), ops.max(x)
         is_empty_range = ops.cast(ops.equal(min, max), ops.dtype(x))
         min, max = ops.subtract(min, is_empty_range), ops.add(max, is_empty_range)
-    width = ops.subtract(max, min)
-    bin_numbers = ops.floor(ops.multiply(ops.divide(ops.subtract(x, min), width), bins))
+    range_width = ops.subtract(max, min)
+    bin_numbers = ops.floor(ops.multiply(ops.divide(ops.subtract(x, min), range_width), bins))
     is_inside = ops.logical_and(ops.greater_equal(x, min), ops.less_equal(x, max))
     bin_numbers = ops.cast(ops.clip(ops.where(is_inside, bin_numbers, 0), 0, bins - 1), "int64")
     return ops.segment_sum(ops.cast(ops.ravel(is_inside), ops.dtype(x)), ops.ravel(bin_numbers), bins)
@@ -379,8 +379,8 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
 @aten("_unique2")
 def unique2(x: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False) -> Any:
     """Returns the distinct elements, the place of each element among them, and their counts."""
-    unique = ops.unique_all(x)
-    return unique.values, unique.inverse_indices, unique.counts
+    unique_results = ops.unique_all(x)
+    return unique_results.values, unique_results.inverse_indices, unique_results.counts
 
 
 @aten("trapezoid.x", "trapz.x")
@@ -410,6 +410,6 @@ def linalg_norm(x: Any, ord: float | None = None, dim: Dims = None, keepdim: boo
 
 
 def _matrix_norm(x: Any, ord: Any, dim: Dims, keepdim: bool) -> Any:
-    first_axis, second = dim if isinstance(dim, Sequence) else (-2, -1)
-    norms = ops.matrix_norm(ops.moveaxis(x, (first_axis, second), (-2, -1)), ord, keepdim)
-    return ops.moveaxis(norms, (-2, -1), (first_axis, second)) if keepdim else norms
+    first_axis, second_axis = dim if isinstance(dim, Sequence) else (-2, -1)
+    norms = ops.matrix_norm(ops.moveaxis(x, (first_axis, second_axis), (-2, -1)), ord, keepdim)
+    return ops.moveaxis(norms, (-2, -1), (first_axis, second_axis)) if keepdim else norms

@@ -168,8 +168,8 @@ def unfold(x: Any, dimension: int, size: int, step: int) -> Any:
     if not len(x.shape):
         return ops.reshape(x, (1,))[:size]
     axis = dimension % len(x.shape)
-    starts = ops.multiply(ops.arange((x.shape[axis] - size) // step + 1), step)
-    windows = ops.take(x, ops.add(ops.expand_dims(starts, -1), ops.arange(size)), axis=axis)
+    window_starts = ops.multiply(ops.arange((x.shape[axis] - size) // step + 1), step)
+    windows = ops.take(x, ops.add(ops.expand_dims(window_starts, -1), ops.arange(size)), axis=axis)
     return ops.moveaxis(windows, axis + 1, -1)
 
 
@@ -177,20 +177,20 @@ def unfold(x: Any, dimension: int, size: int, step: int) -> Any:
 def as_strided(x: Any, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Any:
     """Returns the elements at places of a tensor's memory, which is taken to be contiguous."""
     flat_indices = ops.convert_to_tensor(storage_offset or 0, "int64")
-    for axis, (length, by) in enumerate(zip(size, stride, strict=True)):
+    for axis, (length, axis_stride) in enumerate(zip(size, stride, strict=True)):
         axis_shape = (length,) + (1,) * (len(size) - axis - 1)
-        flat_indices = ops.add(flat_indices, ops.reshape(ops.multiply(ops.arange(length), by), axis_shape))
+        flat_indices = ops.add(flat_indices, ops.reshape(ops.multiply(ops.arange(length), axis_stride), axis_shape))
     return ops.take(ops.ravel(x), ops.broadcast_to(flat_indices, tuple(size)))
 
 
 @aten("diag_embed")
 def diag_embed(x: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
     """Returns matrices with the elements along the last axis on a diagonal."""
-    length = x.shape[-1] + abs(offset)
-    rows = ops.add(ops.arange(x.shape[-1]), max(-offset, 0))
-    columns = ops.add(ops.arange(x.shape[-1]), max(offset, 0))
-    zeros = ops.zeros((*x.shape[:-1], length, length), ops.dtype(x))
-    return ops.moveaxis(ops.set_item(zeros, (..., rows, columns), x), (-2, -1), (dim1, dim2))
+    matrix_size = x.shape[-1] + abs(offset)
+    row_indices = ops.add(ops.arange(x.shape[-1]), max(-offset, 0))
+    column_indices = ops.add(ops.arange(x.shape[-1]), max(offset, 0))
+    zeros = ops.zeros((*x.shape[:-1], matrix_size, matrix_size), ops.dtype(x))
+    return ops.moveaxis(ops.set_item(zeros, (..., row_indices, column_indices), x), (-2, -1), (dim1, dim2))
 
 
 @aten("meshgrid")
@@ -202,38 +202,60 @@ def meshgrid(tensors: Sequence[Any], indexing: str = "ij") -> Any:
 @aten("cartesian_prod")
 def cartesian_prod(tensors: Sequence[Any]) -> Any:
     """Returns all combinations of the elements of vectors, as rows."""
-    grids = ops.meshgrid(*tensors, indexing="ij")
-    return ops.stack([ops.ravel(grid) for grid in grids], axis=-1) if len(grids) > 1 else tensors[0]
+    coordinate_grids = ops.meshgrid(*tensors, indexing="ij")
+    return (
+        ops.stack([ops.ravel(grid) for grid in coordinate_grids], axis=-1) if len(coordinate_grids) > 1 else tensors[0]
+    )
 
 
 @aten("pixel_shuffle")
 def pixel_shuffle(x: Any, upscale_factor: int) -> Any:
     """Returns an image (..., c, h * r, w * r) of one (..., c * r * r, h, w)."""
-    *lead, channels, height, width = x.shape
+    *leading_shape, channels, height, width = x.shape
     r = upscale_factor
-    n = len(lead)
-    blocks = ops.reshape(x, (*lead, channels // (r * r), r, r, height, width))
-    moved_blocks = ops.transpose(blocks, (*range(n), n, n + 3, n + 1, n + 4, n + 2))
-    return ops.reshape(moved_blocks, (*lead, channels // (r * r), height * r, width * r))
+    leading_count = len(leading_shape)
+    blocks = ops.reshape(x, (*leading_shape, channels // (r * r), r, r, height, width))
+    moved_blocks = ops.transpose(
+        blocks,
+        (
+            *range(leading_count),
+            leading_count,
+            leading_count + 3,
+            leading_count + 1,
+            leading_count + 4,
+            leading_count + 2,
+        ),
+    )
+    return ops.reshape(moved_blocks, (*leading_shape, channels // (r * r), height * r, width * r))
 
 
 @aten("pixel_unshuffle")
 def pixel_unshuffle(x: Any, downscale_factor: int) -> Any:
     """Returns an image (..., c * r * r, h, w) of one (..., c, h * r, w * r)."""
-    *lead, channels, height, width = x.shape
+    *leading_shape, channels, height, width = x.shape
     r = downscale_factor
-    n = len(lead)
-    blocks = ops.reshape(x, (*lead, channels, height // r, r, width // r, r))
-    moved_blocks = ops.transpose(blocks, (*range(n), n, n + 2, n + 4, n + 1, n + 3))
-    return ops.reshape(moved_blocks, (*lead, channels * r * r, height // r, width // r))
+    leading_count = len(leading_shape)
+    blocks = ops.reshape(x, (*leading_shape, channels, height // r, r, width // r, r))
+    moved_blocks = ops.transpose(
+        blocks,
+        (
+            *range(leading_count),
+            leading_count,
+            leading_count + 2,
+            leading_count + 4,
+            leading_count + 1,
+            leading_count + 3,
+        ),
+    )
+    return ops.reshape(moved_blocks, (*leading_shape, channels * r * r, height // r, width // r))
 
 
 @aten("channel_shuffle", "native_channel_shuffle")
 def channel_shuffle(x: Any, groups: int) -> Any:
     """Returns an image whose channels are dealt out to groups."""
     batch, channels, *size = x.shape
-    grouped = ops.reshape(x, (batch, groups, channels // groups, *size))
-    return ops.reshape(ops.swapaxes(grouped, 1, 2), (batch, channels, *size))
+    grouped_channels = ops.reshape(x, (batch, groups, channels // groups, *size))
+    return ops.reshape(ops.swapaxes(grouped_channels, 1, 2), (batch, channels, *size))
 
 
 _MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
@@ -243,18 +265,18 @@ _MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "ci
 @aten("pad")
 def pad(x: Any, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Any:
     """Returns a tensor with elements added at the ends of its last axes, or taken away where a number is negative."""
-    widths = [(0, 0)] * (len(x.shape) - len(pad) // 2)
-    widths += [(pad[i], pad[i + 1]) for i in range(len(pad) - 2, -2, -2)]
-    if any(n < 0 for pair in widths for n in pair):
+    padding_widths = [(0, 0)] * (len(x.shape) - len(pad) // 2)
+    padding_widths += [(pad[i], pad[i + 1]) for i in range(len(pad) - 2, -2, -2)]
+    if any(n < 0 for pair in padding_widths for n in pair):
         kept_slices = [
             slice(max(-before, 0), length - max(-after, 0))
-            for (before, after), length in zip(widths, x.shape, strict=True)
+            for (before, after), length in zip(padding_widths, x.shape, strict=True)
         ]
         x = ops.get_item(x, tuple(kept_slices))
-        widths = [(max(before, 0), max(after, 0)) for before, after in widths]
+        padding_widths = [(max(before, 0), max(after, 0)) for before, after in padding_widths]
     if mode == "constant":
-        return ops.pad(x, widths, "constant", value or 0)
-    return ops.pad(x, widths, _MODES[mode])  # type: ignore[arg-type]
+        return ops.pad(x, padding_widths, "constant", value or 0)
+    return ops.pad(x, padding_widths, _MODES[mode])  # type: ignore[arg-type]
 
 
 @aten("constant_pad_nd")

@@ -12,8 +12,8 @@ from emberharmony.interop.torch.aten.table import aten
 
 def _take_at(tensors: Sequence[Any], place: Any, dim: int, keepdim: bool) -> tuple[Any, ...]:
     """Returns the elements of tensors at one place along an axis."""
-    chosen = [ops.take_along_axis(x, place, axis=dim) for x in tensors]
-    return tuple(x if keepdim else ops.squeeze(x, dim) for x in chosen)
+    taken = [ops.take_along_axis(x, place, axis=dim) for x in tensors]
+    return tuple(x if keepdim else ops.squeeze(x, dim) for x in taken)
 
 
 @aten("nanmedian.dim")
@@ -21,10 +21,10 @@ def nanmedian(x: Any, dim: int = -1, keepdim: bool = False) -> tuple[Any, ...]:
     """Returns the lower one of the middle elements that are not NaN along an axis, and its place."""
     if not len(x.shape):
         return x, ops.zeros((), "int64")
-    numbers = ops.logical_not(ops.isnan(x)) if ops.isdtype(ops.dtype(x), "real floating") else ops.ones_like(x)
-    count = ops.sum(ops.cast(numbers, "int64"), axis=dim, keepdims=True)
-    middle = ops.maximum(ops.floor_divide(ops.subtract(count, 1), 2), 0)
-    return _take_at(sort_stable(x, True, dim), middle, dim, keepdim)
+    is_number = ops.logical_not(ops.isnan(x)) if ops.isdtype(ops.dtype(x), "real floating") else ops.ones_like(x)
+    count = ops.sum(ops.cast(is_number, "int64"), axis=dim, keepdims=True)
+    middle_index = ops.maximum(ops.floor_divide(ops.subtract(count, 1), 2), 0)
+    return _take_at(sort_stable(x, True, dim), middle_index, dim, keepdim)
 
 
 @aten("nanmedian.default")
@@ -39,14 +39,14 @@ def mode(x: Any, dim: int = -1, keepdim: bool = False) -> tuple[Any, ...]:
     if not len(x.shape):
         return x, ops.zeros((), "int64")
     values, indices = (ops.moveaxis(y, dim, -1) for y in sort_stable(x, True, dim))
-    numbers = ops.arange(values.shape[-1])
-    starts = ops.not_equal(values[..., 1:], values[..., :-1])
-    starts = ops.concatenate([ops.ones((*values.shape[:-1], 1), "bool"), starts], axis=-1)
-    first_positions = ops.cummax(ops.where(starts, numbers, 0), axis=-1)
+    positions = ops.arange(values.shape[-1])
+    is_run_start = ops.not_equal(values[..., 1:], values[..., :-1])
+    is_run_start = ops.concatenate([ops.ones((*values.shape[:-1], 1), "bool"), is_run_start], axis=-1)
+    first_positions = ops.cummax(ops.where(is_run_start, positions, 0), axis=-1)
     first_positions = first_positions[0] if isinstance(first_positions, tuple) else first_positions
-    best = ops.argmax(ops.subtract(numbers, first_positions), axis=-1, keepdims=True)
-    chosen = _take_at((values, indices), best, -1, True)
-    moved_results = [ops.moveaxis(y, -1, dim) for y in chosen]
+    last_of_longest_run = ops.argmax(ops.subtract(positions, first_positions), axis=-1, keepdims=True)
+    value_and_index = _take_at((values, indices), last_of_longest_run, -1, True)
+    moved_results = [ops.moveaxis(y, -1, dim) for y in value_and_index]
     return tuple(y if keepdim else ops.squeeze(y, dim) for y in moved_results)
 
 
@@ -58,9 +58,9 @@ def unique_consecutive(
     rows = ops.ravel(x) if dim is None else ops.moveaxis(x, dim, 0)
     flat_rows = ops.reshape(rows, (rows.shape[0], -1))
     differs = ops.any(ops.not_equal(flat_rows[1:], flat_rows[:-1]), axis=-1)
-    starts = ops.concatenate([ops.ones((min(rows.shape[0], 1),), "bool"), differs], axis=0)
-    inverse = ops.subtract(ops.cumsum(ops.cast(starts, "int64"), axis=0), 1)
-    run_starts = ops.nonzero(starts)[0]
+    is_run_start = ops.concatenate([ops.ones((min(rows.shape[0], 1),), "bool"), differs], axis=0)
+    inverse = ops.subtract(ops.cumsum(ops.cast(is_run_start, "int64"), axis=0), 1)
+    run_starts = ops.nonzero(is_run_start)[0]
     values = ops.take(rows, run_starts, axis=0)
     counts = ops.segment_sum(ops.ones_like(inverse), inverse, run_starts.shape[0])
     if dim is None:
@@ -71,12 +71,14 @@ def unique_consecutive(
 @aten("histogram.bins_tensor")
 def histogram_of_edges(x: Any, bins: Any, weight: Any = None, density: bool = False) -> tuple[Any, Any]:
     """Returns how many elements, or which sum of weights, lies between edges; the last interval has its upper edge."""
-    count = bins.shape[0] - 1
+    interval_count = bins.shape[0] - 1
     flat_x = ops.ravel(x)
-    inside = ops.logical_and(ops.greater_equal(flat_x, bins[0]), ops.less_equal(flat_x, bins[-1]))
-    bin_numbers = ops.subtract(ops.searchsorted(bins, ops.where(inside, flat_x, bins[0]), "right"), 1)
+    is_inside = ops.logical_and(ops.greater_equal(flat_x, bins[0]), ops.less_equal(flat_x, bins[-1]))
+    bin_numbers = ops.subtract(ops.searchsorted(bins, ops.where(is_inside, flat_x, bins[0]), "right"), 1)
     weights = ops.ones_like(flat_x) if weight is None else ops.ravel(weight)
-    counts = ops.segment_sum(ops.where(inside, weights, 0), ops.clip(bin_numbers, 0, count - 1), count)
+    counts = ops.segment_sum(
+        ops.where(is_inside, weights, 0), ops.clip(bin_numbers, 0, interval_count - 1), interval_count
+    )
     if density:
         counts = ops.divide(ops.divide(counts, ops.sum(counts)), ops.subtract(bins[1:], bins[:-1]))
     return counts, bins
@@ -88,8 +90,8 @@ def histogram(
 ) -> tuple[Any, Any]:
     """Returns how many elements, or which sum of weights, lies in equal intervals, and the edges of those."""
     low, high = range if range else (ops.min(x), ops.max(x)) if ops.size(x) else (0.0, 1.0)
-    same = ops.cast(ops.equal(low, high), ops.dtype(x))
-    low, high = ops.subtract(low, ops.multiply(same, 0.5)), ops.add(high, ops.multiply(same, 0.5))
+    is_empty_range = ops.cast(ops.equal(low, high), ops.dtype(x))
+    low, high = ops.subtract(low, ops.multiply(is_empty_range, 0.5)), ops.add(high, ops.multiply(is_empty_range, 0.5))
     shares = ops.divide(ops.cast(ops.arange(bins + 1), ops.dtype(x)), bins)
     edges = ops.add(ops.multiply(low, ops.subtract(1, shares)), ops.multiply(high, shares))
     return histogram_of_edges(x, ops.cast(edges, ops.dtype(x)), weight, density)
@@ -109,23 +111,25 @@ def embedding_bag(
 ) -> tuple[Any, Any, Any, Any]:
     """Returns the sum (mode 0), mean (1) or maximum (2) of the rows of each bag, its number, sizes, and no places."""
     offsets = offsets[:-1] if include_last_offset else offsets
-    count = offsets.shape[0]
+    bag_count = offsets.shape[0]
     skipped_index = -1 if padding_idx is None else padding_idx
-    bags = ops.subtract(ops.searchsorted(offsets, ops.arange(indices.shape[0]), "right"), 1)
+    bag_of_index = ops.subtract(ops.searchsorted(offsets, ops.arange(indices.shape[0]), "right"), 1)
     is_used = ops.not_equal(indices, skipped_index)
     rows = embedding(weight, indices, skipped_index)
     if per_sample_weights is not None:
         rows = ops.multiply(rows, ops.expand_dims(per_sample_weights, -1))
-    sizes = ops.segment_sum(ops.cast(is_used, "int64"), bags, count)
-    column, is_filled = ops.expand_dims(is_used, -1), ops.expand_dims(ops.greater(sizes, 0), -1)
+    bag_sizes = ops.segment_sum(ops.cast(is_used, "int64"), bag_of_index, bag_count)
+    is_used_column, is_filled = ops.expand_dims(is_used, -1), ops.expand_dims(ops.greater(bag_sizes, 0), -1)
     if mode == 2:
-        largest_values = ops.segment_max(ops.where(column, rows, float("-inf")), bags, count)
-        result = ops.where(is_filled, largest_values, 0)
+        largest_values = ops.segment_max(ops.where(is_used_column, rows, float("-inf")), bag_of_index, bag_count)
+        bag_values = ops.where(is_filled, largest_values, 0)
     else:
-        result = ops.segment_sum(ops.where(column, rows, 0), bags, count)
+        bag_values = ops.segment_sum(ops.where(is_used_column, rows, 0), bag_of_index, bag_count)
         if mode == 1:
-            result = ops.divide(result, ops.cast(ops.expand_dims(ops.maximum(sizes, 1), -1), ops.dtype(result)))
-    return result, bags, sizes, ops.zeros_like(sizes)
+            bag_values = ops.divide(
+                bag_values, ops.cast(ops.expand_dims(ops.maximum(bag_sizes, 1), -1), ops.dtype(bag_values))
+            )
+    return bag_values, bag_of_index, bag_sizes, ops.zeros_like(bag_sizes)
 
 
 @aten("embedding_bag.padding_idx")
@@ -166,13 +170,13 @@ def segment_reduce(
         raise UnsupportedOpError("segment_reduce along another axis than the first, or with `initial`")
     if lengths is None:
         lengths = ops.subtract(offsets[1:], offsets[:-1])
-    count = lengths.shape[0]
-    groups = ops.repeat(ops.arange(count), lengths, axis=0)
-    result = getattr(ops, f"segment_{'sum' if reduce == 'mean' else reduce}")(data, groups, count)
+    group_count = lengths.shape[0]
+    group_of_row = ops.repeat(ops.arange(group_count), lengths, axis=0)
+    reduced_values = getattr(ops, f"segment_{'sum' if reduce == 'mean' else reduce}")(data, group_of_row, group_count)
     if reduce != "mean":
-        return result
-    sizes = ops.reshape(ops.cast(lengths, ops.dtype(data)), (count, *[1] * (len(data.shape) - 1)))
-    return ops.divide(result, sizes)
+        return reduced_values
+    group_sizes = ops.reshape(ops.cast(lengths, ops.dtype(data)), (group_count, *[1] * (len(data.shape) - 1)))
+    return ops.divide(reduced_values, group_sizes)
 
 
 @aten("nonzero_static")

@@ -21,27 +21,27 @@ def aten(*names: str) -> Callable[[F], F]:
     Args:
         names: names as "add" or "max.dim".
     """
-    return enter_names(*(f"aten.{name}" for name in names))
+    return register_names(*(f"aten.{name}" for name in names))
 
 
-def enter_names(*names: str) -> Callable[[F], F]:
+def register_names(*names: str) -> Callable[[F], F]:
     """Returns a decorator that enters a function for operators, whose names begin with their namespace.
 
     Raises:
         ArgumentError: if the table has a function for an operator already.
     """
 
-    def enter(function: F) -> F:
+    def register(function: F) -> F:
         for name in names:
             if name in TABLE:
                 raise ArgumentError(f"the table of ATen has {name} twice")
             TABLE[name] = function
         return function
 
-    return enter
+    return register
 
 
-def find(target: str) -> Callable[..., Any] | None:
+def find_function(target: str) -> Callable[..., Any] | None:
     """Returns the function registered for an operator's overload, else the one for all its overloads, else None.
 
     Args:

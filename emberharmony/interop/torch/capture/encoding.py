@@ -10,7 +10,7 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 
 from emberharmony.core.errors import CaptureError, UnsupportedOpError
-from emberharmony.interop.torch.aten import find
+from emberharmony.interop.torch.aten import find_function
 from emberharmony.interop.torch.capture.export import line_of
 from emberharmony.interop.torch.capture.tensors import parameters
 from emberharmony.interop.torch.graph import FLOAT, LAYER, Graph, Slot
@@ -58,8 +58,8 @@ class _Encoding:
     def __init__(self, module: torch.nn.Module, program: ExportedProgram, allowed: Collection[str] | None) -> None:
         self.module, self.exported, self.allowed = module, program, allowed
         self.nodes = list(program.graph.nodes)
-        floating = [p for p in module.parameters() if p.is_floating_point()]
-        self.float = floating[0].dtype if floating else None
+        floating_parameters = [p for p in module.parameters() if p.is_floating_point()]
+        self.float = floating_parameters[0].dtype if floating_parameters else None
         self.slots = [Slot("dtype", "")]
         self.places: dict[torch.fx.Node, Any] = {}  # a register, a list of registers, or a constant
         self.calls: list[ProgramCall] = []
@@ -68,7 +68,7 @@ class _Encoding:
         self.missing: dict[str, str] = {}
 
     def graph(self) -> Graph:
-        leaf_names = self._place_inputs()
+        place_by_name = self._place_inputs()
         self._place_layers()
         for node in self.nodes:
             if node.op == "call_function":
@@ -82,7 +82,7 @@ class _Encoding:
                 f"{type(self.module).__name__} cannot be captured: the table of ATen lacks {names_text}. "
                 f'Say how to compute it with ops: emberharmony.register_aten("{first_name}", function)'
             )
-        outputs, written_registers, result = self._output_registers()
+        outputs, written_registers, result_template = self._output_registers()
         kept_calls = live_calls(self.calls, outputs)
         line_by_id = dict(zip(map(id, self.calls), self.lines, strict=True))
         return Graph(
@@ -91,8 +91,8 @@ class _Encoding:
             self.dtypes,
             [line_by_id[id(call)] for call in kept_calls],
             written_registers,
-            self._graph_signature(leaf_names),
-            result,
+            self._graph_signature(place_by_name),
+            result_template,
             self._first_floating_parameter(),
         )
 
@@ -110,7 +110,7 @@ class _Encoding:
     def _place_inputs(self) -> dict[str, int]:
         """Makes registers for the inputs; returns the places of the arguments that are tensors, by node name."""
         spec_by_name = {spec.arg.name: spec for spec in self.exported.graph_signature.input_specs}
-        slot_of_name: dict[str, int] = {}
+        place_by_name: dict[str, int] = {}
         for node in self.nodes:
             if node.op != "placeholder":
                 continue
@@ -129,12 +129,12 @@ class _Encoding:
             elif spec.kind is InputKind.USER_INPUT and isinstance(value, torch.Tensor):
                 shape = tuple(n if isinstance(n, int) else str(n) for n in value.shape)
                 slot = Slot("input", node.name, self.dtype(value.dtype), shape)
-                slot_of_name[node.name] = len(self.slots)
+                place_by_name[node.name] = len(self.slots)
             else:
                 raise CaptureError(f"{type(self.module).__name__}: input {node.name} is a {spec.kind.name}")
             self.places[node] = self._next_register(value)
             self.slots.append(slot)
-        return slot_of_name
+        return place_by_name
 
     def _place_layers(self) -> None:
         """Makes registers for layers whose operators can be called as layers of this library."""
@@ -147,7 +147,7 @@ class _Encoding:
                 class_name, argument_by_name = _conv1d_and_arguments(argument_by_name)
             else:
                 class_name = _LAYERS.get(target)
-            path = self._layer(class_name, argument_by_name) if class_name is not None else None
+            path = self._layer_path(class_name, argument_by_name) if class_name is not None else None
             if path is None or (self.allowed is not None and path not in self.allowed):
                 continue
             if path not in register_by_path:
@@ -155,21 +155,21 @@ class _Encoding:
                 self.slots.append(Slot("layer", path))
             self.layers[node] = register_by_path[path], argument_by_name.get("input", argument_by_name.get("indices"))
 
-    def _layer(self, kind: type[torch.nn.Module], arguments: dict[str, Any]) -> str | None:
+    def _layer_path(self, kind: type[torch.nn.Module], arguments: dict[str, Any]) -> str | None:
         """Returns the path of the layer that a call with arguments is; None if it is none."""
-        path, _, last = self._parameter_name(arguments["weight"]).rpartition(".")
-        layer: Any = self.module.get_submodule(path) if last == "weight" and path else None
+        path, _, tensor_name = self._parameter_name(arguments["weight"]).rpartition(".")
+        layer: Any = self.module.get_submodule(path) if tensor_name == "weight" and path else None
         if type(layer) is not kind or getattr(layer, "max_norm", None) is not None:
             return None
         for name, value in arguments.items():
             attribute = getattr(layer, name, value)
             if isinstance(attribute, torch.nn.Parameter):
-                is_same = self._parameter_name(value) == f"{path}.{name}"
+                is_equal = self._parameter_name(value) == f"{path}.{name}"
             elif attribute is None:
-                is_same = value is None or (name == "padding_idx" and value == -1)
+                is_equal = value is None or (name == "padding_idx" and value == -1)
             else:
-                is_same = list(attribute) == list(value) if isinstance(attribute, tuple) else attribute == value
-            if not is_same:
+                is_equal = list(attribute) == list(value) if isinstance(attribute, tuple) else attribute == value
+            if not is_equal:
                 return None
         return path
 
@@ -190,17 +190,17 @@ class _Encoding:
         if is_overload and not target._schema.returns:
             return
         name = str(target) if is_overload else _function_name(target)
-        if find(name) is None:
+        if find_function(name) is None:
             self.missing.setdefault(name, line_of(node))
         value = node.meta.get("val")
         has_several = isinstance(value, (list, tuple))
         if node in self.layers:
             layer, layer_inputs = self.layers[node]
-            args: tuple[Any, ...] = (layer, self._value(layer_inputs))
+            args: tuple[Any, ...] = (layer, self._plain_value(layer_inputs))
             name, keywords = LAYER, tuple[tuple[str, Any], ...]()
         else:
-            args = tuple(map(self._value, node.args))
-            keywords = tuple((k, self._value(v)) for k, v in self._call_keywords(node).items())
+            args = tuple(map(self._plain_value, node.args))
+            keywords = tuple((k, self._plain_value(v)) for k, v in self._call_keywords(node).items())
         results = [self._next_register(item) for item in value] if has_several else [self._next_register(value)]  # type: ignore[union-attr]
         self.places[node] = results if has_several else results[0]
         self.calls.append(ProgramCall(name, args, tuple(results), keywords, has_several))
@@ -216,7 +216,7 @@ class _Encoding:
                 keywords["dtype"] = value.dtype
         return keywords
 
-    def _value(self, value: Any) -> Any:
+    def _plain_value(self, value: Any) -> Any:
         """Returns an argument as plain data.
 
         Raises:
@@ -225,7 +225,7 @@ class _Encoding:
         if isinstance(value, torch.fx.Node):
             return self.places[value]
         if isinstance(value, (list, tuple)):
-            return [self._value(item) for item in value]
+            return [self._plain_value(item) for item in value]
         if isinstance(value, torch.dtype):
             return Register(0) if value == self.float else self.dtype(value)
         if isinstance(value, (torch.device, torch.layout, torch.memory_format)):
@@ -240,39 +240,39 @@ class _Encoding:
         """Returns the outputs, the buffers that the first ones belong to, and the structure of the others."""
         nodes: Any = next(node for node in self.nodes if node.op == "output").args[0]
         specs = self.exported.graph_signature.output_specs
-        states: list[Any] = []
+        written_values: list[Any] = []
         written_names: list[str] = []
         results: list[Any] = []
         for spec, node in zip(specs, nodes, strict=True):
-            value = self._value(node)
+            value = self._plain_value(node)
             if spec.kind is OutputKind.BUFFER_MUTATION:
-                states.append(value)
+                written_values.append(value)
                 written_names.append(str(spec.target))
             elif spec.kind is OutputKind.USER_OUTPUT:
                 results.append(value)
             elif spec.kind not in (OutputKind.USER_INPUT_MUTATION, OutputKind.TOKEN):  # the argument stays as it is
                 raise CaptureError(f"{type(self.module).__name__}: a result is a {spec.kind.name}")
-        template = _plain_template(self.exported.call_spec.out_spec, iter(range(len(results))))
-        return states + results, written_names, template
+        result_template = _plain_template(self.exported.call_spec.out_spec, iter(range(len(results))))
+        return written_values + results, written_names, result_template
 
     def _graph_signature(self, places: dict[str, int]) -> Signature:
         """Returns the signature; the leaves of its templates are registers."""
         specs = [s for s in self.exported.graph_signature.input_specs if s.kind is InputKind.USER_INPUT]
-        items: list[Any] = []
+        leaf_templates: list[Any] = []
         for spec in specs:
             is_constant = isinstance(spec.arg, ConstantArgument)
-            items.append({"constant": spec.arg.value} if is_constant else {"leaf": places[spec.arg.name]})
+            leaf_templates.append({"constant": spec.arg.value} if is_constant else {"leaf": places[spec.arg.name]})
         args, kwargs = self.exported.call_spec.in_spec.children()
-        leaves = iter(items)
-        names = parameters(self.module)
-        arguments: dict[str, Template] = {}
+        leaves = iter(leaf_templates)
+        parameter_names = parameters(self.module)
+        template_by_argument: dict[str, Template] = {}
         for i, child in enumerate(args.children()):
-            arguments[names[i] if i < len(names) else f"*{i}"] = _fill_template(
+            template_by_argument[parameter_names[i] if i < len(parameter_names) else f"*{i}"] = _fill_template(
                 _plain_template(child, _register_numbers()), leaves
             )
         for key, child in zip(kwargs.context, kwargs.children(), strict=True):
-            arguments[key] = _fill_template(_plain_template(child, _register_numbers()), leaves)
-        return Signature(names, arguments)
+            template_by_argument[key] = _fill_template(_plain_template(child, _register_numbers()), leaves)
+        return Signature(parameter_names, template_by_argument)
 
 
 def _arguments_by_name(node: torch.fx.Node) -> dict[str, Any]:
@@ -289,9 +289,11 @@ def _arguments_by_name(node: torch.fx.Node) -> dict[str, Any]:
 def _conv1d_and_arguments(arguments: dict[str, Any]) -> tuple[type[torch.nn.Module] | None, dict[str, Any]]:
     """Returns transformers' `Conv1D` and its arguments, given those of `addmm`; None if the call is no `Conv1D`."""
     conv1d_class = getattr(sys.modules.get("transformers.pytorch_utils"), "Conv1D", None)
-    is_plain = arguments["alpha"] == arguments["beta"] == 1
+    has_unit_factors = arguments["alpha"] == arguments["beta"] == 1
     name_by_argument = {"input": "mat1", "weight": "mat2", "bias": "self"}
-    return conv1d_class if is_plain else None, {name: arguments[given] for name, given in name_by_argument.items()}
+    return conv1d_class if has_unit_factors else None, {
+        name: arguments[given] for name, given in name_by_argument.items()
+    }
 
 
 def _register_numbers() -> Any:
@@ -321,10 +323,14 @@ def _plain_template(spec: Any, numbers: Any) -> Template:
 
 def _child_keys(spec: Any, count: int) -> list[str]:
     """Returns the keys of a dict, or the names of the parts of an object."""
-    context = spec.context
-    if isinstance(context, tuple) and len(context) == 2 and isinstance(context[0], (list, tuple)):
-        context = context[0]
-    fields = getattr(spec.type, "_fields", None) or context
+    keys_or_context = spec.context
+    if (
+        isinstance(keys_or_context, tuple)
+        and len(keys_or_context) == 2
+        and isinstance(keys_or_context[0], (list, tuple))
+    ):
+        keys_or_context = keys_or_context[0]
+    fields = getattr(spec.type, "_fields", None) or keys_or_context
     if isinstance(fields, (list, tuple)) and len(fields) == count and all(isinstance(k, str) for k in fields):
         return list(fields)
     return [str(i) for i in range(count)]

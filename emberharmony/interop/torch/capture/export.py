@@ -12,7 +12,7 @@ from torch._decomp import decomposition_table
 from torch.export import ExportedProgram
 
 from emberharmony.core.errors import CaptureError, EmberError
-from emberharmony.interop.torch.aten import find
+from emberharmony.interop.torch.aten import find_function
 
 _TORCH = Path(torch.__file__).parent
 _OWN = Path(__file__).parents[2]
@@ -48,27 +48,27 @@ def export(
 @contextmanager
 def _in_mode(module: torch.nn.Module, train: bool) -> Iterator[None]:
     """Puts a module into training or evaluation mode for a block; each submodule gets its own mode back."""
-    modes = [(submodule, submodule.training) for submodule in module.modules()]
+    submodules_and_modes = [(submodule, submodule.training) for submodule in module.modules()]
     if module.training != train:
         module.train(train)
     try:
         yield
     finally:
-        for part, mode in modes:
-            part.training = mode
+        for part, was_training in submodules_and_modes:
+            part.training = was_training
 
 
 @contextmanager
 def _functions_refused() -> Iterator[None]:
     """Refuses functions with derivatives of their own: the graph has the operators of `forward` alone."""
-    apply = torch.autograd.Function.__dict__["apply"]
+    original_apply = torch.autograd.Function.__dict__["apply"]
 
     def refuse(cls: Any, *args: object, **kwargs: object) -> Any:
         if cls.__module__.startswith("torch._library"):  # an operator of `torch.library` without a derivative
-            return apply.__get__(None, cls)(*args, **kwargs)
+            return original_apply.__get__(None, cls)(*args, **kwargs)
         raise CaptureError(
-            f"the model calls {cls.__name__}, a torch.autograd.Function, {_place_in_stack()}. A captured program would "
-            f"lose its backward(): replace the call by torch operators, or by a torch.library.custom_op that "
+            f"the model calls {cls.__name__}, a torch.autograd.Function, {_model_line_of_stack()}. A captured program "
+            f"would lose its backward(): replace the call by torch operators, or by a torch.library.custom_op that "
             f"emberharmony.register_aten() knows, whose gradient an ops.custom_gradient defines"
         )
 
@@ -76,7 +76,7 @@ def _functions_refused() -> Iterator[None]:
     try:
         yield
     finally:
-        torch.autograd.Function.apply = apply  # type: ignore[method-assign]
+        torch.autograd.Function.apply = original_apply  # type: ignore[method-assign]
 
 
 def _detach_without_grad(graph: torch.fx.Graph) -> None:
@@ -86,50 +86,50 @@ def _detach_without_grad(graph: torch.fx.Graph) -> None:
             continue
         for user in list(node.users):
             with graph.inserting_after(user):
-                stop = graph.call_function(torch.ops.aten.detach.default, (user,))
-                stop.meta.update(user.meta)
+                detach_node = graph.call_function(torch.ops.aten.detach.default, (user,))
+                detach_node.meta.update(user.meta)
 
-            def is_other(reader: torch.fx.Node, stop: torch.fx.Node = stop) -> bool:
+            def is_other(reader: torch.fx.Node, stop: torch.fx.Node = detach_node) -> bool:
                 return reader is not stop
 
-            user.replace_all_uses_with(stop, delete_user_cb=is_other)
+            user.replace_all_uses_with(detach_node, delete_user_cb=is_other)
 
 
 def _decompositions() -> Any:
     """Returns the operators that are taken apart: those that the table lacks and PyTorch has a rule for."""
-    rules: Any = torch.export.default_decompositions()
-    for op in list(rules.keys()):
-        if op._overloadname != "out" and find(str(op)) is not None:
-            rules.pop(op)
+    rule_by_operator: Any = torch.export.default_decompositions()
+    for op in list(rule_by_operator.keys()):
+        if op._overloadname != "out" and find_function(str(op)) is not None:
+            rule_by_operator.pop(op)
     for op, rule in decomposition_table.items():
         is_aten = isinstance(op, torch._ops.OpOverload) and str(op).startswith("aten.")
-        if is_aten and find(str(op)) is None and op not in rules:
-            rules[op] = rule
-    return rules
+        if is_aten and find_function(str(op)) is None and op not in rule_by_operator:
+            rule_by_operator[op] = rule
+    return rule_by_operator
 
 
 def _explained_error(module: torch.nn.Module, error: Exception) -> CaptureError:
     """Returns the error for a model that `torch.export` cannot follow: the line, what it does, and the way out."""
-    name = type(error).__name__
+    error_name = type(error).__name__
     text = str(error)
-    line = _place_in_traceback(error)
-    if "data-dependent" in text or "GuardOnDataDependent" in name:
+    model_line = _model_line_of_traceback(error)
+    if "data-dependent" in text or "GuardOnDataDependent" in error_name:
         hint = (
             "the program would depend on the values of tensors. If this is a random choice, as layerdrop, set its "
             "probability to 0 in the model's options; otherwise replace the `if` by torch.where"
         )
-    elif "Constraint" in name or "constraints violated" in text.lower():
+    elif "Constraint" in error_name or "constraints violated" in text.lower():
         hint = f"an axis in `dynamic` cannot have any length: {_first_lines(text, 6)}"
     else:
         hint = _first_lines(text, 3)
-    return CaptureError(f"{type(module).__name__} cannot be captured {line}: {hint}")
+    return CaptureError(f"{type(module).__name__} cannot be captured {model_line}: {hint}")
 
 
 def _first_lines(text: str, count: int) -> str:
     return " ".join(line.strip() for line in text.strip().splitlines()[:count])
 
 
-def _is_model(path: str) -> bool:
+def _is_model_file(path: str) -> bool:
     """Returns whether a file belongs to a model, rather than to PyTorch or this package."""
     file = Path(path)
     return file.exists() and _TORCH not in file.parents and _OWN not in file.parents
@@ -138,28 +138,28 @@ def _is_model(path: str) -> bool:
 def _last_model_line(frames: Sequence[traceback.FrameSummary]) -> str:
     """Returns the last line of a model in a stack."""
     for frame in reversed(frames):
-        if _is_model(frame.filename):
+        if _is_model_file(frame.filename):
             return f"at {frame.filename}:{frame.lineno} ({(frame.line or '').strip()})"
     return "in a line that PyTorch does not tell"
 
 
-def _place_in_traceback(error: Exception) -> str:
+def _model_line_of_traceback(error: Exception) -> str:
     return _last_model_line(traceback.extract_tb(error.__traceback__))
 
 
-def _place_in_stack() -> str:
+def _model_line_of_stack() -> str:
     return _last_model_line(traceback.extract_stack())
 
 
 def line_of(node: torch.fx.Node) -> str:
     """Returns the line of the model that a node of a graph is from, as "file:line in function"; "" if it is unknown."""
-    trace: str = node.meta.get("stack_trace") or ""
-    calls = [line.strip() for line in trace.splitlines() if line.strip().startswith("File ")]
-    user_calls = [call for call in calls if str(_TORCH) not in call]
-    if not (user_calls or calls):
+    stack_trace: str = node.meta.get("stack_trace") or ""
+    call_lines = [line.strip() for line in stack_trace.splitlines() if line.strip().startswith("File ")]
+    user_call_lines = [call for call in call_lines if str(_TORCH) not in call]
+    if not (user_call_lines or call_lines):
         return ""
     file, number, *rest_of_line = [
-        field.strip() for field in (user_calls or calls)[-1].removeprefix("File ").split(",")
+        field.strip() for field in (user_call_lines or call_lines)[-1].removeprefix("File ").split(",")
     ]
     return f"{file.strip(chr(34))}:{number.removeprefix('line ')}{' ' + rest_of_line[0] if rest_of_line else ''}"
 

@@ -45,8 +45,8 @@ def relative_error(got: Any, wanted: Any, least: float = 0.0) -> float:
     is_same = np.equal(got, wanted) | (np.isnan(got) & np.isnan(wanted))
     with np.errstate(invalid="ignore"):
         difference = np.where(is_same, 0.0, np.abs(got.astype("float64") - wanted))
-    size = np.max(np.abs(wanted), initial=0.0, where=np.isfinite(wanted))
-    return float(np.max(difference, initial=0.0)) / max(float(size), least, 1e-30)
+    largest_wanted = np.max(np.abs(wanted), initial=0.0, where=np.isfinite(wanted))
+    return float(np.max(difference, initial=0.0)) / max(float(largest_wanted), least, 1e-30)
 
 
 def loss_weights(shapes: Sequence[tuple[int, ...]]) -> Arrays:
@@ -94,8 +94,8 @@ def _compute_reference(module: torch.nn.Module, source: Source, dtype: torch.dty
         name: np.zeros(tuple(p.shape)) if p.grad is None else p.grad.double().numpy()
         for name, p in module.named_parameters()
     }
-    values = [x.detach().double().numpy() for x in outputs]
-    return Expected(values, gradient_by_name, str(dtype or "float32").removeprefix("torch."))
+    output_arrays = [x.detach().double().numpy() for x in outputs]
+    return Expected(output_arrays, gradient_by_name, str(dtype or "float32").removeprefix("torch."))
 
 
 class Step(NamedTuple):
@@ -138,17 +138,17 @@ def steps(source: Source, graph: Graph, inputs: Sequence[Any]) -> Iterator[Step]
         )
         args = _fill_registers(call.args[1:] if call.function == LAYER else call.args, value_by_position)
         keywords = {key: _fill_registers(value, value_by_position) for key, value in call.keywords}
-        results, gradients = _with_gradients(function, args, keywords)
+        results, gradients = _call_with_gradients(function, args, keywords)
         yield Step(position, _arrays_of_tree(args), _arrays_of_tree(keywords), _arrays_of_tree(results), gradients)
         step_results = results if call.several else results[:1]
         value_by_position.update(zip(call.results, step_results, strict=False))
 
 
-def _with_gradients(function: Callable[..., Any], args: Any, keywords: Any) -> tuple[list[Any], Arrays]:
+def _call_with_gradients(function: Callable[..., Any], args: Any, keywords: Any) -> tuple[list[Any], Arrays]:
     leaves = [x for x in _pytree.tree_leaves((args, keywords)) if isinstance(x, torch.Tensor)]
     inputs = [x.requires_grad_() for x in leaves if x.is_floating_point()]
-    result = function(*args, **keywords)
-    results = list(result) if isinstance(result, (tuple, list)) else [result]
+    returned_value = function(*args, **keywords)
+    results = list(returned_value) if isinstance(returned_value, (tuple, list)) else [returned_value]
     outputs = [x for x in results if isinstance(x, torch.Tensor) and x.is_floating_point()]
     weights = loss_weights([tuple(x.shape) for x in outputs])
     terms = [(x * torch.tensor(w, dtype=x.dtype)).sum() for x, w in zip(outputs, weights, strict=True)]
@@ -168,12 +168,12 @@ def _function_of_call(call: ProgramCall) -> Callable[..., Any]:
     """Returns the function of PyTorch or Python with the name that a call has."""
     root, *path = call.function.split(".")
     module_by_name: dict[str, Any] = {"operator": operator, "math": math, "torch": torch}
-    target: Any = module_by_name[root] if root in module_by_name else getattr(torch.ops, root)
+    attribute: Any = module_by_name[root] if root in module_by_name else getattr(torch.ops, root)
     for name in path:
-        target = getattr(target, name, None)
-    if not callable(target):
+        attribute = getattr(attribute, name, None)
+    if not callable(attribute):
         raise ArgumentError(f"PyTorch has no operator {call.function}")
-    function: Callable[..., Any] = target
+    function: Callable[..., Any] = attribute
     return function
 
 

@@ -44,8 +44,8 @@ class Source(Sealed):
         graph = encode(self.module, program, self._layers)
         if self._layers is None:
             self._layers = {slot.target for slot in graph.slots if slot.kind == "layer"}
-        targets = {slot.target for slot in graph.slots if slot.kind == "constant"}
-        return graph, {name: host_copy(program.constants[name]) for name in targets}
+        constant_names = {slot.target for slot in graph.slots if slot.kind == "constant"}
+        return graph, {name: host_copy(program.constants[name]) for name in constant_names}
 
     def example(self) -> tuple[Any, dict[str, Any]]:
         """Returns the example arguments with tensors of the active backend."""

@@ -12,8 +12,8 @@ from emberharmony import ops, to_backend
 def host_copy(tensor: torch.Tensor) -> Any:
     """Returns a copy of a tensor, as one of the active backend."""
     with torch.no_grad():
-        copy = tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
-    return to_backend(copy, ops.get_backend())
+        cpu_copy = tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
+    return to_backend(cpu_copy, ops.get_backend())
 
 
 def first_axes(module: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -35,5 +35,5 @@ def parameters(module: torch.nn.Module) -> list[str]:
         parameters: Sequence[inspect.Parameter] = list(inspect.signature(module.forward).parameters.values())
     except (TypeError, ValueError):
         return []
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return [parameter.name for parameter in parameters if parameter.kind in kinds]
+    positional_kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [parameter.name for parameter in parameters if parameter.kind in positional_kinds]
