@@ -1,1 +1,1 @@
-"""Models of other libraries as models of this one."""
+"""Conversion of models of other libraries, so far PyTorch, to models of this library."""

@@ -1,1 +1,1 @@
-"""Modules of PyTorch as modules of this library: captured by `torch.export`, run by the table of ATen."""
+"""Conversion of PyTorch modules: `torch.export` captures their graph, and ops compute its ATen operators."""

@@ -1,4 +1,4 @@
-"""`Captured`: a module of PyTorch as a module of this library."""
+"""`Captured`, the module of this library that runs the captured graph of a PyTorch module."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -55,12 +55,12 @@ class Captured(nn.Module):
 
     @property
     def graphs(self) -> dict[str, Graph]:
-        """The graphs that have been captured, by "train" and "eval"."""
+        """The captured graphs by mode, "train" or "eval"."""
         return {mode: runner.graph for mode, runner in self._modes.runners.items()}
 
     @property
     def constants(self) -> dict[str, Buffer]:
-        """The tensors in the graphs that are no buffers, by name."""
+        """The constant tensors in the captured graphs by name."""
         return self._constants
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -73,7 +73,7 @@ class Captured(nn.Module):
         return build(graph.result, outputs[written_count:])
 
     def runner(self) -> Runner:
-        """Returns what runs the module in its mode, which is captured if it was not before.
+        """Returns the runner of the graph for the present mode; the graph is captured if that was not done before.
 
         Raises:
             CaptureError: if the mode was not captured and no module is there to do it.
@@ -91,7 +91,7 @@ class Captured(nn.Module):
         return self._modes.runners[mode]
 
     def cell(self, name: str) -> Cell:
-        """Returns a parameter or a buffer.
+        """Returns the parameter or buffer of a name, of this module or of a layer in it.
 
         Raises:
             ArgumentError: if a layer in its place has none of this name, as a quantised one has no weight.
@@ -105,7 +105,7 @@ class Captured(nn.Module):
         return member
 
     def inputs(self, runner: Runner, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
-        """Returns the inputs of a program.
+        """Returns the list of inputs for a captured program: the dtype, parameters, constants, layers and arguments.
 
         Raises:
             ArgumentError: if an argument is missing, or another constant than at the capture.
@@ -131,7 +131,7 @@ class Captured(nn.Module):
         return input_values
 
     def _floating_dtype(self, name: str) -> Any:
-        """Returns the dtype of a floating parameter; that of the scales where it has been quantised."""
+        """Returns the dtype of a floating parameter; for a quantised layer the dtype of its scales."""
         dtype = ops.dtype(self.cell(name).value)
         if ops.isdtype(dtype, "real floating"):
             return dtype
@@ -237,7 +237,7 @@ class Captured(nn.Module):
 
 
 def _checked_argument(x: Any, path: str, slot: Slot, dtype: Any, lengths: dict[str, int]) -> Any:
-    """Returns an argument in the dtype of the capture; integers of other widths are cast.
+    """Returns an argument cast to the dtype that it had at the capture, after checks of its shape and dtype.
 
     Args:
         x: the tensor.

@@ -1,4 +1,4 @@
-"""`Captured.check`: outputs and gradients on each backend beside those of PyTorch, and the first call that differs."""
+"""`Captured.check`: compares outputs and gradients on each backend with PyTorch's, and finds the first wrong call."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Row(NamedTuple):
-    """The errors of a backend.
+    """The errors of a captured module on one backend, a row of the report.
 
     Attributes:
         backend: its name.
@@ -48,11 +48,11 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether all backends gave what PyTorch gives."""
+        """Whether the results of all backends agree with those of PyTorch."""
         return not any(self.differs(row) for row in self.rows)
 
     def differs(self, row: Row) -> bool:
-        """Returns whether a backend gave something else."""
+        """Returns whether the errors of a backend exceed the tolerances, or it failed."""
         return bool(row.failure) or not (row.output <= self.tolerance and row.gradient <= self.gradient_tolerance)
 
     def __repr__(self) -> str:
@@ -65,7 +65,7 @@ class Report:
 
 
 def check(net: "Captured", backends: Sequence[str] | None, tolerance: float, gradient_tolerance: float) -> Report:
-    """Returns how a captured module differs from PyTorch's; see `Captured.check`.
+    """Compares a captured module on each backend with PyTorch's, and returns the report; see `Captured.check`.
 
     Raises:
         ArgumentError: if the module was read from a file.
@@ -73,7 +73,7 @@ def check(net: "Captured", backends: Sequence[str] | None, tolerance: float, gra
     source = net.source
     if source is None:
         raise ArgumentError("check() needs the module of PyTorch: call it on what from_torch() returns")
-    # Imported here, because it imports PyTorch.
+    # The module is imported only here, because it imports PyTorch, which is slow to load.
     from emberharmony.interop.torch.capture.reference import expect
 
     runner = net.runner()
@@ -95,7 +95,7 @@ def check(net: "Captured", backends: Sequence[str] | None, tolerance: float, gra
 
 
 def _errors_on_backend(net: "Captured", backend: str, wanted: Any) -> Row:
-    """Returns the errors of outputs and gradients on the active backend; the buffers stay as they were."""
+    """Returns the relative errors of a module's outputs and gradients on the active backend against PyTorch's."""
     values_before = [(cell, cell.value) for cell in net.buffers()]
     args, kwargs = net.example()
     graph = net.runner().graph
@@ -127,7 +127,7 @@ def _errors_on_backend(net: "Captured", backend: str, wanted: Any) -> Row:
 
 
 def _weighted_sum(outputs: Sequence[Any]) -> Any:
-    # Imported here, because it imports PyTorch.
+    # The module is imported only here, because it imports PyTorch, which is slow to load.
     from emberharmony.interop.torch.capture.reference import loss_weights
 
     weights = loss_weights([tuple(x.shape) for x in outputs])
@@ -140,8 +140,8 @@ def _is_floating(x: Any) -> bool:
 
 
 def _largest_relative_error(got: Any, wanted: Any, least: float = 0.0) -> float:
-    """Returns the largest difference as a share of the largest element."""
-    # Imported here, because it imports PyTorch.
+    """Returns the largest difference of a tensor from an array, relative to the array's largest element."""
+    # The module is imported only here, because it imports PyTorch, which is slow to load.
     from emberharmony.interop.torch.capture.reference import relative_error
 
     host_array = ops.to_numpy(ops.cast(got, "float32") if ops.dtype(got) == "bfloat16" else got)
@@ -149,8 +149,8 @@ def _largest_relative_error(got: Any, wanted: Any, least: float = 0.0) -> float:
 
 
 def _first_difference(net: "Captured", runner: Runner, tolerance: float, gradient_tolerance: float) -> str:
-    """Returns the first call that gives something else than PyTorch's for the same arguments, or another gradient."""
-    # Imported here, because it imports PyTorch.
+    """Returns a text on the first call of a graph whose results or gradients differ from PyTorch's; "" if none."""
+    # The module is imported only here, because it imports PyTorch, which is slow to load.
     from emberharmony.interop.torch.capture.reference import steps
 
     args, kwargs = net.example()
@@ -170,7 +170,7 @@ def _first_difference(net: "Captured", runner: Runner, tolerance: float, gradien
 def _difference_of_call(
     runner: Runner, graph: Graph, step: Any, inputs: Sequence[Any], tolerance: float, gradient_tolerance: float
 ) -> str:
-    """Returns how a call differs from PyTorch's; "" if it does not."""
+    """Returns a text on how the results or gradients of a call differ from PyTorch's; "" if they agree."""
     call = graph.program.calls[step.place]
     function = runner.functions[step.place]
     leaves, structure = ops.tree_flatten((step.args, step.keywords))

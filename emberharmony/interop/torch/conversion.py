@@ -1,4 +1,4 @@
-"""`from_torch`: a module of PyTorch becomes a module of this library."""
+"""`from_torch`, which converts a module of PyTorch to a module of this library."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ def from_torch(
     dynamic: Any = None,
     train: bool | None = None,
 ) -> Captured:
-    """Returns a module of PyTorch as one that runs and trains on every backend.
+    """Converts a module of PyTorch to a module that runs and trains on every backend.
 
     `torch.export` follows the module with example arguments; nothing of it is changed. Training and evaluation are two
     programs: that of the mode in which the module is comes first, the other when it is first used.

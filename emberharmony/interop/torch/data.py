@@ -1,4 +1,4 @@
-"""Graphs as data of JSON, and back; data that is no graph is refused."""
+"""Converts captured graphs to JSON data and back; data that is no graph raises an error."""
 
 import keyword
 import math
@@ -16,7 +16,7 @@ _KINDS = frozenset({"dtype", "cell", "constant", "layer", "input"})
 
 
 def graph_to_data(graph: Graph) -> dict[str, Any]:
-    """Returns a graph as data of JSON."""
+    """Converts a captured graph to data that JSON can write."""
     calls = []
     for call, line in zip(graph.program.calls, graph.lines, strict=True):
         entry: dict[str, Any] = {"op": call.function, "args": _to_plain(call.args)}
@@ -50,7 +50,7 @@ def _to_plain(value: Any) -> Any:
 
 
 def graph_of_data(data: Any) -> Graph:
-    """Returns the graph of data of JSON.
+    """Converts JSON data to the captured graph that it describes.
 
     Raises:
         CaptureError: if the data is not that of a graph; the message has the place.
@@ -174,7 +174,7 @@ def _read_slot(value: Any) -> Slot:
 
 
 def _read_template(value: Any, count: int) -> Template:
-    """Returns a template whose leaves are below a number."""
+    """Returns a template of results after a check that its leaf numbers are below a count."""
     entry = _require_mapping(value, "a structure")
     if "leaf" in entry:
         _require_number(entry["leaf"], count, "a structure")

@@ -1,4 +1,4 @@
-"""Reading captured modules from files, without PyTorch."""
+"""Reads captured modules from files, without PyTorch."""
 
 import json
 import os
@@ -99,7 +99,7 @@ def _cell_of(name: str, entry: Any, tensor: Any) -> Cell:
 
 
 def _require_targets(graphs: Mapping[str, Any], members: Mapping[str, Any], constants: Mapping[str, Any]) -> None:
-    """Raises an error unless the file has all that the graphs name."""
+    """Checks that a file has all parameters, buffers, layers and constants that its graphs name."""
     cell_names = {*members}
     for path, member in members.items():
         if isinstance(member, nn.Module):

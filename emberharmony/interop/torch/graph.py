@@ -1,4 +1,4 @@
-"""A captured module as plain data: its calls of ATen, and what its inputs, results and registers are."""
+"""`Graph`, a captured module as plain data: its calls of operators, inputs, registers and results."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ LAYER = "layer"
 
 
 class Slot(NamedTuple):
-    """What an input of the program holds.
+    """An input of a captured program: a parameter, a constant, a layer, an argument or the dtype.
 
     Attributes:
         kind: "dtype" for the dtype of the parameters, "cell" for a parameter or buffer, "constant" for a tensor of the
@@ -31,7 +31,7 @@ class Slot(NamedTuple):
 
 
 class Graph(NamedTuple):
-    """A module in one mode.
+    """The captured program of a module in one mode, training or evaluation.
 
     Attributes:
         program: the calls. Their functions are names of operators of PyTorch.
@@ -55,10 +55,10 @@ class Graph(NamedTuple):
 
     @property
     def inputs(self) -> list[tuple[int, Slot]]:
-        """The registers of the arguments, with their slots."""
+        """The inputs that are arguments, as pairs of register number and slot."""
         return [(i, slot) for i, slot in enumerate(self.slots) if slot.kind == "input"]
 
     def describe(self, place: int) -> str:
-        """Returns the operator of a call and the line of the model that makes it."""
+        """Returns a text for messages with the operator of a call and the line of the model that makes it."""
         name: Any = self.program.calls[place].function
         return f"{name}{f', {self.lines[place]}' if self.lines[place] else ''}"

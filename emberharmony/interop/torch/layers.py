@@ -1,4 +1,4 @@
-"""Layers of this library in captured modules: those of PyTorch that are the same function, and what replaces them."""
+"""The layers of this library that captured modules use in the places of equal layers of PyTorch."""
 
 import inspect
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ class Conv1D(nn.Module):
         return ops.add(ops.matmul(x, self.weight), self.bias)
 
     def to_linear(self) -> nn.Linear:
-        """Returns a linear layer that computes the same, with a weight of its own and this layer's bias itself."""
+        """Returns an equal linear layer, with a transposed copy of the weight and the same bias object."""
         layer = nn.Linear(self.nx, self.nf, False, rng=ops.random.Generator(0))
         layer.weight = Parameter(ops.matrix_transpose(self.weight), trainable=self.weight.trainable)
         layer.bias = self.bias
@@ -43,7 +43,7 @@ KINDS: dict[str, type[nn.Module]] = {
 
 
 def layer_of(path: str, options: Any, cells: Mapping[str, Any]) -> nn.Module:
-    """Returns a layer with parameters and buffers that are given.
+    """Returns a layer of this library made from its options, with the given parameters and buffers.
 
     Args:
         path: its name in the model.
@@ -74,7 +74,7 @@ def layer_of(path: str, options: Any, cells: Mapping[str, Any]) -> nn.Module:
 
 
 def _without_values(path: str, kind: type[nn.Module], arguments: Mapping[str, Any]) -> nn.Module:
-    """Returns a layer for whose initial values nothing is drawn.
+    """Creates a layer without drawing initial values for its parameters.
 
     Raises:
         CaptureError: if the constructor refuses the arguments.
@@ -97,7 +97,7 @@ def cells_of(layer: nn.Module) -> dict[str, Cell]:
 
 
 def options_of(layer: Any, kind: type[nn.Module]) -> dict[str, Any]:
-    """Returns the class and the arguments of the constructor, as a layer of this library or of PyTorch holds them.
+    """Returns the class name and constructor arguments of a layer of this library or PyTorch, read from attributes.
 
     Args:
         layer: the layer.
@@ -117,7 +117,7 @@ def options_of(layer: Any, kind: type[nn.Module]) -> dict[str, Any]:
 
 
 def describe(path: str, layer: nn.Module) -> dict[str, Any]:
-    """Returns the class and the options of a layer.
+    """Returns the class name and constructor arguments of a layer for the file of a captured module.
 
     Raises:
         ArgumentError: if it is none that a program can have.
@@ -132,7 +132,7 @@ def describe(path: str, layer: nn.Module) -> dict[str, Any]:
 
 
 def plain(layer: nn.Module) -> nn.Module:
-    """Returns the layer that computes the same with the parameters of the captured one; other layers unchanged."""
+    """Returns the plain form of a layer: LoRA layers merged, quantised ones dequantised, others unchanged."""
     if isinstance(layer, nn.LoRALinear):
         return layer.merged()
     return layer.dequantized() if isinstance(layer, (nn.QuantizedLinear, nn.QuantizedEmbedding)) else layer

@@ -1,4 +1,4 @@
-"""Running a captured graph: call by call the first time, and as one function of Python from then on."""
+"""Runs a captured graph: call by call the first time, afterwards as one compiled Python function."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -51,7 +51,7 @@ class Runner:
         )
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
-        """Returns the outputs for the inputs of the program, of which the first is the dtype of the parameters."""
+        """Runs the program on its inputs, of which the first is the parameters' dtype, and returns the outputs."""
         backend = selection.active().backend
         program_key = backend.prefix, inputs[0]
         function_and_places = self._compiled.get(program_key) or (self._careful if backend.compiles_source() else None)
@@ -70,7 +70,7 @@ class Runner:
     def run_call_by_call(
         self, inputs: Sequence[Any], casts: set[int] | None = None, watch: Watch | None = None
     ) -> list[Any]:
-        """Returns the outputs; makes the calls one by one.
+        """Runs the program call by call, and returns the outputs.
 
         Args:
             inputs: the inputs.
@@ -98,7 +98,7 @@ class Runner:
         return [_fill_registers(output, value_by_register) for output in program.outputs]
 
     def _cast(self, register: int, value: Any, floating: Any, casts: set[int] | None) -> Any:
-        """Returns a result in its dtype."""
+        """Returns the result of a call cast to the dtype of its register, and records that a cast was needed."""
         dtype = self.graph.dtypes[register]
         if dtype is None:
             return value
@@ -110,7 +110,7 @@ class Runner:
         return ops.cast(value, target_dtype)
 
     def _compile_program(self, casts: Collection[int]) -> tuple[Callable[..., list[Any]], list[int]]:
-        """Returns the function of the program, and the place of the call for each of its lines."""
+        """Compiles the program to a Python function, and returns it with the number of the call for each line."""
         calls = [call._replace(function=f) for call, f in zip(self.graph.program.calls, self.functions, strict=True)]
         cast_target_by_register = {
             r: Register(0) if self.graph.dtypes[r] == FLOAT else self.graph.dtypes[r] for r in casts
@@ -122,7 +122,7 @@ class Runner:
         return line_writer.function(map(line_writer.text, program.outputs)), line_writer.places
 
     def _annotate_error(self, error: Exception, function: Callable[..., Any], places: list[int]) -> None:
-        """Adds the operator and the line of the model to an error."""
+        """Adds a note with the operator and the model's line to an error that a compiled program raised."""
         traceback = error.__traceback__
         while traceback is not None:
             code = traceback.tb_frame.f_code
@@ -134,7 +134,7 @@ class Runner:
 
 
 class Modes(Sealed):
-    """The programs of a module for training and evaluation.
+    """The runners of a captured module's graphs for training and evaluation.
 
     Args:
         graphs: those that are known, by "train" and "eval".
@@ -153,7 +153,7 @@ class Modes(Sealed):
 
 
 class _Lines(FunctionSource):
-    """The source of a captured program.
+    """Writes the source of the Python function that runs a captured program.
 
     Args:
         program: the program.
@@ -170,7 +170,7 @@ class _Lines(FunctionSource):
         self.places: list[int] = []
 
     def lines(self, place: int, call: ProgramCall) -> list[str]:
-        """Returns the statements of a call."""
+        """Returns the source lines of one call, with its casts and the deletion of unused registers."""
         statements = super().lines(place, call)
         for register in call.results:
             if register in self._casts:
@@ -196,7 +196,7 @@ def _call_layer(layer: Any, x: Any) -> Any:
 
 
 def _last_uses(graph: Graph) -> list[list[int]]:
-    """Returns the registers that are no longer needed after each call; inputs stay."""
+    """Returns for each call of a graph the registers that no later call or output uses; inputs are left out."""
     program = graph.program
     last_call_by_register: dict[int, int] = {}
     for number, call in enumerate(program.calls):

@@ -1,4 +1,4 @@
-"""Writing captured modules: `program.json` and `weights.safetensors`."""
+"""Writes captured modules to folders with `program.json` and `weights.safetensors`."""
 
 import json
 import os

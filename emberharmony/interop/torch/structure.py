@@ -1,4 +1,4 @@
-"""How the arguments and results of a captured module are made of tensors, as plain data."""
+"""Templates: the tree structures of a captured module's arguments and results, as plain data."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ Template = dict[str, Any]
 
 
 class Record(dict[str, Any]):
-    """A result with names, such as transformers' `ModelOutput`: a dict whose values are attributes and have places.
+    """A result with named fields, as transformers' `ModelOutput`: a dict that also has attributes and indices.
 
     Example:
         >>> result = Record(logits=1, cache=2)
@@ -40,7 +40,7 @@ ops.register_node(
 
 
 def leaves(template: Template, value: Any, path: str) -> Iterator[tuple[int, Any, str]]:
-    """Yields the places of tensors in an argument, with the tensors and their paths.
+    """Yields (leaf number, tensor, path) for each tensor in an argument that matches a template.
 
     Raises:
         ArgumentError: if a number, string or None is another one than at the capture.
@@ -76,7 +76,7 @@ def _inner_leaves(template: Template, value: Any, path: str) -> Iterator[tuple[i
 
 
 def build(template: Template, values: Sequence[Any]) -> Any:
-    """Returns the tree of a template with values in the places of its leaves."""
+    """Builds the tree that a template describes, with values in the places of its leaves."""
     if "leaf" in template:
         return values[template["leaf"]]
     if "constant" in template:
@@ -90,12 +90,12 @@ def build(template: Template, values: Sequence[Any]) -> Any:
 
 
 def has_leaves(template: Template) -> bool:
-    """Returns whether there is a tensor in a template."""
+    """Returns whether a template has a leaf, that is a place for a tensor."""
     return "leaf" in template or any(map(has_leaves, template.get("items", ())))
 
 
 class Signature:
-    """The arguments of a captured module.
+    """The signature of a captured module: parameter names and the template of each argument.
 
     Args:
         names: the names of the parameters of `forward`, in their order.
@@ -106,7 +106,7 @@ class Signature:
         self.names, self.arguments = list(names), dict(arguments)
 
     def tensors(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[tuple[int, Any, str]]:
-        """Returns the places, values and paths of the tensors among arguments.
+        """Returns (leaf number, tensor, path) for each tensor in the arguments of a call.
 
         Raises:
             ArgumentError: if an argument is missing, was not given at the capture, or has another constant.
@@ -140,7 +140,7 @@ class Signature:
 
     @classmethod
     def of(cls, data: Any) -> "Signature":
-        """Returns the signature of plain data.
+        """Returns the signature that plain data describes.
 
         Raises:
             CaptureError: if the data is something else.

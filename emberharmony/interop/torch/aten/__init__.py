@@ -1,4 +1,4 @@
-"""The table of ATen by category; importing it fills the table."""
+"""The functions that compute ATen operators by ops, one file for each category; the import registers them."""
 
 from emberharmony.interop.torch.aten import activation as activation
 from emberharmony.interop.torch.aten import algebra as algebra

@@ -1,4 +1,4 @@
-"""Linear algebra and Fourier transforms of ATen."""
+"""Operators of ATen for linear algebra and Fourier transforms, computed by ops."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,19 +20,19 @@ aten("pinverse")(lambda x, rcond=1e-15: ops.pinv(x, rcond))
 
 @aten("logdet")
 def logdet(x: Any) -> Any:
-    """Returns logarithms of determinants, NaN for negative ones."""
+    """Returns the logarithms of the determinants of matrices; NaN for negative determinants."""
     sign, logarithm = ops.slogdet(x)
     return ops.where(ops.less(sign, 0), float("nan"), logarithm)
 
 
 def _lower_halves(x: Any, uplo: str) -> Any:
-    """Returns matrices whose lower halves are those that PyTorch reads."""
+    """Returns matrices with the triangle that PyTorch reads, named by `uplo`, as their lower triangle."""
     return x if uplo in ("L", "l") else ops.conj(ops.matrix_transpose(x))
 
 
 @aten("cholesky_solve")
 def cholesky_solve(x: Any, factor: Any, upper: bool = False) -> Any:
-    """Returns the solutions of linear equations whose matrices have Cholesky factors."""
+    """Returns the solutions of linear equations, given the Cholesky factors of their matrices."""
     lower_factor = ops.conj(ops.matrix_transpose(factor)) if upper else factor
     forward_solution = ops.solve_triangular(lower_factor, x, lower=True)
     return ops.solve_triangular(ops.conj(ops.matrix_transpose(lower_factor)), forward_solution, lower=False)
@@ -51,13 +51,13 @@ def _solve(x: Any, other: Any, left: bool) -> Any:
 
 @aten("linalg_inv_ex")
 def inv_ex(x: Any, check_errors: bool = False) -> tuple[Any, Any]:
-    """Returns inverses, and zeros for success."""
+    """Returns the inverses of matrices, and zeros as error codes."""
     return ops.inv(x), ops.zeros(tuple(x.shape[:-2]), "int32")
 
 
 @aten("linalg_cholesky_ex")
 def cholesky_ex(x: Any, upper: bool = False, check_errors: bool = False) -> tuple[Any, Any]:
-    """Returns Cholesky factors, and zeros for success."""
+    """Returns the Cholesky factors of matrices, and zeros as error codes."""
     factor = ops.cholesky(x)
     return ops.matrix_transpose(ops.conj(factor)) if upper else factor, ops.zeros(tuple(x.shape[:-2]), "int32")
 
@@ -67,20 +67,20 @@ aten("cholesky", "linalg_cholesky")(lambda x, upper=False: cholesky_ex(x, upper)
 
 @aten("_linalg_det")
 def linalg_det(x: Any) -> tuple[Any, Any, Any]:
-    """Returns determinants; PyTorch adds a factorisation, which only its derivative uses."""
+    """Returns the determinants of matrices, and placeholders for the LU factors that PyTorch returns with them."""
     return ops.det(x), x, ops.zeros(tuple(x.shape[:-1]), "int32")
 
 
 @aten("_linalg_slogdet")
 def linalg_slogdet(x: Any) -> tuple[Any, Any, Any, Any]:
-    """Returns the signs and the logarithms of the sizes of determinants, and what only PyTorch's derivative uses."""
+    """Returns the signs and log magnitudes of determinants, and placeholders for the LU factors of PyTorch."""
     sign, logarithm = ops.slogdet(x)
     return sign, logarithm, x, ops.zeros(tuple(x.shape[:-1]), "int32")
 
 
 @aten("_linalg_solve_ex")
 def solve_ex(x: Any, other: Any, left: bool = True, check_errors: bool = False) -> tuple[Any, ...]:
-    """Returns the solutions of linear equations, and what only PyTorch's derivative uses."""
+    """Returns the solutions of linear equations, and placeholders for the factors that PyTorch returns with them."""
     return _solve(x, other, left), x, ops.zeros(tuple(x.shape[:-1]), "int32"), ops.zeros(tuple(x.shape[:-2]), "int32")
 
 
@@ -93,7 +93,7 @@ def eigh(x: Any, UPLO: str = "L", compute_v: bool = True) -> tuple[Any, Any]:
 
 @aten("_linalg_svd")
 def svd(x: Any, full_matrices: bool = False, compute_uv: bool = True, driver: str | None = None) -> tuple[Any, ...]:
-    """Returns singular vectors and values."""
+    """Returns the singular value decompositions of matrices: left vectors, values, and right vectors."""
     if not compute_uv:
         empty_tensor = ops.zeros((0,), ops.dtype(x))
         return empty_tensor, ops.svdvals(x), empty_tensor
@@ -103,14 +103,14 @@ def svd(x: Any, full_matrices: bool = False, compute_uv: bool = True, driver: st
 
 @aten("linalg_qr")
 def qr(x: Any, mode: str = "reduced") -> tuple[Any, Any]:
-    """Returns QR factorisations."""
+    """Returns the QR decompositions of matrices: Q and R."""
     q, r = ops.qr(x, mode, positive=False)  # type: ignore[arg-type]
     return q, r
 
 
 @aten("linalg_solve_triangular")
 def solve_triangular(x: Any, other: Any, upper: bool, left: bool = True, unitriangular: bool = False) -> Any:
-    """Returns the solutions of linear equations whose matrices are triangular."""
+    """Returns the solutions of linear equations with triangular matrices."""
     if unitriangular:
         x = ops.add(ops.triu(x, 1) if upper else ops.tril(x, -1), ops.eye(x.shape[-1], dtype=ops.dtype(x)))
     if left:
@@ -129,40 +129,40 @@ def _fft_norm(normalization: int, forward: bool) -> Any:
 
 @aten("_fft_c2c")
 def fft_c2c(x: Any, dim: Sequence[int], normalization: int, forward: bool) -> Any:
-    """Returns Fourier transforms, or inverse ones."""
+    """Returns the discrete Fourier transform of complex numbers over axes, or the inverse transform."""
     return (ops.fftn if forward else ops.ifftn)(x, axes=tuple(dim), norm=_fft_norm(normalization, forward))
 
 
 @aten("_fft_r2c")
 def fft_r2c(x: Any, dim: Sequence[int], normalization: int, onesided: bool) -> Any:
-    """Returns Fourier transforms of real numbers."""
+    """Returns the discrete Fourier transform of real numbers over axes, one-sided or whole."""
     transform = ops.rfftn if onesided else ops.fftn
     return transform(x, axes=tuple(dim), norm=_fft_norm(normalization, True))
 
 
 @aten("_fft_c2r")
 def fft_c2r(x: Any, dim: Sequence[int], normalization: int, last_dim_size: int) -> Any:
-    """Returns the real numbers of which complex ones are the one-sided Fourier transforms."""
+    """Returns the inverse Fourier transform of one-sided complex spectra: real numbers."""
     output_lengths = [x.shape[axis] for axis in dim[:-1]]
     return ops.irfftn(x, s=(*output_lengths, last_dim_size), axes=tuple(dim), norm=_fft_norm(normalization, False))
 
 
 @aten("cholesky_inverse")
 def cholesky_inverse(x: Any, upper: bool = False) -> Any:
-    """Returns the inverses of matrices by their Cholesky factors."""
+    """Returns the inverses of matrices, given their Cholesky factors."""
     return cholesky_solve(ops.eye(x.shape[-1], dtype=ops.dtype(x)), x, upper)
 
 
 @aten("linalg_lu_factor_ex")
 def lu_factor_ex(x: Any, pivot: bool = True, check_errors: bool = False) -> tuple[Any, Any, Any]:
-    """Returns LU decompositions in one matrix each, the rows that were exchanged, counted from 1, and zeros.
+    """Returns the LU factors of matrices packed into one matrix each, the pivots from 1 on, and zeros as error codes.
 
     Raises:
         UnsupportedOpError: without pivoting.
     """
     if not pivot:
         raise UnsupportedOpError("an LU decomposition without pivoting: decompose with pivot=True")
-    # The derivative of the two factors is known, so they are put together; the pivots have none.
+    # The packed matrix is made of the factors of `ops.lu`, which has a derivative; the pivots need none.
     _, lower, upper = ops.lu(x)
     n = min(x.shape[-2:])
     lower_part = ops.pad(ops.tril(lower, -1), [*[(0, 0)] * (len(x.shape) - 1), (0, x.shape[-1] - n)])
@@ -177,7 +177,7 @@ def lu_factor_ex(x: Any, pivot: bool = True, check_errors: bool = False) -> tupl
 
 @aten("linalg_lu")
 def lu(x: Any, pivot: bool = True) -> tuple[Any, Any, Any]:
-    """Returns permutations, and the lower and upper factors of matrices.
+    """Returns the LU decompositions of matrices: permutation matrices, lower and upper factors.
 
     Raises:
         UnsupportedOpError: without pivoting.
@@ -189,7 +189,7 @@ def lu(x: Any, pivot: bool = True) -> tuple[Any, Any, Any]:
 
 
 def _permutation(pivots: Any, size: int) -> Any:
-    """Returns the order of rows after the exchanges that pivots, counted from 1, describe."""
+    """Returns the order of rows after the row exchanges that pivots, counted from 1, describe."""
     row_order = ops.broadcast_to(ops.arange(size), (*pivots.shape[:-1], size))
     positions = ops.arange(size)
     for i in range(pivots.shape[-1]):
@@ -205,7 +205,7 @@ def _permutation(pivots: Any, size: int) -> Any:
 
 @aten("lu_unpack")
 def lu_unpack(x: Any, pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True) -> tuple[Any, Any, Any]:
-    """Returns permutations, and the factors of decompositions that are in one matrix."""
+    """Returns permutation matrices, lower and upper factors from packed LU factors and pivots."""
     n = min(x.shape[-2:])
     empty_tensor = ops.zeros((0,), ops.dtype(x))
     row_order = _permutation(pivots, x.shape[-2])
@@ -219,7 +219,7 @@ def lu_unpack(x: Any, pivots: Any, unpack_data: bool = True, unpack_pivots: bool
 
 @aten("linalg_lu_solve")
 def lu_solve(x: Any, pivots: Any, other: Any, left: bool = True, adjoint: bool = False) -> Any:
-    """Returns the solutions of linear equations whose matrices are decomposed."""
+    """Returns the solutions of linear equations, given the packed LU factors and pivots of their matrices."""
     permutation, lower, upper = lu_unpack(x, pivots)
     matrix = ops.matmul(permutation, ops.matmul(lower, upper))
     return _solve(ops.conj(ops.matrix_transpose(matrix)) if adjoint else matrix, other, left)
@@ -229,7 +229,7 @@ def lu_solve(x: Any, pivots: Any, other: Any, left: bool = True, adjoint: bool =
 def triangular_solve(
     x: Any, matrix: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> tuple[Any, Any]:
-    """Returns the solutions of linear equations whose matrices are triangular, and the matrices."""
+    """Returns the solutions of linear equations with triangular matrices, and these matrices."""
     triangle = ops.triu(matrix) if upper else ops.tril(matrix)
     coefficients = ops.matrix_transpose(triangle) if transpose else triangle
     return solve_triangular(coefficients, x, upper != transpose, True, unitriangular), matrix

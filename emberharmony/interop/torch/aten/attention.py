@@ -1,4 +1,4 @@
-"""Attention of ATen."""
+"""The attention operator of ATen, computed by ops."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ def attention(
 
 
 def _attention_of_any_batch(query: Any, key: Any, value: Any, mask: Any, *options: Any) -> Any:
-    """Returns attention for another number of batch axes than two."""
+    """Returns dot-product attention for inputs with any number of batch axes, by merging these into one."""
     batch_shape = tuple(query.shape[:-2])
     time_lengths = (query.shape[-2], key.shape[-2])
     if mask is not None:

@@ -1,4 +1,4 @@
-"""Convolutions of ATen."""
+"""Convolution operators of ATen, computed by ops."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +10,7 @@ Sizes = int | Sequence[int]
 
 
 def per_axis(value: Sizes, count: int) -> list[int]:
-    """Returns a number for each spatial axis."""
+    """Returns a list with a number for each spatial axis, from one number or one for each axis."""
     numbers = [value] if isinstance(value, int) else list(value)
     return (numbers * count)[:count]
 
@@ -28,7 +28,7 @@ def convolution(
     groups: int,
     *flags: object,
 ) -> Any:
-    """Returns a convolution or a transposed one of images (batch, channels, *size), or of one without a batch."""
+    """Returns the convolution, or the transposed one, of images (batch, channels, *size) or (channels, *size)."""
     axis_count = len(weight.shape) - 2
     if len(x.shape) == axis_count + 1:
         batch = ops.expand_dims(x, 0)
@@ -63,7 +63,7 @@ def conv(
     dilation: Sizes = 1,
     groups: int = 1,
 ) -> Any:
-    """Returns a convolution."""
+    """Returns the convolution of images with a kernel, plus a bias."""
     return convolution(x, weight, bias, stride, padding, dilation, False, 0, groups)
 
 
@@ -78,13 +78,13 @@ def conv_transpose(
     groups: int = 1,
     dilation: Sizes = 1,
 ) -> Any:
-    """Returns a transposed convolution."""
+    """Returns the transposed convolution of images with a kernel, plus a bias."""
     return convolution(x, weight, bias, stride, padding, dilation, True, output_padding, groups)
 
 
 @aten("im2col")
 def im2col(x: Any, kernel_size: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes) -> Any:
-    """Returns the windows of images as columns."""
+    """Returns the sliding windows of images, each flattened into a column."""
     if len(x.shape) == 3:
         return ops.squeeze(im2col(ops.expand_dims(x, 0), kernel_size, dilation, padding, stride), 0)
     return ops.unfold(x, per_axis(kernel_size, 2), per_axis(dilation, 2), per_axis(padding, 2), per_axis(stride, 2))
@@ -94,7 +94,7 @@ def im2col(x: Any, kernel_size: Sizes, dilation: Sizes, padding: Sizes, stride: 
 def col2im(
     x: Any, output_size: Sequence[int], kernel_size: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes
 ) -> Any:
-    """Returns images with the sums of their windows, which are columns."""
+    """Returns images in which windows, given as columns, are added at their places: the reverse of `im2col`."""
     if len(x.shape) == 2:
         return ops.squeeze(col2im(ops.expand_dims(x, 0), output_size, kernel_size, dilation, padding, stride), 0)
     return ops.fold(

@@ -1,4 +1,4 @@
-"""Operators of ATen that make tensors."""
+"""Operators of ATen that create tensors, such as `linspace` and `zeros_like`, computed by ops."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -23,7 +23,7 @@ aten("triu")(ops.triu)
 
 @aten("linspace")
 def linspace(start: Any, end: Any, steps: int, dtype: Any = None) -> Any:
-    """Returns equally spaced numbers."""
+    """Returns `steps` equally spaced numbers from `start` to `end`."""
     return ops.linspace(start, end, steps, dtype=dtype)
 
 
@@ -47,25 +47,25 @@ def ones_like(x: Any, dtype: Any = None) -> Any:
 
 @aten("full_like")
 def full_like(x: Any, fill_value: Any, dtype: Any = None) -> Any:
-    """Returns a number in the shape of a tensor."""
+    """Returns a tensor filled with a number, in the shape of another tensor."""
     return ops.full(tuple(x.shape), fill_value, dtype or ops.dtype(x))
 
 
 @aten("new_zeros", "new_empty")
 def new_zeros(x: Any, size: Sequence[int], dtype: Any = None) -> Any:
-    """Returns zeros of the dtype of a tensor."""
+    """Returns zeros of a given shape, in the dtype of a tensor."""
     return ops.zeros(tuple(size), dtype or ops.dtype(x))
 
 
 @aten("new_ones")
 def new_ones(x: Any, size: Sequence[int], dtype: Any = None) -> Any:
-    """Returns ones of the dtype of a tensor."""
+    """Returns ones of a given shape, in the dtype of a tensor."""
     return ops.ones(tuple(size), dtype or ops.dtype(x))
 
 
 @aten("new_full")
 def new_full(x: Any, size: Sequence[int], fill_value: Any, dtype: Any = None) -> Any:
-    """Returns a number of the dtype of a tensor."""
+    """Returns a tensor of a given shape filled with a number, in the dtype of another tensor."""
     return ops.full(tuple(size), fill_value, dtype or ops.dtype(x))
 
 
@@ -83,7 +83,7 @@ def triu_indices(row: int, col: int, offset: int = 0, dtype: Any = None) -> Any:
 
 @aten("one_hot")
 def one_hot(x: Any, num_classes: int = -1) -> Any:
-    """Returns vectors that are 1 at an index and 0 elsewhere."""
+    """Returns for each index a vector that is 1 at the index and 0 elsewhere."""
     if num_classes < 0:
         num_classes = int(ops.to_numpy(x).max()) + 1
     return ops.one_hot(x, num_classes, dtype="int64")
@@ -101,5 +101,5 @@ aten("blackman_window")(lambda n, dtype=None: ops.cast(_periodic_window(ops.blac
 
 
 def _periodic_window(window: Any, length: int, periodic: bool) -> Any:
-    """Returns a window; a periodic one is the symmetric one with one more element, without that."""
+    """Returns a window; a periodic one is a symmetric one of one more element, without its last element."""
     return window(length + 1)[:length] if periodic and length > 1 else window(length)

@@ -1,4 +1,4 @@
-"""Operators of ATen that work element by element."""
+"""Operators of ATen that work element by element, computed by ops."""
 
 import math
 from typing import Any
@@ -120,7 +120,7 @@ aten("special_zeta")(ops.zeta)
 
 
 def scale(x: Any, factor: Any) -> Any:
-    """Returns a multiple of a tensor, which is the tensor itself for the factor 1."""
+    """Returns a tensor times a factor; for the factor 1 the tensor itself."""
     return x if factor.__class__ is int and factor == 1 else ops.multiply(x, factor)
 
 
@@ -174,7 +174,7 @@ def div(x: Any, other: Any, rounding_mode: str | None = None) -> Any:
 
 @aten("clamp", "clip", "clamp.Tensor")
 def clamp(x: Any, min: Any = None, max: Any = None) -> Any:
-    """Returns the elements within bounds; at a bound the derivative is that of `x`."""
+    """Returns the elements clipped to bounds; at a bound the derivative is 1, as within the bounds."""
     return ops.clip(x, min, max)
 
 
@@ -202,7 +202,7 @@ def logit(x: Any, eps: float | None = None) -> Any:
 
 @aten("isclose")
 def isclose(x: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
-    """Returns where elements are close."""
+    """Returns booleans that tell where the elements of two tensors are equal within tolerances."""
     return ops.isclose(x, other, rtol, atol, equal_nan)
 
 
@@ -214,53 +214,53 @@ def mvlgamma(x: Any, p: int) -> Any:
 
 @aten("polar")
 def polar(abs: Any, angle: Any) -> Any:
-    """Returns complex numbers of lengths and angles."""
+    """Returns the complex numbers with given magnitudes and angles."""
     return ops.polar(abs, angle)
 
 
 @aten("detach", "detach_copy")
 def detach(x: Any) -> Any:
-    """Returns a tensor through which no derivative flows."""
+    """Returns a tensor whose derivative is stopped."""
     return ops.stop_gradient(x)
 
 
 @aten("clone", "alias", "alias_copy", "contiguous", "lift_fresh", "lift_fresh_copy", "positive", "resolve_conj")
 def unchanged(x: Any) -> Any:
-    """Returns the tensor: what PyTorch says of its memory has no meaning here."""
+    """Returns the tensor unchanged, for operators that only change PyTorch's memory, such as `contiguous`."""
     return x
 
 
 @aten("resolve_neg", "view_as")
 def view_as(x: Any, other: Any = None) -> Any:
-    """Returns the tensor, in the shape of another one."""
+    """Returns a tensor reshaped to the shape of another one."""
     return x if other is None else ops.reshape(x, tuple(other.shape))
 
 
 @aten("_to_copy", "to")
 def to(x: Any, dtype: Any = None, copy: bool = False) -> Any:
-    """Returns a tensor of a dtype."""
+    """Returns a tensor cast to a dtype."""
     return x if dtype is None else ops.cast(x, dtype)
 
 
 @register_names("prims.convert_element_type")
 def convert_element_type(x: Any, dtype: Any) -> Any:
-    """Returns a tensor of a dtype."""
+    """Returns a tensor cast to a dtype."""
     return ops.cast(x, dtype)
 
 
 @aten("type_as")
 def type_as(x: Any, other: Any) -> Any:
-    """Returns a tensor of the dtype of another one."""
+    """Returns a tensor cast to the dtype of another one."""
     return ops.cast(x, ops.dtype(other))
 
 
 @aten("item", "_local_scalar_dense")
 def item(x: Any) -> Any:
-    """Returns the number in a tensor, on the host."""
+    """Returns the only element of a tensor as a Python number."""
     return ops.to_numpy(x).item()
 
 
 @aten("copy")
 def copy(x: Any, source: Any, non_blocking: bool = False) -> Any:
-    """Returns a tensor with the elements of another one, in the shape and the dtype of the first."""
+    """Returns the elements of `source`, broadcast to the shape and cast to the dtype of `x`."""
     return ops.broadcast_to(ops.cast(source, ops.dtype(x)), tuple(x.shape))

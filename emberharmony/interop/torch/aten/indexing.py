@@ -1,4 +1,4 @@
-"""Operators of ATen that read and write elements at indices."""
+"""Operators of ATen that read and write elements at indices, computed by ops."""
 
 import math
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ _END = 2**62
 
 
 def key_at(x: Any, dim: int, key: Any) -> tuple[Any, ...]:
-    """Returns the key that indexes one axis."""
+    """Returns the index tuple that applies a key to one axis and takes all of the other axes."""
     return (slice(None),) * (dim % max(len(x.shape), 1)) + (key,)
 
 
@@ -22,7 +22,7 @@ def _slice(start: int | None, end: int | None, step: int) -> slice:
 
 @aten("slice", "slice_copy")
 def slice_(x: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Any:
-    """Returns a range of an axis."""
+    """Returns the elements in a range of positions along an axis."""
     if start in (None, 0) and (end is None or end >= _END) and step == 1:
         return x
     return ops.get_item(x, key_at(x, dim, _slice(start, end, step)))
@@ -30,7 +30,7 @@ def slice_(x: Any, dim: int = 0, start: int | None = None, end: int | None = Non
 
 @aten("narrow", "narrow_copy")
 def narrow(x: Any, dim: int, start: int, length: int) -> Any:
-    """Returns a range of an axis by its start and length."""
+    """Returns the elements in a range of an axis, given its start and length."""
     start = start if start >= 0 else start + x.shape[dim]
     return ops.get_item(x, key_at(x, dim, slice(start, start + length)))
 
@@ -39,25 +39,25 @@ def narrow(x: Any, dim: int, start: int, length: int) -> Any:
 def slice_scatter(
     x: Any, src: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Any:
-    """Returns a tensor with others in a range of an axis."""
+    """Returns a copy of a tensor with the elements of `src` in a range of an axis."""
     return ops.set_item(x, key_at(x, dim, _slice(start, end, step)), src)
 
 
 @aten("select", "select_copy")
 def select(x: Any, dim: int, index: Any) -> Any:
-    """Returns the elements at one place of an axis."""
+    """Returns the elements at one index of an axis, which is dropped."""
     return ops.get_item(x, key_at(x, dim, index))
 
 
 @aten("select_scatter")
 def select_scatter(x: Any, src: Any, dim: int, index: int) -> Any:
-    """Returns a tensor with others at one place of an axis."""
+    """Returns a copy of a tensor with the elements of `src` at one index of an axis."""
     return ops.set_item(x, key_at(x, dim, index), src)
 
 
 @aten("diagonal_scatter")
 def diagonal_scatter(x: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
-    """Returns a tensor with others on a diagonal."""
+    """Returns a copy of a tensor with the elements of `src` on a diagonal."""
     diagonals_last = ops.moveaxis(x, (dim1, dim2), (-2, -1))
     length = src.shape[-1]
     row_indices = ops.add(ops.arange(length), max(-offset, 0))
@@ -71,37 +71,37 @@ def _key_of_indices(indices: Sequence[Any]) -> tuple[Any, ...]:
 
 @aten("index", "_unsafe_index")
 def index(x: Any, indices: Sequence[Any]) -> Any:
-    """Returns the elements at tensors of indices; None takes a whole axis."""
+    """Returns the elements at tensors of indices, one for each axis; None stands for a whole axis."""
     return ops.get_item(x, _key_of_indices(indices))
 
 
 @aten("index_put", "_unsafe_index_put", "_index_put_impl")
 def index_put(x: Any, indices: Sequence[Any], values: Any, accumulate: bool = False, unsafe: bool = False) -> Any:
-    """Returns a tensor with others at indices, or added there."""
+    """Returns a copy of a tensor with values written at indices, or added there."""
     return ops.set_item(x, _key_of_indices(indices), ops.cast(values, ops.dtype(x)), "add" if accumulate else "set")
 
 
 @aten("index_select")
 def index_select(x: Any, dim: int, index: Any) -> Any:
-    """Returns the elements at places of an axis."""
+    """Returns the elements at the given indices of an axis."""
     return ops.take(x, index, axis=dim) if len(x.shape) else x
 
 
 @aten("index_add")
 def index_add(x: Any, dim: int, index: Any, source: Any, alpha: Any = 1) -> Any:
-    """Returns a tensor with multiples of others added at places of an axis."""
+    """Returns a copy of a tensor with `alpha * source` added at the given indices of an axis."""
     return _write_at_index(x, dim, index, ops.multiply(source, alpha), "add")
 
 
 @aten("index_copy")
 def index_copy(x: Any, dim: int, index: Any, source: Any) -> Any:
-    """Returns a tensor with others at places of an axis."""
+    """Returns a copy of a tensor with the elements of `source` at the given indices of an axis."""
     return _write_at_index(x, dim, index, source, "set")
 
 
 @aten("index_fill")
 def index_fill(x: Any, dim: int, index: Any, value: Any) -> Any:
-    """Returns a tensor with a number at places of an axis."""
+    """Returns a copy of a tensor with a number at the given indices of an axis."""
     return _write_at_index(x, dim, index, ops.cast(value, ops.dtype(x)), "set")
 
 
@@ -113,13 +113,13 @@ def _write_at_index(x: Any, dim: int, index: Any, source: Any, mode: Any) -> Any
 
 @aten("take")
 def take(x: Any, index: Any) -> Any:
-    """Returns the elements at places of the tensor as one vector."""
+    """Returns the elements at indices into the flattened tensor."""
     return ops.take(ops.ravel(x), index)
 
 
 @aten("put")
 def put(x: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
-    """Returns a tensor with new elements at indices into the flattened tensor."""
+    """Returns a copy of a tensor with new elements at indices into the flattened tensor."""
     flat_result = ops.set_item(ops.ravel(x), (ops.ravel(index),), ops.ravel(source), "add" if accumulate else "set")
     return ops.reshape(flat_result, tuple(x.shape))
 
@@ -137,7 +137,7 @@ def embedding(
 
 @aten("gather")
 def gather(x: Any, dim: int, index: Any, sparse_grad: bool = False) -> Any:
-    """Returns the elements at indices along an axis; along the others the index may be shorter than the tensor."""
+    """Returns the elements at indices along an axis; along other axes the index may be shorter than the tensor."""
     if not len(x.shape):
         return ops.broadcast_to(x, tuple(index.shape))
     if not len(index.shape):
@@ -159,7 +159,7 @@ def take_along_dim(x: Any, indices: Any, dim: int | None = None) -> Any:
 
 
 def _scatter(x: Any, dim: int, index: Any, src: Any, mode: Any) -> Any:
-    """Returns a tensor with others at indices along an axis; the index may be shorter than both."""
+    """Returns a copy of a tensor with elements of `src` written or combined at indices along an axis."""
     if not len(x.shape) or not len(index.shape):
         vector_arguments = [ops.reshape(each, (1,)) if hasattr(each, "shape") else each for each in (x, index, src)]
         return ops.reshape(
@@ -176,19 +176,19 @@ def _scatter(x: Any, dim: int, index: Any, src: Any, mode: Any) -> Any:
 
 @aten("scatter.src")
 def scatter(x: Any, dim: int, index: Any, src: Any) -> Any:
-    """Returns a tensor with others at indices along an axis."""
+    """Returns a copy of a tensor with the elements of `src` at indices along an axis."""
     return _scatter(x, dim, index, src, "set")
 
 
 @aten("scatter.value")
 def scatter_value(x: Any, dim: int, index: Any, value: Any) -> Any:
-    """Returns a tensor with a number at indices along an axis."""
+    """Returns a copy of a tensor with a number at indices along an axis."""
     return _scatter(x, dim, index, value, "set")
 
 
 @aten("scatter_add")
 def scatter_add(x: Any, dim: int, index: Any, src: Any) -> Any:
-    """Returns a tensor with others added at indices along an axis."""
+    """Returns a copy of a tensor with the elements of `src` added at indices along an axis."""
     return _scatter(x, dim, index, src, "add")
 
 
@@ -206,19 +206,19 @@ _REDUCED = {
 
 @aten("scatter.reduce")
 def scatter_src_reduced(x: Any, dim: int, index: Any, src: Any, reduce: str) -> Any:
-    """Returns a tensor with others added or multiplied at indices along an axis."""
+    """Returns a copy of a tensor with the elements of `src` added or multiplied in at indices along an axis."""
     return _scatter(x, dim, index, src, _REDUCED[reduce])
 
 
 @aten("scatter.value_reduce")
 def scatter_value_reduced(x: Any, dim: int, index: Any, value: Any, reduce: str) -> Any:
-    """Returns a tensor with a number added or multiplied at indices along an axis."""
+    """Returns a copy of a tensor with a number added or multiplied in at indices along an axis."""
     return _scatter(x, dim, index, value, _REDUCED[reduce])
 
 
 @aten("scatter_reduce.two")
 def scatter_reduce(x: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool = True) -> Any:
-    """Returns a tensor combined with others at indices along an axis, with or without its own elements there."""
+    """Returns a copy of a tensor in which the elements of `src` are reduced into indices along an axis."""
     if not include_self:
         x = _scatter(x, dim, index, _neutral_number(reduce, ops.dtype(x)), "set")
     combined_x = _scatter(x, dim, index, src, _REDUCED[reduce])
@@ -236,7 +236,7 @@ def scatter_reduce(x: Any, dim: int, index: Any, src: Any, reduce: str, include_
 
 
 def _neutral_number(reduce: str, dtype: Any) -> Any:
-    """Returns the number that changes no result of a reduction."""
+    """Returns the neutral number of a reduction in a dtype, such as 0 for a sum."""
     if reduce in ("amax", "amin"):
         needs_lowest = reduce == "amax"
         if ops.isdtype(dtype, "real floating"):
@@ -247,7 +247,7 @@ def _neutral_number(reduce: str, dtype: Any) -> Any:
 
 @aten("index_reduce")
 def index_reduce(x: Any, dim: int, index: Any, source: Any, reduce: str, include_self: bool = True) -> Any:
-    """Returns a tensor combined with others at places of an axis."""
+    """Returns a copy of a tensor in which slices of `source` are reduced into the given indices of an axis."""
     if not len(source.shape):
         return scatter_reduce(x, dim, ops.reshape(index, ()), source, reduce, include_self)
     index_shape = [1] * len(source.shape)
@@ -275,19 +275,19 @@ def masked_scatter(x: Any, mask: Any, source: Any) -> Any:
 
 @aten("nonzero")
 def nonzero(x: Any) -> Any:
-    """Returns the indices of the elements that are not 0, as rows."""
+    """Returns a matrix whose rows are the indices of the elements that are not 0."""
     return ops.argwhere(x)
 
 
 @aten("nonzero_numpy")
 def nonzero_numpy(x: Any) -> Any:
-    """Returns the indices of the elements that are not 0, by axis."""
+    """Returns a vector of indices for each axis: those of the elements that are not 0."""
     return ops.nonzero(x if len(x.shape) else ops.reshape(x, (1,)))
 
 
 @aten("isin.Tensor_Tensor", "isin.Tensor_Scalar", "isin.Scalar_Tensor")
 def isin(elements: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False) -> Any:
-    """Returns where elements are among others."""
+    """Returns booleans that tell which elements occur in `test_elements`."""
     return ops.isin(elements, ops.convert_to_tensor(test_elements), invert=invert)
 
 
@@ -300,7 +300,7 @@ def searchsorted(
     side: str | None = None,
     sorter: Any = None,
 ) -> Any:
-    """Returns the places at which numbers would be inserted into sorted ones."""
+    """Returns the indices at which numbers would be inserted into sorted sequences."""
     is_right = right or side == "right"
     if sorter is not None:
         sorted_sequence = ops.take_along_axis(sorted_sequence, sorter, axis=-1)
@@ -313,5 +313,5 @@ def searchsorted(
 
 @aten("bucketize")
 def bucketize(x: Any, boundaries: Any, out_int32: bool = False, right: bool = False) -> Any:
-    """Returns the number of the interval in which each element lies."""
+    """Returns for each element the number of the interval between sorted boundaries in which it lies."""
     return ops.searchsorted(boundaries, x, "right" if right else "left")

@@ -1,4 +1,4 @@
-"""Losses of ATen."""
+"""Loss functions of ATen, computed by ops."""
 
 from typing import Any
 
@@ -7,19 +7,19 @@ from emberharmony.interop.torch.aten.table import aten
 
 
 def _reduce_by_number(values: Any, reduction: int) -> Any:
-    """Returns values, their mean or their sum, by PyTorch's numbers 0, 1 and 2."""
+    """Returns values as they are, their mean or their sum, for PyTorch's reduction numbers 0, 1 and 2."""
     return ops.mean(values) if reduction == 1 else ops.sum(values) if reduction == 2 else values
 
 
 @aten("mse_loss")
 def mse_loss(x: Any, target: Any, reduction: int = 1) -> Any:
-    """Returns squared differences."""
+    """Returns the squared differences of two tensors, their mean or their sum."""
     return _reduce_by_number(ops.square(ops.subtract(x, target)), reduction)
 
 
 @aten("l1_loss")
 def l1_loss(x: Any, target: Any, reduction: int = 1) -> Any:
-    """Returns absolute differences."""
+    """Returns the absolute differences of two tensors, their mean or their sum."""
     return _reduce_by_number(ops.absolute(ops.subtract(x, target)), reduction)
 
 

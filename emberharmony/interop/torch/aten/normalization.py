@@ -1,4 +1,4 @@
-"""Normalisation operators of ATen."""
+"""Normalisation operators of ATen, computed by ops."""
 
 import math
 from collections.abc import Sequence
@@ -64,7 +64,7 @@ def native_group_norm(
 def batch_norm_by_statistics(
     x: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, momentum: float, eps: float
 ) -> tuple[Any, Any, Any]:
-    """Returns a tensor normalised by given means and variances of its channels; PyTorch adds two empty tensors."""
+    """Returns a tensor normalised by given means and variances of its channels, and two empty tensors, as PyTorch."""
     empty_tensor = ops.zeros((0,), ops.dtype(x))
     return ops.batch_normalization(x, running_mean, running_var, 1, bias, weight, eps), empty_tensor, empty_tensor
 
@@ -89,7 +89,7 @@ def batch_norm_functional(
     momentum: float,
     eps: float,
 ) -> tuple[Any, ...]:
-    """Returns what `batch_norm_of_batch` does and the running means and variances after it, the latter unbiased."""
+    """Returns the results of batch normalisation, and the updated running means and unbiased variances."""
     if not training:
         normalized_x = batch_norm_by_statistics(x, weight, bias, running_mean, running_var, momentum, eps)
         return (*normalized_x, running_mean, running_var)
@@ -129,7 +129,7 @@ def instance_norm(
 
 @aten("_weight_norm", "_weight_norm_interface")
 def weight_norm(v: Any, g: Any, dim: int = 0) -> Any:
-    """Returns a weight with the direction of one tensor and the norms in another."""
+    """Returns the weight of weight normalisation: the slices of `v` scaled to the norms `g`."""
     other_axes = tuple(axis for axis in range(len(v.shape)) if dim == -1 or axis != dim % len(v.shape))
     norms = ops.sqrt(ops.sum(ops.square(v), other_axes, True))
     return ops.multiply(v, ops.divide(g, norms))

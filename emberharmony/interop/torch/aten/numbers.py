@@ -1,4 +1,4 @@
-"""What programs compute with lengths and other numbers of Python."""
+"""Operators in captured programs on Python numbers, such as lengths of axes."""
 
 import math
 import operator

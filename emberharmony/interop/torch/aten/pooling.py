@@ -1,4 +1,4 @@
-"""Pooling, resizing and sampling of images of ATen."""
+"""Operators of ATen that pool, resize and sample images, computed by ops."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from emberharmony.interop.torch.aten.table import aten
 
 
 def _apply_to_batch(function: Callable[..., Any], count: int, x: Any, *options: Any) -> Any:
-    """Returns what a function of a batch gives for a batch, or for one image."""
+    """Applies a function of a batch of images to a batch, or to one image, which gets a batch axis meanwhile."""
     if len(x.shape) == count + 2:
         return function(x, *options)
     pooled = function(ops.expand_dims(x, 0), *options)
@@ -19,7 +19,7 @@ def _apply_to_batch(function: Callable[..., Any], count: int, x: Any, *options: 
 def _window_options(
     kernel_size: Sizes, stride: Sizes | None, padding: Sizes, count: int
 ) -> tuple[list[int], list[int], Any]:
-    """Returns the size, the stride and the padding of windows; without a stride they lie side by side."""
+    """Returns the size, stride and padding of pooling windows for each axis; the stride is the size by default."""
     size = per_axis(kernel_size, count)
     strides = size if stride is None or stride == [] else per_axis(stride, count)
     return size, strides, [(n, n) for n in per_axis(padding, count)]
@@ -103,7 +103,7 @@ def _adaptive_max(count: int) -> Callable[..., Any]:
 
 
 def _first_largest_places(x: Any, values: Any, count: int) -> Any:
-    """Returns the first places at which the largest elements of adaptive windows stand in the spatial axes."""
+    """Returns for each adaptive window the flat spatial index of the first of its largest elements."""
     leading_axis_count, sizes, output_sizes = len(x.shape) - count, x.shape[-count:], values.shape[-count:]
     flat_windows = ops.reshape(x, (*x.shape[:leading_axis_count], *[1] * count, -1))
     is_inside: Any = True
@@ -163,7 +163,7 @@ aten("max_unpool3d")(_unpool(3))
 
 
 def _resize_function(mode: Any, corners: bool, scaled: int) -> Callable[..., Any]:
-    """Returns the function that resizes images.
+    """Returns a function that resizes images in a mode, with the arguments of PyTorch's operator.
 
     Args:
         mode: the mode of `ops.interpolate`.
@@ -182,7 +182,7 @@ def _resize_function(mode: Any, corners: bool, scaled: int) -> Callable[..., Any
         if output_size is None:
             return ops.interpolate(x, None, list(scale_factors), mode, align_corners, data_format="channels_first")
         if scale_factors and all(factor is not None for factor in scale_factors):
-            # the overloads that have both compute positions by the factors
+            # Overloads with both sizes and factors compute the sampling positions by the factors.
             scaled_sizes = [int(n * factor) for n, factor in zip(x.shape[2:], scale_factors, strict=True)]
             if scaled_sizes == list(output_size):
                 return ops.interpolate(x, None, list(scale_factors), mode, align_corners, data_format="channels_first")
@@ -209,7 +209,7 @@ _PADDINGS = ("constant", "nearest", "reflect")
 
 @aten("grid_sampler", "grid_sampler_2d", "grid_sampler_3d")
 def grid_sampler(x: Any, grid: Any, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Any:
-    """Returns the values of images (batch, channels, *size) at positions that are a share of their sizes."""
+    """Returns the values of images (batch, channels, *size) at the relative positions of a grid, from -1 to 1."""
     padding_name = "mirror" if padding_mode == 2 and align_corners else _PADDINGS[padding_mode]
     if interpolation_mode == 2:
         return _grid_bicubic(x, grid, padding_name, align_corners)
@@ -218,7 +218,7 @@ def grid_sampler(x: Any, grid: Any, interpolation_mode: int, padding_mode: int, 
 
 
 def _grid_bicubic(x: Any, grid: Any, fill: Any, align_corners: bool) -> Any:
-    """Returns the values at positions between 4 times 4 pixels, weighted by the cubic kernel of a = -3/4."""
+    """Returns the values of images at grid positions by bicubic interpolation of 4 times 4 pixels, with a = -3/4."""
     sizes = x.shape[:1:-1]
     scales = [(n - 1) / 2 if align_corners else n / 2 for n in sizes]
     offset = 0.0 if align_corners else 0.5
@@ -249,7 +249,7 @@ def _grid_bicubic(x: Any, grid: Any, fill: Any, align_corners: bool) -> Any:
 
 
 def _cubic_weights(t: Any) -> list[Any]:
-    """Returns the weights of the four pixels around a position that is a share beyond the second."""
+    """Returns the cubic weights of four neighbouring pixels for a position at the share `t` after the second one."""
     a = -0.75
 
     def far_weight(s: Any) -> Any:  # of a distance from 1 to 2
@@ -264,14 +264,14 @@ def _cubic_weights(t: Any) -> list[Any]:
 
 def _fractional_max_pool(count: int) -> Callable[..., Any]:
     def pool(x: Any, kernel_size: Sizes, output_size: Sizes, samples: Any) -> tuple[Any, Any]:
-        """Returns the largest elements of windows at random places, which the samples tell, and their places."""
+        """Returns the largest elements of windows whose positions follow from random samples, and their indices."""
         if len(x.shape) == count + 1:
             values, indices = pool(ops.expand_dims(x, 0), kernel_size, output_size, samples)
             return ops.squeeze(values, 0), ops.squeeze(indices, 0)
         sizes, kernel_sizes, output_sizes = x.shape[2:], per_axis(kernel_size, count), per_axis(output_size, count)
         flat_indices: Any = 0
         for axis in range(count):
-            # PyTorch stores the sample of the last axis first.
+            # The samples are in the reverse order of the axes: that of the last axis comes first.
             window_starts = _window_starts(
                 samples[..., count - 1 - axis], sizes[axis], kernel_sizes[axis], output_sizes[axis]
             )
@@ -295,7 +295,7 @@ def _fractional_max_pool(count: int) -> Callable[..., Any]:
 
 
 def _window_starts(sample: Any, size: int, kernel: int, count: int) -> Any:
-    """Returns where windows begin along an axis, for a sample of each batch and channel."""
+    """Returns the starts of random pooling windows along an axis, from a random sample for each image and channel."""
     sample = ops.expand_dims(sample, -1)
     if count == 1:
         return ops.cast(ops.add(ops.zeros_like(sample), size - kernel), "int64")

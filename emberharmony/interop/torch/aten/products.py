@@ -1,4 +1,4 @@
-"""Products of matrices."""
+"""Operators of ATen that multiply matrices and vectors, computed by ops."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -49,12 +49,12 @@ def baddbmm(x: Any, first: Any, second: Any, beta: Any = 1, alpha: Any = 1) -> A
 
 @aten("addbmm")
 def addbmm(x: Any, first: Any, second: Any, beta: Any = 1, alpha: Any = 1) -> Any:
-    """Returns `beta * x` and `alpha` times the sum of the products of a batch of matrices."""
+    """Returns `beta * x` plus `alpha` times the sum of the matrix products of a batch."""
     return _weighted_sum(x, ops.sum(ops.matmul(first, second), axis=0), beta, alpha)
 
 
 def _weighted_sum(x: Any, product: Any, beta: Any, alpha: Any) -> Any:
-    """Returns a weighted sum; with the weight 0 not even NaN of `x` counts."""
+    """Returns `beta * x + alpha * product`; with the weight 0 for `beta`, NaN in `x` is ignored."""
     product = scale(product, alpha)
     return ops.broadcast_to(product, tuple(product.shape)) if beta == 0 else ops.add(scale(x, beta), product)
 
@@ -67,7 +67,7 @@ def einsum(equation: str, tensors: Sequence[Any], path: object = None) -> Any:
 
 @aten("tensordot")
 def tensordot(x: Any, other: Any, dims_self: Sequence[int], dims_other: Sequence[int]) -> Any:
-    """Returns the sums of products along pairs of axes."""
+    """Returns the tensor contraction: the sums of products along pairs of axes of two tensors."""
     return ops.tensordot(x, other, (list(dims_self), list(dims_other)))
 
 
@@ -98,7 +98,7 @@ def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: int | None = None) -> 
 
 @register_names("transformers.grouped_mm_fallback", "aten._grouped_mm")
 def grouped_mm(x: Any, weight: Any, offs: Any, bias: object = None, out_dtype: object = None) -> Any:
-    """Returns the product of each group of rows with its own matrix; transformers' mixtures of experts call it."""
+    """Returns the product of each group of rows with the group's own matrix, as mixtures of experts need it."""
     group_bounds = [0, *(int(end) for end in ops.to_numpy(offs))]
     products = [ops.matmul(x[start:end], weight[i]) for i, (start, end) in enumerate(pairwise(group_bounds))]
     return ops.concatenate(products, axis=0)

@@ -9,7 +9,7 @@ from emberharmony.interop.torch.aten.table import aten
 
 @aten("dropout")
 def dropout(x: Any, p: float, train: bool) -> Any:
-    """Returns the elements, of which some are 0 in training and the others larger."""
+    """Returns the elements, of which in training a random share is set to 0 and the others are scaled up."""
     if not train or p == 0:
         return x
     return ops.multiply(x, 0.0) if p == 1 else ops.dropout(x, p)
@@ -17,7 +17,7 @@ def dropout(x: Any, p: float, train: bool) -> Any:
 
 @aten("native_dropout")
 def native_dropout(x: Any, p: float, train: bool | None) -> tuple[Any, Any]:
-    """Returns what `dropout` does, and which elements are kept."""
+    """Returns the elements after dropout, and booleans that tell which elements were kept."""
     if train is False or p == 0:
         return x, ops.ones(tuple(x.shape), "bool")
     is_kept = ops.less(ops.random.uniform(tuple(x.shape)), 1 - p)
@@ -26,13 +26,13 @@ def native_dropout(x: Any, p: float, train: bool | None) -> tuple[Any, Any]:
 
 @aten("bernoulli.p")
 def bernoulli(x: Any, p: float = 0.5) -> Any:
-    """Returns ones with a probability, and zeros."""
+    """Returns random ones and zeros in the shape of a tensor; 1 has the probability `p`."""
     return ops.cast(ops.less(ops.random.uniform(tuple(x.shape)), p), ops.dtype(x))
 
 
 @aten("bernoulli.default", "bernoulli.Tensor")
 def bernoulli_each(x: Any, p: Any = None) -> Any:
-    """Returns ones with the probabilities in a tensor, and zeros."""
+    """Returns random ones and zeros, with the probabilities of 1 in a tensor."""
     return ops.cast(ops.less(ops.random.uniform(tuple(x.shape)), x if p is None else p), ops.dtype(x))
 
 
@@ -59,13 +59,13 @@ def uniform(x: Any, start: float = 0.0, to: float = 1.0) -> Any:
 
 @aten("normal_functional")
 def normal(x: Any, mean: float = 0.0, std: float = 1.0) -> Any:
-    """Returns normal numbers in the shape of a tensor."""
+    """Returns normally distributed numbers in the shape of a tensor."""
     return ops.cast(ops.random.normal(tuple(x.shape), mean, std), ops.dtype(x))
 
 
 @aten("normal.Tensor_Tensor", "normal.Tensor_float", "normal.float_Tensor")
 def normal_of_tensors(mean: Any, std: Any = 1.0) -> Any:
-    """Returns normal numbers with the means and standard deviations in tensors."""
+    """Returns normally distributed numbers whose means and standard deviations are in tensors."""
     shapes = [tuple(getattr(each, "shape", ())) for each in (mean, std)]
     return ops.add(mean, ops.multiply(std, ops.random.normal(ops.broadcast_shapes(*shapes))))
 
@@ -78,7 +78,7 @@ def exponential(x: Any, lambd: float = 1.0) -> Any:
 
 @aten("multinomial")
 def multinomial(x: Any, num_samples: int, replacement: bool = False) -> Any:
-    """Returns indices drawn with the weights in the rows of a tensor.
+    """Returns random indices, drawn for each row of a tensor with the weights in the row.
 
     Each weight's logarithm gets a random number of Gumbel's distribution; the largest sums are drawn.
     """

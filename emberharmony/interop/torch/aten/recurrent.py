@@ -1,4 +1,4 @@
-"""Recurrent layers of ATen."""
+"""Operators of ATen that compute recurrent layers, such as `lstm`."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -20,7 +20,7 @@ def _run_layers(
     bidirectional: bool,
     batch_first: bool,
 ) -> tuple[Any, ...]:
-    """Returns the outputs of recurrent layers one above the other, and their last states."""
+    """Returns the output of a stack of recurrent layers, and the last states of all layers."""
     direction_count = 2 if bidirectional else 1
     weights_per_cell = len(params) // (num_layers * direction_count)
     has_projection = weights_per_cell == (5 if has_biases else 3)
@@ -57,23 +57,23 @@ def _run_layers(
 
 @aten("lstm.input")
 def lstm(x: Any, hx: Sequence[Any], params: Sequence[Any], *options: Any) -> tuple[Any, ...]:
-    """Returns the outputs of layers of long short-term memory, and their last outputs and cell states."""
+    """Returns the output of a stack of LSTM layers, and the last outputs and cell states of all layers."""
     return _run_layers(ops.lstm, x, hx, params, *options)
 
 
 @aten("gru.input")
 def gru(x: Any, hx: Any, params: Sequence[Any], *options: Any) -> tuple[Any, ...]:
-    """Returns the outputs of layers of gated recurrent units, and their last outputs."""
+    """Returns the output of a stack of GRU layers, and the last outputs of all layers."""
     return _run_layers(ops.gru, x, [hx], params, *options)
 
 
 @aten("rnn_tanh.input")
 def rnn_tanh(x: Any, hx: Any, params: Sequence[Any], *options: Any) -> tuple[Any, ...]:
-    """Returns the outputs of recurrent layers with tanh, and their last outputs."""
+    """Returns the output of a stack of recurrent layers with tanh, and the last outputs of all layers."""
     return _run_layers(partial(ops.rnn, activation="tanh"), x, [hx], params, *options)
 
 
 @aten("rnn_relu.input")
 def rnn_relu(x: Any, hx: Any, params: Sequence[Any], *options: Any) -> tuple[Any, ...]:
-    """Returns the outputs of recurrent layers with relu, and their last outputs."""
+    """Returns the output of a stack of recurrent layers with relu, and the last outputs of all layers."""
     return _run_layers(partial(ops.rnn, activation="relu"), x, [hx], params, *options)

@@ -1,4 +1,4 @@
-"""Operators of ATen that reduce, accumulate and sort."""
+"""Operators of ATen that reduce, accumulate and sort, computed by ops."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,14 +10,14 @@ Dims = int | Sequence[int] | None
 
 
 def axes(dim: Dims) -> int | tuple[int, ...] | None:
-    """Returns the axes that PyTorch's `dim` means: no axis stands for all."""
+    """Converts PyTorch's `dim` to an axis argument of ops; an empty list means all axes, as None."""
     if dim is None or isinstance(dim, int):
         return dim
     return tuple(dim) or None
 
 
 def _axes_of(x: Any, dim: Dims) -> int | tuple[int, ...] | None:
-    """Returns the axes to reduce, as ops take them; None for a tensor without axes."""
+    """Returns the axis argument of ops for PyTorch's `dim`; None for a tensor without axes."""
     return axes(dim) if len(x.shape) else None
 
 
@@ -87,7 +87,7 @@ aten("min.default")(lambda x: ops.min(x))
 
 
 def _extreme_and_index(function: Callable[..., Any], x: Any, dim: int, keepdim: bool) -> tuple[Any, Any]:
-    """Returns the extremes along an axis, and their places; one element gets the gradient."""
+    """Returns the extremes along an axis and their indices; of equal extremes one gets the gradient."""
     values_and_indices: tuple[Any, Any] = function(x, dim, keepdim) if len(x.shape) else (x, ops.zeros((), "int64"))
     return values_and_indices
 
@@ -98,13 +98,13 @@ aten("min.dim")(lambda x, dim, keepdim=False: _extreme_and_index(ops.min_and_arg
 
 @aten("argmax")
 def argmax(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-    """Returns the places of the largest elements."""
+    """Returns the indices of the largest elements along an axis, or in the flattened tensor."""
     return _index_of_extreme(ops.argmax, x, dim, keepdim)
 
 
 @aten("argmin")
 def argmin(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-    """Returns the places of the smallest elements."""
+    """Returns the indices of the smallest elements along an axis, or in the flattened tensor."""
     return _index_of_extreme(ops.argmin, x, dim, keepdim)
 
 
@@ -128,7 +128,7 @@ def all_(x: Any, dim: Dims = None, keepdim: bool = False) -> Any:
 
 @aten("count_nonzero")
 def count_nonzero(x: Any, dim: Dims = None) -> Any:
-    """Returns how many elements along axes are not 0."""
+    """Returns the number of elements along axes that are not 0."""
     return ops.count_nonzero(x, _axes_of(x, dim))
 
 
@@ -162,28 +162,28 @@ def std_mean(x: Any, dim: Dims = None, correction: float | None = None, keepdim:
 
 @aten("var_mean.dim", "var_mean.default")
 def var_mean_unbiased(x: Any, dim: Dims = None, unbiased: bool = True, keepdim: bool = False) -> Any:
-    """Returns what `var_unbiased` does, and the means."""
+    """Returns the variances along axes, unbiased if the flag says so, and the means."""
     axes_, unbiased = (None, dim) if isinstance(dim, bool) else (dim, unbiased)
     return var(x, axes_, int(unbiased), keepdim), mean(x, axes_, keepdim)
 
 
 @aten("std_mean.dim", "std_mean.default")
 def std_mean_unbiased(x: Any, dim: Dims = None, unbiased: bool = True, keepdim: bool = False) -> Any:
-    """Returns what `std_unbiased` does, and the means."""
+    """Returns the standard deviations along axes, unbiased if the flag says so, and the means."""
     axes_, unbiased = (None, dim) if isinstance(dim, bool) else (dim, unbiased)
     return std(x, axes_, int(unbiased), keepdim), mean(x, axes_, keepdim)
 
 
 @aten("var.dim", "var.default")
 def var_unbiased(x: Any, dim: Dims = None, unbiased: bool = True, keepdim: bool = False) -> Any:
-    """Returns the variances along axes; if unbiased, those of the population that the elements are drawn from."""
+    """Returns the variances along axes, with Bessel's correction if the flag `unbiased` is set."""
     dim, unbiased = (None, dim) if isinstance(dim, bool) else (dim, unbiased)
     return var(x, dim, int(unbiased), keepdim)
 
 
 @aten("std.dim", "std.default")
 def std_unbiased(x: Any, dim: Dims = None, unbiased: bool = True, keepdim: bool = False) -> Any:
-    """Returns the standard deviations along axes; if unbiased, those of the population the elements are drawn from."""
+    """Returns the standard deviations along axes, with Bessel's correction if the flag `unbiased` is set."""
     dim, unbiased = (None, dim) if isinstance(dim, bool) else (dim, unbiased)
     return std(x, dim, int(unbiased), keepdim)
 
@@ -217,13 +217,13 @@ def norm_of_all(x: Any, p: float = 2) -> Any:
 
 @aten("dist")
 def dist(x: Any, other: Any, p: float = 2) -> Any:
-    """Returns the norm of a difference."""
+    """Returns the p-norm of the difference of two tensors."""
     return vector_norm(ops.subtract(x, other), p)
 
 
 @aten("pdist", "_pdist_forward")
 def pdist(x: Any, p: float = 2) -> Any:
-    """Returns the distances between each two rows, of which the first comes first."""
+    """Returns the distances of all pairs of rows of a matrix, as a vector."""
     first_indices, second_indices = ops.triu_indices(x.shape[0], 1)
     return _norm(ops.subtract(ops.take(x, first_indices, axis=0), ops.take(x, second_indices, axis=0)), p, -1, False)
 
@@ -235,7 +235,7 @@ def logsumexp(x: Any, dim: Dims, keepdim: bool = False) -> Any:
 
 
 def _apply_along(function: Callable[..., Any], x: Any, dim: int, **options: Any) -> Any:
-    """Returns what a function gives along an axis, also of a tensor without axes."""
+    """Applies a function along an axis, also to a tensor without axes, which gets an axis meanwhile."""
     if len(x.shape):
         return function(x, axis=dim, **options)
     return ops.reshape(function(ops.reshape(x, (1,)), axis=0, **options), ())
@@ -260,7 +260,7 @@ def logcumsumexp(x: Any, dim: int) -> Any:
 
 
 def _cumulative_extremes(best: Callable[..., Any], x: Any, dim: int) -> tuple[Any, Any]:
-    """Returns cumulative extremes, and the last places of those."""
+    """Returns the cumulative extremes along an axis, and the last index of each extreme."""
     if not len(x.shape):
         return x, ops.zeros((), "int64")
     values = best(x, axis=dim)
@@ -278,14 +278,14 @@ aten("cummin")(lambda x, dim: _cumulative_extremes(ops.cummin, x, dim))
 
 @aten("diff")
 def diff(x: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:
-    """Returns the differences of neighbours."""
+    """Returns the n-th differences of neighbouring elements along an axis."""
     tensors_to_join = [tensor for tensor in (prepend, x, append) if tensor is not None]
     return ops.diff(ops.concatenate(tensors_to_join, axis=dim) if len(tensors_to_join) > 1 else x, n, axis=dim)
 
 
 @aten("trace")
 def trace(x: Any) -> Any:
-    """Returns the sum of a diagonal."""
+    """Returns the sum of the diagonal of a matrix."""
     return ops.sum(ops.diagonal(x))
 
 
@@ -297,13 +297,13 @@ def msort(x: Any) -> Any:
 
 @aten("sort")
 def sort(x: Any, dim: int = -1, descending: bool = False) -> Any:
-    """Returns the sorted elements and their places."""
+    """Returns the elements sorted along an axis, and their original indices."""
     return sort_stable(x, None, dim, descending)
 
 
 @aten("sort.stable")
 def sort_stable(x: Any, stable: bool | None = None, dim: int = -1, descending: bool = False) -> Any:
-    """Returns the sorted elements and their places; equal ones stay in their order."""
+    """Returns the elements sorted along an axis, and their indices; equal elements keep their order."""
     if not len(x.shape):
         return x, ops.zeros((), "int64")
     sorting_indices = ops.argsort(x, dim, descending)
@@ -312,19 +312,19 @@ def sort_stable(x: Any, stable: bool | None = None, dim: int = -1, descending: b
 
 @aten("argsort")
 def argsort(x: Any, dim: int = -1, descending: bool = False) -> Any:
-    """Returns the places of the sorted elements."""
+    """Returns the indices that sort the elements along an axis."""
     return sort_stable(x, None, dim, descending)[1]
 
 
 @aten("argsort.stable")
 def argsort_stable(x: Any, stable: bool, dim: int = -1, descending: bool = False) -> Any:
-    """Returns the places of the sorted elements; equal ones stay in their order."""
+    """Returns the indices that sort the elements along an axis; equal elements keep their order."""
     return sort_stable(x, stable, dim, descending)[1]
 
 
 @aten("topk")
 def topk(x: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
-    """Returns the largest or smallest elements along an axis, and their places."""
+    """Returns the `k` largest or smallest elements along an axis, and their indices."""
     if not len(x.shape):
         return x, ops.zeros((), "int64")
     is_moved = dim not in (-1, len(x.shape) - 1)
@@ -336,7 +336,7 @@ def topk(x: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = Tru
 
 @aten("kthvalue")
 def kthvalue(x: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
-    """Returns the k-th smallest elements along an axis, and their places."""
+    """Returns the k-th smallest elements along an axis, and their indices."""
     if not len(x.shape):
         return x, ops.zeros((), "int64")
     slice_key = (..., slice(k - 1, k))
@@ -346,19 +346,19 @@ def kthvalue(x: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
 
 @aten("median.dim")
 def median(x: Any, dim: int = -1, keepdim: bool = False) -> Any:
-    """Returns the lower one of the middle elements along an axis, and its place."""
+    """Returns the medians along an axis, of two middle elements the lower one, and their indices."""
     return kthvalue(x, (x.shape[dim] + 1) // 2 if len(x.shape) else 1, dim, keepdim)
 
 
 @aten("median.default")
 def median_of_all(x: Any) -> Any:
-    """Returns the lower one of the middle elements."""
+    """Returns the median of all elements, of two middle elements the lower one."""
     return median(ops.ravel(x), 0)[0]
 
 
 @aten("histc")
 def histc(x: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
-    """Returns how many elements lie in each of equal intervals."""
+    """Returns the histogram of the elements in `bins` equal intervals from `min` to `max`."""
     if min == max == 0:
         min, max = ops.min(x), ops.max(x)
         is_empty_range = ops.cast(ops.equal(min, max), ops.dtype(x))
@@ -372,26 +372,26 @@ def histc(x: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
 
 @aten("bincount")
 def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
-    """Returns how often each number occurs."""
+    """Returns for each integer from 0 on how often it occurs, or the sum of its weights."""
     return ops.bincount(x, weights, minlength)
 
 
 @aten("_unique2")
 def unique2(x: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False) -> Any:
-    """Returns the distinct elements, the place of each element among them, and their counts."""
+    """Returns the distinct elements, the index of each element among them, and their counts."""
     unique_results = ops.unique_all(x)
     return unique_results.values, unique_results.inverse_indices, unique_results.counts
 
 
 @aten("trapezoid.x", "trapz.x")
 def trapezoid(y: Any, x: Any, dim: int = -1) -> Any:
-    """Returns integrals by the trapezoidal rule."""
+    """Returns integrals along an axis by the trapezoidal rule."""
     return ops.trapezoid(y, x, axis=dim)
 
 
 @aten("renorm")
 def renorm(x: Any, p: float, dim: int, maxnorm: float) -> Any:
-    """Returns a tensor whose slices along an axis have at most a norm."""
+    """Returns a tensor whose slices along an axis are scaled down to at most the norm `maxnorm`."""
     other_axes = tuple(axis for axis in range(len(x.shape)) if axis != dim % len(x.shape))
     norms = ops.vector_norm(x, other_axes, True, p)
     factor = ops.where(ops.greater(norms, maxnorm), ops.divide(maxnorm, ops.add(norms, 1e-7)), 1)

@@ -1,4 +1,4 @@
-"""Operators of ATen that change shapes, join and take apart."""
+"""Operators of ATen that change shapes, and join, split and repeat tensors, computed by ops."""
 
 import math
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ aten("unsqueeze", "unsqueeze_copy")(ops.expand_dims)
 
 @aten("view", "reshape", "_unsafe_view", "_reshape_copy", "view_copy", "reshape_copy", "_reshape_alias")
 def view(x: Any, shape: Sequence[int], stride: object = None) -> Any:
-    """Returns a tensor in another shape."""
+    """Returns a tensor reshaped to another shape."""
     return ops.reshape(x, tuple(shape))
 
 
@@ -43,7 +43,7 @@ aten("view.dtype", "view_copy.dtype")(ops.view)
 
 @aten("flatten")
 def flatten(x: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
-    """Returns a tensor with one axis in the place of several."""
+    """Returns a tensor in which a range of axes is merged into one."""
     shape = tuple(x.shape)
     if not shape:
         return ops.reshape(x, (1,))
@@ -53,7 +53,7 @@ def flatten(x: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
 
 @aten("unflatten")
 def unflatten(x: Any, dim: int, sizes: Sequence[int]) -> Any:
-    """Returns a tensor with several axes in the place of one."""
+    """Returns a tensor in which one axis is split into several."""
     shape = tuple(x.shape)
     axis = dim % len(shape)
     return ops.reshape(x, (*shape[:axis], *sizes, *shape[axis + 1 :]))
@@ -73,7 +73,7 @@ def transpose(x: Any, dim0: int, dim1: int) -> Any:
 
 @aten("squeeze", "squeeze_copy")
 def squeeze(x: Any, dim: int | Sequence[int] | None = None) -> Any:
-    """Returns a tensor without some axes, as far as their length is 1."""
+    """Returns a tensor without those of the given axes, or of all, whose length is 1."""
     shape = tuple(x.shape)
     axes = range(len(shape)) if dim is None else [dim] if isinstance(dim, int) else dim
     removed_axes = {axis % len(shape) for axis in axes if shape[axis] == 1} if shape else set()
@@ -94,19 +94,19 @@ aten("broadcast_tensors")(lambda tensors: ops.broadcast_arrays(*tensors))
 
 @aten("cat", "concat", "concatenate")
 def cat(tensors: Sequence[Any], dim: int = 0) -> Any:
-    """Returns tensors joined along an axis; PyTorch takes no notice of those of shape (0,)."""
+    """Returns tensors joined along an axis; those of shape (0,) are left out, as in PyTorch."""
     return ops.concatenate([x for x in tensors if tuple(x.shape) != (0,)] or tensors[:1], axis=dim)
 
 
 @aten("split_with_sizes", "split_with_sizes_copy")
 def split_with_sizes(x: Any, split_sizes: Sequence[int], dim: int = 0) -> Any:
-    """Returns parts of given lengths."""
+    """Returns the parts of a tensor along an axis, of given lengths."""
     return ops.split(x, [sum(split_sizes[:i]) for i in range(1, len(split_sizes))], axis=dim)
 
 
 @aten("split", "split_copy", "unsafe_split")
 def split(x: Any, split_size: int | Sequence[int], dim: int = 0) -> Any:
-    """Returns parts of one length, of which the last may be shorter, or of given lengths."""
+    """Returns the parts of a tensor along an axis, of one length, which the last may not reach, or of given lengths."""
     if not isinstance(split_size, int):
         return split_with_sizes(x, split_size, dim)
     return ops.split(x, list(range(split_size, x.shape[dim], split_size)), axis=dim) if split_size else [x]
@@ -114,43 +114,43 @@ def split(x: Any, split_size: int | Sequence[int], dim: int = 0) -> Any:
 
 @aten("chunk", "unsafe_chunk")
 def chunk(x: Any, chunks: int, dim: int = 0) -> Any:
-    """Returns at most `chunks` parts of equal length, of which the last may be shorter."""
+    """Returns at most `chunks` parts of a tensor along an axis, of equal length but for a shorter last one."""
     return split(x, max(-(-x.shape[dim] // chunks), 1), dim)
 
 
 @aten("tensor_split.sections")
 def tensor_split(x: Any, sections: int, dim: int = 0) -> Any:
-    """Returns parts whose lengths differ by at most 1."""
+    """Returns a number of parts of a tensor along an axis, whose lengths differ by at most 1."""
     return ops.array_split(x, sections, axis=dim)
 
 
 @aten("tensor_split.indices")
 def tensor_split_at(x: Any, indices: Sequence[int], dim: int = 0) -> Any:
-    """Returns the parts between indices."""
+    """Returns the parts of a tensor between the given indices of an axis."""
     return ops.array_split(x, list(indices), axis=dim)
 
 
 @aten("repeat")
 def repeat(x: Any, repeats: Sequence[int]) -> Any:
-    """Returns copies of a tensor side by side."""
+    """Returns a tensor tiled: repeated a number of times along each axis."""
     return ops.tile(x, tuple(repeats))
 
 
 @aten("repeat_interleave.self_int")
 def repeat_interleave(x: Any, repeats: int, dim: int | None = None, output_size: object = None) -> Any:
-    """Returns each element several times."""
+    """Returns each element along an axis repeated the same number of times."""
     return ops.repeat(x, repeats, axis=dim)
 
 
 @aten("repeat_interleave.self_Tensor")
 def repeat_interleave_each(x: Any, repeats: Any, dim: int | None = None, output_size: object = None) -> Any:
-    """Returns each element as often as a tensor says."""
+    """Returns each element along an axis repeated as often as a tensor of counts says."""
     return ops.repeat(x, repeats, axis=dim)
 
 
 @aten("roll")
 def roll(x: Any, shifts: Sequence[int], dims: Sequence[int] = ()) -> Any:
-    """Returns a tensor whose elements are shifted along axes, or as one vector."""
+    """Returns a tensor whose elements are shifted cyclically along axes, or in the flattened tensor."""
     if not len(x.shape):
         return x
     return ops.roll(x, tuple(shifts), axis=tuple(dims)) if dims else ops.roll(x, shifts[0])
@@ -158,13 +158,13 @@ def roll(x: Any, shifts: Sequence[int], dims: Sequence[int] = ()) -> Any:
 
 @aten("rot90")
 def rot90(x: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
-    """Returns a tensor turned by quarters in the plane of two axes."""
+    """Returns a tensor rotated by `k` quarter turns in the plane of two axes."""
     return ops.rot90(x, k, tuple(dims))
 
 
 @aten("unfold", "unfold_copy")
 def unfold(x: Any, dimension: int, size: int, step: int) -> Any:
-    """Returns the windows along an axis, whose elements are along a new last axis."""
+    """Returns the sliding windows along an axis, with the elements of a window along a new last axis."""
     if not len(x.shape):
         return ops.reshape(x, (1,))[:size]
     axis = dimension % len(x.shape)
@@ -175,7 +175,7 @@ def unfold(x: Any, dimension: int, size: int, step: int) -> Any:
 
 @aten("as_strided", "as_strided_copy")
 def as_strided(x: Any, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Any:
-    """Returns the elements at places of a tensor's memory, which is taken to be contiguous."""
+    """Returns a strided view of a tensor's memory, which is assumed to be contiguous, as a gather of elements."""
     flat_indices = ops.convert_to_tensor(storage_offset or 0, "int64")
     for axis, (length, axis_stride) in enumerate(zip(size, stride, strict=True)):
         axis_shape = (length,) + (1,) * (len(size) - axis - 1)
@@ -185,7 +185,7 @@ def as_strided(x: Any, size: Sequence[int], stride: Sequence[int], storage_offse
 
 @aten("diag_embed")
 def diag_embed(x: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
-    """Returns matrices with the elements along the last axis on a diagonal."""
+    """Returns matrices with the elements of the last axis on a diagonal, and 0 elsewhere."""
     matrix_size = x.shape[-1] + abs(offset)
     row_indices = ops.add(ops.arange(x.shape[-1]), max(-offset, 0))
     column_indices = ops.add(ops.arange(x.shape[-1]), max(offset, 0))
@@ -195,7 +195,7 @@ def diag_embed(x: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
 
 @aten("meshgrid")
 def meshgrid(tensors: Sequence[Any], indexing: str = "ij") -> Any:
-    """Returns the coordinates of a grid."""
+    """Returns the coordinate tensors of the grid that vectors span."""
     return ops.meshgrid(*tensors, indexing="xy" if indexing == "xy" else "ij")
 
 
@@ -210,7 +210,7 @@ def cartesian_prod(tensors: Sequence[Any]) -> Any:
 
 @aten("pixel_shuffle")
 def pixel_shuffle(x: Any, upscale_factor: int) -> Any:
-    """Returns an image (..., c, h * r, w * r) of one (..., c * r * r, h, w)."""
+    """Rearranges channels to pixels: from (..., c * r * r, h, w) to (..., c, h * r, w * r)."""
     *leading_shape, channels, height, width = x.shape
     r = upscale_factor
     leading_count = len(leading_shape)
@@ -231,7 +231,7 @@ def pixel_shuffle(x: Any, upscale_factor: int) -> Any:
 
 @aten("pixel_unshuffle")
 def pixel_unshuffle(x: Any, downscale_factor: int) -> Any:
-    """Returns an image (..., c * r * r, h, w) of one (..., c, h * r, w * r)."""
+    """Rearranges pixels to channels: from (..., c, h * r, w * r) to (..., c * r * r, h, w)."""
     *leading_shape, channels, height, width = x.shape
     r = downscale_factor
     leading_count = len(leading_shape)
@@ -252,7 +252,7 @@ def pixel_unshuffle(x: Any, downscale_factor: int) -> Any:
 
 @aten("channel_shuffle", "native_channel_shuffle")
 def channel_shuffle(x: Any, groups: int) -> Any:
-    """Returns an image whose channels are dealt out to groups."""
+    """Returns an image with its channels reordered so that the groups are interleaved."""
     batch, channels, *size = x.shape
     grouped_channels = ops.reshape(x, (batch, groups, channels // groups, *size))
     return ops.reshape(ops.swapaxes(grouped_channels, 1, 2), (batch, channels, *size))
@@ -264,7 +264,7 @@ _MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "ci
 
 @aten("pad")
 def pad(x: Any, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Any:
-    """Returns a tensor with elements added at the ends of its last axes, or taken away where a number is negative."""
+    """Returns a tensor padded at the ends of its last axes, or cropped where a number is negative."""
     padding_widths = [(0, 0)] * (len(x.shape) - len(pad) // 2)
     padding_widths += [(pad[i], pad[i + 1]) for i in range(len(pad) - 2, -2, -2)]
     if any(n < 0 for pair in padding_widths for n in pair):
@@ -281,7 +281,7 @@ def pad(x: Any, pad: Sequence[int], mode: str = "constant", value: float | None 
 
 @aten("constant_pad_nd")
 def constant_pad_nd(x: Any, pad_: Sequence[int], value: float = 0) -> Any:
-    """Returns a tensor with a number added at the ends of its last axes."""
+    """Returns a tensor padded with a number at the ends of its last axes."""
     return pad(x, pad_, "constant", value)
 
 

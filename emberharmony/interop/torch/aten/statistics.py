@@ -11,14 +11,14 @@ from emberharmony.interop.torch.aten.table import aten
 
 
 def _take_at(tensors: Sequence[Any], place: Any, dim: int, keepdim: bool) -> tuple[Any, ...]:
-    """Returns the elements of tensors at one place along an axis."""
+    """Returns the elements of several tensors at one index along an axis."""
     taken = [ops.take_along_axis(x, place, axis=dim) for x in tensors]
     return tuple(x if keepdim else ops.squeeze(x, dim) for x in taken)
 
 
 @aten("nanmedian.dim")
 def nanmedian(x: Any, dim: int = -1, keepdim: bool = False) -> tuple[Any, ...]:
-    """Returns the lower one of the middle elements that are not NaN along an axis, and its place."""
+    """Returns the medians along an axis without regard to NaN, of two middle elements the lower, and their indices."""
     if not len(x.shape):
         return x, ops.zeros((), "int64")
     is_number = ops.logical_not(ops.isnan(x)) if ops.isdtype(ops.dtype(x), "real floating") else ops.ones_like(x)
@@ -29,13 +29,13 @@ def nanmedian(x: Any, dim: int = -1, keepdim: bool = False) -> tuple[Any, ...]:
 
 @aten("nanmedian.default")
 def nanmedian_of_all(x: Any) -> Any:
-    """Returns the lower one of the middle elements that are not NaN."""
+    """Returns the median of all elements that are not NaN, of two middle elements the lower one."""
     return nanmedian(ops.ravel(x), 0)[0]
 
 
 @aten("mode")
 def mode(x: Any, dim: int = -1, keepdim: bool = False) -> tuple[Any, ...]:
-    """Returns the most frequent elements along an axis, of several the smallest, and their last places."""
+    """Returns the most frequent element along an axis, of several the smallest, and its last index."""
     if not len(x.shape):
         return x, ops.zeros((), "int64")
     values, indices = (ops.moveaxis(y, dim, -1) for y in sort_stable(x, True, dim))
@@ -54,7 +54,7 @@ def mode(x: Any, dim: int = -1, keepdim: bool = False) -> tuple[Any, ...]:
 def unique_consecutive(
     x: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> tuple[Any, Any, Any]:
-    """Returns the elements, or slices, that differ from those before, the place of each among them, and counts."""
+    """Returns the elements or slices with consecutive repetitions removed, the index of each among them, and counts."""
     rows = ops.ravel(x) if dim is None else ops.moveaxis(x, dim, 0)
     flat_rows = ops.reshape(rows, (rows.shape[0], -1))
     differs = ops.any(ops.not_equal(flat_rows[1:], flat_rows[:-1]), axis=-1)
@@ -70,7 +70,7 @@ def unique_consecutive(
 
 @aten("histogram.bins_tensor")
 def histogram_of_edges(x: Any, bins: Any, weight: Any = None, density: bool = False) -> tuple[Any, Any]:
-    """Returns how many elements, or which sum of weights, lies between edges; the last interval has its upper edge."""
+    """Returns the histogram of elements or weights between given edges, and the edges; the last interval is closed."""
     interval_count = bins.shape[0] - 1
     flat_x = ops.ravel(x)
     is_inside = ops.logical_and(ops.greater_equal(flat_x, bins[0]), ops.less_equal(flat_x, bins[-1]))
@@ -88,7 +88,7 @@ def histogram_of_edges(x: Any, bins: Any, weight: Any = None, density: bool = Fa
 def histogram(
     x: Any, bins: int = 100, range: Sequence[float] | None = None, weight: Any = None, density: bool = False
 ) -> tuple[Any, Any]:
-    """Returns how many elements, or which sum of weights, lies in equal intervals, and the edges of those."""
+    """Returns the histogram of elements or weights in equal intervals, and the edges of the intervals."""
     low, high = range if range else (ops.min(x), ops.max(x)) if ops.size(x) else (0.0, 1.0)
     is_empty_range = ops.cast(ops.equal(low, high), ops.dtype(x))
     low, high = ops.subtract(low, ops.multiply(is_empty_range, 0.5)), ops.add(high, ops.multiply(is_empty_range, 0.5))
@@ -109,7 +109,7 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = -1,
 ) -> tuple[Any, Any, Any, Any]:
-    """Returns the sum (mode 0), mean (1) or maximum (2) of the rows of each bag, its number, sizes, and no places."""
+    """Returns the sum, mean or maximum (mode 0, 1, 2) of the embeddings in each bag, and PyTorch's further results."""
     offsets = offsets[:-1] if include_last_offset else offsets
     bag_count = offsets.shape[0]
     skipped_index = -1 if padding_idx is None else padding_idx
@@ -144,7 +144,7 @@ def embedding_bag_without(
     include_last_offset: bool,
     padding_idx: int | None,
 ) -> tuple[Any, Any, Any, Any]:
-    """Returns what `embedding_bag` does without one of the rows, which may be counted from the end."""
+    """Returns `embedding_bag` without the row `padding_idx`, which may be counted from the end."""
     skipped_index = -1 if padding_idx is None else padding_idx % weight.shape[0]
     options = (scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, skipped_index)
     return embedding_bag(weight, indices, offsets, *options)
@@ -181,7 +181,7 @@ def segment_reduce(
 
 @aten("nonzero_static")
 def nonzero_static(x: Any, size: int, fill_value: int = -1) -> Any:
-    """Returns the first places of elements that are not 0, and a number in the rows that are left."""
+    """Returns the indices of the first `size` elements that are not 0, with a fill number in missing rows."""
     if not len(x.shape):
         return ops.zeros((size, 0), "int64")
     positions = ops.stack(ops.nonzero(x), axis=-1)[:size]

@@ -1,4 +1,4 @@
-"""The table of ATen: which function computes an operator of PyTorch with ops."""
+"""The table of functions that compute the operators of PyTorch's library ATen by ops."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -12,7 +12,7 @@ TABLE: dict[str, Callable[..., Any]] = {}
 
 
 def aten(*names: str) -> Callable[[F], F]:
-    """Returns a decorator that enters a function for operators of the namespace `aten`.
+    """Returns a decorator that registers a function for operators of the namespace `aten`, named without it.
 
     The function takes the arguments of the operator, in its order and with its names, but for those that say where and
     how a tensor lies in memory (`device`, `layout`, `memory_format`). Its result may have another dtype than PyTorch's:
@@ -25,7 +25,7 @@ def aten(*names: str) -> Callable[[F], F]:
 
 
 def register_names(*names: str) -> Callable[[F], F]:
-    """Returns a decorator that enters a function for operators, whose names begin with their namespace.
+    """Returns a decorator that registers a function for operators, named with their namespace, as "aten.add".
 
     Raises:
         ArgumentError: if the table has a function for an operator already.
@@ -51,7 +51,7 @@ def find_function(target: str) -> Callable[..., Any] | None:
 
 
 def register_aten(name: str, function: F) -> F:
-    """Says how an operator of PyTorch is computed in models captured from now on, and returns the function.
+    """Registers a function that computes an operator of PyTorch in models captured from now on, and returns it.
 
     Args:
         name: the operator, as "mylib::scale", or one of its overloads, as "mylib::scale.default".

@@ -1,1 +1,1 @@
-"""What needs PyTorch: capturing a module, and computing with it for comparison."""
+"""The part of the conversion that imports PyTorch: capturing a module, and computing with it for comparison."""

@@ -1,4 +1,4 @@
-"""The graph of an exported program as plain data."""
+"""Converts the graph of a program exported by PyTorch to plain data, a `Graph`."""
 
 import operator
 import sys
@@ -40,7 +40,7 @@ _CONV1D = "aten.addmm.default"
 
 
 def encode(module: torch.nn.Module, program: ExportedProgram, layers: Collection[str] | None = None) -> Graph:
-    """Returns a graph as plain data.
+    """Converts the graph of an exported program to a `Graph` of plain data.
 
     Args:
         module: the module.
@@ -103,12 +103,12 @@ class _Encoding:
         return FLOAT if dtype == self.float else str(dtype).removeprefix("torch.")
 
     def _next_register(self, value: Any) -> Register:
-        """Returns the next register, for a value of PyTorch."""
+        """Returns a new register for a value of PyTorch, and records the dtype of the value."""
         self.dtypes.append(self.dtype(value.dtype) if isinstance(value, torch.Tensor) else None)
         return Register(len(self.dtypes) - 1)
 
     def _place_inputs(self) -> dict[str, int]:
-        """Makes registers for the inputs; returns the places of the arguments that are tensors, by node name."""
+        """Makes registers for the inputs of the graph, and returns those of tensor arguments by node name."""
         spec_by_name = {spec.arg.name: spec for spec in self.exported.graph_signature.input_specs}
         place_by_name: dict[str, int] = {}
         for node in self.nodes:
@@ -137,7 +137,7 @@ class _Encoding:
         return place_by_name
 
     def _place_layers(self) -> None:
-        """Makes registers for layers whose operators can be called as layers of this library."""
+        """Makes registers for layers, where an operator of the graph can be a call of a layer of this library."""
         self.layers: dict[torch.fx.Node, tuple[Register, Any]] = {}  # with the input
         register_by_path: dict[str, Register] = {}
         for node in self.nodes:
@@ -156,7 +156,7 @@ class _Encoding:
             self.layers[node] = register_by_path[path], argument_by_name.get("input", argument_by_name.get("indices"))
 
     def _layer_path(self, kind: type[torch.nn.Module], arguments: dict[str, Any]) -> str | None:
-        """Returns the path of the layer that a call with arguments is; None if it is none."""
+        """Returns the path of the layer to whose call an operator's arguments belong; None if there is none."""
         path, _, tensor_name = self._parameter_name(arguments["weight"]).rpartition(".")
         layer: Any = self.module.get_submodule(path) if tensor_name == "weight" and path else None
         if type(layer) is not kind or getattr(layer, "max_norm", None) is not None:
@@ -174,11 +174,11 @@ class _Encoding:
         return path
 
     def _parameter_name(self, value: Any) -> str:
-        """Returns the name of the parameter that an argument is; "" if it is none."""
+        """Returns the name of the parameter that a node of the graph stands for; "" if it stands for none."""
         return str(self.exported.graph_signature.inputs_to_parameters.get(getattr(value, "name", ""), ""))
 
     def _add_call(self, node: torch.fx.Node) -> None:
-        """Adds the call of a node, unless it only takes a result of another one or checks something."""
+        """Adds the call of a node to the program; nodes that select a result of another or check are not added."""
         target: Any = node.target
         if target is operator.getitem and isinstance(self.places.get(node.args[0]), list):  # type: ignore[arg-type]
             self.places[node] = self.places[node.args[0]][node.args[1]]  # type: ignore[index]
@@ -207,7 +207,7 @@ class _Encoding:
         self.lines.append(line_of(node))
 
     def _call_keywords(self, node: torch.fx.Node) -> dict[str, Any]:
-        """Returns the arguments by name; a function that makes a tensor from none gets the dtype that it made."""
+        """Returns the keyword arguments of a node's call; an operator that creates a tensor gets the captured dtype."""
         keywords = {k: v for k, v in node.kwargs.items() if k not in _IGNORED}
         target, value = node.target, node.meta.get("val")
         if isinstance(target, torch._ops.OpOverload) and isinstance(value, torch.Tensor):
@@ -217,7 +217,7 @@ class _Encoding:
         return keywords
 
     def _plain_value(self, value: Any) -> Any:
-        """Returns an argument as plain data.
+        """Converts an argument of a node to plain data, with registers in the places of nodes.
 
         Raises:
             CaptureError: if it is something that a program cannot hold.
@@ -237,7 +237,7 @@ class _Encoding:
         raise CaptureError(f"{type(self.module).__name__}: an argument is a {type(value).__name__}")
 
     def _output_registers(self) -> tuple[list[Any], list[str], Template]:
-        """Returns the outputs, the buffers that the first ones belong to, and the structure of the others."""
+        """Returns the output registers, the names of buffers assigned by the first ones, and the others' template."""
         nodes: Any = next(node for node in self.nodes if node.op == "output").args[0]
         specs = self.exported.graph_signature.output_specs
         written_values: list[Any] = []
@@ -256,7 +256,7 @@ class _Encoding:
         return written_values + results, written_names, result_template
 
     def _graph_signature(self, places: dict[str, int]) -> Signature:
-        """Returns the signature; the leaves of its templates are registers."""
+        """Returns the signature of the module's arguments, whose templates have registers as leaves."""
         specs = [s for s in self.exported.graph_signature.input_specs if s.kind is InputKind.USER_INPUT]
         leaf_templates: list[Any] = []
         for spec in specs:
@@ -301,7 +301,7 @@ def _register_numbers() -> Any:
 
 
 def _fill_template(template: Template, leaves: Any) -> Template:
-    """Returns a template with other ones in the places of its leaves."""
+    """Returns a template with the next ones of an iterator in the places of its leaves."""
     if "leaf" in template:
         leaf: Template = next(leaves)
         return leaf
@@ -311,7 +311,7 @@ def _fill_template(template: Template, leaves: Any) -> Template:
 
 
 def _plain_template(spec: Any, numbers: Any) -> Template:
-    """Returns the structure of a tree of PyTorch as plain data."""
+    """Converts PyTorch's description of a tree to a template of plain data, with numbered leaves."""
     if spec.is_leaf():
         return {"leaf": next(numbers)}
     items = [_plain_template(child, numbers) for child in spec.children()]
@@ -322,7 +322,7 @@ def _plain_template(spec: Any, numbers: Any) -> Template:
 
 
 def _child_keys(spec: Any, count: int) -> list[str]:
-    """Returns the keys of a dict, or the names of the parts of an object."""
+    """Returns the keys of a dict, or the field names of an object, from PyTorch's description of a tree."""
     keys_or_context = spec.context
     if (
         isinstance(keys_or_context, tuple)
@@ -337,7 +337,7 @@ def _child_keys(spec: Any, count: int) -> list[str]:
 
 
 def _function_name(target: Any) -> str:
-    """Returns the name of an operator that is a function of Python."""
+    """Returns the name, with its module, of an operator that is a Python function."""
     if isinstance(target, torch._ops.HigherOrderOperator):
         return f"higher_order.{target.__name__}"
     return f"{target.__module__.strip('_')}.{target.__name__}"

@@ -1,4 +1,4 @@
-"""`torch.export` of a module, with operators that the table of ATen has kept whole."""
+"""Exports a module by `torch.export`, decomposing only operators that the table of ATen lacks."""
 
 import traceback
 import warnings
@@ -21,13 +21,13 @@ _OWN = Path(__file__).parents[2]
 def export(
     module: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], dynamic: Any, train: bool
 ) -> ExportedProgram:
-    """Returns the graph of a module in a mode, with the state of the module unchanged.
+    """Returns the exported graph of a module in training or evaluation mode; the module's state stays unchanged.
 
     Raises:
         CaptureError: if PyTorch cannot follow the module, or it uses a `torch.autograd.Function`.
     """
     with _in_mode(module, train), _functions_refused(), warnings.catch_warnings():
-        # PyTorch 2.13 itself calls functions that it deprecates.
+        # PyTorch 2.13 itself calls a function that it has deprecated, so this warning is of no use to the caller.
         warnings.filterwarnings("ignore", ".*treespec.*", FutureWarning)
         warnings.filterwarnings(
             "ignore", r"The tensor attributes? self\..*_flat_weights", UserWarning
@@ -60,7 +60,7 @@ def _in_mode(module: torch.nn.Module, train: bool) -> Iterator[None]:
 
 @contextmanager
 def _functions_refused() -> Iterator[None]:
-    """Refuses functions with derivatives of their own: the graph has the operators of `forward` alone."""
+    """Makes calls of `torch.autograd.Function` an error in a block, because the graph would lose their `backward`."""
     original_apply = torch.autograd.Function.__dict__["apply"]
 
     def refuse(cls: Any, *args: object, **kwargs: object) -> Any:
@@ -80,7 +80,7 @@ def _functions_refused() -> Iterator[None]:
 
 
 def _detach_without_grad(graph: torch.fx.Graph) -> None:
-    """Inserts `detach` behind each part that runs under `torch.no_grad()`, which the decomposition forgets."""
+    """Inserts `detach` after each part of a graph under `torch.no_grad()`, because decomposition drops that block."""
     for node in list(graph.nodes):
         if "wrap_with_set_grad_enabled" not in str(node.target) or node.args[0] is not False:
             continue
@@ -96,7 +96,7 @@ def _detach_without_grad(graph: torch.fx.Graph) -> None:
 
 
 def _decompositions() -> Any:
-    """Returns the operators that are taken apart: those that the table lacks and PyTorch has a rule for."""
+    """Returns PyTorch's decompositions of the operators that the table of ATen lacks."""
     rule_by_operator: Any = torch.export.default_decompositions()
     for op in list(rule_by_operator.keys()):
         if op._overloadname != "out" and find_function(str(op)) is not None:
@@ -136,7 +136,7 @@ def _is_model_file(path: str) -> bool:
 
 
 def _last_model_line(frames: Sequence[traceback.FrameSummary]) -> str:
-    """Returns the last line of a model in a stack."""
+    """Returns the last line of a stack that is in a file of a model, for messages."""
     for frame in reversed(frames):
         if _is_model_file(frame.filename):
             return f"at {frame.filename}:{frame.lineno} ({(frame.line or '').strip()})"

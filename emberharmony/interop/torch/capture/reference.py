@@ -1,4 +1,4 @@
-"""What PyTorch computes with a captured module: its outputs and gradients, and those of single calls of its graph."""
+"""Computes by PyTorch the outputs and gradients of a captured module, and of single calls, for comparison."""
 
 import copy
 import math
@@ -20,7 +20,7 @@ Arrays = list[np.ndarray[Any, Any]]
 
 
 class Expected(NamedTuple):
-    """What a module of PyTorch gives.
+    """The outputs and gradients that a module of PyTorch computes.
 
     Attributes:
         outputs: the floating tensors among its results.
@@ -34,12 +34,12 @@ class Expected(NamedTuple):
 
     @property
     def largest_gradient(self) -> float:
-        """The size of the largest element of all gradients."""
+        """The largest magnitude of an element of all gradients."""
         return max((float(np.max(np.abs(g), initial=0.0)) for g in self.gradients.values()), default=0.0)
 
 
 def relative_error(got: Any, wanted: Any, least: float = 0.0) -> float:
-    """Returns the largest difference of two arrays as a share of the largest element of the second, or of a number."""
+    """Returns the largest difference of two arrays, divided by the second's largest element or by `least`."""
     if got.shape != wanted.shape:
         return float("inf")
     is_same = np.equal(got, wanted) | (np.isnan(got) & np.isnan(wanted))
@@ -50,13 +50,13 @@ def relative_error(got: Any, wanted: Any, least: float = 0.0) -> float:
 
 
 def loss_weights(shapes: Sequence[tuple[int, ...]]) -> Arrays:
-    """Returns the weights of outputs in the loss whose gradients are compared."""
+    """Returns random weights of the outputs, whose weighted sum is the loss for comparing gradients."""
     rng = np.random.default_rng(0)
     return [rng.normal(size=shape) / max(math.prod(shape), 1) for shape in shapes]
 
 
 def expect(source: Source, state: Mapping[str, Any], train: bool) -> Expected:
-    """Returns what a module gives for its example arguments, in float64 or, if it fails there, in its own dtype.
+    """Computes outputs and gradients of a module for its example arguments in float64, or else in its own dtype.
 
     Args:
         source: the module.
@@ -99,7 +99,7 @@ def _compute_reference(module: torch.nn.Module, source: Source, dtype: torch.dty
 
 
 class Step(NamedTuple):
-    """A call of a graph with PyTorch's values.
+    """A call of a graph with the arguments, results and gradients that PyTorch computes for it.
 
     Attributes:
         place: its place.
@@ -117,7 +117,7 @@ class Step(NamedTuple):
 
 
 def steps(source: Source, graph: Graph, inputs: Sequence[Any]) -> Iterator[Step]:
-    """Yields the calls of a graph, as PyTorch makes them in float64.
+    """Runs a graph by PyTorch in float64, and yields each call with its arguments, results and gradients.
 
     Args:
         source: the module.
@@ -165,7 +165,7 @@ def _call_with_gradients(function: Callable[..., Any], args: Any, keywords: Any)
 
 
 def _function_of_call(call: ProgramCall) -> Callable[..., Any]:
-    """Returns the function of PyTorch or Python with the name that a call has."""
+    """Returns the function of PyTorch or Python that a call of a graph names."""
     root, *path = call.function.split(".")
     module_by_name: dict[str, Any] = {"operator": operator, "math": math, "torch": torch}
     attribute: Any = module_by_name[root] if root in module_by_name else getattr(torch.ops, root)

@@ -17,7 +17,7 @@ from emberharmony.interop.torch.layers import KINDS, layer_of, options_of
 
 
 class Source(Sealed):
-    """A module of PyTorch with example arguments.
+    """A PyTorch module with example arguments, from which the graphs of both modes are captured.
 
     Args:
         module: the module.
@@ -39,7 +39,7 @@ class Source(Sealed):
         self._layers: set[str] | None = None  # those of the first graph, which the module has
 
     def capture(self, train: bool) -> tuple[Graph, dict[str, Any]]:
-        """Returns the graph of a mode (training or evaluation), and the constant tensors in the graph by name."""
+        """Captures the graph of the module in a mode, and returns it with its constant tensors by name."""
         program = export(self.module, self.args, self.kwargs, self.dynamic, train)
         graph = encode(self.module, program, self._layers)
         if self._layers is None:
@@ -48,7 +48,7 @@ class Source(Sealed):
         return graph, {name: host_copy(program.constants[name]) for name in constant_names}
 
     def example(self) -> tuple[Any, dict[str, Any]]:
-        """Returns the example arguments with tensors of the active backend."""
+        """Returns the example arguments, positional and named, with tensors of the active backend."""
 
         def tensor(x: Any) -> Any:
             return host_copy(x) if isinstance(x, torch.Tensor) else x

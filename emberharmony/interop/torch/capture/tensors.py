@@ -1,4 +1,4 @@
-"""Tensors of PyTorch that leave it, and the axes of example arguments."""
+"""Converts tensors of PyTorch to tensors of this library, and describes the axes of example arguments."""
 
 import inspect
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from emberharmony import ops, to_backend
 
 
 def host_copy(tensor: torch.Tensor) -> Any:
-    """Returns a copy of a tensor, as one of the active backend."""
+    """Returns a copy of a PyTorch tensor as a tensor of the active backend."""
     with torch.no_grad():
         cpu_copy = tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
     return to_backend(cpu_copy, ops.get_backend())
@@ -30,7 +30,7 @@ def first_axes(module: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str
 
 
 def parameters(module: torch.nn.Module) -> list[str]:
-    """Returns the names of the parameters of `forward` that can be given by place."""
+    """Returns the names of the parameters of a module's `forward` that can be passed by position."""
     try:
         parameters: Sequence[inspect.Parameter] = list(inspect.signature(module.forward).parameters.values())
     except (TypeError, ValueError):
