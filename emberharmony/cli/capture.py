@@ -31,10 +31,10 @@ def capture(function: str, folder: str, train: bool, dynamic: bool, backends: tu
         raise click.UsageError(
             f"FILE.py:FUNCTION: it gives {brief(made_object)}, expected (module, args) or (module, args, kwargs)"
         )
-    net = from_torch(*made_object, dynamic=dynamic or None, train=train or None)
-    report = net.check(list(backends) or None)
-    click.echo(repr(report))
-    net.save(folder)
-    click.echo(f"{folder}: {net!r}")
-    if not report.ok:
+    captured_module = from_torch(*made_object, dynamic=dynamic or None, train=train or None)
+    check_report = captured_module.check(list(backends) or None)
+    click.echo(repr(check_report))
+    captured_module.save(folder)
+    click.echo(f"{folder}: {captured_module!r}")
+    if not check_report.ok:
         sys.exit(1)

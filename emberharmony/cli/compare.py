@@ -79,7 +79,7 @@ def compare(
     check_writable(save, html_file, repro_file, report_file)
     if report_file and (save or len(programs) != 1):
         raise click.UsageError("--report is for a comparison on this machine, of one program on two backends")
-    start = time.perf_counter()
+    start_time = time.perf_counter()
     names = backends.split(",")
     options: dict[str, Any] = {"stop": "all" if every else "first", "tolerance": tolerance}
     if len(programs) == 2 and save is None and all(".py:" in program for program in programs):
@@ -106,10 +106,10 @@ def compare(
     click.echo(report.to_json() if as_json else report.table())
     _write_files(report, html_file, repro_file)
     if report_file:
-        content = json.loads(report.to_json())
-        shown_items = {name: content[name] for name in ("ok", "summary", "sides", "divergences", "notes")}
-        result = {"program": os.path.basename(programs[0]), "calls": len(report.rows), **shown_items}
-        write_report(report_file, "compare", names, device, time.perf_counter() - start, result)
+        report_content = json.loads(report.to_json())
+        shown_items = {name: report_content[name] for name in ("ok", "summary", "sides", "divergences", "notes")}
+        result_record = {"program": os.path.basename(programs[0]), "calls": len(report.rows), **shown_items}
+        write_report(report_file, "compare", names, device, time.perf_counter() - start_time, result_record)
     if not report.ok:
         sys.exit(1)
 
@@ -139,17 +139,17 @@ def _named_program(text: str) -> Callable[..., Any]:
         click.UsageError: if there is no such file or name.
     """
     path, _, name = text.rpartition(":")
-    is_called = name.endswith("()")
+    has_call_suffix = name.endswith("()")
     name = name.removesuffix("()")
     if not path.endswith(".py") or not name:
         raise click.UsageError(f"expected FILE.py:FUNCTION, not {text!r}")
     if not os.path.isfile(path):
         raise click.UsageError(f"there is no file {path}")
     with importing_from(os.path.dirname(os.path.abspath(path))):
-        namespace = runpy.run_path(path, run_name=os.path.basename(path).removesuffix(".py"))
-    if name not in namespace:
-        raise click.UsageError(f"{path} has no {name}{suggest(name, namespace)}")
-    program: Callable[..., Any] = namespace[name]() if is_called else namespace[name]
+        global_names = runpy.run_path(path, run_name=os.path.basename(path).removesuffix(".py"))
+    if name not in global_names:
+        raise click.UsageError(f"{path} has no {name}{suggest(name, global_names)}")
+    program: Callable[..., Any] = global_names[name]() if has_call_suffix else global_names[name]
     if not callable(program):
         raise click.UsageError(f"{name} in {path} is a {type(program).__name__}, not a function or a model")
     return program

@@ -50,32 +50,34 @@ def conformance(
     backend, the pattern or the device is unknown or lacks the precision, and 130 after Ctrl-C, in which
     case nothing is written.
     """
-    names = usual_names() if name == "all" else [name]
+    backend_names = usual_names() if name == "all" else [name]
     # The tensors are small, so several threads would spend most of the time on waiting for each other.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    for backend in names:
+    for backend in backend_names:
         load(backend)
     need("conformance", "conformance", "hypothesis", "scipy")
     from emberharmony.cli import conformance_run as checking  # here, because it needs hypothesis and SciPy
 
-    rows = checking.matching(pattern)
+    sample_rows = checking.matching(pattern)
     check_writable(json_file, html_file, report_file)
-    start = time.perf_counter()
-    precisions: dict[str, dict[str, str]] = {}
-    with on_device(names, device) as names_with_device:
+    start_time = time.perf_counter()
+    precision_by_backend: dict[str, dict[str, str]] = {}
+    with on_device(backend_names, device) as names_with_device:
         try:
-            outcomes = list(checking.outcomes_of(rows, names_with_device, quick, most, precision, precisions))
+            outcomes = list(
+                checking.outcomes_of(sample_rows, names_with_device, quick, most, precision, precision_by_backend)
+            )
         except KeyboardInterrupt:
             click.echo("Stopped; nothing was written.", err=True)
             sys.exit(130)
-    report = checking.summarize(rows, names_with_device, outcomes, quick) | {"precision": precisions}
+    report = checking.summarize(sample_rows, names_with_device, outcomes, quick) | {"precision": precision_by_backend}
     if json_file:
         replace_text(json_file, json.dumps(report, indent=1) + "\n")
     if html_file:
         replace_text(html_file, checking.as_html(report))
     checking.show(report)
     if report_file:
-        seconds = time.perf_counter() - start
+        seconds = time.perf_counter() - start_time
         write_report(report_file, "conformance", names_with_device, device, seconds, checking.condense(report))
     if any(entry["failures"] for entry in report["ops"]):
         sys.exit(1)

@@ -33,14 +33,14 @@ def matching(pattern: str) -> list[Sample]:
         click.UsageError: if no op matches; the message suggests the nearest name.
         click.ClickException: if an op that matches has no row.
     """
-    samples = all_samples()
+    sample_by_op = all_samples()
     missing_rows = [words for op, words in without_row().items() if fnmatch.fnmatchcase(op, pattern)]
     if missing_rows:
         raise click.ClickException("\n".join(missing_rows))
-    rows = [samples[op] for op in sorted(samples) if fnmatch.fnmatchcase(op, pattern)]
-    if not rows:
-        raise click.UsageError(f"no op matches {pattern!r}{suggest(pattern.strip('*?'), samples)}")
-    return rows
+    matching_rows = [sample_by_op[op] for op in sorted(sample_by_op) if fnmatch.fnmatchcase(op, pattern)]
+    if not matching_rows:
+        raise click.UsageError(f"no op matches {pattern!r}{suggest(pattern.strip('*?'), sample_by_op)}")
+    return matching_rows
 
 
 def outcomes_of(
@@ -82,11 +82,11 @@ def outcomes_of(
 
 @contextlib.contextmanager
 def _former_backend() -> Iterator[None]:
-    old_backend = ops.get_backend()
+    former_backend = ops.get_backend()
     try:
         yield
     finally:
-        ops.set_backend(old_backend)
+        ops.set_backend(former_backend)
 
 
 def show(report: Report) -> None:
@@ -99,14 +99,14 @@ def show(report: Report) -> None:
             click.echo(f"\n{entry['failures'][0]['snippet']}")
     for entry in report["ops"]:
         if entry["status"] == "unsupported":
-            line = f"unsupported {entry['backend']} {entry['op']}: {entry['reason']}"
-            click.echo(line)
+            report_line = f"unsupported {entry['backend']} {entry['op']}: {entry['reason']}"
+            click.echo(report_line)
     for name, version in report["backends"].items():
-        count = totals(report, name)
-        counts_text = ", ".join(f"{count[kind]} {kind}" for kind in KINDS)
-        line = f"{name} {version}: {count['ops']} ops ({counts_text}), "
-        line += f"{count['calls']} calls, {count['failures']} failures"
-        line += "".join(
+        totals_of_backend = totals(report, name)
+        counts_text = ", ".join(f"{totals_of_backend[kind]} {kind}" for kind in KINDS)
+        report_line = f"{name} {version}: {totals_of_backend['ops']} ops ({counts_text}), "
+        report_line += f"{totals_of_backend['calls']} calls, {totals_of_backend['failures']} failures"
+        report_line += "".join(
             f", {kind} in {state}" for kind, state in report["precision"][name].items() if state != STATES[0]
         )
-        click.echo(line)
+        click.echo(report_line)

@@ -46,12 +46,12 @@ def demo(
     """
     chosen_names = list(names) or [name for name in BUILTIN if is_installed(name)]
     check_writable(report_file)
-    start = time.perf_counter()
+    start_time = time.perf_counter()
     with on_device([name for name in chosen_names if name != "numpy"] or chosen_names, device) as names_with_device:
         chosen_names = [name for name in chosen_names if name in (*names_with_device, "numpy")]
-        agrees, results = _run_demo(chosen_names, seed, steps, gpt_steps, plot)
+        agrees, result_by_task = _run_demo(chosen_names, seed, steps, gpt_steps, plot)
     if report_file:
-        write_report(report_file, "demo", chosen_names, device, time.perf_counter() - start, results)
+        write_report(report_file, "demo", chosen_names, device, time.perf_counter() - start_time, result_by_task)
     if not agrees:
         raise SystemExit(1)
 
@@ -62,40 +62,40 @@ def _run_demo(
     """Makes the trainings and shows them; returns whether all agree, and the results for a report."""
     if plot:
         pictures.check_picture(plot)
-    curves = []
+    loss_curves = []
     result_by_task: dict[str, Any] = {}
     with progress(2 * steps * len(chosen_names), "training on digits") as advance:
-        regression = digits.run(chosen_names, seed=seed, steps=steps, advance=advance)
-    agrees = _show_digits(regression, chosen_names, steps)
-    curves.append(_loss_curves("softmax regression on digits", regression))
+        digits_result = digits.run(chosen_names, seed=seed, steps=steps, advance=advance)
+    agrees = _show_digits(digits_result, chosen_names, steps)
+    loss_curves.append(_loss_curves("softmax regression on digits", digits_result))
     result_by_task["digits"] = {
         "agrees": agrees,
-        "difference": regression.difference,
-        "legs": _legs_as_json(regression),
+        "difference": digits_result.difference,
+        "legs": _legs_as_json(digits_result),
     }
     if gpt_steps:
         with progress(2 * gpt_steps * len(chosen_names), "training a GPT") as advance:
-            model = gpt.run(chosen_names, seed=seed, steps=gpt_steps, advance=advance)
-        agrees = _show_gpt(model, chosen_names, gpt_steps) and agrees
-        curves.append(_loss_curves("a small GPT on sonnets", model))
+            gpt_result = gpt.run(chosen_names, seed=seed, steps=gpt_steps, advance=advance)
+        agrees = _show_gpt(gpt_result, chosen_names, gpt_steps) and agrees
+        loss_curves.append(_loss_curves("a small GPT on sonnets", gpt_result))
         result_by_task["gpt"] = {
-            **model.differences._asdict(),
-            "agrees": model.differences.agrees,
-            "legs": _legs_as_json(model),
+            **gpt_result.differences._asdict(),
+            "agrees": gpt_result.differences.agrees,
+            "legs": _legs_as_json(gpt_result),
         }
     for name in BUILTIN:
         if not is_installed(name):
             click.echo(f"{name} is not installed; to install it: {install_line(name)}")
     if plot:
-        pictures.draw(curves, plot)
+        pictures.draw(loss_curves, plot)
         click.echo(f"loss curves: {plot}")
     return agrees, result_by_task
 
 
 def _legs_as_json(result: digits.Result | gpt.Result) -> list[dict[str, Any]]:
     """Returns the backend, the last loss and the seconds of each part; the last part is that on NumPy alone."""
-    legs = [*result.legs, result.reference]
-    return [{"backend": x.backend, "loss": x.losses[-1], "seconds": round(x.seconds, 3)} for x in legs]
+    all_legs = [*result.legs, result.reference]
+    return [{"backend": x.backend, "loss": x.losses[-1], "seconds": round(x.seconds, 3)} for x in all_legs]
 
 
 def _loss_curves(title: str, result: digits.Result | gpt.Result) -> pictures.Curves:
@@ -108,9 +108,10 @@ def _verdict_text(agrees: bool) -> str:
 
 def _show_digits(result: digits.Result, chosen_names: list[str], steps: int) -> bool:
     click.echo(f"softmax regression on {result.images} images, {steps} steps on each of: {' -> '.join(chosen_names)}")
-    legs = [*((leg.backend, leg) for leg in result.legs), ("numpy alone", result.reference)]
+    names_and_legs = [*((leg.backend, leg) for leg in result.legs), ("numpy alone", result.reference)]
     table_rows = [
-        (name, leg.steps, f"{leg.loss:.6f}", f"{leg.accuracy:.4f}", f"{leg.seconds:.3f}") for name, leg in legs
+        (name, leg.steps, f"{leg.loss:.6f}", f"{leg.accuracy:.4f}", f"{leg.seconds:.3f}")
+        for name, leg in names_and_legs
     ]
     click.echo(table(("backend", "steps", "loss", "accuracy on held-out images", "seconds"), table_rows))
     click.echo(
@@ -125,14 +126,14 @@ def _show_gpt(result: gpt.Result, chosen_names: list[str], steps: int) -> bool:
         f"\na GPT of {result.parameters:,} parameters with AdamW and dropout, {steps} steps on each of: "
         f"{' -> '.join(chosen_names)}"
     )
-    legs = [*result.legs, result.reference]
-    rows = [(leg.backend, leg.steps, f"{leg.losses[-1]:.6f}", f"{leg.seconds:.1f}") for leg in legs]
-    click.echo(table(("backend", "steps", "loss", "seconds"), rows))
+    all_legs = [*result.legs, result.reference]
+    table_rows = [(leg.backend, leg.steps, f"{leg.losses[-1]:.6f}", f"{leg.seconds:.1f}") for leg in all_legs]
+    click.echo(table(("backend", "steps", "loss", "seconds"), table_rows))
     gaps = result.differences
-    masks = "equal" if gaps.masks else "different"
+    masks_text = "equal" if gaps.masks else "different"
     click.echo(
         f"{_verdict_text(gaps.agrees)}: losses differ by at most {gaps.loss:.2e} (tolerance {gpt.LOSS:.0e}), weights "
         f"by {gaps.weights:.2e} ({gpt.WEIGHTS:.0e}), the optimizer's state by {gaps.state:.2e} of its largest elements "
-        f"({gpt.STATE:.0e}); dropout masks are {masks}"
+        f"({gpt.STATE:.0e}); dropout masks are {masks_text}"
     )
     return gaps.agrees

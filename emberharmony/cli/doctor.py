@@ -36,31 +36,31 @@ def doctor(names: tuple[str, ...], device: str | None, as_json: bool, report_fil
         if not is_installed(name):
             raise click.UsageError(f"{name} is not installed: {install_line(name)}")
     check_writable(report_file)
-    start = time.perf_counter()
-    facts = machine.facts()
+    start_time = time.perf_counter()
+    machine_facts = machine.facts()
     if not as_json:
-        _show_facts(facts)
+        _show_facts(machine_facts)
     facts_by_backend: dict[str, Any] = {}
     findings = []
     for finding in _all_findings(chosen_names, device, facts_by_backend):
         findings.append(finding)
         if not as_json:
             _print_finding(finding)
-    seconds = time.perf_counter() - start
+    seconds = time.perf_counter() - start_time
     count_by_verdict = {
         verdict: sum(finding.verdict == verdict for finding in findings) for verdict in (OK, DIFFERS, BROKEN)
     }
-    result = {
-        "facts": facts,
+    result_record = {
+        "facts": machine_facts,
         "counts": count_by_verdict,
         "findings": [_printed_fields(finding) for finding in findings],
     }
     if as_json:
-        click.echo(json.dumps({"backends": facts_by_backend, "seconds": round(seconds, 1), **result}, indent=1))
+        click.echo(json.dumps({"backends": facts_by_backend, "seconds": round(seconds, 1), **result_record}, indent=1))
     else:
         click.echo(f"{', '.join(f'{count} {verdict}' for verdict, count in count_by_verdict.items())}, {seconds:.0f} s")
     if report_file:
-        write_described(report_file, "doctor", facts_by_backend, seconds, result)
+        write_described(report_file, "doctor", facts_by_backend, seconds, result_record)
     if count_by_verdict[BROKEN]:
         sys.exit(1)
 
@@ -83,18 +83,20 @@ def _all_findings(names: Sequence[str], device: str | None, backends: dict[str, 
 
 def _printed_fields(finding: Finding) -> dict[str, Any]:
     """Returns what a finding says, without empty entries, and without the user's folder."""
-    fields = {name: value for name, value in asdict(finding).items() if value}
-    return {name: machine.without_home(value) if isinstance(value, str) else value for name, value in fields.items()}
+    printed_fields = {name: value for name, value in asdict(finding).items() if value}
+    return {
+        name: machine.without_home(value) if isinstance(value, str) else value for name, value in printed_fields.items()
+    }
 
 
 def _show_facts(facts: dict[str, Any]) -> None:
     for name, value in facts.items():
-        text = ", ".join(f"{key} {entry}" for key, entry in value.items()) if isinstance(value, dict) else value
-        click.echo(f"{name}: {text}")
+        value_text = ", ".join(f"{key} {entry}" for key, entry in value.items()) if isinstance(value, dict) else value
+        click.echo(f"{name}: {value_text}")
 
 
 def _print_finding(finding: Finding) -> None:
-    row = f" ({finding.row})" if finding.row else ""
-    click.echo(f"{finding.verdict:8}{finding.subject} {finding.check}: {finding.detail}{row}")
+    row_text = f" ({finding.row})" if finding.row else ""
+    click.echo(f"{finding.verdict:8}{finding.subject} {finding.check}: {finding.detail}{row_text}")
     for line in finding.repro.splitlines():
         click.echo(f"        {line}")

@@ -23,17 +23,17 @@ def progress(total: int, description: str = "") -> Iterator[Advance]:
         return
     from rich import progress as bars  # imported here, because only terminals with rich need it
 
-    columns = (
+    bar_columns = (
         bars.TextColumn("{task.description:32}"),
         bars.BarColumn(),
         bars.MofNCompleteColumn(),
         bars.TimeElapsedColumn(),
     )
-    with bars.Progress(*columns, transient=True) as bar:
-        task = bar.add_task(description, total=total)
+    with bars.Progress(*bar_columns, transient=True) as progress_bar:
+        task_id = progress_bar.add_task(description, total=total)
 
         def advance(steps: int = 1, description: str | None = None) -> None:
-            bar.update(task, advance=steps, description=description)
+            progress_bar.update(task_id, advance=steps, description=description)
 
         yield advance
 
@@ -45,21 +45,23 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     from rich.console import Console
     from rich.table import Table
 
-    grid = Table(*header)
-    grid.columns[0].no_wrap = True
+    rich_table = Table(*header)
+    rich_table.columns[0].no_wrap = True
     console = Console() if sys.stdout.isatty() else Console(width=_WIDTH)
     for row in rows:
-        grid.add_row(*row)
+        rich_table.add_row(*row)
     with console.capture() as captured:
-        console.print(grid)
+        console.print(rich_table)
     return captured.get().rstrip("\n")
 
 
 def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Returns a table in aligned columns, one line for each row however wide it is, so that programs can read it."""
-    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-    padded = ([cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in (header, *rows))
-    return "\n".join("  ".join(cells).rstrip() for cells in padded)
+    column_widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    padded_rows = (
+        [cell.ljust(width) for cell, width in zip(row, column_widths, strict=True)] for row in (header, *rows)
+    )
+    return "\n".join("  ".join(cells).rstrip() for cells in padded_rows)
 
 
 def _has_rich() -> bool:

@@ -40,8 +40,8 @@ def fuzz(name: str, calls: int, seed: int, pattern: str, first: int, timeout: fl
     or changes an argument. The arguments of a call depend only on the seed, the pattern and the number of the call. The
     exit status is 1 if anything is reported, 2 if the backend or the pattern is unknown, and 130 after Ctrl-C.
     """
-    names = usual_names() if name == "all" else [name]
-    for backend in names:
+    backend_names = usual_names() if name == "all" else [name]
+    for backend in backend_names:
         load(backend)
     need("fuzz", "conformance", "hypothesis", "scipy")
     from emberharmony.testing.fuzz import runner  # here, because it needs hypothesis and SciPy
@@ -49,14 +49,14 @@ def fuzz(name: str, calls: int, seed: int, pattern: str, first: int, timeout: fl
     if json_file and not os.access(os.path.dirname(os.path.abspath(json_file)), os.W_OK):
         raise click.UsageError(f"cannot write {json_file}: its folder is missing or read-only")
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    ops = _ops_matching(pattern)
-    tallies = [runner.Tally(backend) for backend in names]
+    op_names = _ops_matching(pattern)
+    tallies = [runner.Tally(backend) for backend in backend_names]
     was_stopped = False
-    with progress(calls * len(names)) as advance:
+    with progress(calls * len(backend_names)) as advance:
         try:
             for tally in tallies:
                 advance(0, description=tally.backend)
-                runner.run(tally, calls, seed, ops, timeout, first, advance)
+                runner.run(tally, calls, seed, op_names, timeout, first, advance)
         except KeyboardInterrupt:
             was_stopped = True
     _print_tallies(tallies)
@@ -76,27 +76,27 @@ def _ops_matching(pattern: str) -> list[str]:
     Raises:
         click.UsageError: if no op matches; the message suggests the nearest name.
     """
-    names = [op for op in sorted(OPS) if fnmatch.fnmatchcase(op, pattern)]
-    if not names:
+    op_names = [op for op in sorted(OPS) if fnmatch.fnmatchcase(op, pattern)]
+    if not op_names:
         raise click.UsageError(f"no op matches {pattern!r}{suggest(pattern.strip('*?'), OPS)}")
-    return names
+    return op_names
 
 
 def _print_tallies(tallies: Sequence[Any]) -> None:
     """Prints the findings, a program that shows the first finding of each kind for each op, and the totals."""
     for tally in tallies:
-        shown_items: set[tuple[str, str]] = set()
+        shown_kinds_and_ops: set[tuple[str, str]] = set()
         for finding in tally.findings:
-            note = "" if finding.alone in (True, None) else " (not when it is called alone)"
+            note_text = "" if finding.alone in (True, None) else " (not when it is called alone)"
             location = f"{finding.backend} {finding.op}, call {finding.number}"
-            text = finding.detail.partition("\n")[0]
-            click.echo(f"FAIL {location}: {text}{note}")
-            if (finding.op, finding.kind) not in shown_items:
-                shown_items.add((finding.op, finding.kind))
+            first_line = finding.detail.partition("\n")[0]
+            click.echo(f"FAIL {location}: {first_line}{note_text}")
+            if (finding.op, finding.kind) not in shown_kinds_and_ops:
+                shown_kinds_and_ops.add((finding.op, finding.kind))
                 click.echo(f"\n{finding.snippet}")
         for op in tally.skipped:
             click.echo(f"{tally.backend} {op} was left out after several crashes or hangs")
     for tally in tallies:
         counts_text = ", ".join(f"{count} {kind}" for kind, count in sorted(tally.counts.items()))
-        line = f"{tally.backend} {load(tally.backend).version}: {len(tally.findings)} findings ({counts_text})"
-        click.echo(line)
+        totals_line = f"{tally.backend} {load(tally.backend).version}: {len(tally.findings)} findings ({counts_text})"
+        click.echo(totals_line)

@@ -25,16 +25,16 @@ def info(as_json: bool) -> None:
         click.echo(json.dumps(facts, indent=2))
         return
     click.echo(f"emberharmony {facts['emberharmony']}, Python {facts['python']}, {facts['platform']}")
-    active = facts["active"]
-    if active["error"]:
-        click.echo(f"active: none: {active['error']}")
+    active_facts = facts["active"]
+    if active_facts["error"]:
+        click.echo(f"active: none: {active_facts['error']}")
     else:
-        click.echo(f"active: {active['backend']} (from {active['source']}), on {active['device']}")
+        click.echo(f"active: {active_facts['backend']} (from {active_facts['source']}), on {active_facts['device']}")
     click.echo(f"dispatch: {facts['dispatch']['kind']} ({facts['dispatch']['reason']})")
-    for name, entry in facts["backends"].items():
-        devices_text = f", devices {', '.join(entry['devices'])}" if entry["devices"] else ""
-        click.echo(f"  {name} {entry['version']}{devices_text}")
-        for device, precision in entry.get("precision", {}).items():
+    for name, backend_facts in facts["backends"].items():
+        devices_text = f", devices {', '.join(backend_facts['devices'])}" if backend_facts["devices"] else ""
+        click.echo(f"  {name} {backend_facts['version']}{devices_text}")
+        for device, precision in backend_facts.get("precision", {}).items():
             precision_text = ", ".join(f"{product_name} in {state}" for product_name, state in precision.items())
             click.echo(f"    float32 on {device}: {precision_text}")
     for name in facts["missing"]:
@@ -44,23 +44,25 @@ def info(as_json: bool) -> None:
 
 def collect_facts() -> dict[str, Any]:
     """Returns the data that `info` shows, in the form of its JSON."""
-    active: dict[str, Any] = {"backend": None, "source": None, "device": None, "error": None}
+    active_facts: dict[str, Any] = {"backend": None, "source": None, "device": None, "error": None}
     try:
-        backend = current()
-        active.update(backend=backend.name, source=selection.source(), device=backend.get_default_device())
+        active_backend = current()
+        active_facts.update(
+            backend=active_backend.name, source=selection.source(), device=active_backend.get_default_device()
+        )
     except EmberError as error:
-        active["error"] = str(error)
-    backends = available_backends()
-    for name, entry in backends.items():
+        active_facts["error"] = str(error)
+    facts_by_backend = available_backends()
+    for name, entry in facts_by_backend.items():
         if entry["devices"]:
             entry["precision"] = {device: load(name).product_precision(device) for device in entry["devices"]}
     return {
         "emberharmony": __version__,
         "python": sys.version.split()[0],
         "platform": platform.platform(),
-        "active": active,
+        "active": active_facts,
         "dispatch": {"kind": DISPATCH, "reason": REASON},
-        "backends": backends,
-        "missing": [name for name in BUILTIN if name not in backends],
+        "backends": facts_by_backend,
+        "missing": [name for name in BUILTIN if name not in facts_by_backend],
         "settings": str(settings.path()),
     }

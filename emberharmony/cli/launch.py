@@ -57,7 +57,7 @@ def launch(
     # Imported here, because only this command needs it.
     from emberharmony.distributed.launching import commands, run
 
-    machines = tuple(commands.read_hosts(hosts.read_text(encoding="utf-8"))) if hosts else ()
-    count = ranks or sum(host.slots for host in machines) or 1
-    options = run.Options(count, transport, launcher, machines, node, backend, grace, prefix)
-    sys.exit(run.launch([*commands.command(program), *arguments], options))
+    host_entries = tuple(commands.read_hosts(hosts.read_text(encoding="utf-8"))) if hosts else ()
+    rank_count = ranks or sum(host.slots for host in host_entries) or 1
+    run_options = run.Options(rank_count, transport, launcher, host_entries, node, backend, grace, prefix)
+    sys.exit(run.launch([*commands.command(program), *arguments], run_options))

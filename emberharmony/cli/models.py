@@ -23,8 +23,8 @@ def model_of(text: str) -> Any:
     """
     model = made_by(text, "--model", lambda value: hasattr(value, "convert_state_dict"))
     if not hasattr(model, "convert_state_dict"):
-        name = text.rpartition(":")[2]
-        raise click.UsageError(f"--model: {name} gives {brief(model)}, expected a module of emberharmony.nn")
+        function_name = text.rpartition(":")[2]
+        raise click.UsageError(f"--model: {function_name} gives {brief(model)}, expected a module of emberharmony.nn")
     return model
 
 
@@ -46,14 +46,14 @@ def made_by(text: str, what: str, is_made: Callable[[Any], bool]) -> Any:
         if not os.path.isfile(module_text):
             raise click.UsageError(f"{what}: there is no file {module_text}")
         with importing_from(os.path.dirname(os.path.abspath(module_text))):
-            names = runpy.run_path(module_text, run_name=os.path.basename(module_text).removesuffix(".py"))
-            return _find_object(names, name, module_text, what, is_made)
+            value_by_name = runpy.run_path(module_text, run_name=os.path.basename(module_text).removesuffix(".py"))
+            return _find_object(value_by_name, name, module_text, what, is_made)
     with importing_from(os.getcwd()):
         try:
-            names = vars(importlib.import_module(module_text))
+            value_by_name = vars(importlib.import_module(module_text))
         except ModuleNotFoundError as error:
             raise click.UsageError(f"{what}: {error}; a file is given as FILE.py:NAME") from error
-        return _find_object(names, name, module_text, what, is_made)
+        return _find_object(value_by_name, name, module_text, what, is_made)
 
 
 def _find_object(names: dict[str, Any], name: str, place: str, what: str, is_made: Callable[[Any], bool]) -> Any:

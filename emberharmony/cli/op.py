@@ -66,36 +66,36 @@ def _kind_text(spec: OpSpec, backend: Any) -> str:
 
 def _owner_text(spec: OpSpec, backend: Any) -> str:
     backend.defines(spec)  # imports the definition
-    owner = next((cls for cls in (*backend.definers, *type(backend).__mro__) if spec.name in vars(cls)), None)
-    if owner is None:
+    defining_class = next((cls for cls in (*backend.definers, *type(backend).__mro__) if spec.name in vars(cls)), None)
+    if defining_class is None:
         return "nothing"
-    return f"{owner.__module__.rpartition('.')[2]}.{owner.__name__}"
+    return f"{defining_class.__module__.rpartition('.')[2]}.{defining_class.__name__}"
 
 
 def _implementation_text(spec: OpSpec, backend: Any) -> str:
     implementation = backend.implementation(spec)
     fast_form = getattr(implementation, "__fast__", None)
-    notes = []
+    note_texts = []
     if fast_form is not None:
-        condition = fast_form.when.format(*(p.name for p in spec.parameters)) or "True"
-        notes.append(f"{_qualified_name(fast_form.native)} is called directly if {condition}")
+        condition_text = fast_form.when.format(*(p.name for p in spec.parameters)) or "True"
+        note_texts.append(f"{_qualified_name(fast_form.native)} is called directly if {condition_text}")
     complete_op, implementation = implementation, getattr(implementation, "__promoted__", implementation)
     if implementation is not complete_op:
         kinds_text = " or ".join(spec.facts.refuses)
         refusal_text = f" that is not {kinds_text}" if kinds_text else ""
-        notes.append(
+        note_texts.append(
             f"operands become tensors of one dtype{refusal_text}, and then {_qualified_name(implementation)} is called"
         )
     if implementation is spec.body:
-        notes.append("the declaration's body")
-        return _titled_text(f"implementation on {backend.name}", "\n".join(notes))
+        note_texts.append("the declaration's body")
+        return _titled_text(f"implementation on {backend.name}", "\n".join(note_texts))
     try:
-        notes.append(inspect.getsource(inspect.unwrap(implementation)))
-        head = f"implementation on {backend.name}, {_source_place(inspect.unwrap(implementation))}"
+        note_texts.append(inspect.getsource(inspect.unwrap(implementation)))
+        head_text = f"implementation on {backend.name}, {_source_place(inspect.unwrap(implementation))}"
     except (TypeError, OSError):  # a C function has no Python source
-        notes.append(_qualified_name(implementation))
-        head = f"implementation on {backend.name}"
-    return _titled_text(head, "\n".join(notes))
+        note_texts.append(_qualified_name(implementation))
+        head_text = f"implementation on {backend.name}"
+    return _titled_text(head_text, "\n".join(note_texts))
 
 
 def _dispatch_text(spec: OpSpec) -> str:
@@ -113,9 +113,9 @@ def _rule_text(spec: OpSpec) -> str:
     from emberharmony import rules  # here, because the rules take time to import
 
     if spec.name in rules.RULES:
-        rule = rules.RULES[spec.name]
-        functions = rule if isinstance(rule, tuple) else (rule,)
-        source_places = sorted({_source_place(function) for function in functions if function is not None})
+        gradient_rule = rules.RULES[spec.name]
+        rule_functions = gradient_rule if isinstance(gradient_rule, tuple) else (gradient_rule,)
+        source_places = sorted({_source_place(function) for function in rule_functions if function is not None})
         return _titled_text("gradient rule of the tape", ", ".join(source_places))
     if spec.facts.gradient == "zero":
         return _titled_text("gradient rule of the tape", "the result is constant: its gradient is zero")
@@ -133,15 +133,15 @@ def _sample_row_text(spec: OpSpec) -> str:
     try:
         from emberharmony.testing import samples  # here, because an extra may be missing
 
-        row = samples.all_samples().get(spec.name)
+        sample_row = samples.all_samples().get(spec.name)
     except ImportError as error:
         return _titled_text("sample row", f"cannot be read: {error}; pip install 'emberharmony[conformance]'")
-    if row is None:
+    if sample_row is None:
         return _titled_text("sample row", f"missing: add one to testing/samples/{spec.place}.py")
-    tolerance_text = "exact" if not row.tolerance else f"within {row.tolerance} eps"
-    gradient = "with gradient" if row.differentiable else "without gradient"
-    dtypes_text = ", ".join([*row.dtypes, *row.integers])
-    text = f"{len(row.cases)} cases in {dtypes_text}; {tolerance_text}; {gradient}"
+    tolerance_text = "exact" if not sample_row.tolerance else f"within {sample_row.tolerance} eps"
+    gradient_text = "with gradient" if sample_row.differentiable else "without gradient"
+    dtypes_text = ", ".join([*sample_row.dtypes, *sample_row.integers])
+    text = f"{len(sample_row.cases)} cases in {dtypes_text}; {tolerance_text}; {gradient_text}"
     text += f"\nemberharmony conformance --op {spec.name}"
     return _titled_text(f"sample row, testing/samples/{spec.place}.py", text)
 

@@ -46,23 +46,23 @@ def profile(
         if file and not os.access(os.path.dirname(os.path.abspath(file)), os.W_OK):
             raise click.UsageError(f"cannot write {file}: its folder is missing or read-only")
     with ops.profile(backward, memory) as profiling:
-        status = _run_script(script, arguments)
-    name = os.path.basename(script)
+        exit_status = _run_script(script, arguments)
+    script_name = os.path.basename(script)
     if json_file:
         profiling.save_report(json_file)
     if chrome_file:
-        profiling.save_chrome_trace(chrome_file, name)
+        profiling.save_chrome_trace(chrome_file, script_name)
     if speedscope_file:
-        profiling.save_speedscope(speedscope_file, name)
+        profiling.save_speedscope(speedscope_file, script_name)
     for file in filter(None, (json_file, chrome_file, speedscope_file)):
         click.echo(f"written: {file}", err=True)
     _print_profile(profiling, by, top)
-    sys.exit(status)
+    sys.exit(exit_status)
 
 
 def _run_script(script: str, arguments: tuple[str, ...]) -> Any:
     """Runs a program as Python does, and returns its exit status."""
-    old_argv, path = sys.argv, list(sys.path)
+    argv_before, path_before = sys.argv, list(sys.path)
     sys.argv = [script, *arguments]
     sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
     try:
@@ -76,7 +76,7 @@ def _run_script(script: str, arguments: tuple[str, ...]) -> Any:
         traceback.print_exc()
         return 1
     finally:
-        sys.argv, sys.path[:] = old_argv, path
+        sys.argv, sys.path[:] = argv_before, path_before
     return 0
 
 

@@ -52,18 +52,18 @@ def on_device(names: Sequence[str], device: str | None) -> Iterator[list[str]]:
     Raises:
         click.UsageError: if none has the device.
     """
-    with_device, without_device = [], []
+    names_with_device, names_without_device = [], []
     with contextlib.ExitStack() as stack:
         for name in names:
             try:
                 if device is not None:
                     stack.enter_context(load(BackendName(name)).device_scope(device))
-                with_device.append(name)
+                names_with_device.append(name)
             except (DeviceError, UnsupportedOpError) as error:
-                without_device.append(f"{name}: {error}")
-        if device is not None and not with_device:
-            raise click.UsageError(f"no backend has the device {device!r}: {'; '.join(without_device)}")
-        yield with_device
+                names_without_device.append(f"{name}: {error}")
+        if device is not None and not names_with_device:
+            raise click.UsageError(f"no backend has the device {device!r}: {'; '.join(names_without_device)}")
+        yield names_with_device
 
 
 def write_report(
@@ -84,7 +84,7 @@ def write_report(
 
 def write_described(file: str, command: str, backends: dict[str, Any], seconds: float, result: dict[str, Any]) -> None:
     """Writes what a command found on this machine, as JSON, where the backends are described already."""
-    report = {
+    command_report = {
         "format": FORMAT,
         "command": command,
         "emberharmony": __version__,
@@ -94,7 +94,7 @@ def write_described(file: str, command: str, backends: dict[str, Any], seconds: 
         "seconds": round(seconds, 3),
         "result": result,
     }
-    replace_text(file, json.dumps(report, indent=1) + "\n")
+    replace_text(file, json.dumps(command_report, indent=1) + "\n")
     click.echo(f"wrote a report on this machine to {file}", err=True)
 
 
@@ -105,5 +105,9 @@ def _describe_backend(name: str, device: str | None) -> dict[str, Any]:
             if device is not None:
                 stack.enter_context(backend.device_scope(device))
         device_name = str(backend.bound.get_default_device())
-        facts = {"version": str(backend.version), "device": device_name, "model": backend.device_model(device_name)}
-        return {**facts, "precision": backend.product_precision()}
+        backend_facts = {
+            "version": str(backend.version),
+            "device": device_name,
+            "model": backend.device_model(device_name),
+        }
+        return {**backend_facts, "precision": backend.product_precision()}

@@ -45,31 +45,37 @@ def ls(path: str, stats: bool, pattern: str, as_json: bool) -> None:
 
     Only headers are read, unless --stats is given.
     """
-    with closing(source(path)) as file:
-        names = _names_matching(file.tensors, pattern)
+    with closing(source(path)) as source_file:
+        tensor_names = _names_matching(source_file.tensors, pattern)
         statistics_by_name: dict[str, Statistics | None] = {}
         if stats:
-            with _progress_in_bytes(file, names) as advance:
-                for name in names:
-                    statistics_by_name[name] = statistics(file, name, advance)
-        total = _total_bytes(file, names)
+            with _progress_in_bytes(source_file, tensor_names) as advance:
+                for name in tensor_names:
+                    statistics_by_name[name] = statistics(source_file, name, advance)
+        total_bytes = _total_bytes(source_file, tensor_names)
     if as_json:
-        rows = [
-            _as_json(file, name) | ({"statistics": _numbers_for_json(statistics_by_name[name])} if stats else {})
-            for name in names
+        tensor_records = [
+            _as_json(source_file, name) | ({"statistics": _numbers_for_json(statistics_by_name[name])} if stats else {})
+            for name in tensor_names
         ]
-        report = {"path": file.path, "metadata": file.metadata, "tensors": rows}
-        click.echo(json.dumps(report | {"total": {"tensors": len(names), "nbytes": total}}, indent=1))
+        file_report = {"path": source_file.path, "metadata": source_file.metadata, "tensors": tensor_records}
+        click.echo(json.dumps(file_report | {"total": {"tensors": len(tensor_names), "nbytes": total_bytes}}, indent=1))
         return
-    lines = [[_printable(name), file.tensors[name].dtype, *_shape_and_size(file, name)] for name in names]
+    table_rows = [
+        [_printable(name), source_file.tensors[name].dtype, *_shape_and_size(source_file, name)]
+        for name in tensor_names
+    ]
     header = ["name", "dtype", "shape", "size"]
     if stats:
         header += ["min", "max", "mean", "std", "not finite"]
-        lines = [[*line, *_table_cells(statistics_by_name[name])] for line, name in zip(lines, names, strict=True)]
-    click.echo(columns(header, lines))
-    for name, text in file.metadata.items():
+        table_rows = [
+            [*line, *_table_cells(statistics_by_name[name])]
+            for line, name in zip(table_rows, tensor_names, strict=True)
+        ]
+    click.echo(columns(header, table_rows))
+    for name, text in source_file.metadata.items():
         click.echo(f"metadata {_printable(name)}: {_printable(text if len(text) < 80 else f'{text[:77]}...')}")
-    click.echo(f"{len(names):,} tensors, {_size_text(total)}")
+    click.echo(f"{len(tensor_names):,} tensors, {_size_text(total_bytes)}")
 
 
 @weights.command()
@@ -81,26 +87,34 @@ def check(paths: tuple[str, ...], values: bool, as_json: bool) -> None:
 
     The exit status is 1 if anything is wrong.
     """
-    reports = []
+    report_records = []
     for path in paths:
-        report = io.check(path)
-        faults = [_fault_entry(error) for error in report.errors]
-        if values and report.ok:
-            faults = list(_nonfinite_faults(report.path))
-        sizes = {"tensors": len(report.tensors), "nbytes": report.nbytes}
-        entry = {"path": report.path, "ok": not faults, "faults": faults, "warnings": report.warnings, **sizes}
-        reports.append(entry)
+        check_report = io.check(path)
+        faults = [_fault_entry(error) for error in check_report.errors]
+        if values and check_report.ok:
+            faults = list(_nonfinite_faults(check_report.path))
+        size_counts = {"tensors": len(check_report.tensors), "nbytes": check_report.nbytes}
+        report_record = {
+            "path": check_report.path,
+            "ok": not faults,
+            "faults": faults,
+            "warnings": check_report.warnings,
+            **size_counts,
+        }
+        report_records.append(report_record)
         if as_json:
             continue
         for fault in faults:
             click.echo(f"FAIL {fault['message']}")
-        for warning in report.warnings:
-            click.echo(f"warning: {report.path}: {_printable(warning)}")
+        for warning in check_report.warnings:
+            click.echo(f"warning: {check_report.path}: {_printable(warning)}")
         if not faults:
-            click.echo(f"{report.path}: {sizes['tensors']:,} tensors, {_size_text(sizes['nbytes'])}, correct")
+            click.echo(
+                f"{check_report.path}: {size_counts['tensors']:,} tensors, {_size_text(size_counts['nbytes'])}, correct"
+            )
     if as_json:
-        click.echo(json.dumps(reports, indent=1))
-    if not all(report["ok"] for report in reports):
+        click.echo(json.dumps(report_records, indent=1))
+    if not all(record["ok"] for record in report_records):
         sys.exit(1)
 
 
@@ -116,22 +130,35 @@ def diff(first: str, second: str, everything: bool, pattern: str, as_json: bool)
     The largest relative difference is that to the larger absolute value of two elements. The exit status is 0 if all
     tensors are equal to the bit, and 1 if not.
     """
-    with closing(source(first)) as a, closing(source(second)) as b:
-        names = _names_matching([*a.tensors, *(name for name in b.tensors if name not in a.tensors)], pattern)
-        with _progress_in_bytes(a, [name for name in names if name in a.tensors]) as advance:
-            compared_tensors = list(differences(a, b, names, advance))
-    differ = [difference for difference in compared_tensors if difference.kind != "equal"]
-    shown_rows = compared_tensors if everything else differ
+    with closing(source(first)) as first_file, closing(source(second)) as second_file:
+        tensor_names = _names_matching(
+            [*first_file.tensors, *(name for name in second_file.tensors if name not in first_file.tensors)], pattern
+        )
+        with _progress_in_bytes(first_file, [name for name in tensor_names if name in first_file.tensors]) as advance:
+            compared_tensors = list(differences(first_file, second_file, tensor_names, advance))
+    unequal_tensors = [difference for difference in compared_tensors if difference.kind != "equal"]
+    shown_rows = compared_tensors if everything else unequal_tensors
     if as_json:
-        summary = {"first": a.path, "second": b.path, "equal": not differ, "compared": len(compared_tensors)}
-        click.echo(json.dumps(summary | {"tensors": [_difference_for_json(row) for row in shown_rows]}, indent=1))
+        summary_record = {
+            "first": first_file.path,
+            "second": second_file.path,
+            "equal": not unequal_tensors,
+            "compared": len(compared_tensors),
+        }
+        click.echo(
+            json.dumps(summary_record | {"tensors": [_difference_for_json(row) for row in shown_rows]}, indent=1)
+        )
     else:
         if shown_rows:
             header = ("name", "", "elements that differ", "largest difference", "relative")
             click.echo(columns(header, [_comparison_row(row) for row in shown_rows]))
         count_text = f"{len(compared_tensors):,} tensors"
-        click.echo(f"{len(differ):,} of {count_text} differ" if differ else f"{count_text} are equal to the bit")
-    if differ:
+        click.echo(
+            f"{len(unequal_tensors):,} of {count_text} differ"
+            if unequal_tensors
+            else f"{count_text} are equal to the bit"
+        )
+    if unequal_tensors:
         sys.exit(1)
 
 
@@ -187,35 +214,39 @@ def convert(
     if not force and (os.path.lexists(dst) or os.path.lexists(dst + INDEX)):
         raise click.UsageError(f"{dst} exists; give --force to replace it")
     with closing(source(src)) as source_file:
-        names = new_names(
+        new_name_by_name = new_names(
             _names_matching(source_file.tensors, pattern),
             [(_compile_pattern(rule), replacement) for rule, replacement in rules],
         )
         added_metadata = dict(map(_key_and_value, metadata))
-        texts = source_file.metadata | added_metadata
-        options: Any = {"dtype": dtype, "max_shard_size": max_shard_size}
+        metadata_texts = source_file.metadata | added_metadata
+        rewrite_options: Any = {"dtype": dtype, "max_shard_size": max_shard_size}
         if layout is None:
-            with _progress_in_bytes(source_file, list(names)) as advance:
-                written_bytes = rewrite(source_file, dst, names, metadata=texts, advance=advance, **options)
+            with _progress_in_bytes(source_file, list(new_name_by_name)) as advance:
+                rewritten = rewrite(
+                    source_file, dst, new_name_by_name, metadata=metadata_texts, advance=advance, **rewrite_options
+                )
         else:
-            layers = None if model is None else model_of(model)
-            options |= {"layout": layout, "model": layers, "source": before}
-            files = io.convert(src, dst, rename=names.__getitem__, metadata=added_metadata, **options)
-            report = io.check(dst)
-            written_bytes = Rewritten(files, len(report.tensors), report.nbytes, {})
-    for name, count in written_bytes.overflowed.items():
+            model_layers = None if model is None else model_of(model)
+            rewrite_options |= {"layout": layout, "model": model_layers, "source": before}
+            written_files = io.convert(
+                src, dst, rename=new_name_by_name.__getitem__, metadata=added_metadata, **rewrite_options
+            )
+            check_report = io.check(dst)
+            rewritten = Rewritten(written_files, len(check_report.tensors), check_report.nbytes, {})
+    for name, count in rewritten.overflowed.items():
         click.echo(
             f"warning: {count:,} elements of {_printable(name)} are too large for {dtype} and now infinite", err=True
         )
-    if texts and dst.endswith(".npz"):
-        click.echo(f"warning: .npz files have no place for metadata, {len(texts)} texts are lost", err=True)
+    if metadata_texts and dst.endswith(".npz"):
+        click.echo(f"warning: .npz files have no place for metadata, {len(metadata_texts)} texts are lost", err=True)
     if as_json:
-        counts = {"files": written_bytes.files, "tensors": written_bytes.tensors, "nbytes": written_bytes.nbytes}
-        click.echo(json.dumps(counts | {"overflowed": written_bytes.overflowed}, indent=1))
+        result_counts = {"files": rewritten.files, "tensors": rewritten.tensors, "nbytes": rewritten.nbytes}
+        click.echo(json.dumps(result_counts | {"overflowed": rewritten.overflowed}, indent=1))
         return
-    for file in written_bytes.files:
+    for file in rewritten.files:
         click.echo(file)
-    click.echo(f"{written_bytes.tensors:,} tensors, {_size_text(written_bytes.nbytes)}")
+    click.echo(f"{rewritten.tensors:,} tensors, {_size_text(rewritten.nbytes)}")
 
 
 def _names_matching(names: Iterable[str], pattern: str) -> list[str]:
@@ -225,10 +256,10 @@ def _names_matching(names: Iterable[str], pattern: str) -> list[str]:
         click.UsageError: if none does; the message suggests the nearest name.
     """
     names = list(names)
-    matching = [name for name in names if fnmatch.fnmatchcase(name, pattern)]
-    if not matching and pattern != "*":
+    matching_names = [name for name in names if fnmatch.fnmatchcase(name, pattern)]
+    if not matching_names and pattern != "*":
         raise click.UsageError(f"no tensor matches {pattern!r}{suggest(pattern.strip('*?'), names)}")
-    return matching
+    return matching_names
 
 
 def _compile_pattern(text: str) -> re.Pattern[str]:
@@ -248,14 +279,14 @@ def _key_and_value(text: str) -> tuple[str, str]:
 @contextmanager
 def _progress_in_bytes(source_file: Source, names: Sequence[str]) -> Iterator[Callable[[int], None]]:
     """Shows a progress bar in megabytes, and gives the block the function that advances it by bytes."""
-    total = sum(source_file.tensors[name].nbytes for name in names)
+    total_bytes = sum(source_file.tensors[name].nbytes for name in names)
     bytes_read = 0
-    with progress(total // 10**6 + 1, "MB read") as bar:
+    with progress(total_bytes // 10**6 + 1, "MB read") as advance_bar:
 
         def advance(nbytes: int) -> None:
             nonlocal bytes_read
-            read_before, bytes_read = bytes_read, bytes_read + nbytes
-            bar(bytes_read // 10**6 - read_before // 10**6)
+            megabytes_before, bytes_read = bytes_read, bytes_read + nbytes
+            advance_bar(bytes_read // 10**6 - megabytes_before // 10**6)
 
         yield advance
 
@@ -279,13 +310,15 @@ def _size_text(nbytes: int) -> str:
 
 
 def _shape_and_size(source_file: Source, name: str) -> tuple[str, str]:
-    info = source_file.tensors[name]
-    return f"({', '.join(map(str, info.shape))}{',' * (len(info.shape) == 1)})", _size_text(info.nbytes)
+    tensor_info = source_file.tensors[name]
+    return f"({', '.join(map(str, tensor_info.shape))}{',' * (len(tensor_info.shape) == 1)})", _size_text(
+        tensor_info.nbytes
+    )
 
 
 def _as_json(source_file: Source, name: str) -> dict[str, Any]:
-    info = source_file.tensors[name]
-    return {"name": name, "dtype": info.dtype, "shape": info.shape, "nbytes": info.nbytes}
+    tensor_info = source_file.tensors[name]
+    return {"name": name, "dtype": tensor_info.dtype, "shape": tensor_info.shape, "nbytes": tensor_info.nbytes}
 
 
 def _numbers_for_json(figures: Statistics | None) -> dict[str, Any] | None:
@@ -308,18 +341,24 @@ def _number_text(value: complex | None) -> str:
 
 
 def _fault_entry(error: WeightFileError) -> dict[str, Any]:
-    entry = {"kind": error.kind, "file": error.path, "tensor": error.tensor, "reason": error.reason, "hint": error.hint}
-    return entry | {"message": str(error)}
+    fault_record = {
+        "kind": error.kind,
+        "file": error.path,
+        "tensor": error.tensor,
+        "reason": error.reason,
+        "hint": error.hint,
+    }
+    return fault_record | {"message": str(error)}
 
 
 def _nonfinite_faults(path: str) -> Iterator[dict[str, Any]]:
     """Yields a fault for each tensor with elements that are not finite."""
     with closing(source(path)) as file, _progress_in_bytes(file, list(file.tensors)) as advance:
         for name in file.tensors:
-            figures = statistics(file, name, advance)
-            if figures is not None and (figures.nans or figures.infinities):
+            tensor_statistics = statistics(file, name, advance)
+            if tensor_statistics is not None and (tensor_statistics.nans or tensor_statistics.infinities):
                 yield _fault_entry(
-                    WeightFileError("values", path, f"has elements that are {nonfinite_text(figures)}", name)
+                    WeightFileError("values", path, f"has elements that are {nonfinite_text(tensor_statistics)}", name)
                 )
 
 
@@ -350,18 +389,18 @@ def _comparison_row(tensor_difference: Difference) -> tuple[str, ...]:
             "",
             "",
         )
-    difference = "equal"
+    difference_text = "equal"
     if tensor_difference.kind == "shape":
-        difference = f"shape {tensor_difference.first.shape} and {tensor_difference.second.shape}"
+        difference_text = f"shape {tensor_difference.first.shape} and {tensor_difference.second.shape}"
     elif tensor_difference.kind == "dtype":
-        difference = f"dtype {tensor_difference.first.dtype} and {tensor_difference.second.dtype}"
+        difference_text = f"dtype {tensor_difference.first.dtype} and {tensor_difference.second.dtype}"
     elif tensor_difference.kind == "values":
-        difference = "values"
+        difference_text = "values"
     nan_text = f", {tensor_difference.nans:,} NaN in one only" if tensor_difference.nans else ""
     count_text = "" if tensor_difference.elements is None else f"{tensor_difference.elements:,}{nan_text}"
     return (
         _printable(tensor_difference.name),
-        difference,
+        difference_text,
         count_text,
         _number_text(tensor_difference.absolute),
         _number_text(tensor_difference.relative),

@@ -50,7 +50,7 @@ def run(backends: Sequence[str], seed: int = 0, steps: int = 60, advance: Callab
         BackendNotFoundError: if a backend is unknown.
         BackendUnavailableError: if a backend cannot be loaded.
     """
-    old_backend = ops.get_backend()
+    former_backend = ops.get_backend()
     try:
         # Load all backends first, so that a wrong name fails before any training.
         for name in backends:
@@ -58,33 +58,33 @@ def run(backends: Sequence[str], seed: int = 0, steps: int = 60, advance: Callab
         legs, state = _train(backends, seed, steps, advance)
         reference, expected_state = _train(["numpy"], seed, steps * len(backends), advance)
     finally:
-        ops.set_backend(old_backend)
-    difference = max(float(np.abs(a - b).max()) for a, b in zip(state[:2], expected_state[:2], strict=True))
-    return Result(len(digits().train_labels), legs, reference[0]._replace(backend="numpy alone"), difference)
+        ops.set_backend(former_backend)
+    largest_difference = max(float(np.abs(a - b).max()) for a, b in zip(state[:2], expected_state[:2], strict=True))
+    return Result(len(digits().train_labels), legs, reference[0]._replace(backend="numpy alone"), largest_difference)
 
 
 def _train(
     backends: Sequence[str], seed: int, steps: int, advance: Callable[[], None]
 ) -> tuple[list[Leg], Sequence[np.ndarray[Any, Any]]]:
     """Returns the legs, and the final state as NumPy arrays."""
-    program = example("softmax_regression")
-    data = digits(seed=seed)
+    example_program = example("softmax_regression")
+    digit_data = digits(seed=seed)
     ops.set_backend(BackendName(backends[0]))
-    state = program.initial_state(64, 10, seed)  # its cells follow each switch of the backend
+    state = example_program.initial_state(64, 10, seed)  # its cells follow each switch of the backend
     legs = []
     for leg, name in enumerate(backends):
         ops.set_backend(BackendName(name))
-        images, labels = ops.convert_to_tensor(data.train_images), ops.convert_to_tensor(data.train_labels)
+        images, labels = ops.convert_to_tensor(digit_data.train_images), ops.convert_to_tensor(digit_data.train_labels)
         targets = ops.one_hot(labels, 10)
         losses = []
-        start = time.perf_counter()
+        start_time = time.perf_counter()
         for _ in range(steps):
-            program.step(state, images, targets)
-            losses.append(float(program.loss(state, images, targets)))
+            example_program.step(state, images, targets)
+            losses.append(float(example_program.loss(state, images, targets)))
             advance()
-        seconds = time.perf_counter() - start
-        accuracy = program.accuracy(
-            state, ops.convert_to_tensor(data.test_images), ops.convert_to_tensor(data.test_labels)
+        seconds = time.perf_counter() - start_time
+        accuracy = example_program.accuracy(
+            state, ops.convert_to_tensor(digit_data.test_images), ops.convert_to_tensor(digit_data.test_labels)
         )
         span_text = f"{leg * steps + 1} to {(leg + 1) * steps}"
         legs.append(Leg(name, span_text, losses[-1], float(accuracy), seconds, losses))

@@ -65,10 +65,10 @@ class Training:
 
     def __init__(self, steps: int, seed: int) -> None:
         self.program = example("training/gpt")
-        text = self.program.Text(sonnets())
-        self.model = self.program.GPT(len(text.alphabet), seed=seed)
+        sonnet_text = self.program.Text(sonnets())
+        self.model = self.program.GPT(len(sonnet_text.alphabet), seed=seed)
         self.optimizer = self.program.adamw(self.model, steps)
-        self.batches = text.batches(BATCH, seed=seed + 1).forever()
+        self.batches = sonnet_text.batches(BATCH, seed=seed + 1).forever()
         self.losses: list[float] = []
         self.masks: list[bytes] = []
 
@@ -82,27 +82,28 @@ class Training:
 
     def _next_mask(self) -> bytes:
         """Returns the dropout mask that is drawn next, which all masks before it have led to."""
-        dropout = next(module for _, module in self.model.named_modules() if isinstance(module, nn.Dropout))
-        dropout_mask = copy.deepcopy(dropout)(ops.ones((BATCH, 64)))
+        dropout_layer = next(module for _, module in self.model.named_modules() if isinstance(module, nn.Dropout))
+        dropout_mask = copy.deepcopy(dropout_layer)(ops.ones((BATCH, 64)))
         return bytes(np.packbits(np.asarray(ops.to_numpy(dropout_mask)) != 0))
 
     def arrays(self) -> tuple[list[Any], list[Any]]:
         """Returns the weights, and the tensors of the state of the optimizer, as arrays."""
-        weights = [np.array(x) for x in self.model.state_dict(host=True).values()]
-        rows = self.optimizer.state_dict()["state"].values()
-        state = [np.asarray(ops.to_numpy(x)) for row in rows for x in row.values() if ops.is_tensor(x)]
-        return weights, state
+        weight_arrays = [np.array(x) for x in self.model.state_dict(host=True).values()]
+        state_rows = self.optimizer.state_dict()["state"].values()
+        state_arrays = [np.asarray(ops.to_numpy(x)) for row in state_rows for x in row.values() if ops.is_tensor(x)]
+        return weight_arrays, state_arrays
 
 
 def compare_trainings(one: Training, other: Training) -> Comparison:
     """Returns the largest differences between two trainings of equal length."""
-    losses = max(abs(a - b) for a, b in zip(one.losses, other.losses, strict=True))
-    (weights, state), (other_weights, other_state) = one.arrays(), other.arrays()
-    gaps = [float(np.abs(a - b).max()) for a, b in zip(weights, other_weights, strict=True)]
-    shares = [
-        float(np.abs(a - b).max() / max(float(np.abs(b).max()), 1e-30)) for a, b in zip(state, other_state, strict=True)
+    largest_loss_gap = max(abs(a - b) for a, b in zip(one.losses, other.losses, strict=True))
+    (weight_arrays, state_arrays), (other_weights, other_state) = one.arrays(), other.arrays()
+    weight_gaps = [float(np.abs(a - b).max()) for a, b in zip(weight_arrays, other_weights, strict=True)]
+    relative_state_gaps = [
+        float(np.abs(a - b).max() / max(float(np.abs(b).max()), 1e-30))
+        for a, b in zip(state_arrays, other_state, strict=True)
     ]
-    return Comparison(losses, max(gaps), max(shares), one.masks == other.masks)
+    return Comparison(largest_loss_gap, max(weight_gaps), max(relative_state_gaps), one.masks == other.masks)
 
 
 def run(backends: Sequence[str], seed: int = 0, steps: int = 20, advance: Callable[[], None] = lambda: None) -> Result:
@@ -112,29 +113,29 @@ def run(backends: Sequence[str], seed: int = 0, steps: int = 20, advance: Callab
         BackendNotFoundError: if a backend is unknown.
         BackendUnavailableError: if a backend cannot be loaded.
     """
-    old_backend = ops.get_backend()
-    total = steps * len(backends)
+    former_backend = ops.get_backend()
+    total_steps = steps * len(backends)
     try:
         legs = []
-        switching: Training | None = None
+        switching_training: Training | None = None
         for leg, name in enumerate(backends):
             ops.set_backend(BackendName(name))
-            switching = switching or Training(total, seed)
-            legs.append(_run_leg(switching, name, leg * steps, steps, advance))
-        assert switching is not None
+            switching_training = switching_training or Training(total_steps, seed)
+            legs.append(_run_leg(switching_training, name, leg * steps, steps, advance))
+        assert switching_training is not None
         ops.set_backend("numpy")
-        single_run = Training(total, seed)
-        reference = _run_leg(single_run, "numpy alone", 0, total, advance)
-        differences = compare_trainings(switching, single_run)
+        single_training = Training(total_steps, seed)
+        reference = _run_leg(single_training, "numpy alone", 0, total_steps, advance)
+        differences = compare_trainings(switching_training, single_training)
     finally:
-        ops.set_backend(old_backend)
-    return Result(sum(x.size for x in single_run.arrays()[0]), legs, reference, differences)
+        ops.set_backend(former_backend)
+    return Result(sum(x.size for x in single_training.arrays()[0]), legs, reference, differences)
 
 
 def _run_leg(training: Training, name: str, steps_done: int, steps: int, advance: Callable[[], None]) -> Leg:
-    start = time.perf_counter()
+    start_time = time.perf_counter()
     for _ in range(steps):
         training.step()
         advance()
-    seconds = time.perf_counter() - start
+    seconds = time.perf_counter() - start_time
     return Leg(name, f"{steps_done + 1} to {steps_done + steps}", training.losses[steps_done:], seconds)

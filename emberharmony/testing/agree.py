@@ -48,41 +48,43 @@ def assert_agree(
         >>> from emberharmony.testing.agree import assert_agree
         >>> assert_agree(lambda x: {"mean": ops.mean(x), "parts": [ops.exp(x)]}, np.ones(3, "float32"))
     """
-    names = usual_names() if backends is None else list(backends)
+    backend_names = usual_names() if backends is None else list(backends)
     with ops.use_backend("numpy"), _wide_floats():
         expected_leaves, structure = _host_results(fn, tree_map(_widen_leaf, args))
-    paths = list(_leaf_paths(structure, ""))
-    first: list[str] = []
-    for name in names:
+    leaf_paths = list(_leaf_paths(structure, ""))
+    first_dtype_names: list[str] = []
+    for name in backend_names:
         with ops.use_backend(name):
-            results, own_structure = _host_results(fn, args)
-        if own_structure != structure:
+            results, result_structure = _host_results(fn, args)
+        if result_structure != structure:
             raise AssertionError(
-                f"the result on backend {name!r} has the structure {own_structure}, but on NumPy in float64 it has "
+                f"the result on backend {name!r} has the structure {result_structure}, but on NumPy in float64 it has "
                 f"{structure}"
             )
-        for path, actual, expected_value in zip(paths, results, expected_leaves, strict=True):
-            problem = _difference_text(actual, expected_value, rtol, atol)
-            if problem:
-                raise AssertionError(f"result{path} differs on backend {name!r}: {problem}")
+        for path, actual, expected_value in zip(leaf_paths, results, expected_leaves, strict=True):
+            difference_text = _difference_text(actual, expected_value, rtol, atol)
+            if difference_text:
+                raise AssertionError(f"result{path} differs on backend {name!r}: {difference_text}")
         dtype_names = [str(leaf.dtype) for leaf in results]
-        for path, dtype_name, first_dtype_name in zip(paths, dtype_names, first or dtype_names, strict=True):
+        for path, dtype_name, first_dtype_name in zip(
+            leaf_paths, dtype_names, first_dtype_names or dtype_names, strict=True
+        ):
             if dtype_name != first_dtype_name:
                 raise AssertionError(
                     f"result{path} has dtype {dtype_name} on backend {name!r}, "
-                    f"but {first_dtype_name} on backend {names[0]!r}"
+                    f"but {first_dtype_name} on backend {backend_names[0]!r}"
                 )
-        first = first or dtype_names
+        first_dtype_names = first_dtype_names or dtype_names
 
 
 @contextmanager
 def _wide_floats() -> Iterator[None]:
-    old_default = ops.default_float()
+    default_before = ops.default_float()
     ops.set_default_float("float64")
     try:
         yield
     finally:
-        ops.set_default_float(old_default)
+        ops.set_default_float(default_before)
 
 
 def _widen_leaf(leaf: Any) -> Any:
@@ -93,8 +95,8 @@ def _widen_leaf(leaf: Any) -> Any:
 
 def _host_results(fn: Callable[..., Any], args: Any) -> tuple[list[np.ndarray[Any, Any]], TreeDef]:
     """Returns the leaves of the result as host arrays, and its structure."""
-    leaves, structure = tree_flatten(fn(*tree_map(_to_active, args)))
-    return [_leaf_on_host(leaf) for leaf in leaves], structure
+    result_leaves, structure = tree_flatten(fn(*tree_map(_to_active, args)))
+    return [_leaf_on_host(leaf) for leaf in result_leaves], structure
 
 
 def _leaf_on_host(leaf: Any) -> np.ndarray[Any, Any]:
@@ -122,8 +124,8 @@ def _difference_text(
     """Returns a text that says how a leaf differs from the expected one; "" if it does not."""
     if result.shape != want.shape:
         return f"got shape {result.shape}, but NumPy in float64 gives {want.shape}"
-    name = {"complex64": "float32", "complex128": "float64"}.get(result.dtype.name, result.dtype.name)
-    usual_tolerance = TOLERANCES.get(name, 0.0)
+    float_dtype = {"complex64": "float32", "complex128": "float64"}.get(result.dtype.name, result.dtype.name)
+    usual_tolerance = TOLERANCES.get(float_dtype, 0.0)
     rtol, atol = usual_tolerance if rtol is None else rtol, usual_tolerance if atol is None else atol
     if want.dtype.kind not in "fc" or result.dtype.kind not in "fcV":
         is_unequal = np.asarray(result != want)
@@ -131,12 +133,13 @@ def _difference_text(
     wide_result = result.astype(want.dtype)
     with np.errstate(all="ignore"):
         is_equal = (wide_result == want) | (np.isnan(wide_result) & np.isnan(want))
-        error = np.where(is_equal, 0.0, np.abs(wide_result - want))
-        excess = np.where(is_equal, 0.0, np.nan_to_num(error - (atol + rtol * np.abs(want)), nan=np.inf))
-    if not excess.size or excess.max() <= 0:
+        absolute_error = np.where(is_equal, 0.0, np.abs(wide_result - want))
+        excess_error = np.where(is_equal, 0.0, np.nan_to_num(absolute_error - (atol + rtol * np.abs(want)), nan=np.inf))
+    if not excess_error.size or excess_error.max() <= 0:
         return ""
-    worst = int(np.argmax(excess))
-    return f"{_example_text(result, want, worst)}, off by {error.reshape(-1)[worst]:.3g} (rtol {rtol:g}, atol {atol:g})"
+    worst_index = int(np.argmax(excess_error))
+    example_text = _example_text(result, want, worst_index)
+    return f"{example_text}, off by {absolute_error.reshape(-1)[worst_index]:.3g} (rtol {rtol:g}, atol {atol:g})"
 
 
 def _example_text(result: np.ndarray[Any, Any], want: np.ndarray[Any, Any], place: int) -> str:
@@ -150,5 +153,5 @@ def _leaf_paths(structure: TreeDef, path: str) -> Iterator[str]:
     if structure.kind == "leaf":
         yield path
     has_field_names = structure.kind in ("dataclass", "namedtuple")
-    for key, child in zip(structure.keys, structure.children, strict=True):
-        yield from _leaf_paths(child, f"{path}.{key}" if has_field_names else f"{path}[{key!r}]")
+    for key, child_structure in zip(structure.keys, structure.children, strict=True):
+        yield from _leaf_paths(child_structure, f"{path}.{key}" if has_field_names else f"{path}[{key!r}]")

@@ -66,8 +66,8 @@ class Call:
 
     def make(self, sample: Sample) -> Any:
         """Makes the call on the active backend."""
-        kwargs = {name: as_argument(value) for name, value in self.kwargs.items()}
-        return OPS[sample.op].function(*as_argument(self.args), **kwargs, **self.options)
+        native_kwargs = {name: as_argument(value) for name, value in self.kwargs.items()}
+        return OPS[sample.op].function(*as_argument(self.args), **native_kwargs, **self.options)
 
     def oracle_result(self, sample: Sample) -> Any:
         """Returns the result of the oracle."""
@@ -86,8 +86,8 @@ class Call:
         if type(value) is int:
             return self.numbers_as(value)
         reference = as_reference(host_data(value), sample.result)
-        is_floating = self.dtype == "bool" and sample.result == "float" and isinstance(reference, np.ndarray)
-        return reference.astype(np.float64) if is_floating else reference
+        is_boolean_as_float = self.dtype == "bool" and sample.result == "float" and isinstance(reference, np.ndarray)
+        return reference.astype(np.float64) if is_boolean_as_float else reference
 
     def judge(self, sample: Sample) -> float:
         """Makes the call and returns its error in units of the tolerance.
@@ -124,13 +124,13 @@ class Call:
         There are none if the arrays differ in their shapes, or have one element.
         """
         arrays = [value for value in (*self.args, *self.kwargs.values()) if isinstance(value, np.ndarray)]
-        size = arrays[0].size if arrays else 0
-        if size < 2 or any(array.shape != arrays[0].shape for array in arrays):
+        array_size = arrays[0].size if arrays else 0
+        if array_size < 2 or any(array.shape != arrays[0].shape for array in arrays):
             return
-        for half in (slice(size // 2), slice(size // 2, None)):
-            args = tuple(_part_of_value(value, half) for value in self.args)
+        for half_slice in (slice(array_size // 2), slice(array_size // 2, None)):
+            args = tuple(_part_of_value(value, half_slice) for value in self.args)
             yield replace(
-                self, args=args, kwargs={name: _part_of_value(value, half) for name, value in self.kwargs.items()}
+                self, args=args, kwargs={name: _part_of_value(value, half_slice) for name, value in self.kwargs.items()}
             )
 
     def program(self, sample: Sample) -> str:
@@ -139,14 +139,14 @@ class Call:
         if self.raises is not None:
             return _ERROR.format(call=call_text, error=self.raises.__name__)
         try:
-            expected = "" if sample.reference else source(self.oracle_result(sample))
+            expected_source = "" if sample.reference else source(self.oracle_result(sample))
         except Exception as error:  # noqa: BLE001  (the oracle may raise anything; the program says what failed)
-            expected, call_text = "", f"{call_text}  # the oracle raises {error!r}"
-        if not expected:
+            expected_source, call_text = "", f"{call_text}  # the oracle raises {error!r}"
+        if not expected_source:
             return f"got = {call_text}\nprint(got)\n"
         return _VALUE.format(
             call=call_text,
-            expected=expected,
+            expected=expected_source,
             dtype=self.result,
             tolerance=self.tolerance,
             floor=sample.floor,
@@ -154,10 +154,11 @@ class Call:
 
     def arguments(self, sample: Sample) -> str:
         """Returns the source of the arguments."""
-        row = f"all_samples()[{sample.op!r}].cases[{self.case}]"
-        argument_texts = [_source_or_place(value, f"{row}.args[{i}]") for i, value in enumerate(self.args)]
+        case_source = f"all_samples()[{sample.op!r}].cases[{self.case}]"
+        argument_texts = [_source_or_place(value, f"{case_source}.args[{i}]") for i, value in enumerate(self.args)]
         argument_texts += [
-            f"{name}={_source_or_place(value, f'{row}.kwargs[{name!r}]')}" for name, value in self.kwargs.items()
+            f"{name}={_source_or_place(value, f'{case_source}.kwargs[{name!r}]')}"
+            for name, value in self.kwargs.items()
         ]
         argument_texts += [f"{name}={source(value)}" for name, value in self.options.items()]
         return ", ".join(argument_texts)

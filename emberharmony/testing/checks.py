@@ -46,9 +46,11 @@ def non_contiguous_calls(sample: Sample) -> Iterator[Call]:
     for dtype in dtypes_of(sample)[:1]:
         for index, item in enumerate(sample.cases):
             call = call_of(sample, "non-contiguous", dtype, f"case {index}", item, index)
-            args = tuple(_as_strided(value) if position in roles else value for position, value in enumerate(call.args))
-            if any(holds_view(value) for value in args):
-                yield Call(**{**vars(call), "args": args})
+            strided_args = tuple(
+                _as_strided(value) if position in roles else value for position, value in enumerate(call.args)
+            )
+            if any(holds_view(value) for value in strided_args):
+                yield Call(**{**vars(call), "args": strided_args})
 
 
 def _as_strided(value: Any) -> Any:
@@ -70,32 +72,36 @@ def special_value_calls(sample: Sample) -> Iterator[Call]:
 
 def promotion_calls(sample: Sample) -> Iterator[Call]:
     """Yields calls of elementwise ops with two dtypes, a tensor and a number, and booleans where the op takes them."""
-    roles = list(tensor_roles(sample).values())
+    argument_roles = list(tensor_roles(sample).values())
     if not sample.elementwise or "promotion" in sample.left_out:
         return
     args = sample.cases[0].args
     takes_booleans = OPS[sample.op].facts.takes and "bool" not in OPS[sample.op].facts.refuses
     if (takes_booleans or sample.result == "float") and "bool" not in dtypes_of(sample):
         yield _promotion_call(sample, "bool", "booleans", tuple(_cast_input(value, "bool") for value in args))
-    if roles != ["Operand", "Operand"]:
+    if argument_roles != ["Operand", "Operand"]:
         return
-    for pair in _MIXED:
-        if set(pair) - {"bool"} <= set(dtypes_of(sample)):
-            for names in (pair, pair[::-1]):
-                common_dtype = promote(*map(as_dtype, names)).name
-                mixed_args = tuple(_cast_input(value, name) for value, name in zip(args, names, strict=True))
-                yield _promotion_call(sample, common_dtype, " and ".join(names), mixed_args)
-    for name, number_class in _NUMBERS:
-        if name in dtypes_of(sample):
+    for dtype_pair in _MIXED:
+        if set(dtype_pair) - {"bool"} <= set(dtypes_of(sample)):
+            for dtype_names in (dtype_pair, dtype_pair[::-1]):
+                common_dtype = promote(*map(as_dtype, dtype_names)).name
+                mixed_args = tuple(
+                    _cast_input(value, dtype_name) for value, dtype_name in zip(args, dtype_names, strict=True)
+                )
+                yield _promotion_call(sample, common_dtype, " and ".join(dtype_names), mixed_args)
+    for dtype_name, number_class in _NUMBERS:
+        if dtype_name in dtypes_of(sample):
             number = number_class(round(float(args[1][1]) * 4) / 4)
-            common_dtype = promote_weak(as_dtype(name), number_class).name
-            yield _promotion_call(sample, common_dtype, f"{name} and a number", (_cast_input(args[0], name), number))
+            common_dtype = promote_weak(as_dtype(dtype_name), number_class).name
+            yield _promotion_call(
+                sample, common_dtype, f"{dtype_name} and a number", (_cast_input(args[0], dtype_name), number)
+            )
 
 
 def _promotion_call(sample: Sample, common_dtype: str, label: str, args: tuple[Any, ...]) -> Call:
-    result = result_dtype(sample, common_dtype)
+    wanted_dtype = result_dtype(sample, common_dtype)
     return Call(
-        "promotion", common_dtype, label, args, {}, result, sample.tolerance, error_of_missing_dtype(common_dtype)
+        "promotion", common_dtype, label, args, {}, wanted_dtype, sample.tolerance, error_of_missing_dtype(common_dtype)
     )
 
 
@@ -129,21 +135,21 @@ def error_calls(sample: Sample) -> Iterator[Call]:
     refused_kinds = facts.refuses
     if not facts.takes and sample.elementwise and "complex refusals" not in sample.left_out:
         refused_kinds = () if any(as_dtype(dtype).is_complex for dtype in sample.dtypes) else ("complex",)
-    for word in refused_kinds:
-        dtype = {"bool": "bool", "float": "float32", "complex": "complex64"}[word]
-        wrong_args = tuple(
-            np.asarray(value * 1j if word == "complex" else value, dtype) if isinstance(value, np.ndarray) else value
+    for kind in refused_kinds:
+        dtype = {"bool": "bool", "float": "float32", "complex": "complex64"}[kind]
+        args = tuple(
+            np.asarray(value * 1j if kind == "complex" else value, dtype) if isinstance(value, np.ndarray) else value
             for value in first_case.args
         )
-        yield Call("error", dtype, f"{word} numbers", wrong_args, raises=DTypeError)
+        yield Call("error", dtype, f"{kind} numbers", args, raises=DTypeError)
     axis = next((i for i, p in enumerate(OPS[sample.op].parameters) if p.name == "axis"), None)
     if axis is not None:
-        beyond = (
+        bad_axis_case = (
             _replace_argument(first_case, axis, 99)
             if axis < len(first_case.args)
             else Case(first_case.args, {**first_case.kwargs, "axis": 99})
         )
-        yield _error_call(sample, AxisError, "an axis out of bounds", beyond)
+        yield _error_call(sample, AxisError, "an axis out of bounds", bad_axis_case)
 
 
 def _replace_argument(item: Case, position: int, value: Any) -> Case:
@@ -151,9 +157,9 @@ def _replace_argument(item: Case, position: int, value: Any) -> Case:
 
 
 def _error_call(sample: Sample, kind: type[EmberError], label: str, item: Case) -> Call:
-    dtype = dtypes_of(sample)[0]
-    args, kwargs = in_dtype(item.args, dtype), {k: in_dtype(v, dtype) for k, v in item.kwargs.items()}
-    return Call("error", dtype, label, args, kwargs, raises=kind)
+    first_dtype = dtypes_of(sample)[0]
+    args, kwargs = in_dtype(item.args, first_dtype), {k: in_dtype(v, first_dtype) for k, v in item.kwargs.items()}
+    return Call("error", first_dtype, label, args, kwargs, raises=kind)
 
 
 CHECKS: list[Calls] = [

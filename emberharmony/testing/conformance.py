@@ -70,10 +70,10 @@ def with_device_tolerance(sample: Sample, call: Call) -> Call:
         return call
     if not PrecisionBlock.is_open() and ops.get_default_device() == "cpu":
         return call
-    state = max(ops.precision().values(), key=STATES.index)
-    if state == STATES[0] or not _runs_in_half_precision(sample, call):
+    least_precise_state = max(ops.precision().values(), key=STATES.index)
+    if least_precise_state == STATES[0] or not _runs_in_half_precision(sample, call):
         return call
-    return replace(call, tolerance=call.tolerance * COARSER[state])
+    return replace(call, tolerance=call.tolerance * COARSER[least_precise_state])
 
 
 def _runs_in_half_precision(sample: Sample, call: Call) -> bool:

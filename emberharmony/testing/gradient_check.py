@@ -85,11 +85,11 @@ def gradcheck(
         >>> from emberharmony.testing import gradcheck
         >>> gradcheck(lambda x, y: ops.sum(ops.tanh(x) * y), (np.ones(3), np.arange(3.0)))
     """
-    problem = Problem(fn, args, seed)
-    allowed_error = problem.allowed_error(tolerance)
-    for check in problem.checks(order):
+    derivative_problem = Problem(fn, args, seed)
+    allowed_error = derivative_problem.allowed_error(tolerance)
+    for check in derivative_problem.checks(order):
         if not check.error <= allowed_error:
-            location = problem.worst_element() if check.name == FIRST else ""
+            location = derivative_problem.worst_element() if check.name == FIRST else ""
             raise GradientMismatchError(
                 f"{check.name} on backend {ops.get_backend()!r}: {check} (tolerance {allowed_error:.2g}){location}"
             )
@@ -122,23 +122,27 @@ class Problem:
         self.places = [i for i, leaf in enumerate(self.leaves) if is_differentiable(leaf)]
         self.points = [_to_double(self.leaves[i]) for i in self.places]
         # MLX has no complex128, and an op of float64 and complex64 tensors computes in single precision.
-        is_single = not _has_dtype("complex128") and any(x.dtype.kind == "c" for x in self.points)
-        self.kinds = [_dtype_for(x, "float32" if is_single and dtype == "float64" else dtype) for x in self.points]
+        is_single_precision = not _has_dtype("complex128") and any(x.dtype.kind == "c" for x in self.points)
+        self.kinds = [
+            _dtype_for(x, "float32" if is_single_precision and dtype == "float64" else dtype) for x in self.points
+        ]
         rng = np.random.default_rng(seed)
         self.u, self.w = ([_random_direction(rng, x) for x in self.points] for _ in range(2))
         outputs = self.flat_results(*self._primals(self.points))
         self.results = [ops.dtype(y).name for y in outputs]
         self.narrow = any(name not in ("float64", "complex128") for name in self.results)
-        results = [_to_double(y) for y in outputs]
-        self.finite = [np.isfinite(y) for y in results]
-        self.v = [np.where(is_finite, _draw_like(rng, y), 0) for y, is_finite in zip(results, self.finite, strict=True)]
+        double_results = [_to_double(y) for y in outputs]
+        self.finite = [np.isfinite(y) for y in double_results]
+        self.v = [
+            np.where(is_finite, _draw_like(rng, y), 0) for y, is_finite in zip(double_results, self.finite, strict=True)
+        ]
 
     def flat_results(self, *primals: Any) -> list[Any]:
         """Returns the differentiable results as a list, given the differentiable arguments."""
-        leaves = list(self.leaves)
+        argument_leaves = list(self.leaves)
         for argument_index, primal in zip(self.places, primals, strict=True):
-            leaves[argument_index] = primal
-        results, _ = tree_flatten(self.fn(*tree_unflatten(self.structure, leaves)))
+            argument_leaves[argument_index] = primal
+        results, _ = tree_flatten(self.fn(*tree_unflatten(self.structure, argument_leaves)))
         return [y for y in results if is_differentiable(y)]
 
     def allowed_error(self, tolerance: float = 1e-6) -> float:
@@ -150,45 +154,55 @@ class Problem:
         if not any(is_finite.any() for is_finite in self.finite) or not any(np.any(u) for u in self.u):
             return
         gradient, tangents = self.gradient(self.points), self._forward_tangents()
-        first, scale = _dot(gradient, self.u), _size_of_dot(gradient, self.u)
+        directional_derivative, error_scale = _dot(gradient, self.u), _size_of_dot(gradient, self.u)
         with self._in_float64():
             smallest_step = 1e-6 * _size_of_dot(self.v, self._results_at(self.points)) + _LEAST
             numeric = self._directional_derivative(lambda x: _dot(self.v, self._results_at(x)), self.u)
-        yield Check(FIRST, first, numeric, scale + abs(numeric) + smallest_step)
-        yield Check("forward against reverse mode", _dot(self.v, tangents), first, scale + smallest_step)
+        yield Check(FIRST, directional_derivative, numeric, error_scale + abs(numeric) + smallest_step)
+        yield Check(
+            "forward against reverse mode", _dot(self.v, tangents), directional_derivative, error_scale + smallest_step
+        )
         if order > 1:
-            second = self._second_derivative()
+            second_derivative = self._second_derivative()
             if self.narrow:
                 with self._in_float64():
                     numeric = self._mixed_difference()
             else:
                 numeric = self._directional_derivative(lambda x: _dot(self.gradient(x), self.w), self.u)
-            scale = _size_of_dot(second, self.u) + abs(numeric) + 1e-5 * _size_of_dot(gradient, self.w) + smallest_step
-            yield Check("the second order", _dot(second, self.u), numeric, scale)
+            error_scale = (
+                _size_of_dot(second_derivative, self.u)
+                + abs(numeric)
+                + 1e-5 * _size_of_dot(gradient, self.w)
+                + smallest_step
+            )
+            yield Check("the second order", _dot(second_derivative, self.u), numeric, error_scale)
             if is_mixed:
                 yield Check(
-                    "reverse over forward mode", _dot(self._pull_back_of_push(), self.w), _dot(second, self.u), scale
+                    "reverse over forward mode",
+                    _dot(self._pull_back_of_push(), self.w),
+                    _dot(second_derivative, self.u),
+                    error_scale,
                 )
 
     def worst_element(self) -> str:
         """Returns a text that names the element where the gradient is most wrong; "" if the arguments are large."""
         if sum(x.size for x in self.points) > _FEW:
             return ""
-        errors: list[tuple[float, str]] = []
+        errors_and_texts: list[tuple[float, str]] = []
         for i, (x, gradient) in enumerate(zip(self.points, self.gradient(self.points), strict=True)):
             for position in np.ndindex(x.shape):
                 direction = [np.zeros_like(point) for point in self.points]
                 direction[i][position] = max(min(abs(x[position]), 1.0), 1e-2)
                 with self._in_float64():
-                    slope = self._directional_derivative(
+                    numeric = self._directional_derivative(
                         lambda points: _dot(self.v, self._results_at(points)), direction
                     )
-                expected_slope = slope / float(direction[i][position].real)
-                deviation = abs(float(gradient[position].real) - expected_slope)
+                expected_gradient = numeric / float(direction[i][position].real)
+                deviation = abs(float(gradient[position].real) - expected_gradient)
                 location = f"at element {position} of argument {i}"
-                text = f"; worst {location}: {gradient[position]:.6g}, expected {expected_slope:.6g}"
-                errors.append((deviation, text))
-        return max(errors, key=lambda pair: pair[0] if pair[0] == pair[0] else np.inf)[1]
+                text = f"; worst {location}: {gradient[position]:.6g}, expected {expected_gradient:.6g}"
+                errors_and_texts.append((deviation, text))
+        return max(errors_and_texts, key=lambda pair: pair[0] if pair[0] == pair[0] else np.inf)[1]
 
     def gradient(self, points: Arrays, compiled: bool = False) -> Arrays:
         """Returns the gradients of `<v, f>` at `points`, with 0 where an argument is not finite."""
@@ -263,10 +277,10 @@ class Problem:
         if not self.narrow:
             yield
             return
-        kinds, self.kinds = self.kinds, [_dtype_for(x, "float64") for x in self.points]
+        kinds_before, self.kinds = self.kinds, [_dtype_for(x, "float64") for x in self.points]
         with ops.use_backend("numpy"):
             yield
-        self.kinds = kinds
+        self.kinds = kinds_before
 
 
 def is_differentiable(value: object) -> bool:
@@ -298,8 +312,8 @@ def _has_dtype(dtype: str) -> bool:
 
 
 def _to_double(x: Any) -> Array:
-    array = x if isinstance(x, np.ndarray) else np.asarray(ops.to_numpy(x))
-    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+    host_array = x if isinstance(x, np.ndarray) else np.asarray(ops.to_numpy(x))
+    return host_array.astype(np.complex128 if host_array.dtype.kind == "c" else np.float64)
 
 
 def _tensors(arrays: Arrays, dtypes: Sequence[str]) -> list[Any]:
@@ -318,10 +332,10 @@ def _double_arrays(tensors: Sequence[Any]) -> Arrays:
 
 def _draw_like(rng: np.random.Generator, array: Array) -> Array:
     """Returns random numbers of magnitude 0.5 to 1, in the shape of `like`, and complex if `like` is."""
-    numbers = rng.uniform(0.5, 1.0, array.shape) * rng.choice([-1.0, 1.0], array.shape)
+    random_numbers = rng.uniform(0.5, 1.0, array.shape) * rng.choice([-1.0, 1.0], array.shape)
     if array.dtype.kind == "c":
-        return np.asarray(numbers * np.exp(1j * rng.uniform(0, 2 * np.pi, array.shape)))
-    return np.asarray(numbers)
+        return np.asarray(random_numbers * np.exp(1j * rng.uniform(0, 2 * np.pi, array.shape)))
+    return np.asarray(random_numbers)
 
 
 def _random_direction(rng: np.random.Generator, x: Array) -> Array:

@@ -52,9 +52,11 @@ class GradientCall(Call):
             raise DisagreementError(missing_reason) from error
 
     def _largest_error(self, function: Callable[..., Any]) -> float:
-        problem = Problem(lambda args, kwargs: function(*args, **kwargs), (self.args, self.kwargs), dtype=self.dtype)
-        allowed_error, largest_error = problem.allowed_error(), 0.0
-        for check in problem.checks(self.order, self.mixed):
+        derivative_problem = Problem(
+            lambda args, kwargs: function(*args, **kwargs), (self.args, self.kwargs), dtype=self.dtype
+        )
+        allowed_error, largest_error = derivative_problem.allowed_error(), 0.0
+        for check in derivative_problem.checks(self.order, self.mixed):
             largest_error = max(largest_error, check.error / allowed_error)
             if not check.error <= allowed_error:
                 message = f"{check.name}: {check} (tolerance {allowed_error:.2g})"
@@ -86,13 +88,15 @@ def gradient_calls(sample: Sample) -> Iterator[Call]:
     """Yields the gradient check of every case of a differentiable row, in float64."""
     if not sample.differentiable:
         return
-    row = sample.gradient
-    dtype = "float32" if current().name in row.single else "float64"
-    for i, item in enumerate(row.cases or sample.cases):
-        if i not in row.skipped:
-            derivative_order = 1 if i in row.once else 2
-            args = tuple(np.asarray(x).tolist() if position in row.host else x for position, x in enumerate(item.args))
-            is_mixed = current().name not in row.unmixed
+    gradient_row = sample.gradient
+    dtype = "float32" if current().name in gradient_row.single else "float64"
+    for i, item in enumerate(gradient_row.cases or sample.cases):
+        if i not in gradient_row.skipped:
+            derivative_order = 1 if i in gradient_row.once else 2
+            host_args = tuple(
+                np.asarray(x).tolist() if position in gradient_row.host else x for position, x in enumerate(item.args)
+            )
+            is_mixed = current().name not in gradient_row.unmixed
             yield GradientCall(
-                "gradient", dtype, f"case {i}", args, item.kwargs, case=i, order=derivative_order, mixed=is_mixed
+                "gradient", dtype, f"case {i}", host_args, item.kwargs, case=i, order=derivative_order, mixed=is_mixed
             )

@@ -24,16 +24,16 @@ def generate_calls(sample: Sample) -> Iterator[Call]:
     """Yields calls like the row's cases, with new values within the same bounds and with dtypes drawn at random."""
     if sample.fixed or sample.reference or not _variable_case_indices(sample):
         return
-    available = dtypes_of(sample)
+    available_dtypes = dtypes_of(sample)
     for number, (dtype, index, item) in enumerate(_examples(sample)):
-        if dtype in available:
+        if dtype in available_dtypes:
             yield call_of(sample, "generated", dtype, f"example {number} like case {index}", item, index)
 
 
 @functools.cache
 def _examples(sample: Sample) -> list[tuple[str, int, Case]]:
     """Returns (dtype, index of the varied case, new case) of each example, made once for all backends."""
-    examples: list[tuple[str, int, Case]] = []
+    drawn_calls: list[tuple[str, int, Case]] = []
 
     @seed(zlib.crc32(sample.op.encode()))
     @settings(
@@ -45,10 +45,10 @@ def _examples(sample: Sample) -> list[tuple[str, int, Case]]:
     )
     @given(_calls_strategy(sample))
     def collect(call: tuple[str, int, Case]) -> None:
-        examples.append(call)
+        drawn_calls.append(call)
 
     collect()
-    return examples
+    return drawn_calls
 
 
 def _variable_case_indices(sample: Sample) -> list[int]:
@@ -71,19 +71,21 @@ def _is_redrawn(value: Any) -> bool:
 @st.composite
 def _calls_strategy(draw: st.DrawFn, sample: Sample) -> tuple[str, int, Case]:
     dtype = draw(st.sampled_from((*sample.dtypes, *sample.integers)))
-    index = draw(st.sampled_from(_variable_case_indices(sample)))
-    item = sample.cases[index]
+    case_index = draw(st.sampled_from(_variable_case_indices(sample)))
+    drawn_case = sample.cases[case_index]
     is_float16 = as_dtype(dtype).bits == 16
-    shapes = [value.shape if _is_redrawn(value) else () for value in item.args]
+    shapes = [value.shape if _is_redrawn(value) else () for value in drawn_case.args]
     if sample.elementwise:
         shapes = list(
-            draw(hnp.mutually_broadcastable_shapes(num_shapes=len(item.args), max_dims=3, min_side=0, max_side=4))[0]
+            draw(
+                hnp.mutually_broadcastable_shapes(num_shapes=len(drawn_case.args), max_dims=3, min_side=0, max_side=4)
+            )[0]
         )
-    args = [
+    drawn_args = [
         draw(_arrays_in_range_of(value, shape, is_float16)) if _is_redrawn(value) else value
-        for value, shape in zip(item.args, shapes, strict=True)
+        for value, shape in zip(drawn_case.args, shapes, strict=True)
     ]
-    return dtype, index, Case(tuple(args), item.kwargs)
+    return dtype, case_index, Case(tuple(drawn_args), drawn_case.kwargs)
 
 
 def _arrays_in_range_of(array: Array, shape: tuple[int, ...], is_float16: bool) -> st.SearchStrategy[Array]:
@@ -94,6 +96,6 @@ def _arrays_in_range_of(array: Array, shape: tuple[int, ...], is_float16: bool) 
     if not array.size:
         return st.just(array)
     float_type = np.float16 if is_float16 else np.float32
-    low, high = float(float_type(array.min())), float(float_type(array.max()))
-    numbers = st.floats(low, high, width=16 if is_float16 else 32, allow_subnormal=False)
-    return hnp.arrays(np.float64, shape, elements=numbers)
+    lowest_number, highest_number = float(float_type(array.min())), float(float_type(array.max()))
+    numbers_strategy = st.floats(lowest_number, highest_number, width=16 if is_float16 else 32, allow_subnormal=False)
+    return hnp.arrays(np.float64, shape, elements=numbers_strategy)

@@ -24,9 +24,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Declares the marks, so that `--strict-markers` accepts them."""
-    for marker, does in (("ember_skip", "skip"), ("ember_xfail", "expect the failure of")):
+    for marker, effect_text in (("ember_skip", "skip"), ("ember_xfail", "expect the failure of")):
         config.addinivalue_line(
-            "markers", f"{marker}(backend, reason): {does} a test with ember_backend on this backend"
+            "markers", f"{marker}(backend, reason): {effect_text} a test with ember_backend on this backend"
         )
 
 
@@ -35,7 +35,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "ember_backend" not in metafunc.fixturenames:
         return
     skip_reasons = _reasons_by_backend(metafunc.definition, "ember_skip")
-    failing = _reasons_by_backend(metafunc.definition, "ember_xfail")
+    failure_reasons = _reasons_by_backend(metafunc.definition, "ember_xfail")
     metafunc.parametrize(
         "ember_backend",
         [
@@ -43,7 +43,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
                 name,
                 marks=[
                     *(pytest.mark.skip(reason=reason) for reason in skip_reasons.get(name, ())),
-                    *(pytest.mark.xfail(reason=reason) for reason in failing.get(name, ())),
+                    *(pytest.mark.xfail(reason=reason) for reason in failure_reasons.get(name, ())),
                 ],
             )
             for name in chosen_backends(metafunc.config)
@@ -70,13 +70,13 @@ def _backends_of_option(option_text: str | None) -> list[str]:
 
     if not option_text:
         return [*usual_names()]
-    names = [name.strip() for name in option_text.split(",")]
-    for name in names:
+    given_names = [name.strip() for name in option_text.split(",")]
+    for name in given_names:
         try:
             create_backend(BackendName(name), fallback=None)
         except EmberError as error:
             raise pytest.UsageError(f"--ember-backend: {error}") from error
-    return names
+    return given_names
 
 
 def _reasons_by_backend(item: pytest.Item | pytest.Function, marker_name: str) -> dict[str, list[str]]:
@@ -95,10 +95,11 @@ def _marker_arguments(marker: str, backend: str = "", reason: str = "") -> tuple
         raise pytest.UsageError(f"{marker} needs a backend and a reason: @pytest.mark.{marker}('mlx', reason='…')")
     if backend in BUILTIN:  # a look for plugins takes 40 ms
         return backend, reason
-    names = backend_names()
-    if backend not in names:
+    known_backends = backend_names()
+    if backend not in known_backends:
         raise pytest.UsageError(
-            f"{marker}: no backend is named {backend!r}{suggest(str(backend), names)} (known: {', '.join(names)})"
+            f"{marker}: no backend is named {backend!r}{suggest(str(backend), known_backends)} "
+            f"(known: {', '.join(known_backends)})"
         )
     return backend, reason
 
@@ -112,12 +113,12 @@ def ember_backend(request: pytest.FixtureRequest) -> Iterator[str]:
     """
     from emberharmony import ops
 
-    stash = request.config.stash
-    former_backend = stash.get(FORMER, "") or ops.get_backend()
-    stash[FORMER] = ""
+    config_stash = request.config.stash
+    former_backend = config_stash.get(FORMER, "") or ops.get_backend()
+    config_stash[FORMER] = ""
     _activate_backend(request.param)
     yield request.param
-    stash[FORMER] = former_backend
+    config_stash[FORMER] = former_backend
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -52,15 +52,19 @@ def summarize(rows: Sequence[Sample], backends: Sequence[str], outcomes: Iterabl
 
 def _report_entry(row: Sample, backend: Backend, outcomes: Sequence[Outcome]) -> dict[str, Any]:
     status_name, reason = op_status(backend, OPS[row.op])
-    reasons = sorted({outcome.unsupported for outcome in outcomes if outcome.unsupported})
-    if outcomes and reasons and all(outcome.unsupported or outcome.check == "error" for outcome in outcomes):
-        status_name, reason = "unsupported", reason or reasons[0]
+    unsupported_reasons = sorted({outcome.unsupported for outcome in outcomes if outcome.unsupported})
+    if (
+        outcomes
+        and unsupported_reasons
+        and all(outcome.unsupported or outcome.check == "error" for outcome in outcomes)
+    ):
+        status_name, reason = "unsupported", reason or unsupported_reasons[0]
     counts_by_check: dict[str, dict[str, int]] = {}
     for outcome in outcomes:
-        entry = counts_by_check.setdefault(outcome.check, {"calls": 0, "failures": 0, "unsupported": 0})
-        entry["calls"] += 1
-        entry["failures"] += bool(outcome.failure)
-        entry["unsupported"] += bool(outcome.unsupported)
+        check_counts = counts_by_check.setdefault(outcome.check, {"calls": 0, "failures": 0, "unsupported": 0})
+        check_counts["calls"] += 1
+        check_counts["failures"] += bool(outcome.failure)
+        check_counts["unsupported"] += bool(outcome.unsupported)
     largest_error = max((outcome.error for outcome in outcomes if outcome.check != "gradient"), default=0.0)
     return {
         "op": row.op,
@@ -73,7 +77,7 @@ def _report_entry(row: Sample, backend: Backend, outcomes: Sequence[Outcome]) ->
         "tolerance": row.tolerance,
         "worst": float(f"{largest_error:.3g}") if math.isfinite(largest_error) else None,
         "checks": counts_by_check,
-        "refused": [] if status_name == "unsupported" else reasons,
+        "refused": [] if status_name == "unsupported" else unsupported_reasons,
         "failures": [
             {"check": o.check, "dtype": o.dtype, "label": o.label, "failure": o.failure, "snippet": o.snippet}
             for o in outcomes
@@ -120,12 +124,12 @@ def verdict(entry: dict[str, Any]) -> str:
 
 def gradient_verdict(entry: dict[str, Any]) -> str:
     """Returns a short text that says whether an op's gradients were right on a backend; "" if it has none."""
-    counts = entry["checks"].get("gradient")
-    if counts is None:
+    gradient_counts = entry["checks"].get("gradient")
+    if gradient_counts is None:
         return ""
-    if counts["failures"]:
-        return f"{counts['failures']} failures"
-    return "unsupported" if counts["unsupported"] == counts["calls"] else "right"
+    if gradient_counts["failures"]:
+        return f"{gradient_counts['failures']} failures"
+    return "unsupported" if gradient_counts["unsupported"] == gradient_counts["calls"] else "right"
 
 
 _PAGE = """<!doctype html>
@@ -152,23 +156,24 @@ float64 oracle, and whether its derivatives of first and second order agree with
 
 def as_html(report: Report) -> str:
     """Returns the report as one HTML page: totals, failures with programs that reproduce them, and a table of ops."""
-    names = list(report["backends"])
-    by_op: dict[str, dict[str, Any]] = {}
+    backend_names = list(report["backends"])
+    entries_by_op: dict[str, dict[str, Any]] = {}
     for entry in report["ops"]:
-        by_op.setdefault(entry["op"], {})[entry["backend"]] = entry
-    totals_by_backend = {name: totals(report, name) for name in names}
+        entries_by_op.setdefault(entry["op"], {})[entry["backend"]] = entry
+    totals_by_backend = {name: totals(report, name) for name in backend_names}
     failures_html = "".join(_failure_rows(entry) for entry in report["ops"] if entry["failures"])
     return _PAGE.format(
         backends=html.escape(", ".join(f"{name} {version}" for name, version in report["backends"].items())),
         version=report["emberharmony"],
         quick=", quick run" if report["quick"] else "",
         totals="\n".join(
-            f"<tr><td>{n}{''.join(f'<td>{c}' for c in totals_by_backend[n].values())}</tr>" for n in names
+            f"<tr><td>{n}{''.join(f'<td>{c}' for c in totals_by_backend[n].values())}</tr>" for n in backend_names
         ),
         failures=failures_html or "<p>None.</p>",
-        heads="".join(f"<th>{name}<th>gradient" for name in names),
+        heads="".join(f"<th>{name}<th>gradient" for name in backend_names),
         rows="\n".join(
-            f"<tr><td><code>{op}</code>{_table_cells(outcomes, names)}</tr>" for op, outcomes in by_op.items()
+            f"<tr><td><code>{op}</code>{_table_cells(outcomes, backend_names)}</tr>"
+            for op, outcomes in entries_by_op.items()
         ),
     )
 

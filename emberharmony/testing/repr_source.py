@@ -20,14 +20,14 @@ WRITTEN_OUT = 400
 @functools.cache
 def spell_op(op: str) -> str:
     """Returns how a user writes an op: `ops.sin`, `ops.linalg.diagonal`."""
-    function = OPS[op].function
-    namespaces = {f"ops.{name}": getattr(ops, name) for name in dir(ops)}
+    op_function = OPS[op].function
+    attribute_by_name = {f"ops.{name}": getattr(ops, name) for name in dir(ops)}
     namespace_by_name = {"ops": ops} | {
-        name: namespace for name, namespace in namespaces.items() if isinstance(namespace, ModuleType)
+        name: namespace for name, namespace in attribute_by_name.items() if isinstance(namespace, ModuleType)
     }
     for namespace_name, module in namespace_by_name.items():
         for name in (op, op.partition("_")[2]):
-            if getattr(module, name, None) is function:
+            if getattr(module, name, None) is op_function:
                 return f"{namespace_name}.{name}"
     return f"OPS[{op!r}].function"
 
@@ -63,16 +63,16 @@ def source(value: Any) -> str:
 
 
 def _array_source(array: np.ndarray[Any, Any]) -> str:
-    name = array.dtype.name
+    dtype_name = array.dtype.name
     is_exact = array.dtype.kind in "biuf" or (array.dtype.kind == "c" and bool(np.isfinite(array).all()))
     if array.dtype.kind == "U":
         return f"np.array({array.tolist()!r})"
-    if array.size > WRITTEN_OUT or array.dtype.byteorder == ">" or not (is_exact or name == "bfloat16"):
-        packed = base64.b85encode(zlib.compress(np.ascontiguousarray(array).tobytes(), 9)).decode()
-        return f"unpack({packed!r}, {name!r}, {array.shape})"
+    if array.size > WRITTEN_OUT or array.dtype.byteorder == ">" or not (is_exact or dtype_name == "bfloat16"):
+        packed_text = base64.b85encode(zlib.compress(np.ascontiguousarray(array).tobytes(), 9)).decode()
+        return f"unpack({packed_text!r}, {dtype_name!r}, {array.shape})"
     if array.size == 0:
-        return f"np.zeros({array.shape}, {_dtype(name)})"
-    return f"np.array({array.tolist()!r}, {_dtype(name)})"
+        return f"np.zeros({array.shape}, {_dtype(dtype_name)})"
+    return f"np.array({array.tolist()!r}, {_dtype(dtype_name)})"
 
 
 def _dtype(name: str) -> str:
@@ -81,5 +81,5 @@ def _dtype(name: str) -> str:
 
 def unpack(packed: str, dtype: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
     """Returns the array that `source` packed."""
-    native_dtype = bfloat16_of_numpy() if dtype == "bfloat16" else np.dtype(dtype)
-    return np.frombuffer(zlib.decompress(base64.b85decode(packed)), native_dtype).reshape(shape)
+    numpy_dtype = bfloat16_of_numpy() if dtype == "bfloat16" else np.dtype(dtype)
+    return np.frombuffer(zlib.decompress(base64.b85decode(packed)), numpy_dtype).reshape(shape)

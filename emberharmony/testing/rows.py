@@ -14,8 +14,8 @@ from emberharmony.testing.verify import result_parts
 
 def dtypes_of(sample: Sample) -> list[str]:
     """Returns the dtypes in which a row is run on the active backend: those that the backend has."""
-    available = current().dtypes.available
-    return [dtype for dtype in (*sample.dtypes, *sample.integers) if as_dtype(dtype) in available]
+    available_dtypes = current().dtypes.available
+    return [dtype for dtype in (*sample.dtypes, *sample.integers) if as_dtype(dtype) in available_dtypes]
 
 
 _RULES: dict[str, Callable[[str], str]] = {
@@ -47,18 +47,27 @@ def call_of(sample: Sample, check: str, dtype: str, label: str, item: Case, inde
     casts_floats = not sample.fixed
     args = in_dtype(item.args, dtype, casts_floats)
     kwargs = {name: in_dtype(value, dtype, casts_floats) for name, value in item.kwargs.items()}
-    is_single = sample.narrows and "complex128" not in current().dtypes.available
-    result = result_dtype(sample, "float32" if is_single and dtype == "float64" else dtype)
-    options = {"dtype": dtype} if sample.named else {}
+    is_computed_in_float32 = sample.narrows and "complex128" not in current().dtypes.available
+    wanted_dtype = result_dtype(sample, "float32" if is_computed_in_float32 and dtype == "float64" else dtype)
+    expected_options = {"dtype": dtype} if sample.named else {}
     return Call(
-        check, dtype, label, args, kwargs, result, sample.tolerance, error_of_missing_dtype(result), index, options
+        check,
+        dtype,
+        label,
+        args,
+        kwargs,
+        wanted_dtype,
+        sample.tolerance,
+        error_of_missing_dtype(wanted_dtype),
+        index,
+        expected_options,
     )
 
 
 def error_of_missing_dtype(result: str | tuple[str, ...]) -> type[EmberError] | None:
     """Returns the error that is expected because the active backend lacks a dtype of the result; None if it has all."""
-    available = current().dtypes.available
-    return None if all(name in ("", *available) for name in result_parts(result)) else DTypeError
+    available_dtypes = current().dtypes.available
+    return None if all(name in ("", *available_dtypes) for name in result_parts(result)) else DTypeError
 
 
 def tensor_roles(sample: Sample) -> dict[int, str]:

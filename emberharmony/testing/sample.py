@@ -122,8 +122,8 @@ class Sample:
 
 def grid(low: float, high: float, n: int = 101) -> Array:
     """Returns `n` points from `low` to `high`, unevenly spaced so that only the ends are special values."""
-    t = np.linspace(0.0, 1.0, n)
-    return np.asarray(low + (high - low) * (t + 0.03 * np.sin(7.0 * t) * t * (1.0 - t)))
+    fractions = np.linspace(0.0, 1.0, n)
+    return np.asarray(low + (high - low) * (fractions + 0.03 * np.sin(7.0 * fractions) * fractions * (1.0 - fractions)))
 
 
 def by_tests(op: str, *default_tests: tuple[str, ...]) -> Sample:
@@ -138,8 +138,8 @@ def by_tests(op: str, *default_tests: tuple[str, ...]) -> Sample:
 
 def unary(op: str, oracle: Callable[..., Any], low: float = -10.0, high: float = 10.0, **options: Any) -> Sample:
     """Returns the row of an elementwise op of one tensor, with values from `low` to `high`."""
-    cases = (case(grid(low, high)), case(grid(low, high, 12).reshape(3, 4)))
-    return Sample(op, oracle, cases, **options)
+    sample_cases = (case(grid(low, high)), case(grid(low, high, 12).reshape(3, 4)))
+    return Sample(op, oracle, sample_cases, **options)
 
 
 def binary(
@@ -156,8 +156,8 @@ def binary(
         second: the bounds of the second tensor's values, if they differ.
     """
     a, b = grid(low, high, 24), grid(*(second or (low, high)), 24)[::-1].copy()
-    cases = (case(a, b), case(a.reshape(2, 3, 4), b[:4]), case(a.reshape(4, 6), b[:4].reshape(4, 1)))
-    return Sample(op, oracle, cases, **options)
+    sample_cases = (case(a, b), case(a.reshape(2, 3, 4), b[:4]), case(a.reshape(4, 6), b[:4].reshape(4, 1)))
+    return Sample(op, oracle, sample_cases, **options)
 
 
 def variants(sample: Sample) -> Iterator[tuple[str, Case]]:
@@ -174,17 +174,17 @@ def variants(sample: Sample) -> Iterator[tuple[str, Case]]:
         "reversed": lambda a: a.reshape(-1)[::-1],
     }
     for label, form in form_by_label.items():
-        args = tuple(form(a) if isinstance(a, np.ndarray) else a for a in first_case.args)
-        yield label, Case(args, first_case.kwargs)
+        formed_args = tuple(form(a) if isinstance(a, np.ndarray) else a for a in first_case.args)
+        yield label, Case(formed_args, first_case.kwargs)
 
 
 def combine(item: Case, numbers: Sequence[Any] | Array) -> tuple[Any, ...]:
     """Returns the arguments of a case with all combinations of some numbers in place of its arrays."""
     array_positions = [i for i, value in enumerate(item.args) if isinstance(value, np.ndarray)]
-    args = list(item.args)
+    combined_args = list(item.args)
     for i, numbers_at in zip(array_positions, np.meshgrid(*[numbers] * len(array_positions)), strict=True):
-        args[i] = numbers_at.reshape(-1)
-    return tuple(args)
+        combined_args[i] = numbers_at.reshape(-1)
+    return tuple(combined_args)
 
 
 def in_dtype(value: Any, dtype: str, is_rotated: bool = True) -> Any:
@@ -200,19 +200,21 @@ def in_dtype(value: Any, dtype: str, is_rotated: bool = True) -> Any:
         return type(value)(in_dtype(item, dtype, is_rotated) for item in value)
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "fc":
         return value
-    target = np.dtype(_dtype_name(dtype))
+    numpy_dtype = np.dtype(_dtype_name(dtype))
     with np.errstate(all="ignore"):
-        if target.kind == "c":
-            reverse = value.reshape(-1)[::-1].reshape(value.shape)
-            imaginary = np.where(np.isfinite(value) & np.isfinite(reverse) & is_rotated, 0.75 * reverse.real, 0.0)
-            return np.asarray(value + 1j * imaginary if value.dtype.kind == "f" else value).astype(target)
-        if target.kind == "b":
+        if numpy_dtype.kind == "c":
+            reversed_values = value.reshape(-1)[::-1].reshape(value.shape)
+            imaginary_parts = np.where(
+                np.isfinite(value) & np.isfinite(reversed_values) & is_rotated, 0.75 * reversed_values.real, 0.0
+            )
+            return np.asarray(value + 1j * imaginary_parts if value.dtype.kind == "f" else value).astype(numpy_dtype)
+        if numpy_dtype.kind == "b":
             return np.asarray(value.real > 0)
-        if target.kind in "iu":
-            limits = np.iinfo(target)
+        if numpy_dtype.kind in "iu":
+            integer_limits = np.iinfo(numpy_dtype)
             # 2**53, because float64 rounds 2**63 - 1 up to 2**63, which int64 cannot hold.
-            value = np.clip(np.rint(value.real), max(limits.min, -(2**53)), min(limits.max, 2**53))
-        return np.asarray(value.real).astype(target)
+            value = np.clip(np.rint(value.real), max(integer_limits.min, -(2**53)), min(integer_limits.max, 2**53))
+        return np.asarray(value.real).astype(numpy_dtype)
 
 
 def as_reference(value: Any, result: str | tuple[str, ...] = "") -> Any:
@@ -247,18 +249,24 @@ def error_in_eps(actual: Array, expected: Any, dtype: str, floor: float) -> floa
     with np.errstate(all="ignore"):
         if not np.array_equal(np.isnan(wide_actual), np.isnan(wide_expected)):
             return float("inf")
-        infinite = ~np.isfinite(wide_expected) & ~np.isnan(wide_expected)
-        if infinite.any() and wide_dtype is np.complex128:  # compare the parts: one may be finite, and has an error
-            ends, expected_ends = (np.stack([z[infinite].real, z[infinite].imag]) for z in (wide_actual, wide_expected))
-            return max(
-                error_in_eps(ends.astype(actual.real.dtype), expected_ends, actual.real.dtype.name, floor),
-                error_in_eps(actual[~infinite], wide_expected[~infinite], dtype, floor),
+        is_infinite = ~np.isfinite(wide_expected) & ~np.isnan(wide_expected)
+        if is_infinite.any() and wide_dtype is np.complex128:  # compare the parts: one may be finite, and has an error
+            infinite_numbers, expected_infinite = (
+                np.stack([z[is_infinite].real, z[is_infinite].imag]) for z in (wide_actual, wide_expected)
             )
-        finite = np.isfinite(wide_expected)
-        if not np.array_equal(wide_actual[infinite], wide_expected[infinite]):
+            return max(
+                error_in_eps(
+                    infinite_numbers.astype(actual.real.dtype), expected_infinite, actual.real.dtype.name, floor
+                ),
+                error_in_eps(actual[~is_infinite], wide_expected[~is_infinite], dtype, floor),
+            )
+        is_finite = np.isfinite(wide_expected)
+        if not np.array_equal(wide_actual[is_infinite], wide_expected[is_infinite]):
             return float("inf")
-        scale = EPSILON[dtype] * np.maximum(np.abs(wide_expected[finite]), max(floor, TINY.get(dtype, 2.0**-1022)))
+        error_unit = EPSILON[dtype] * np.maximum(
+            np.abs(wide_expected[is_finite]), max(floor, TINY.get(dtype, 2.0**-1022))
+        )
         # A difference of 0 counts as no error even if the scale is 0.
-        deviation = np.abs(wide_actual[finite] - wide_expected[finite])
-        errors = np.where(deviation == 0, 0.0, deviation / scale)
-    return float(errors.max()) if errors.size else 0.0
+        deviation = np.abs(wide_actual[is_finite] - wide_expected[is_finite])
+        errors_in_eps = np.where(deviation == 0, 0.0, deviation / error_unit)
+    return float(errors_in_eps.max()) if errors_in_eps.size else 0.0

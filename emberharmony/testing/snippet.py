@@ -43,7 +43,7 @@ def import_lines(program: str, lines_by_pattern: Mapping[str, str] = IMPORTS) ->
 def snippet(sample: Sample, backend: str, call: Call, failure: str) -> str:
     """Returns a program that makes a call again, and ends with an error if it still fails."""
     program = call.program(sample)
-    head = _HEAD.format(
+    head_text = _HEAD.format(
         op=sample.op,
         backend=backend,
         check=call.check,
@@ -52,4 +52,4 @@ def snippet(sample: Sample, backend: str, call: Call, failure: str) -> str:
         failure=" ".join(failure.split())[:160],
         imports=import_lines(program),
     )
-    return head + program
+    return head_text + program

@@ -28,8 +28,8 @@ def integer_width_calls(sample: Sample) -> Iterator[Call]:
     if sample.reference:
         return
     dtype_kinds = {as_dtype(name).kind for name in sample.integers}
-    for names, dtype_kind in ((SIGNED, "signed"), (UNSIGNED, "unsigned")):
-        for dtype in names:
+    for same_sign_dtypes, dtype_kind in ((SIGNED, "signed"), (UNSIGNED, "unsigned")):
+        for dtype in same_sign_dtypes:
             if dtype_kind in dtype_kinds and dtype not in sample.integers:
                 for index, item in enumerate(sample.cases):
                     if not _holds_nan(item.args):
@@ -52,8 +52,8 @@ def empty_axis_calls(sample: Sample) -> Iterator[Call]:
                 empty_case = Case(_empty_axes(item.args, length), item.kwargs)
                 call = call_of(sample, "empty", dtype, f"case {index} without {length}", empty_case, index)
                 if _has_answer(call, sample):
-                    refusal = _REFUSAL if "results of empty axes" in sample.left_out else ()
-                    yield dataclasses.replace(call, may_refuse=refusal)
+                    allowed_refusals = _REFUSAL if "results of empty axes" in sample.left_out else ()
+                    yield dataclasses.replace(call, may_refuse=allowed_refusals)
 
 
 def _lengths(value: Any) -> set[int]:
@@ -104,19 +104,19 @@ The values are such that casting the tensor before the computation and casting t
 def early_cast_calls(sample: Sample) -> Iterator[Call]:
     """Yields calls with the option `dtype`: the op must cast the tensor to it before the computation, not after it."""
     parameter_by_name = {p.name: p for p in OPS[sample.op].parameters}
-    option = parameter_by_name.get("dtype")
-    arrays = [value for item in sample.cases for value in item.args[:1] if _is_floating(value)]
-    if option is None or not option.optional or sample.named or sample.reference or not arrays:
+    dtype_parameter = parameter_by_name.get("dtype")
+    float_arrays = [value for item in sample.cases for value in item.args[:1] if _is_floating(value)]
+    if dtype_parameter is None or not dtype_parameter.optional or sample.named or sample.reference or not float_arrays:
         return
-    for source_dtype, read_dtype, numbers in _READ:
+    for source_dtype, read_dtype, sample_numbers in _READ:
         if not _runs_in_dtype(sample, source_dtype) or (
             sample.result == "float" and not as_dtype(read_dtype).is_floating
         ):
             continue
         for index, item in enumerate(sample.cases):
             if item.args and _is_floating(item.args[0]) and "dtype" not in item.kwargs:
-                first = np.resize(np.array(numbers), item.args[0].shape)
-                varied_case = Case((first, *item.args[1:]), item.kwargs)
+                read_array = np.resize(np.array(sample_numbers), item.args[0].shape)
+                varied_case = Case((read_array, *item.args[1:]), item.kwargs)
                 call = call_of(sample, "dtype", source_dtype, f"case {index} as {read_dtype}", varied_case, index)
                 if len(item.args) <= list(parameter_by_name).index("dtype"):
                     yield dataclasses.replace(
@@ -136,8 +136,10 @@ def _runs_in_dtype(sample: Sample, dtype: str) -> bool:
     """Returns whether the active backend has a dtype, and the row is run in it or in one of the same integer kind."""
     if error_of_missing_dtype(dtype) is not None:
         return False
-    kind = as_dtype(dtype).kind
-    return dtype in sample.dtypes or (kind != "float" and kind in {as_dtype(name).kind for name in sample.integers})
+    dtype_kind = as_dtype(dtype).kind
+    return dtype in sample.dtypes or (
+        dtype_kind != "float" and dtype_kind in {as_dtype(name).kind for name in sample.integers}
+    )
 
 
 def large_offset_calls(sample: Sample) -> Iterator[Call]:
@@ -179,9 +181,24 @@ def integer_extreme_calls(sample: Sample) -> Iterator[Call]:
 
 def _extreme_numbers(dtype: str, exact: bool) -> np.ndarray[Any, Any]:
     """Returns the extremes of an integer dtype and numbers near them; if `exact`, only those that float32 can hold."""
-    limits = np.iinfo(dtype)
-    numbers = [limits.min, limits.min + 1, -1, 0, 1, 2, limits.max - 1, limits.max, 2**24, 2**53, 2**53 + 1, 2**62]
-    exact_numbers = {n for n in numbers if limits.min <= n <= limits.max and not (exact and int(np.float32(n)) != n)}
+    integer_limits = np.iinfo(dtype)
+    numbers = [
+        integer_limits.min,
+        integer_limits.min + 1,
+        -1,
+        0,
+        1,
+        2,
+        integer_limits.max - 1,
+        integer_limits.max,
+        2**24,
+        2**53,
+        2**53 + 1,
+        2**62,
+    ]
+    exact_numbers = {
+        n for n in numbers if integer_limits.min <= n <= integer_limits.max and not (exact and int(np.float32(n)) != n)
+    }
     return np.array(sorted(exact_numbers), dtype)
 
 
@@ -216,14 +233,14 @@ def complex_infinity_calls(sample: Sample) -> Iterator[Call]:
 def _element_calls(sample: Sample, check: str, dtype: str, numbers: np.ndarray[Any, Any]) -> Iterator[Call]:
     """Yields one call with all combinations of `numbers` whose result is not NaN and does not overflow float32."""
     args = combine(sample.cases[0], numbers)
-    result = result_dtype(sample, dtype)
+    wanted_dtype = result_dtype(sample, dtype)
     call = call_of(sample, check, dtype, "all combinations", Case(args))
-    if call.raises is not None or not isinstance(result, str) or not _has_answer(call, sample):
+    if call.raises is not None or not isinstance(wanted_dtype, str) or not _has_answer(call, sample):
         return
     expected = np.asarray(call.oracle_result(sample))
     with np.errstate(all="ignore"):
         is_kept = ~np.isnan(expected)
-        if result and (as_dtype(result).is_floating or as_dtype(result).is_complex):
+        if wanted_dtype and (as_dtype(wanted_dtype).is_floating or as_dtype(wanted_dtype).is_complex):
             is_kept &= ~(np.isfinite(expected) & ~np.isfinite(as_reference(expected).astype(np.complex64)))
     if is_kept.any():
         yield dataclasses.replace(

@@ -31,29 +31,35 @@ def verify(
     Raises:
         DisagreementError: if the number of results, a dtype, a shape or a value is not as expected.
     """
-    actual, expected_parts = result_parts(result), result_parts(expected)
-    if len(actual) != len(expected_parts):
-        raise DisagreementError(f"returns {len(actual)} results, expected {len(expected_parts)}")
-    names = dtype if isinstance(dtype, tuple) else (dtype,) * len(actual)
+    actual_results, expected_results = result_parts(result), result_parts(expected)
+    if len(actual_results) != len(expected_results):
+        raise DisagreementError(f"returns {len(actual_results)} results, expected {len(expected_results)}")
+    wanted_dtypes = dtype if isinstance(dtype, tuple) else (dtype,) * len(actual_results)
     return max(
-        (_error_of_part(*three, tolerance, floor) for three in zip(actual, expected_parts, names, strict=True)),
+        (
+            _error_of_part(*three, tolerance, floor)
+            for three in zip(actual_results, expected_results, wanted_dtypes, strict=True)
+        ),
         default=0.0,
     )
 
 
 def _error_of_part(result: Any, expected: Any, dtype: str, tolerance: float, floor: float) -> float:
-    name = ops.dtype(result).name if current().is_tensor(result) else ""
-    if dtype and name != dtype:
-        raise DisagreementError(f"result has dtype {name or 'none'}, expected {dtype}")
+    dtype_name = ops.dtype(result).name if current().is_tensor(result) else ""
+    if dtype and dtype_name != dtype:
+        raise DisagreementError(f"result has dtype {dtype_name or 'none'}, expected {dtype}")
     host_array = to_host(result)
     if host_array.shape != np.shape(expected):
         raise DisagreementError(f"result has shape {host_array.shape}, expected {np.shape(expected)}")
-    error = error_in_eps(host_array, expected, name, floor)
-    units = error / tolerance if tolerance else error and np.inf
-    if not error <= tolerance:
-        text = f"got {host_array!r:.200}, expected {np.asarray(expected)!r:.200}"
-        raise DisagreementError(f"error {error:.3g} eps exceeds the tolerance of {tolerance:g} eps: {text}", units)
-    return float(units)
+    error_in_eps_units = error_in_eps(host_array, expected, dtype_name, floor)
+    tolerance_units = error_in_eps_units / tolerance if tolerance else error_in_eps_units and np.inf
+    if not error_in_eps_units <= tolerance:
+        comparison_text = f"got {host_array!r:.200}, expected {np.asarray(expected)!r:.200}"
+        raise DisagreementError(
+            f"error {error_in_eps_units:.3g} eps exceeds the tolerance of {tolerance:g} eps: {comparison_text}",
+            tolerance_units,
+        )
+    return float(tolerance_units)
 
 
 def result_parts(result: Any) -> Sequence[Any]:

@@ -46,77 +46,87 @@ def unequal_arguments(one: Record, other: Record) -> list[Unequal]:
         one: the call on the first side.
         other: the call on the second side.
     """
-    first, second = _arguments_by_name(one), _arguments_by_name(other)
-    names = dict.fromkeys([*first, *second])
+    first_by_name, second_by_name = _arguments_by_name(one), _arguments_by_name(other)
+    names = dict.fromkeys([*first_by_name, *second_by_name])
     names.pop("device", None)
     unequal = [
         difference
         for name in names
-        for difference in _unequal_values(name, first.get(name, _ABSENT), second.get(name, _ABSENT), (one, other))
+        for difference in _unequal_values(
+            name, first_by_name.get(name, _ABSENT), second_by_name.get(name, _ABSENT), (one, other)
+        )
     ]
     if not unequal and one.streams != other.streams:
-        states = [{"g": (record.streams or [{}])[0]} for record in (one, other)]
-        unequal.append(_unequal("the random state", states[0], states[1], math.inf))
+        first_stream_states = [{"g": (record.streams or [{}])[0]} for record in (one, other)]
+        unequal.append(_unequal("the random state", first_stream_states[0], first_stream_states[1], math.inf))
     return unequal
 
 
 def _arguments_by_name(record: Record) -> dict[str, Any]:
     """Returns all arguments of a call by name, in the form of `encode`; those that are left out have their defaults."""
     parameters = () if record.op == RESULT else OPS[record.op].parameters
-    names = [parameter.name for parameter in parameters if not parameter.keyword_only] or ["result"]
-    (positional,) = record.args.values()
-    further = {f"{names[-1]}[{i}]": value for i, value in enumerate(positional[len(names) :], 1)}
-    return {**dict(zip(names, positional, strict=False)), **further, **dict(record.kwargs["d"])}
+    positional_names = [parameter.name for parameter in parameters if not parameter.keyword_only] or ["result"]
+    (positional_values,) = record.args.values()
+    variadic_by_name = {
+        f"{positional_names[-1]}[{i}]": value for i, value in enumerate(positional_values[len(positional_names) :], 1)
+    }
+    return {
+        **dict(zip(positional_names, positional_values, strict=False)),
+        **variadic_by_name,
+        **dict(record.kwargs["d"]),
+    }
 
 
 def _unequal_values(name: str, a: Any, b: Any, records: tuple[Record, Record]) -> Iterator[Unequal]:
     """Yields where two values in the form of `encode` differ; two tensors do not."""
     first, second = _plain(a, b, records[0]), _plain(b, a, records[1])
-    tags = [next(iter(value)) if isinstance(value, dict) else "" for value in (first, second)]
-    if tags == ["", ""]:
-        share = _relative_difference(first, second)
-        if share:
-            yield _unequal(name, first, second, share)
+    kind_tags = [next(iter(value)) if isinstance(value, dict) else "" for value in (first, second)]
+    if kind_tags == ["", ""]:
+        relative_difference = _relative_difference(first, second)
+        if relative_difference:
+            yield _unequal(name, first, second, relative_difference)
         return
-    contents = [value[tag] if tag else value for value, tag in zip((first, second), tags, strict=True)]
-    if {"t", "h"} >= set(tags):
+    tagged_contents = [value[tag] if tag else value for value, tag in zip((first, second), kind_tags, strict=True)]
+    if {"t", "h"} >= set(kind_tags):
         return
-    if {"l", "u"} >= set(tags) and len(contents[0]) == len(contents[1]):
-        for i, (x, y) in enumerate(zip(*contents, strict=True)):
+    if {"l", "u"} >= set(kind_tags) and len(tagged_contents[0]) == len(tagged_contents[1]):
+        for i, (x, y) in enumerate(zip(*tagged_contents, strict=True)):
             yield from _unequal_values(f"{name}[{i}]", x, y, records)
-    elif tags == ["d", "d"] and [key for key, _ in contents[0]] == [key for key, _ in contents[1]]:
-        for (key, x), (_, y) in zip(*contents, strict=True):
+    elif kind_tags == ["d", "d"] and [key for key, _ in tagged_contents[0]] == [key for key, _ in tagged_contents[1]]:
+        for (key, x), (_, y) in zip(*tagged_contents, strict=True):
             yield from _unequal_values(f"{name}[{_text(key)}]", x, y, records)
-    elif tags == ["s", "s"] and not any(
-        difference for x, y in zip(*contents, strict=True) for difference in _unequal_values("", x, y, records)
+    elif kind_tags == ["s", "s"] and not any(
+        difference for x, y in zip(*tagged_contents, strict=True) for difference in _unequal_values("", x, y, records)
     ):
         return
-    elif tags != ["o", "o"] and first != second:
+    elif kind_tags != ["o", "o"] and first != second:
         yield _unequal(name, first, second, math.inf)
 
 
 def _unequal(name: str, first: Any, second: Any, share: float) -> Unequal:
-    shown = _text(first), _text(second)
-    values = [text if isinstance(value, dict) else value for value, text in zip((first, second), shown, strict=True)]
-    return Unequal(name, (values[0], values[1]), shown, share)
+    texts = _text(first), _text(second)
+    printable_values = [
+        text if isinstance(value, dict) else value for value, text in zip((first, second), texts, strict=True)
+    ]
+    return Unequal(name, (printable_values[0], printable_values[1]), texts, share)
 
 
 def _plain(value: Any, other: Any, record: Record) -> Any:
     """Returns a dtype as its name, a complex number as itself, and a tensor of one element as a number beside one."""
     if not isinstance(value, dict):
         return value
-    ((tag, content),) = value.items()
-    if tag in ("t", "h") and other.__class__ in PLAIN and record.tensors[content].size == 1:
+    ((kind_tag, content),) = value.items()
+    if kind_tag in ("t", "h") and other.__class__ in PLAIN and record.tensors[content].size == 1:
         return record.tensors[content].values().item()
-    return content if tag == "k" else complex(*content) if tag == "c" else value
+    return content if kind_tag == "k" else complex(*content) if kind_tag == "c" else value
 
 
 def _relative_difference(a: Any, b: Any) -> float:
     """Returns how far two plain values differ: as a share for floating numbers, and otherwise 0 or infinity."""
     if a == b or (a != a and b != b):
         return 0.0
-    numbers = all(isinstance(value, (int, float, complex)) for value in (a, b))
-    if numbers and any(isinstance(value, (float, complex)) for value in (a, b)):
+    are_numbers = all(isinstance(value, (int, float, complex)) for value in (a, b))
+    if are_numbers and any(isinstance(value, (float, complex)) for value in (a, b)):
         share = abs(a - b) / max(abs(a), abs(b))
         return share if math.isfinite(share) else math.inf
     return math.inf
@@ -126,15 +136,15 @@ def _text(value: Any) -> str:
     """Returns a value in the form of `encode` as text."""
     if not isinstance(value, dict):
         return repr(value)
-    ((tag, content),) = value.items()
-    if tag in ("t", "h"):
+    ((kind_tag, content),) = value.items()
+    if kind_tag in ("t", "h"):
         return "a tensor"
-    if tag in ("l", "u"):
+    if kind_tag in ("l", "u"):
         return f"({', '.join(map(_text, content))}{',' if len(content) == 1 else ''})"
-    if tag == "d":
+    if kind_tag == "d":
         return "{" + ", ".join(f"{_text(k)}: {_text(v)}" for k, v in content) + "}"
-    if tag == "s":
+    if kind_tag == "s":
         return f"slice({', '.join(map(_text, content))})"
-    if tag == "g":
+    if kind_tag == "g":
         return f"a generator of seed {content.get('entropy')} at {content.get('counter')}:{content.get('position')}"
-    return "..." if tag == "e" else str(complex(*content) if tag == "c" else content)
+    return "..." if kind_tag == "e" else str(complex(*content) if kind_tag == "c" else content)

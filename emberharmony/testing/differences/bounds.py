@@ -71,27 +71,27 @@ def _is_elementwise(op: str) -> bool:
 
 
 def _has_same_part(row: Sample, args: Any, kwargs: Any) -> bool:
-    arrays = [x for x in args if isinstance(x, np.ndarray)]
-    if len({x.shape for x in arrays}) != 1 or arrays[0].size < 4:
+    array_arguments = [x for x in args if isinstance(x, np.ndarray)]
+    if len({x.shape for x in array_arguments}) != 1 or array_arguments[0].size < 4:
         return False
 
     def call(part: Any) -> Any:
-        argument_parts = [part(x) if isinstance(x, np.ndarray) else x for x in args]
-        return row.oracle(*argument_parts, **kwargs)
+        partial_arguments = [part(x) if isinstance(x, np.ndarray) else x for x in args]
+        return row.oracle(*partial_arguments, **kwargs)
 
     def part_of(x: Array) -> Array:
         return x.reshape(-1)[::-2][1:].copy()
 
     try:
         with np.errstate(all="ignore"):
-            whole_result, part_of_tensor = call(lambda x: x), call(part_of)
+            whole_result, result_of_part = call(lambda x: x), call(part_of)
     except Exception:  # noqa: BLE001  (an oracle may raise anything for a vector)
         return False
-    if isinstance(whole_result, (tuple, list)) or np.shape(whole_result) != arrays[0].shape:
+    if isinstance(whole_result, (tuple, list)) or np.shape(whole_result) != array_arguments[0].shape:
         return False
     expected_part = part_of(np.asarray(whole_result))
-    return np.shape(part_of_tensor) == expected_part.shape and np.allclose(
-        part_of_tensor, expected_part, 1e-12, 0.0, equal_nan=True
+    return np.shape(result_of_part) == expected_part.shape and np.allclose(
+        result_of_part, expected_part, 1e-12, 0.0, equal_nan=True
     )
 
 
@@ -100,12 +100,12 @@ def sum_allowance(record: Record) -> float:
 
     There are as many terms as inputs for each result, or as a product of two matrices with so many elements has.
     """
-    smallest = max(1, min((host.size for host in record.results()), default=1))
-    floats = sorted((host.size for host in record.given() if host.dtype in EPSILON), reverse=True)
-    terms = max((host.size for host in record.given()), default=1) / smallest
-    if len(floats) > 1:
-        terms = max(terms, math.sqrt(floats[0] * floats[1] / smallest))
-    return max(1.0, math.sqrt(terms) / 4)
+    smallest_result_size = max(1, min((host.size for host in record.results()), default=1))
+    float_input_sizes = sorted((host.size for host in record.given() if host.dtype in EPSILON), reverse=True)
+    term_count = max((host.size for host in record.given()), default=1) / smallest_result_size
+    if len(float_input_sizes) > 1:
+        term_count = max(term_count, math.sqrt(float_input_sizes[0] * float_input_sizes[1] / smallest_result_size))
+    return max(1.0, math.sqrt(term_count) / 4)
 
 
 def largest_input(record: Record) -> float:
@@ -113,19 +113,23 @@ def largest_input(record: Record) -> float:
     row = sample_rows().get(record.op)
     if row is None or not row.floor or not row.tolerance or not _is_elementwise(record.op):
         return 0.0
-    largest_reach = 0.0
+    largest_magnitude = 0.0
     with np.errstate(all="ignore"):
         for host in record.given():
             for block in host.parts(PART) if host.dtype in EPSILON else ():
-                largest_reach = max(largest_reach, _largest_finite(block))
-    return largest_reach
+                largest_magnitude = max(largest_magnitude, _largest_finite(block))
+    return largest_magnitude
 
 
 def _largest_finite(part: Array) -> float:
     """Returns the largest magnitude of a finite number in a vector; 0 if there is none."""
-    size = np.abs(part)
-    largest = float(size.max())
-    return largest if math.isfinite(largest) else float(np.max(size[np.isfinite(size)], initial=0.0))
+    magnitudes = np.abs(part)
+    largest_magnitude = float(magnitudes.max())
+    return (
+        largest_magnitude
+        if math.isfinite(largest_magnitude)
+        else float(np.max(magnitudes[np.isfinite(magnitudes)], initial=0.0))
+    )
 
 
 class Bounds:
@@ -157,8 +161,8 @@ class Bounds:
             off: the error.
             most: the largest element.
         """
-        low = min(allowed_error(op).floor, most)
-        return off <= self._share * allowed_error(op).eps * EPSILON[dtype] * low
+        relative_floor = min(allowed_error(op).floor, most)
+        return off <= self._share * allowed_error(op).eps * EPSILON[dtype] * relative_floor
 
     def units(self, op: str, got: Host, want: Host, of: float, reached: float, spare: Any = 0.0) -> float:
         """Returns the error of a tensor in units of the allowed one.
@@ -171,7 +175,7 @@ class Bounds:
             reached: the magnitude of the inputs.
             spare: the error that rounding of the inputs explains: a number, or one for each element.
         """
-        bound = allowed_error(op)
+        allowed = allowed_error(op)
         if got.dtype not in EPSILON:
             if op in EDGES and got.shape == want.shape and np.any(spare):
                 return 0.0
@@ -182,13 +186,13 @@ class Bounds:
         if not got.size:
             return 0.0
         with np.errstate(all="ignore"):
-            largest_size = max(_largest_finite(block) for block in want.parts(PART))
-            if not bound.exact:
+            magnitude = max(_largest_finite(block) for block in want.parts(PART))
+            if not allowed.exact:
                 spare = _SENSITIVE * np.where(np.isfinite(spare), spare, 0.0)
             else:
                 spare = 0.0
-            low = min(bound.floor, max(largest_size, reached))
-            unit = self._share * bound.eps * (1.0 if bound.each else of) * EPSILON[got.dtype]
+            floor = min(allowed.floor, max(magnitude, reached))
+            unit = self._share * allowed.eps * (1.0 if allowed.each else of) * EPSILON[got.dtype]
             tiny, limit = TINY.get(got.dtype, 2.0**-1022), largest(got.dtype)
             worst_units, start = 0.0, 0
             spare = spare.reshape(-1) if np.ndim(spare) else spare
@@ -196,11 +200,11 @@ class Bounds:
                 allowance_part = spare[start : start + PART] if np.ndim(spare) else spare
                 start += PART
                 units = _error_units(
-                    result_block, expected_block, bound.each, largest_size, low, unit, tiny + allowance_part
+                    result_block, expected_block, allowed.each, magnitude, floor, unit, tiny + allowance_part
                 )
-                if not math.isfinite(units) or largest_size > limit:
+                if not math.isfinite(units) or magnitude > limit:
                     units = _error_with_nonfinite(
-                        result_block, expected_block, bound.each, largest_size, low, unit, tiny + allowance_part, limit
+                        result_block, expected_block, allowed.each, magnitude, floor, unit, tiny + allowance_part, limit
                     )
                 worst_units = max(worst_units, units)
         return worst_units
@@ -212,8 +216,8 @@ def _error_units(
     """Returns the error of finite numbers; infinite or NaN if they may be not."""
     deviation = np.abs(values - wanted)
     if by_element or np.ndim(spare):
-        scale = np.maximum(np.abs(wanted), low) if by_element else max(most_reach, low)
-        return float(np.max(deviation / (unit * scale + spare)))
+        magnitude_scale = np.maximum(np.abs(wanted), low) if by_element else max(most_reach, low)
+        return float(np.max(deviation / (unit * magnitude_scale + spare)))
     return float(np.max(deviation)) / (unit * max(most_reach, low) + float(spare))
 
 
@@ -234,6 +238,6 @@ def _error_with_nonfinite(
     if wanted.dtype.kind == values.dtype.kind == "f":
         is_too_large &= np.signbit(wanted) == np.signbit(values)
     deviation = np.where(is_too_large & ~np.isnan(values) & ~np.isnan(wanted), 0.0, deviation)
-    size = np.abs(np.where(np.isfinite(wanted), wanted, 0.0))
-    units = deviation / (unit * np.maximum(size if by_element else most_reach, low) + spare)
-    return float(np.where(np.isnan(deviation) | np.isinf(deviation), math.inf, units).max())
+    finite_magnitudes = np.abs(np.where(np.isfinite(wanted), wanted, 0.0))
+    error_units = deviation / (unit * np.maximum(finite_magnitudes if by_element else most_reach, low) + spare)
+    return float(np.where(np.isnan(deviation) | np.isinf(deviation), math.inf, error_units).max())

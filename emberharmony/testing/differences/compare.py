@@ -47,15 +47,17 @@ def compare_backends(
         for writer in writers:
             stack.callback(writer.close)
 
-        calls = Calls()
-        keep = methodcaller("keep", writers[1])
-        lockstep = Lockstep(report, calls, (first_backend, second_backend), Judge(tolerance), keep, stop, thorough)
-        watches = Watch(calls.add, writers[0]), Following(lockstep.feed)
-        errors = [
+        first_calls = Calls()
+        keep_record = methodcaller("keep", writers[1])
+        lockstep = Lockstep(
+            report, first_calls, (first_backend, second_backend), Judge(tolerance), keep_record, stop, thorough
+        )
+        run_watchers = Watch(first_calls.add, writers[0]), Following(lockstep.feed)
+        error_texts = [
             run_program(*copy_program(program, host_inputs), side, watch, device or "")
-            for side, watch in zip((first_backend, second_backend), watches, strict=True)
+            for side, watch in zip((first_backend, second_backend), run_watchers, strict=True)
         ]
-        lockstep.finish(errors)
+        lockstep.finish(error_texts)
     return report
 
 
@@ -74,16 +76,16 @@ def record(
     """
     side = with_host_draws(backend)
     folder, name = os.path.split(os.path.abspath(path))
-    with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=folder) as temporary:
-        writer = Writer(os.path.join(temporary, name))
+    with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=folder) as temporary_folder:
+        writer = Writer(os.path.join(temporary_folder, name))
         try:
             program = _with_gradients(fn) if gradients else fn
-            watch = Watch(writer.add, writer)
-            error = run_program(*copy_program(program, tree_map(on_host, inputs)), side, watch, device or "")
-            writer.close({"backend": side.name, "error": error, "environment": environment([side])})
+            run_watcher = Watch(writer.add, writer)
+            error_text = run_program(*copy_program(program, tree_map(on_host, inputs)), side, run_watcher, device or "")
+            writer.close({"backend": side.name, "error": error_text, "environment": environment([side])})
         finally:
             writer.close()
-        os.replace(os.path.join(temporary, name), path)
+        os.replace(os.path.join(temporary_folder, name), path)
 
 
 def compare_logs(
@@ -101,19 +103,19 @@ def compare_logs(
         for path in (one, other):
             readers.append(Reader(path))
             stack.callback(readers[-1].close)
-        notes = [_notes_of_log(reader) for reader in readers]
-        names = [str(note.get("backend", "?")) for note in notes]
-        report = Report(_distinct_names(names), {})
+        log_notes = [_notes_of_log(reader) for reader in readers]
+        backend_names = [str(note.get("backend", "?")) for note in log_notes]
+        report = Report(_distinct_names(backend_names), {})
         report._tolerance = tolerance
-        for side, note in zip(report.sides, notes, strict=True):
-            versions = note.get("environment", {})
-            report.environment |= {f"{key} of {side}": value for key, value in versions.items()}
-        backends = [_available_backend(name) for name in names]
+        for side, note in zip(report.sides, log_notes, strict=True):
+            library_versions = note.get("environment", {})
+            report.environment |= {f"{key} of {side}": value for key, value in library_versions.items()}
+        backends = [_available_backend(name) for name in backend_names]
         lockstep = Lockstep(report, readers[0], backends, Judge(tolerance), lambda record: record, stop, thorough)
         with contextlib.suppress(Stopped):
             while (record := readers[1].next()) is not None:
                 lockstep.feed(record)
-        lockstep.finish([str(note.get("error", "")) for note in notes])
+        lockstep.finish([str(note.get("error", "")) for note in log_notes])
     return report
 
 
@@ -161,15 +163,15 @@ def _with_gradients(fn: Callable[..., Any]) -> Callable[..., Any]:
 
     def program(*arguments: Any) -> Any:
         def total(*inputs: Any) -> Any:
-            leaves = [x for x in tree_leaves(fn(*inputs)) if ops.is_tensor(x) and ops.dtype(x).is_floating]
-            if not leaves:
+            float_leaves = [x for x in tree_leaves(fn(*inputs)) if ops.is_tensor(x) and ops.dtype(x).is_floating]
+            if not float_leaves:
                 return ops.zeros(())
             # An op adds a constant and a traced tensor; MLX's operator refuses the latter.
-            return functools.reduce(ops.add, map(ops.sum, leaves))
+            return functools.reduce(ops.add, map(ops.sum, float_leaves))
 
-        parameters = trained_parameters(fn)
-        if parameters:
-            return ops.backward(lambda: total(*arguments), parameters)
+        trained_objects = trained_parameters(fn)
+        if trained_objects:
+            return ops.backward(lambda: total(*arguments), trained_objects)
         float_positions = [i for i, x in enumerate(arguments) if ops.is_tensor(x) and ops.dtype(x).is_floating]
         if not float_positions:
             raise ArgumentError("compare(gradients=True) finds neither parameters nor floating inputs")
@@ -191,7 +193,7 @@ def inputs_of(path: str, fn: Callable[..., Any]) -> list[Any]:
     except (ValueError, AttributeError, TypeError, zipfile.BadZipFile) as error:
         raise ArgumentError(f"{path} is no npz file of arrays, as numpy.savez writes: {error}") from error
     with contextlib.suppress(TypeError, ValueError):
-        names = [name for name in inspect.signature(fn).parameters if name in array_by_name]
-        if len(names) == len(array_by_name):
-            return [array_by_name[name] for name in names]
+        parameter_names = [name for name in inspect.signature(fn).parameters if name in array_by_name]
+        if len(parameter_names) == len(array_by_name):
+            return [array_by_name[name] for name in parameter_names]
     return list(array_by_name.values())

@@ -52,27 +52,27 @@ class Copies:
         earlier_copy = self._functions.get(id(fn))
         if earlier_copy is not None:
             return earlier_copy
-        names = [name for name in _names_in_code(fn.__code__) if name in fn.__globals__]
+        used_global_names = [name for name in _names_in_code(fn.__code__) if name in fn.__globals__]
         reaches_state = _reaches_state(fn, set())
         if not reaches_state:
             return fn
-        space = self._globals.get(id(fn.__globals__))
-        if space is None:
-            space = self._globals[id(fn.__globals__)] = dict(fn.__globals__)
-        cells = tuple(CellType() for _ in fn.__closure__ or ())
-        new_function = FunctionType(fn.__code__, space, fn.__name__, None, cells)
+        copied_globals = self._globals.get(id(fn.__globals__))
+        if copied_globals is None:
+            copied_globals = self._globals[id(fn.__globals__)] = dict(fn.__globals__)
+        closure_cells = tuple(CellType() for _ in fn.__closure__ or ())
+        new_function = FunctionType(fn.__code__, copied_globals, fn.__name__, None, closure_cells)
         self._functions[id(fn)] = new_function
         new_function.__dict__.update(fn.__dict__)
         new_function.__qualname__, new_function.__module__ = fn.__qualname__, fn.__module__
         new_function.__defaults__ = None if fn.__defaults__ is None else tuple(map(self.of, fn.__defaults__))
         new_function.__kwdefaults__ = None if fn.__kwdefaults__ is None else self.of(fn.__kwdefaults__)
-        for cell, old_cell in zip(cells, fn.__closure__ or (), strict=True):
+        for cell, old_cell in zip(closure_cells, fn.__closure__ or (), strict=True):
             if _is_set(old_cell):
                 cell.cell_contents = self.of(old_cell.cell_contents)
-        for name in names:
+        for name in used_global_names:
             value = fn.__globals__[name]
             if not isinstance(value, FunctionType) or value.__globals__ is fn.__globals__:
-                space[name] = self.of(value)
+                copied_globals[name] = self.of(value)
         return new_function
 
 
@@ -82,13 +82,15 @@ def _reaches_state(value: Any, seen_ids: set[int], depth: int = 0) -> bool:
         return False
     seen_ids.add(id(value))
     if isinstance(value, FunctionType):
-        globals_used = [value.__globals__[name] for name in _names_in_code(value.__code__) if name in value.__globals__]
-        globals_used = [
-            x for x in globals_used if not isinstance(x, FunctionType) or x.__globals__ is value.__globals__
+        reachable_objects = [
+            value.__globals__[name] for name in _names_in_code(value.__code__) if name in value.__globals__
         ]
-        globals_used += [cell.cell_contents for cell in value.__closure__ or () if _is_set(cell)]
-        globals_used += list(value.__defaults__ or ())
-        return any(_reaches_state(item, seen_ids, depth + 1) for item in globals_used)
+        reachable_objects = [
+            x for x in reachable_objects if not isinstance(x, FunctionType) or x.__globals__ is value.__globals__
+        ]
+        reachable_objects += [cell.cell_contents for cell in value.__closure__ or () if _is_set(cell)]
+        reachable_objects += list(value.__defaults__ or ())
+        return any(_reaches_state(item, seen_ids, depth + 1) for item in reachable_objects)
     if isinstance(value, partial):
         return any(_reaches_state(x, seen_ids, depth + 1) for x in (value.func, *value.args, *value.keywords.values()))
     if isinstance(value, (MethodType, BuiltinMethodType)):
@@ -104,20 +106,20 @@ def _has_state(value: Any, depth: int = 0) -> bool:
     """Returns whether a value is a cell, a generator, an object with a `state_dict`, or an object that holds one."""
     if isinstance(value, (Cell, Generator)):
         return True
-    cls = type(value)
-    if isinstance(value, type) or cls.__module__ in ("builtins", "numpy", "types"):
+    value_class = type(value)
+    if isinstance(value, type) or value_class.__module__ in ("builtins", "numpy", "types"):
         return False
-    if callable(getattr(cls, "state_dict", None)):
+    if callable(getattr(value_class, "state_dict", None)):
         return True
     attributes = getattr(value, "__dict__", None)
-    if not isinstance(attributes, dict) or depth >= _DEEPEST or cls.__name__ == "module":
+    if not isinstance(attributes, dict) or depth >= _DEEPEST or value_class.__name__ == "module":
         return False
     return any(_has_state(item, depth + 1) or _holds_state(item, depth + 1) for item in list(attributes.values()))
 
 
 def _holds_state(value: Any, depth: int) -> bool:
-    items = value.values() if type(value) is dict else value if type(value) in (list, tuple) else ()
-    return depth < _DEEPEST and any(_has_state(item, depth + 1) or _holds_state(item, depth + 1) for item in items)
+    held_items = value.values() if type(value) is dict else value if type(value) in (list, tuple) else ()
+    return depth < _DEEPEST and any(_has_state(item, depth + 1) or _holds_state(item, depth + 1) for item in held_items)
 
 
 def _names_in_code(code: CodeType) -> Iterator[str]:
@@ -138,13 +140,13 @@ def _is_set(cell: CellType) -> bool:
 def trained_parameters(fn: Any) -> list[Any]:
     """Returns the objects with a state that a program is, is a method of, or refers to by its closure or globals."""
     if isinstance(fn, FunctionType):
-        values = [fn.__globals__[name] for name in _names_in_code(fn.__code__) if name in fn.__globals__]
-        values += [cell.cell_contents for cell in fn.__closure__ or () if _is_set(cell)]
+        reachable_objects = [fn.__globals__[name] for name in _names_in_code(fn.__code__) if name in fn.__globals__]
+        reachable_objects += [cell.cell_contents for cell in fn.__closure__ or () if _is_set(cell)]
     elif isinstance(fn, MethodType):
-        values = [fn.__self__]
+        reachable_objects = [fn.__self__]
     else:
-        values = [fn]
-    return [value for value in values if _has_state(value)]
+        reachable_objects = [fn]
+    return [value for value in reachable_objects if _has_state(value)]
 
 
 def copy_program(fn: Callable[..., Any], inputs: Any) -> tuple[Callable[..., Any], Any]:

@@ -37,13 +37,13 @@ class _Inner(Watch):
         """Takes the arguments of a call that is not the outermost one."""
         if call.outer is not None:
             super().before(call)
-            outer_call, names = call.outer, list[str]()
+            outer_call, outer_names = call.outer, list[str]()
             while outer_call.outer is not None:
-                names.insert(0, outer_call.spec.name)
+                outer_names.insert(0, outer_call.spec.name)
                 outer_call = outer_call.outer
             record = call.kept.get(self)
             if record is not None:
-                self.around[id(record)] = tuple(names)
+                self.around[id(record)] = tuple(outer_names)
 
 
 def fault_inside(record: Record, backend: Any, judge: Judge) -> Inside | None:
@@ -54,32 +54,37 @@ def fault_inside(record: Record, backend: Any, judge: Judge) -> Inside | None:
         backend: the backend on which it is wrong.
         judge: judges the calls.
     """
-    spec = OPS[record.op]
-    if not spec.composite:
+    op_spec = OPS[record.op]
+    if not op_spec.composite:
         return None
     judged_ops: list[tuple[str, float]] = []
     wrong_records: list[Record] = []
 
     def tell(inner: Record) -> None:
         with contextlib.suppress(NotJudgedError):
-            error = judge.judge(inner).error
-            judged_ops.append((inner.op, error))
-            if not error <= 1:
+            error_units = judge.judge(inner).error
+            judged_ops.append((inner.op, error_units))
+            if not error_units <= 1:
                 wrong_records.append(inner)
                 raise Stopped
         if len(judged_ops) >= _MOST:
             raise Stopped
 
     for function in (
-        spec.function,
-        spec.declared,
+        op_spec.function,
+        op_spec.declared,
     ):  # the tape runs the body also where the backend has an own definition
         judged_ops.clear()
-        watch = _Inner(tell)
+        inner_watcher = _Inner(tell)
         with contextlib.suppress(Stopped, LookupError):
-            repeat_call(record, backend, function if function is spec.function else _as_call(watch, function), watch)
+            repeat_call(
+                record,
+                backend,
+                function if function is op_spec.function else _as_call(inner_watcher, function),
+                inner_watcher,
+            )
         if wrong_records:
-            return Inside(judged_ops, wrong_records[0], watch.around.get(id(wrong_records[0]), ()))
+            return Inside(judged_ops, wrong_records[0], inner_watcher.around.get(id(wrong_records[0]), ()))
         if judged_ops:
             break
     return Inside(judged_ops, None, ()) if judged_ops else None

@@ -93,17 +93,21 @@ def explains(one: Record, other: Record, share: float) -> bool:
         other: the call on the second side.
         share: how far the results differ.
     """
-    first_arguments, second = one.given(), other.given()
-    noise = 0.0
-    for a, b in zip(first_arguments, second, strict=False):
-        noise += distance(a, b).share
-    if not 0.0 < noise <= _NOISE or share > GROWTH * noise or describe_mismatch(first_arguments, second):
+    first_arguments, second_arguments = one.given(), other.given()
+    argument_noise = 0.0
+    for a, b in zip(first_arguments, second_arguments, strict=False):
+        argument_noise += distance(a, b).share
+    if (
+        not 0.0 < argument_noise <= _NOISE
+        or share > GROWTH * argument_noise
+        or describe_mismatch(first_arguments, second_arguments)
+    ):
         return False
-    bound = allowed_error(one.op)
-    if bound.exact or not bound.each:
+    allowed = allowed_error(one.op)
+    if allowed.exact or not allowed.each:
         return True
-    deviation = max(_relative_differences(one.results(), other.results()), default=0.0)
-    return deviation <= GROWTH * sum(_relative_differences(first_arguments, second))
+    largest_deviation = max(_relative_differences(one.results(), other.results()), default=0.0)
+    return largest_deviation <= GROWTH * sum(_relative_differences(first_arguments, second_arguments))
 
 
 def _distance_moved(one: Record, other: Record, result: Host) -> Distance | None:
@@ -116,13 +120,16 @@ def _distance_moved(one: Record, other: Record, result: Host) -> Distance | None
     """
     if not _only_moves_elements(one.op):
         return None
-    first_arguments, second = one.given(), other.given()
-    if not len(first_arguments) == len(second) == 1 or (first_arguments[0].size, first_arguments[0].dtype) != (
+    first_arguments, second_arguments = one.given(), other.given()
+    if not len(first_arguments) == len(second_arguments) == 1 or (
+        first_arguments[0].size,
+        first_arguments[0].dtype,
+    ) != (
         result.size,
         result.dtype,
     ):
         return None
-    return distance(first_arguments[0], second[0])
+    return distance(first_arguments[0], second_arguments[0])
 
 
 @functools.cache
@@ -155,42 +162,46 @@ class Judge:
             other: the call on the second side.
             explain: whether noise of the inputs may explain it.
         """
-        first_results, second = one.results(), other.results()
+        first_results, second_results = one.results(), other.results()
         # Most calls return one tensor, which the same object stands for.
         is_same_result = one.result is other.result or one.numbers() == other.numbers()
-        reason = describe_mismatch(first_results, second) or ("" if is_same_result else "the numbers returned differ")
-        if reason or one.op in _UNSPECIFIED:
-            for a, b in zip(first_results, second, strict=False):
+        mismatch_text = describe_mismatch(first_results, second_results) or (
+            "" if is_same_result else "the numbers returned differ"
+        )
+        if mismatch_text or one.op in _UNSPECIFIED:
+            for a, b in zip(first_results, second_results, strict=False):
                 distance(a, b)  # so that `Nearby.refresh` knows them as results of this call
-            return _EQUAL if one.op in _UNSPECIFIED else Difference(math.inf, math.inf, reason)
-        bounds, bound = self._bounds, allowed_error(one.op)
-        worst_error = largest_gap = unit_size = most = 0.0
-        looked_into = []
-        for a, b in zip(first_results, second, strict=True):
-            x = distance(a, b, bound.each, _distance_moved(one, other, a))
-            if not x.share:
+            return _EQUAL if one.op in _UNSPECIFIED else Difference(math.inf, math.inf, mismatch_text)
+        bounds, allowed = self._bounds, allowed_error(one.op)
+        worst_error = largest_gap = sum_factor = largest_absolute_gap = 0.0
+        pairs_to_examine = []
+        for a, b in zip(first_results, second_results, strict=True):
+            tensor_distance = distance(a, b, allowed.each, _distance_moved(one, other, a))
+            if not tensor_distance.share:
                 continue
-            largest_gap = max(largest_gap, x.share)
-            most = max(most, x.most if x.most < math.inf else 0.0)
-            unit_size = unit_size or (1.0 if bound.each else sum_allowance(one))
-            if a.dtype not in EPSILON or not math.isfinite(x.share):
-                looked_into.append((a, b))
-            elif not bound.each:
-                worst_error = max(worst_error, x.share / bounds.relative(one.op, a.dtype, unit_size))
-            elif not bounds.covers(one.op, a.dtype, x.most, x.most / x.share) and x.relative(a, b) > bounds.relative(
-                one.op, a.dtype, unit_size
-            ):
-                looked_into.append((a, b))
+            largest_gap = max(largest_gap, tensor_distance.share)
+            largest_absolute_gap = max(
+                largest_absolute_gap, tensor_distance.most if tensor_distance.most < math.inf else 0.0
+            )
+            sum_factor = sum_factor or (1.0 if allowed.each else sum_allowance(one))
+            if a.dtype not in EPSILON or not math.isfinite(tensor_distance.share):
+                pairs_to_examine.append((a, b))
+            elif not allowed.each:
+                worst_error = max(worst_error, tensor_distance.share / bounds.relative(one.op, a.dtype, sum_factor))
+            elif not bounds.covers(
+                one.op, a.dtype, tensor_distance.most, tensor_distance.most / tensor_distance.share
+            ) and tensor_distance.relative(a, b) > bounds.relative(one.op, a.dtype, sum_factor):
+                pairs_to_examine.append((a, b))
         if not largest_gap:
             return _EQUAL
-        if (worst_error > 1 or looked_into) and explain and explains(one, other, largest_gap):
-            return Difference(math.inf, largest_gap, explained=True, most=most)
-        if looked_into:
-            rounding_reach = largest_input(one)
+        if (worst_error > 1 or pairs_to_examine) and explain and explains(one, other, largest_gap):
+            return Difference(math.inf, largest_gap, explained=True, most=largest_absolute_gap)
+        if pairs_to_examine:
+            input_magnitude = largest_input(one)
             worst_error = max(
-                worst_error, *(bounds.units(one.op, a, b, unit_size, rounding_reach) for a, b in looked_into)
+                worst_error, *(bounds.units(one.op, a, b, sum_factor, input_magnitude) for a, b in pairs_to_examine)
             )
-        return Difference(worst_error, largest_gap, most=most)
+        return Difference(worst_error, largest_gap, most=largest_absolute_gap)
 
     def judge(self, record: Record, kinds: bool = True) -> Judged:
         """Returns the error of a call in units of the allowed one.
@@ -212,29 +223,29 @@ class Judge:
             return Judged(math.inf, "NumPy in float64", record.error)
         if len(expected) != len(results):
             return Judged(math.inf, "NumPy in float64", f"{len(results)} results in the place of {len(expected)}")
-        error, reason, deviations = 0.0, "", []
+        largest_error, reason_text, deviating_indices = 0.0, "", []
         for index, (actual, expected_value) in enumerate(zip(results, expected, strict=True)):
             if actual.shape != expected_value.shape:
                 return Judged(
                     math.inf, "NumPy in float64", f"its shape is {actual.shape}, expected {expected_value.shape}"
                 )
-            units = self._error_in_units(record, actual, expected_value)
-            if not units <= 1:
-                deviations.append(index)
-            error = max(error, units)
-        unlikely = self._dtype_fault(record) if kinds else ""
-        if unlikely:
-            return Judged(math.inf, "NumPy", unlikely)
+            error_units = self._error_in_units(record, actual, expected_value)
+            if not error_units <= 1:
+                deviating_indices.append(index)
+            largest_error = max(largest_error, error_units)
+        dtype_fault = self._dtype_fault(record) if kinds else ""
+        if dtype_fault:
+            return Judged(math.inf, "NumPy", dtype_fault)
         reference_name = "NumPy in float64"
-        if deviations:
-            error = min(error, self._error_beyond_rounding(record, expected))
-        if not error <= 1:
-            oracle = self._oracle_error(record)
-            if oracle is None:
+        if deviating_indices:
+            largest_error = min(largest_error, self._error_beyond_rounding(record, expected))
+        if not largest_error <= 1:
+            oracle_error = self._oracle_error(record)
+            if oracle_error is None:
                 self.fallbacks.add(record.op)
             else:
-                return Judged(min(oracle, error) if oracle <= 1 else error, ORACLE)
-        return Judged(error, reference_name, reason)
+                return Judged(min(oracle_error, largest_error) if oracle_error <= 1 else largest_error, ORACLE)
+        return Judged(largest_error, reference_name, reason_text)
 
     def _error_in_units(self, record: Record, got: Host, want: Array, spare: Any = 0.0) -> float:
         expected_host = Host(want, want.dtype.name)
@@ -249,13 +260,13 @@ class Judge:
             seed: draws the signs of the changes.
         """
         is_wide = record.op not in _AS_GIVEN and not draws_numbers(OPS[record.op])
-        noise = np.random.default_rng(seed)
+        sign_source = np.random.default_rng(seed)
 
         def tensor(place: int) -> Any:
             host = record.tensors[place]
             values = host.wide() if is_wide else host.as_array()
             if change and values.dtype.kind in "fc":
-                values = values * (1.0 + change * np.where(noise.random(values.shape) < 0.5, -1.0, 1.0))
+                values = values * (1.0 + change * np.where(sign_source.random(values.shape) < 0.5, -1.0, 1.0))
             return np.asarray(values)
 
         def dtype(name: str) -> Any:
@@ -267,8 +278,8 @@ class Judge:
         """Makes the call on NumPy and returns the tensors of the result, and its numbers as arrays."""
         try:
             args, kwargs = decode(record.args, tensor, dtype), decode(record.kwargs, tensor, dtype)
-            drawing = separate_streams() if record.streams else contextlib.nullcontext()
-            with drawing, selection.Override(with_host_draws("numpy")), np.errstate(all="ignore"):
+            stream_context = separate_streams() if record.streams else contextlib.nullcontext()
+            with stream_context, selection.Override(with_host_draws("numpy")), np.errstate(all="ignore"):
                 if record.streams:
                     STREAM.get().load_state_dict(record.streams[0])
                     HOST.get().load_state_dict(record.streams[1])
@@ -279,32 +290,34 @@ class Judge:
 
     def _dtype_fault(self, record: Record) -> str:
         """Returns what is wrong with the dtypes of the result; "" if nothing is."""
-        dtypes = [host.dtype for host in record.results()]
-        if all(name in ("bool", "float32", "int64") for name in dtypes) and not record.given():
+        result_dtypes = [host.dtype for host in record.results()]
+        if all(name in ("bool", "float32", "int64") for name in result_dtypes) and not record.given():
             return ""
         try:
-            expected_value = self._results_of(record, lambda place: record.tensors[place].as_array(), as_dtype)
+            expected_results = self._results_of(record, lambda place: record.tensors[place].as_array(), as_dtype)
         except NotJudgedError:
             return ""
-        names = [np.asarray(x).dtype.name for x in expected_value]
-        if names == dtypes or any(name not in EPSILON and name not in _WHOLE for name in names):
+        expected_dtype_names = [np.asarray(x).dtype.name for x in expected_results]
+        if expected_dtype_names == result_dtypes or any(
+            name not in EPSILON and name not in _WHOLE for name in expected_dtype_names
+        ):
             return ""
-        pairs = [(a, b) for a, b in zip(dtypes, names, strict=False) if a != b]
+        differing_dtypes = [(a, b) for a, b in zip(result_dtypes, expected_dtype_names, strict=False) if a != b]
         row = sample_rows().get(record.op)
-        if (row is not None and row.narrows) or all({a, b} == {"complex64", "complex128"} for a, b in pairs):
+        if (row is not None and row.narrows) or all({a, b} == {"complex64", "complex128"} for a, b in differing_dtypes):
             return ""  # a backend without complex128 may compute in single precision
-        return f"its dtype is {pairs[0][0]}, expected {pairs[0][1]}" if pairs else ""
+        return f"its dtype is {differing_dtypes[0][0]}, expected {differing_dtypes[0][1]}" if differing_dtypes else ""
 
     def _error_beyond_rounding(self, record: Record, wanted: Sequence[Array]) -> float:
         """Returns the error of a call, where an error that rounding of its inputs explains is allowed."""
-        names = [host.dtype for host in (*record.given(), *record.results()) if host.dtype in EPSILON]
-        if not names or (allowed_error(record.op).exact and record.op not in EDGES):
+        float_dtype_names = [host.dtype for host in (*record.given(), *record.results()) if host.dtype in EPSILON]
+        if not float_dtype_names or (allowed_error(record.op).exact and record.op not in EDGES):
             return math.inf
-        change = max(EPSILON[name] for name in names) / 2
-        spares: list[Any] = [0.0] * len(wanted)
+        relative_change = max(EPSILON[name] for name in float_dtype_names) / 2
+        explained_errors: list[Any] = [0.0] * len(wanted)
         for seed in range(_CHANGES):
             try:
-                moved_results = self.reference(record, change, seed)
+                moved_results = self.reference(record, relative_change, seed)
             except NotJudgedError:
                 return math.inf
             for index, (expected_value, moved_result) in enumerate(zip(wanted, moved_results, strict=True)):
@@ -314,20 +327,20 @@ class Judge:
                             expected_value, moved_result, dtype=None if expected_value.dtype.kind == "c" else np.float64
                         )
                     )
-                    spares[index] = np.fmax(spares[index], deviation)
-        error = 0.0
-        for actual, expected_value, spare in zip(record.results(), wanted, spares, strict=True):
-            if not allowed_error(record.op).each and spare.size and actual.dtype in EPSILON:
-                spare = np.nanmax(np.where(np.isfinite(spare), spare, 0.0))
-            if actual.dtype not in EPSILON and not allowed_error(record.op).exact and np.any(spare):
+                    explained_errors[index] = np.fmax(explained_errors[index], deviation)
+        largest_error = 0.0
+        for actual, expected_value, explained_error in zip(record.results(), wanted, explained_errors, strict=True):
+            if not allowed_error(record.op).each and explained_error.size and actual.dtype in EPSILON:
+                explained_error = np.nanmax(np.where(np.isfinite(explained_error), explained_error, 0.0))
+            if actual.dtype not in EPSILON and not allowed_error(record.op).exact and np.any(explained_error):
                 continue
-            error = max(error, self._error_in_units(record, actual, expected_value, spare))
-        return error
+            largest_error = max(largest_error, self._error_in_units(record, actual, expected_value, explained_error))
+        return largest_error
 
     def by_oracle(self, record: Record) -> Judged | None:
         """Returns the verdict of the oracle alone; None if there is none."""
-        error = self._oracle_error(record)
-        return None if error is None else Judged(error, ORACLE)
+        oracle_error = self._oracle_error(record)
+        return None if oracle_error is None else Judged(oracle_error, ORACLE)
 
     def condition(self, record: Record) -> float:
         """Returns how much the op enlarges relative errors of its inputs, by one change of them; NaN if unknown."""
@@ -335,12 +348,12 @@ class Judge:
             expected, moved_results = self.reference(record), self.reference(record, 2.0**-26)
         except NotJudgedError:
             return math.nan
-        growths = [
+        error_growths = [
             relative_difference(a, b) / 2.0**-26
             for a, b in zip(expected, moved_results, strict=True)
             if a.dtype.kind in "fc"
         ]
-        return max(growths, default=math.nan)
+        return max(error_growths, default=math.nan)
 
     def _oracle_error(self, record: Record) -> float | None:
         """Returns the error against the oracle of the op's row; None if there is none that takes these arguments."""
@@ -366,9 +379,9 @@ def _is_correctly_rounded(record: Record) -> bool:
 
     Differences of inputs grow most often where such an op cancels, and float64 would take more time and memory.
     """
-    function = _ARITHMETIC.get(record.op)
+    numpy_function = _ARITHMETIC.get(record.op)
     results = record.results()
-    if function is None or record.error or len(results) != 1 or record.kwargs != NO_OPTIONS:
+    if numpy_function is None or record.error or len(results) != 1 or record.kwargs != NO_OPTIONS:
         return False
     dtype = results[0].dtype
     if dtype not in ("float32", "float64") or any(host.dtype != dtype for host in record.given()):
@@ -377,7 +390,7 @@ def _is_correctly_rounded(record: Record) -> bool:
     if len(args) != 2:
         return False
     with np.errstate(all="ignore"):
-        expected = function(*args)
+        expected = numpy_function(*args)
     return expected.dtype == results[0].bits.dtype and np.array_equal(expected, results[0].bits)
 
 
@@ -386,9 +399,13 @@ _WHOLE = frozenset(("bool", "int8", "int16", "int32", "int64", "uint8", "uint16"
 
 def _to_host(args: Sequence[Any], spec: OpSpec) -> list[Any]:
     """Returns arguments without devices, which NumPy lacks."""
-    names = [p for p in spec.parameters if not p.keyword_only]
+    positional_parameters = [p for p in spec.parameters if not p.keyword_only]
     return [
-        None if position < len(names) and "Device" in names[position].annotation and isinstance(arg, str) else arg
+        None
+        if position < len(positional_parameters)
+        and "Device" in positional_parameters[position].annotation
+        and isinstance(arg, str)
+        else arg
         for position, arg in enumerate(args)
     ]
 
@@ -399,7 +416,7 @@ def _without_defaults(spec: OpSpec, args: Sequence[Any], kwargs: dict[str, Any])
         return list(args), kwargs
     value_by_name: dict[str, Any] = {}
     positional_args: list[Any] = []
-    by_name = {p.name: p for p in spec.parameters}
+    parameter_by_name = {p.name: p for p in spec.parameters}
     has_skipped = False
     for parameter, value in zip(spec.parameters, args, strict=False):
         if parameter.default is not EMPTY and _is_default(value, parameter.default):
@@ -408,7 +425,11 @@ def _without_defaults(spec: OpSpec, args: Sequence[Any], kwargs: dict[str, Any])
             value_by_name[parameter.name] = value
         else:
             positional_args.append(value)
-    value_by_name |= {n: v for n, v in kwargs.items() if n not in by_name or not _is_default(v, by_name[n].default)}
+    value_by_name |= {
+        n: v
+        for n, v in kwargs.items()
+        if n not in parameter_by_name or not _is_default(v, parameter_by_name[n].default)
+    }
     return positional_args, value_by_name
 
 

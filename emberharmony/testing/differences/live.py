@@ -55,12 +55,16 @@ class Nearby(Record):
     def refresh(self, one: Record) -> None:
         """Measures anew how far the arguments are from those of the other side, and sees which ones have changed."""
         for index, (a, b) in enumerate(zip(one.given(), self.given(), strict=False)):
-            old_measure, b.measured = b.measured, None
-            gap, last = distance(a, b), self.seen[index]
-            if last >= 0 and (old_measure is None or old_measure[0] is not a):
+            distance_before, b.measured = b.measured, None
+            tensor_distance, last_call_number = distance(a, b), self.seen[index]
+            if last_call_number >= 0 and (distance_before is None or distance_before[0] is not a):
                 self.seen[index] = -1
-            elif last >= 0 and old_measure is not None and old_measure[1].share != gap.share:
-                self.seen[index] = -2 - last
+            elif (
+                last_call_number >= 0
+                and distance_before is not None
+                and distance_before[1].share != tensor_distance.share
+            ):
+                self.seen[index] = -2 - last_call_number
 
     def keep(self, writer: Writer) -> Record:
         """Returns the call with its tensors in a file."""
@@ -82,12 +86,14 @@ class Live(Nearby):
     _watch: "Following"
 
     def __init__(self, call: WatchedCall, number: int, watch: "Following") -> None:
-        frame = sys._getframe(3)
-        path = call.path if call.path or call.gradient_of else path_of(call, frame, user_line(frame)[0])
-        self.op, self.path, self.gradient_of = call.spec.name, path, call.gradient_of
+        caller_frame = sys._getframe(3)
+        module_path = (
+            call.path if call.path or call.gradient_of else path_of(call, caller_frame, user_line(caller_frame)[0])
+        )
+        self.op, self.path, self.gradient_of = call.spec.name, module_path, call.gradient_of
         self.backend, self.number, self.error = call.backend.name, number, ""
         self.streams, self._arguments = call.kept.pop(watch) or (None, (call.args, call.kwargs))
-        self._call, self._watch, self._frame = call, watch, frame
+        self._call, self._watch, self._frame = call, watch, caller_frame
         self._given = None
 
     def __getattr__(self, name: str) -> Any:
@@ -124,9 +130,9 @@ class Live(Nearby):
         results, arguments, seen_calls = self.results(), list[Host](), list[int]()
 
         def add(tensor: Any) -> int:
-            host, last = self._watch.host_of(tensor, self._call.backend, self.number)
+            host, last_call_number = self._watch.host_of(tensor, self._call.backend, self.number)
             arguments.append(host)
-            seen_calls.append(last)
+            seen_calls.append(last_call_number)
             return len(results) + len(arguments) - 1
 
         args, kwargs = self._arguments

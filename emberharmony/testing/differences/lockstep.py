@@ -67,12 +67,12 @@ class Lockstep:
             Stopped: after the first wrong call, if `stop` is "first".
         """
         if self._parted_at is None:
-            offset = self._reader.tell()
-            other_head = self._reader.next()
-            if other_head is not None and _have_same_key(other_head, record):
-                self._compare_pair(other_head, record)
+            next_call_number = self._reader.tell()
+            next_record = self._reader.next()
+            if next_record is not None and _have_same_key(next_record, record):
+                self._compare_pair(next_record, record)
                 return
-            self._parted_at = offset
+            self._parted_at = next_call_number
         self._rest.add(self._keep(record))
 
     def finish(self, errors: Sequence[str]) -> None:
@@ -96,21 +96,22 @@ class Lockstep:
         if self._parted_at is None:
             self._parted_at = self._reader.tell()
         first_keys = list(self._reader.keys(self._parted_at))
-        second = list(self._rest.keys())
+        second_keys = list(self._rest.keys())
         matcher = SequenceMatcher(
-            None, [key for _, key in first_keys], [key for _, key in second], len(first_keys) > 2000
+            None, [key for _, key in first_keys], [key for _, key in second_keys], len(first_keys) > 2000
         )
         equal_count = 0
-        for tag, a, b, c, d in matcher.get_opcodes():
-            if tag == "equal":
+        for edit_kind, a, b, c, d in matcher.get_opcodes():
+            if edit_kind == "equal":
                 equal_count += b - a
             # Rules of gradients and optimizers may call other ops on another backend, which no program decides.
             elif any(
-                not key[2] and key[1] != OPTIMIZER and key[0] != RESULT for _, key in (*first_keys[a:b], *second[c:d])
+                not key[2] and key[1] != OPTIMIZER and key[0] != RESULT
+                for _, key in (*first_keys[a:b], *second_keys[c:d])
             ):
-                next_calls = _call_at(self._reader, first_keys, a), _call_at(self._rest, second, c)
-                side = 1 if tag == "insert" or next_calls[0] is None else 0
-                self._note_other_ops(self._count + equal_count, next_calls, side, errors)
+                next_calls = _call_at(self._reader, first_keys, a), _call_at(self._rest, second_keys, c)
+                extra_side = 1 if edit_kind == "insert" or next_calls[0] is None else 0
+                self._note_other_ops(self._count + equal_count, next_calls, extra_side, errors)
                 break
         else:
             if bool(errors[0]) != bool(errors[1]) and not self._report.divergences:
@@ -118,13 +119,13 @@ class Lockstep:
         for block in matcher.get_matching_blocks():
             for i in range(block.size):
                 first_record = self._reader.at(first_keys[block.a + i][0])
-                self._compare_pair(first_record, self._rest.at(second[block.b + i][0]))
+                self._compare_pair(first_record, self._rest.at(second_keys[block.b + i][0]))
 
     def _note_outside_error(self, errors: Sequence[str]) -> None:
         """Notes that one run raised an error outside of any op."""
         side = self._report.sides[0 if errors[0] else 1]
-        message = f"the program raises an error on {side} alone, outside of ops: {errors[0] or errors[1]}"
-        self._report.divergences.append(Divergence("", "", self._count, "control flow", message=message))
+        note_text = f"the program raises an error on {side} alone, outside of ops: {errors[0] or errors[1]}"
+        self._report.divergences.append(Divergence("", "", self._count, "control flow", message=note_text))
 
     def _note_other_ops(self, call: int, next_calls: Sequence[Record | None], side: int, errors: Sequence[str]) -> None:
         """Notes that the runs call other ops from here on.
@@ -162,26 +163,26 @@ class Lockstep:
             self._compare_results(one, other)
             return
         call, self._count = self._count, self._count + 1
-        one_raises = bool(one.error) != bool(other.error)
-        difference = self._judge.difference(one, other, not (one_raises or self._thorough))
-        unequal = unequal_arguments(one, other) if (difference.share or one_raises) and not one.gradient_of else []
-        options = [option for option in unequal if not self._is_explained(option)]
+        only_one_raises = bool(one.error) != bool(other.error)
+        difference = self._judge.difference(one, other, not (only_one_raises or self._thorough))
+        unequal = unequal_arguments(one, other) if (difference.share or only_one_raises) and not one.gradient_of else []
+        unexplained_options = [option for option in unequal if not self._is_explained(option)]
         if difference.share:
             self._remember_decision(one, other)
-        if difference.units <= 1 and not one_raises:
-            self._note_options(one, options)
+        if difference.units <= 1 and not only_one_raises:
+            self._note_options(one, unexplained_options)
             self._add(call, one, difference, (None, None), "rounding" if difference.share else "equal")
             return
-        explained = difference.explained and not options
-        if not explained:
+        is_explained = difference.explained and not unexplained_options
+        if not is_explained:
             other.refresh(one)
         argument_distances = _argument_distances(one, other)
         self._note_outside_argument(call, one, other, argument_distances)
-        if explained:
+        if is_explained:
             self._add(call, one, difference, (None, None), "inherited")
             return
-        before = max([*argument_distances, *(argument.share for argument in unequal)], default=0.0)
-        self._judge_and_add(call, (one, other), difference, options, before)
+        input_difference = max([*argument_distances, *(argument.share for argument in unequal)], default=0.0)
+        self._judge_and_add(call, (one, other), difference, unexplained_options, input_difference)
 
     def _judge_and_add(
         self, call: int, pair: tuple[Record, Record], difference: Difference, options: Sequence[Unequal], before: float
@@ -200,24 +201,25 @@ class Lockstep:
         """
         one, other = pair
         verdicts = self._judge_pair(one, other)
-        errors = tuple(None if judgement is None else judgement.error for judgement in verdicts)
+        side_errors = tuple(None if judgement is None else judgement.error for judgement in verdicts)
         wrong_sides = [i for i in (0, 1) if (verdict := verdicts[i]) is not None and not verdict.error <= 1]
-        one_raises = bool(one.error) != bool(other.error)
-        if one_raises and not wrong_sides and not options:  # NumPy raises as well, so the side that returns is wrong
+        only_one_raises = bool(one.error) != bool(other.error)
+        if only_one_raises and not wrong_sides and not options:
+            # NumPy raises as well, so the side that returns is wrong
             wrong_sides = [1 if one.error else 0]
         if wrong_sides:
             self._note_options(one, options)
-            self._wrong_divergence(call, pair, wrong_sides, verdicts, difference.share, errors)
+            self._wrong_divergence(call, pair, wrong_sides, verdicts, difference.share, side_errors)
         elif options:
-            self._add_options(call, one, options, difference.share, errors)
-            self._add(call, one, difference, errors, "options")
+            self._add_options(call, one, options, difference.share, side_errors)
+            self._add(call, one, difference, side_errors, "options")
             return
         elif verdicts[0] is None and verdicts[1] is None and not _have_other_inputs(one, other):
             self._add_unknown(call, one, difference.share)
         else:
-            self._add_inherited(call, one, before, difference, errors)
+            self._add_inherited(call, one, before, difference, side_errors)
             return
-        self._add(call, one, difference, errors, "wrong")
+        self._add(call, one, difference, side_errors, "wrong")
         if self._stop == "first":
             self._stopped = True
             raise Stopped
@@ -226,23 +228,23 @@ class Lockstep:
         """Compares what the programs return, as far as no call has given it."""
         other.refresh(one)
         self._note_outside_argument(self._count, one, other, _argument_distances(one, other))
-        unequal = [value for value in unequal_arguments(one, other) if not self._is_explained(value)]
-        if unequal:
-            divergence = self._divergence(self._count, one, "result", max(value.share for value in unequal))
-            texts = ", ".join(value.text(self._report.sides) for value in unequal[:_SHOWN])
-            divergence.message = f"the program returns {texts}"
+        unexplained_values = [value for value in unequal_arguments(one, other) if not self._is_explained(value)]
+        if unexplained_values:
+            divergence = self._divergence(self._count, one, "result", max(value.share for value in unexplained_values))
+            values_text = ", ".join(value.text(self._report.sides) for value in unexplained_values[:_SHOWN])
+            divergence.message = f"the program returns {values_text}"
             self._report.divergences.append(divergence)
 
     def _is_explained(self, unequal: Unequal) -> bool:
         """Returns whether numbers of Python differ as a result before does, or no more than results before do."""
-        limit = max(_AMPLIFIED * EPSILON["float32"], GROWTH * self._noise)
-        return unequal.share <= limit or unequal.values in self._numbers
+        largest_explained = max(_AMPLIFIED * EPSILON["float32"], GROWTH * self._noise)
+        return unequal.share <= largest_explained or unequal.values in self._numbers
 
     def _note_options(self, one: Record, options: Sequence[Unequal]) -> None:
         """Notes that the program gives a call other arguments on the two sides, once for each line."""
         for option in options:
-            text = f"the program calls {one.op}() with {option.text(self._report.sides)}"
-            note = f"{text} ({one.line})" if one.line else text
+            call_text = f"the program calls {one.op}() with {option.text(self._report.sides)}"
+            note = f"{call_text} ({one.line})" if one.line else call_text
             if note not in self._report.notes:
                 self._report.notes.append(note)
 
@@ -250,14 +252,16 @@ class Lockstep:
         self, call: int, one: Record, options: Sequence[Unequal], share: float, errors: tuple[float | None, ...]
     ) -> None:
         """Adds that the program gives a call other arguments on the two sides, once for each line."""
-        names = (one.op, one.path, one.line, *(option.name for option in options))
-        if names in self._named:
+        note_key = (one.op, one.path, one.line, *(option.name for option in options))
+        if note_key in self._named:
             return
-        self._named.add(names)
+        self._named.add(note_key)
         divergence = self._divergence(call, one, "options", share, errors)
         divergence.options = {option.name: option.values for option in options}
-        texts = ", ".join(option.text(self._report.sides) for option in options[:_SHOWN])
-        divergence.message = f"the program calls {one.op}() with {texts} at call {call}{_location_text(divergence)}"
+        options_text = ", ".join(option.text(self._report.sides) for option in options[:_SHOWN])
+        divergence.message = (
+            f"the program calls {one.op}() with {options_text} at call {call}{_location_text(divergence)}"
+        )
         self._report.divergences.append(divergence)
 
     def _judge_pair(self, one: Record, other: Record) -> list[Judged | None]:
@@ -283,23 +287,27 @@ class Lockstep:
             self._most = difference.most
         if share < math.inf:
             self._noise = max(self._noise, share)
-        shapes = tuple([host.shape for host in one.given()])  # a comprehension of a list begins sooner
-        self._report.rows.append(Row(call, one.op, one.path, one.line, shapes, share, errors, verdict, one.gradient_of))
+        argument_shapes = tuple([host.shape for host in one.given()])  # a comprehension of a list begins sooner
+        self._report.rows.append(
+            Row(call, one.op, one.path, one.line, argument_shapes, share, errors, verdict, one.gradient_of)
+        )
 
     def _remember_decision(self, one: Record, other: Record) -> None:
         """Remembers a result on which the program may decide: one number or boolean that differs."""
         results = one.results(), other.results()
         if len(results[0]) == len(results[1]) == results[0][0].size == results[1][0].size == 1:
-            values = [hosts[0].values().reshape(-1)[0] for hosts in results]
-            if values[0] != values[1]:
-                first_side, second = self._report.sides
-                self._numbers.append((values[0].item(), values[1].item()))
-                self._last = f"{one.op}() before it gives {values[0]} on {first_side} and {values[1]} on {second}"
+            numbers = [hosts[0].values().reshape(-1)[0] for hosts in results]
+            if numbers[0] != numbers[1]:
+                first_side, second_side = self._report.sides
+                self._numbers.append((numbers[0].item(), numbers[1].item()))
+                self._last = (
+                    f"{one.op}() before it gives {numbers[0]} on {first_side} and {numbers[1]} on {second_side}"
+                )
 
     def _divergence(
         self, call: int, record: Record, cause: str, share: float, errors: tuple[float | None, ...] = (None, None)
     ) -> Divergence:
-        arguments = record.given()
+        argument_hosts = record.given()
         return Divergence(
             record.op,
             record.path,
@@ -308,8 +316,8 @@ class Lockstep:
             line=record.line,
             carried=share,
             error={side: error for side, error in zip(self._report.sides, errors, strict=True) if error is not None},
-            shapes=tuple(host.shape for host in arguments),
-            dtypes=tuple(host.dtype for host in arguments),
+            shapes=tuple(host.shape for host in argument_hosts),
+            dtypes=tuple(host.dtype for host in argument_hosts),
             gradient_of=record.gradient_of,
         )
 
@@ -325,8 +333,8 @@ class Lockstep:
         side = wrong_sides[0]
         record, verdict = pair[side], judged[side]
         divergence = self._divergence(call, record, "error" if record.error else "local", share, errors)
-        names = self._report.sides
-        divergence.wrong = " and ".join(names[i] for i in wrong_sides)
+        side_names = self._report.sides
+        divergence.wrong = " and ".join(side_names[i] for i in wrong_sides)
         divergence.judge = verdict.by if verdict is not None else "NumPy, which raises an error too"
         inner_divergence = None
         if self._backends[side] is not None and not record.error:
@@ -356,21 +364,23 @@ class Lockstep:
     def _note_outside_argument(self, call: int, one: Record, other: Record, before: Sequence[float]) -> None:
         """Notes an argument whose values no op gave, if it differs by much more than all results before."""
         # Operators of one library may return a wider dtype than those of the other.
-        coarsest = max((EPSILON.get(host.dtype, 0.0) for host in (*one.given(), *other.given())), default=0.0)
-        pairs = zip(one.given(), other.given(), strict=False)
-        for share, (x, y), a, b in zip(before, pairs, _last_calls(one), _last_calls(other), strict=False):
+        coarsest_epsilon = max((EPSILON.get(host.dtype, 0.0) for host in (*one.given(), *other.given())), default=0.0)
+        argument_pairs = zip(one.given(), other.given(), strict=False)
+        for share, (x, y), a, b in zip(before, argument_pairs, _last_calls(one), _last_calls(other), strict=False):
             # A part of a tensor, or a difference of two, has larger differences only as shares of its elements.
-            is_larger = share > _AMPLIFIED * max(self._noise, coarsest) and distance(x, y).most > GROWTH * self._most
+            is_larger = (
+                share > _AMPLIFIED * max(self._noise, coarsest_epsilon) and distance(x, y).most > GROWTH * self._most
+            )
             if is_larger and min(a, b) < 0:
                 self._noise = share
                 divergence = self._divergence(call, one, "outside", share)
-                first_side, second = self._report.sides
-                side_text = f" on {first_side}" if b >= 0 else f" on {second}" if a >= 0 else ""
-                last = max(-2 - call_number for call_number in (a, b) if call_number < 0)
+                first_side, second_side = self._report.sides
+                side_text = f" on {first_side}" if b >= 0 else f" on {second_side}" if a >= 0 else ""
+                last_number = max(-2 - call_number for call_number in (a, b) if call_number < 0)
                 is_result = one.op == RESULT
                 values_text = "values that the program returns" if is_result else f"values of an argument of {one.op}()"
-                end = "the end" if is_result else f"call {call}"
-                location = f"between call {last} and {end}" if last >= 0 else f"before {end}"
+                end_text = "the end" if is_result else f"call {call}"
+                location = f"between call {last_number} and {end_text}" if last_number >= 0 else f"before {end_text}"
                 divergence.message = (
                     f"{values_text} come from outside of ops{side_text}, {location}"
                     f"{_location_text(divergence)}, and differ by {share:.2g} of the largest element"

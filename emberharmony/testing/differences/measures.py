@@ -79,67 +79,71 @@ def relative_difference(x: Array, y: Array) -> float:
 
 def _measure_distance(a: Host, b: Host, by_element: bool) -> Distance:
     """Measures how far apart two tensors of one shape are."""
-    largest = largest_gap = relative = 0.0
-    unequal = 0
+    largest_magnitude = largest_gap = relative_difference = 0.0
+    unequal_count = 0
     for x, y in zip(a.parts(PART), b.parts(PART), strict=True):
-        kind = x.dtype.kind
-        if kind not in "fc":
-            unequal += int(np.count_nonzero(x != y))
+        dtype_kind = x.dtype.kind
+        if dtype_kind not in "fc":
+            unequal_count += int(np.count_nonzero(x != y))
             continue
-        if kind == "f" and y.dtype.kind != "c" and (size := _largest_magnitude(x)) < _CALM:
+        if dtype_kind == "f" and y.dtype.kind != "c" and (part_magnitude := _largest_magnitude(x)) < _CALM:
             deviation = x - y
             gap = _largest_magnitude(deviation)
         else:
-            size = gap = math.inf
+            part_magnitude = gap = math.inf
         if not gap < math.inf:  # or NaN
             with np.errstate(all="ignore"):
-                gap, size, deviation = _difference_with_nonfinite(x, y)
+                gap, part_magnitude, deviation = _difference_with_nonfinite(x, y)
             if not math.isfinite(gap):
                 return Distance(math.inf, math.inf, math.inf)
         if gap > largest_gap:
             largest_gap = gap
-        if size > largest:
-            largest = size
+        if part_magnitude > largest_magnitude:
+            largest_magnitude = part_magnitude
         if by_element and gap:
-            relative = max(relative, _largest_relative_difference(x, y, deviation))
-    if unequal:
-        return Distance(unequal / a.size, math.inf, math.inf)
+            relative_difference = max(relative_difference, _largest_relative_difference(x, y, deviation))
+    if unequal_count:
+        return Distance(unequal_count / a.size, math.inf, math.inf)
     if not largest_gap:
         return Distance(0.0, 0.0, 0.0)
-    return Distance(largest_gap / largest if largest else math.inf, largest_gap, relative if by_element else None)
+    return Distance(
+        largest_gap / largest_magnitude if largest_magnitude else math.inf,
+        largest_gap,
+        relative_difference if by_element else None,
+    )
 
 
 def _largest_gap(a: Host, b: Host) -> float:
     """Returns the largest difference of two tensors of one shape; NaN if they are not real, or it is not finite."""
-    gap_so_far = 0.0
+    largest_gap = 0.0
     with np.errstate(all="ignore"):
         for x, y in zip(a.parts(PART), b.parts(PART), strict=True):
             gap = _largest_magnitude(x - y) if x.dtype.kind == "f" else math.nan
             if not gap < math.inf:
                 return math.nan
-            gap_so_far = max(gap_so_far, gap)
-    return gap_so_far
+            largest_gap = max(largest_gap, gap)
+    return largest_gap
 
 
 def _difference_with_nonfinite(x: Array, y: Array) -> tuple[float, float, Array]:
     """Returns the largest difference, the largest magnitude and the differences of vectors of any numbers."""
     deviation = x - y
-    size = np.abs(x)
-    gap, largest = float(np.abs(deviation).max()), float(size.max())
-    if not (gap < math.inf and largest < math.inf):  # or NaN
+    magnitudes = np.abs(x)
+    gap, largest_magnitude = float(np.abs(deviation).max()), float(magnitudes.max())
+    if not (gap < math.inf and largest_magnitude < math.inf):  # or NaN
         is_equal = (x == y) | (np.isnan(x) & np.isnan(y))
         gap = float(np.where(is_equal, 0.0, np.abs(deviation)).max())
-        largest = float(np.where(np.isfinite(x), size, 0.0).max())
-    return gap, largest, deviation
+        largest_magnitude = float(np.where(np.isfinite(x), magnitudes, 0.0).max())
+    return gap, largest_magnitude, deviation
 
 
 def _largest_magnitude(x: Array) -> float:
     """Returns the largest magnitude of the numbers of a real vector; NaN if one is NaN."""
     # The largest and the smallest element take one pass each; magnitudes take one more, and memory. For 256 elements
     # `argmax` takes 0.2 µs, and `maximum.reduce` 0.8 (NumPy 2).
-    high: float = x.item(x.argmax())
-    low: float = -x.item(x.argmin())
-    return high if high > low or high != high else low
+    largest_number: float = x.item(x.argmax())
+    negated_smallest: float = -x.item(x.argmin())
+    return largest_number if largest_number > negated_smallest or largest_number != largest_number else negated_smallest
 
 
 def _largest_relative_difference(x: Array, y: Array, deviation: Array) -> float:
@@ -158,12 +162,12 @@ def _largest_relative_difference(x: Array, y: Array, deviation: Array) -> float:
                 largest_share = max(float(np.fmax.reduce(deviation)), -float(np.fmin.reduce(deviation)))
             if math.isfinite(largest_share):
                 return largest_share
-        shares = np.abs(x - y) / np.maximum(np.abs(x), np.abs(y))
-        return float(np.max(np.where(np.isfinite(shares), shares, 0.0)))
+        relative_differences = np.abs(x - y) / np.maximum(np.abs(x), np.abs(y))
+        return float(np.max(np.where(np.isfinite(relative_differences), relative_differences, 0.0)))
 
 
 @functools.cache
 def largest(dtype: str) -> float:
     """Returns the largest finite number of a dtype."""
-    real = {"complex64": "float32", "complex128": "float64"}.get(dtype, dtype)
-    return 3.3895313892515355e38 if real == "bfloat16" else float(np.finfo(real).max)
+    real_dtype = {"complex64": "float32", "complex128": "float64"}.get(dtype, dtype)
+    return 3.3895313892515355e38 if real_dtype == "bfloat16" else float(np.finfo(real_dtype).max)

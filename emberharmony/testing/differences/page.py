@@ -88,7 +88,7 @@ def page(report: "Report") -> str:
         errors = [_number_text(error) for error in row.errors]
         gradient_number = number_by_word.setdefault(row.gradient_of, len(number_by_word)) if row.gradient_of else -1
         rows.append([row.call, *words, shapes_text, _number_text(row.carried), errors, row.verdict, gradient_number])
-    heads = [
+    column_heads = [
         "call",
         "op",
         "module",
@@ -100,7 +100,7 @@ def page(report: "Report") -> str:
     ]
     notes_html = "".join(f"<li>{html.escape(note)}" for note in report.notes)
     divergences_html = "".join(_divergence_html(x, report.sides, x is report.first) for x in report.divergences)
-    fact = report.environment.items()
+    fact_items = report.environment.items()
     return _PAGE.format(
         title=html.escape(f"{' and '.join(report.sides)}: a comparison"),
         sides=html.escape(" and ".join(report.sides)),
@@ -109,8 +109,8 @@ def page(report: "Report") -> str:
         notes=f"<ul class=note>{notes_html}</ul>" if notes_html else "",
         divergences=divergences_html or "<p>None.</p>",
         count=len(report.rows),
-        environment="".join(f"<tr><td>{html.escape(k)}<td>{html.escape(v)}" for k, v in fact),
-        heads=_json_for_script(heads),
+        environment="".join(f"<tr><td>{html.escape(k)}<td>{html.escape(v)}" for k, v in fact_items),
+        heads=_json_for_script(column_heads),
         names=_json_for_script(list(number_by_word)),
         rows=_json_for_script(rows),
     )
@@ -137,15 +137,15 @@ def _divergence_html(divergence: "Divergence", sides: tuple[str, ...], is_open: 
     arguments_text = ", ".join(
         f"{dtype_name}{list(shape)}" for shape, dtype_name in zip(divergence.shapes, dtype_names, strict=False)
     )
-    facts = [
+    detail_rows = [
         ("inputs", arguments_text),
         ("difference", f"{divergence.carried:.2g} of the largest element"),
         ("judge", divergence.judge),
     ]
-    lines_html = "".join(f"<tr><td>{name}<td>{html.escape(text)}" for name, text in facts if text)
-    cause = "wrong" if divergence.is_wrong else "parted" if divergence.parts else divergence.cause
+    lines_html = "".join(f"<tr><td>{name}<td>{html.escape(text)}" for name, text in detail_rows if text)
+    cause_class = "wrong" if divergence.is_wrong else "parted" if divergence.parts else divergence.cause
     return (
-        f"<details{' open' * is_open}><summary class={cause}>{html.escape(divergence.message)}</summary>"
+        f"<details{' open' * is_open}><summary class={cause_class}>{html.escape(divergence.message)}</summary>"
         f"<div class=wide><table>{lines_html}{errors_html}</table></div>"
         f"{_inner_text(divergence)}</details>\n"
     )

@@ -170,8 +170,8 @@ class Record:
 
     def made_of(self, tensors: list[Host], **other: Any) -> "Record":
         """Returns the call with other tensors, and with other values of the attributes that are named."""
-        fields = {name: getattr(self, name) for name in Record.__slots__ if not name.startswith("_")}
-        return Record(**(fields | {"tensors": tensors} | other))
+        attribute_values = {name: getattr(self, name) for name in Record.__slots__ if not name.startswith("_")}
+        return Record(**(attribute_values | {"tensors": tensors} | other))
 
 
 # Records share these parts, because Python's garbage collection runs more often the more objects are kept.
@@ -193,21 +193,21 @@ def encode(value: Any, backend: Any, add: Callable[[Any], int]) -> Any:
         backend: the backend whose tensors it may hold.
         add: is called with each tensor, of the backend or of NumPy, and returns its number.
     """
-    cls = value.__class__
-    if cls in PLAIN:
+    value_class = value.__class__
+    if value_class in PLAIN:
         return value
-    if cls is tuple or cls is list:
-        tensor_type, items = backend.tensor_type, []
+    if value_class is tuple or value_class is list:
+        tensor_type, encoded_items = backend.tensor_type, []
         for item in value:  # without a call for most items
             item_class = item.__class__
             if item_class in PLAIN:
-                items.append(item)
+                encoded_items.append(item)
             elif item_class is tensor_type and tensor_type is not TensorProxy:
-                items.append(tensor_reference(add(item)))
+                encoded_items.append(tensor_reference(add(item)))
             else:
-                items.append(encode(item, backend, add))
-        return {"l" if cls is list else "u": items}
-    if cls is backend.tensor_type and cls is not TensorProxy:
+                encoded_items.append(encode(item, backend, add))
+        return {"l" if value_class is list else "u": encoded_items}
+    if value_class is backend.tensor_type and value_class is not TensorProxy:
         return tensor_reference(add(value))
     if isinstance(value, TensorProxy):
         return {"o": "a traced tensor"}
@@ -224,12 +224,12 @@ def encode(value: Any, backend: Any, add: Callable[[Any], int]) -> Any:
 
 def _encode_without_tensor(value: Any, backend: Any, add: Callable[[Any], int]) -> Any:
     """Returns a slice, a number, a generator, a dict or a dtype as JSON, and the class of anything else."""
-    cls = value.__class__
+    value_class = value.__class__
     if isinstance(value, slice):
         return {"s": [encode(bound, backend, add) for bound in (value.start, value.stop, value.step)]}
     if value is Ellipsis:
         return {"e": 1}
-    if cls is complex:
+    if value_class is complex:
         return {"c": [value.real, value.imag]}
     if isinstance(value, Generator):
         return {"g": value.state_dict()}
@@ -238,9 +238,9 @@ def _encode_without_tensor(value: Any, backend: Any, add: Callable[[Any], int]) 
     if isinstance(value, (int, float)) and not isinstance(value, bool):  # an enumeration, or a subclass of a number
         return value.__index__() if isinstance(value, int) else float(value)
     with contextlib.suppress(TypeError, KeyError, EmberError):
-        name = native_name(value) if isinstance(value, DType) else backend.dtypes.neutral[value].name
-        return {"k": name}
-    return str(value) if isinstance(value, str) else {"o": f"{cls.__module__}.{cls.__qualname__}"}
+        dtype_name = native_name(value) if isinstance(value, DType) else backend.dtypes.neutral[value].name
+        return {"k": dtype_name}
+    return str(value) if isinstance(value, str) else {"o": f"{value_class.__module__}.{value_class.__qualname__}"}
 
 
 @functools.cache
@@ -257,15 +257,17 @@ def to_host(tensor: Any, backend: Any) -> Host:
 def bits_of(tensor: Any, backend: Any) -> tuple[Array, str]:
     """Returns the bits of a tensor on the host, perhaps in the memory of the tensor, and the name of its dtype."""
     if isinstance(tensor, (np.ndarray, np.generic)):
-        array = tensor if tensor.__class__ is np.ndarray else np.asarray(tensor)
-        return (array.view(np.uint16) if array.dtype.kind == "V" else array), _dtype_name(array.dtype)
+        host_array = tensor if tensor.__class__ is np.ndarray else np.asarray(tensor)
+        return (host_array.view(np.uint16) if host_array.dtype.kind == "V" else host_array), _dtype_name(
+            host_array.dtype
+        )
     plain_backend = backend.without_watchers
     if tensor.__class__ is plain_backend.tensor_type:
-        name = plain_backend.dtypes.neutral[tensor.dtype].name
-        if name != "bfloat16":
-            return plain_backend.bound.to_numpy(tensor), name
-    bits, name = plain_backend.pack(tensor)
-    return np.asarray(bits), name
+        dtype_name = plain_backend.dtypes.neutral[tensor.dtype].name
+        if dtype_name != "bfloat16":
+            return plain_backend.bound.to_numpy(tensor), dtype_name
+    bits, dtype_name = plain_backend.pack(tensor)
+    return np.asarray(bits), dtype_name
 
 
 def decode(value: Any, tensor: Callable[[int], Any], dtype: Callable[[str], Any] = as_dtype) -> Any:
@@ -281,37 +283,37 @@ def decode(value: Any, tensor: Callable[[int], Any], dtype: Callable[[str], Any]
     """
     if not isinstance(value, dict):
         return value
-    ((tag, content),) = value.items()
-    if tag in ("t", "h"):
+    ((kind_tag, content),) = value.items()
+    if kind_tag in ("t", "h"):
         return tensor(content)
-    if tag in ("l", "u"):
-        items = [decode(item, tensor, dtype) for item in content]
-        return items if tag == "l" else tuple(items)
-    if tag == "s":
+    if kind_tag in ("l", "u"):
+        decoded_items = [decode(item, tensor, dtype) for item in content]
+        return decoded_items if kind_tag == "l" else tuple(decoded_items)
+    if kind_tag == "s":
         return slice(*[decode(bound, tensor, dtype) for bound in content])
-    if tag == "d":
+    if kind_tag == "d":
         return {decode(k, tensor, dtype): decode(v, tensor, dtype) for k, v in content}
-    if tag == "g":
+    if kind_tag == "g":
         generator = Generator(0)
         generator.load_state_dict(content)
         return generator
-    if tag == "o":
+    if kind_tag == "o":
         raise LookupError(f"an argument is a {content}, which cannot be made again")
-    if tag == "k":
+    if kind_tag == "k":
         return dtype(content)
-    return Ellipsis if tag == "e" else complex(*content)
+    return Ellipsis if kind_tag == "e" else complex(*content)
 
 
 def places(value: Any) -> Iterator[int]:
     """Yields the numbers of the tensors in the JSON of a value."""
     if isinstance(value, dict):
-        ((tag, content),) = value.items()
-        if tag in ("t", "h"):
+        ((kind_tag, content),) = value.items()
+        if kind_tag in ("t", "h"):
             yield content
-        elif tag in ("l", "u", "s"):
+        elif kind_tag in ("l", "u", "s"):
             for item in content:
                 yield from places(item)
-        elif tag == "d":
+        elif kind_tag == "d":
             for _, item in content:
                 yield from places(item)
 
@@ -320,14 +322,14 @@ def _tensor_numbers(value: Any) -> Iterator[Any]:
     if not isinstance(value, dict):
         yield value
         return
-    ((tag, content),) = value.items()
-    if tag in ("l", "u", "s"):
+    ((kind_tag, content),) = value.items()
+    if kind_tag in ("l", "u", "s"):
         for item in content:
             yield from _tensor_numbers(item)
-    elif tag == "d":
+    elif kind_tag == "d":
         for _, item in content:
             yield from _tensor_numbers(item)
-    elif tag in ("c", "k"):
+    elif kind_tag in ("c", "k"):
         yield str(content)
 
 

@@ -123,8 +123,8 @@ class Report:
         returns other numbers.
         """
         wrong_divergences = [divergence for divergence in self.divergences if divergence.is_wrong]
-        partings = [divergence for divergence in self.divergences if divergence.parts]
-        return next(iter([*wrong_divergences, *partings]), None)
+        parting_divergences = [divergence for divergence in self.divergences if divergence.parts]
+        return next(iter([*wrong_divergences, *parting_divergences]), None)
 
     @property
     def ok(self) -> bool:
@@ -141,17 +141,17 @@ class Report:
         """Returns what notebooks show: the table of the divergences."""
         from emberharmony.core.display.html import table  # here, because only notebooks need it
 
-        rows = [self._cells(divergence) for divergence in self.divergences[:_SHOWN]]
-        left_out_count = len(self.divergences) - len(rows)
+        table_rows = [self._cells(divergence) for divergence in self.divergences[:_SHOWN]]
+        left_out_count = len(self.divergences) - len(table_rows)
         omission_text = [f"and {left_out_count} more; html(path) writes all"] if left_out_count else []
         notes_text = "\n".join([*omission_text, *(f"note: {note}" for note in self.notes)])
-        return table(self.summary(), self._table_header(), rows, left=5, notes=notes_text)
+        return table(self.summary(), self._table_header(), table_rows, left=5, notes=notes_text)
 
     def summary(self) -> str:
         """Returns one sentence: which op is wrong, on which side, and where; or what the program does else."""
-        first = self.first
-        if first is not None:
-            return first.message
+        first_divergence = self.first
+        if first_divergence is not None:
+            return first_divergence.message
         differing_count = sum(row.verdict not in ("equal", "rounding", "not compared") for row in self.rows)
         inherited_text = (
             f"; {differing_count} differ by more than rounding, as their inputs do" if differing_count else ""
@@ -166,22 +166,24 @@ class Report:
             >>> print(report.table())
             no op of 1 calls is wrong
         """
-        lines = [self.summary()]
+        table_lines = [self.summary()]
         if self.divergences:
-            cells = [self._table_header(), *(self._cells(divergence) for divergence in self.divergences[:_SHOWN])]
-            widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-            lines.append("")
-            lines += ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in cells]
+            cell_rows = [self._table_header(), *(self._cells(divergence) for divergence in self.divergences[:_SHOWN])]
+            column_widths = [max(map(len, column)) for column in zip(*cell_rows, strict=True)]
+            table_lines.append("")
+            table_lines += [
+                "  ".join(c.ljust(w) for c, w in zip(row, column_widths, strict=True)).rstrip() for row in cell_rows
+            ]
             if len(self.divergences) > _SHOWN:
-                lines.append(f"and {len(self.divergences) - _SHOWN} more")
-        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+                table_lines.append(f"and {len(self.divergences) - _SHOWN} more")
+        return "\n".join([*table_lines, *(f"note: {note}" for note in self.notes)])
 
     def _table_header(self) -> tuple[str, ...]:
         return ("call", "op", "where", "verdict", "wrong", "carried", *(f"error {side}" for side in self.sides))
 
     def _cells(self, divergence: Divergence) -> tuple[str, ...]:
         op_text = f"{divergence.outer[0]}: {divergence.op}" if divergence.outer else divergence.op
-        errors = (f"{divergence.error[side]:.3g}" if side in divergence.error else "-" for side in self.sides)
+        error_texts = (f"{divergence.error[side]:.3g}" if side in divergence.error else "-" for side in self.sides)
         location = divergence.path or (divergence.line.rpartition("/")[2] or "-")
         return (
             str(divergence.call),
@@ -190,7 +192,7 @@ class Report:
             divergence.cause,
             divergence.wrong or "-",
             f"{divergence.carried:.2g}",
-            *errors,
+            *error_texts,
         )
 
     def to_json(self) -> str:

@@ -58,9 +58,9 @@ def write(path: str, divergence: "Divergence", record: Record, backend: Any, tol
         ArgumentError: if an argument has no source, or the op draws random numbers.
     """
     record = minimize(record, backend, Judge(tolerance)) if backend is not None else record
-    program, data = program_of(path, divergence, record, Judge(tolerance))
+    program, arrays_by_name = program_of(path, divergence, record, Judge(tolerance))
     with replace_bytes(_arrays_path(path)) as stream:
-        np.savez(stream, **data)
+        np.savez(stream, **arrays_by_name)
     replace_text(path, program)
 
 
@@ -75,23 +75,27 @@ def program_of(path: str, divergence: "Divergence", record: Record, judge: Judge
             f"{record.op}() cannot be written as a program: outside of a comparison each backend draws other numbers"
         )
     used_places = [*places(record.args), *places(record.kwargs)]
-    hosts = [record.tensors[i] for i in used_places]
-    words = _argument_sources(record, {argument_index: i for i, argument_index in enumerate(used_places)})
+    input_hosts = [record.tensors[i] for i in used_places]
+    argument_sources = _argument_sources(record, {argument_index: i for i, argument_index in enumerate(used_places)})
     results = record.results()
     has_several_results = len(results) != 1
-    has_floats = any(host.dtype in EPSILON for host in hosts)
-    wide_dtype = "complex128" if any(host.dtype.startswith("complex") for host in (*hosts, *results)) else "float64"
-    call = f"{spell_op(record.op)}({', '.join(words)})"
-    call = call if call.startswith("ops.") else f"OPS[{record.op!r}].function({', '.join(words)})"
+    has_floats = any(host.dtype in EPSILON for host in input_hosts)
+    wide_dtype = (
+        "complex128" if any(host.dtype.startswith("complex") for host in (*input_hosts, *results)) else "float64"
+    )
+    call_source = f"{spell_op(record.op)}({', '.join(argument_sources)})"
+    call_source = (
+        call_source if call_source.startswith("ops.") else f"OPS[{record.op!r}].function({', '.join(argument_sources)})"
+    )
     program = _PROGRAM.format(
         message=divergence.message.replace("\n", " ")[:110],
         imports="from numpy import inf, nan"
-        + ("\nfrom emberharmony.core.registry import OPS" if "OPS[" in call else ""),
+        + ("\nfrom emberharmony.core.registry import OPS" if "OPS[" in call_source else ""),
         data=os.path.basename(_arrays_path(path)),
-        count=len(hosts),
-        dtypes=[host.dtype for host in hosts],
+        count=len(input_hosts),
+        dtypes=[host.dtype for host in input_hosts],
         narrow=("float16", "bfloat16", "float32"),
-        call=call,
+        call=call_source,
         backend=record.backend,
         cast='ops.cast(y, "float32")' if any(host.dtype == "bfloat16" for host in results) else "y",
         results="call(False)" if has_several_results else "[call(False)]",
@@ -99,7 +103,7 @@ def program_of(path: str, divergence: "Divergence", record: Record, judge: Judge
         kind=wide_dtype,
         bound=_error_bound(record, judge),
     )
-    return program, {f"x{i}": host.values() for i, host in enumerate(hosts)}
+    return program, {f"x{i}": host.values() for i, host in enumerate(input_hosts)}
 
 
 def _argument_sources(record: Record, numbers: dict[int, int]) -> list[str]:
@@ -127,19 +131,21 @@ def _argument_sources(record: Record, numbers: dict[int, int]) -> list[str]:
 def _error_bound(record: Record, judge: Judge) -> float:
     """Returns an error halfway, on a scale of magnitudes, between what is allowed and what was found."""
     try:
-        expected, error = judge.reference(record), judge.judge(record).error
+        expected, error_units = judge.reference(record), judge.judge(record).error
     except NotJudgedError:
         return 0.0
-    deviation = 0.0
+    largest_deviation = 0.0
     for actual, expected_value in zip(record.results(), expected, strict=False):
         if actual.shape == expected_value.shape and actual.size:
             with np.errstate(all="ignore"):
-                gap = np.abs(
+                deviations = np.abs(
                     actual.wide()
                     - (expected_value.astype(np.float64) if expected_value.dtype.kind == "b" else expected_value)
                 )
-                deviation = max(deviation, float(np.max(np.where(np.isfinite(gap), gap, 0.0))))
-    return deviation / error**0.5 if 1 < error < float("inf") else deviation / 2
+                largest_deviation = max(
+                    largest_deviation, float(np.max(np.where(np.isfinite(deviations), deviations, 0.0)))
+                )
+    return largest_deviation / error_units**0.5 if 1 < error_units < float("inf") else largest_deviation / 2
 
 
 def minimize(record: Record, backend: Any, judge: Judge) -> Record:
@@ -149,30 +155,32 @@ def minimize(record: Record, backend: Any, judge: Judge) -> Record:
     """
     if not _is_wrong(record, judge) or _record_again(record, backend, judge, record.tensors) is None:
         return record
-    trials, has_smaller = 0, True
-    while has_smaller and trials < _TRIALS:
-        has_smaller = False
+    trial_count, is_smaller = 0, True
+    while is_smaller and trial_count < _TRIALS:
+        is_smaller = False
         for tensors in _smaller_inputs(record):
-            trials += 1
+            trial_count += 1
             smaller_record = _record_again(record, backend, judge, tensors)
             if smaller_record is not None:
-                record, has_smaller = smaller_record, True
+                record, is_smaller = smaller_record, True
                 break
-            if trials >= _TRIALS:
+            if trial_count >= _TRIALS:
                 break
     return record
 
 
 def _smaller_inputs(record: Record) -> Iterator[list[Host]]:
     used_places = {*places(record.args), *places(record.kwargs)}
-    tensors = [record.tensors[i] for i in sorted(used_places)]
-    lengths = sorted({n for host in tensors for n in host.shape if n > 1}, reverse=True)
-    axes = sorted({i for host in tensors for i in range(len(host.shape))})
-    choices: list[tuple[int, int | None]] = [(n, None) for n in lengths] + [(n, axis) for n in lengths for axis in axes]
-    for length, axis in choices:
-        for shorter in (slice(0, length // 2), slice(length // 2, length), slice(0, length - 1), slice(1, length)):
+    input_hosts = [record.tensors[i] for i in sorted(used_places)]
+    axis_lengths = sorted({n for host in input_hosts for n in host.shape if n > 1}, reverse=True)
+    axes = sorted({i for host in input_hosts for i in range(len(host.shape))})
+    lengths_and_axes: list[tuple[int, int | None]] = [(n, None) for n in axis_lengths] + [
+        (n, axis) for n in axis_lengths for axis in axes
+    ]
+    for length, axis in lengths_and_axes:
+        for kept_slice in (slice(0, length // 2), slice(length // 2, length), slice(0, length - 1), slice(1, length)):
             cut_tensors = [
-                host if i not in used_places else Host(_cut_axis(host.bits, length, axis, shorter), host.dtype)
+                host if i not in used_places else Host(_cut_axis(host.bits, length, axis, kept_slice), host.dtype)
                 for i, host in enumerate(record.tensors)
             ]
             if any(a.shape != b.shape for a, b in zip(cut_tensors, record.tensors, strict=True)):
@@ -180,29 +188,29 @@ def _smaller_inputs(record: Record) -> Iterator[list[Host]]:
 
 
 def _cut_axis(bits: Any, length: int, axis: int | None, part: slice) -> Any:
-    key = tuple(part if n == length and axis in (None, i) else slice(None) for i, n in enumerate(bits.shape))
-    return np.asarray(bits[key])
+    axis_slices = tuple(part if n == length and axis in (None, i) else slice(None) for i, n in enumerate(bits.shape))
+    return np.asarray(bits[axis_slices])
 
 
 def _record_again(record: Record, backend: Any, judge: Judge, tensors: Sequence[Host]) -> Record | None:
     """Returns a call with other inputs, if it is wrong on its backend as well."""
-    trial = record.made_of(list(tensors), error="", result={"u": []})
+    smaller_record = record.made_of(list(tensors), error="", result={"u": []})
     try:
-        result = repeat_call(trial, backend, OPS[record.op].function)
+        result = repeat_call(smaller_record, backend, OPS[record.op].function)
     except Exception as error:  # noqa: BLE001  (smaller inputs may be refused, by any error)
         if not record.error or type(error).__name__ != record.error.partition(":")[0]:
             return None
-        trial.error = record.error
-        return trial if _is_wrong(trial, judge) else None
+        smaller_record.error = record.error
+        return smaller_record if _is_wrong(smaller_record, judge) else None
     if record.error:
         return None
 
     def add(tensor: Any) -> int:
-        trial.tensors.append(to_host(tensor, backend))
-        return len(trial.tensors) - 1
+        smaller_record.tensors.append(to_host(tensor, backend))
+        return len(smaller_record.tensors) - 1
 
-    trial.result = encode(result, backend, add)
-    return trial if _is_wrong(trial, judge) else None
+    smaller_record.result = encode(result, backend, add)
+    return smaller_record if _is_wrong(smaller_record, judge) else None
 
 
 def _is_wrong(record: Record, judge: Judge) -> bool:

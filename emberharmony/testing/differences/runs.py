@@ -89,14 +89,14 @@ def with_host_draws(named: Any) -> Any:
 @contextlib.contextmanager
 def separate_streams() -> Iterator[None]:
     """Lets random ops in the block draw as in every other such block; the streams go on afterwards as before."""
-    host = HOST.get()
-    state = host.state_dict()
-    token = STREAM.set(Generator(0))
+    host_streams = HOST.get()
+    state_before = host_streams.state_dict()
+    stream_token = STREAM.set(Generator(0))
     try:
         yield
     finally:
-        STREAM.reset(token)
-        host.load_state_dict(state)
+        STREAM.reset(stream_token)
+        host_streams.load_state_dict(state_before)
 
 
 class Watch(Watcher):
@@ -123,22 +123,31 @@ class Watch(Watcher):
         if self._is_hidden(call):
             return
         backend, tensors, seen_calls = call.backend, list[Host](), list[int]()
-        number = self._count
+        call_number = self._count
         self._count += 1
 
         def add(tensor: Any) -> int:
-            host, last = self._place(tensor, backend, number)
+            host, last_call_number = self._place(tensor, backend, call_number)
             tensors.append(host)
-            seen_calls.append(last)
+            seen_calls.append(last_call_number)
             return len(tensors) - 1
 
-        args = encode(call.args, backend, add)
-        kwargs = encode(call.kwargs, backend, add) if call.kwargs else NO_OPTIONS
-        name = call.spec.name
-        line = line_of(name)
-        path = path_of(call, sys._getframe(2), line[0])
+        encoded_arguments = encode(call.args, backend, add)
+        encoded_keywords = encode(call.kwargs, backend, add) if call.kwargs else NO_OPTIONS
+        op_name = call.spec.name
+        file_and_line = line_of(op_name)
+        module_path = path_of(call, sys._getframe(2), file_and_line[0])
         record = Record(
-            name, path, line_text(line), call.gradient_of, backend.name, args, kwargs, tensors, seen_calls, number
+            op_name,
+            module_path,
+            line_text(file_and_line),
+            call.gradient_of,
+            backend.name,
+            encoded_arguments,
+            encoded_keywords,
+            tensors,
+            seen_calls,
+            call_number,
         )
         record._given, record.streams = tensors, stream_states(call)
         call.kept[self] = record
@@ -183,17 +192,17 @@ class Watch(Watcher):
             result: what it returned.
             backend: the backend.
         """
-        tensors, seen_calls, number = list[Host](), list[int](), self._count
+        tensors, seen_calls, call_number = list[Host](), list[int](), self._count
 
         def add(tensor: Any) -> int:
-            host, last = self._place(tensor, backend, number)
+            host, last_call_number = self._place(tensor, backend, call_number)
             tensors.append(host)
-            seen_calls.append(last)
+            seen_calls.append(last_call_number)
             return len(tensors) - 1
 
-        args = {"u": [encode(result, backend, add)]}
+        encoded_arguments = {"u": [encode(result, backend, add)]}
         record = self.returned(
-            RESULT, "", "", "", backend.name, args, NO_OPTIONS, tensors, seen_calls, number, {"u": []}
+            RESULT, "", "", "", backend.name, encoded_arguments, NO_OPTIONS, tensors, seen_calls, call_number, {"u": []}
         )
         record._given, record._made = tensors, []
         self._tell(record)
@@ -264,10 +273,10 @@ def run_program(fn: Callable[..., Any], inputs: Any, backend: Any, watch: Watch,
         stack.enter_context(selection.Override(backend))
         if device and backend.name != "numpy":
             stack.enter_context(ops.device(device))
-        tensors = tree_map(_to_active, tuple(inputs))
+        input_tensors = tree_map(_to_active, tuple(inputs))
         stack.enter_context(Observation(watch))
         try:
-            watch.finish(fn(*tensors), backend)
+            watch.finish(fn(*input_tensors), backend)
         except Stopped:
             return ""
         except Exception as error:

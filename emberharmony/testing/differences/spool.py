@@ -67,9 +67,9 @@ class _File:
         file.seek(offset)
         written_count = file.write(data)
         if written_count != len(data):  # a large write may stop early
-            unwritten = memoryview(data)
-            while written_count < len(unwritten):
-                written_count += file.write(unwritten[written_count:])
+            unwritten_bytes = memoryview(data)
+            while written_count < len(unwritten_bytes):
+                written_count += file.write(unwritten_bytes[written_count:])
         self.size += written_count
         return offset
 
@@ -115,8 +115,8 @@ class Stored(Host):
     def bits(self) -> Array:
         """The bits, as an array of the shape."""
         if self._held is not None:
-            array: Array = self._held.view(self._kind)
-            return array.reshape(self.shape)
+            typed_array: Array = self._held.view(self._kind)
+            return typed_array.reshape(self.shape)
         read_array: Array = self._file.array(self._place, self.size, self._kind)
         return read_array.reshape(self.shape)
 
@@ -132,10 +132,10 @@ class Stored(Host):
         if self._held is not None:
             yield from super()._parts_of_bits(most)
             return
-        width = self._kind.itemsize
+        item_size = self._kind.itemsize
         for start in range(0, self.size, most):
-            part = self._file.array(self._place + start * width, min(most, self.size - start), self._kind)
-            yield from Host(part, self.dtype).parts(most)
+            file_part = self._file.array(self._place + start * item_size, min(most, self.size - start), self._kind)
+            yield from Host(file_part, self.dtype).parts(most)
 
     def row(self) -> Any:
         """Returns what the head of a call says of the tensor."""
@@ -228,19 +228,19 @@ class Writer:
 
     def _holds_bytes(self, stored_tensor: Stored, flat: Array) -> bool:
         """Returns whether a tensor that was written has these bytes."""
-        stored_part = stored_tensor._held
-        if stored_part is not None:
+        stored_bytes = stored_tensor._held
+        if stored_bytes is not None:
             if not len(flat):
                 return True
             word_dtype = _BYTES if len(flat) % 8 else _WORDS  # the fewest numbers to compare
-            is_equal = stored_part.view(word_dtype) == flat.view(word_dtype)
+            is_equal = stored_bytes.view(word_dtype) == flat.view(word_dtype)
             return bool(is_equal[is_equal.argmin()])  # `all` begins later
         stored_place = stored_tensor._place
         for start in range(0, len(flat), _BLOCK):
             block = flat[start : start + _BLOCK] if len(flat) > _BLOCK else flat
-            stored_part = self._block[: len(block)]
-            self._file.read(stored_place + start, stored_part)
-            if not (stored_part == block).all():
+            stored_bytes = self._block[: len(block)]
+            self._file.read(stored_place + start, stored_bytes)
+            if not (stored_bytes == block).all():
                 return False
         return True
 
@@ -261,8 +261,8 @@ class Writer:
         """Writes a call: its tensors are in the file already, so the file gets its description and where they are."""
         head_fields: dict[str, Any] = {name: getattr(record, name) for name in _FIELDS}
         head_fields["tensors"] = [self._tensor_row(host) for host in record.tensors]
-        text = json.dumps(head_fields).encode()
-        self._heads += (self._file.append(text), len(text))
+        head_json = json.dumps(head_fields).encode()
+        self._heads += (self._file.append(head_json), len(head_json))
 
     def _tensor_row(self, host: Host) -> Any:
         if not isinstance(host, Stored):
@@ -336,12 +336,12 @@ class Reader:
                 raise ArgumentError(
                     f"{path} is no log of calls; `emberharmony compare FILE:FUNCTION --save A.log` makes one"
                 )
-            (place,) = _PLACE.unpack(self._read_bytes(self._file.size - _PLACE.size, _PLACE.size))
-            end = self._file.size - _PLACE.size
-            index = self._read_json(place, end - place)
-            calls = index["calls"]
+            (index_place,) = _PLACE.unpack(self._read_bytes(self._file.size - _PLACE.size, _PLACE.size))
+            index_end = self._file.size - _PLACE.size
+            log_index = self._read_json(index_place, index_end - index_place)
+            calls = log_index["calls"]
             self._heads = list(zip(calls[::2], calls[1::2], strict=True))
-            self.notes: dict[str, Any] = index["notes"]
+            self.notes: dict[str, Any] = log_index["notes"]
         except BaseException as error:
             self.close()
             if isinstance(error, (KeyError, TypeError, ValueError)) and not isinstance(error, ArgumentError):
@@ -369,12 +369,12 @@ class Reader:
         tensors: list[Host] = []
         try:
             for name, dtype_name, shape, offset in head.pop("tensors"):
-                itemtype, size = np.dtype(dtype_name), 1
+                itemtype, element_count = np.dtype(dtype_name), 1
                 for length in shape:
-                    size *= length
-                if not 0 <= offset <= self._file.size - size * itemtype.itemsize:
+                    element_count *= length
+                if not 0 <= offset <= self._file.size - element_count * itemtype.itemsize:
                     raise self._file.cut()
-                tensors.append(Stored(self._file, offset, name, itemtype, tuple(shape), size))
+                tensors.append(Stored(self._file, offset, name, itemtype, tuple(shape), element_count))
             return Record(**head, tensors=tensors)
         except (KeyError, TypeError, ValueError) as error:
             raise error if isinstance(error, ArgumentError) else self._file.cut() from error
@@ -402,7 +402,7 @@ class Reader:
         return notes
 
     def _read_bytes(self, place: int, length: int) -> bytes:
-        data = bytearray(max(length, 0))
+        content = bytearray(max(length, 0))
         if length > 0 <= place:
-            self._file.read(place, memoryview(data))
-        return bytes(data)
+            self._file.read(place, memoryview(content))
+        return bytes(content)

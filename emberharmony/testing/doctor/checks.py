@@ -58,13 +58,13 @@ def run_check(backend: Any, name: str) -> Finding:
     function, repro = CHECKS[name]
     try:
         with ops.use_backend(backend):
-            result = function(backend)
+            check_result = function(backend)
     except Exception as error:  # noqa: BLE001  (whatever a library raises is what is to be reported)
         fault_text = str(error) if isinstance(error, AssertionError) else f"raises {type(error).__name__}: {error}"
-        head = f"from emberharmony import ops; ops.set_backend({backend.name!r})\n"
-        return Finding(backend.name, name, BROKEN, fault_text, repro=head + repro)
-    verdict = DIFFERS if result.row else OK
-    return Finding(backend.name, name, verdict, result.detail, result.row, figures=result.figures)
+        setup_source = f"from emberharmony import ops; ops.set_backend({backend.name!r})\n"
+        return Finding(backend.name, name, BROKEN, fault_text, repro=setup_source + repro)
+    verdict = DIFFERS if check_result.row else OK
+    return Finding(backend.name, name, verdict, check_result.detail, check_result.row, figures=check_result.figures)
 
 
 def _precision_result(backend: Any, kind: str, error: float) -> Result:
@@ -73,8 +73,8 @@ def _precision_result(backend: Any, kind: str, error: float) -> Result:
     assert error < _WRONG, f"{kind} of float32 are off by {error:.2g}, and float32 is by 5e-7"
     detail_text = f"{precision_state}, off by {error:.1e}"
     device_name = ops.get_default_device()
-    is_reduced = any(word in str(backend.precision_key()) for word in ("tf32", "tensorfloat32", "bf16", "bfloat16"))
-    assert precision_state == STATES[0] or device_name != "cpu" or is_reduced, (
+    may_be_reduced = any(word in str(backend.precision_key()) for word in ("tf32", "tensorfloat32", "bf16", "bfloat16"))
+    assert precision_state == STATES[0] or device_name != "cpu" or may_be_reduced, (
         f"{kind} of float32 are off by {error:.2g} on a processor, and no setting asks for it: is another BLAS loaded?"
     )
     return Result(detail_text, "" if precision_state == STATES[0] else ROWS["precision"], {"relative error": error})
@@ -112,8 +112,8 @@ def _host_values(tensor: Any) -> list[Any]:
 )
 def subnormal(backend: Any) -> Result:
     """Multiplies two float32 whose product is subnormal."""
-    x = ops.multiply(ops.array([1e-20, 1e-30], dtype="float32"), ops.array([1e-20, 1e-10], dtype="float32"))
-    survival_flags = [value > 0 for value in _host_values(x)]
+    products = ops.multiply(ops.array([1e-20, 1e-30], dtype="float32"), ops.array([1e-20, 1e-10], dtype="float32"))
+    survival_flags = [value > 0 for value in _host_values(products)]
     read_value = _host_values(ops.array([1e-40], dtype="float32"))[0]
     assert read_value == np.float32(1e-40), f"1e-40 is read back as {read_value}"
     return Result("kept") if all(survival_flags) else Result("results below 1.2e-38 are 0", ROWS["remaining"])
@@ -145,11 +145,11 @@ def integer_overflow(backend: Any) -> Result:
 def nan_in_max(backend: Any) -> Result:
     """Looks for NaN in maxima and minima, which propagate it."""
     x = ops.array([1.0, math.nan, 3.0])
-    for name in ("max", "min"):
-        maximum = float(getattr(ops, name)(x))
-        assert math.isnan(maximum), f"ops.{name} of [1, nan, 3] is {maximum}"
-        index = int(getattr(ops, f"arg{name}")(x))
-        assert index == 1, f"ops.arg{name} of [1, nan, 3] is {index}"
+    for reduction_name in ("max", "min"):
+        maximum = float(getattr(ops, reduction_name)(x))
+        assert math.isnan(maximum), f"ops.{reduction_name} of [1, nan, 3] is {maximum}"
+        nan_index = int(getattr(ops, f"arg{reduction_name}")(x))
+        assert nan_index == 1, f"ops.arg{reduction_name} of [1, nan, 3] is {nan_index}"
     elementwise_maximum = _host_values(ops.maximum(x, ops.array([2.0, 2.0, math.nan])))
     assert elementwise_maximum[0] == 2.0, f"the maximum of 1 and 2 is {elementwise_maximum[0]}"
     assert all(map(math.isnan, elementwise_maximum[1:])), f"ops.maximum with NaN gives {elementwise_maximum}"
@@ -192,23 +192,23 @@ def out_of_bounds(backend: Any) -> Result:
 
 def _in_threads(function: Callable[[int], Any], count: int) -> list[Any]:
     """Returns what a function returned, or raised, in each of several threads."""
-    results: list[Any] = [AssertionError(f"a thread took more than {_SECONDS:g} s")] * count
-    active = selection.current()
+    results_by_thread: list[Any] = [AssertionError(f"a thread took more than {_SECONDS:g} s")] * count
+    active_backend = selection.current()
 
     def run(i: int) -> None:
         try:
-            with ops.use_backend(active):
-                results[i] = function(i)
+            with ops.use_backend(active_backend):
+                results_by_thread[i] = function(i)
         except Exception as error:  # noqa: BLE001  (it is the result)
-            results[i] = error
+            results_by_thread[i] = error
 
     threads = [threading.Thread(target=run, args=(i,), daemon=True) for i in range(count)]
     for thread in threads:
         thread.start()
-    end = time.monotonic() + _SECONDS
+    end_time = time.monotonic() + _SECONDS
     for thread in threads:
-        thread.join(max(0.0, end - time.monotonic()))
-    return results
+        thread.join(max(0.0, end_time - time.monotonic()))
+    return results_by_thread
 
 
 @check(
@@ -241,14 +241,14 @@ def lazy_tensors(backend: Any) -> Result:
     if isinstance(tensor, Exception):
         raise tensor
     try:
-        values = _host_values(tensor)
+        host_values = _host_values(tensor)
     except (EmberError, RuntimeError) as error:
         evaluated_values = _in_threads(lambda i: _evaluate(ops.full((3,), 2.0)), 1)[0]
         assert _host_values(evaluated_values) == [2.0] * 3, (
             f"an evaluated tensor of another thread is {evaluated_values}"
         )
         return Result(f"must be evaluated where they were made ({type(error).__name__})", ROWS["remaining"])
-    assert values == [2.0] * 3, f"a tensor of another thread is {values}"
+    assert host_values == [2.0] * 3, f"a tensor of another thread is {host_values}"
     return Result("can be read")
 
 
@@ -284,10 +284,10 @@ def bfloat16(backend: Any) -> Result:
     """Rounds to bfloat16, halves to the even neighbour."""
     try:
         x = ops.cast(ops.array([1.00390625, 1.01171875]), "bfloat16")
-        square = _host_values(ops.cast(ops.multiply(x, x), "float32"))
+        squares = _host_values(ops.cast(ops.multiply(x, x), "float32"))
     except DTypeError as error:
         return Result(f"none here: {error}", ROWS["remaining"])
-    assert square == [1.0, 1.03125], f"1.00390625 and 1.01171875 rounded to bfloat16 and squared are {square}"
+    assert squares == [1.0, 1.03125], f"1.00390625 and 1.01171875 rounded to bfloat16 and squared are {squares}"
     return Result("rounds to even")
 
 
@@ -299,8 +299,11 @@ def bfloat16(backend: Any) -> Result:
 def random_numbers(backend: Any) -> Result:
     """Draws from a generator, which gives the same numbers on every machine."""
     generator = ops.random.Generator(20)
-    draws = [generator.integers((4,), 0, 1000).tolist(), _host_values(ops.random.uniform((2,), generator=generator))]
-    assert draws == RANDOM, f"generator 20 draws {draws}, and {RANDOM} on other machines"
+    drawn_numbers = [
+        generator.integers((4,), 0, 1000).tolist(),
+        _host_values(ops.random.uniform((2,), generator=generator)),
+    ]
+    assert drawn_numbers == RANDOM, f"generator 20 draws {drawn_numbers}, and {RANDOM} on other machines"
     return Result("the same bits")
 
 
@@ -310,13 +313,13 @@ RANDOM = [[626, 433, 457, 497], [0.3657785654067993, 0.5764438509941101]]
 
 def _least_seconds(function: Callable[[], Any], seconds: float = 0.4) -> float:
     """Returns the least seconds that a call takes, its evaluation included."""
-    least_time, end = math.inf, time.perf_counter() + seconds
+    least_time, end_time = math.inf, time.perf_counter() + seconds
     while True:
         start = time.perf_counter()
         ops.eval(function())
         ops.synchronize()
         least_time = min(least_time, time.perf_counter() - start)
-        if time.perf_counter() > end:
+        if time.perf_counter() > end_time:
             return least_time
 
 
@@ -330,13 +333,13 @@ def speed(backend: Any) -> Result:
     a = ops.full((512, 512), 1.5)
     large_tensor = ops.full((2**23,), 1.5)
     ops.eval([a, large_tensor])
-    product = 2 * 512**3 / _least_seconds(lambda: ops.matmul(a, a)) / 1e9
+    product_speed = 2 * 512**3 / _least_seconds(lambda: ops.matmul(a, a)) / 1e9
     # Each byte is read once and written once.
-    copy = 2 * 4 * 2**23 / _least_seconds(lambda: ops.multiply(large_tensor, 2.0)) / 1e9
-    detail_text = f"{product:.3g} GFLOP/s in a product of 512 x 512, {copy:.3g} GB/s in a copy of 32 MiB"
+    copy_speed = 2 * 4 * 2**23 / _least_seconds(lambda: ops.multiply(large_tensor, 2.0)) / 1e9
+    detail_text = f"{product_speed:.3g} GFLOP/s in a product of 512 x 512, {copy_speed:.3g} GB/s in a copy of 32 MiB"
     host_speed = 2 * 512**3 / _host_product() / 1e9
-    is_slow = product < host_speed / 10
-    figure_by_name = {"product GFLOP/s": product, "copy GB/s": copy}
+    is_slow = product_speed < host_speed / 10
+    figure_by_name = {"product GFLOP/s": product_speed, "copy GB/s": copy_speed}
     return Result(
         f"{detail_text}; NumPy multiplies at {host_speed:.3g}" if is_slow else detail_text,
         ROWS["speed"] if is_slow else "",
@@ -345,10 +348,10 @@ def speed(backend: Any) -> Result:
 
 
 def _host_product() -> float:
-    a = np.full((512, 512), 1.5, np.float32)
+    matrix = np.full((512, 512), 1.5, np.float32)
     least_time = math.inf
     for _ in range(3):
         start = time.perf_counter()
-        a @ a
+        matrix @ matrix
         least_time = min(least_time, time.perf_counter() - start)
     return least_time

@@ -65,22 +65,27 @@ def facts() -> dict[str, Any]:
 def requirements() -> Iterator[tuple[str, str | None, str, str]]:
     """Yields each package that EmberHarmony can use: its name, its version or None, its floor, and the extra."""
     try:
-        lines = metadata.requires("emberharmony") or []
+        requirement_lines = metadata.requires("emberharmony") or []
     except metadata.PackageNotFoundError:  # a checkout on the path
-        lines = []
+        requirement_lines = []
     seen_names: set[str] = set()
-    for line in lines:
-        match, floor = re.match(r"[\w.-]+", line), _FLOOR.search(line.partition(";")[0])
+    for line in requirement_lines:
+        name_match, floor_match = re.match(r"[\w.-]+", line), _FLOOR.search(line.partition(";")[0])
         extra_match = re.search(r"extra == ['\"]([\w-]+)['\"]", line)
         extra_name = extra_match[1] if extra_match else ""
-        if match is None or match[0] in seen_names or match[0].startswith("ember") or extra_name not in _EXTRAS:
+        if (
+            name_match is None
+            or name_match[0] in seen_names
+            or name_match[0].startswith("ember")
+            or extra_name not in _EXTRAS
+        ):
             continue
-        seen_names.add(match[0])
+        seen_names.add(name_match[0])
         try:
-            version = metadata.version(match[0])
+            version = metadata.version(name_match[0])
         except metadata.PackageNotFoundError:
             version = None
-        yield match[0], version, "0" if floor is None else floor[1], extra_name
+        yield name_match[0], version, "0" if floor_match is None else floor_match[1], extra_name
 
 
 _EXTRAS = ("", "torch", "mlx", "jax", "dask", "numba", "bfloat16", "cli", "conformance")
@@ -93,8 +98,8 @@ def blas_of_numpy() -> str:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        built: Any = np.show_config(mode="dicts")
-    blas = (built or {}).get("Build Dependencies", {}).get("blas", {})
+        build_config: Any = np.show_config(mode="dicts")
+    blas = (build_config or {}).get("Build Dependencies", {}).get("blas", {})
     return " ".join(str(blas[word]) for word in ("name", "version") if blas.get(word)) or "unknown"
 
 
@@ -102,17 +107,17 @@ def loaded_libraries() -> list[str]:
     """Returns the names of the libraries of linear algebra and of threads in this process, as Linux tells them."""
     try:
         with open("/proc/self/maps", encoding="utf-8") as file:
-            lines = file.readlines()
+            mapping_lines = file.readlines()
     except OSError:
         return []
-    return sorted({match[0] for line in lines if (match := _LIBRARY.search(line.strip()))})
+    return sorted({match[0] for line in mapping_lines if (match := _LIBRARY.search(line.strip()))})
 
 
 def settings_in_use(environ: Mapping[str, str]) -> dict[str, str]:
     """Returns what tells the libraries how to compute: environment variables, and the settings file if there is one."""
-    names = [name for name in (*_OWN, *_OTHERS) if name in environ]
-    own_names = [name for name in environ if name.startswith("EMBERHARMONY_") and name not in names]
-    value_by_name = {name: without_home(environ[name]) for name in (*names, *own_names)}
+    known_names = [name for name in (*_OWN, *_OTHERS) if name in environ]
+    own_names = [name for name in environ if name.startswith("EMBERHARMONY_") and name not in known_names]
+    value_by_name = {name: without_home(environ[name]) for name in (*known_names, *own_names)}
     return value_by_name | ({"settings file": without_home(settings.path())} if settings.exists() else {})
 
 
@@ -137,9 +142,9 @@ def without_home(text: str) -> str:
 def findings(environ: Mapping[str, str]) -> Iterator[Finding]:
     """Yields what is odd about the installed versions and the settings, or that nothing is."""
     for subject, source in (("versions", _version_findings()), ("settings", _setting_findings(environ))):
-        odd_findings = list(source)
-        yield from odd_findings
-        if not any(finding.verdict != OK for finding in odd_findings):
+        found_oddities = list(source)
+        yield from found_oddities
+        if not any(finding.verdict != OK for finding in found_oddities):
             yield Finding(subject, subject, OK, "as they should be")
 
 
@@ -151,30 +156,32 @@ def _is_older(version: str, floor: str) -> bool:
 
 def _version_findings() -> Iterator[Finding]:
     for name, version, floor, extra in requirements():
-        line = f'pip install --upgrade "emberharmony[{extra}]"' if extra else f'pip install --upgrade "{name}>={floor}"'
+        install_command = (
+            f'pip install --upgrade "emberharmony[{extra}]"' if extra else f'pip install --upgrade "{name}>={floor}"'
+        )
         if version is None:
-            yield Finding("versions", name, OK, f"{name} is not installed: {line.replace(' --upgrade', '')}")
+            yield Finding("versions", name, OK, f"{name} is not installed: {install_command.replace(' --upgrade', '')}")
         elif _is_older(version, floor):
-            message = f"{name} {version} is older than {floor}, the lowest version that is tested: {line}"
+            message = f"{name} {version} is older than {floor}, the lowest version that is tested: {install_command}"
             yield Finding("versions", name, DIFFERS, message, ROWS["versions"])
 
 
 def _setting_findings(environ: Mapping[str, str]) -> Iterator[Finding]:
     """Yields what is odd about the settings."""
     yield from _own_settings(environ)
-    cores = os.cpu_count() or 1
+    core_count = os.cpu_count() or 1
     for name in _THREADS:
         value = environ.get(name)
-        if value is not None and not (value.isdigit() and 1 <= int(value) <= 4 * cores):
-            text = f"{name}={value}: expected a number of threads, at most the {cores} cores"
-            yield Finding("settings", name, DIFFERS, text, ROWS["doctor"])
-    for name, values in _ROUNDING.items():
-        if environ.get(name, "").lower() in values:
-            text = f"{name}={environ[name]} lets the library round the factors of float32 products"
-            yield Finding("settings", name, DIFFERS, text, ROWS["precision"])
+        if value is not None and not (value.isdigit() and 1 <= int(value) <= 4 * core_count):
+            finding_text = f"{name}={value}: expected a number of threads, at most the {core_count} cores"
+            yield Finding("settings", name, DIFFERS, finding_text, ROWS["doctor"])
+    for name, rounding_values in _ROUNDING.items():
+        if environ.get(name, "").lower() in rounding_values:
+            finding_text = f"{name}={environ[name]} lets the library round the factors of float32 products"
+            yield Finding("settings", name, DIFFERS, finding_text, ROWS["precision"])
     if environ.get("KMP_DUPLICATE_LIB_OK"):
-        text = "KMP_DUPLICATE_LIB_OK hides that two OpenMP libraries are loaded, which can give wrong results"
-        yield Finding("settings", "KMP_DUPLICATE_LIB_OK", DIFFERS, text, ROWS["doctor"])
+        finding_text = "KMP_DUPLICATE_LIB_OK hides that two OpenMP libraries are loaded, which can give wrong results"
+        yield Finding("settings", "KMP_DUPLICATE_LIB_OK", DIFFERS, finding_text, ROWS["doctor"])
 
 
 def _own_settings(environ: Mapping[str, str]) -> Iterator[Finding]:
@@ -197,8 +204,8 @@ def _own_settings(environ: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _unknown_backend(where: str, name: str) -> Iterator[Finding]:
-    names = backend_names()
-    if name not in names:
-        yield Finding("settings", where, BROKEN, f"{where} names no backend: {name!r}{suggest(name, names)}")
+    known_backends = backend_names()
+    if name not in known_backends:
+        yield Finding("settings", where, BROKEN, f"{where} names no backend: {name!r}{suggest(name, known_backends)}")
     elif not is_installed(name):
         yield Finding("settings", where, BROKEN, f"{where} names {name}, which is not installed: {install_line(name)}")

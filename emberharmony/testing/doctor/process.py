@@ -39,8 +39,10 @@ def findings_of_backend(
         seconds: how long a check may take.
     """
     command = [sys.executable, "-W", "ignore", "-m", __name__, name, *([] if device is None else [device])]
-    environ = {**os.environ, "EMBERHARMONY_TRACEBACK": "full"}  # whose last line is the error
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ)
+    child_environment = {**os.environ, "EMBERHARMONY_TRACEBACK": "full"}  # whose last line is the error
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=child_environment
+    )
     check_name = "import"
     has_ended = False
     try:
@@ -61,9 +63,9 @@ def findings_of_backend(
         has_ended = True
     finally:
         process.kill()
-        errors = process.communicate()[1].strip().splitlines()
+        error_lines = process.communicate()[1].strip().splitlines()
     if not has_ended:
-        last_error = errors[-1] if errors else "without a word"
+        last_error = error_lines[-1] if error_lines else "without a word"
         fault_text = f"the process ended by {_exit_text(process.returncode)}: {last_error}"
         yield Finding(name, check_name, BROKEN, fault_text, repro=repro_of(name, check_name))
 
@@ -76,7 +78,7 @@ def _json_lines(process: "subprocess.Popen[str]", seconds: float) -> Iterator[st
     """
     assert process.stdout is not None
     os.set_blocking(process.stdout.fileno(), False)
-    buffer, last_time = b"", time.monotonic()
+    unfinished_line, last_time = b"", time.monotonic()
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
         while True:
@@ -86,7 +88,7 @@ def _json_lines(process: "subprocess.Popen[str]", seconds: float) -> Iterator[st
             if not chunk:
                 return
             last_time = time.monotonic()
-            *complete_lines, buffer = (buffer + chunk).split(b"\n")
+            *complete_lines, unfinished_line = (unfinished_line + chunk).split(b"\n")
             yield from (line.decode() for line in complete_lines if line.startswith(b"{"))
 
 
@@ -99,14 +101,14 @@ def _exit_text(status: int | None) -> str:
 
 def repro_of(name: str, check: str) -> str:
     """Returns the program of three lines that shows what a check looks at."""
-    head = f"from emberharmony import ops; ops.set_backend({name!r})\n"
+    setup_source = f"from emberharmony import ops; ops.set_backend({name!r})\n"
     if check == "import":
-        return f"{head}x = ops.ones(3)\nprint(x)"
+        return f"{setup_source}x = ops.ones(3)\nprint(x)"
     if check == "fork":
-        return f"{head}{FORK}"
+        return f"{setup_source}{FORK}"
     from emberharmony.testing.doctor.checks import CHECKS  # here, because it imports NumPy and all ops
 
-    return head + CHECKS[check][1]
+    return setup_source + CHECKS[check][1]
 
 
 def fork(name: str) -> Finding:
@@ -117,25 +119,25 @@ def fork(name: str) -> Finding:
 
     x = ops.full((64, 64), 1.0)
     ops.eval(ops.matmul(x, x))
-    child = os.fork()
-    if child == 0:
+    child_id = os.fork()
+    if child_id == 0:
         status = 1
         with contextlib.suppress(BaseException):
             status = 0 if float(ops.sum(ops.matmul(x, x))) == 64.0**3 else 2
         os._exit(status)
-    end = time.monotonic() + _FORK_SECONDS
-    while time.monotonic() < end:
-        ended_child, status = os.waitpid(child, os.WNOHANG)
+    end_time = time.monotonic() + _FORK_SECONDS
+    while time.monotonic() < end_time:
+        ended_child, status = os.waitpid(child_id, os.WNOHANG)
         if ended_child:
-            code = os.waitstatus_to_exitcode(status)
-            if code == 0:
+            exit_code = os.waitstatus_to_exitcode(status)
+            if exit_code == 0:
                 return Finding(name, "fork", OK, "a child computes")
-            if code == 2:
+            if exit_code == 2:
                 return Finding(name, "fork", BROKEN, f"{_FORK} computes something else", repro=repro_of(name, "fork"))
-            return Finding(name, "fork", DIFFERS, f"{_FORK} ends by {_exit_text(code)}", ROWS["remaining"])
+            return Finding(name, "fork", DIFFERS, f"{_FORK} ends by {_exit_text(exit_code)}", ROWS["remaining"])
         time.sleep(0.02)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
+    os.kill(child_id, signal.SIGKILL)
+    os.waitpid(child_id, 0)
     return Finding(name, "fork", DIFFERS, f"{_FORK} waits without end: use spawn", ROWS["remaining"])
 
 

@@ -42,10 +42,10 @@ class Arrays:
 
     def tensors(self) -> str:
         """Returns the source of a list of tensors; sometimes one is much longer than the others."""
-        items = [self.tensor() for _ in range(self.rng.choice((0, 1, 2, 2, 2, 3)))]
+        item_sources = [self.tensor() for _ in range(self.rng.choice((0, 1, 2, 2, 2, 3)))]
         if self.rng.random() < 0.08 and not self.short:
-            items.insert(self.rng.randint(0, len(items)), self.rng.choice(odd.LONG))
-        return f"[{', '.join(items)}]" if self.rng.random() < 0.9 else self.tensor()
+            item_sources.insert(self.rng.randint(0, len(item_sources)), self.rng.choice(odd.LONG))
+        return f"[{', '.join(item_sources)}]" if self.rng.random() < 0.9 else self.tensor()
 
     def indices(self) -> str:
         """Returns the source of a tensor or list of integers, most of them small."""
@@ -55,8 +55,10 @@ class Arrays:
         if flat_indices and self.rng.random() < 0.1:
             flat_indices[self.rng.randrange(len(flat_indices))] = self.rng.choice(odd.OUTSIDE)
         dtypes = ("int64", "int64", "int64", "int32") if all(abs(n) < 2**31 for n in flat_indices) else ("int64",)
-        source = f"np.array({flat_indices}, {self.rng.choice(dtypes)!r}).reshape({shape})"
-        return self.rng.choice((source, f"{source}.tolist()") if self.hosted else (f"tensor({source})",))
+        array_source = f"np.array({flat_indices}, {self.rng.choice(dtypes)!r}).reshape({shape})"
+        return self.rng.choice(
+            (array_source, f"{array_source}.tolist()") if self.hosted else (f"tensor({array_source})",)
+        )
 
     def _shape_near(self) -> tuple[int, ...]:
         """Returns the shape of this call, one that broadcasts with it, or another."""
@@ -64,32 +66,34 @@ class Arrays:
         if random_share < 0.65:
             return self.shape
         if random_share < 0.85:
-            start = self.rng.randint(0, len(self.shape))
-            return tuple(1 if self.rng.random() < 0.3 else length for length in self.shape[start:])
+            first_axis = self.rng.randint(0, len(self.shape))
+            return tuple(1 if self.rng.random() < 0.3 else length for length in self.shape[first_axis:])
         return self.rng.choice(odd.RARE) if random_share < 0.86 and not self.short else self.rng.choice(odd.SHAPES)
 
     def _host(self, shape: tuple[int, ...], dtype: str) -> str:
-        size, name = math.prod(shape), spelled_dtype(dtype)
+        size, dtype_source = math.prod(shape), spelled_dtype(dtype)
         if size > _WRITTEN_OUT or not size or self.rng.random() < 0.2:
-            source = f"counting_array({shape}, {name})"
+            array_source = f"counting_array({shape}, {dtype_source})"
         else:
-            source = f"np.array([{', '.join(self._element_source(dtype) for _ in range(size))}], {name})"
-            source += "" if len(shape) == 1 else f".reshape({shape})"
-        return self.with_odd_element(source) if self.rng.random() < 0.1 else source
+            array_source = f"np.array([{', '.join(self._element_source(dtype) for _ in range(size))}], {dtype_source})"
+            array_source += "" if len(shape) == 1 else f".reshape({shape})"
+        return self.with_odd_element(array_source) if self.rng.random() < 0.1 else array_source
 
     def _element_source(self, dtype: str) -> str:
         random_share = self.rng.random()
         if dtype == "bool":
             return str(random_share < 0.5)
         if dtype.startswith(("int", "uint")):
-            limits = np.iinfo(dtype)
+            integer_limits = np.iinfo(dtype)
             if random_share < 0.03:
-                return str(self.rng.choice((limits.min, limits.max)))
-            return str(self.rng.randint(max(limits.min, -3), 5))
+                return str(self.rng.choice((integer_limits.min, integer_limits.max)))
+            return str(self.rng.randint(max(integer_limits.min, -3), 5))
         if random_share < 0.03:
             return self.rng.choice(odd.NOT_FINITE)
-        number = str(self.rng.randint(-24, 24) / 8)
-        return f"complex({number}, {self.rng.randint(-9, 9) / 4})" if dtype.startswith("complex") else number
+        number_source = str(self.rng.randint(-24, 24) / 8)
+        return (
+            f"complex({number_source}, {self.rng.randint(-9, 9) / 4})" if dtype.startswith("complex") else number_source
+        )
 
     def with_odd_element(self, array: str, elements: tuple[str, ...] = odd.SPECIAL) -> str:
         """Returns the source of a host array with one element replaced."""
@@ -103,20 +107,20 @@ class Arrays:
         """
         if hosted:
             return self.rng.choice((array, f"read_only({array})", f"{array}.tolist()"))
-        forms = (
+        form_sources = (
             [f"tensor({array})"] * 5
             + [array] * 2
             + [f"read_only({array})", f"non_contiguous({array})", f"{array}.tolist()"]
         )
         if ndim:
-            forms += [f"{array}[::-1]", f"{array}.T"]
+            form_sources += [f"{array}[::-1]", f"{array}.T"]
         if self.rng.random() < 0.02:
             return f"ops.broadcast_to(tensor({array}), (2, *{array}.shape))"
-        return self.rng.choice(forms)
+        return self.rng.choice(form_sources)
 
     def variant_of(self, array: str, ndim: int) -> tuple[str, int]:
         """Returns the source of a host array with another shape, dtype or value, and its number of axes."""
-        sources = [
+        variants = [
             (f"{array}[None]", ndim + 1),
             (f"{array}.reshape(-1)", 1),
             (f"{array}[..., None]", ndim + 1),
@@ -125,7 +129,7 @@ class Arrays:
             *[(self.with_odd_element(array), ndim)] * 4,
         ]
         if ndim:
-            sources += [
+            variants += [
                 *[(f"{array}[{', '.join([':'] * axis + [':0'])}]", ndim) for axis in range(ndim)],
                 (f"{array}[:1]", ndim),
                 (f"{array}[0]", ndim - 1),
@@ -133,4 +137,4 @@ class Arrays:
                 (f"{array}[1:]", ndim),
                 (f"np.broadcast_to({array}[:1], (2**12, *{array}.shape[1:]))", ndim),
             ]
-        return self.rng.choice(sources)
+        return self.rng.choice(variants)

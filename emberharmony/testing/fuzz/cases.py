@@ -51,20 +51,26 @@ def case_of(seed: int, number: int, names: Sequence[str]) -> FuzzCase:
     """Returns the call with a number; the numbers take the named ops in turn."""
     rng = Random(f"{seed}/{number}")
     spec = OPS[names[number % len(names)]]
-    values = Values(rng, argument_pool(), short=spec.takes_callable)
-    bases = _base_cases(spec.name)
-    if bases and rng.random() < 0.65:
-        base = rng.choice(bases)
-        bound = _arguments_of_row(values, base, spec) if isinstance(base, Case) else _bind_arguments(spec, base, {})
-        _vary_arguments(values, spec, bound)
+    value_source = Values(rng, argument_pool(), short=spec.takes_callable)
+    base_cases = _base_cases(spec.name)
+    if base_cases and rng.random() < 0.65:
+        base_case = rng.choice(base_cases)
+        sources_by_parameter = (
+            _arguments_of_row(value_source, base_case, spec)
+            if isinstance(base_case, Case)
+            else _bind_arguments(spec, base_case, {})
+        )
+        _vary_arguments(value_source, spec, sources_by_parameter)
     else:
-        bound = _draw_arguments(values, spec)
-    arguments, keywords = _positional_and_keyword(rng, spec, bound)
-    later_args = tuple(values.tensor() for _ in range(rng.choice((1, 1, 1, 2)))) if "Callable" in spec.returns else ()
+        sources_by_parameter = _draw_arguments(value_source, spec)
+    arguments, keywords = _positional_and_keyword(rng, spec, sources_by_parameter)
+    later_args = (
+        tuple(value_source.tensor() for _ in range(rng.choice((1, 1, 1, 2)))) if "Callable" in spec.returns else ()
+    )
     is_checked = any(
         "tensor(" in argument_source or "ops." in argument_source
         for name in _INDICES
-        for argument_source in bound.get(name, ())
+        for argument_source in sources_by_parameter.get(name, ())
     )
     return FuzzCase(number, spec.name, arguments, keywords, later_args, is_checked)
 
@@ -73,9 +79,9 @@ def case_of(seed: int, number: int, names: Sequence[str]) -> FuzzCase:
 def argument_pool() -> dict[str, list[str]]:
     """Returns, by the name of a parameter, the sources of the arguments without arrays that sample rows give it."""
     sources_by_name: dict[str, dict[str, None]] = {}
-    for row in all_samples().values():
-        for item in row.cases:
-            for name, argument_source in _bind_arguments(OPS[row.op], item.args, item.kwargs).items():
+    for sample_row in all_samples().values():
+        for item in sample_row.cases:
+            for name, argument_source in _bind_arguments(OPS[sample_row.op], item.args, item.kwargs).items():
                 for value in argument_source:
                     if not isinstance(value, np.ndarray) and not _holds_arrays(value):
                         try:
@@ -92,9 +98,9 @@ def _holds_arrays(value: Any) -> bool:
 @functools.cache
 def _base_cases(op: str) -> list[Any]:
     """Returns the cases of the op's row that are short and can be written as source; else its usual calls."""
-    row = all_samples()[op]
-    short_cases: list[Any] = [item for item in row.cases if all(map(_is_short, _flat_values(item)))]
-    return short_cases or list(row.usual)
+    sample_row = all_samples()[op]
+    short_cases: list[Any] = [item for item in sample_row.cases if all(map(_is_short, _flat_values(item)))]
+    return short_cases or list(sample_row.usual)
 
 
 def _flat_values(item: Case) -> Iterator[Any]:
@@ -116,40 +122,47 @@ def _bind_arguments(spec: OpSpec, args: Sequence[Any], kwargs: dict[str, Any]) -
     for parameter in spec.parameters:
         if parameter.keyword_only:
             continue
-        count = len(remaining_args) if parameter.variadic else 1
+        argument_count = len(remaining_args) if parameter.variadic else 1
         if remaining_args:
-            arguments_by_name[parameter.name], remaining_args = remaining_args[:count], remaining_args[count:]
+            arguments_by_name[parameter.name], remaining_args = (
+                remaining_args[:argument_count],
+                remaining_args[argument_count:],
+            )
     return arguments_by_name | {name: [value] for name, value in kwargs.items()}
 
 
 def _arguments_of_row(values: Values, item: Case, spec: OpSpec) -> Bound:
     """Returns the sources of the arguments of a row's case, with all floating arrays cast to one random dtype."""
-    row = all_samples()[spec.name]
-    dtype = values.rng.choice((*row.dtypes, *row.integers, *odd.DTYPES)) if row.dtypes or row.integers else values.dtype
-    arguments_by_name: Bound = {}
+    sample_row = all_samples()[spec.name]
+    dtype = (
+        values.rng.choice((*sample_row.dtypes, *sample_row.integers, *odd.DTYPES))
+        if sample_row.dtypes or sample_row.integers
+        else values.dtype
+    )
+    sources_by_name: Bound = {}
     for name, argument in _bind_arguments(spec, item.args, item.kwargs).items():
-        arguments_by_name[name] = [
+        sources_by_name[name] = [
             _argument_source(values, value, dtype, name in _INDICES and values.hosted) for value in argument
         ]
-    return arguments_by_name
+    return sources_by_name
 
 
 def _argument_source(values: Values, value: Any, dtype: str, hosted: bool = False) -> str:
     if isinstance(value, np.ndarray):
-        array = source(value)
+        array_source = source(value)
         if value.dtype.kind in "fc":
-            array = f"{array}.astype({spelled_dtype(dtype)})"
+            array_source = f"{array_source}.astype({spelled_dtype(dtype)})"
             if values.rng.random() < 0.12:
-                array = values.with_odd_element(array, odd.NOT_FINITE)
+                array_source = values.with_odd_element(array_source, odd.NOT_FINITE)
         ndim = value.ndim
         while values.rng.random() < 0.25:
-            array, ndim = values.variant_of(array, ndim)
-        return values.in_some_form(array, ndim, hosted)
+            array_source, ndim = values.variant_of(array_source, ndim)
+        return values.in_some_form(array_source, ndim, hosted)
     if isinstance(value, (list, tuple)) and _holds_arrays(value):
-        items = [_argument_source(values, item, dtype) for item in value]
+        item_sources = [_argument_source(values, item, dtype) for item in value]
         if values.rng.random() < 0.2:
-            del items[values.rng.randrange(len(items))]
-        return f"[{', '.join(items)}]"
+            del item_sources[values.rng.randrange(len(item_sources))]
+        return f"[{', '.join(item_sources)}]"
     return source(value)
 
 
@@ -173,20 +186,20 @@ def _vary_arguments(values: Values, spec: OpSpec, bound: Bound) -> None:
 
 def _draw_arguments(values: Values, spec: OpSpec) -> Bound:
     """Returns new arguments for every parameter without a default, and for some of the others."""
-    arguments_by_name: Bound = {}
+    sources_by_name: Bound = {}
     for parameter in spec.parameters:
         if parameter.variadic:
-            count = values.rng.choice((0, 1, 2, 2, 3))
-            arguments_by_name[parameter.name] = [values.argument(spec.name, parameter) for _ in range(count)]
+            argument_count = values.rng.choice((0, 1, 2, 2, 3))
+            sources_by_name[parameter.name] = [values.argument(spec.name, parameter) for _ in range(argument_count)]
         elif parameter.default is EMPTY or values.rng.random() < 0.35:
-            arguments_by_name[parameter.name] = [values.argument(spec.name, parameter)]
-    return arguments_by_name
+            sources_by_name[parameter.name] = [values.argument(spec.name, parameter)]
+    return sources_by_name
 
 
 def _positional_and_keyword(rng: Random, spec: OpSpec, bound: Bound) -> tuple[tuple[str, ...], dict[str, str]]:
     """Returns the positional and the keyword arguments; those after a parameter that is left out are keywords."""
-    positional: list[str] = []
-    keywords: dict[str, str] = {}
+    positional_sources: list[str] = []
+    keyword_sources: dict[str, str] = {}
     is_positional = True
     is_starred = any(parameter.variadic for parameter in spec.parameters)
     for parameter in spec.parameters:
@@ -195,13 +208,13 @@ def _positional_and_keyword(rng: Random, spec: OpSpec, bound: Bound) -> tuple[tu
         if argument is None:
             continue
         if parameter.variadic or (is_positional and not parameter.keyword_only):
-            positional += argument
+            positional_sources += argument
         else:
-            keywords[parameter.name] = argument[0]
-    return tuple(positional), keywords
+            keyword_sources[parameter.name] = argument[0]
+    return tuple(positional_sources), keyword_sources
 
 
 def call_source(case: FuzzCase) -> str:
     """Returns the source of the call."""
-    arguments = [*case.arguments, *(f"{name}={value}" for name, value in case.keywords.items())]
-    return f"{spell_op(case.op)}({', '.join(arguments)})"
+    argument_sources = [*case.arguments, *(f"{name}={value}" for name, value in case.keywords.items())]
+    return f"{spell_op(case.op)}({', '.join(argument_sources)})"

@@ -44,40 +44,40 @@ def verdict(error: BaseException) -> str:
 
 def _raised_in(error: BaseException) -> str:
     """Returns the file of the innermost frame."""
-    traceback, file = error.__traceback__, ""
+    traceback, file_name = error.__traceback__, ""
     while traceback is not None:
-        file, traceback = traceback.tb_frame.f_code.co_filename, traceback.tb_next
-    return file
+        file_name, traceback = traceback.tb_frame.f_code.co_filename, traceback.tb_next
+    return file_name
 
 
 def digest(values: Iterable[Any]) -> list[str]:
     """Returns texts that describe arguments, tensors by a checksum: a call that changes no argument keeps them."""
-    texts: list[str] = []
+    description_texts: list[str] = []
     pending_values = list(values)
     while pending_values:
         value = pending_values.pop()
         if isinstance(value, (list, tuple)):
-            texts.append(f"{type(value).__name__} of {len(value)}")
+            description_texts.append(f"{type(value).__name__} of {len(value)}")
             pending_values += value
         elif isinstance(value, dict):
-            texts.append(f"dict of {list(value)!r:.200}")
+            description_texts.append(f"dict of {list(value)!r:.200}")
             pending_values += value.values()
         elif isinstance(value, np.ndarray):
-            texts.append(_describe_array(value))
+            description_texts.append(_describe_array(value))
         elif current().is_tensor(value):
-            texts.append(f"tensor {_describe_tensor(value)}")
+            description_texts.append(f"tensor {_describe_tensor(value)}")
         elif isinstance(value, (bool, int, float, complex, str, bytes, bytearray, np.generic)):
-            texts.append(f"{type(value).__name__} {value!r:.500}")
+            description_texts.append(f"{type(value).__name__} {value!r:.500}")
         else:
-            texts.append(type(value).__name__)  # reading an iterator would exhaust it
-    return texts
+            description_texts.append(type(value).__name__)  # reading an iterator would exhaust it
+    return description_texts
 
 
 def _describe_array(array: np.ndarray[Any, Any]) -> str:
-    head = f"{array.dtype} {array.shape}"
+    dtype_and_shape = f"{array.dtype} {array.shape}"
     if array.nbytes > _LARGEST or array.dtype.hasobject:
-        return head
-    return f"{head} {zlib.crc32(np.ascontiguousarray(array).tobytes())}"
+        return dtype_and_shape
+    return f"{dtype_and_shape} {zlib.crc32(np.ascontiguousarray(array).tobytes())}"
 
 
 def _describe_tensor(tensor: Any) -> str:

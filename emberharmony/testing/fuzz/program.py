@@ -48,24 +48,26 @@ def program(case: FuzzCase, seed: int, backend: str, finding: str, watched: bool
     argument_text = ", ".join((*case.arguments, *(f"{name}={value}" for name, value in case.keywords.items())))
     later_args = case.then
     if watched:
-        start = [f"args, kwargs, then = {arguments(case)}", "before = digest((args, kwargs, then))"]
+        setup_lines = [f"args, kwargs, then = {arguments(case)}", "before = digest((args, kwargs, then))"]
         argument_text, later_args = "*args, **kwargs", later_args and ("*then",)
     else:
-        start = []
-    lines = [f"result = {spell_op(case.op)}({argument_text})"]
+        setup_lines = []
+    call_lines = [f"result = {spell_op(case.op)}({argument_text})"]
     if later_args:
-        lines.append(f"result = result({', '.join(later_args)}) if callable(result) else result")
-    lines.append("ops.eval(result)")
+        call_lines.append(f"result = result({', '.join(later_args)}) if callable(result) else result")
+    call_lines.append("ops.eval(result)")
     if case.checked or checked:
-        lines = ["with ops.checked():", *(f"    {line}" for line in lines)]
-    end = ['assert digest((args, kwargs, then)) == before, "an argument was changed"'] if watched else ["print(result)"]
-    body = "".join(f"{line}\n" for line in (*start, *lines, *end))
-    head = _HEAD.format(
+        call_lines = ["with ops.checked():", *(f"    {line}" for line in call_lines)]
+    closing_lines = (
+        ['assert digest((args, kwargs, then)) == before, "an argument was changed"'] if watched else ["print(result)"]
+    )
+    body_text = "".join(f"{line}\n" for line in (*setup_lines, *call_lines, *closing_lines))
+    head_text = _HEAD.format(
         op=case.op,
         backend=backend,
         number=case.number,
         seed=seed,
         finding=" ".join(finding.split())[:200],
-        imports=import_lines(body, _IMPORTS),
+        imports=import_lines(body_text, _IMPORTS),
     )
-    return head + body
+    return head_text + body_text

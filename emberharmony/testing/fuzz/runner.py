@@ -84,26 +84,26 @@ def run(
     Raises:
         RuntimeError: if a worker cannot start, or fails outside of a call.
     """
-    stop, deaths = first + calls, Counter[str]()
-    task = Task(tally.backend, seed, first, min(first + BATCH, stop), tuple(names), (), timeout)
-    while task.first < stop:
-        fatal = _run_worker(task, tally, advance)
+    stop_number, deaths_by_op = first + calls, Counter[str]()
+    task = Task(tally.backend, seed, first, min(first + BATCH, stop_number), tuple(names), (), timeout)
+    while task.first < stop_number:
+        fatal_outcome = _run_worker(task, tally, advance)
         next_number = task.stop
-        if fatal is not None:
-            number, outcome_kind, detail = fatal
+        if fatal_outcome is not None:
+            number, outcome_kind, detail = fatal_outcome
             next_number = number + 1
-            op = case_of(seed, number, names).op
+            op_name = case_of(seed, number, names).op
             failed_outcome = _run_worker(dataclasses.replace(task, first=number, stop=number + 1), Tally(tally.backend))
             if outcome_kind != "hang" or failed_outcome is not None:
                 _add_finding(tally, task, number, outcome_kind, detail, failed_outcome is not None)
             else:
                 tally.counts["slow once"] += 1  # not a finding: other processes may have slowed the machine down
-            deaths[op] += 1
-            if deaths[op] == DEATHS:
-                tally.skipped.append(op)
+            deaths_by_op[op_name] += 1
+            if deaths_by_op[op_name] == DEATHS:
+                tally.skipped.append(op_name)
             advance(1)
         task = dataclasses.replace(
-            task, first=next_number, stop=min(next_number + BATCH, stop), skipped=tuple(tally.skipped)
+            task, first=next_number, stop=min(next_number + BATCH, stop_number), skipped=tuple(tally.skipped)
         )
 
 
@@ -115,16 +115,16 @@ def _run_worker(
     Raises:
         RuntimeError: if the worker ended with an error outside of a call.
     """
-    begun_case, ended_case = None, task.first - 1
-    status: list[int] = []
+    begun_number, ended_number = None, task.first - 1
+    exit_statuses: list[int] = []
     with tempfile.TemporaryFile() as output:
-        for message in _worker_messages(task, output, status):
+        for message in _worker_messages(task, output, exit_statuses):
             if message[0] == "begin":
-                begun_case = message[1]
+                begun_number = message[1]
                 continue
             _, number, outcome_kind, detail = message
-            advance(number - ended_case)
-            ended_case = number
+            advance(number - ended_number)
+            ended_number = number
             if outcome_kind in FINDINGS:
                 _add_finding(tally, task, number, outcome_kind, detail, None)
                 continue
@@ -133,24 +133,28 @@ def _run_worker(
                 tally.native.setdefault(case_of(task.seed, number, task.names).op, detail)
         output.seek(0)
         output_text = output.read().decode(errors="replace")
-    words = output_text[-300:].strip()
-    code = status[0]
-    if code == 0:
-        advance(task.stop - 1 - ended_case)
+    last_output = output_text[-300:].strip()
+    exit_status = exit_statuses[0]
+    if exit_status == 0:
+        advance(task.stop - 1 - ended_number)
         return None
-    if begun_case is None or (code > 0 and begun_case == ended_case):
-        raise RuntimeError(f"the worker of backend {task.backend!r} ended with status {code}: {words}")
-    if -code in ALARMS or (not ALARMS and "Timeout (" in output_text):
-        has_timed_out = ALARMS and -code == ALARMS[1]
+    if begun_number is None or (exit_status > 0 and begun_number == ended_number):
+        raise RuntimeError(f"the worker of backend {task.backend!r} ended with status {exit_status}: {last_output}")
+    if -exit_status in ALARMS or (not ALARMS and "Timeout (" in output_text):
+        has_timed_out = ALARMS and -exit_status == ALARMS[1]
         return (
-            begun_case,
+            begun_number,
             "hang",
             f"takes more than {task.timeout:g} s" + (" and computes nothing" if has_timed_out else ""),
         )
-    timing_text = " after it has returned" * (begun_case == ended_case)
-    if code < 0:
-        return begun_case, "signal", f"is killed by {signal.Signals(-code).name}{timing_text}: {words}".rstrip(": ")
-    return begun_case, "exit", f"ends the process with status {code}: {words}".rstrip(": ")
+    timing_text = " after it has returned" * (begun_number == ended_number)
+    if exit_status < 0:
+        return (
+            begun_number,
+            "signal",
+            f"is killed by {signal.Signals(-exit_status).name}{timing_text}: {last_output}".rstrip(": "),
+        )
+    return begun_number, "exit", f"ends the process with status {exit_status}: {last_output}".rstrip(": ")
 
 
 def _worker_messages(task: Task, stream: IO[bytes], status: list[int]) -> Iterator[list[Any]]:
@@ -170,8 +174,8 @@ def _worker_messages(task: Task, stream: IO[bytes], status: list[int]) -> Iterat
     )
     assert process.stdout is not None
     try:
-        with process.stdout as pipe:
-            for line in pipe:
+        with process.stdout as worker_output:
+            for line in worker_output:
                 if line.endswith("\n"):  # a worker that died while it wrote leaves an incomplete line
                     yield json.loads(line)
     except BaseException:
@@ -183,7 +187,9 @@ def _worker_messages(task: Task, stream: IO[bytes], status: list[int]) -> Iterat
 
 def _add_finding(tally: Tally, task: Task, number: int, kind: str, detail: str, alone: bool | None) -> None:
     case = case_of(task.seed, number, task.names)
-    text = f"{FINDINGS[kind]}: {detail}" if kind in FINDINGS else detail
-    program_text = program(case, task.seed, task.backend, text, watched=kind == "changed", checked=kind == "outside")
+    finding_text = f"{FINDINGS[kind]}: {detail}" if kind in FINDINGS else detail
+    program_text = program(
+        case, task.seed, task.backend, finding_text, watched=kind == "changed", checked=kind == "outside"
+    )
     tally.counts[kind] += 1
-    tally.findings.append(Finding(task.backend, case.op, number, kind, text, program_text, alone))
+    tally.findings.append(Finding(task.backend, case.op, number, kind, finding_text, program_text, alone))

@@ -12,9 +12,9 @@ NAMES = ("Below", "Hostile", "counting_array", "nested_list", "read_only", "tens
 
 def read_only(array: Array) -> Array:
     """Returns a read-only copy."""
-    result = array.copy()
-    result.flags.writeable = False
-    return result
+    read_only_copy = array.copy()
+    read_only_copy.flags.writeable = False
+    return read_only_copy
 
 
 def with_element(array: Array, place: int, value: Any) -> Array:
@@ -23,26 +23,28 @@ def with_element(array: Array, place: int, value: Any) -> Array:
     Args:
         place: the index of the element in the flattened array, modulo its size.
     """
-    result = array.copy()
-    if result.size:
+    changed_copy = array.copy()
+    if changed_copy.size:
         with np.errstate(all="ignore"):
-            result.reshape(-1)[place % result.size] = np.asarray(value).astype(result.dtype)
-    return result
+            changed_copy.reshape(-1)[place % changed_copy.size] = np.asarray(value).astype(changed_copy.dtype)
+    return changed_copy
 
 
 def counting_array(shape: tuple[int, ...], dtype: Any) -> Array:
     """Returns an array with the elements -3, -2, …, 3, -3, …; with 0, 1, …, 6, 0, … for bool and unsigned dtypes."""
     size = int(np.prod(shape, dtype=object))
-    low = 0 if np.dtype(dtype).kind in "bu" else -3
-    return (np.arange(size, dtype=np.int8 if size < 128 else np.int64) % 7 + low).reshape(shape).astype(dtype)
+    smallest_number = 0 if np.dtype(dtype).kind in "bu" else -3
+    return (
+        (np.arange(size, dtype=np.int8 if size < 128 else np.int64) % 7 + smallest_number).reshape(shape).astype(dtype)
+    )
 
 
 def nested_list(depth: int) -> list[Any]:
     """Returns a number inside `depth` nested lists."""
-    value: Any = 1.0
+    nested_value: Any = 1.0
     for _ in range(depth):
-        value = [value]
-    return list(value)
+        nested_value = [nested_value]
+    return list(nested_value)
 
 
 def tensor(array: Any) -> Any:

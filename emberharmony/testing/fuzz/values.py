@@ -69,9 +69,9 @@ class Values(Arrays):
             return self.rng.choice(odd.BOUNDS)
         if self.rng.random() < wrong:
             return self.rng.choice(odd.WRONG)
-        candidates = self.pool.get(parameter.name)
-        if candidates and self.rng.random() < 0.25:
-            return self.rng.choice(candidates)
+        pooled_sources = self.pool.get(parameter.name)
+        if pooled_sources and self.rng.random() < 0.25:
+            return self.rng.choice(pooled_sources)
         if parameter.optional and self.rng.random() < 0.2:
             return "None"
         return self.rng.choice(self._draws_for(parameter))()
@@ -90,11 +90,11 @@ class Values(Arrays):
                 lambda: repr(self.rng.choice(_LITERAL.findall(annotation))),
                 functools.partial(self.rng.choice, odd.STRINGS),
             ]
-        draws = [draw for pattern, draw in self._draws if re.search(pattern, annotation)]
-        draws += [
+        matching_draws = [draw for pattern, draw in self._draws if re.search(pattern, annotation)]
+        matching_draws += [
             functools.partial(self.rng.choice, table) for pattern, table in _TABLES if re.search(pattern, annotation)
         ]
-        return draws or [self._value_of_any_kind]
+        return matching_draws or [self._value_of_any_kind]
 
     def _integer_source(self) -> str:
         random_share = self.rng.random()
@@ -140,14 +140,14 @@ class Values(Arrays):
 
     def misspell(self, word: str) -> str:
         """Returns the source of a string, given as source, with characters removed, inserted or replaced."""
-        text = list(ast.literal_eval(word))
-        position = self.rng.randint(0, len(text))
-        text[position : position + self.rng.randint(0, 2)] = self.rng.choice(("", "", *"abij ,.->()1…*{}|"))
-        return repr("".join(text))
+        characters = list(ast.literal_eval(word))
+        position = self.rng.randint(0, len(characters))
+        characters[position : position + self.rng.randint(0, 2)] = self.rng.choice(("", "", *"abij ,.->()1…*{}|"))
+        return repr("".join(characters))
 
     def _functions_source(self) -> str:
-        items = [self.rng.choice(odd.FUNCTIONS) for _ in range(self.rng.randint(0, 3))]
-        return f"[{', '.join(items)}]"
+        function_sources = [self.rng.choice(odd.FUNCTIONS) for _ in range(self.rng.randint(0, 3))]
+        return f"[{', '.join(function_sources)}]"
 
     def _value_of_any_kind(self) -> str:
         if self.rng.random() < 0.6:

@@ -62,7 +62,7 @@ def run_task(task: Task, report: TextIO) -> None:
         signal.signal(alarm, signal.SIG_DFL)
     warnings.simplefilter("ignore")
     ops.set_backend(BackendName(task.backend))
-    scope = namespace()
+    program_namespace = namespace()
     case_of(task.seed, task.first, task.names)  # loads all sample rows now, because the limit might not allow it later
     _limit_memory(task.memory)
     for number in range(task.first, task.stop):
@@ -70,7 +70,7 @@ def run_task(task: Task, report: TextIO) -> None:
         if case.op in task.skipped:
             continue
         _write_report(report, "begin", number)
-        outcome_kind, detail = outcome(case, scope, task.timeout)
+        outcome_kind, detail = outcome(case, program_namespace, task.timeout)
         _write_report(report, "end", number, outcome_kind, detail)
 
 
@@ -103,8 +103,8 @@ def outcome(case: FuzzCase, scope: dict[str, Any], timeout: float) -> tuple[str,
     try:
         call(case.checked)
         _set_alarm(timeout)
-        if not case.checked and (outside_reads := _reads_outside(call)):
-            outcome_kind, detail = "outside", outside_reads
+        if not case.checked and (outside_read_text := _reads_outside(call)):
+            outcome_kind, detail = "outside", outside_read_text
     except BaseException as error:  # noqa: BLE001  (`verdict` judges every exception, SystemExit too)
         outcome_kind = verdict(error)
         if outcome_kind == "untyped" and OPS[case.op].takes_callable and _has_class(args, kwargs):

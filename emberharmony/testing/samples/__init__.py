@@ -14,9 +14,9 @@ def all_samples() -> dict[str, Sample]:
         ValueError: if an op has two rows.
     """
     sample_by_op: dict[str, Sample] = {}
-    modules = (info.name for info in pkgutil.walk_packages(__path__, f"{__name__}.") if not info.ispkg)
-    for module in sorted(modules, key=lambda name: name.rpartition(".")[2]):
-        for sample in importlib.import_module(module).SAMPLES:
+    module_names = (info.name for info in pkgutil.walk_packages(__path__, f"{__name__}.") if not info.ispkg)
+    for module_name in sorted(module_names, key=lambda name: name.rpartition(".")[2]):
+        for sample in importlib.import_module(module_name).SAMPLES:
             if sample.op in sample_by_op:
                 raise ValueError(f"op {sample.op!r} has two sample rows")
             sample_by_op[sample.op] = sample
