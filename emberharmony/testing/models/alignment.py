@@ -81,16 +81,16 @@ class Side:
 
     def tensors(self, path: str) -> tuple[Tensors, set[str]]:
         """Returns the tensors of a module in PyTorch's layout, and the names of the modules in it that hold some."""
-        results, used_names = tensors_of(self.adapter, self.modules[path], self.below(path))
-        return results, {f"{path}.{name}" if path else name for name in used_names}
+        tensors_in_torch_layout, used_names = tensors_of(self.adapter, self.modules[path], self.below(path))
+        return tensors_in_torch_layout, {f"{path}.{name}" if path else name for name in used_names}
 
     def sizes(self, path: str) -> Counter[int]:
         """Returns how many tensors of each size a module and those in it have; those of integers are no weights."""
         if path not in self._sizes:
             modules = [self.modules[path], *self.below(path).values()]
             arrays = [array for module in modules for array in self.adapter.own(module).values()]
-            sizes = (math.prod(array.shape) for array in arrays if self.adapter.is_floating(array))
-            self._sizes[path] = Counter(n for n in sizes if n > 1)
+            tensor_sizes = (math.prod(array.shape) for array in arrays if self.adapter.is_floating(array))
+            self._sizes[path] = Counter(n for n in tensor_sizes if n > 1)
         return self._sizes[path]
 
     def totals(self, path: str) -> dict[float, int]:
@@ -144,14 +144,14 @@ def align(first: Side, second: Side, match: Mapping[str, str]) -> Alignment:
     while pending_pairs:
         first_path, second_path = pending_pairs.pop(0)
         taken_names = set(name_by_first_name), set(name_by_first_name.values())
-        pairs = _pair_children(
+        child_pairs = _pair_children(
             first,
             second,
             [n for n in first.children(first_path) if n not in taken_names[0]],
             [n for n in second.children(second_path) if n not in taken_names[1]],
         )
-        name_by_first_name |= pairs
-        pending_pairs += pairs.items()
+        name_by_first_name |= child_pairs
+        pending_pairs += child_pairs.items()
     unpaired_paths = tuple(
         [path for path in side.modules if path not in known_paths and not side.holds(path)]
         for side, known_paths in ((first, set(name_by_first_name)), (second, set(name_by_first_name.values())))
@@ -163,19 +163,19 @@ def _pair_children(first: Side, second: Side, ones: list[str], others: list[str]
     """Returns which of some modules correspond; modules that only one model has are opened."""
     name_by_first_name: dict[str, str] = {}
     while True:
-        for pair in (_pair_by_name, _pair_uncalled, _pair_in_order, _pair_by_values):
-            pairs = pair(first, second, ones, others)
-            ones, others = _names_without(ones, pairs), _names_without(others, pairs.values())
-            name_by_first_name |= pairs
+        for pair_modules in (_pair_by_name, _pair_uncalled, _pair_in_order, _pair_by_values):
+            new_pairs = pair_modules(first, second, ones, others)
+            ones, others = _names_without(ones, new_pairs), _names_without(others, new_pairs.values())
+            name_by_first_name |= new_pairs
         if not ones or not others:
             return name_by_first_name
-        widest = _largest_container(first, ones), _largest_container(second, others)
-        if widest == (None, None):
+        largest_containers = _largest_container(first, ones), _largest_container(second, others)
+        if largest_containers == (None, None):
             return name_by_first_name
-        if _element_count(first, widest[0]) >= _element_count(second, widest[1]):
-            ones = _open_module(first, ones, widest[0])
+        if _element_count(first, largest_containers[0]) >= _element_count(second, largest_containers[1]):
+            ones = _open_module(first, ones, largest_containers[0])
         else:
-            others = _open_module(second, others, widest[1])
+            others = _open_module(second, others, largest_containers[1])
 
 
 def _names_without(names: list[str], claimed: Any) -> list[str]:
@@ -185,8 +185,8 @@ def _names_without(names: list[str], claimed: Any) -> list[str]:
 
 def _largest_container(side: Side, paths: Sequence[str]) -> str | None:
     """Returns the module that has others in it and the most elements; None if none has others."""
-    composites = [path for path in paths if side.children(path)]
-    return max(composites, key=lambda path: _element_count(side, path), default=None)
+    container_paths = [path for path in paths if side.children(path)]
+    return max(container_paths, key=lambda path: _element_count(side, path), default=None)
 
 
 def _element_count(side: Side, path: str | None) -> int:
@@ -206,14 +206,14 @@ def _pair_by_name(first: Side, second: Side, ones: Sequence[str], others: Sequen
     names count only if all modules of a model have one of the other's, or if the values of the tensors are equal too.
     """
     name_counts = [Counter(map(_last_name, names)) for names in (ones, others)]
-    by_end = {_last_name(name): name for name in others}
+    name_by_last_part = {_last_name(name): name for name in others}
     pairs_by_name = {
-        name: by_end[end]
+        name: name_by_last_part[end]
         for name in ones
-        if (end := _last_name(name)) in by_end
+        if (end := _last_name(name)) in name_by_last_part
         if name_counts[0][end] == name_counts[1][end] == 1
-        and _share_of_equal_sizes(first, second, name, by_end[end]) >= _ALIKE
-        if not _wraps(first, second, name, by_end[end])
+        and _share_of_equal_sizes(first, second, name, name_by_last_part[end]) >= _ALIKE
+        if not _wraps(first, second, name, name_by_last_part[end])
     }
     if len(pairs_by_name) == min(len(ones), len(others)):
         return pairs_by_name
@@ -251,14 +251,14 @@ def _pair_by_values(first: Side, second: Side, ones: Sequence[str], others: Sequ
     """Returns the modules that have tensors of equal values, whatever their names and places are."""
     name_by_first_name: dict[str, str] = {}
     for first_path in ones:
-        equal = [
+        equal_names = [
             name
             for name in others
             if name not in name_by_first_name.values()
             and _share_of_equal_values(first, second, first_path, name) == 1.0
         ]
-        if len(equal) == 1 and not _wraps(first, second, first_path, equal[0]):
-            name_by_first_name[first_path] = equal[0]
+        if len(equal_names) == 1 and not _wraps(first, second, first_path, equal_names[0]):
+            name_by_first_name[first_path] = equal_names[0]
     return name_by_first_name
 
 
@@ -301,16 +301,22 @@ def _correspondence_score(first: Side, second: Side, one: str, other: str) -> fl
     if bool(first.children(one)) != bool(second.children(other)) and not is_same_kind and equal_share < 1:
         return 0.0
     a, b = _last_name(one), _last_name(other)
-    numbers = [re.findall(r"\d+", name)[-1:] for name in (a, b)]
-    name = SequenceMatcher(None, a.lower(), b.lower()).ratio()
-    equal = _share_of_equal_values(first, second, one, other)
-    return 4 * equal_share + 8 * equal + 2 * is_same_kind + 2 * name + (numbers[0] == numbers[1])
+    numbers_in_names = [re.findall(r"\d+", name)[-1:] for name in (a, b)]
+    name_similarity = SequenceMatcher(None, a.lower(), b.lower()).ratio()
+    equal_value_share = _share_of_equal_values(first, second, one, other)
+    return (
+        4 * equal_share
+        + 8 * equal_value_share
+        + 2 * is_same_kind
+        + 2 * name_similarity
+        + (numbers_in_names[0] == numbers_in_names[1])
+    )
 
 
 def _pair_in_order(first: Side, second: Side, ones: Sequence[str], others: Sequence[str]) -> dict[str, str]:
     """Returns the pairs in the order of the calls that have the largest sum of scores."""
-    width = len(others) + 1
-    best_scores = [[0.0] * width for _ in range(len(ones) + 1)]
+    column_count = len(others) + 1
+    best_scores = [[0.0] * column_count for _ in range(len(ones) + 1)]
     scores = [
         [_correspondence_score(first, second, first_path, second_path) for second_path in others] for first_path in ones
     ]

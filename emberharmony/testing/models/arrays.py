@@ -89,15 +89,19 @@ def fits(first: Sequence[int], second: Sequence[int]) -> Iterator[Fit]:
         return
     if first == second:
         yield Fit((), first, second)
-    count = len(second)
-    orders: list[tuple[int, ...]] = []
-    if count >= 3:
-        orders = [(0, count - 1, *range(1, count - 1)), (0, *range(2, count), 1), (1, 0, *range(2, count))]
-        orders += [(count - 1, *range(count - 1)), (*range(1, count), 0)]
-    if count == 4:
-        orders.append((0, 2, 1, 3))
+    axis_count = len(second)
+    axis_orders: list[tuple[int, ...]] = []
+    if axis_count >= 3:
+        axis_orders = [
+            (0, axis_count - 1, *range(1, axis_count - 1)),
+            (0, *range(2, axis_count), 1),
+            (1, 0, *range(2, axis_count)),
+        ]
+        axis_orders += [(axis_count - 1, *range(axis_count - 1)), (*range(1, axis_count), 0)]
+    if axis_count == 4:
+        axis_orders.append((0, 2, 1, 3))
     seen_orders: set[tuple[int, ...]] = set()
-    for order in orders:
+    for order in axis_orders:
         if tuple(second[axis] for axis in order) == first and order not in seen_orders:
             seen_orders.add(order)
             yield Fit(order, first, second)
@@ -158,10 +162,10 @@ def best_fit(one: Host, other: Host) -> tuple[float, Fit] | None:
         return _mask_fit(Host(one.values() == 0, "bool"), other)
     best_share_and_fit: tuple[float, Fit] | None = None
     for fit in fits(one.shape, other.shape):
-        share = distance(one, Host(fit.to_first(other.bits), other.dtype)).share
-        if best_share_and_fit is None or share < best_share_and_fit[0]:
-            best_share_and_fit = share, fit
-        if share <= _CLOSE:
+        relative_difference = distance(one, Host(fit.to_first(other.bits), other.dtype)).share
+        if best_share_and_fit is None or relative_difference < best_share_and_fit[0]:
+            best_share_and_fit = relative_difference, fit
+        if relative_difference <= _CLOSE:
             break
     return best_share_and_fit
 
@@ -178,12 +182,12 @@ def _mask_fit(one: Host, other: Host) -> tuple[float, Fit] | None:
     """Returns the fit of a boolean mask and an additive mask (0 and large negative numbers)."""
     if "bool" not in (one.dtype, other.dtype) or one.size != other.size:
         return None
-    flags, additive_mask = (one, other) if one.dtype == "bool" else (other, one)
+    boolean_mask, additive_mask = (one, other) if one.dtype == "bool" else (other, one)
     values = additive_mask.values()
     if not np.all((values == 0) | (values < _MASKED)):
         return None
     for fit in fits(one.shape, other.shape):
-        is_kept = flags.bits.reshape(additive_mask.shape) == (values == 0)
+        is_kept = boolean_mask.bits.reshape(additive_mask.shape) == (values == 0)
         share = min(float(1 - is_kept.mean()), float(is_kept.mean()))
         return share, fit._replace(mask="kept" if is_kept.mean() >= 0.5 else "left out")
     return None

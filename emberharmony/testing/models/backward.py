@@ -68,10 +68,10 @@ class _Probing(Watching):
 
     def take_event(self, event: Event, arrays: list[Any]) -> dict[int, Any]:
         """Adds the arrays of an event."""
-        name = self._names.get(event.path)
-        if name is None:
+        path_there = self._names.get(event.path)
+        if path_there is None:
             return {}
-        event_there, new_tensor_by_number = event._replace(path=name), {}
+        event_there, new_tensor_by_number = event._replace(path=path_there), {}
         for pair in self._pairs.get(event_there, ()):
             number = pair.second if self._second else pair.first
             if number >= len(arrays) or pair.fit.mask or not self._adapter.is_floating(arrays[number]):
@@ -80,9 +80,9 @@ class _Probing(Watching):
             if self.given is None:
                 self.zeros[gradient_place] = self._adapter.native(np.zeros(self._adapter.host(array).shape))
             elif gradient_place in self.given:
-                probe = self.given[gradient_place]
+                zero_probe = self.given[gradient_place]
                 new_tensor_by_number[number] = self._adapter.add(
-                    self._noisy(array, tuple(probe.shape)), self._adapter.traced_as(array, probe)
+                    self._noisy(array, tuple(zero_probe.shape)), self._adapter.traced_as(array, zero_probe)
                 )
         return new_tensor_by_number
 
@@ -114,7 +114,7 @@ class Backward:
 
     def _projected_loss(self, result: Any) -> Any:
         adapter = self._model.adapter
-        arrays, total = list(arrays_in(result, adapter.is_array)), None
+        arrays, loss_sum = list(arrays_in(result, adapter.is_array)), None
         for pair in self._pairs.get(Event("", 0, EXIT), ()):
             array = arrays[pair.second if self._second else pair.first]
             if not adapter.is_floating(array):
@@ -122,8 +122,8 @@ class Backward:
             factors = np.random.default_rng(pair.first).normal(size=pair.fit.first)
             factors = pair.fit.to_second(factors) if self._second else factors
             projection = adapter.dot(array, adapter.native(factors))
-            total = projection if total is None else adapter.add(total, projection)
-        return total
+            loss_sum = projection if loss_sum is None else adapter.add(loss_sum, projection)
+        return loss_sum
 
     @contextlib.contextmanager
     def _prepared_model(self) -> Iterator[None]:
@@ -161,9 +161,9 @@ class Backward:
 
     def is_true(self, place: Place, gradient: Host) -> bool | None:
         """Returns whether a gradient is the derivative that finite differences of the loss give; None if unknown."""
-        fit = next(pair.fit for pair in self._pairs[place[0]] if pair.first == place[1])
+        array_fit = next(pair.fit for pair in self._pairs[place[0]] if pair.first == place[1])
         direction: Any = np.random.default_rng(2).normal(size=gradient.shape)
-        own_direction = fit.to_second(direction) if self._second else direction
+        own_direction = array_fit.to_second(direction) if self._second else direction
 
         def shift(step: float) -> dict[Place, Any]:
             array = self._model.adapter.native(np.ascontiguousarray(own_direction * step))
@@ -203,8 +203,8 @@ class Backward:
                     loss = self._projected_loss(adapter.call(model, args, kwargs))
                 losses.append(float(adapter.host(loss).values()))
         slope = (losses[0] - losses[1]) / (2 * _STEP)
-        size = max(abs(slope), abs(wanted), float(np.linalg.norm(gradient.values())))
-        return bool(abs(slope - wanted) <= _TRUE * size) if math.isfinite(slope) else None
+        slope_scale = max(abs(slope), abs(wanted), float(np.linalg.norm(gradient.values())))
+        return bool(abs(slope - wanted) <= _TRUE * slope_scale) if math.isfinite(slope) else None
 
 
 class Parting(NamedTuple):
@@ -246,8 +246,8 @@ def first_parting(
             for event_and_index in gradients[0].of
             if event_and_index[0] == event and event_and_index in gradients[1].of
         ]:
-            share, limit = _relative_distance(place, gradients, noise, margin)
-            if share > limit:
+            share, largest_noise = _relative_distance(place, gradients, noise, margin)
+            if share > largest_noise:
                 place_text = "its arguments" if not is_exit else f"the result of {event.path.rpartition('.')[2]}"
                 return Parting(blamed_event.path, event.call, place_text, share, place)
         if is_exit:
@@ -268,12 +268,16 @@ def first_parting(
 def _relative_distance(
     place: Place, gradients: tuple[Gradients, Gradients], noise: Gradients, margin: float
 ) -> tuple[float, float]:
-    first_gradient, second_gradient, noisy = gradients[0].of[place], gradients[1].of[place], noise.of.get(place)
+    first_gradient, second_gradient, noisy_gradient = (
+        gradients[0].of[place],
+        gradients[1].of[place],
+        noise.of.get(place),
+    )
     if not first_gradient.values().any() and not second_gradient.values().any():
         return 0.0, 0.0
-    rounding = HALF if noisy is None else max(HALF, distance(first_gradient, noisy).share)
+    rounding_error = HALF if noisy_gradient is None else max(HALF, distance(first_gradient, noisy_gradient).share)
     share = distance(first_gradient, second_gradient).share
-    return (share if math.isfinite(share) else 1.0), margin * rounding
+    return (share if math.isfinite(share) else 1.0), margin * rounding_error
 
 
 def _most_different_parameter(
@@ -286,7 +290,7 @@ def _most_different_parameter(
 ) -> tuple[str, float] | None:
     """Returns the parameter of a module whose gradients differ most, and how far, if by more than rounding."""
     try:
-        first_gradient, second_gradient, noisy = (
+        first_gradient, second_gradient, noisy_gradient = (
             tensors_of(cast(Adapter, _Overlay(side.adapter, grads, name)), side.modules[name], {})[0].hosts
             for side, grads, name in (
                 (sides[0], gradients[0], path),
@@ -305,7 +309,7 @@ def _most_different_parameter(
         ):
             continue
         share = distance(host, second_gradient[name]).share
-        limit = margin * max(HALF, distance(host, noisy[name]).share if name in noisy else 0.0)
+        limit = margin * max(HALF, distance(host, noisy_gradient[name]).share if name in noisy_gradient else 0.0)
         if share > limit and (worst_tensor is None or share > worst_tensor[1]):
             worst_tensor = name, share if math.isfinite(share) else 1.0
     return worst_tensor

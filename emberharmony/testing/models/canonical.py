@@ -31,18 +31,18 @@ class Tensors(NamedTuple):
 
 def kind_of(adapter: Adapter, module: Any) -> str:
     """Returns the class of a module, by the name of the class in PyTorch if `nn.layouts` knows it."""
-    title = adapter.title(module)
+    class_name = adapter.title(module)
     for key in _layout_keys(adapter, module):
         return re.sub(r"\dd$", "", key)
-    return re.sub(r"\dd$", "", title)
+    return re.sub(r"\dd$", "", class_name)
 
 
 def _layout_keys(adapter: Adapter, module: Any) -> Iterator[str]:
-    title, layout = adapter.title(module), adapter.layout_of(module)
+    class_name, layout = adapter.title(module), adapter.layout_of(module)
     if layout != "torch":
         for key, layouts in TABLE.items():
             class_of_library = layouts.mlx_class if layout == "mlx" else layouts.keras_class
-            if title in class_of_library.split(", "):
+            if class_name in class_of_library.split(", "):
                 yield key
 
 
@@ -60,7 +60,7 @@ def tensors_of(adapter: Adapter, module: Any, below: Mapping[str, Any]) -> tuple
         return Tensors({name: adapter.host(array) for name, array in own_tensors.items()}), set()
     host_by_name: dict[str, Host] = {}
     pieces_by_name: dict[str, list[tuple[int, Host]]] = {}
-    sums: list[Part] = []
+    tensor_sums: list[Part] = []
     used_names: set[str] = set()
     for weight in row.weights:
         holder, _, name = weight.name.rpartition(".")
@@ -71,15 +71,15 @@ def tensors_of(adapter: Adapter, module: Any, below: Mapping[str, Any]) -> tuple
         own_tensors = {key: array for key, array in own_tensors.items() if holder or key != name}
         host = adapter.host(holder_tensors[name])
         torch_array = _to_torch_axes(host.bits, weight.pattern, weight.lengths, layer)
-        start = 0
+        first_row = 0
         for source_part in weight.parts:
             row_count = len(torch_array) if source_part.stop is None else source_part.stop - (source_part.start or 0)
             pieces_by_name.setdefault(source_part.source, []).append(
-                (source_part.start or 0, Host(torch_array[start : start + row_count], host.dtype))
+                (source_part.start or 0, Host(torch_array[first_row : first_row + row_count], host.dtype))
             )
-            start += row_count
+            first_row += row_count
             if source_part.plus:
-                sums.append(source_part)
+                tensor_sums.append(source_part)
     for source, pieces_of_source in pieces_by_name.items():
         pieces_of_source.sort(key=lambda pair: pair[0])
         joined_bits = (
@@ -89,30 +89,30 @@ def tensors_of(adapter: Adapter, module: Any, below: Mapping[str, Any]) -> tuple
         )
         host_by_name[source] = Host(joined_bits, pieces_of_source[0][1].dtype)
     host_by_name |= {name: adapter.host(array) for name, array in own_tensors.items()}
-    return Tensors(host_by_name, tuple(sums)), used_names - {""}
+    return Tensors(host_by_name, tuple(tensor_sums)), used_names - {""}
 
 
 def _layout_row(adapter: Adapter, module: Any, tensors: Mapping[str, Any]) -> tuple[Row | None, SimpleNamespace]:
     """Returns the row of the layout table for a layer, and the stand-in whose options the row reads."""
-    layer = _stand_in(adapter, module, tensors)
+    layer_stand_in = _stand_in(adapter, module, tensors)
     for key in _layout_keys(adapter, module):
         layouts = TABLE[key]
         rule = layouts.mlx if adapter.layout_of(module) == "mlx" else layouts.keras
         try:
-            row = rule if isinstance(rule, Row) else rule(layer)
+            row = rule if isinstance(rule, Row) else rule(layer_stand_in)
         except (AttributeError, KeyError, TypeError):
             continue
-        return row, layer
-    return None, layer
+        return row, layer_stand_in
+    return None, layer_stand_in
 
 
 def _stand_in(adapter: Adapter, module: Any, tensors: Mapping[str, Any]) -> SimpleNamespace:
     """Returns what a row asks a layer of ours for, as far as the layer of another library says it."""
     options = adapter.options(module)
     value_by_attribute: dict[str, Any] = {"num_layers": 1, "bidirectional": False}
-    hidden = next((tuple(tensors[name].shape)[-1] for name in ("Wh", "Whh") if name in tensors), None)
-    if hidden is not None:  # the recurrent matrix takes the hidden state
-        value_by_attribute["hidden_size"] = hidden
+    hidden_size = next((tuple(tensors[name].shape)[-1] for name in ("Wh", "Whh") if name in tensors), None)
+    if hidden_size is not None:  # the recurrent matrix takes the hidden state
+        value_by_attribute["hidden_size"] = hidden_size
     value_by_attribute |= {f"{role}_proj_weight": None for role in "qkv"}
     value_by_attribute |= adapter.attention(module)
     value_by_attribute |= {name: options[name] for name in ("groups", "hidden_size", "in_channels") if name in options}
@@ -129,10 +129,10 @@ def _to_torch_axes(array: Array, pattern: str, lengths: Mapping[str, int], layer
             lengths_by_name[name] = int(getattr(layer, name, 1) or 1)
     native_axes, our_axes = pattern.split(" -> ")[1], pattern.split(" -> ")[0]
     try:
-        steps = rearrangement(f"{native_axes} -> {our_axes}", array.shape, lengths_by_name)
+        rearranging_steps = rearrangement(f"{native_axes} -> {our_axes}", array.shape, lengths_by_name)
     except EmberError:
         return array
-    return array.reshape(steps.apart).transpose(steps.order).reshape(steps.joined)
+    return array.reshape(rearranging_steps.apart).transpose(rearranging_steps.order).reshape(rearranging_steps.joined)
 
 
 def add_parts(tensors: Tensors, sums: tuple[Part, ...]) -> dict[str, Host]:

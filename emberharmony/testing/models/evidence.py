@@ -98,12 +98,12 @@ def evidence(
             if name is not None:
                 return Evidence(calls[0], side, f"the other modules of its class, whose {name} is another", {}, path)
     for call in calls:
-        unlike = [
+        formula_differences = [
             _unlike_others(side, model, call._replace(path=path))
             for side, model, path in zip(pair, models, (call.path, names[call.path]), strict=True)
         ]
         for side in (0, 1):
-            if (unlike[side], unlike[1 - side]) in _TELLING:
+            if (formula_differences[side], formula_differences[1 - side]) in _TELLING:
                 reason = "the other modules of its class, which compute another formula"
                 return Evidence(call, side, reason, facts_by_call[call])
     return Evidence(calls[0], None, "", facts_by_call[calls[0]])
@@ -121,12 +121,12 @@ def _differing_options(pair: tuple[Side, Side], paths: Sequence[str]) -> dict[st
 
 def _plain_options_of(side: Side, path: str) -> dict[str, Any]:
     options = side.adapter.options(side.modules[path])
-    by_name: dict[str, Any] = {}
+    value_by_name: dict[str, Any] = {}
     for name, value in options.items():
-        by_name[_plain_name(name)] = value
+        value_by_name[_plain_name(name)] = value
     if not _BY_MODE.search(side.kind(path)):
-        by_name.pop("training", None)
-    return by_name
+        value_by_name.pop("training", None)
+    return value_by_name
 
 
 def _plain_name(name: str) -> str:
@@ -136,9 +136,9 @@ def _plain_name(name: str) -> str:
 
 def _are_options_equal(a: Any, b: Any) -> bool:
     if isinstance(a, (tuple, list)) or isinstance(b, (tuple, list)):
-        items = [list(x) if isinstance(x, (tuple, list)) else [x] for x in (a, b)]
-        length = max(map(len, items))
-        first, second = (x * length if len(x) == 1 else x for x in items)
+        option_lists = [list(x) if isinstance(x, (tuple, list)) else [x] for x in (a, b)]
+        length = max(map(len, option_lists))
+        first, second = (x * length if len(x) == 1 else x for x in option_lists)
         return first == second
     return bool(a == b) or {str(a).lower(), str(b).lower()} in ({"none", "false"}, {"none"}, {"false"})
 
@@ -156,15 +156,19 @@ def _odd_option(side: Side, path: str, differing_options: Mapping[str, Any]) -> 
     other_options = [_plain_options_of(side, name) for name in _modules_of_same_class(side, path)]
     if not other_options:
         return None
-    names = [*differing_options, *(name for name in own_options if name not in differing_options)]
-    for name in names:
-        values = [options[name] for options in other_options if name in options]
-        if name not in own_options or len(values) != len(other_options):
+    option_names = [*differing_options, *(name for name in own_options if name not in differing_options)]
+    for name in option_names:
+        sibling_values = [options[name] for options in other_options if name in options]
+        if name not in own_options or len(sibling_values) != len(other_options):
             continue
-        are_equal = all(_are_options_equal(value, values[0]) for value in values)
-        if not are_equal or _are_options_equal(own_options[name], values[0]):
+        are_equal = all(_are_options_equal(value, sibling_values[0]) for value in sibling_values)
+        if not are_equal or _are_options_equal(own_options[name], sibling_values[0]):
             continue
-        if name in differing_options or len(values) > 1 or _is_default(side.modules[path], name, values[0]):
+        if (
+            name in differing_options
+            or len(sibling_values) > 1
+            or _is_default(side.modules[path], name, sibling_values[0])
+        ):
             return name
     return None
 
@@ -187,29 +191,29 @@ def _unlike_others(side: Side, model: Model, event: Event) -> str:
     It is "equal" to one, "unlike" one, or "odd": unlike several that agree; "" if it is unknown.
     """
     tensors = _tensors_inside(side, event.path)
-    capture: Captured | None = None
-    unlike_hosts: list[Host] = []
+    captured_call: Captured | None = None
+    unlike_results: list[Host] = []
     for alternatives in _parts_alike(side, event.path, tensors):
-        if capture is None:
-            capture = Captured(side.adapter, model.wide, event._replace(place=ENTER))
+        if captured_call is None:
+            captured_call = Captured(side.adapter, model.wide, event._replace(place=ENTER))
             with contextlib.suppress(Stopped):
-                model.run(capture, model.wide)
-            if capture.arguments is None:
+                model.run(captured_call, model.wide)
+            if captured_call.arguments is None:
                 return ""
         try:
             own_results, other_results = _results_of_both(
-                model, capture.arguments, side.modules[event.path], alternatives, tensors
+                model, captured_call.arguments, side.modules[event.path], alternatives, tensors
             )
         except Exception:  # noqa: BLE001  (a module that cannot be called alone, or takes no other sizes, tells nothing)
             continue
         if _are_equal(own_results, other_results):
             return "equal"
-        unlike_hosts.append(other_results)
-        if len(unlike_hosts) == _MATES:
+        unlike_results.append(other_results)
+        if len(unlike_results) == _MATES:
             break
-    if any(not _are_equal(unlike_hosts[0], other) for other in unlike_hosts):
+    if any(not _are_equal(unlike_results[0], other) for other in unlike_results):
         return ""
-    return "odd" if len(unlike_hosts) > 1 else "unlike" if unlike_hosts else ""
+    return "odd" if len(unlike_results) > 1 else "unlike" if unlike_results else ""
 
 
 def _are_equal(one: Host, other: Host) -> bool:
@@ -229,15 +233,15 @@ def _parts_alike(side: Side, path: str, tensors: Mapping[str, Mapping[str, Any]]
     Most layers compute with the tensors that they are given, whatever their sizes are. So modules of other sizes are
     of use too, if their options that are no sizes are equal.
     """
-    names, shapes = _map_tensors(tensors, lambda _: ()), _map_tensors(tensors, lambda x: tuple(x.shape))
+    tensor_names, tensor_shapes = _map_tensors(tensors, lambda _: ()), _map_tensors(tensors, lambda x: tuple(x.shape))
     sibling_tensors = [(name, _tensors_inside(side, name)) for name in _modules_of_same_class(side, path)]
     similar_names = [
-        name for name, tensors in sibling_tensors if _map_tensors(tensors, lambda x: tuple(x.shape)) == shapes
+        name for name, tensors in sibling_tensors if _map_tensors(tensors, lambda x: tuple(x.shape)) == tensor_shapes
     ]
     replacements = [
         name
         for name, tensors in sibling_tensors
-        if name not in similar_names and _map_tensors(tensors, lambda _: ()) == names
+        if name not in similar_names and _map_tensors(tensors, lambda _: ()) == tensor_names
     ]
     for name in [
         *similar_names,

@@ -61,9 +61,9 @@ def _names_in(fn: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(fn, MethodType):
         yield "model", fn.__self__
     elif isinstance(fn, FunctionType):
-        code = fn.__code__
-        yield from ((name, fn.__globals__[name]) for name in code.co_names if name in fn.__globals__)
-        for name, cell in zip(code.co_freevars, fn.__closure__ or (), strict=True):
+        function_code = fn.__code__
+        yield from ((name, fn.__globals__[name]) for name in function_code.co_names if name in fn.__globals__)
+        for name, cell in zip(function_code.co_freevars, fn.__closure__ or (), strict=True):
             try:
                 yield name, cell.cell_contents
             except ValueError:  # not set yet

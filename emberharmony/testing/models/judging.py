@@ -82,10 +82,8 @@ class Judge:
 
     def _form_in_library(self, row: Unequal) -> Any:
         """Returns what is equal for the tensors of a class of layers that another library has in another layout."""
-        module_classes = [
-            type(side.modules[path]) for side, path in zip(self._pair, (row.path, row.other), strict=True)
-        ]
-        return (*module_classes, row.name, row.what, row if row.what == "other values" else None)
+        class_pair = [type(side.modules[path]) for side, path in zip(self._pair, (row.path, row.other), strict=True)]
+        return (*class_pair, row.name, row.what, row if row.what == "other values" else None)
 
     def calls(self, runs: Runs, stop: str) -> None:
         """Judges the calls in the order of the first model, and adds a row for each."""
@@ -117,27 +115,29 @@ class Judge:
         if event in runs.apart.alone:
             spans.skip(event)
             return "not compared"
-        distance, noise = runs.apart.most(event), runs.noise.most(event)
+        distance, largest_noise = runs.apart.most(event), runs.noise.most(event)
         is_exact = all(model.wide for model in self._models)
         in_float64 = is_exact and not runs.narrows(event)
-        limit = max(_EXACT, self._margin * noise) if in_float64 else max(16 * HALF, _PRECISION * noise)
-        deviations = [self._error_in_units(event, runs, side) for side in (0, 1)]
+        largest_allowed = (
+            max(_EXACT, self._margin * largest_noise) if in_float64 else max(16 * HALF, _PRECISION * largest_noise)
+        )
+        error_units = [self._error_in_units(event, runs, side) for side in (0, 1)]
         calls, events = spans.suspects(event)
-        wrong_sides = [side for side in (0, 1) if deviations[side] > 1]
-        if distance <= limit and event in runs.apart.shares:
+        wrong_sides = [side for side in (0, 1) if error_units[side] > 1]
+        if distance <= largest_allowed and event in runs.apart.shares:
             spans.agree(event)
             self._agreed.update([event.path] if event.place == EXIT else [])
         if any(call.path in self._wrong for call in calls):
             return ""
-        if distance > limit:
+        if distance > largest_allowed:
             self._wrong.update(call.path for call in calls)
             tensors = {tensor.within or tensor.path for tensor in self._tensors}
             if not ends and not any(call.path in tensors for call in calls):
-                self._formula_divergence(events, calls, runs, distance, deviations)
+                self._formula_divergence(events, calls, runs, distance, error_units)
             return "wrong"
         if wrong_sides and is_exact and not ends:
             self._wrong.add(calls[0].path)
-            self._precision_divergence(event, calls[0], wrong_sides, deviations)
+            self._precision_divergence(event, calls[0], wrong_sides, error_units)
             return "wrong"
         return ""
 
@@ -145,8 +145,8 @@ class Judge:
         """Returns the error of a model as it is, in units of what rounding allows."""
         own_errors = runs.own[side]
         epsilons = [EPSILON[dtype_name] for dtype_name in own_errors.dtypes.get(event, []) if dtype_name in EPSILON]
-        scale = max(epsilons, default=2 * HALF) / (2 * HALF)
-        allowed_units = _PRECISION * max(runs.noise.most(event), HALF) * scale
+        epsilon_scale = max(epsilons, default=2 * HALF) / (2 * HALF)
+        allowed_units = _PRECISION * max(runs.noise.most(event), HALF) * epsilon_scale
         return own_errors.most(event) / allowed_units
 
     def _formula_divergence(
@@ -162,10 +162,10 @@ class Judge:
             [path for event in events for path in paths_by_event.get(event, ())] for paths_by_event in runs.between
         ]
         found_evidence = evidence(self._pair, self._models, self._names, calls, calls_between)
-        blamed_path, side, reason = found_evidence.blamed, found_evidence.side, found_evidence.why
+        blamed_path, side, reason_text = found_evidence.blamed, found_evidence.side, found_evidence.why
         if side is None:
-            side, reason = self._port_side(), self._reason_text()
-        divergence = self._divergence(blamed_path.path, event.call, "formula", side, reason)
+            side, reason_text = self._port_side(), self._reason_text()
+        divergence = self._divergence(blamed_path.path, event.call, "formula", side, reason_text)
         divergence.carried = distance_apart
         divergence.error = dict(zip(self._report.sides, deviations, strict=True))
         divergence.options = found_evidence.options
@@ -181,7 +181,7 @@ class Judge:
         divergence.message = (
             f"{divergence.op}{side_text} in {divergence.other if inner_text and side else divergence.path}{call_text}: "
             f"{text if distance_apart < math.inf else 'its result has another form'}"
-            f"{_options(found_evidence, self._report.sides)}{self._verdict_text(divergence, reason)}"
+            f"{_options(found_evidence, self._report.sides)}{self._verdict_text(divergence, reason_text)}"
         )
         self._report.divergences.append(divergence)
 
@@ -216,25 +216,25 @@ class Judge:
         }
         first_path_by_path = {second_path: path for path, second_path in self._names.items()}
         names = {path: path for path in self._names}, first_path_by_path
-        paths_and_noise = [
+        backward_passes = [
             Backward(model, side, pair_by_event, mapped_names, second)
             for model, side, mapped_names, second in zip(self._models, self._pair, names, (False, True), strict=True)
         ]
-        gradients = paths_and_noise[0].gradients(), paths_and_noise[1].gradients()
-        noise = paths_and_noise[0].gradients(HALF)
-        parting = first_parting(list(runs.events), self._pair, self._names, gradients, noise, self._margin)
+        gradients = backward_passes[0].gradients(), backward_passes[1].gradients()
+        noisy_gradients = backward_passes[0].gradients(HALF)
+        parting = first_parting(list(runs.events), self._pair, self._names, gradients, noisy_gradients, self._margin)
         if parting is None:
             return
         side, reason = self._port_side(), self._reason_text()
         paths = parting.path, self._names[parting.path]
-        true = [
+        are_gradients_true = [
             evidence.is_true_of(path, parting.name, grads)
             if parting.place is None
             else evidence.is_true(parting.place, grads.of[parting.place])
-            for evidence, path, grads in zip(paths_and_noise, paths, gradients, strict=True)
+            for evidence, path, grads in zip(backward_passes, paths, gradients, strict=True)
         ]
-        if false := [i for i in (0, 1) if true[i] is False and true[1 - i]]:
-            side, reason = false[0], "finite differences of its loss"
+        if wrong_sides := [i for i in (0, 1) if are_gradients_true[i] is False and are_gradients_true[1 - i]]:
+            side, reason = wrong_sides[0], "finite differences of its loss"
         divergence = self._divergence(parting.path, parting.call, "gradient", side, reason)
         divergence.gradient_of, divergence.carried = divergence.op, parting.share
         verb_text = f" is wrong on {divergence.wrong}" if divergence.wrong else " differs"
@@ -254,8 +254,8 @@ class Judge:
             if model.error is None:
                 continue
             name = self._report.sides[side]
-            text = f"{type(model.error).__name__}: {model.error}"
-            self._report.notes.append(f"the model of {name} raises an error: {text}")
+            error_message = f"{type(model.error).__name__}: {model.error}"
+            self._report.notes.append(f"the model of {name} raises an error: {error_message}")
             if not self._report.divergences:
                 first_path_by_path = {second_path: path for path, second_path in self._names.items()}
                 path = model.failed
@@ -265,17 +265,17 @@ class Judge:
                 divergence = self._divergence(blamed_path, 0, "error", side, "the error")
                 error_text = "gives values of another form, so that the model of" if calls else "raises an error on"
                 divergence.message = f"{divergence.op} in {divergence.path} {error_text} {name} " + (
-                    f"raises an error: {text}" if calls else f"alone: {text}"
+                    f"raises an error: {error_message}" if calls else f"alone: {error_message}"
                 )
                 self._report.divergences.append(divergence)
 
     def _add_row(self, event: Event, shapes: Any, runs: Runs, verdict: str) -> None:
         share = runs.apart.most(event)
         errors = tuple(self._error_in_units(event, runs, side) for side in (0, 1))
-        text = verdict or ("rounding" if share else "equal")
+        verdict_text = verdict or ("rounding" if share else "equal")
         call = len(self._report.rows)
         module_kind, path = self._pair[0].kind(event.path), self._full_path(0, event.path)
-        self._report.rows.append(Row(call, module_kind, path, "", shapes, share, errors, text))
+        self._report.rows.append(Row(call, module_kind, path, "", shapes, share, errors, verdict_text))
 
     def _divergence(
         self, path: str, call: int, cause: str, side: int | None, why: str, other: str | None = None
@@ -292,8 +292,8 @@ class Judge:
         )
 
     def _full_path(self, side: int, path: str) -> str:
-        top = type(self._pair[side].model).__name__
-        return f"{top}.{path}" if path else top
+        model_class = type(self._pair[side].model).__name__
+        return f"{model_class}.{path}" if path else model_class
 
     def _port_side(self) -> int | None:
         return {"first": 1, "second": 0, "neither": None}[self._original]

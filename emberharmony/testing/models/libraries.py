@@ -53,11 +53,11 @@ def package_of(model: Any) -> str | None:
 def adapter_for(package: str) -> Adapter:
     """Returns the adapter of a package."""
     if package not in _made:
-        maker = _ADAPTERS.get(package) or _ARRAYS[package]
-        if isinstance(maker, str):
-            module_name, _, name = maker.partition(":")
-            maker = getattr(importlib.import_module(module_name), name)
-        adapter = maker()
+        adapter_class = _ADAPTERS.get(package) or _ARRAYS[package]
+        if isinstance(adapter_class, str):
+            module_name, _, name = adapter_class.partition(":")
+            adapter_class = getattr(importlib.import_module(module_name), name)
+        adapter = adapter_class()
         _made[package] = adapter
     return _made[package]
 
@@ -69,5 +69,5 @@ def known_packages() -> Iterator[str]:
 
 def library_of(name: str) -> str | None:
     """Returns the package of which a module, function or class of some name is, if its functions can be compared."""
-    top = name.partition(".")[0]
-    return top if top in _ADAPTERS or top in _ARRAYS else None
+    top_package = name.partition(".")[0]
+    return top_package if top_package in _ADAPTERS or top_package in _ARRAYS else None

@@ -35,29 +35,29 @@ def _class_that_defines(kind: type, method: str) -> type | None:
 def _wrap_method(
     kind: type, method: str, paths: dict[int, str], running_calls: list[int], hook: Hook
 ) -> Iterator[None]:
-    original = vars(kind)[method]
+    original_method = vars(kind)[method]
 
-    @functools.wraps(original)
+    @functools.wraps(original_method)
     def call(module: Any, /, *args: Any, **kwargs: Any) -> Any:
-        path = paths.get(id(module))
-        if path is None or (running_calls and running_calls[-1] == id(module)):
-            return original(module, *args, **kwargs)
+        module_path = paths.get(id(module))
+        if module_path is None or (running_calls and running_calls[-1] == id(module)):
+            return original_method(module, *args, **kwargs)
         running_calls.append(id(module))
         try:
-            args, kwargs = hook.enter(path, args, kwargs)
-            result = original(module, *args, **kwargs)
+            args, kwargs = hook.enter(module_path, args, kwargs)
+            result = original_method(module, *args, **kwargs)
         except BaseException:
-            hook.leave(path)
+            hook.leave(module_path)
             raise
         finally:
             running_calls.pop()
-        return hook.exit(path, result)
+        return hook.exit(module_path, result)
 
     setattr(kind, method, call)
     try:
         yield
     finally:
-        setattr(kind, method, original)
+        setattr(kind, method, original_method)
 
 
 @contextlib.contextmanager

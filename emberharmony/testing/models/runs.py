@@ -111,14 +111,14 @@ class Seen:
     def see(self, event: Event, stored_tensors: list[Stored], hosts: list[Host], pairs: list[Pair]) -> None:
         """Takes an event of the run."""
         share_by_event = {pair.first: pair.share for pair in pairs}
-        numbers = [i for i, host in enumerate(stored_tensors) if host.dtype.startswith(("float", "bfloat"))]
-        if numbers and hosts and (numbers[0] not in share_by_event if event.place == EXIT else not pairs):
+        float_indices = [i for i, host in enumerate(stored_tensors) if host.dtype.startswith(("float", "bfloat"))]
+        if float_indices and hosts and (float_indices[0] not in share_by_event if event.place == EXIT else not pairs):
             self.alone.add(event)
         self.shares[event] = share_by_event
         self.dtypes[event] = [host.dtype for host in hosts]
         float_count = sum(host.dtype.startswith(("float", "bfloat")) for host in hosts)
         self.pairs[event] = pairs
-        self.whole[event] = len(numbers) == float_count == sum(pair.first in numbers for pair in pairs)
+        self.whole[event] = len(float_indices) == float_count == sum(pair.first in float_indices for pair in pairs)
 
     def most(self, event: Event) -> float:
         """Returns the largest distance of an event."""
@@ -148,8 +148,8 @@ class Runs:
         self.between = spooling.between, following_run.between
         self.inside = spooling.inside, following_run.inside
         if first.error is None:
-            noisy = Following(first.adapter, first.wide, self.events, same_path_by_path, self.noise.see, HALF)
-            first.run(noisy, first.wide)
+            noisy_run = Following(first.adapter, first.wide, self.events, same_path_by_path, self.noise.see, HALF)
+            first.run(noisy_run, first.wide)
         for model, mapped_names, own_run in (
             (first, same_path_by_path, self.own[0]),
             (second, first_path_by_path, self.own[1]),
@@ -168,7 +168,7 @@ class Runs:
 
 def sides_of_models(first: Model, second: Model) -> tuple[Side, Side]:
     """Runs two models as they are, and returns them with the order of their calls."""
-    orders = [model.note_order().first_calls() for model in (first, second)]
+    call_orders = [model.note_order().first_calls() for model in (first, second)]
     return tuple(  # type: ignore[return-value]
-        Side(model.adapter, model.model, order) for model, order in zip((first, second), orders, strict=True)
+        Side(model.adapter, model.model, order) for model, order in zip((first, second), call_orders, strict=True)
     )

@@ -51,16 +51,16 @@ def compare_models(
         second_model = Model(adapters[1], second, *moved_inputs)
         side_text = "last" if adapters[1].channels_last(second) else "second"
         report.notes.append(f"images were transposed for {report.sides[1]}, where channels are the {side_text} axis")
-    pair = sides_of_models(first_model, second_model)
+    side_pair = sides_of_models(first_model, second_model)
     if first_model.error is not None and second_model.error is not None:
         raise first_model.error
-    alignment = align(*pair, match or {})
-    tensors, inner_paths = unequal_tensors(*pair, alignment)
+    alignment = align(*side_pair, match or {})
+    tensors, inner_paths = unequal_tensors(*side_pair, alignment)
     unpaired_paths = tuple(
         [path for path in paths if path not in paths_inside]
         for paths, paths_inside in zip(alignment.left, inner_paths, strict=True)
     )
-    judge = Judge(report, pair, (first_model, second_model), alignment, tensors, original, tolerance)
+    judge = Judge(report, side_pair, (first_model, second_model), alignment, tensors, original, tolerance)
     with tempfile.TemporaryDirectory(prefix="emberharmony-") as folder, contextlib.ExitStack() as stack:
         writer = Writer(os.path.join(folder, "first"), _MEMORY)
         stack.callback(writer.close)
@@ -68,7 +68,7 @@ def compare_models(
         judge.calls(runs, stop)
         if gradients and not any(divergence.cause in ("formula", "error") for divergence in report.divergences):
             judge.backward(runs)
-    _note_results(report, pair, (first_model, second_model), unpaired_paths)
+    _note_results(report, side_pair, (first_model, second_model), unpaired_paths)
     return report
 
 
@@ -88,8 +88,12 @@ def _on_host(value: Any) -> Any:
 
 
 def _distinct_names(adapters: Sequence[Adapter]) -> list[str]:
-    names = [adapter.name for adapter in adapters]
-    return names if names[0] != names[1] else [f"{names[0]} (1)", f"{names[1]} (2)"]
+    adapter_names = [adapter.name for adapter in adapters]
+    return (
+        adapter_names
+        if adapter_names[0] != adapter_names[1]
+        else [f"{adapter_names[0]} (1)", f"{adapter_names[1]} (2)"]
+    )
 
 
 def _environment(adapters: Sequence[Adapter]) -> dict[str, str]:
@@ -100,10 +104,10 @@ def _environment(adapters: Sequence[Adapter]) -> dict[str, str]:
 def _moved_inputs(models: Sequence[Model], args: Any, kwargs: Any) -> Any:
     """Returns the inputs for the second model if it has the channels of images on another axis; else None."""
     are_channels_last = [model.adapter.channels_last(model.model) for model in models]
-    kernels = [_first_kernel(model) for model in models]
-    if are_channels_last[0] == are_channels_last[1] or None in kernels:
+    kernel_shapes = [_first_kernel(model) for model in models]
+    if are_channels_last[0] == are_channels_last[1] or None in kernel_shapes:
         return None
-    axis_count = len(kernels[0] or ())
+    axis_count = len(kernel_shapes[0] or ())
 
     def move_channels(value: Any) -> Any:
         if not isinstance(value, np.ndarray) or value.ndim != axis_count or value.dtype.kind != "f":
@@ -115,11 +119,11 @@ def _moved_inputs(models: Sequence[Model], args: Any, kwargs: Any) -> Any:
 
 def _takes_transposed(adapter: Adapter, model: Any, moved_inputs: Any, given_inputs: Any) -> bool:
     """Returns whether a model takes images that were transposed, rather than those of the first model as they are."""
-    trials = [Model(adapter, model, *inputs) for inputs in (moved_inputs, given_inputs)]
-    trials[0].note_order()
-    if trials[0].error is not None:
-        trials[1].note_order()
-    return trials[0].error is None or trials[1].error is not None
+    trial_models = [Model(adapter, model, *inputs) for inputs in (moved_inputs, given_inputs)]
+    trial_models[0].note_order()
+    if trial_models[0].error is not None:
+        trial_models[1].note_order()
+    return trial_models[0].error is None or trial_models[1].error is not None
 
 
 def _first_kernel(model: Model) -> tuple[int, ...] | None:
@@ -128,9 +132,9 @@ def _first_kernel(model: Model) -> tuple[int, ...] | None:
     for path in side.modules:
         if side.kind(path).lower().startswith("conv"):
             shapes = [tuple(array.shape) for array in model.adapter.own(side.modules[path]).values()]
-            kernel = max(shapes, key=len, default=())
-            if len(kernel) > 2:
-                return kernel
+            kernel_shape = max(shapes, key=len, default=())
+            if len(kernel_shape) > 2:
+                return kernel_shape
     return None
 
 
@@ -139,9 +143,9 @@ def _note_results(
 ) -> None:
     """Adds to a report what could not be aligned or computed, and how far the results are apart."""
     for side, side_paths, name in zip(pair, lefts, report.sides, strict=True):
-        tensors = [path for path in side_paths if side.adapter.own(side.modules[path])]
-        other_paths = [path for path in side_paths if path not in tensors and path in side.order]
-        for paths, paths_kind in ((tensors, "tensors"), (other_paths, "no tensors")):
+        paths_with_tensors = [path for path in side_paths if side.adapter.own(side.modules[path])]
+        other_paths = [path for path in side_paths if path not in paths_with_tensors and path in side.order]
+        for paths, paths_kind in ((paths_with_tensors, "tensors"), (other_paths, "no tensors")):
             if paths:
                 paths_text = ", ".join(paths[:20]) + (f" and {len(paths) - 20} more" if len(paths) > 20 else "")
                 report.notes.append(
@@ -150,9 +154,9 @@ def _note_results(
     for model, name in zip(models, report.sides, strict=True):
         if not model.wide:
             report.notes.append(f"{name} does not compute this model in float64: {model.error_of_wide}")
-    results = [list(arrays_in(model.result, model.adapter.is_array)) for model in models]
-    if all(results):
-        hosts = [model.adapter.host(arrays[0]) for model, arrays in zip(models, results, strict=True)]
+    result_arrays = [list(arrays_in(model.result, model.adapter.is_array)) for model in models]
+    if all(result_arrays):
+        hosts = [model.adapter.host(arrays[0]) for model, arrays in zip(models, result_arrays, strict=True)]
         best_match = best_fit(*hosts)
         if best_match is not None:
             report.notes.append(f"the results as they are differ by {best_match[0]:.2g} of the largest element")

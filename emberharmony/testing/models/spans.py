@@ -56,13 +56,13 @@ class Spans:
         the code before the call, whose arguments have another form.
         """
         inner_spans = [span for span in self._alone if span.within.path == self._blamed.path]
-        results = [span.culprit for span in inner_spans if span.event.place == EXIT]
+        result_culprits = [span.culprit for span in inner_spans if span.event.place == EXIT]
         entry_culprits = [span.culprit for span in inner_spans if span.event.place == ENTER]
-        distinct_calls = dict.fromkeys([*results, self._blamed, *entry_culprits])
+        distinct_calls = dict.fromkeys([*result_culprits, self._blamed, *entry_culprits])
         return list(distinct_calls), [*(span.event for span in inner_spans), event]
 
     def rest(self, is_entry: bool) -> tuple[list[Event], list[Event]]:
         """Returns modules and events that could not be compared by the end: results, or arguments if `is_entry`."""
-        results = [span for span in self._alone if span.event.place == EXIT]
-        remaining = results or (self._alone if is_entry else [])
-        return list(dict.fromkeys(span.culprit for span in remaining)), [each.event for each in remaining]
+        result_spans = [span for span in self._alone if span.event.place == EXIT]
+        remaining_spans = result_spans or (self._alone if is_entry else [])
+        return list(dict.fromkeys(span.culprit for span in remaining_spans)), [each.event for each in remaining_spans]

@@ -118,10 +118,10 @@ class Comparing(Watching):
 
     def take_event(self, event: Event, arrays: list[Any]) -> dict[int, Any]:
         """Takes the arrays of an event, and returns those that are replaced, by their number."""
-        name = self._names.get(event.path)
-        if name is None:
+        path_there = self._names.get(event.path)
+        if path_there is None:
             return self._pass_event(event, arrays)
-        event_there = event._replace(path=name)
+        event_there = event._replace(path=path_there)
         if self._strangers:
             self.between[event_there], self._strangers = self._strangers, []
         outer_calls = [call for call in self.open if call != event]
@@ -137,18 +137,18 @@ class Comparing(Watching):
 
     def _pass_event(self, event: Event, arrays: list[Any]) -> dict[int, Any]:
         """Takes an event of a module without a counterpart."""
-        host = self._adapter.host(arrays[0]) if arrays else None
+        first_host = self._adapter.host(arrays[0]) if arrays else None
         if event.place == EXIT:
             call = event._replace(place=ENTER)
-            arguments = self._given.pop(call, None)
-            if host is None or arguments is None or distance(arguments, host).share:
+            kept_arguments = self._given.pop(call, None)
+            if first_host is None or kept_arguments is None or distance(kept_arguments, first_host).share:
                 self._strangers.append(event.path)
                 is_whole = call in self._running or (
-                    arguments and self._latest and not distance(arguments, self._latest).share
+                    kept_arguments and self._latest and not distance(kept_arguments, self._latest).share
                 )
-                self._whole = (event.path, host) if is_whole and host else None
-        elif host is not None:
-            self._given[event] = host
+                self._whole = (event.path, first_host) if is_whole and first_host else None
+        elif first_host is not None:
+            self._given[event] = first_host
         return {}
 
     def compare_event(self, event: Event, arrays: list[Any]) -> dict[int, Any]:

@@ -79,22 +79,22 @@ def unequal_tensors(first: Side, second: Side, alignment: Alignment) -> tuple[li
     The second value has the modules of each model whose tensors were compared with those of a module around them.
     """
     unequal_rows: list[Unequal] = []
-    claimed_names: tuple[set[str], set[str]] = (set(), set())
+    claimed_paths: tuple[set[str], set[str]] = (set(), set())
     uncompared_paths = tuple(
         [path for path in paths if side.adapter.own(side.modules[path])]
         for side, paths in zip((first, second), alignment.left, strict=True)
     )
-    ordered = sorted(alignment.names.items(), key=lambda pair: (pair[0].count("."), pair[0]))
-    for path, second_path in ordered:
-        if path in claimed_names[0] or second_path in claimed_names[1]:
+    ordered_paths = sorted(alignment.names.items(), key=lambda pair: (pair[0].count("."), pair[0]))
+    for path, second_path in ordered_paths:
+        if path in claimed_paths[0] or second_path in claimed_paths[1]:
             continue
         (first_tensors, first_inner), (second_tensors, other_inner) = first.tensors(path), second.tensors(second_path)
         # A layer in parts: the other side may have it in other parts, or as a whole.
         if first_inner or other_inner:
-            claimed_names[0].update(
+            claimed_paths[0].update(
                 first_inner | _add_inner_tensors(first, path, first_tensors.hosts, second_tensors.hosts)
             )
-            claimed_names[1].update(
+            claimed_paths[1].update(
                 other_inner | _add_inner_tensors(second, second_path, second_tensors.hosts, first_tensors.hosts)
             )
         hosts = add_parts(first_tensors, second_tensors.sums), add_parts(second_tensors, first_tensors.sums)
@@ -115,8 +115,8 @@ def unequal_tensors(first: Side, second: Side, alignment: Alignment) -> tuple[li
             ]
         unequal_rows += module_differences
     unequal_rows = _name_swaps(first, second, unequal_rows)
-    unequal_rows += _differences_of_joined(first, second, alignment, uncompared_paths, claimed_names)
-    return sorted(unequal_rows, key=lambda each: first.order.get(each.path, len(first.order))), claimed_names
+    unequal_rows += _differences_of_joined(first, second, alignment, uncompared_paths, claimed_paths)
+    return sorted(unequal_rows, key=lambda each: first.order.get(each.path, len(first.order))), claimed_paths
 
 
 def _add_inner_tensors(side: Side, path: str, hosts: dict[str, Host], others: Mapping[str, Host]) -> set[str]:
@@ -138,15 +138,15 @@ def _add_unmatched_tensors(
     for name, host in own_hosts.items():
         if name in other_hosts or host.size < 2:
             continue
-        fitting = [
+        fitting_arrays = [
             array
             for path in paths
             for array in side.adapter.own(side.modules[path]).values()
             if tuple(array.shape) == tuple(host.shape)
         ]
-        equal = [array for array in fitting if distance(host, side.adapter.host(array)).share <= _EQUAL]
-        if equal or len(fitting) == 1:
-            other_hosts[name] = side.adapter.host((equal or fitting)[0])
+        equal_arrays = [array for array in fitting_arrays if distance(host, side.adapter.host(array)).share <= _EQUAL]
+        if equal_arrays or len(fitting_arrays) == 1:
+            other_hosts[name] = side.adapter.host((equal_arrays or fitting_arrays)[0])
 
 
 def _differences_of_joined(
@@ -179,23 +179,23 @@ def _differences_of_joined(
         claimed[1 - joined_side].update(part_paths)
         for name, host in hosts.items():
             for part, x, y in _rows_of_joined(name, host, tensors_by_path):
-                pair = ((x, y), (joined_path, part)) if joined_side == 0 else ((y, x), (part, joined_path))
-                difference_kind, wrong_side, share = _describe_difference(*pair[0])
+                hosts_and_paths = ((x, y), (joined_path, part)) if joined_side == 0 else ((y, x), (part, joined_path))
+                difference_kind, wrong_side, share = _describe_difference(*hosts_and_paths[0])
                 if difference_kind:
-                    yield Unequal(*pair[1], name, difference_kind, wrong_side, share, path)
+                    yield Unequal(*hosts_and_paths[1], name, difference_kind, wrong_side, share, path)
 
 
 def _rows_of_joined(
     name: str, host: Host, pieces: Mapping[str, Mapping[str, Host]]
 ) -> Iterator[tuple[str, Host, Host]]:
     """Yields the rows of a tensor that are those of one of several layers, with the tensor of this layer."""
-    counts = [piece[name].shape[0] for piece in pieces.values()]
+    row_counts = [piece[name].shape[0] for piece in pieces.values()]
     array = host.bits
-    if array.ndim == 2 and array.shape[0] != sum(counts) == array.shape[1]:  # its inputs are on the first axis
+    if array.ndim == 2 and array.shape[0] != sum(row_counts) == array.shape[1]:  # its inputs are on the first axis
         array = array.T
-    if array.shape[0] != sum(counts):
+    if array.shape[0] != sum(row_counts):
         return
-    for part_path, rows in zip(pieces, np.split(array, np.cumsum(counts)[:-1]), strict=True):
+    for part_path, rows in zip(pieces, np.split(array, np.cumsum(row_counts)[:-1]), strict=True):
         yield part_path, Host(np.ascontiguousarray(rows), host.dtype), pieces[part_path][name]
 
 
@@ -227,8 +227,8 @@ def _describe_idle_tensor(
     """Returns a difference of a sum of tensors; it says so if one of them is zero, unlike those of other modules."""
     if unequal.what != "other values":
         return unequal
-    cls = type(side.modules[path])
-    same_class_paths = [name for name, module in side.modules.items() if type(module) is cls and name != path]
+    module_class = type(side.modules[path])
+    same_class_paths = [name for name, module in side.modules.items() if type(module) is module_class and name != path]
     for name in [
         unequal.name,
         *(sum_part.plus for sum_part in sums if sum_part.source == unequal.name and sum_part.plus),
@@ -249,13 +249,15 @@ def _by_other_names(one: Mapping[str, Host], second_hosts: Mapping[str, Host]) -
     free_names = [name for name in one if name not in second_hosts]
     name_by_other_name: dict[str, str] = {}
     for name, host in second_hosts.items():
-        fitting = [name for name in free_names if sorted(one[name].shape) == sorted(host.shape)]
-        rivals = [
+        fitting_names = [name for name in free_names if sorted(one[name].shape) == sorted(host.shape)]
+        rival_names = [
             second_name
             for second_name in second_hosts
             if second_name not in one and sorted(second_hosts[second_name].shape) == sorted(host.shape)
         ]
-        name_by_other_name[name] = fitting[0] if name not in one and len(fitting) == len(rivals) == 1 else name
+        name_by_other_name[name] = (
+            fitting_names[0] if name not in one and len(fitting_names) == len(rival_names) == 1 else name
+        )
     return {name_by_other_name[name]: host for name, host in second_hosts.items()}
 
 
@@ -278,12 +280,12 @@ def _describe_difference(x: Host, y: Host) -> tuple[str, int | None, float]:
         b = b.transpose(axis_order)
         if np.abs(a - b).max() <= _EQUAL * np.abs(a).max():
             return "transposed" if a.ndim == 2 else f"with its axes in the order {axis_order}", None, share
-    unequal = a != b if a.shape == b.shape else np.ones((), bool)
+    is_unequal = a != b if a.shape == b.shape else np.ones((), bool)
     for side, (rounded, exact) in enumerate(((a, b), (b, a))):
         rounded_dtype = _rounded_to(rounded, exact)
         if rounded_dtype:
             return f"rounded to {rounded_dtype}", side, share
-        rounded_part, exact_part = (rounded[unequal], exact[unequal]) if unequal.ndim else (rounded, exact)
+        rounded_part, exact_part = (rounded[is_unequal], exact[is_unequal]) if is_unequal.ndim else (rounded, exact)
         if rounded_part.size > 1 and np.ptp(rounded_part.real) == 0 and np.ptp(exact_part.real) > 0:
             extent_text = "all" if rounded_part.size == rounded.size else f"for {rounded_part.size} elements"
             return f"{extent_text} {rounded_part.flat[0]:g}, as before weights are loaded", side, share
@@ -299,10 +301,10 @@ def _axes_order(a: Array, b: Array) -> tuple[int, ...] | None:
     """Returns the order of the axes in which the second array has the values of the first, or nearly; None if none."""
     if a.size != b.size or a.ndim != b.ndim or not 2 <= a.ndim <= _MOST_AXES or a.dtype.kind not in "fc":
         return None
-    limit = _NEAR * float(np.abs(a).max(initial=0.0))
+    largest_difference = _NEAR * float(np.abs(a).max(initial=0.0))
     for order in itertools.permutations(range(a.ndim)):
         transposed = b.transpose(order)
-        if transposed.shape == a.shape and float(np.quantile(np.abs(a - transposed), 0.9)) <= limit:
+        if transposed.shape == a.shape and float(np.quantile(np.abs(a - transposed), 0.9)) <= largest_difference:
             return None if order == tuple(range(a.ndim)) else order
     return None
 
@@ -314,10 +316,14 @@ def _rounded_to(rounded: Array, exact: Array) -> str:
     with np.errstate(all="ignore"):
         rounded_to_half = exact.astype(np.float16).astype(np.float64)
     bits = exact.astype(np.float32).view(np.uint32)
-    brain = ((bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000).astype(np.uint32).view(np.float32)
-    cuts = (("float16", rounded_to_half), ("bfloat16", brain))
+    rounded_to_bfloat16 = ((bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000).astype(np.uint32).view(np.float32)
+    dtype_candidates = (("float16", rounded_to_half), ("bfloat16", rounded_to_bfloat16))
     return next(
-        (dtype_name for dtype_name, rounded_values in cuts if np.all((rounded == rounded_values) | (rounded == exact))),
+        (
+            dtype_name
+            for dtype_name, rounded_values in dtype_candidates
+            if np.all((rounded == rounded_values) | (rounded == exact))
+        ),
         "",
     )
 
@@ -326,20 +332,23 @@ def _describe_reordering(a: Array, b: Array) -> str:
     """Returns how the second array has the elements of the first along an axis, or as a multiple; or ""."""
     if a.shape != b.shape:
         return ""
-    limit = _EQUAL * float(np.abs(a).max(initial=0.0))
+    largest_difference = _EQUAL * float(np.abs(a).max(initial=0.0))
     for axis in range(a.ndim):
-        if np.abs(a - np.flip(b, axis)).max() <= limit:
+        if np.abs(a - np.flip(b, axis)).max() <= largest_difference:
             return f"reversed on axis {axis}"
-        rows = (
+        sorted_sums = (
             np.sort(np.moveaxis(a, axis, -1).reshape(-1, a.shape[axis]).sum(0)),
             np.sort(np.moveaxis(b, axis, -1).reshape(-1, b.shape[axis]).sum(0)),
         )
-        if a.shape[axis] > 1 and np.abs(rows[0] - rows[1]).max() <= limit * a.size / a.shape[axis]:
+        if (
+            a.shape[axis] > 1
+            and np.abs(sorted_sums[0] - sorted_sums[1]).max() <= largest_difference * a.size / a.shape[axis]
+        ):
             return f"in another order on axis {axis}"
     squared_norm = float(np.vdot(a, a).real)
     ratio = float(np.vdot(a, b).real) / squared_norm if squared_norm else 0.0
     deviation = float(np.abs(a * ratio - b).max())
-    return f"{ratio:.6g} times the other" if ratio and deviation <= limit * max(abs(ratio), 1) else ""
+    return f"{ratio:.6g} times the other" if ratio and deviation <= largest_difference * max(abs(ratio), 1) else ""
 
 
 def _name_swaps(first: Side, second: Side, unequal: list[Unequal]) -> list[Unequal]:

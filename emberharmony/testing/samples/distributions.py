@@ -17,17 +17,17 @@ _COV = np.array([[2.0, 0.5], [0.5, 1.0]])
 
 
 def _draw_normal_vectors(mean: Any, cov: Any, shape: Any = None, seed: int = 0) -> Any:
-    batch = np.broadcast_shapes(mean.shape[:-1], cov.shape[:-2]) if shape is None else shape
-    noise = source().standard_normal((*batch, mean.shape[-1]), np.float32).astype(np.float64)
+    batch_shape = np.broadcast_shapes(mean.shape[:-1], cov.shape[:-2]) if shape is None else shape
+    noise = source().standard_normal((*batch_shape, mean.shape[-1]), np.float32).astype(np.float64)
     return mean + (np.linalg.cholesky(cov) @ noise[..., None])[..., 0]
 
 
 def _draw_truncated(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, seed: int = 0) -> Any:
-    stream = np.random.Generator(np.random.Philox(key=source().integers(0, 2**64, 2, np.uint64)))
-    values = stream.standard_normal(shape, np.float32)
-    while (is_outside := np.abs(values) > 2).any():
-        values[is_outside] = stream.standard_normal(int(is_outside.sum()), np.float32)
-    return mean + stddev * values.astype(np.float64)
+    generator = np.random.Generator(np.random.Philox(key=source().integers(0, 2**64, 2, np.uint64)))
+    normal_numbers = generator.standard_normal(shape, np.float32)
+    while (is_outside := np.abs(normal_numbers) > 2).any():
+        normal_numbers[is_outside] = generator.standard_normal(int(is_outside.sum()), np.float32)
+    return mean + stddev * normal_numbers.astype(np.float64)
 
 
 def _bernoulli(shape: Any, p: Any = 0.5, seed: int = 0) -> Any:

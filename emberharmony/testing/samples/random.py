@@ -39,11 +39,11 @@ def drawing_oracle(law: str) -> Any:
 
 def row(op: str, oracle: Any, *cases: Any, differentiable: bool = False, **options: Any) -> Sample:
     """Returns the row of an op; `cases` are the parameters of its distribution, as numbers or as tensors."""
-    calls = tuple(case(SHAPE, *parameters, seed=0) for parameters in cases)
+    cases_with_seed = tuple(case(SHAPE, *parameters, seed=0) for parameters in cases)
     return Sample(
         op,
         oracle,
-        calls,
+        cases_with_seed,
         ("float32",),
         result="float32",
         differentiable=differentiable,

@@ -30,11 +30,11 @@ ANY: dict[str, Any] = {"result": "any", "reference": "tests"}
 
 def _phase_factors(columns: Any) -> Any:
     """Returns factors that make the first of the (almost) largest components of each column positive."""
-    factors = []
+    phase_factors = []
     for column in columns.T:
-        first = next(c for c in column if abs(c) >= 0.999 * max(abs(column)))
-        factors.append(np.conj(first) / abs(first))
-    return np.array(factors, columns.dtype)
+        first_large_component = next(c for c in column if abs(c) >= 0.999 * max(abs(column)))
+        phase_factors.append(np.conj(first_large_component) / abs(first_large_component))
+    return np.array(phase_factors, columns.dtype)
 
 
 def _loop_over_batch(function: Any) -> Any:
@@ -55,10 +55,10 @@ def _loop_over_batch(function: Any) -> Any:
 @_loop_over_batch
 def _svd(x: Any, full_matrices: bool = True) -> Any:
     u, s, vh = np.linalg.svd(x, full_matrices)
-    k = len(s)
-    phase = _phase_factors(u[:, :k])
-    u[:, :k] *= phase
-    vh[:k] *= np.conj(phase)[:, None]
+    singular_count = len(s)
+    phase = _phase_factors(u[:, :singular_count])
+    u[:, :singular_count] *= phase
+    vh[:singular_count] *= np.conj(phase)[:, None]
     return u, s, vh
 
 
@@ -73,18 +73,18 @@ def _qr(x: Any, mode: str = "reduced", positive: bool = True) -> Any:
     q, r = np.linalg.qr(x, mode)
     if not positive:
         return q, r
-    sign = np.ones(q.shape[1], q.dtype)
+    column_signs = np.ones(q.shape[1], q.dtype)
     diagonal = np.diagonal(r)
-    sign[: len(diagonal)] = diagonal / abs(diagonal)
-    return q * sign, r * np.conj(sign)[: len(r), None]
+    column_signs[: len(diagonal)] = diagonal / abs(diagonal)
+    return q * column_signs, r * np.conj(column_signs)[: len(r), None]
 
 
 def _rank(x: Any, tol: Any = None, rtol: Any = None) -> Any:
-    s = np.linalg.svd(x, compute_uv=False)
+    singular_values = np.linalg.svd(x, compute_uv=False)
     if tol is not None:
-        return np.count_nonzero(s > np.asarray(tol)[..., None], -1)
-    limit = 1e-6 if rtol is None else np.asarray(rtol)[..., None]
-    return np.count_nonzero(s > limit * s.max(-1, keepdims=True, initial=0.0), -1)
+        return np.count_nonzero(singular_values > np.asarray(tol)[..., None], -1)
+    tolerance = 1e-6 if rtol is None else np.asarray(rtol)[..., None]
+    return np.count_nonzero(singular_values > tolerance * singular_values.max(-1, keepdims=True, initial=0.0), -1)
 
 
 SAMPLES = [

@@ -34,8 +34,13 @@ class EquinoxModels(JaxArrays):
     def attention(self, module: Any) -> dict[str, int]:
         if not _is_attention(module):
             return {}
-        heads, width = module.num_heads, module.qk_size
-        return {"embed_dim": heads * width, "head_dim": width, "num_heads": heads, "num_kv_heads": heads}
+        head_count, query_width = module.num_heads, module.qk_size
+        return {
+            "embed_dim": head_count * query_width,
+            "head_dim": query_width,
+            "num_heads": head_count,
+            "num_kv_heads": head_count,
+        }
 
     def own(self, module: Any) -> dict[str, Any]:
         arrays_by_name = {name: value for name, value in vars(module).items() if self.is_array(value)}
@@ -63,8 +68,8 @@ def _is_attention(module: Any) -> bool:
 
 def _modules_in(value: Any, path: str) -> Iterator[tuple[str, Any]]:
     """Yields the modules in a module, list, tuple or dict."""
-    members = value if isinstance(value, dict) else dict(enumerate(value)) if _is_sequence(value) else vars(value)
-    for name, item in members.items():
+    value_by_name = value if isinstance(value, dict) else dict(enumerate(value)) if _is_sequence(value) else vars(value)
+    for name, item in value_by_name.items():
         full_path = f"{path}.{name}".removeprefix(".")
         if any(cls.__module__.startswith("equinox.") and cls.__name__ == "Module" for cls in type(item).__mro__):
             yield full_path, item

@@ -51,23 +51,23 @@ class FlaxModels(JaxArrays):
         return class_by_name[name] == "Param"
 
     def title(self, module: Any) -> str:
-        title = type(module).__name__
-        if title in ("Conv", "ConvTranspose"):
-            return f"Conv{len(module.kernel_size)}D" + ("Transpose" if title == "ConvTranspose" else "")
-        return _TITLES.get(title, title)
+        class_name = type(module).__name__
+        if class_name in ("Conv", "ConvTranspose"):
+            return f"Conv{len(module.kernel_size)}D" + ("Transpose" if class_name == "ConvTranspose" else "")
+        return _TITLES.get(class_name, class_name)
 
     def _names(self, module: Any) -> dict[str, str]:
-        title = type(module).__name__
-        if title in ("LayerNorm", "BatchNorm", "GroupNorm"):
+        class_name = type(module).__name__
+        if class_name in ("LayerNorm", "BatchNorm", "GroupNorm"):
             return _NAMES
-        return {"embedding": "embeddings"} if title == "Embed" else {}
+        return {"embedding": "embeddings"} if class_name == "Embed" else {}
 
     def attention(self, module: Any) -> dict[str, int]:
         if type(module).__name__ != "MultiHeadAttention":
             return {}
-        width = module.qkv_features // module.num_heads
+        head_width = module.qkv_features // module.num_heads
         head_count_by_name = {"num_heads": module.num_heads, "num_kv_heads": module.num_heads}
-        return {"embed_dim": module.qkv_features, "head_dim": width, **head_count_by_name}
+        return {"embed_dim": module.qkv_features, "head_dim": head_width, **head_count_by_name}
 
     def attach(self, model: Any, hook: Hook) -> AbstractContextManager[None]:
         return hook_classes(self.modules(model), hook)
@@ -104,8 +104,10 @@ def _variables(module: Any) -> Iterator[tuple[str, Any]]:
 def _modules_in(value: Any, path: str) -> Iterator[tuple[str, Any]]:
     """Yields the modules in a module, list or dict."""
     is_attention = type(value).__name__ == "MultiHeadAttention"
-    items = value.items() if isinstance(value, dict) else enumerate(value) if _is_list(value) else vars(value).items()
-    for name, item in items:
+    names_and_items = (
+        value.items() if isinstance(value, dict) else enumerate(value) if _is_list(value) else vars(value).items()
+    )
+    for name, item in names_and_items:
         if str(name).startswith("_"):
             continue
         full_path = f"{path}.{_PARTS.get(str(name), name) if is_attention else name}".removeprefix(".")

@@ -37,11 +37,11 @@ class JaxArrays(Adapter):
 
     def host(self, array: Any) -> Host:
         if isinstance(array, batching.BatchTracer):  # of `jax.vmap`: its batch is the first axis of the comparison
-            axis = array.batch_dim
-            array = array.val if axis is None else jnp.moveaxis(array.val, axis, 0)
+            batch_axis = array.batch_dim
+            array = array.val if batch_axis is None else jnp.moveaxis(array.val, batch_axis, 0)
             return self.host(array)
-        values, name = np.asarray(array), str(array.dtype)
-        return Host(values.view(np.uint16) if name == "bfloat16" else values, name)
+        host_values, dtype_name = np.asarray(array), str(array.dtype)
+        return Host(host_values.view(np.uint16) if dtype_name == "bfloat16" else host_values, dtype_name)
 
     def native(self, array: np.ndarray[Any, Any], like: Any = None) -> Any:
         tensor = jnp.asarray(np.ascontiguousarray(array))

@@ -46,9 +46,13 @@ class KerasModels(Adapter):
         for name, value in member_by_name.items():
             if name in ("_modules", "_layers", "_functional", "_metrics", "_loss_tracker"):
                 continue
-            items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+            keys_and_items = (
+                value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+            )
             layer_by_name = (
-                {name.strip("_"): value} if isinstance(value, layer_class) else {f"{name}.{key}": x for key, x in items}
+                {name.strip("_"): value}
+                if isinstance(value, layer_class)
+                else {f"{name}.{key}": x for key, x in keys_and_items}
             )
             for own_name, item in layer_by_name.items():
                 if isinstance(item, layer_class) and not any(item is seen_item for seen_item in seen_items):
@@ -91,23 +95,23 @@ class KerasModels(Adapter):
     def attach(self, model: Any, hook: Hook) -> Iterator[None]:
         layers = self.modules(model)
         with contextlib.ExitStack() as stack:
-            before_activation = _BeforeActivation(hook)
+            activation_hook = _BeforeActivation(hook)
             for path, layer in layers.items():
                 if _is_linear_with_activation(layer):
                     stack.enter_context(
-                        attributes(layer, {"activation": before_activation.activation(path, layer.activation)})
+                        attributes(layer, {"activation": activation_hook.activation(path, layer.activation)})
                     )
-            stack.enter_context(hook_classes(layers, before_activation))
+            stack.enter_context(hook_classes(layers, activation_hook))
             yield
 
     @contextlib.contextmanager
     def wide(self, model: Any) -> Iterator[None]:
-        old_floatx = self._keras.config.floatx()
+        floatx_before = self._keras.config.floatx()
         with contextlib.ExitStack() as stack:
             for layer in self.modules(model).values() if model is not None else ():
                 stack.enter_context(attributes(layer, {"autocast": False}))
             self._keras.config.set_floatx("float64")
-            stack.callback(self._keras.config.set_floatx, old_floatx)
+            stack.callback(self._keras.config.set_floatx, floatx_before)
             stack.enter_context(self._arrays.wide(model))
             yield
 
@@ -162,10 +166,15 @@ class KerasModels(Adapter):
     def attention(self, module: Any) -> dict[str, int]:
         if type(module).__name__ not in ("MultiHeadAttention", "GroupedQueryAttention"):
             return {}
-        heads = getattr(module, "num_query_heads", None) or module.num_heads
-        key_heads = getattr(module, "num_key_value_heads", heads)
-        width = getattr(module, "_key_dim", None) or module.head_dim
-        return {"embed_dim": heads * width, "head_dim": width, "num_heads": heads, "num_kv_heads": key_heads}
+        head_count = getattr(module, "num_query_heads", None) or module.num_heads
+        key_head_count = getattr(module, "num_key_value_heads", head_count)
+        head_width = getattr(module, "_key_dim", None) or module.head_dim
+        return {
+            "embed_dim": head_count * head_width,
+            "head_dim": head_width,
+            "num_heads": head_count,
+            "num_kv_heads": key_head_count,
+        }
 
     def options(self, module: Any) -> dict[str, Any]:
         own_options = {name: value for name, value in vars(module).items() if not name.startswith("_")}

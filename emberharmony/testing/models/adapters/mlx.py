@@ -36,11 +36,11 @@ class MlxModels(Adapter):
 
     def put(self, module: Any, tensors: Mapping[str, Any]) -> None:
         for name, tensor in tensors.items():
-            holder, key = module, name
-            while "." in key and key not in holder:
-                first, _, key = key.partition(".")
-                holder = holder[int(first)] if isinstance(holder, (list, tuple)) else holder[first]
-            holder[int(key) if isinstance(holder, list) else key] = tensor
+            holder, tensor_key = module, name
+            while "." in tensor_key and tensor_key not in holder:
+                index_text, _, tensor_key = tensor_key.partition(".")
+                holder = holder[int(index_text)] if isinstance(holder, (list, tuple)) else holder[index_text]
+            holder[int(tensor_key) if isinstance(holder, list) else tensor_key] = tensor
 
     def is_array(self, value: Any) -> bool:
         return isinstance(value, mx.array)
@@ -98,13 +98,13 @@ class MlxModels(Adapter):
     def attention(self, module: Any) -> dict[str, int]:
         if not isinstance(module, transformer.MultiHeadAttention):
             return {}
-        queries, keys = (getattr(module, f"{role}_proj").weight.shape[0] for role in ("query", "key"))
-        width = queries // module.num_heads
+        query_width, key_width = (getattr(module, f"{role}_proj").weight.shape[0] for role in ("query", "key"))
+        head_width = query_width // module.num_heads
         return {
-            "embed_dim": queries,
-            "head_dim": width,
+            "embed_dim": query_width,
+            "head_dim": head_width,
             "num_heads": module.num_heads,
-            "num_kv_heads": keys // width,
+            "num_kv_heads": key_width // head_width,
         }
 
     def options(self, module: Any) -> dict[str, Any]:
@@ -119,7 +119,7 @@ def _own_arrays(module: Any) -> Iterator[tuple[str, Any]]:
         if isinstance(value, mx.array):
             yield name, value
         elif isinstance(value, (list, dict)) and not isinstance(value, base.Module):
-            items = value.items() if isinstance(value, dict) else enumerate(value)
-            for key, item in items:
+            keys_and_items = value.items() if isinstance(value, dict) else enumerate(value)
+            for key, item in keys_and_items:
                 if isinstance(item, mx.array):
                     yield f"{name}.{key}", item

@@ -73,15 +73,15 @@ def _sigmoid(x: Any, **_: Any) -> Any:
 
 def _softmax(x: Any, axis: Any = None, **_: Any) -> Any:
     x = to_float64(x)
-    raised = _exp(x - mx.max(x, axis=axis, keepdims=True))
-    return raised / mx.sum(raised, axis=axis, keepdims=True)
+    exponentials = _exp(x - mx.max(x, axis=axis, keepdims=True))
+    return exponentials / mx.sum(exponentials, axis=axis, keepdims=True)
 
 
 def _logsumexp(x: Any, axis: Any = None, keepdims: bool = False, **_: Any) -> Any:
     x = to_float64(x)
-    top = mx.max(x, axis=axis, keepdims=True)
-    total = mx.log(mx.sum(_exp(x - top), axis=axis, keepdims=True)) + top
-    return total if keepdims else mx.reshape(total, mx.sum(x, axis=axis).shape)
+    maximum = mx.max(x, axis=axis, keepdims=True)
+    log_sum = mx.log(mx.sum(_exp(x - maximum), axis=axis, keepdims=True)) + maximum
+    return log_sum if keepdims else mx.reshape(log_sum, mx.sum(x, axis=axis).shape)
 
 
 def _logaddexp(a: Any, b: Any, **_: Any) -> Any:
@@ -108,27 +108,31 @@ def _rope(
 ) -> Any:
     x = to_float64(x)
     half_length = dims // 2
-    rates = base ** (-np.arange(half_length) / half_length) if freqs is None else 1.0 / np.array(to_float64(freqs))
-    starts = np.array(offset, np.float64)
-    positions = np.arange(x.shape[-2]) + starts.reshape(*starts.shape, *[1] * (x.ndim - 1 if starts.ndim else 1))
-    angles = (positions * scale)[..., None] * rates
-    if starts.ndim:
-        angles = angles.reshape(*starts.shape, *[1] * (x.ndim - 3), x.shape[-2], half_length)
+    frequencies = (
+        base ** (-np.arange(half_length) / half_length) if freqs is None else 1.0 / np.array(to_float64(freqs))
+    )
+    first_positions = np.array(offset, np.float64)
+    positions = np.arange(x.shape[-2]) + first_positions.reshape(
+        *first_positions.shape, *[1] * (x.ndim - 1 if first_positions.ndim else 1)
+    )
+    angles = (positions * scale)[..., None] * frequencies
+    if first_positions.ndim:
+        angles = angles.reshape(*first_positions.shape, *[1] * (x.ndim - 3), x.shape[-2], half_length)
     cos, sin = (mx.array(f(angles), dtype=mx.float64) for f in (np.cos, np.sin))
     rotary_part, plain_part = x[..., :dims], x[..., dims:]
     if traditional:
         a, b = rotary_part[..., 0::2], rotary_part[..., 1::2]
-        rotated = mx.stack([a * cos - b * sin, a * sin + b * cos], axis=-1).reshape(rotary_part.shape)
+        rotated_part = mx.stack([a * cos - b * sin, a * sin + b * cos], axis=-1).reshape(rotary_part.shape)
     else:
         a, b = rotary_part[..., :half_length], rotary_part[..., half_length:]
-        rotated = mx.concatenate([a * cos - b * sin, a * sin + b * cos], axis=-1)
-    return mx.concatenate([rotated, plain_part], axis=-1) if plain_part.shape[-1] else rotated
+        rotated_part = mx.concatenate([a * cos - b * sin, a * sin + b * cos], axis=-1)
+    return mx.concatenate([rotated_part, plain_part], axis=-1) if plain_part.shape[-1] else rotated_part
 
 
 def _attention(q: Any, k: Any, v: Any, *, scale: float, mask: Any = None, sinks: Any = None, **_: Any) -> Any:
     q, k, v = to_float64(q), to_float64(k), to_float64(v)
-    groups = q.shape[1] // k.shape[1]
-    k, v = mx.repeat(k, groups, axis=1), mx.repeat(v, groups, axis=1)
+    queries_per_key = q.shape[1] // k.shape[1]
+    k, v = mx.repeat(k, queries_per_key, axis=1), mx.repeat(v, queries_per_key, axis=1)
     scores = (q * scale) @ mx.swapaxes(k, -1, -2)
     if isinstance(mask, str):
         row_count, column_count = scores.shape[-2:]
@@ -137,8 +141,8 @@ def _attention(q: Any, k: Any, v: Any, *, scale: float, mask: Any = None, sinks:
         scores = mx.where(mask, scores, -np.inf) if mask.dtype == mx.bool_ else scores + mask
     if sinks is None:
         return _softmax(scores, -1) @ v
-    sink = mx.broadcast_to(mx.reshape(to_float64(sinks), (1, -1, 1, 1)), (*scores.shape[:-1], 1))
-    return _softmax(mx.concatenate([sink, scores], axis=-1), -1)[..., 1:] @ v
+    sink_scores = mx.broadcast_to(mx.reshape(to_float64(sinks), (1, -1, 1, 1)), (*scores.shape[:-1], 1))
+    return _softmax(mx.concatenate([sink_scores, scores], axis=-1), -1)[..., 1:] @ v
 
 
 def _per_axis(value: Any, axes: int) -> tuple[int, ...]:
@@ -146,9 +150,14 @@ def _per_axis(value: Any, axes: int) -> tuple[int, ...]:
 
 
 def _conv(x: Any, weight: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1, **_: Any) -> Any:
-    pads = [(p, p) for p in _per_axis(padding, x.ndim - 2)]
+    paddings = [(p, p) for p in _per_axis(padding, x.ndim - 2)]
     return _convolution(
-        to_float64(x), to_float64(weight), _per_axis(stride, x.ndim - 2), pads, _per_axis(dilation, x.ndim - 2), groups
+        to_float64(x),
+        to_float64(weight),
+        _per_axis(stride, x.ndim - 2),
+        paddings,
+        _per_axis(dilation, x.ndim - 2),
+        groups,
     )
 
 
@@ -164,23 +173,23 @@ def _conv_transpose(
 ) -> Any:
     x, axes = to_float64(x), x.ndim - 2
     strides, dilations = _per_axis(stride, axes), _per_axis(dilation, axes)
-    for axis, step in enumerate(strides, 1):
-        if step > 1:  # zeros between the elements
+    for axis, axis_stride in enumerate(strides, 1):
+        if axis_stride > 1:  # zeros between the elements
             spaced_input = mx.expand_dims(x, axis + 1)
             spaced_input = mx.pad(
                 spaced_input,
-                [(0, step - 1) if dimension == axis + 1 else (0, 0) for dimension in range(spaced_input.ndim)],
+                [(0, axis_stride - 1) if dimension == axis + 1 else (0, 0) for dimension in range(spaced_input.ndim)],
             )
             x = mx.flatten(spaced_input, axis, axis + 1)
-            x = mx.take(x, mx.arange(x.shape[axis] - step + 1), axis=axis)
-    kernel = weight.shape[1:-1]
-    spread = [d * (k - 1) for d, k in zip(dilations, kernel, strict=True)]
-    pads = [
+            x = mx.take(x, mx.arange(x.shape[axis] - axis_stride + 1), axis=axis)
+    kernel_shape = weight.shape[1:-1]
+    kernel_extents = [d * (k - 1) for d, k in zip(dilations, kernel_shape, strict=True)]
+    paddings = [
         (s - p, s - p + o)
-        for s, p, o in zip(spread, _per_axis(padding, axes), _per_axis(output_padding, axes), strict=True)
+        for s, p, o in zip(kernel_extents, _per_axis(padding, axes), _per_axis(output_padding, axes), strict=True)
     ]
-    flipped = to_float64(weight)[(slice(None), *[slice(None, None, -1)] * axes)]
-    return _convolution(x, flipped, (1,) * axes, pads, dilations, groups)
+    flipped_weight = to_float64(weight)[(slice(None), *[slice(None, None, -1)] * axes)]
+    return _convolution(x, flipped_weight, (1,) * axes, paddings, dilations, groups)
 
 
 def _convolution(
@@ -190,19 +199,23 @@ def _convolution(
     inner_slices = [slice(max(-a, 0), n - max(-b, 0)) for n, (a, b) in zip(x.shape[1:-1], pads, strict=True)]
     x = x[(slice(None), *inner_slices)]
     x = mx.pad(x, [(0, 0), *[(max(a, 0), max(b, 0)) for a, b in pads], (0, 0)])
-    kernel, outputs = weight.shape[1:-1], weight.shape[0]
-    sizes = [(n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(x.shape[1:-1], kernel, stride, dilation, strict=True)]
-    total: Any = 0.0
-    for kernel_position in itertools.product(*map(range, kernel)):
-        window = [
+    kernel_shape, output_channels = weight.shape[1:-1], weight.shape[0]
+    output_sizes = [
+        (n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(x.shape[1:-1], kernel_shape, stride, dilation, strict=True)
+    ]
+    convolution_sum: Any = 0.0
+    for kernel_position in itertools.product(*map(range, kernel_shape)):
+        window_slices = [
             slice(p * d, p * d + (n - 1) * s + 1, s)
-            for p, d, n, s in zip(kernel_position, dilation, sizes, stride, strict=True)
+            for p, d, n, s in zip(kernel_position, dilation, output_sizes, stride, strict=True)
         ]
-        input_window, factor = x[(slice(None), *window)], weight[(slice(None), *kernel_position)]
+        input_window, weight_at_position = x[(slice(None), *window_slices)], weight[(slice(None), *kernel_position)]
         if groups == 1:
-            total = total + input_window @ mx.transpose(factor)
+            convolution_sum = convolution_sum + input_window @ mx.transpose(weight_at_position)
         else:
             input_window = input_window.reshape(*input_window.shape[:-1], groups, 1, -1)
-            factor = factor.reshape(groups, outputs // groups, -1)
-            total = total + (input_window @ mx.swapaxes(factor, -1, -2)).reshape(*input_window.shape[:-3], outputs)
-    return total
+            weight_at_position = weight_at_position.reshape(groups, output_channels // groups, -1)
+            convolution_sum = convolution_sum + (input_window @ mx.swapaxes(weight_at_position, -1, -2)).reshape(
+                *input_window.shape[:-3], output_channels
+            )
+    return convolution_sum

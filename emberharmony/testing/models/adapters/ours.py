@@ -103,8 +103,8 @@ class OurModels(Adapter):
                 for name, cell in cell_by_path_and_name.items()
             }
         finally:
-            for cell, grad in zip(cell_by_path_and_name.values(), kept_gradients, strict=True):
-                cell.grad = grad
+            for cell, kept_gradient in zip(cell_by_path_and_name.values(), kept_gradients, strict=True):
+                cell.grad = kept_gradient
         return [probe.grad for probe in probes], gradient_by_path_and_name
 
     def options(self, module: Any) -> dict[str, Any]:

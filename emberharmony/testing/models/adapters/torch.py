@@ -39,18 +39,21 @@ class Wide(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return _map_tensors(
                 _to_float64, func(*_map_tensors(_to_float64, args), **_map_tensors(_to_float64, kwargs))
             )
-        copies: list[tuple[Any, Any]] = []
+        narrow_and_wide: list[tuple[Any, Any]] = []
 
         def copy(x: Any) -> Any:
             wide_copy = _to_float64(x)
             if wide_copy is not x:
-                copies.append((x, wide_copy))
+                narrow_and_wide.append((x, wide_copy))
             return wide_copy
 
-        result = func(*_map_tensors(copy, args), **_map_tensors(copy, kwargs))
-        for narrow_tensor, wide_tensor in copies:
+        kernel_result = func(*_map_tensors(copy, args), **_map_tensors(copy, kwargs))
+        for narrow_tensor, wide_tensor in narrow_and_wide:
             narrow_tensor.copy_(wide_tensor)
-        return next((narrow_tensor for narrow_tensor, wide_tensor in copies if wide_tensor is result), result)
+        return next(
+            (narrow_tensor for narrow_tensor, wide_tensor in narrow_and_wide if wide_tensor is kernel_result),
+            kernel_result,
+        )
 
 
 class Mixed(TorchFunctionMode):
@@ -59,8 +62,12 @@ class Mixed(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Calls a function."""
         kwargs = kwargs or {}
-        kinds = {x.dtype for x in _tensors((args, kwargs))}
-        if torch.float64 in kinds and kinds & set(_NARROW) and not getattr(func, "__name__", "").endswith("_"):
+        argument_dtypes = {x.dtype for x in _tensors((args, kwargs))}
+        if (
+            torch.float64 in argument_dtypes
+            and argument_dtypes & set(_NARROW)
+            and not getattr(func, "__name__", "").endswith("_")
+        ):
             args, kwargs = _map_tensors(_to_float64, args), _map_tensors(_to_float64, kwargs)
         return func(*args, **kwargs)
 
@@ -131,43 +138,45 @@ class TorchModels(Adapter):
 
     @contextlib.contextmanager
     def attach(self, model: Any, hook: Hook) -> Iterator[None]:
-        handles = []
+        hook_handles = []
         for path, module in model.named_modules():
             if not isinstance(module, _CONTAINERS):
                 call_before, call_after = _forward_hooks(path, hook)
-                handles.append(module.register_forward_pre_hook(call_before, with_kwargs=True, prepend=False))
-                handles.append(module.register_forward_hook(call_after))
+                hook_handles.append(module.register_forward_pre_hook(call_before, with_kwargs=True, prepend=False))
+                hook_handles.append(module.register_forward_hook(call_after))
         try:
             with _run_eagerly():  # the hooks are Python code, and would be compiled too
                 yield
         finally:
-            for handle in handles:
+            for handle in hook_handles:
                 handle.remove()
 
     @contextlib.contextmanager
     def wide(self, model: Any) -> Iterator[None]:
-        old_dtype = torch.get_default_dtype()
+        dtype_before = torch.get_default_dtype()
         torch.set_default_dtype(torch.float64)
-        recurrent = [] if model is None else [x for x in model.modules() if isinstance(x, torch.nn.RNNBase)]
-        narrow_data = [(tensor, tensor.data) for module in recurrent for tensor in module.parameters(recurse=False)]
+        recurrent_modules = [] if model is None else [x for x in model.modules() if isinstance(x, torch.nn.RNNBase)]
+        narrow_data = [
+            (tensor, tensor.data) for module in recurrent_modules for tensor in module.parameters(recurse=False)
+        ]
         try:
             for tensor, data in narrow_data:  # PyTorch 2.13 compares the dtypes of input and weights before its kernel
                 tensor.data = _to_float64(data)
             with _run_eagerly(), Mixed(), Wide():  # type: ignore[no-untyped-call]
                 yield
         finally:
-            torch.set_default_dtype(old_dtype)
+            torch.set_default_dtype(dtype_before)
             for tensor, data in narrow_data:
                 tensor.data = data
 
     @contextlib.contextmanager
     def keep_state(self, model: Any) -> Iterator[None]:
-        buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
+        buffers_and_values = [(buffer, buffer.clone()) for buffer in model.buffers()]
         try:
             yield
         finally:
             with torch.no_grad():
-                for buffer, old_value in buffers:
+                for buffer, old_value in buffers_and_values:
                     buffer.copy_(old_value)
 
     def call(self, model: Any, args: Any, kwargs: Any) -> Any:
@@ -204,10 +213,10 @@ class TorchModels(Adapter):
         }
         probes = [array.requires_grad_() for array in arrays]
         with torch.enable_grad():
-            value = loss(probes)
-            if not value.requires_grad:
+            loss_value = loss(probes)
+            if not loss_value.requires_grad:
                 return [None] * len(probes), {}
-            gradients = torch.autograd.grad(value, [*probes, *tensors_by_name.values()], allow_unused=True)
+            gradients = torch.autograd.grad(loss_value, [*probes, *tensors_by_name.values()], allow_unused=True)
         tensors = zip(tensors_by_name.items(), gradients[len(probes) :], strict=True)
         return list(gradients[: len(probes)]), {
             key: torch.zeros_like(parameter) if grad is None else grad for (key, parameter), grad in tensors

@@ -18,26 +18,26 @@ D: dict[str, Any] = {
 
 
 def _scatter(indices, values, shape):
-    result = np.zeros(shape, values.dtype)
-    np.add.at(result, tuple(np.moveaxis(indices, -1, 0)), values)
-    return result
+    scattered = np.zeros(shape, values.dtype)
+    np.add.at(scattered, tuple(np.moveaxis(indices, -1, 0)), values)
+    return scattered
 
 
 def _scatter_update(x, indices, updates, reduction=None):
-    result, positions = x.copy(), tuple(np.moveaxis(np.asarray(indices), -1, 0))
+    updated, positions = x.copy(), tuple(np.moveaxis(np.asarray(indices), -1, 0))
     if reduction is None:
-        result[positions] = updates
+        updated[positions] = updates
     else:
         {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}[reduction].at(
-            result, positions, updates
+            updated, positions, updates
         )
-    return result
+    return updated
 
 
 def _write_block(x, start, updates):
-    result = x.copy()
-    result[tuple(slice(a, a + n) for a, n in zip(start, updates.shape, strict=True))] = updates
-    return result
+    updated = x.copy()
+    updated[tuple(slice(a, a + n) for a, n in zip(start, updates.shape, strict=True))] = updates
+    return updated
 
 
 SAMPLES = [

@@ -20,20 +20,20 @@ D: dict[str, Any] = {
 
 
 def _set_item(x, key, value, mode="set"):
-    result = x.copy()
+    updated = x.copy()
     if mode == "set":
-        result[key] = value
+        updated[key] = value
     else:
-        _BEFORE[mode].at(result, key, value)
-    return result
+        _BEFORE[mode].at(updated, key, value)
+    return updated
 
 
 def _put_along_axis(x, indices, values, axis=-1, mode="set"):
-    grid = np.indices(x.shape if axis is not None else (x.size,), sparse=True)
-    result = x.reshape(-1).copy() if axis is None else x.copy()
-    key = list(grid)
-    key[axis or 0] = np.asarray(indices)
-    return _set_item(result, tuple(key), values, mode).reshape(x.shape)
+    index_grids = np.indices(x.shape if axis is not None else (x.size,), sparse=True)
+    updated = x.reshape(-1).copy() if axis is None else x.copy()
+    index_arrays = list(index_grids)
+    index_arrays[axis or 0] = np.asarray(indices)
+    return _set_item(updated, tuple(index_arrays), values, mode).reshape(x.shape)
 
 
 SAMPLES = [

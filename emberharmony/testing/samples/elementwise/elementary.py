@@ -21,17 +21,17 @@ def _log1p(x: Any) -> Any:
 
 def _complex(real: Any, imag: Any) -> Any:
     """Returns complex numbers with these parts; `real + 1j * imag` would turn infinite parts into NaN."""
-    result = np.empty(np.shape(real), np.complex128)
-    result.real, result.imag = real, imag
-    return result
+    complex_numbers = np.empty(np.shape(real), np.complex128)
+    complex_numbers.real, complex_numbers.imag = real, imag
+    return complex_numbers
 
 
 def _expm1(x: Any) -> Any:
     if np.asarray(x).dtype.kind != "c":
         return np.expm1(x)
-    power = np.exp(x)  # NumPy's expm1 returns NaN for infinite parts, even where a limit exists
-    ends = _complex(power.real - 1, power.imag)
-    return np.where(np.isfinite(x), np.expm1(x), ends)
+    exponential = np.exp(x)  # NumPy's expm1 returns NaN for infinite parts, even where a limit exists
+    exponential_minus_1 = _complex(exponential.real - 1, exponential.imag)
+    return np.where(np.isfinite(x), np.expm1(x), exponential_minus_1)
 
 
 def _exp2(x: Any) -> Any:

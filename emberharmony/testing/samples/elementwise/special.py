@@ -21,8 +21,10 @@ ABSOLUTE = D | {"floor": 1}
 
 def _with_limits(function: Any, *limits: float) -> Any:
     """Returns a function of SciPy with its limits at -inf and inf, where SciPy returns NaN."""
-    low, high = limits
-    return lambda x: np.where(x == -np.inf, low, np.where(x == np.inf, high, function(x)))
+    limit_at_minus_infinity, limit_at_infinity = limits
+    return lambda x: np.where(
+        x == -np.inf, limit_at_minus_infinity, np.where(x == np.inf, limit_at_infinity, function(x))
+    )
 
 
 def _with_nan(function: Any) -> Any:

@@ -27,9 +27,9 @@ def _zero_at_infinity(function: Any) -> Any:
 
 
 def _lambertw(z: Any, k: Any = 0) -> Any:
-    branch = special.lambertw(z, np.where(np.isfinite(k), k, 5).astype(int))
-    real = (branch.imag == 0) & ((k == 0) | (k == -1)) & (np.abs(z) < np.inf)
-    return np.where(real, branch.real, np.where((z == np.inf) & (k == 0), np.inf, np.nan))
+    branch_values = special.lambertw(z, np.where(np.isfinite(k), k, 5).astype(int))
+    is_real = (branch_values.imag == 0) & ((k == 0) | (k == -1)) & (np.abs(z) < np.inf)
+    return np.where(is_real, branch_values.real, np.where((z == np.inf) & (k == 0), np.inf, np.nan))
 
 
 def _multigammaln(a: Any, d: int) -> Any:

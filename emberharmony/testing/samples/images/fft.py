@@ -33,8 +33,8 @@ def _zeros_if_empty(function: Any) -> Any:
     """Returns an inverse transform that gives zeros for an empty spectrum; NumPy gives uninitialized memory."""
 
     def oracle(x: Any, *args: Any, **kwargs: Any) -> Any:
-        result = function(x, *args, **kwargs)
-        return result if x.size else np.zeros_like(result)
+        inverse = function(x, *args, **kwargs)
+        return inverse if x.size else np.zeros_like(inverse)
 
     return oracle
 
@@ -63,8 +63,8 @@ def _stft(x: Any, length: int, stride: int, n: int, window: Any = "hann", center
         x = np.pad(x, [(0, 0)] * (x.ndim - 1) + [(n // 2, n // 2)], "reflect")
     left_zeros = (n - length) // 2
     padded_window = np.pad(_periodic_window(window, length), (left_zeros, n - length - left_zeros))
-    starts = range(0, x.shape[-1] - n + 1, stride)
-    return np.stack([np.fft.rfft(x[..., start : start + n] * padded_window) for start in starts], -2)
+    frame_starts = range(0, x.shape[-1] - n + 1, stride)
+    return np.stack([np.fft.rfft(x[..., start : start + n] * padded_window) for start in frame_starts], -2)
 
 
 def _istft(
@@ -72,14 +72,14 @@ def _istft(
 ) -> Any:
     left_zeros = (n - length) // 2
     padded_window = np.pad(_periodic_window(window, length), (left_zeros, n - length - left_zeros))
-    total = n + stride * (x.shape[-2] - 1)
-    signal, weight = np.zeros((*x.shape[:-2], total)), np.zeros(total)
-    for frame in range(x.shape[-2]):
-        frame_slice = slice(frame * stride, frame * stride + n)
-        signal[..., frame_slice] += np.fft.irfft(x[..., frame, :], n) * padded_window
+    signal_length = n + stride * (x.shape[-2] - 1)
+    signal, weight = np.zeros((*x.shape[:-2], signal_length)), np.zeros(signal_length)
+    for frame_index in range(x.shape[-2]):
+        frame_slice = slice(frame_index * stride, frame_index * stride + n)
+        signal[..., frame_slice] += np.fft.irfft(x[..., frame_index, :], n) * padded_window
         weight[frame_slice] += padded_window**2
-    start = n // 2 if center else 0
-    signal = (signal / np.where(weight > 1e-10, weight, 1))[..., start : total - start]
+    first_index = n // 2 if center else 0
+    signal = (signal / np.where(weight > 1e-10, weight, 1))[..., first_index : signal_length - first_index]
     return signal if wanted is None else signal[..., :wanted]
 
 

@@ -31,9 +31,9 @@ def _grey(red: Any, green: Any, blue: Any) -> Any:
 
 
 def _pad(x: Any, top: int, left: int, bottom: int, right: int, data_format: Any = None) -> Any:
-    result = np.zeros((x.shape[0], x.shape[1] + top + bottom, x.shape[2] + left + right, x.shape[3]), x.dtype)
-    result[:, top : top + x.shape[1], left : left + x.shape[2]] = x
-    return result
+    padded_image = np.zeros((x.shape[0], x.shape[1] + top + bottom, x.shape[2] + left + right, x.shape[3]), x.dtype)
+    padded_image[:, top : top + x.shape[1], left : left + x.shape[2]] = x
+    return padded_image
 
 
 def _patches(
@@ -47,21 +47,21 @@ def _patches(
         return _patches(x[None], size, strides, rate, padding)[0]
     size = (size,) * n if isinstance(size, int) else size
     steps = size if strides is None else (strides,) * n if isinstance(strides, int) else strides
-    padded, counts = x, []
+    padded, window_counts = x, []
     for axis, (k, step) in enumerate(zip(size, steps, strict=True), 1):
         window_length, length = (k - 1) * rate + 1, x.shape[axis]
-        counts.append(-(-length // step) if padding == "same" else (length - window_length) // step + 1)
-        padding_length = max((counts[-1] - 1) * step + window_length - length, 0) if padding == "same" else 0
+        window_counts.append(-(-length // step) if padding == "same" else (length - window_length) // step + 1)
+        padding_length = max((window_counts[-1] - 1) * step + window_length - length, 0) if padding == "same" else 0
         paddings = [(0, 0)] * x.ndim
         paddings[axis] = (padding_length // 2, padding_length - padding_length // 2)
         padded = np.pad(padded, paddings)
-    result = np.empty((len(x), *counts, int(np.prod(size)) * x.shape[-1]), x.dtype)
-    for window_index in np.ndindex(*counts):
-        starts = [i * step for i, step in zip(window_index, steps, strict=True)]
-        spans = [slice(s, s + (k - 1) * rate + 1, rate) for s, k in zip(starts, size, strict=True)]
-        window = padded[(slice(None), *spans)]
-        result[(slice(None), *window_index)] = window.reshape(len(x), -1)
-    return result
+    patches = np.empty((len(x), *window_counts, int(np.prod(size)) * x.shape[-1]), x.dtype)
+    for window_index in np.ndindex(*window_counts):
+        window_starts = [i * step for i, step in zip(window_index, steps, strict=True)]
+        window_slices = [slice(s, s + (k - 1) * rate + 1, rate) for s, k in zip(window_starts, size, strict=True)]
+        window = padded[(slice(None), *window_slices)]
+        patches[(slice(None), *window_index)] = window.reshape(len(x), -1)
+    return patches
 
 
 def _volume_patches(x: Any, size: Any, *options: Any) -> Any:

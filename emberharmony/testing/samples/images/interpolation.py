@@ -19,15 +19,19 @@ def _interpolation_matrix(count: int, wanted: int, step: float, mode: str, corne
     weights = np.zeros((wanted, count))
     for i in range(wanted):
         if mode == "area":
-            first, end = i * count // wanted, -(-(i + 1) * count // wanted)
-            weights[i, first:end] = 1 / (end - first)
+            first_index, end_index = i * count // wanted, -(-(i + 1) * count // wanted)
+            weights[i, first_index:end_index] = 1 / (end_index - first_index)
         elif mode.startswith("nearest"):
             weights[i, min(math.floor((i + 0.5 * (mode != "nearest")) * step), count - 1)] = 1
         else:
-            position = (i * (count - 1) / (wanted - 1) if wanted > 1 else 0.0) if corners else (i + 0.5) * step - 0.5
-            position = position if mode == "bicubic" else max(position, 0.0)
-            for j in range(math.floor(position) - 1, math.floor(position) + 3):
-                weight = _cubic(abs(position - j)) if mode == "bicubic" else max(1 - abs(position - j), 0.0)
+            source_position = (
+                (i * (count - 1) / (wanted - 1) if wanted > 1 else 0.0) if corners else (i + 0.5) * step - 0.5
+            )
+            source_position = source_position if mode == "bicubic" else max(source_position, 0.0)
+            for j in range(math.floor(source_position) - 1, math.floor(source_position) + 3):
+                weight = (
+                    _cubic(abs(source_position - j)) if mode == "bicubic" else max(1 - abs(source_position - j), 0.0)
+                )
                 weights[i, min(max(j, 0), count - 1)] += weight
     return weights
 
@@ -41,14 +45,14 @@ def _interpolate(
     recompute: Any = None,
     data_format: Any = None,
 ) -> Any:
-    n, first = x.ndim - 2, 2 if data_format == "channels_first" else 1
+    n, first_axis = x.ndim - 2, 2 if data_format == "channels_first" else 1
     size_or_scale = scale if size is None else size
     sizes = list(size_or_scale) if isinstance(size_or_scale, (tuple, list)) else [size_or_scale] * n
-    for axis, value in enumerate(sizes, first):
-        count = x.shape[axis]
-        output_length = math.floor(count * value) if size is None else value
-        step = 1 / value if size is None and not recompute else count / output_length
-        matrix = _interpolation_matrix(count, output_length, step, mode, bool(corners))
+    for axis, value in enumerate(sizes, first_axis):
+        axis_length = x.shape[axis]
+        output_length = math.floor(axis_length * value) if size is None else value
+        source_step = 1 / value if size is None and not recompute else axis_length / output_length
+        matrix = _interpolation_matrix(axis_length, output_length, source_step, mode, bool(corners))
         x = np.moveaxis(np.tensordot(matrix, x, (1, axis)), 0, axis)
     return x
 

@@ -44,14 +44,14 @@ _KERNELS = {"bilinear": _linear, "bicubic": _cubic, "lanczos3": _lanczos(3), "la
 
 def _resample_row(row: Any, target: int, step: float, translation: float, method: str, antialias: bool) -> Any:
     """Returns a row of pixels resampled to `target` pixels, by a loop over these."""
-    kernel, width_scale = _KERNELS[method], max(step, 1.0) if antialias else 1.0
-    result = np.zeros(target)
+    kernel_function, width_scale = _KERNELS[method], max(step, 1.0) if antialias else 1.0
+    resampled_row = np.zeros(target)
     for i in range(target):
-        position = (i + 0.5 - translation) * step
-        if 0.0 <= position <= len(row):
-            weights = [kernel((j + 0.5 - position) / width_scale) for j in range(len(row))]
-            result[i] = sum(w * pixel for w, pixel in zip(weights, row, strict=True)) / sum(weights)
-    return result
+        source_position = (i + 0.5 - translation) * step
+        if 0.0 <= source_position <= len(row):
+            weights = [kernel_function((j + 0.5 - source_position) / width_scale) for j in range(len(row))]
+            resampled_row[i] = sum(w * pixel for w, pixel in zip(weights, row, strict=True)) / sum(weights)
+    return resampled_row
 
 
 def _resize(x: Any, size: Sequence[int], method: str = "bilinear", antialias: bool = False, **options: Any) -> Any:
@@ -67,14 +67,16 @@ def _resize(x: Any, size: Sequence[int], method: str = "bilinear", antialias: bo
         top_edge, left_edge = max(w * height // width - h, 0) // 2, max(h * width // height - w, 0) // 2
         paddings = [(0, 0)] * (x.ndim - 3) + [(top_edge, top_edge), (left_edge, left_edge), (0, 0)]
         x = np.pad(x, paddings, constant_values=options.get("fill_value", 0.0))
-    result = x
-    for axis, target in ((-3, height), (-2, width)):
+    resized = x
+    for axis, target_length in ((-3, height), (-2, width)):
         n = x.shape[axis]
         if method == "nearest":
-            result = np.take(result, [math.floor((i + 0.5) * n / target) for i in range(target)], axis)
+            resized = np.take(resized, [math.floor((i + 0.5) * n / target_length) for i in range(target_length)], axis)
         else:
-            result = np.apply_along_axis(_resample_row, axis, result, target, n / target, 0.0, method, antialias)
-    return _round_to_dtype(x, result)
+            resized = np.apply_along_axis(
+                _resample_row, axis, resized, target_length, n / target_length, 0.0, method, antialias
+            )
+    return _round_to_dtype(x, resized)
 
 
 def _round_to_dtype(x: Any, result: Any) -> Any:
@@ -88,16 +90,16 @@ def _round_to_dtype(x: Any, result: Any) -> Any:
 def _resample_axes(
     x: Any, shape: Any, scale: Any, translation: Any, axes: Any, method: str, antialias: bool = True
 ) -> Any:
-    result = x
+    resampled = x
     for k, axis in enumerate(axes):
         s, t = (np.broadcast_to(v, (len(axes),))[k] for v in (scale, translation))
-        result = np.apply_along_axis(_resample_row, axis, result, shape[axis], 1.0 / s, t, method, antialias)
-    return _round_to_dtype(x, result)
+        resampled = np.apply_along_axis(_resample_row, axis, resampled, shape[axis], 1.0 / s, t, method, antialias)
+    return _round_to_dtype(x, resampled)
 
 
 def _gaussian_window(size: int, sigma: float) -> Any:
-    bell = np.exp(-0.5 * ((np.arange(size) - (size - 1) / 2) / sigma) ** 2)
-    return bell / bell.sum()
+    gaussian = np.exp(-0.5 * ((np.arange(size) - (size - 1) / 2) / sigma) ** 2)
+    return gaussian / gaussian.sum()
 
 
 def _blur(x: Any, size: Any = (3, 3), sigma: Any = (1.0, 1.0), data_format: str | None = None) -> Any:
@@ -108,10 +110,12 @@ def _blur(x: Any, size: Any = (3, 3), sigma: Any = (1.0, 1.0), data_format: str 
 
 def _sobel(x: Any, data_format: str | None = None) -> Any:
     axes = (-3, -2) if data_format != "channels_first" else (-2, -1)
-    smooth, slope = np.array([1.0, 2.0, 1.0]), np.array([-1.0, 0.0, 1.0])
+    smoothing_weights, slope_weights = np.array([1.0, 2.0, 1.0]), np.array([-1.0, 0.0, 1.0])
     return np.stack(
         [
-            ndimage.correlate1d(ndimage.correlate1d(x, slope, a, mode="reflect"), smooth, b, mode="reflect")
+            ndimage.correlate1d(
+                ndimage.correlate1d(x, slope_weights, a, mode="reflect"), smoothing_weights, b, mode="reflect"
+            )
             for a, b in (axes, axes[::-1])
         ],
         -1,
@@ -122,15 +126,22 @@ def _ssim(
     a: Any, b: Any, peak: float = 1.0, n: int = 11, sigma: float = 1.5, k1: float = 0.01, k2: float = 0.03
 ) -> Any:
     weights = np.outer(_gaussian_window(n, sigma), _gaussian_window(n, sigma))
-    c1, c2, similarities = (k1 * peak) ** 2, (k2 * peak) ** 2, []
+    luminance_constant, contrast_constant, similarities = (k1 * peak) ** 2, (k2 * peak) ** 2, []
     for channel in range(a.shape[-1]):
         for i in range(a.shape[0] - n + 1):
             for j in range(a.shape[1] - n + 1):
                 x, y = (z[i : i + n, j : j + n, channel] for z in (a, b))
-                m, k = (weights * x).sum(), (weights * y).sum()
-                p, q = (weights * (x - m) ** 2).sum(), (weights * (y - k) ** 2).sum()
-                covariance = (weights * (x - m) * (y - k)).sum()
-                similarities.append((2 * m * k + c1) * (2 * covariance + c2) / ((m * m + k * k + c1) * (p + q + c2)))
+                mean_x, mean_y = (weights * x).sum(), (weights * y).sum()
+                variance_x, variance_y = (weights * (x - mean_x) ** 2).sum(), (weights * (y - mean_y) ** 2).sum()
+                covariance = (weights * (x - mean_x) * (y - mean_y)).sum()
+                similarities.append(
+                    (2 * mean_x * mean_y + luminance_constant)
+                    * (2 * covariance + contrast_constant)
+                    / (
+                        (mean_x * mean_x + mean_y * mean_y + luminance_constant)
+                        * (variance_x + variance_y + contrast_constant)
+                    )
+                )
     return np.mean(similarities)
 
 

@@ -27,8 +27,8 @@ def _sample_image(x: Any, places: Any, order: int, mode: str = "constant", value
     if order == 0:
         # SciPy rounds halves up, but the op rounds them away from zero.
         places = np.sign(places) * np.floor(np.abs(places) + 0.5)
-    result = ndimage.map_coordinates(x.astype(np.float64), places, None, order, _MODES.get(mode, mode), value)
-    return result if integer_dtype is None else np.rint(result).astype(integer_dtype)
+    sampled_image = ndimage.map_coordinates(x.astype(np.float64), places, None, order, _MODES.get(mode, mode), value)
+    return sampled_image if integer_dtype is None else np.rint(sampled_image).astype(integer_dtype)
 
 
 def _warp(
@@ -43,10 +43,10 @@ def _warp(
         return np.moveaxis(_warp(np.moveaxis(x, -3, -1), transform, interpolation, mode, value), -1, -3)
     if x.ndim == 3:
         return _warp(x[None], transform, interpolation, mode, value)[0]
-    rows = np.broadcast_to(np.asarray(transform), (len(x), 8))
+    transform_rows = np.broadcast_to(np.asarray(transform), (len(x), 8))
     row_grid, column_grid = np.mgrid[: x.shape[1], : x.shape[2]]
-    result = np.empty(x.shape, x.dtype)
-    for image, row, out in zip(x, rows, result, strict=True):
+    warped_images = np.empty(x.shape, x.dtype)
+    for image, row, out in zip(x, transform_rows, warped_images, strict=True):
         matrix = np.append(row, 1.0).reshape(3, 3)
         u, v, k = np.tensordot(matrix, np.stack([column_grid, row_grid, np.ones_like(column_grid)]), 1)
         for channel in range(x.shape[-1]):
@@ -54,7 +54,7 @@ def _warp(
             out[..., channel] = _sample_image(
                 image[..., channel], positions, int(interpolation == "bilinear"), mode, value
             )
-    return result
+    return warped_images
 
 
 def _warp_perspective(
@@ -66,11 +66,11 @@ def _warp_perspective(
     """
     transforms = []
     for starts, ends in zip(np.reshape(start, (-1, 4, 2)), np.reshape(end, (-1, 4, 2)), strict=True):
-        rows = []
+        equation_rows = []
         for (u, v), (a, b) in zip(starts, ends, strict=True):
-            rows += [[a, b, 1, 0, 0, 0, -u * a, -u * b, -u], [0, 0, 0, a, b, 1, -v * a, -v * b, -v]]
-        null = np.linalg.svd(np.array(rows, np.float64))[2][-1]
-        transforms.append(null[:8] / null[8])
+            equation_rows += [[a, b, 1, 0, 0, 0, -u * a, -u * b, -u], [0, 0, 0, a, b, 1, -v * a, -v * b, -v]]
+        null_vector = np.linalg.svd(np.array(equation_rows, np.float64))[2][-1]
+        transforms.append(null_vector[:8] / null_vector[8])
     return _warp(x, np.array(transforms), interpolation, "constant", value, data_format)
 
 
@@ -86,9 +86,9 @@ def _sample_at_shares(
     if data_format == "channels_first":
         channels_last = np.moveaxis(x, 1, -1)
         return np.moveaxis(_sample_at_shares(channels_last, shares, interpolation, mode, value, corners), -1, 1)
-    sizes = np.array(x.shape[1:-1])
+    image_sizes = np.array(x.shape[1:-1])
     shares = np.asarray(shares, np.float64)[..., ::-1]
-    pixel_positions = (shares + 1) * (sizes - 1) / 2 if corners else (shares + 1) * sizes / 2 - 0.5
+    pixel_positions = (shares + 1) * (image_sizes - 1) / 2 if corners else (shares + 1) * image_sizes / 2 - 0.5
     spline_order = int(interpolation == "bilinear")
     pixel_positions = pixel_positions if spline_order else np.rint(pixel_positions)
     return np.stack(

@@ -27,8 +27,8 @@ def _attention(
 ) -> Any:
     k, v = (np.repeat(t, q.shape[2] // t.shape[2], 2) for t in (k, v))
     logits = np.einsum("btnh,bsnh->bnts", q, k) * (q.shape[-1] ** -0.5 if scale is None else scale)
-    cap = attn_logits_soft_cap
-    logits = (logits if cap is None else cap * np.tanh(logits / cap)) + bias
+    logit_cap = attn_logits_soft_cap
+    logits = (logits if logit_cap is None else logit_cap * np.tanh(logits / logit_cap)) + bias
     pair_mask = np.broadcast_to(mask, logits.shape) & (np.tril(np.ones(logits.shape[-2:], bool)) if is_causal else True)
     weights = special.softmax(np.where(pair_mask, logits, -1e30), -1)
     if empty_rows == "zero":
@@ -47,18 +47,24 @@ def _rope(
     axis: int = 1,
 ) -> Any:
     time_before_last = np.moveaxis(x, axis, -2)
-    width = time_before_last.shape[-1] if dims is None else dims
-    steps = base ** (-np.arange(0, width, 2) / max(width, 1)) if frequencies is None else frequencies
+    rotary_width = time_before_last.shape[-1] if dims is None else dims
+    frequency_steps = (
+        base ** (-np.arange(0, rotary_width, 2) / max(rotary_width, 1)) if frequencies is None else frequencies
+    )
     positions = np.expand_dims(np.asarray(offset, float), -1) + np.arange(time_before_last.shape[-2])
     positions = positions.reshape(*positions.shape[:-1], *[1] * (x.ndim - 1 - positions.ndim), -1)
-    angle = np.exp(1j * positions[..., None] * scale * steps)
-    first_half = time_before_last[..., 0:width:2] if traditional else time_before_last[..., : width // 2]
-    second_half = time_before_last[..., 1:width:2] if traditional else time_before_last[..., width // 2 : width]
-    rotated = (first_half + 1j * second_half) * angle
-    components = np.stack([rotated.real, rotated.imag], -1 if traditional else -2).reshape(
-        *time_before_last.shape[:-1], width
+    rotation = np.exp(1j * positions[..., None] * scale * frequency_steps)
+    first_half = time_before_last[..., 0:rotary_width:2] if traditional else time_before_last[..., : rotary_width // 2]
+    second_half = (
+        time_before_last[..., 1:rotary_width:2]
+        if traditional
+        else time_before_last[..., rotary_width // 2 : rotary_width]
     )
-    return np.moveaxis(np.concatenate([components, time_before_last[..., width:]], -1), -2, axis)
+    rotated_numbers = (first_half + 1j * second_half) * rotation
+    components = np.stack([rotated_numbers.real, rotated_numbers.imag], -1 if traditional else -2).reshape(
+        *time_before_last.shape[:-1], rotary_width
+    )
+    return np.moveaxis(np.concatenate([components, time_before_last[..., rotary_width:]], -1), -2, axis)
 
 
 _Q, _K, _V = (np.sin(grid(a, 9 * a, 2 * n * 2 * 5)).reshape(2, n, 2, 5) for a, n in ((3, 3), (4, 4), (5, 4)))

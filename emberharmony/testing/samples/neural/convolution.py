@@ -47,28 +47,30 @@ def _conv(
 ) -> Any:
     if data_format == "channels_first":
         return np.moveaxis(_conv(np.moveaxis(x, 1, -1), w, strides, padding, None, dilation, bias), -1, 1)
-    n, size = w.ndim - 2, w.shape[:-2]
+    n, kernel_shape = w.ndim - 2, w.shape[:-2]
     steps, dilations = _per_axis(strides, n), _per_axis(dilation, n)
-    window_lengths = [(k - 1) * d + 1 for k, d in zip(size, dilations, strict=True)]
-    sides = [
+    window_lengths = [(k - 1) * d + 1 for k, d in zip(kernel_shape, dilations, strict=True)]
+    axis_paddings = [
         _padding_of(x.shape[a + 1], window_lengths[a], steps[a], side)
         for a, side in enumerate(_padding_per_axis(padding, n))
     ]
-    padded: Any = np.pad(x, [(0, 0), *sides, (0, 0)])
-    counts = [(padded.shape[a + 1] - window_lengths[a]) // steps[a] + 1 for a in range(n)]
+    padded: Any = np.pad(x, [(0, 0), *axis_paddings, (0, 0)])
+    window_counts = [(padded.shape[a + 1] - window_lengths[a]) // steps[a] + 1 for a in range(n)]
     input_channels, output_channels = w.shape[-2], w.shape[-1] // (x.shape[-1] // w.shape[-2])
-    result: Any = np.zeros((x.shape[0], *counts, w.shape[-1])) + (0 if bias is None else bias)
-    for position in itertools.product(*map(range, counts)):
+    output: Any = np.zeros((x.shape[0], *window_counts, w.shape[-1])) + (0 if bias is None else bias)
+    for position in itertools.product(*map(range, window_counts)):
         window_slices = [
             slice(i * s, i * s + r, d) for i, s, r, d in zip(position, steps, window_lengths, dilations, strict=True)
         ]
         window = padded[:, *window_slices]
         for channel in range(w.shape[-1]):
-            first = channel // output_channels * input_channels
-            result[:, *position, channel] += (
-                (window[..., first : first + input_channels] * w[..., channel]).reshape(len(x), -1).sum(1)
+            first_channel = channel // output_channels * input_channels
+            output[:, *position, channel] += (
+                (window[..., first_channel : first_channel + input_channels] * w[..., channel])
+                .reshape(len(x), -1)
+                .sum(1)
             )
-    return result
+    return output
 
 
 def _depthwise_conv(x: Any, w: Any, *options: Any, **keywords: Any) -> Any:
@@ -126,38 +128,40 @@ def _cuts_of_output(lengths: Any, steps: Any, window_lengths: Any, extra_rows: A
     sides = _padding_per_axis(padding, len(lengths))
     for m, s, r, e, side in zip(lengths, steps, window_lengths, extra_rows, sides, strict=True):
         if isinstance(side, tuple):
-            start, length = side[0], (m - 1) * s + r + (e or 0) - sum(side)
+            first_index, length = side[0], (m - 1) * s + r + (e or 0) - sum(side)
         elif padding == "valid":
-            start, length = 0, m * s + max(r - s, 0) if e is None else (m - 1) * s + r + e
+            first_index, length = 0, m * s + max(r - s, 0) if e is None else (m - 1) * s + r + e
         elif e is None:
-            start, length = _padding_of(m * s, r, s, "same")[0] if s < r else 0, m * s
+            first_index, length = _padding_of(m * s, r, s, "same")[0] if s < r else 0, m * s
         else:
-            start, length = r // 2, (m - 1) * s + r - 2 * (r // 2) + e
-        cuts.append(slice(start, start + length))
+            first_index, length = r // 2, (m - 1) * s + r - 2 * (r // 2) + e
+        cuts.append(slice(first_index, first_index + length))
     return cuts
 
 
 def _unfold(x: Any, k: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
     n = x.ndim - 2
-    size, d, s = _per_axis(k, n), _per_axis(dilation, n), _per_axis(stride, n)
+    kernel_shape, d, s = _per_axis(k, n), _per_axis(dilation, n), _per_axis(stride, n)
     x = np.pad(x, [(0, 0), (0, 0), *((zeros, zeros) for zeros in _per_axis(padding, n))])
-    counts = [(x.shape[a + 2] - (size[a] - 1) * d[a] - 1) // s[a] + 1 for a in range(n)]
+    window_counts = [(x.shape[a + 2] - (kernel_shape[a] - 1) * d[a] - 1) // s[a] + 1 for a in range(n)]
     columns = []
-    for position in itertools.product(*map(range, counts)):
-        window = [slice(position[a] * s[a], position[a] * s[a] + (size[a] - 1) * d[a] + 1, d[a]) for a in range(n)]
-        columns.append(x[:, :, *window].reshape(len(x), -1))
+    for position in itertools.product(*map(range, window_counts)):
+        window_slices = [
+            slice(position[a] * s[a], position[a] * s[a] + (kernel_shape[a] - 1) * d[a] + 1, d[a]) for a in range(n)
+        ]
+        columns.append(x[:, :, *window_slices].reshape(len(x), -1))
     return np.stack(columns, -1)
 
 
 def _fold(x: Any, output: Any, k: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
-    size = _per_axis(k, len(output))
-    channels = x.shape[1] // int(np.prod(size))
-    indices = np.arange(channels * int(np.prod(output)), dtype=float).reshape(1, channels, *output) + 1
-    flat_positions = _unfold(indices, k, dilation, padding, stride)[0].astype(int)
-    result = np.zeros((len(x), indices.size + 1))
+    kernel_shape = _per_axis(k, len(output))
+    channels = x.shape[1] // int(np.prod(kernel_shape))
+    numbered_output = np.arange(channels * int(np.prod(output)), dtype=float).reshape(1, channels, *output) + 1
+    flat_positions = _unfold(numbered_output, k, dilation, padding, stride)[0].astype(int)
+    padded_output = np.zeros((len(x), numbered_output.size + 1))
     for b in range(len(x)):
-        np.add.at(result[b], flat_positions, x[b])
-    return result[:, 1:].reshape(len(x), channels, *output)
+        np.add.at(padded_output[b], flat_positions, x[b])
+    return padded_output[:, 1:].reshape(len(x), channels, *output)
 
 
 def _sliding_windows(x: Any, length: int, stride: int) -> Any:

@@ -18,8 +18,8 @@ def _binary_crossentropy(t: Any, p: Any, from_logits: bool = False) -> Any:
 
 
 def _categorical_crossentropy(t: Any, p: Any, from_logits: bool = False, axis: int = -1) -> Any:
-    log = special.log_softmax(p, axis) if from_logits else np.log(p / p.sum(axis, keepdims=True))
-    return -(t * log).sum(axis)
+    log_probabilities = special.log_softmax(p, axis) if from_logits else np.log(p / p.sum(axis, keepdims=True))
+    return -(t * log_probabilities).sum(axis)
 
 
 def _sparse_crossentropy(t: Any, p: Any, from_logits: bool = False, axis: int = -1) -> Any:

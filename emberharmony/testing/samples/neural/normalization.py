@@ -17,15 +17,15 @@ _T, _P = grid(0, 1, 12).reshape(3, 4), grid(0.05, 0.95, 12).reshape(3, 4)
 
 def _layer_norm(x: Any, gamma: Any = None, beta: Any = None, axis: int = -1, epsilon: float = 1e-7) -> Any:
     centred = x - x.mean(axis, keepdims=True)
-    result = centred / np.sqrt((centred**2).mean(axis, keepdims=True) + epsilon)
-    shape = [n if i == axis else 1 for i, n in enumerate(x.shape)] if axis >= 0 else x.shape[-1:]
-    result = result if gamma is None else result * gamma.reshape(shape)
-    return result if beta is None else result + beta.reshape(shape)
+    normalized = centred / np.sqrt((centred**2).mean(axis, keepdims=True) + epsilon)
+    parameter_shape = [n if i == axis else 1 for i, n in enumerate(x.shape)] if axis >= 0 else x.shape[-1:]
+    normalized = normalized if gamma is None else normalized * gamma.reshape(parameter_shape)
+    return normalized if beta is None else normalized + beta.reshape(parameter_shape)
 
 
 def _rms_norm(x: Any, scale: Any = None, axis: int = -1, epsilon: float = 1e-7) -> Any:
-    result = x / np.sqrt((x**2).mean(axis, keepdims=True) + epsilon)
-    return result if scale is None else result * scale
+    normalized = x / np.sqrt((x**2).mean(axis, keepdims=True) + epsilon)
+    return normalized if scale is None else normalized * scale
 
 
 def _group_norm(
@@ -34,32 +34,36 @@ def _group_norm(
     axis_last = np.moveaxis(x, axis, -1)
     normalized_groups = []
     for group in np.split(axis_last, groups, -1):
-        axes = tuple(range(1, x.ndim))
-        centred = group - group.mean(axes, keepdims=True)
-        normalized_groups.append(centred / np.sqrt((centred**2).mean(axes, keepdims=True) + epsilon))
-    result = np.concatenate(normalized_groups, -1)
-    result = result if scale is None else result * scale
-    return np.moveaxis(result if offset is None else result + offset, -1, axis)
+        reduced_axes = tuple(range(1, x.ndim))
+        centred = group - group.mean(reduced_axes, keepdims=True)
+        normalized_groups.append(centred / np.sqrt((centred**2).mean(reduced_axes, keepdims=True) + epsilon))
+    normalized = np.concatenate(normalized_groups, -1)
+    normalized = normalized if scale is None else normalized * scale
+    return np.moveaxis(normalized if offset is None else normalized + offset, -1, axis)
 
 
 def _local_response_norm(
     x: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0, axis: int = -1
 ) -> Any:
     axis_last = np.moveaxis(x, axis, -1)
-    window = [axis_last[..., max(i - size // 2, 0) : i + (size - 1) // 2 + 1] for i in range(axis_last.shape[-1])]
-    total = np.stack([(neighbours**2).sum(-1) for neighbours in window], -1) if window else axis_last
-    return np.moveaxis(axis_last / (k + alpha * total / size) ** beta, -1, axis)
+    neighbour_windows = [
+        axis_last[..., max(i - size // 2, 0) : i + (size - 1) // 2 + 1] for i in range(axis_last.shape[-1])
+    ]
+    sums_of_squares = (
+        np.stack([(neighbours**2).sum(-1) for neighbours in neighbour_windows], -1) if neighbour_windows else axis_last
+    )
+    return np.moveaxis(axis_last / (k + alpha * sums_of_squares / size) ** beta, -1, axis)
 
 
 def _batch_norm_in_training(
     x: Any, axis: int, offset: Any = None, scale: Any = None, epsilon: float = 1e-3
 ) -> tuple[Any, Any, Any]:
     axis_last = np.moveaxis(x, axis, -1)
-    rows = axis_last.reshape(-1, axis_last.shape[-1])
-    center, variance = rows.mean(0), ((rows - rows.mean(0)) ** 2).mean(0)
-    result = (axis_last - center) / np.sqrt(variance + epsilon)
-    result = result if scale is None else result * scale
-    return np.moveaxis(result if offset is None else result + offset, -1, axis), center, variance
+    channel_rows = axis_last.reshape(-1, axis_last.shape[-1])
+    center, variance = channel_rows.mean(0), ((channel_rows - channel_rows.mean(0)) ** 2).mean(0)
+    normalized = (axis_last - center) / np.sqrt(variance + epsilon)
+    normalized = normalized if scale is None else normalized * scale
+    return np.moveaxis(normalized if offset is None else normalized + offset, -1, axis), center, variance
 
 
 _IMAGE = np.sin(grid(0, 50, 144)).reshape(2, 3, 4, 6)

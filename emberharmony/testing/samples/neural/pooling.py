@@ -21,23 +21,29 @@ def _window_positions(
     lengths: Any, sizes: Any, steps: Any, padding: Any, dilation: Any, ceil_mode: bool
 ) -> list[list[tuple[range, int]]]:
     """Returns, for each axis, the places of each window, and how many of them are up to the end of the padding."""
-    n, result = len(lengths), []
+    n, windows_by_axis = len(lengths), []
     paddings = [padding] * n if isinstance(padding, (int, str)) else list(padding)
     for length, k, s, side, d in zip(lengths, sizes, steps, paddings, dilation, strict=True):
-        low, high = (side, side) if isinstance(side, int) else (0, 0) if isinstance(side, str) else side
+        padding_before, padding_after = (
+            (side, side) if isinstance(side, int) else (0, 0) if isinstance(side, str) else side
+        )
         window_length = (k - 1) * d + 1
-        count = (length + low + high - window_length) / s + 1
-        count = int(np.ceil(count) if ceil_mode else np.floor(count))
+        window_count = (length + padding_before + padding_after - window_length) / s + 1
+        window_count = int(np.ceil(window_count) if ceil_mode else np.floor(window_count))
         if side == "same":
-            count = -(-length // s)
-            low = max((count - 1) * s + window_length - length, 0) // 2
-            high = max((count - 1) * s + window_length - length, 0) - low
-        starts = [i * s - low for i in range(count) if not ceil_mode or i * s - low < length or i == 0]
-        end_positions = [min(start + window_length, length + high) for start in starts]
-        result.append(
+            window_count = -(-length // s)
+            padding_before = max((window_count - 1) * s + window_length - length, 0) // 2
+            padding_after = max((window_count - 1) * s + window_length - length, 0) - padding_before
+        starts = [
+            i * s - padding_before
+            for i in range(window_count)
+            if not ceil_mode or i * s - padding_before < length or i == 0
+        ]
+        end_positions = [min(start + window_length, length + padding_after) for start in starts]
+        windows_by_axis.append(
             [(range(a, a + window_length, d), len(range(a, b, d))) for a, b in zip(starts, end_positions, strict=True)]
         )
-    return result
+    return windows_by_axis
 
 
 def _window_places(x: Any, size: Any, strides: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Any:
@@ -56,10 +62,12 @@ def _windows(x: Any, spans: Any, reduce: Callable[..., Any]) -> Any:
             [i for i in axis_positions if 0 <= i < n]
             for (axis_positions, _), n in zip(window, x.shape[1:-1], strict=True)
         ]
-        grids = np.ix_(*places_inside)
-        elements = x[:, *grids].reshape(len(x), -1, x.shape[-1])
-        flat = np.ravel_multi_index(grids, x.shape[1:-1]).reshape(-1)
-        window_values.append(reduce(elements, flat, int(np.prod([element_count for _, element_count in window]))))
+        index_grids = np.ix_(*places_inside)
+        window_elements = x[:, *index_grids].reshape(len(x), -1, x.shape[-1])
+        flat_positions = np.ravel_multi_index(index_grids, x.shape[1:-1]).reshape(-1)
+        window_values.append(
+            reduce(window_elements, flat_positions, int(np.prod([element_count for _, element_count in window])))
+        )
     return np.stack(window_values, 1).reshape(len(x), *map(len, spans), x.shape[-1])
 
 
@@ -123,22 +131,22 @@ def _lp_pool(x: Any, p: float, size: Any, strides: Any = None, data_format: Any 
 def _max_unpool(x: Any, indices: Any, size: Any, data_format: Any = None) -> Any:
     if data_format == "channels_first":
         return np.moveaxis(_max_unpool(np.moveaxis(x, 1, -1), np.moveaxis(indices, 1, -1), size), -1, 1)
-    result = np.zeros((len(x), int(np.prod(size)), x.shape[-1]))
+    unpooled = np.zeros((len(x), int(np.prod(size)), x.shape[-1]))
     flat_positions = indices.astype(int).reshape(len(x), -1, x.shape[-1])
-    np.put_along_axis(result, flat_positions, x.reshape(flat_positions.shape), 1)
-    return result.reshape(len(x), *size, x.shape[-1])
+    np.put_along_axis(unpooled, flat_positions, x.reshape(flat_positions.shape), 1)
+    return unpooled.reshape(len(x), *size, x.shape[-1])
 
 
 def _adaptive_pool_oracle(reduce: Callable[..., Any]) -> Callable[..., Any]:
     def pool(x: Any, size: Any, data_format: Any = None) -> Any:
         if data_format == "channels_first":
             return np.moveaxis(pool(np.moveaxis(x, 1, -1), size), -1, 1)
-        counts = [size] * (x.ndim - 2) if isinstance(size, int) else list(size)
-        spans = [
+        output_sizes = [size] * (x.ndim - 2) if isinstance(size, int) else list(size)
+        slices_by_axis = [
             [slice(int(np.floor(i * n / c)), int(np.ceil((i + 1) * n / c))) for i in range(c)]
-            for n, c in zip(x.shape[1:-1], counts, strict=True)
+            for n, c in zip(x.shape[1:-1], output_sizes, strict=True)
         ]
-        return _reduce_spans(x, spans, reduce)
+        return _reduce_spans(x, slices_by_axis, reduce)
 
     return pool
 

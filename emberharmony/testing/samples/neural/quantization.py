@@ -18,25 +18,29 @@ D: dict[str, Any] = {"dtypes": FLOATS + HALVES, "differentiable": True}
 
 def _unpack_integers(packed: Array, bits: int) -> Array:
     """Returns the integers in the words, those of the lowest bits first."""
-    shifts = np.arange(0, 32, bits, dtype=np.uint64)
-    numbers = (packed[..., None].astype(np.uint64) >> shifts) & np.uint64(2**bits - 1)
+    bit_shifts = np.arange(0, 32, bits, dtype=np.uint64)
+    numbers = (packed[..., None].astype(np.uint64) >> bit_shifts) & np.uint64(2**bits - 1)
     return numbers.reshape(*packed.shape[:-1], -1).astype(np.float64)
 
 
 def _quantize(w: Array, bits: int = 4, group_size: int = 64) -> Any:
     packed, scales, biases = [], [], []
     for group in w.reshape(-1, group_size):
-        top = 2**bits - 1
-        step = max((group.max() - group.min()) / top, 1e-7)
-        edge, step = (group.min(), step) if abs(group.min()) > abs(group.max()) else (group.max(), -step)
-        count = np.rint(edge / step)
-        scale, bias = (edge / count, edge) if count else (step, 0.0)
-        levels = np.clip(np.rint((group - bias) / scale), 0, top)
+        largest_level = 2**bits - 1
+        level_step = max((group.max() - group.min()) / largest_level, 1e-7)
+        edge_value, level_step = (
+            (group.min(), level_step) if abs(group.min()) > abs(group.max()) else (group.max(), -level_step)
+        )
+        level_count = np.rint(edge_value / level_step)
+        scale, bias = (edge_value / level_count, edge_value) if level_count else (level_step, 0.0)
+        levels = np.clip(np.rint((group - bias) / scale), 0, largest_level)
         packed += [sum(int(q) << bits * i for i, q in enumerate(word)) for word in levels.reshape(-1, 32 // bits)]
         scales.append(scale)
         biases.append(bias)
-    rows = w.shape[:-1]
-    return np.array(packed, np.uint32).reshape(*rows, -1), *(np.array(x).reshape(*rows, -1) for x in (scales, biases))
+    leading_shape = w.shape[:-1]
+    return np.array(packed, np.uint32).reshape(*leading_shape, -1), *(
+        np.array(x).reshape(*leading_shape, -1) for x in (scales, biases)
+    )
 
 
 def _dequantize(w: Array, scales: Array, biases: Array, bits: int = 4, group_size: int = 64) -> Array:

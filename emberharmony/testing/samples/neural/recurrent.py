@@ -49,8 +49,8 @@ def _rnn(
 ) -> Any:
     state, states = _state_or_zeros(h, x, wh.shape[1], time_major, layer_axis), []
     for row in _time_steps(x, time_major, reverse):
-        total = row @ wi.T + state @ wh.T + (0 if bi is None else bi) + (0 if bh is None else bh)
-        state = np.tanh(total) if activation == "tanh" else np.maximum(total, 0)
+        preactivation = row @ wi.T + state @ wh.T + (0 if bi is None else bi) + (0 if bh is None else bh)
+        state = np.tanh(preactivation) if activation == "tanh" else np.maximum(preactivation, 0)
         states.append(state)
     return _stack_states(states, time_major, reverse), _with_layer_axis(state, layer_axis)
 
@@ -69,10 +69,13 @@ def _gru(
     state, states = _state_or_zeros(h, x, wh.shape[1], time_major, layer_axis), []
     for row in _time_steps(x, time_major, reverse):
         input_part, state_part = row @ wi.T + (0 if bi is None else bi), state @ wh.T + (0 if bh is None else bh)
-        (r, z, n), (hr, update_state_part, hn) = np.split(input_part, 3, -1), np.split(state_part, 3, -1)
-        candidate = np.tanh(n + special.expit(r + hr) * hn)
-        update = special.expit(z + update_state_part)
-        state = (1 - update) * candidate + update * state
+        (r, z, n), (reset_state_part, update_state_part, new_state_part) = (
+            np.split(input_part, 3, -1),
+            np.split(state_part, 3, -1),
+        )
+        candidate = np.tanh(n + special.expit(r + reset_state_part) * new_state_part)
+        update_gate = special.expit(z + update_state_part)
+        state = (1 - update_gate) * candidate + update_gate * state
         states.append(state)
     return _stack_states(states, time_major, reverse), _with_layer_axis(state, layer_axis)
 
@@ -93,8 +96,8 @@ def _lstm(
     state, cell = (_state_or_zeros(t, x, n, time_major, layer_axis) for t, n in ((h, wh.shape[1]), (c, len(wi) // 4)))
     states = []
     for row in _time_steps(x, time_major, reverse):
-        total = row @ wi.T + state @ wh.T + (0 if bi is None else bi) + (0 if bh is None else bh)
-        i, f, g, o = np.split(total, 4, -1)
+        preactivations = row @ wi.T + state @ wh.T + (0 if bi is None else bi) + (0 if bh is None else bh)
+        i, f, g, o = np.split(preactivations, 4, -1)
         cell = special.expit(f) * cell + special.expit(i) * np.tanh(g)
         state = special.expit(o) * np.tanh(cell)
         state = state if weight_hr is None else state @ weight_hr.T

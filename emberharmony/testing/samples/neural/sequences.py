@@ -13,28 +13,28 @@ from emberharmony.testing.sample import FLOATS, Sample, case, grid
 def _ctc(target: Any, output: Any, target_length: Any, output_length: Any, mask_index: int = 0) -> Any:
     losses = []
     for labels, logits, n, steps in zip(target, output, target_length, output_length, strict=True):
-        log = special.log_softmax(logits, -1)
-        total = 0.0
+        log_probabilities = special.log_softmax(logits, -1)
+        path_probability = 0.0
         for path in itertools.product(range(logits.shape[-1]), repeat=int(steps)):
             merged_labels = [label for label, _ in itertools.groupby(path) if label != mask_index]
             if merged_labels == [int(label) for label in labels[: int(n)]]:
-                total += np.exp(sum(log[t, label] for t, label in enumerate(path)))
-        losses.append(-np.log(total))
+                path_probability += np.exp(sum(log_probabilities[t, label] for t, label in enumerate(path)))
+        losses.append(-np.log(path_probability))
     return np.array(losses)
 
 
 def _decode_greedily(logits: Any, merge: bool, blank: int) -> Any:
     best_labels = [int(label) for label in logits.argmax(-1)]
-    runs = [label for label, _ in itertools.groupby(best_labels)] if merge else best_labels
-    return [([label for label in runs if label != blank], -logits.max(-1).sum())]
+    distinct_labels = [label for label, _ in itertools.groupby(best_labels)] if merge else best_labels
+    return [([label for label in distinct_labels if label != blank], -logits.max(-1).sum())]
 
 
 def _decode_exhaustively(logits: Any, blank: int) -> Any:
-    log = special.log_softmax(logits, -1)
+    log_probabilities = special.log_softmax(logits, -1)
     total_by_labels: dict[tuple[int, ...], float] = collections.defaultdict(float)
     for path in itertools.product(range(logits.shape[-1]), repeat=len(logits)):
         merged_labels = tuple(label for label, _ in itertools.groupby(path) if label != blank)
-        total_by_labels[merged_labels] += np.exp(sum(log[t, label] for t, label in enumerate(path)))
+        total_by_labels[merged_labels] += np.exp(sum(log_probabilities[t, label] for t, label in enumerate(path)))
     return [(labels, np.log(p)) for labels, p in sorted(total_by_labels.items(), key=lambda entry: -entry[1])]
 
 
@@ -48,7 +48,7 @@ def _decode(
     blank: int = 0,
 ) -> Any:
     labels, scores = np.full((paths, *inputs.shape[:2]), -1), np.full((len(inputs), paths), -np.inf)
-    for item, (logits, steps) in enumerate(zip(inputs, lengths, strict=True)):
+    for item_index, (logits, steps) in enumerate(zip(inputs, lengths, strict=True)):
         used_logits = logits[: int(steps)]
         best_labels = (
             _decode_greedily(used_logits, merge, blank)
@@ -56,7 +56,7 @@ def _decode(
             else _decode_exhaustively(used_logits, blank)
         )
         for index, (sequence, score) in enumerate(best_labels[:paths]):
-            labels[index, item, : len(sequence)], scores[item, index] = sequence, score
+            labels[index, item_index, : len(sequence)], scores[item_index, index] = sequence, score
     return labels, scores
 
 

@@ -37,8 +37,8 @@ def _oracle_over_axes(function: Any) -> Any:
 
 def _spread_oracle(function: Any) -> Any:
     def oracle(x, axis=None, keepdims=False, correction=0):
-        deviation = function(x, axis=axis, keepdims=keepdims, ddof=correction)
-        return deviation if x.size > correction * np.size(deviation) else deviation * np.nan
+        spread = function(x, axis=axis, keepdims=keepdims, ddof=correction)
+        return spread if x.size > correction * np.size(spread) else spread * np.nan
 
     return oracle
 
@@ -77,8 +77,8 @@ def _logcumsumexp(x, axis=None, reverse=False):
     rows = np.moveaxis(np.flip(x, axis) if reverse else x, axis, -1).astype(np.float64)
     if not rows.size:
         return np.moveaxis(rows, -1, axis)
-    summed = np.tri(rows.shape[-1], dtype=bool)  # a row of it for each result
-    logarithms = np.moveaxis(special.logsumexp(np.where(summed, rows[..., None, :], -np.inf), -1), -1, axis)
+    is_summed = np.tri(rows.shape[-1], dtype=bool)  # a row of it for each result
+    logarithms = np.moveaxis(special.logsumexp(np.where(is_summed, rows[..., None, :], -np.inf), -1), -1, axis)
     return np.flip(logarithms, axis) if reverse else logarithms
 
 

@@ -22,11 +22,11 @@ def _segments(ufunc, empty):
     def reduce_segments(data, ids, count=None):
         count = max(ids) + 1 if count is None else count
         if data.dtype.kind in "iu" and not isinstance(empty, int):
-            info = np.iinfo(data.dtype)
-            start = info.min if empty < 0 else info.max
+            integer_limits = np.iinfo(data.dtype)
+            initial_value = integer_limits.min if empty < 0 else integer_limits.max
         else:
-            start = empty
-        rows = [ufunc.reduce(data[np.asarray(ids) == i], initial=start, axis=0) for i in range(count)]
+            initial_value = empty
+        rows = [ufunc.reduce(data[np.asarray(ids) == i], initial=initial_value, axis=0) for i in range(count)]
         return np.asarray(rows).astype(data.dtype)
 
     return reduce_segments
