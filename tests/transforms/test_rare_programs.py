@@ -73,8 +73,8 @@ def test_a_result_that_is_an_output_twice_takes_the_memory_of_no_input() -> None
     with ops.use_backend("numpy"):
         record = recorder(ops.ones(2), ops.ones(2))
         key = ops.add(record.tensor(0), record.tensor(1)).key
-        assert record.program(2, [key])[0].places == {key: 1}
-        assert record.program(2, [key, key])[0].places is None
+        assert record.program(2, [key])[0].output_slots == {key: 1}
+        assert record.program(2, [key, key])[0].output_slots is None
 
 
 def test_the_shape_of_an_op_may_be_asked_for_in_a_transform(quick: str) -> None:

@@ -278,7 +278,7 @@ def test_other_cells_are_read_while_one_is_written(way: str) -> None:
         found.extend([ops.add(other, 1.0), copy.copy(other).value, other.value])
         return []
 
-    assert Overwriting([cell]).make(write, [])
+    assert Overwriting([cell]).try_writing(write, [])
     assert [x.tolist() for x in found] == [[2.0] * 3, [1.0] * 3, [1.0] * 3]
     assert not OVERWRITINGS
     assert not WATCHES
@@ -289,6 +289,6 @@ def test_an_error_of_a_writer_that_nobody_stopped_is_its_own(way: str) -> None:
         raise IndexError("of the writer")
 
     with pytest.raises(IndexError, match="of the writer"):
-        Overwriting([Parameter(ops.zeros(3))]).make(write, [])
+        Overwriting([Parameter(ops.zeros(3))]).try_writing(write, [])
     assert not OVERWRITINGS
     assert not WATCHES
