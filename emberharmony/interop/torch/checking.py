@@ -197,19 +197,14 @@ def _difference_of_call(
                 if error > tolerance:
                     return f"result differs by {error:.1e}"
         if step.gradients:
-            floating_result_positions = [
+            float_result_positions = [
                 i for i, r in enumerate(call.results) if graph.dtypes[r] in (FLOAT, "float32", "float64")
             ]
             gradients = ops.grad(
-                lambda chosen: _weighted_sum([compute_results(chosen)[i] for i in floating_result_positions])
+                lambda chosen: _weighted_sum([compute_results(chosen)[i] for i in float_result_positions])
             )([converted_leaves[i] for i in float_positions])
-            error = max(
-                (
-                    _largest_relative_error(gradients[i], expected_result)
-                    for i, expected_result in enumerate(step.gradients)
-                ),
-                default=0.0,
-            )
+            errors = [_largest_relative_error(gradients[i], expected) for i, expected in enumerate(step.gradients)]
+            error = max(errors, default=0.0)
             if error > gradient_tolerance:
                 return f"gradient differs by {error:.1e}"
     except EmberError as error:
