@@ -36,7 +36,7 @@ class Deferred:
 
 
 def _import_module(deferred: Deferred) -> None:
-    """Imports the module; no method, because its name would hide an attribute of the module."""
+    """Imports the module behind a `Deferred`; as a method, it would hide an attribute of that module."""
     deferred._module = module_of(deferred._name)
     deferred.__dict__ = deferred._module.__dict__
 

@@ -106,7 +106,7 @@ UNCALLED: list[Step] = list(_NO_BACKEND)
 
 
 def looked_up_steps() -> list[Step]:
-    """Returns the steps that make every op of the process looked up."""
+    """Returns the steps that give every op the code that asks at each call which backend is active."""
     if DISPATCH != SWAP:
         return list(_NO_BACKEND)
     for name, spec in list(OPS.items()):
@@ -116,7 +116,7 @@ def looked_up_steps() -> list[Step]:
 
 
 class _Uncalled:
-    """The ops as the ones that were not called yet call them: `uncalled.add(args, kwargs)`.
+    """The first calls of ops: `uncalled.add(args, kwargs)` calls `add`, or reports an unknown keyword.
 
     Python itself checks the keywords of a call of a function and gives no hint, and catching them in `**kwargs` would
     cost each call 50 ns. So only the code that an op has before its first call catches them.
@@ -161,7 +161,7 @@ class Bound:
 
     @property
     def bound(self) -> "Bound":
-        """These ops, so that they can stand in the place of a backend."""
+        """These ops themselves, so that `bound.bound` works as `backend.bound` does."""
         return self
 
     def over(self, inner: "Bound") -> "Bound":
@@ -179,8 +179,8 @@ class Bound:
             raise AttributeError(f"no op is named {name!r}")
         _publish(spec, self.backend)
         function = compile_op(spec, self.backend)
-        # It calls itself again for a parameter. An attribute of this class would cost 500 instructions more. No op has
-        # a name that begins with an underscore.
+        # The compiled op calls itself again, by this global, if an argument is a parameter. An attribute of this class
+        # would cost 500 instructions more. No op has a name that begins with an underscore.
         op_globals.publish(**{f"{self.backend.prefix}__{name}": function})
         steps: list[Step] = []
         if DISPATCH == SWAP:
@@ -199,7 +199,7 @@ class Bound:
             getattr(self, name)
 
     def _guard_steps(self) -> list[Step]:
-        """Returns the steps that make the ops compiled so far guarded."""
+        """Returns the steps that make the ops compiled so far look for an override at each call."""
         if DISPATCH != SWAP:
             return []
         return [assignment(CODES, "guarded", self), *(self._guard(name) for name in list(OPS) if name in vars(self))]

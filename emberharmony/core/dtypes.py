@@ -42,7 +42,7 @@ DTypeLike: TypeAlias = (
 
 
 class DType(str):
-    """A neutral dtype.
+    """A dtype of no library: a string that equals its name and the corresponding native dtypes.
 
     It is a `str` whose value is the dtype's name (`ops.float32 == "float32"`), so it hashes, prints and sorts like the
     name. It also equals the corresponding native dtypes (`ops.float32 == torch.float32`), on either side of `==`.
@@ -272,7 +272,7 @@ class NativeDTypes(dict[Any, Any]):
         return native_dtype
 
     def native(self, neutral: DType) -> Any:
-        """Returns the native dtype of a neutral one; this does not count as a first use, as looking it up does.
+        """Returns the native dtype of a neutral one, without the call of `on_first_use` that a look-up makes.
 
         Args:
             neutral: the dtype, one of `emberharmony.backend.DTYPES`.

@@ -86,7 +86,7 @@ class ArrayNamespaceInfo:
         return tuple(self._current().get_available_devices())
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
-        """Returns the result of the function `default_dtypes`."""
+        """Returns the default dtypes of the backend, by the kinds of the array API standard."""
         return self._spell_dtypes(default_dtypes(device=device))
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, Any]:

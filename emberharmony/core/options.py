@@ -17,7 +17,7 @@ USUAL_POOL = (
 
 
 def constant(name: str, value: T, reason: str = "") -> T:
-    """Returns an option unchanged: a number, a tensor, or a nested sequence of them.
+    """Returns an option unchanged, after a check that it holds no tensor that is being differentiated.
 
     Args:
         reason: why there is no gradient, for the message.
@@ -48,7 +48,7 @@ def is_number(value: object) -> TypeGuard[float]:
 
 
 def without_axes(name: str, value: Any) -> Any:
-    """Returns an option unchanged: a number, or a tensor without axes.
+    """Returns an option unchanged, after a check that it is a number or a tensor without axes.
 
     Raises:
         ShapeError: if it is a list, or a tensor with axes.
@@ -76,7 +76,7 @@ def integer(name: str, value: Any, least: int) -> int:
 
 
 def refuse_sparse(name: str, value: object) -> None:
-    """Checks an option of Keras that asks for a tensor that is not dense.
+    """Raises an error if an option of Keras is set that asks for a sparse or ragged tensor.
 
     Raises:
         ArgumentError: if the option is set.

@@ -99,7 +99,7 @@ _WORDS: dict[str, tuple[object, ...]] = {
 
 
 def facts_of(name: str, declared_facts: dict[str, object]) -> Facts:
-    """Returns the facts that a declaration says; the same object for the same ones.
+    """Returns the `Facts` with the values that a declaration gives; the same object for the same values.
 
     Raises:
         ValueError: if it says an unknown fact, or something unknown of one.
@@ -161,7 +161,7 @@ class OpParameter:
 
 
 class OpSpec:
-    """One declared op.
+    """The declaration of one op, with what is derived from it: parameters, body, category.
 
     `declared` is the function as it was written, with a body for a composite and `...` for a primitive. `function` is
     the one that users call. `body` runs a composite: it is `composed`, or `composed` wrapped. `facts` is what the

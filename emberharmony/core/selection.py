@@ -29,7 +29,7 @@ from emberharmony.core.state.scopes import Entry, Scope
 
 
 class _Process:
-    """The choice that all threads share.
+    """The backend that is chosen for the process, which all threads share.
 
     `bound` is None until a backend is chosen, `source` says what chose it, `overridden` whether an override may name
     another backend, and `choose` chooses a backend at the first call of an op; `observers` is what `set_observers` set.
@@ -110,7 +110,7 @@ def source() -> str:
 
 
 def on_first_use(choose: Callable[[], tuple[Any, str]]) -> None:
-    """Installs the function that returns a backend, and what chose it, if an op runs before a backend was set."""
+    """Installs the function that chooses a backend if an op runs before one was set."""
     _PROCESS.choose = choose
 
 
@@ -120,7 +120,7 @@ def _choose_first_backend() -> Bound:
     backend, source = _PROCESS.choose()
     bound: Bound = backend.bound
     publish_steps = [assignment(_PROCESS, "source", source), assignment(_PROCESS, "bound", bound)]
-    # An override that begins from here on leaves the ops looked up: slower, but right.
+    # If an override begins after this line, the ops stay looked up, which is slower but right.
     guard_steps = bound._guard_steps() if _PROCESS.overridden else ()
     code_steps = chain(_direct_steps(backend), if_unchanged(_PROCESS, "overridden", True, guard_steps))
     # Another thread may have set a backend in the meantime; do not overwrite it.
@@ -184,7 +184,7 @@ def compile_for_tracer(tracer: str) -> None:
 
 
 def _note_override() -> None:
-    """Notes that an override may name another backend than that of the process, whose ops become guarded."""
+    """Makes the ops of the process look for an override at each call, because one is about to begin."""
     bound = _PROCESS.bound
     guard_steps = () if bound is None else if_unchanged(_PROCESS, "bound", bound, bound._guard_steps())
     commit(looked_up_steps(), [assignment(_PROCESS, "overridden", True)], guard_steps)
@@ -230,7 +230,7 @@ def start_override(scope: Override, bound: Any, *kept: Any) -> None:
 
 
 def exchange_overrides(exchanged: Callable[[Entry], Any]) -> None:
-    """Exchanges the ops that the overrides of this thread or task install.
+    """Replaces the ops in each override of this thread or task by those that a function returns.
 
     Args:
         exchanged: returns the ops for an entry.
@@ -256,7 +256,7 @@ def _enter_observed(scope: Override) -> Any:
 
 
 def watched_ops(bound: Any) -> Any:
-    """Returns the ops that tell the watchers of this thread or task in the place of others; these if there are none."""
+    """Returns ops that report their calls to the watchers of this thread or task; the given ops if it has none."""
     observers = _PROCESS.observers
     return bound if observers is None else observers[0](bound)
 

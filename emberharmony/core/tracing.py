@@ -54,7 +54,7 @@ class Standing(Substitute):
 
 
 class Enclosing:
-    """The base class of functions that do with another one what torch.compile cannot trace, such as a walk over layers.
+    """The base class of functions that wrap another one with work that torch.compile cannot trace.
 
     A backend whose compiler traces Python compiles the inner function alone.
 
@@ -65,7 +65,7 @@ class Enclosing:
     inner: Callable[..., Any]
 
     def around(self, inner: Callable[..., Any]) -> Callable[..., Any]:
-        """Returns the function that does the same with another inner function."""
+        """Returns a function that does the same work around another inner function."""
         raise NotImplementedError
 
 

@@ -1,1 +1,1 @@
-"""Cells: places for a tensor that follows the active backend."""
+"""Cells: containers of one tensor each, which moves to the active backend when it is read."""

@@ -1,4 +1,4 @@
-"""Blocks in which the cells that are read are collected, or cells hold other values for one thread.
+"""Context managers that collect the cells read in a block, or give cells other values for one thread.
 
 A transform that puts traced tensors into cells (`ops.backward`) does so in an `Assignments` block. Only the thread of
 the block sees them, and the cells keep their plain tensors.
@@ -29,7 +29,7 @@ OBSERVED: "list[ReadCells]" = []
 
 
 def refuse_changing(cell: "Cell") -> None:
-    """Checks that no step of an optimizer that a recorder has noted will change a cell.
+    """Raises an error if a step of an optimizer that is recorded, but not made yet, will change a cell.
 
     Raises:
         HostDrawError: if one will, because it has not been made yet.
@@ -60,12 +60,12 @@ class ReadCells:
         """Notes that a cell is made."""
 
     def add(self, cell: "Cell", held: "Held | None", tensor: Any) -> None:
-        """Adds a cell that is read, with what an `Assignments` block makes it hold, and the tensor."""
+        """Stores the tensor that was read from a cell; `held` is what an `Assignments` block makes the cell hold."""
         self._read[cell] = tensor
 
 
 class ReadFromOutside(ReadCells):
-    """A block that reads cells, which notes only cells that existed before the block.
+    """A context manager that collects the cells read in its block, except those that are made in it.
 
     It leaves out cells that are made in the block, and what `Assignments` blocks inside of it make cells hold.
     """
@@ -84,7 +84,7 @@ class ReadFromOutside(ReadCells):
         return cell in self._own_cells
 
     def add(self, cell: "Cell", held: "Held | None", tensor: Any) -> None:
-        """Adds a cell that is read, unless the block itself has assigned the tensor in it."""
+        """Stores the tensor that was read from a cell, unless the block has made the cell or assigned the tensor."""
         refuse_changing(cell)
         if cell not in self._own_cells and (held is None or held is self._before.get(cell)):
             super().add(cell, held, tensor)
@@ -102,7 +102,7 @@ class _Thread(ThreadStack):
         self.values: dict[Cell, Held] = {}
 
     def effect_steps(self, entry: Entry | None) -> Iterable[Step]:
-        """Returns the steps that give `values` the content of the innermost block's dict."""
+        """Returns the steps that replace the content of the dict `values` by that of the innermost block's dict."""
         held_by_cell = self.values
         return [(held_by_cell.clear,)] if entry is None else [(held_by_cell.clear,), (held_by_cell.update, entry[0])]
 
@@ -141,7 +141,7 @@ class Assignments(Scope):
 def newly_held(
     assigned: "dict[Cell, Held]", before: "dict[Cell, Held]", own_cells: "Collection[Cell]" = ()
 ) -> "dict[Cell, Any]":
-    """Returns the tensors that cells other than `own` got in an `Assignments` block since its dict was `before`."""
+    """Returns the tensors that cells, except `own_cells`, got in an `Assignments` block since its dict was `before`."""
     if len(assigned) == len(before) and all(map(is_, assigned.values(), before.values())):
         return {}
     known_cells = {*own_cells}  # a list would compare the cells, whose `==` compares elements

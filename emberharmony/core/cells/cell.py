@@ -1,4 +1,4 @@
-"""Cells: places for a tensor that follows the active backend.
+"""Cells: containers of one tensor each, which moves to the active backend when it is read.
 
 A cell holds its tensor together with the backend that the tensor belongs to, as one tuple, so that a reader never sees
 the tensor of one backend with the name of another. A read under another backend converts the tensor exactly, through
@@ -107,7 +107,7 @@ class Cell(Movable, TensorMethods, Substitute):
         commit([self.exchanging_grad(None if value is None else _without_record(_tensor_and_home_of(value)))])
 
     def of(self, bound: Any) -> Any:
-        """Returns the current tensor as one of the backend of `bound`: `on` without its costs in the usual case."""
+        """Returns the current tensor on the backend of `bound`; unlike `on`, it is fast if the tensor is there."""
         tensor_and_home = self._held
         if _WATCHES:
             if OVERWRITINGS:
@@ -165,7 +165,7 @@ class Cell(Movable, TensorMethods, Substitute):
         return cell
 
     def run(self, backend: Any, op: str, arguments: tuple[Any, ...]) -> Any:
-        """Calls an op that has this cell among its arguments again, with the tensors of the cells."""
+        """Calls an op with the tensor of each cell in place of the cell, and returns the result."""
         tensors = replace_cells(backend.bound, arguments)
         keyword_only_names = [p.name for p in OPS[op].parameters if p.keyword_only]
         if not keyword_only_names:
@@ -176,7 +176,7 @@ class Cell(Movable, TensorMethods, Substitute):
         )
 
     def replacing(self, value: Any) -> Step:
-        """Returns the step that assigns a tensor, for a caller that commits several assignments together.
+        """Returns the step that assigns a tensor to the cell; `commit` can run it together with other steps.
 
         Raises:
             BackendMismatchError: if it is a tensor of another backend.
@@ -188,7 +188,7 @@ class Cell(Movable, TensorMethods, Substitute):
         return assignment(self, "_held", self._held_to_keep(_tensor_and_home_of(value)))
 
     def without_grad(self) -> Step:
-        """Returns the step that sets the gradient to None, for a caller that commits several assignments together."""
+        """Returns the step that sets the gradient to None; `commit` can run it together with other steps."""
         return self.exchanging_grad(None) if _WATCHES else (setattr, self, "_grad", None)
 
     def exchanging_grad(self, held: "Held | None") -> Step:
@@ -212,11 +212,11 @@ class Cell(Movable, TensorMethods, Substitute):
         return self._journey is None
 
     def tensor_and_home(self) -> "Held":
-        """Returns the tensor with its backend, without a move."""
+        """Returns the tensor and the `Bound` of its backend; the cell does not move to the active backend."""
         return self._held_after_writes()
 
     def _held_to_keep(self, held: Held) -> Held:
-        """Returns what the cell keeps of a tensor after the running transform.
+        """Returns an assigned tensor detached from the library's graph, as the cell stores it.
 
         Raises:
             HostDrawError: inside a transform that runs the function once for several results, which then runs it again.
@@ -307,7 +307,7 @@ def gradients_of(cells: Sequence[C]) -> dict[C, Any]:
 
 
 def accumulate_steps(cells: Sequence[Cell], gradients: Sequence[Any]) -> list[Step]:
-    """Returns the steps that add gradients, constant tensors of the active backend, to those that cells have."""
+    """Returns the steps that add a gradient, a constant tensor of the active backend, to that of each cell."""
     if _WATCHES and (recorder := recording()) is not None:
         return [(recorder.effects.add_gradient, *pair) for pair in zip(cells, gradients, strict=True)]
     bound = selection.active()
@@ -330,7 +330,7 @@ class _Sum:
 
 
 def _count_with_another(cell: Cell) -> int:
-    """Returns the number of added gradients with another one, and warns if it is too high to be meant."""
+    """Returns how many gradients in a row, this one included, were added to a cell, and warns at `MANY`."""
     added_count = _Sum.count + 1 if _Sum.cell == id(cell) else 1
     _Sum.cell = id(cell)
     if added_count == MANY - 1:

@@ -1,4 +1,4 @@
-"""What a function that is recorded does with the gradients of cells.
+"""Notes what a recorded function does with the gradients of cells, so that each run of its program repeats it.
 
 A program of `ops.compile` computes tensors. Gradients that `ops.backward` adds, and steps of optimizers, are effects:
 they happen after everything is computed, in each call, by the same code as in the function itself. While the function
@@ -19,7 +19,7 @@ Made = Callable[[dict[Any, Any], bool], None]
 
 
 class _Step(NamedTuple):
-    """A step of an optimizer that is made after everything is computed.
+    """A recorded step of an optimizer, which is made after the program has computed its tensors.
 
     Attributes:
         make: makes the step.
@@ -33,7 +33,7 @@ class _Step(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """What happens after everything is computed, up to a step of an optimizer.
+    """The recorded changes of gradients up to a step of an optimizer, and that step.
 
     Attributes:
         added: what is added to the gradients of cells.
@@ -47,7 +47,7 @@ class _Part(NamedTuple):
 
 
 class Effects:
-    """What one run of a recorded function does to gradients, and with them.
+    """The gradients that one run of a recorded function adds or sets, and the optimizer steps that it takes.
 
     Attributes:
         changing: the cells that a step will change; the function cannot use their values after it.
@@ -74,12 +74,12 @@ class Effects:
         return self._gradients.get(cell)
 
     def set_gradient(self, cell: Cell, held: Held | None) -> None:
-        """Gives a cell another gradient, or none."""
+        """Notes that a cell gets another gradient, or none if `held` is None."""
         self._gradients[cell] = self._exchanged[cell] = None if held is None else held[0]
         self._added.pop(cell, None)
 
     def add_gradient(self, cell: Cell, gradient: Any) -> None:
-        """Adds to the gradient of a cell.
+        """Notes that a gradient is added to that of a cell.
 
         Raises:
             NotNowError: if it depends on one that the cell had before the function ran.
@@ -100,13 +100,13 @@ class Effects:
             self._gradients.update(dict.fromkeys(cells))
 
     def end_part(self, step: _Step | None = None) -> None:
-        """Ends a part, by a step or at the end of the function."""
+        """Appends the changes of gradients since the last step, and this step, to the list of parts."""
         if self._added or self._exchanged or step:
             self._parts.append(_Part(self._added, self._exchanged, step))
         self._added, self._exchanged = {}, {}
 
     def replay_inputs(self) -> list[Any]:
-        """Returns the tensors that `replay` takes."""
+        """Returns the noted gradients, in the order in which `replay` takes their new values."""
         tensors: list[Any] = []
         for added, exchanged, step in self._parts:
             tensors += added.values()
@@ -116,15 +116,15 @@ class Effects:
 
     @property
     def has_effects(self) -> bool:
-        """Whether there is anything to do after everything is computed."""
+        """Whether the function changed gradients or took optimizer steps, which `replay` has to repeat."""
         return bool(self._parts)
 
     def cells_lack_gradients(self) -> bool:
-        """Returns whether the cells have no gradients where the function has found none."""
+        """Returns whether the cells that had no gradient when the function was recorded have none now."""
         return all(cell._grad is None for cell in self._none_before)
 
     def replay(self, tensors: Sequence[Any]) -> None:
-        """Repeats on the cells what the recorded function did, with other tensors than those of `replay_inputs()`."""
+        """Repeats the noted changes and optimizer steps on the cells, with new values of the `replay_inputs()`."""
         home, remaining_tensors = selection.current().home, iter(tensors)
         for added, exchanged, step in self._parts:
             steps: list[Step] = accumulate_steps(

@@ -1,4 +1,4 @@
-"""Forms: tensors in the layout that a kernel reads, which cells hold in the place of the tensors themselves.
+"""Forms: tensors rearranged as a kernel reads them, which cells hold in place of the tensors themselves.
 
 A form stands where a cell can hold `HostBits`. Whoever reads the cell gets the tensor, and the cell holds it from then
 on; so there is one copy in memory at any time, and everything else that reads cells need not know of forms.
@@ -43,7 +43,7 @@ class Form:
 
 
 def layout_of(cells: Sequence[Cell], home: Any) -> Any:
-    """Returns the layout that the first of some cells holds for a backend.
+    """Returns the native tensor of the `Form` that the first of some cells holds on a backend, else None.
 
     It is None if the cell holds a tensor, or if a block observes or replaces one of the cells.
     """
@@ -52,7 +52,7 @@ def layout_of(cells: Sequence[Cell], home: Any) -> Any:
 
 
 def hold_forms(cells: Sequence[Cell], make: Callable[..., Sequence[Any] | None]) -> None:
-    """Lets cells hold other forms, or equal tensors of other strides, unless something is assigned to one meanwhile.
+    """Makes cells hold what `make` returns for their tensors, unless something is assigned to one meanwhile.
 
     Args:
         cells: the cells; a block that observes or replaces one leaves all as they are.

@@ -1,4 +1,4 @@
-"""The models that optimizers were made for: a model may get other parameters, which its optimizer then lacks."""
+"""Warns when a model has got parameters that the optimizer which was made for it lacks."""
 
 import warnings
 from collections.abc import Callable
@@ -12,7 +12,7 @@ MODELS: WeakKeyDictionary[Any, Callable[[], Any]] = WeakKeyDictionary()
 
 
 def warn_of_new_parameters(optimizer: Any, caller: str, names: list[str], stacklevel: int) -> None:
-    """Warns that a model has parameters that an optimizer, or the one in a wrapper, lacks; its steps are silent then.
+    """Warns, once for an optimizer, that its model has parameters which the optimizer lacks.
 
     Args:
         optimizer: lacks them.

@@ -1,4 +1,4 @@
-"""How the tensor of a cell leaves it: to another backend, into a pickle, and into a copy.
+"""Moves the tensor of a cell to another backend, into a pickle, and into a copy.
 
 A typed error for the second thread would need an owner for each cell, which is wrong as soon as the owner's thread
 ends, and would forbid reading a model for evaluation on another backend. A copy for each backend at once would make
@@ -35,7 +35,7 @@ class HostBits(Record):
 
 
 class Journey:
-    """What a cell remembers of its moves: their number, and the device that it had on each backend, by prefix."""
+    """The number of moves of a cell, and the device that it had on each backend, by the backend's prefix."""
 
     __slots__ = ("devices", "moves")
 
@@ -45,7 +45,7 @@ class Journey:
 
 
 class Movable:
-    """The base class of cells, which move, are pickled and are copied with what they hold."""
+    """The base class of cells: methods that move, pickle and copy a cell with its tensor and gradient."""
 
     __slots__ = ("_grad", "_held", "_journey")
     _held: Held
@@ -53,7 +53,7 @@ class Movable:
     _journey: Journey | None
 
     def _held_after_writes(self) -> Held:
-        """Returns what the cell holds, when no step is writing into the tensor."""
+        """Returns the tensor and its backend, after a wait for a step that is writing into the tensor."""
         tensor_and_home = self._held
         if OVERWRITINGS:
             await_end([cast("Cell", self)])
@@ -78,7 +78,7 @@ class Movable:
             setattr(self, name, value)
 
     def _move_slot(self, slot: str, held: Held, bound: Any) -> Any:
-        """Returns what a slot holds as a tensor of a backend, and keeps it there if nothing was assigned meanwhile."""
+        """Returns the tensor of a slot on a backend, and stores it in the slot if nothing was assigned meanwhile."""
         home = bound.backend.home
         if held[1] is home:
             return held[0]

@@ -59,7 +59,7 @@ class Overwriting:
     def try_writing(
         self, writes: Callable[[Sequence[Any]], list[Iterable[Step]] | None], steps: Iterable[Step]
     ) -> bool:
-        """Makes all steps together, and returns whether it has; it has not if the tensors cannot be written to.
+        """Runs the steps that write into the tensors, and returns True; False if they cannot be written to.
 
         Args:
             writes: returns the steps that write into the tensors, which are its argument and nobody else holds; None if
@@ -90,7 +90,7 @@ class Overwriting:
         commit([(cells.remove, self) for cells in (OVERWRITINGS, WATCHES) if self in cells])
 
     def await_end(self, cells: "Iterable[Cell]") -> None:
-        """Waits for the end, for whoever reads one of these cells.
+        """Waits until the writing has ended, if it writes into one of these cells.
 
         A signal handler that reads one in the thread of the writer cannot wait. It withdraws the permit to write.
         """

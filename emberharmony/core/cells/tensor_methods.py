@@ -29,7 +29,7 @@ class TensorMethods(SharedMethods):
 
     @property
     def runs_on(self) -> Any:
-        """The active ops."""
+        """The ops of the active backend, which the operators call."""
         return selection.active()
 
     @property
@@ -122,7 +122,7 @@ class TensorMethods(SharedMethods):
         return self.value
 
     def _untraced_value(self, what: str) -> Any:
-        """Returns the tensor for a reader that takes its numbers out of the computation.
+        """Returns the tensor, unless its library is differentiating it, because a reader would lose the gradient.
 
         Args:
             what: the reader, for the message.
@@ -136,7 +136,7 @@ class TensorMethods(SharedMethods):
         return value
 
     def _host_array(self, what: str) -> Any:
-        """Returns the values as an array of NumPy, for a reader as in `_untraced_value`."""
+        """Returns the values as an array of NumPy; raises an error if the tensor is being differentiated."""
         value = self._untraced_value(what)
         if isinstance(value, TensorProxy):
             raise TracedTensorError(outside_function_message(what), value)
@@ -177,7 +177,7 @@ def _call_on_tensors(function: Callable[..., Any], name: str, args: Any, kwargs:
 
 
 def replace_cells_by(value: Any, view: Callable[[Any], Any] = lambda x: x) -> Any:
-    """Returns arguments with the tensors of the cells among them, at any depth of lists, tuples and dicts."""
+    """Returns arguments in which `view(cell.value)` replaces each cell, at any depth of lists, tuples and dicts."""
     if isinstance(value, TensorMethods):
         return view(value.value)
     cls = value.__class__

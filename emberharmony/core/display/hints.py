@@ -1,4 +1,4 @@
-"""Ways out of errors that Python and the array libraries raise where they meet what another library has.
+"""Hints for errors that Python and the array libraries raise where a program uses what another library has.
 
 The library does not see these calls, because it would have to look at each attribute and keyword. So the hint is found
 when the error is shown.
@@ -58,7 +58,7 @@ _ATTRIBUTE = re.compile(r"'(?:[\w.]+\.)?(\w+)' object has no attribute '(\w+)'")
 
 
 def hint_for(error: BaseException, frame: FrameType) -> str:
-    """Returns the way out of an error, or an empty string.
+    """Returns a hint on how to mend what raised an error, or an empty string.
 
     Args:
         error: the error.
@@ -97,7 +97,7 @@ def hint_for(error: BaseException, frame: FrameType) -> str:
 
 
 def _hint_from_docs(text: str) -> str:
-    """Returns what the documentation says of the op or the layer whose error has no way out, as an example."""
+    """Returns the parameters, shapes and an example, from the docs, of the op or layer whose error has no advice."""
     op_match, layer_match = _HEAD.match(text), _PLACE.search(text)
     if layer_match is not None and layer_match[1] in spellings.public_names("nn"):
         space, name, described = "nn", layer_match[1], getattr(sys.modules[f"{_NAME}.nn"], layer_match[1])
@@ -121,7 +121,7 @@ def _hint_from_docs(text: str) -> str:
 
 
 def _hint_for_hidden_module(error: BaseException, frame: FrameType) -> str:
-    """Returns the way out where a variable or a file of the program has the name of a module."""
+    """Returns a hint if a variable or a file of the program hides a module of the same name, else an empty string."""
     for name in ("ops", "nn", "optim"):
         value = frame.f_locals.get(name, frame.f_globals.get(name))
         if (
@@ -141,7 +141,7 @@ def _hint_for_hidden_module(error: BaseException, frame: FrameType) -> str:
 
 
 def _hint_for_variable(name: str, frame: FrameType) -> str:
-    """Returns the way out for a name that a program has not defined: an attribute of self, or something to import."""
+    """Returns a hint for a name that a program has not defined: an attribute of self, or something to import."""
     owner = frame.f_locals.get("self")
     if owner is not None and hasattr(owner, name):
         return f"it is an attribute: self.{name}"
@@ -159,7 +159,7 @@ def _hint_for_variable(name: str, frame: FrameType) -> str:
 
 
 def _hint_for_method(frame: FrameType) -> str:
-    """Returns the op in the place of a method of a native tensor, or of another library's function, that failed."""
+    """Returns a hint with the op that replaces a failed method of a native tensor or function of another library."""
     instructions = [each for each in dis.get_instructions(frame.f_code) if each.offset <= frame.f_lasti]
     if not instructions[-1:] or not instructions[-1].opname.startswith("CALL"):
         return ""
@@ -173,12 +173,12 @@ def _hint_for_method(frame: FrameType) -> str:
 
 
 def _start_of(instruction: Any) -> tuple[Any, Any]:
-    """Returns where the expression of an instruction begins in its file."""
+    """Returns the line and column at which the expression of a bytecode instruction begins."""
     return instruction.positions.lineno, instruction.positions.col_offset
 
 
 def _hint_for_text(text: str, used: set[str]) -> str:
-    """Returns the way out of an error with a message, in a program that uses some names."""
+    """Returns the first hint of `RAISED` that fits the message of an error and the names that the program uses."""
     fitting_hints = (
         hint for pattern, names, hint in RAISED if re.search(pattern, text) and names_are_used(names, used)
     )
@@ -186,7 +186,7 @@ def _hint_for_text(text: str, used: set[str]) -> str:
 
 
 def names_are_used(names: str, used: set[str]) -> bool:
-    """Returns whether a program uses one of some names, which spaces separate; without any, it does."""
+    """Returns whether a program uses one of the names in a space-separated text; True for an empty text."""
     return not names or not used.isdisjoint(names.split())
 
 
@@ -250,7 +250,7 @@ def suggest_attribute(name: str, owner: Any) -> str:
 
 
 def _hint_for_uncallable(kind: Any) -> str:
-    """Returns what is called in the place of an object of a class of this library."""
+    """Returns a hint with what to call in place of an object, of a class of this library, that cannot be called."""
     names = [base.__name__ for base in getattr(kind, "__mro__", ())]
     advice = [members.ATTRIBUTES[name]["__call__"] for name in names if "__call__" in members.ATTRIBUTES.get(name, {})]
     return advice[0] if advice else _members_text(kind)
@@ -292,7 +292,7 @@ def _is_tensor(value: Any) -> bool:
 
 
 def _hint_for_call(message: str, frame: FrameType, match: re.Match[str]) -> str:
-    """Returns what a function or class of this library takes that was called with other arguments."""
+    """Returns a hint with the parameters of a function or class of this library that got the wrong arguments."""
     owner, function, is_unknown = match.groups()
     called_function = _callable_named(frame, owner or function)
     op = function.lstrip("_")
@@ -334,7 +334,7 @@ def _hint_for_call(message: str, frame: FrameType, match: re.Match[str]) -> str:
 
 
 def _hint_for_own_class(frame: FrameType, owner: str, function: str, message: str) -> str:
-    """Returns the way out where a subclass of the user of one of our classes was called with other arguments."""
+    """Returns a hint if a method of the user's own subclass of one of our classes got the wrong arguments."""
     values = [*frame.f_locals.values(), *frame.f_globals.values()]
     classes = [cls for value in values for cls in ([value] if isinstance(value, type) else type(value).__mro__)]
     owner_class = next(

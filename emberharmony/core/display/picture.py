@@ -10,7 +10,7 @@ _POINTS = 420
 
 
 def curve(values: Sequence[float], label: str) -> str:
-    """Returns a curve over the positions of its values, with the greatest and the smallest at the left.
+    """Returns a sequence of numbers as a curve in SVG, labelled with the greatest and the smallest number.
 
     Args:
         values: numbers; those that are not finite are left out.

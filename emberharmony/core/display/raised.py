@@ -1,4 +1,4 @@
-"""Ways out of errors that Python and the array libraries raise where operators, indices and results are misused."""
+"""Hints for errors that Python and the array libraries raise where operators, indices and results are misused."""
 
 from emberharmony.core.names import members
 

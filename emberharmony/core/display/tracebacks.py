@@ -31,7 +31,7 @@ _SEEN: set[tuple[str, int, str]] = set()
 
 
 def show_error(show_original: Callable[..., Any], error: BaseException, trace: TracebackType | None) -> None:
-    """Shows an error that ends a program.
+    """Shows an error that ends a program, without the frames of the library, and with a hint.
 
     Args:
         show_original: shows the error: the former `sys.excepthook`.
@@ -45,7 +45,7 @@ def show_error(show_original: Callable[..., Any], error: BaseException, trace: T
 def lines_of_error(
     lines_of_original: Callable[..., Any], kind: Any, error: Any, trace: Any = None, *arguments: Any, **options: Any
 ) -> Any:
-    """Returns the lines that IPython prints of an error.
+    """Returns the lines that IPython prints of an error, without the frames of the library, and with a hint.
 
     Args:
         lines_of_original: IPython's method, which gets all other arguments.
@@ -72,7 +72,7 @@ def show_warning(
         text, was_shown = str(message), False
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and _is_library(frame.f_code.co_filename):
-            # Python would show nothing of this line again, for other lines of the user neither.
+            # Python notes that this line has warned, and would not warn for another line of the user: drop its note.
             was_shown |= bool(frame.f_globals.get("__warningregistry__", {}).pop((text, category, lineno), False))
             frame = frame.f_back
         if frame is not None:

@@ -23,7 +23,7 @@ _WIDTH = 120
 
 
 def complete_docstring(owner: Any) -> str:
-    """Returns the docstring of what `Docstring.owner` may be, with a description of each parameter in `Args`."""
+    """Returns the docstring of an op, function, class or method with a description of each parameter in `Args`."""
     text = inspect.cleandoc(raw_docstring(owner))
     attribute_names = arguments(text, "Attributes").keys() - {
         name for text in _docstrings(owner) for name in arguments(text)
@@ -64,7 +64,7 @@ def descriptions(owner: Any) -> dict[str, str]:
 
 
 def shared_description(spec: OpSpec, parameter: OpParameter) -> str | None:
-    """Returns the text that the parameters of several ops share, or what the facts say of an operand."""
+    """Returns the text on a parameter that several ops share, or one made of the op's facts; None without either."""
     for key in shared_keys(spec, parameter):
         if key in SHARED:
             return SHARED[key]
@@ -107,7 +107,7 @@ def shared_keys(spec: OpSpec, parameter: OpParameter) -> Iterator[str]:
 
 
 def parameters(owner: Any) -> tuple[OpParameter, ...]:
-    """Returns the parameters of what is described; of a method without the object that it belongs to."""
+    """Returns the parameters of an op, function, class or method; those of a method without `self`."""
     if isinstance(owner, OpSpec):
         return owner.parameters
     is_method = isinstance(owner, tuple)
@@ -129,7 +129,7 @@ def parameters(owner: Any) -> tuple[OpParameter, ...]:
 
 
 def arguments(text: str, head: str = "Args") -> dict[str, str]:
-    """Returns the descriptions that a docstring in Google style has below a head, by the name of the parameter."""
+    """Returns the descriptions below a heading of a docstring in Google style, such as `Args:`, by parameter name."""
     block_match = _BLOCKS[head].search(inspect.cleandoc(text))
     text_by_name: dict[str, str] = {}
     names: list[str] = []
@@ -160,7 +160,7 @@ def _docstrings(owner: Any) -> Iterator[str]:
 
 
 def raw_docstring(owner: Any) -> str:
-    """Returns the docstring as it was written."""
+    """Returns the docstring of an op, function, class or method as it was written, without completion."""
     if isinstance(owner, OpSpec):
         return _plain_text(owner.declared.__doc__)
     return _plain_text(inspect.getattr_static(*owner).__doc__ if isinstance(owner, tuple) else owner.__doc__)
@@ -171,7 +171,7 @@ def _plain_text(text: str | None) -> str:
 
 
 def _default_sentence(parameter: OpParameter, text: str) -> str:
-    """Returns the sentence on the default, if the text does not have one."""
+    """Returns the sentence that states the default of a parameter; an empty string if its text says so already."""
     default = parameter.default
     if default is EMPTY or "default" in text or (default is None and "None" in text) or not _has_literal(default):
         return ""
@@ -181,14 +181,14 @@ def _default_sentence(parameter: OpParameter, text: str) -> str:
 
 
 def _has_literal(value: Any) -> bool:
-    """Returns whether the `repr` of a value is what one would write."""
+    """Returns whether a value is written as a literal: a number, a string, None, or a list or tuple of these."""
     if isinstance(value, (tuple, list)):
         return all(map(_has_literal, value))
     return value is None or type(value) in (bool, int, float, complex, str)
 
 
 def _entry_lines(name: str, text: str) -> Iterator[str]:
-    """Yields the lines of an entry of `Args`."""
+    """Yields the wrapped lines of an entry of `Args`: the name of a parameter, and its description."""
     line = f"    {name}:"
     for word in text.split():
         if len(line) + 1 + len(word) > _WIDTH - 8:

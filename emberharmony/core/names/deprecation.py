@@ -99,7 +99,7 @@ RENAMED: dict[str, tuple[str, str]] = {}
 
 
 def old_name(module: str, name: str) -> Any:
-    """Returns what stands behind an old name of `ops` or one of its namespaces, and warns; for their `__getattr__`.
+    """Returns the op that had an old name in `ops` or one of its namespaces, and warns that the name is deprecated.
 
     Args:
         module: the module of the namespace.

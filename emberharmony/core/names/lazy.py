@@ -14,7 +14,7 @@ def own_names(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]
     # Imported here, because `import emberharmony` loads nothing but names.
     from emberharmony.core.docstrings.docstring import document
 
-    # Here and not where the package loads its name, because another module may have imported it before.
+    # Documents it here, not where the package loads its name, because another module may import it before.
     document(sys.modules[module])
 
     def names() -> list[str]:

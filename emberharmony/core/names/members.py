@@ -1,4 +1,4 @@
-"""The attributes and options that the same things have in other libraries, and what replaces them here."""
+"""Attributes and options that objects have in other libraries and lack here, each with what replaces it."""
 
 from emberharmony.core.names.elsewhere import (
     CALL,

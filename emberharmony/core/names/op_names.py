@@ -1,4 +1,4 @@
-"""What other libraries call the ops, each with the call that replaces it; unknown names alone import it."""
+"""Names of ops in other libraries, each with the call that replaces it; imported only for unknown names."""
 
 NAMES: dict[str, str] = {
     # creation and conversion

@@ -1,4 +1,4 @@
-"""Ways out for names that no table has: spellings that follow a rule, and functions that another library alone has."""
+"""Hints for names that no table has: spellings that follow a rule, and functions that another library alone has."""
 
 import re
 import sys
@@ -38,13 +38,13 @@ def comparison_forms(name: str) -> list[str]:
 
 
 def same_name(name: str, names: list[str]) -> str:
-    """Returns the name of a list that is written in another way, such as "Conv2d" for "Conv2D", or an empty string."""
+    """Returns the name in a list that is spelled otherwise, as "Conv2d" for "Conv2D", or an empty string."""
     by_form = {comparison_forms(known)[0]: known for known in names}
     return next((by_form[form] for form in comparison_forms(name) if form in by_form), "")
 
 
 def hint_by_rule(name: str, space: str, names: list[str], known: dict[str, str]) -> str:
-    """Returns the way out for a name that differs by a rule from one that is known, or an empty string.
+    """Returns a hint for a name that differs by a rule from one that is known, or an empty string.
 
     Args:
         name: the unknown name.
@@ -75,7 +75,7 @@ def hint_by_rule(name: str, space: str, names: list[str], known: dict[str, str])
 
 
 def hint_for_other_library(name: str, space: str, names: list[str]) -> str:
-    """Returns how a function of another library is called that has no counterpart here, or an empty string.
+    """Returns a hint on how to call a function that only another library has, or an empty string.
 
     Args:
         name: the unknown name.

@@ -93,7 +93,7 @@ def hint_for_name(name: str, space: str = "ops", called: str = "ops") -> str:
 
 
 def counterpart_hint(name: str, space: str = "ops", called: str = "ops") -> str:
-    """Returns a hint with what replaces or resembles a name, or an empty string. `hint_for_name` has the arguments."""
+    """Returns a hint with what replaces or resembles an unknown name, or an empty string; see `hint_for_name`."""
     advice = elsewhere.NAMES.get(space, {}).get(name)
     is_of_ops = space in NAMESPACES
     qualified_names = [
@@ -142,7 +142,7 @@ def _written_otherwise(name: str, space: str) -> str:
 
 
 def _nearest_hint(name: str, space: str, called: str) -> str:
-    """Returns a hint with the name of a package that is nearest to one, or with what replaces it in another package."""
+    """Returns a hint with the public name nearest to an unknown one, or with what replaces it in another package."""
     closest_hint = suggest(name, public_names(space), _NEAR)
     other_spaces = [other for other in PUBLIC if other != space and name in elsewhere.NAMES.get(other, {})]
     if not closest_hint and other_spaces:
@@ -193,7 +193,7 @@ METHODS: dict[str, str] = {
 
 
 def method_hint(name: str, native: str = "ops.stop_gradient(x)") -> str:
-    """Returns the way out for a method of a tensor: "use ops.expand_dims(x, axis), or …".
+    """Returns a hint for a method that tensors lack here: "use ops.expand_dims(x, axis), or …".
 
     A name that ends in `_` is that of a method of PyTorch that works in place.
 

@@ -44,7 +44,7 @@ def missing_name_error(owner: str, kind: str, name: str, space: str = "ops", cal
     if not name.startswith("_"):
         text = HintedText(text)
         text.unknown = name, space, called
-    # With the object too, the interpreter would add a suggestion of its own to the message (CPython 3.12).
+    # The error gets no `obj`, with which the interpreter would add a suggestion of its own (CPython 3.12).
     return AttributeError(text, name=name)
 
 

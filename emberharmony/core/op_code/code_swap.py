@@ -110,7 +110,7 @@ def looked_up(spec: OpSpec) -> FunctionType:
 
 
 def compile_op(spec: OpSpec, backend: Any) -> FunctionType:
-    """Returns an op for one backend, whose code the op itself may be given."""
+    """Returns a function compiled from an op for one backend; its code object may replace that of the op."""
     variant = source_arguments(spec, backend)
     if variant not in _TEMPLATES:
         _TEMPLATES[variant] = _compile(compiled_source(*variant))

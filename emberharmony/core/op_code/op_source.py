@@ -158,7 +158,7 @@ def parameter_names(spec: OpSpec) -> tuple[str, ...]:
 
 
 def role_free_shape(spec: OpSpec) -> Shape:
-    """Returns the shape of a signature without the roles, for which the annotations need not be read."""
+    """Returns how each parameter of an op is passed, without its role, so that no annotation is read."""
     code = spec.declared.__code__
     signature_shape: Shape = (("", False, False, False),) * code.co_argcount
     signature_shape += (("", False, False, True),) * bool(code.co_flags & VARIADIC)
@@ -186,7 +186,7 @@ def native_names(spec: OpSpec, backend: Any) -> dict[str, str]:
 
 
 def signature(shape: Shape) -> str:
-    """Returns the parameters as `def` takes them: `p0, p1, *, p2`."""
+    """Returns the text of the parameters after `def`, such as `p0, p1, *, p2`."""
     declarations: list[str] = []
     has_star = False
     for i, (_, _, keyword_only, variadic) in enumerate(shape):
@@ -198,7 +198,7 @@ def signature(shape: Shape) -> str:
 
 
 def forwarded_arguments(shape: Shape) -> str:
-    """Returns the arguments of a call that takes the same parameters: `p0, p1, p2=p2`."""
+    """Returns the text of the arguments by which a call passes all parameters on: `p0, p1, p2=p2`."""
     return ", ".join(
         f"*p{i}" if variadic else f"p{i}=p{i}" if keyword_only else f"p{i}"
         for i, (_, _, keyword_only, variadic) in enumerate(shape)
@@ -206,7 +206,7 @@ def forwarded_arguments(shape: Shape) -> str:
 
 
 def _arguments_with_tensors(signature_shape: Shape, tensor_positions: Sequence[int]) -> str:
-    """Returns the arguments of a call with the tensors of the parameters among them, for the same backend.
+    """Returns the text of the arguments of a call in which its tensor replaces each cell (`Parameter`).
 
     Not `p0.value`, which follows the active backend: a namespace may run the op of another one.
     """
@@ -286,7 +286,7 @@ def _fast_path_tests(
 
 
 def _lines_for_traced(signature_shape: Shape, tensor_positions: Sequence[int]) -> list[str]:
-    """Returns the lines by which one of the first two operands, if it is traced, hands the call to its tape.
+    """Returns the lines of source that pass the call to a tape if one of the first two operands is traced.
 
     Behind the fast path, so they cost it nothing. `slow` does the same for every substitute at any place.
     """
@@ -350,7 +350,8 @@ def compiled_source(
     steps += [f"except Exception: {handler}", *later_lines]
     lines = [f"if {' and '.join(tests)}:", *(f" {step}" for step in steps)] if tests else steps
     if tests:
-        # Behind the test, so calls with native tensors alone do not pay for it. The first is rarely a parameter.
+        # These lines follow the test, so calls with native tensors alone do not pay for them. The first operand is
+        # rarely a parameter, so it is tested last.
         cell_condition = " or ".join(
             f"p{i}.__class__ is parameter" for i in (*tensor_positions[1:], *tensor_positions[:1])
         )

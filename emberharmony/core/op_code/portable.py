@@ -31,12 +31,12 @@ def looked_up(spec: OpSpec) -> FunctionType:
 
 
 def compile_op(spec: OpSpec, backend: Any) -> FunctionType:
-    """Returns an op for one backend."""
+    """Returns the function of an op, compiled from its source for one backend."""
     return _function(compiled_source(*source_arguments(spec, backend)), spec, native_names(spec, backend))
 
 
 def source_of(spec: OpSpec, backend: Any = None, guarded: bool = False) -> str:
-    """Returns the source of an op for people to read: looked up without a backend, else compiled for it or guarded."""
+    """Returns the source of an op for people to read: for a backend, or, without one, as it asks for the active one."""
     signature_shape = role_free_shape(spec)
     if backend is None:
         tree = _fill_placeholders(looked_up_source(signature_shape), spec, {"native_op": spec.name})

@@ -1,4 +1,4 @@
-"""What a declaration says of its operands, done before the body of a composite: over ops, so that it differentiates."""
+"""Promotes or refuses the operands of a composite before its body, by ops, so that gradients pass."""
 
 import functools
 from collections.abc import Callable, Sequence

@@ -286,10 +286,10 @@ class ExplainedMethods(SharedMethods):
         )
 
     def note_missing(self, name: str) -> None:
-        """Is told that an attribute was read which the tensors of the libraries do not share."""
+        """Called when an attribute is read that only some libraries' tensors have; does nothing unless overridden."""
 
 
-# Not in the body of the class, where they would take the hash away. Dynamo (PyTorch 2.13) hashes no object of a class
-# that names `object.__hash__` itself.
+# Set after the class is made, because `__eq__` in its body would take its hash away. Dynamo (PyTorch 2.13) hashes no
+# object of a class that names `object.__hash__` itself.
 for _name, _op in (("__eq__", "equal"), ("__ne__", "not_equal")):
     setattr(SharedMethods, _name, equality(_op))

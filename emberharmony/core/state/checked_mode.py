@@ -20,7 +20,7 @@ _LIMIT = 4
 
 
 def names_of_checks(options: Iterable[object], asker: str) -> frozenset[str]:
-    """Returns the names of checks.
+    """Returns words as a set of names of checks, after a check that they are known.
 
     Args:
         options: the names.
@@ -66,7 +66,7 @@ def allowed_moves() -> int | None:
 
 
 def is_switched_off(since_entry: Entry | None) -> bool:
-    """Returns whether a block inside of another one has turned all checks off.
+    """Returns whether a block, inside of the one that `since_entry` describes, has turned all checks off.
 
     Args:
         since_entry: what `innermost` returned when the other block began.

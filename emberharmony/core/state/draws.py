@@ -17,7 +17,7 @@ class HostDrawError(EmberError):
 
 
 class NotNowError(HostDrawError):
-    """Raised in a function that is recorded, if it cannot be in this call, but perhaps in another one."""
+    """Raised if a function cannot be recorded in this call, but perhaps in a later one."""
 
 
 _WATCHERS: ContextVar[Entry | None] = ContextVar("emberharmony_draws", default=None)
@@ -107,7 +107,7 @@ class Rewinding(_Watcher):
         self._before: dict[int, tuple[Any, Any]] = {}
 
     def stream(self, stream: Any, clone: Clone, on_host: bool) -> Any:
-        """Returns the choice of the enclosing block, after its state was noted."""
+        """Returns the stream that the enclosing block chooses, and saves its state before the first draw."""
         chosen_stream = super().stream(stream, clone, on_host)
         if id(chosen_stream) not in self._before:
             self._before[id(chosen_stream)] = (
@@ -117,7 +117,7 @@ class Rewinding(_Watcher):
         return chosen_stream
 
     def rewind(self) -> None:
-        """Sets the streams back."""
+        """Resets each stream to its state before the first draw in the block."""
         for stream, state in self._before.values():
             stream.bit_generator.state = state
 
@@ -147,7 +147,7 @@ class Recording(WithoutDraws):
         return self._streams.stream(stream, clone, on_host)
 
     def trace_draw(self, draw: Callable[[], Any]) -> Any:
-        """Returns the traced result of a draw."""
+        """Notes a draw for the recorded program, and returns its traced result."""
         self._noting = True
         try:
             return self._note(draw)
@@ -182,7 +182,7 @@ def draw_or_trace(draw: Callable[[], S], source: Any = None) -> S:
 
 
 def refuse_effect(what: str, holder: Any = None) -> None:
-    """Checks that an effect on the host is allowed here.
+    """Raises an error if an effect on the host would happen inside a `WithoutDraws` block.
 
     Args:
         what: the effect, for the message, such as "gradients would be accumulated".

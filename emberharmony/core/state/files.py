@@ -102,7 +102,7 @@ def _end_replacement(
             replacement.replace()
     finally:
         replacement.clean()
-    # Only now, because until here an interruption must let the weak reference remove the files.
+    # The weak reference is dropped last, because until here it must remove the files after an interruption.
     exit_references.clear()
 
 
@@ -111,7 +111,7 @@ def _end_in_stack(replacement: Replacement, *raised: object) -> None:
 
 
 class _Exit:
-    """The descriptor behind `Replacement.__exit__`."""
+    """The descriptor of `Replacement.__exit__`: gives `with` a function that ends the block even if it is dropped."""
 
     def __get__(self, replacement: Replacement | None, kind: type[Replacement]) -> Callable[..., None]:
         if replacement is None:  # contextlib.ExitStack reads it from the class

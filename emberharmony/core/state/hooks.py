@@ -16,7 +16,7 @@ _INSTALLED = "_emberharmony"
 
 
 def install() -> None:
-    """Makes Python, and IPython if it runs, show errors and warnings as `tracebacks` says.
+    """Replaces the functions by which Python and IPython show errors and warnings by those of `tracebacks`.
 
     The import of `ops` calls it. The hooks that were there before are called by ours, so other tools keep theirs.
     """

@@ -1,4 +1,4 @@
-"""Where in a program an error was raised, as floors above see it: `nn` names the layer of the model.
+"""Adds to an error where it was raised, as other packages report it: `nn` names the layer of the model.
 
 Only an error that is raised asks for its location, so calls without errors cost nothing.
 """

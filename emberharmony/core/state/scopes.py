@@ -60,7 +60,7 @@ def _leave(scope: Scope, kind: object = None, error: object = None, trace: objec
         scope._stack.set(entry[1])
     else:
         _remove_topmost(scope._stack, 2, scope)
-    # Only now, because until here an interruption must let the weak reference end the block.
+    # The weak reference is dropped last, because until here it must end the block after an interruption.
     scope._watch = None
 
 
@@ -80,7 +80,7 @@ def _remove_topmost(stack: Stack, place: int, wanted: Any) -> None:
 
 
 class Exit:
-    """The descriptor behind `Scope.__exit__`.
+    """The descriptor of `Scope.__exit__`: gives `with` a method that ends the block even if it is dropped.
 
     `with` reads `__exit__` before it calls `__enter__`, and gets a method that ends the block when it is called, or
     when it is dropped without a call.
@@ -120,7 +120,7 @@ class ThreadStack(_local):
         return self.entry
 
     def set(self, entry: Entry | None) -> None:
-        """Makes another entry that of the innermost block, in one step with `consequences`."""
+        """Sets the entry of the innermost block, in one commit with the steps of `effect_steps`."""
         current_entry = self.entry
         if (
             current_entry is None and entry is not None and entry[1] is None
@@ -139,7 +139,7 @@ class ThreadStack(_local):
         )
 
     def effect_steps(self, entry: Entry | None) -> Iterable[Step]:
-        """Returns what else changes with the entry of the innermost block; subclasses define it."""
+        """Returns the steps that run when the innermost block changes: none, unless a subclass defines them."""
         return ()
 
 

@@ -28,7 +28,7 @@ Fields = tuple[tuple[str, "bool | None"], ...]
 
 
 class Registered(Record):
-    """How to take an object of a registered class apart, and how to make one."""
+    """The functions that take an object of a registered class apart into children, and rebuild one."""
 
     flatten: Callable[[Any], tuple[Any, Any]]
     unflatten: Callable[[Any, Any], Any]
@@ -43,7 +43,7 @@ class _Kinds(dict[type, str]):
 
 
 def kind_of(cls: type) -> str:
-    """Returns the kind of node that the objects of a class are."""
+    """Returns which kind of tree node the objects of a class are, such as "dict", "dataclass" or "leaf"."""
     for base in cls.__mro__:
         if base in _REGISTERED:
             _HANDLERS[cls] = _REGISTERED[base]
@@ -64,7 +64,7 @@ class _Declared(dict[type, Fields]):
 
 
 class _Handlers(dict[type, Registered]):
-    """By class of a registered node, what was registered for it or its base; torch.compile cannot read a plain dict."""
+    """A cache from a registered class, or a subclass, to its functions; torch.compile cannot read a plain dict."""
 
     def __missing__(self, cls: type) -> Registered:
         if kind_of(cls) != "registered":
@@ -114,7 +114,7 @@ def register_node(cls: type, flatten: Callable[[Any], tuple[Any, Any]], unflatte
             raise ArgumentTypeError(f"register_node() takes a function as {name}, not {brief(function)}")
     if cls in _CONTAINERS or cls is object or issubclass(cls, _NOT_NODES):
         raise ArgumentError(f"register_node() cannot make {cls.__name__} a node: register a class of your own")
-    # One call, so that of two threads that register a class only one succeeds.
+    # `setdefault` is one call, so that of two threads that register a class only one succeeds.
     handler = Registered(flatten, unflatten)
     if _REGISTERED.setdefault(cls, handler) is not handler:
         raise ArgumentError(f"register_node(): {cls.__qualname__} is registered already; register a class once")
@@ -147,7 +147,7 @@ def taken_apart(node: Any) -> tuple[tuple[Any, ...] | None, Sequence[Any], tuple
 
 
 def put_together(cls: type, names: tuple[Any, ...] | None, children: list[Any], static: Any) -> Any:
-    """Returns a registered node with these children.
+    """Returns an object of a registered class, rebuilt from its children and its static part.
 
     Raises:
         ArgumentTypeError: if its `unflatten` does not return an object of the class.
@@ -228,7 +228,7 @@ def _annotation_of(cls: type, field: Any) -> Any:
 
 
 def _names_options(annotation: Any) -> bool:
-    """Returns whether an annotation names only types of options."""
+    """Returns whether an annotation names only types of options: text, integers, enums, classes, functions."""
     origin, type_arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Annotated:
         return _names_options(type_arguments[0])
@@ -250,7 +250,7 @@ def _is_option(value: Any) -> bool:
         return True
     if type(value) is tuple:
         return all(map(_is_option, value))
-    # A function; an object that can be called may be a layer, whose tensors are leaves.
+    # A function is an option; another object that can be called may be a layer, whose tensors are leaves.
     return callable(value) and KINDS[type(value)] == LEAF
 
 

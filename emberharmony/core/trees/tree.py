@@ -65,7 +65,7 @@ def sorted_keys(tree: dict[Any, Any]) -> list[Any]:
 
 
 def _children(kind: str, tree: Any) -> tuple[Any, Sequence[Any]]:
-    """Returns what distinguishes a node from others with as many children, and its children."""
+    """Returns a key that tells a node from others with as many children, and the children."""
     cls = tree.__class__
     if kind == "dict":
         keys = sorted_keys(tree)
@@ -83,7 +83,7 @@ def _children(kind: str, tree: Any) -> tuple[Any, Sequence[Any]]:
 
 
 def _extra_attributes(tree: dict[Any, Any]) -> tuple[tuple[str, Any], ...]:
-    """Returns the attributes of an object of a subclass of dict that are no items, and what makes missing items."""
+    """Returns the attributes of a subclass's dict that are no items, and the `default_factory` of a defaultdict."""
     extra_by_name = {name: value for name, value in getattr(tree, "__dict__", {}).items() if name not in tree}
     if isinstance(tree, defaultdict):
         extra_by_name["default_factory"] = tree.default_factory
@@ -217,7 +217,7 @@ def tree_map(fn: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = No
 
 
 def flattened_alike(name: str, trees: Sequence[Any], is_leaf: IsLeaf) -> tuple[list[list[Any]], TreeDef]:
-    """Returns the leaves of each tree, and the structure of all.
+    """Returns the leaves of each tree, and the structure that all trees have.
 
     Args:
         name: the function, for the message.
