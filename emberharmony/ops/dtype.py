@@ -196,7 +196,7 @@ def narrow_like(result: Tensor, x: Tensor) -> Tensor:
 
 
 def refuse_complex(x: Tensor) -> None:
-    """Checks that the dtype of a tensor has an order.
+    """Raises an error for a complex tensor, because complex numbers have no order.
 
     Raises:
         DTypeError: if it is complex.

@@ -162,7 +162,7 @@ def copy(x: TensorLike) -> Tensor:
 
     See also: `array`, of any input; `stop_gradient`, without derivatives.
     """
-    # A tensor that is joined with nothing is a new one.
+    # `concatenate` with an empty tensor makes a new one, which shares no memory.
     flat_x = shape_ops.ravel(x)
     return shape_ops.reshape(shape_ops.concatenate([flat_x, flat_x[:0]]), x.shape)
 

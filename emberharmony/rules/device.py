@@ -1,4 +1,4 @@
-"""Rules of `ops/device.py`."""
+"""Gradient rules of the ops in `ops/device.py`."""
 
 from typing import Any
 

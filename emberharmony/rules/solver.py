@@ -1,4 +1,4 @@
-"""Rules of `ops/solver.py`.
+"""Gradient rules of the ops in `ops/solver.py`.
 
 Decompositions of complex matrices are not holomorphic functions. Their rules are written as in the literature, with
 the conjugate of the tape's cotangent, and `_conjugated` adapts them.
@@ -60,7 +60,7 @@ def _inv(g: T, y: T, x: T) -> T:
 
 
 def _solver_rule(solver: Callable[..., T], triangle: Callable[..., T]) -> Callable[..., list[T]]:
-    """Returns the rule of a linear solver.
+    """Returns the gradient rule of an op that solves systems of linear equations.
 
     Args:
         solver: solves the transposed system.
@@ -122,7 +122,7 @@ def _inverse_gaps(values: T) -> T:
 
 
 def _with_phases(columns: T, *pairs: tuple[T, T]) -> T:
-    """Adds to the cotangent of complex columns the part that comes from the convention for their phases.
+    """Returns the cotangent of complex columns plus the part that comes from the convention for their phases.
 
     A singular vector or eigenvector is defined up to its phase. The ops choose the phase that makes the largest
     component real, so the phase varies with the matrix.

@@ -1,4 +1,4 @@
-"""Rules of `ops/tensor.py`. They need no cast, because the tape casts each gradient to the dtype of its argument.
+"""Gradient rules of the ops in `ops/tensor.py`; the tape casts each gradient to the dtype of its argument.
 
 The bodies take 2 to 6 times as long, for few elements.
 """

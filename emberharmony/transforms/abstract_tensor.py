@@ -50,7 +50,7 @@ class AbstractTensor(ExplainedMethods):
         return self.backend.wrapped.bound.get_default_device()
 
     def value(self, what: str) -> Any:
-        """Returns the values as a host array.
+        """Returns the values as a host array, if the tensor was given to the function as a value.
 
         Args:
             what: the function that reads them, for the message.

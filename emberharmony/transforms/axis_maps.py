@@ -21,7 +21,8 @@ def map_over(op: str, fn: Function, in_axes: Any, out_axes: Any) -> Function:
     """Returns a function that maps `fn` over axes of its arguments' leaves and stacks the results along `out_axes`."""
     require_callable(op, fn)
     in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
-    # Nobody can change such axes, so those of the leaves depend on the structure of the arguments alone.
+    # Integers and tuples of them cannot change, so the axes of the leaves depend on the structure of the arguments
+    # alone.
     has_axis_per_argument = in_axes.__class__ is tuple and all(isinstance(x, _FIXED) for x in in_axes)
     is_fixed = has_axis_per_argument or isinstance(in_axes, _FIXED)
     last_axes_plan: tuple[Any, list[Any], list[int]] | None = None
@@ -243,7 +244,7 @@ def _map_leading_axes(
     leading_shapes: Sequence[tuple[int, ...]],
     shape: tuple[int, ...],
 ) -> list[Any]:
-    """Returns the results of `one` for each element of the leading axes, which are first broadcast to `shape`."""
+    """Returns the results of `fn` for each element of the leading axes, which are first broadcast to `shape`."""
     if shape == ():
         return list(fn(*tensors))
     bound, count = result_tree.backend.bound, math.prod(shape)

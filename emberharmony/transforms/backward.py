@@ -60,7 +60,7 @@ def gradients(
 def _roots_of_loss(tape: Tape, loss: Any, value: Any) -> list[tuple[Any, Any]]:
     """Returns a traced tensor with its cotangent, from which the gradients of a loss follow."""
     if loss.__class__ is TracedTensor and loss.tape is tape and loss.node is not None and loss.node[1] is BY_SLOPE:
-        # That of the loss is 1, by which its rule would multiply the slope.
+        # The cotangent of the loss is 1, so its rule would multiply the slope by 1.
         ((_, _, node, key),), (slope,) = loss.node[4], loss.node[2]
         return [(TracedTensor(None, tape, node, key), slope)]
     return [(loss, tape.backend.bound.ones_like(value))]
@@ -125,7 +125,7 @@ def _gradients(tape: Tape, roots: list[tuple[Any, Any]], primals: Sequence[Any])
 
 
 def _pull_node(gradients: dict[Any, Any], node: Node) -> list[tuple[Any, Any, Any]]:
-    """Returns, for each parent of a node, the node that computed it, the key of its gradient and a part of that."""
+    """Returns for each parent of a node its node, the key of its gradient, and what the node adds to that gradient."""
     number, rule, arguments, result, parents = node
     if number in gradients:
         cotangent = gradients.pop(number)

@@ -30,7 +30,7 @@ from emberharmony.transforms.traced_tensor import TracedTensor
 
 
 class UnbatchableError(TracedTensorError):
-    """Raised when a function that is run for all slices at once does what has to be done for each slice."""
+    """Raised when a function that runs for all slices at once does what each slice has to do by itself."""
 
 
 class Rows:
@@ -64,7 +64,7 @@ class Rows:
 
 
 class Mapped:
-    """A call of an op on rows, as its rule sees it.
+    """What a batching rule gets of a call: the op, the number of slices, and the ops of the backend.
 
     Attributes:
         bound: the ops of the backend.
@@ -111,7 +111,7 @@ def elementwise(m: Mapped, *arguments: Any) -> Any:
 
 
 class Batch(Tape):
-    """The run of a function on all slices at once.
+    """The tape of one run of a function on all slices at once.
 
     Args:
         backend: the backend.
@@ -134,7 +134,7 @@ class Batch(Tape):
         raise UnbatchableError(f"the attribute {name!r} is that of a native tensor")
 
     def rows(self, whole: Any) -> TracedTensor:
-        """Returns the tensor that stands for each slice along the first axis of a tensor."""
+        """Returns a traced tensor that stands for each slice of a tensor along its first axis."""
         return TracedTensor(Rows(whole), self, None, None)
 
     def run(self, backend: Any, op: str, arguments: Sequence[Any]) -> Any:
@@ -204,7 +204,7 @@ class Batch(Tape):
         return self._map(op, arguments, moved_arguments)
 
     def _rows_in(self, argument: Any) -> Any:
-        """Returns an argument with the rows of the tensors of this batch in it."""
+        """Returns an argument in which `Rows` replace the traced tensors of this batch, also in lists and tuples."""
         cls = argument.__class__
         if cls is TracedTensor and argument.tape is self:
             return argument.value
@@ -300,11 +300,11 @@ class Batch(Tape):
         return [self.rows(x) for x in self.backend.bound.custom_vjp(run_forward, run_backward, whole_primals)]
 
     def box(self, column: Sequence[tuple[Any, bool]]) -> list[Any]:
-        """Returns tensors, those that are mapped as rows."""
+        """Returns tensors, of which those that are flagged as mapped are traced as rows."""
         return [self.rows(x) if is_mapped else x for x, is_mapped in column]
 
     def whole(self, x: Any) -> Any:
-        """Returns a result with the mapped axis in front."""
+        """Returns the whole tensor of a result, with the axis of the slices first."""
         if x.__class__ is TracedTensor and x.tape is self:
             return x.value.whole
         bound = self.backend.bound
@@ -362,6 +362,6 @@ def map_at_once(
     except Exception as error:
         if not has_message(error, (EmberError,)):
             raise
-        # The function reads a value, or its own error has to name the shapes of slices, as those of a loop do.
+        # The function reads a value, or its error should name the shapes of single slices, as it does in a loop.
     results: list[Any] = backend.loop_over_slices(fn, tensors, axes)
     return results

@@ -467,7 +467,8 @@ def accumulate(op: str, loss_fn: Function, params: Any) -> Any:
 
 def parameters_of(params: Any) -> list[Cell]:
     """Returns the parameters and buffers in a tree, or in the attributes of objects in it, without duplicates."""
-    # Such as `module.named_parameters()`. The first test is a look-up; the second calls the machinery of `abc`.
+    # An iterator, such as `module.named_parameters()`, can be read once. The first test is a look-up; the second
+    # calls the machinery of `abc`.
     if hasattr(params, "__next__") and isinstance(params, Iterator):
         params = list(params)
     return instances_in(params, Cell)

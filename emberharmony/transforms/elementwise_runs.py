@@ -14,7 +14,7 @@ Runner = Callable[[Program, list[Any]], Callable[..., list[Any]]]
 def join_runs(
     program: Program, kind: Callable[[ProgramCall], Any], is_scalar: Callable[[Register], bool], runner: Runner
 ) -> Program:
-    """Returns a program with one call in the place of each run; a call that needs nothing of a run is made before it.
+    """Returns a program in which each run of elementwise calls is one call; calls that need no result of it come first.
 
     Args:
         program: the program.

@@ -40,7 +40,7 @@ _OPEN: "list[Observation]" = []
 
 
 def _observed_ops(bound: Any, mode: int) -> Any:
-    """Returns ops that tell the watchers in the place of others, which may be those of `autocast`."""
+    """Returns ops that do the same as the given ones, on the twin of their backend, and report calls to watchers."""
     if not bound.backend.observable:
         return bound
     twin_backend = twin_of(bound.backend, mode)
@@ -48,7 +48,7 @@ def _observed_ops(bound: Any, mode: int) -> Any:
 
 
 def _gradient_mode(active: Sequence[Watcher]) -> int:
-    """Returns how gradients have to be computed for watchers."""
+    """Returns how gradients have to be computed for some watchers: `PLAIN`, `GRAPH` or `TAPE`."""
     return max(PLAIN if not watcher.backward else GRAPH if watcher.graphs else TAPE for watcher in active)
 
 

@@ -1,4 +1,4 @@
-"""What may be wrong with something that was given for a model and has no parameters."""
+"""Advice for the error on an object that was given as a model and has no parameters."""
 
 from collections.abc import Iterator, Mapping
 from types import ModuleType
@@ -9,7 +9,7 @@ from emberharmony.core.trees.objects import instances_in
 
 
 def advice_text(given: Any) -> str:
-    """Returns the rest of a message, with what to do, or an empty string.
+    """Returns advice on an object that was given as a model and has no parameters, as the end of a message.
 
     Args:
         given: what was given for a model or parameters.

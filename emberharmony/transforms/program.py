@@ -92,7 +92,7 @@ class Register(int):
 
 
 class Number(int):
-    """The place of a number among those of a run."""
+    """The index of a number in the list of numbers that a run of a program gets."""
 
 
 _TOLD = (int, float, complex, bool, str, bytes, type(None), type(...), range, slice, Number)
@@ -131,7 +131,7 @@ class ProgramCall(NamedTuple):
 
     @property
     def key(self) -> Any:
-        """What tells the call apart from others that give something else."""
+        """A hashable key, equal for calls that give the same result."""
         return self.function, _argument_key(self.args), _argument_key(self.keywords)
 
 
@@ -218,7 +218,7 @@ class ProgramMemory:
         return call.results[0] not in self._placed
 
     def overwrites(self, call: ProgramCall) -> bool:
-        """Returns whether it can write it over one of its operands."""
+        """Returns whether a call can write its result over one of its operands."""
         return call.function not in APART
 
 
@@ -286,7 +286,7 @@ class Program:
 
     @cached_property
     def numbers(self) -> list[int]:
-        """The numbers that are arguments."""
+        """The indices of the run's numbers that are arguments of calls, each once."""
         return [*dict.fromkeys(int(x) for call in self.calls for x in call.args if x.__class__ is Number)]
 
     @cached_property

@@ -155,7 +155,7 @@ class Recorder(Tape):
         return self.note(spec.name, args, keywords, getattr(self.backend.bound, spec.name)(*args, **keywords))
 
     def note(self, function: Any, args: Sequence[Any], keywords: dict[str, Any], raw: Any) -> Any:
-        """Notes a call with values and its result, of which it returns the tensors.
+        """Adds a call, its arguments and its result to the record, and returns the result.
 
         Raises:
             UnrecordableError: if the call cannot be repeated.
@@ -274,7 +274,7 @@ _REFUSED = (EmberError, ArithmeticError, AttributeError, LookupError, TypeError,
 
 
 class _RuleRecord:
-    """The program while it is recorded.
+    """The record of the ops and numbers that an optimizer's rule computes, from which its program is made.
 
     Args:
         inputs: how many tensors the function takes.
@@ -288,7 +288,7 @@ class _RuleRecord:
 
     @property
     def count(self) -> int:
-        """How many numbers there are."""
+        """The count of the given and the computed numbers."""
         return self.given + len(self._scalars)
 
     def call(self, op: str, *args: int) -> "_Tensor":
@@ -314,13 +314,13 @@ class _RuleRecord:
         return number.place if number.__class__ is _Scalar else self.scalar(float, (number,)).place
 
     def function(self) -> Callable[[list[Any]], list[Any]]:
-        """Returns the function of the given numbers that returns all."""
+        """Returns the function that returns all numbers of the record, computed from the given ones."""
         function_source = FunctionSource(Program(0, tuple(self._scalars), ()), {})
         return partial(function_source.function([f"n{i}" for i in range(self.count)], range(self.given)), ())
 
 
 class _Placeholder(Substitute):
-    """The base of what stands for a tensor or a number."""
+    """The base class of the placeholders for tensors and numbers with which a rule is called."""
 
     __slots__ = ("place", "record")
 
@@ -336,7 +336,7 @@ class _Placeholder(Substitute):
     __hash__ = None  # type: ignore[assignment]
 
     def run(self, backend: Any, op: str, arguments: tuple[Any, ...]) -> Any:
-        """Records an op.
+        """Records an op that has this placeholder among its arguments.
 
         Raises:
             UnrecordableError: if a program cannot have it.
@@ -366,19 +366,19 @@ class _Placeholder(Substitute):
 
 
 class _Tensor(_Placeholder):
-    """Stands for a tensor."""
+    """A placeholder for a tensor in the recorded call of a rule."""
 
     __slots__ = ()
 
 
 class _Scalar(_Placeholder):
-    """Stands for a number."""
+    """A placeholder for a number in the recorded call of a rule."""
 
     __slots__ = ()
 
 
 class RuleProgram(NamedTuple):
-    """What a function of tensors and of a mapping of tensors and numbers computes.
+    """The program of an optimizer's rule, and how its numbers follow from those of the state and the rate.
 
     Attributes:
         program: computes the first result, and the tensors in the mapping that is the second one.

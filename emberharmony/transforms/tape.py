@@ -72,10 +72,10 @@ class Tape:
         self.plans = _PLANS.setdefault(self.tensor_type, {})
 
     def note_read(self, what: str) -> None:
-        """Is told that the function reads a value, such as that of a condition, which a derivative may depend on."""
+        """Called when the function reads a value, such as that of a condition; does nothing unless overridden."""
 
     def note_missing(self, name: str) -> None:
-        """Is told that the function looks for an attribute that native tensors have and traced ones lack."""
+        """Called when the function looks for an attribute that traced tensors lack; does nothing unless overridden."""
 
     def run(self, backend: Any, op: str, arguments: Sequence[Any]) -> Any:
         """Runs an op on arguments that contain traced tensors, and records it on the innermost of their tapes.
@@ -148,7 +148,7 @@ class Tape:
         return TracedTensor(result, self, node, number) if self.kinds[result.dtype] in _INEXACT else result
 
     def _run_general(self, backend: Any, op: str, rule: Any, arguments: Sequence[Any]) -> Any:
-        """Runs an op in the general case: see `run`."""
+        """Runs and records an op with unusual arguments, such as traced tensors in lists or of an outer tape."""
         innermost_tape: Tape | None = None
         for argument in arguments:
             cls = argument.__class__

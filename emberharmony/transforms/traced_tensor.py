@@ -24,7 +24,7 @@ class TracedTensor(ExplainedMethods, TensorProxy):
     def __init__(self, value: Any, tape: Any, node: Any, key: Any) -> None:
         self.value, self.tape, self.node, self.key = value, tape, node, key
 
-    # Attributes of others, which `attrgetter` finds without a frame of Python.
+    # These properties read attributes of the tape and the value by `attrgetter`, without a frame of Python.
     run: Any = property(attrgetter("tape.run"), doc="Runs an op on the tape of the innermost traced argument.")
     backend: Any = property(attrgetter("tape.backend"), doc="The backend of the value.")
     runs_on: Any = backend

@@ -77,7 +77,7 @@ class ResultTree:
 
     @property
     def head(self) -> str:
-        """The beginning of a message."""
+        """The beginning of an error message: the op and the backend."""
         return f"{self.op}() on backend {self.backend.name!r}: "
 
     def tensors(self, returned_value: Any) -> list[Any]:
@@ -267,7 +267,7 @@ class Argnums:
         self.last = max(self.places, default=sys.maxsize)
 
     def as_list(self) -> list[Any]:
-        """Returns the positions as they were given."""
+        """Returns the positions as a list, in the order in which they were given."""
         return [self.given] if self.alone else [*self.given]  # type: ignore[misc]
 
 
@@ -332,7 +332,7 @@ class FlatFunction(ResultTree):
         return TreeDef("tuple", tuple, (LEAF,) * len(self.leaves), len(self.leaves)) if self.bare else self._structure
 
     def __call__(self, *leaves: Any) -> list[Any]:
-        """Returns the tensors of the result and of the aux."""
+        """Calls the function with these leaves, and returns the tensors of its result and aux."""
         new_args = list(self.args)
         if self.bare:
             argument_values: Sequence[Any] = leaves

@@ -182,7 +182,7 @@ class NodeNumbers:
             thread.gradient_of, thread.path = op, path
 
     def _pull_and_tell(self, pull: _Pull, watching: Sequence[Any], quiet: bool, gradients: Any, node: Any) -> Any:
-        """Returns the same, and tells watchers of gradients.
+        """Returns the gradients of a node, and tells them to the watchers of gradients.
 
         Args:
             pull: computes the gradients.
@@ -241,9 +241,9 @@ PROGRAM = OpSpec("program", cast("FunctionType", program))
 
 
 def _is_watched(spec: OpSpec) -> bool:
-    """Returns whether watchers see an op: no transform, whose functions call ops, and no plain question.
+    """Returns whether watchers see an op: neither a transform, whose functions call ops, nor a query of a tensor.
 
-    Questions are those for a dtype, a shape or a device.
+    Queries are those for a dtype, a shape or a device.
     """
     if spec.name in _OTHERS:
         return True
@@ -282,7 +282,7 @@ class Twin:
         return function
 
     def _telling_implementation(self, spec: OpSpec, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Returns an implementation that tells; where the native function alone may run, it alone runs."""
+        """Returns an implementation that reports its calls to watchers, and keeps the fast path of the op."""
         telling_function = _telling_function(spec, self, function, self.wrap)
         fast_form = getattr(function, "__fast__", None)
         if fast_form is not None and not fast_form.arguments:  # whose native function watchers could not call as the op

@@ -130,20 +130,20 @@ class Watcher:
         return True
 
     def line_mark(self) -> Any:
-        """Returns what `Pulled.line` is to be, when a tape records an op; asked only if `pulls`."""
+        """Returns the value of `Pulled.line` for an op that a tape records, such as its line; asked only if `pulls`."""
 
     def wants_pulled(self, op: str) -> bool:
         """Returns whether the watcher wants the gradients of an op."""
         return True
 
     def on_pull(self, step: Pulled) -> None:
-        """Is told that a tape has computed the gradients of an op."""
+        """Called when a tape has computed the gradients of an op."""
 
     def on_derivative(self, values: Sequence[Any], gradients: Sequence[Any], backend: Any) -> None:
-        """Is told the results of a function that a tape has differentiated, and its gradients."""
+        """Called with the results of a function that a tape has differentiated, and its gradients."""
 
     def on_graph(self, loss: Any, backend: Any) -> None:
-        """Is told the result of a function before the library itself computes its gradients."""
+        """Called with the result of a function before the library itself computes its gradients."""
 
     def on_return(self, path: str, result: Any) -> None:
         """Called when a module has returned a tree of tensors."""

@@ -24,7 +24,7 @@ from emberharmony.ops.tensor import cast, convert_to_tensor
 
 
 class _Made(shared.HostMade):
-    """The creation ops that the backends share, over ops."""
+    """The creation functions that the backends share, bound to the ops of the active backend."""
 
     add, subtract, multiply = staticmethod(add), staticmethod(subtract), staticmethod(multiply)
     divide, power, sign = staticmethod(divide), staticmethod(power), staticmethod(sign)

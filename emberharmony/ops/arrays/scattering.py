@@ -22,7 +22,7 @@ _COMBINE: dict[str, Any] = {"add": add, "mul": multiply, "max": maximum, "min": 
 
 
 def scatter_update(inputs: Tensor, indices: Any, updates: Tensor, reduction: str | None) -> Tensor:
-    """Returns old and new elements, combined by a reduction; for equal indices the last update by default."""
+    """Returns `inputs` with updates written at indices, or combined by a reduction; the last of equal indices wins."""
     reduction_name = shared.checked_reduction(reduction, _COMBINE)
     if reduction_name in ("max", "min"):
         refuse_complex(inputs)
@@ -46,7 +46,7 @@ def scatter_update(inputs: Tensor, indices: Any, updates: Tensor, reduction: str
 def _combine_rows(
     plan: shared.Scattered, rows: Tensor, combine: Callable[[Tensor, Tensor], Tensor]
 ) -> tuple[Tensor, Any]:
-    """Returns the rows of each place combined, and the places."""
+    """Returns the updates of each position combined into one row, and the positions."""
     rows = take(rows, plan.order, 0)
     for earlier_indices, is_same_row in plan.steps():
         same_row_mask = convert_to_tensor(

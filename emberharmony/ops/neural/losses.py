@@ -185,7 +185,7 @@ def _mean_of_kept(total: Tensor, count: Tensor, kept: Tensor | None) -> Tensor:
 
 
 def counting(ids: Tensor, classes: int, ignored: int) -> Tensor | None:
-    """Returns which class ids count; None if all do.
+    """Returns a mask of the class ids that count in the loss; None if all of them do.
 
     Raises:
         IndexOutOfBoundsError: if the host has the ids, and one is neither a class nor ignored.
@@ -198,7 +198,7 @@ def counting(ids: Tensor, classes: int, ignored: int) -> Tensor | None:
 
 
 def on_axis(weight: Tensor, x: Tensor, along: int) -> Tensor:
-    """Returns a vector with the other axes of `x` added."""
+    """Returns a vector reshaped to broadcast along one axis of `x`; its other axes have length 1."""
     return reshape(weight, [-1 if i == along else 1 for i in range(len(x.shape))])
 
 

@@ -271,7 +271,7 @@ def align_weight(weight: Tensor, axis: Axis, x: Tensor) -> Tensor:
     """Returns a weight that has the lengths of the axes `axis` of `x` alone, with the other axes added."""
     rank = len(x.shape)
     positive_axes = sorted(nonnegative_axes(axis, rank))
-    # Rules get numbers as they were given.
+    # A gradient rule gets a number, or a weight that broadcasts already, as the caller gave it.
     if (
         isinstance(weight, (int, float, complex))
         or len(weight.shape) == rank

@@ -126,7 +126,7 @@ def max_pool_indices(
         is_inside = greater_equal(element_positions, 0)
         is_element = logical_and(is_inside, less(element_positions, lengths[axis]))
         is_largest = logical_or(equal(elements, max(elements, -1, True)), isnan(elements))
-        # Without an element, the first place that is not before the axis is chosen.
+        # If a window lies in the padding alone, its first position that is not before the axis is chosen.
         best_position = argmax(
             add(cast(logical_and(is_largest, is_element), "int8"), cast(is_inside, "int8")), -1, True
         )

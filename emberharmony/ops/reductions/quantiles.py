@@ -175,7 +175,7 @@ def nanmedian(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tenso
 
 
 def _quantiles_on_host(q: Any, share: float = 1.0) -> tuple[Any, bool]:
-    """Returns quantiles, divided by 100 for percentiles, as a float64 host array, and False.
+    """Returns the positions `q` of quantiles, divided by `share`, as a float64 host array, and False.
 
     If they are being differentiated, it returns a tensor and True. Python numbers skip the tensor, which would round
     them to float32.
@@ -264,6 +264,6 @@ def _differentiable_quantiles(ordered: Tensor, q: Tensor, counts: Any, method: M
             subtract(elements_at(minimum(add(slope_start, 1.0), last_positions)), elements_at(slope_start)),
             last_positions,
         )
-        # This adds 0, which carries the derivative.
+        # This adds 0 to the value, and the slope to its derivative by `q`.
         quantiles = add(quantiles, multiply(where(isfinite(slope), slope, 0.0), subtract(q, fixed_q)))
     return where(is_valid, quantiles, math.nan)

@@ -502,7 +502,7 @@ def _element_count(x: Tensor, axis: Axis) -> int:
 
 
 def _variance(x: Tensor, axis: Axis, keepdims: bool, correction: Varying) -> Tensor:
-    """Returns the variance of `var`, half precision as float32."""
+    """Returns the variance over axes; that of half precision as float32."""
     widened_x, count = widen(x), _element_count(x, axis)
     centred = subtract(widened_x, mean(widened_x, axis, True))
     squares = add(square(real(centred)), square(imag(centred))) if dtype_of(centred).is_complex else square(centred)
@@ -515,7 +515,7 @@ def _variance(x: Tensor, axis: Axis, keepdims: bool, correction: Varying) -> Ten
 
 
 def _with_place(place_of: Callable[..., Tensor], x: Tensor, axis: int | None, keepdims: bool) -> tuple[Tensor, Tensor]:
-    """Returns the element at the place of an extreme along an axis, and the place."""
+    """Returns the largest or smallest element along an axis, and its index, which `place_of` finds."""
     if axis is None:
         shape = (1,) * len(x.shape) if keepdims else ()
         value, index = _with_place(place_of, ravel(x), 0, True)

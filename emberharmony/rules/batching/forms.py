@@ -1,4 +1,4 @@
-"""The forms that most batching rules have."""
+"""Batching rules that many ops share: along an axis, over axes, on the last axes."""
 
 import math
 from collections.abc import Callable
@@ -42,7 +42,7 @@ def axes_of_whole(axis: Any, rank: int) -> Any:
 
 
 def along(m: Mapped, x: Any, *options: Any) -> T:
-    """Returns the result of an op along its argument `axis`; None stands for the vector of all elements."""
+    """Returns the result, for all slices, of an op that works along its argument `axis`; None means all elements."""
     option_index = m.place("axis") - 1
     axis = options[option_index]
     if x.__class__ is not Rows or (axis is not None and not x.shape) or any(map(has_rows, options)):
@@ -53,7 +53,7 @@ def along(m: Mapped, x: Any, *options: Any) -> T:
 
 
 def over(m: Mapped, x: Any, axis: Any, keepdims: Any = False, *options: Any) -> T:
-    """Returns the result of a reduction over its argument `axis`; None stands for all axes."""
+    """Returns the result, for all slices, of a reduction over its argument `axis`; None means all axes."""
     if x.__class__ is not Rows or Rows in map(type, options):
         return NotImplemented
     if axis is not None and not x.shape:

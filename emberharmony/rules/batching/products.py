@@ -44,7 +44,7 @@ def _product_per_slice(m: Mapped, a: T, b: T) -> T:
 
 @batches("outer")
 def _outer(m: Mapped, a: Any, b: Any) -> T:
-    # A composite; its body would be three mapped calls.
+    # The op is a composite, whose body would make three mapped calls.
     bound = m.bound
     column = bound.reshape(a.whole, (m.size, -1, 1)) if a.__class__ is Rows else bound.reshape(a, (-1, 1))
     row = bound.reshape(b.whole, (m.size, 1, -1)) if b.__class__ is Rows else bound.reshape(b, (1, -1))

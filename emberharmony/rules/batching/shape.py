@@ -124,7 +124,7 @@ def _diag(m: Mapped, x: Rows, k: int) -> T:
         return NotImplemented
     matrix_size = x.shape[0] + abs(k)
     padded = m.bound.pad(x.whole, [(0, 0), (abs(k), 0)])
-    # Its elements lie in columns from k on, or in rows from -k on.
+    # The elements lie in the columns from k on, or in the rows from -k on.
     padded_rows = m.bound.expand_dims(padded, 1 if k >= 0 else 2)
     return m.bound.where(m.bound.eye(matrix_size, matrix_size, k, "bool"), padded_rows, m.bound.zeros_like(padded_rows))
 

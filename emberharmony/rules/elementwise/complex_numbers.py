@@ -1,4 +1,4 @@
-"""Rules of `ops/elementwise/complex_numbers.py`.
+"""Gradient rules of the ops in `ops/elementwise/complex_numbers.py`.
 
 The bodies take 1.8 times as long (conj), or read values, which the tape cannot follow.
 """

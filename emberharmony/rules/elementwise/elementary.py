@@ -1,4 +1,4 @@
-"""Rules of `ops/elementwise/elementary.py`.
+"""Gradient rules of the ops in `ops/elementwise/elementary.py`.
 
 The gradients of the bodies take 2 to 16 times as long, for few elements, and keep up to 17 times the memory. Second
 derivatives of those of `logaddexp` and `logaddexp2` are wrong where both operands are equal.

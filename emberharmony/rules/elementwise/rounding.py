@@ -1,4 +1,4 @@
-"""Rules of `ops/elementwise/rounding.py`.
+"""Gradient rules of the ops in `ops/elementwise/rounding.py`.
 
 The gradients of the bodies take 1.3 to 4.5 times as long, for few elements; the body of `nextafter` reads values.
 """
@@ -16,7 +16,7 @@ T = Any
 
 
 def _copysign(g: T, y: T, a: T, b: T) -> T:
-    """Returns the gradient of the first argument; it is 0 at 0, as that of `absolute` is."""
+    """Returns the gradient of copysign by its first argument; it is 0 at 0, as that of `absolute` is."""
     signed_gradient = where(equal(signbit(a), signbit(b)), g, negative(g))
     return where(equal(a, 0), 0.0, signed_gradient)
 

@@ -1,4 +1,4 @@
-"""Rules of `ops/elementwise/special.py`.
+"""Gradient rules of the ops in `ops/elementwise/special.py`.
 
 The gradients of the bodies take 2 to 37 times as long, for few elements, and keep up to 37 times the memory; those of
 `betainc` and `erfcx` are NaN at some places.

@@ -1,4 +1,4 @@
-"""Rule of `ops/flow/transforms.py`: it calls the gradient that a user wrote for `custom_vjp`."""
+"""Gradient rule of `custom_vjp`, which calls the gradient that a user wrote for it."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Rules of `ops/images/fft_ops.py`.
+"""Gradient rules of the ops in `ops/images/fft_ops.py`.
 
 The matrix of a discrete Fourier transform is symmetric, so a transform is its own VJP.
 

@@ -1,4 +1,4 @@
-"""Rules of `ops/neural/activation.py`.
+"""Gradient rules of the ops in `ops/neural/activation.py`.
 
 These ops are composites, which need no rule. They have one because training calls them often, and one rule is faster
 than the rules of all ops in the body: the gradients of the bodies take 1.3 to 6.8 times as long, for few elements.

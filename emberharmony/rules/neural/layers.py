@@ -1,4 +1,4 @@
-"""Rules of `ops/neural/layers.py`.
+"""Gradient rules of the ops in `ops/neural/layers.py`.
 
 The op is a composite, which needs no rule. It has one because training calls it for each layer, and the tape then
 records one node in place of three; the gradient of the body takes 1.3 times as long, for few elements.

@@ -1,4 +1,4 @@
-"""Rules of `ops/neural/losses.py`.
+"""Gradient rules of the ops in `ops/neural/losses.py`.
 
 The ops are composites, which need no rules. They have them because training calls them in each step; the gradients
 of the bodies take 1.6 to 9.8 times as long, for few elements.

@@ -1,4 +1,4 @@
-"""Rules of `ops/neural/normalization.py`.
+"""Gradient rules of the ops in `ops/neural/normalization.py`.
 
 The ops are composites, which need no rule. These have one because training calls them for each layer: the tape records
 one node in place of ten, and keeps one tensor in place of five. The gradients of the bodies take 1.4 to 3.1 times as

@@ -1,4 +1,4 @@
-"""Rules of `ops/neural/quantization.py`.
+"""Gradient rules of the ops in `ops/neural/quantization.py`.
 
 The product is a composite, which needs no rule. It has one because with the body alone the tape would keep the values
 of each matrix until the gradients are computed.

@@ -1,4 +1,4 @@
-"""Rules of `ops/neural/recurrent.py`.
+"""Gradient rules of the ops in `ops/neural/recurrent.py`.
 
 The op is a composite, which needs no rule. With one, the tape records one node for a layer in place of a dozen for each
 time, and what does not depend on the step before is computed for all times at once. The gradient of the body takes
@@ -35,7 +35,7 @@ T = Any
 
 
 def _states_of_layer(states: T) -> T:
-    """Returns the states of one layer without the axis of layers; None is none."""
+    """Returns the states of one layer without the axis of layers; None for None."""
     return None if states is None else squeeze(states, 0)
 
 
@@ -97,7 +97,7 @@ def _lstm(
         cell_list.append(cell)
     cell_states = stack(cell_list, 0)
     cell_output = tanh(cell_states)
-    # The derivatives of the cell state by the output, and of the gates by both.
+    # The derivative of the output by the cell state, and those of the cell state or output by each gate's argument.
     cell_derivative = multiply(output_gate, subtract(1, square(cell_output)))
     gate_derivatives = concatenate(
         [

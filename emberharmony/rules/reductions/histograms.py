@@ -1,4 +1,4 @@
-"""Rules of `ops/reductions/histograms.py`.
+"""Gradient rules of the ops in `ops/reductions/histograms.py`.
 
 The bodies compute on the host, where the tape cannot follow.
 """

@@ -1,4 +1,4 @@
-"""The block of `ops.checked` where it watches the calls of ops."""
+"""The context manager of `ops.checked` for the checks that watch the calls of ops."""
 
 import atexit
 import contextlib
@@ -87,7 +87,7 @@ class Checker(Watcher):
         return is_switched_off(self._since) or (self._nonfinite is not None and self._nonfinite.running_again)
 
     def takes_programs(self, backend: Any) -> bool:
-        """Returns whether the numbers of a program may be looked at when it has ended."""
+        """Returns whether a program may run as one call, whose results are checked when it has ended."""
         return self._nonfinite is None or self._nonfinite.takes_programs(backend)
 
     def accepts(self, results: Any, backend: Any) -> bool:
@@ -95,7 +95,7 @@ class Checker(Watcher):
         return self._nonfinite is None or self._is_off() or self._nonfinite.accepts(results, backend)
 
     def line_mark(self) -> tuple[str, int] | None:
-        """Returns the user's line; None if the gradients of the op are not to be looked at."""
+        """Returns the user's line that called the op; None if the gradients of the op are not checked."""
         return None if self._is_off() else user_line(sys._getframe(3))
 
     def wants_pulled(self, op: str) -> bool:
@@ -124,7 +124,7 @@ class Checker(Watcher):
         self._unseen = text
 
     def _check_unseen_gradients(self, gradients: Sequence[Any], backend: Any, reason: str) -> None:
-        """Looks at gradients whose ops were not seen: no op can be named."""
+        """Reports NaN or infinities in gradients whose ops were not seen, without the name of an op."""
         contents_of_gradients = [backend.contents(x) for x in gradients if backend.kinds[x.dtype] in INEXACT]
         has_nan = any(x.nan for x in contents_of_gradients)
         if self.findings or not (has_nan or (self._infinities and any(x.infinite for x in contents_of_gradients))):
@@ -136,7 +136,7 @@ class Checker(Watcher):
         self.findings.add(Finding("nan", "", text, "", line, backend_name))
 
     def end(self, failed: bool) -> None:
-        """Looks at what still waits, unless the block ends by an error."""
+        """Checks the results that still wait for an evaluation, unless the block ends by an error."""
         if self._nonfinite is not None:
             if failed:
                 self._nonfinite.forget()

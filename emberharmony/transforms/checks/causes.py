@@ -11,7 +11,7 @@ LARGEST = {"float16": 65504.0, "bfloat16": 3.39e38, "float32": 3.4e38, "float64"
 
 
 class Faulty(NamedTuple):
-    """What made NaN or infinities.
+    """A call of an op, or of its gradient rule, that made NaN or infinities.
 
     Attributes:
         op: the op.
@@ -162,7 +162,7 @@ def _growing_cause(call: Faulty) -> str:
 
 
 def _by_infinity_cause(call: Faulty) -> str:
-    """Returns the cause where arguments hold infinities, which are no NaN."""
+    """Returns the cause of a NaN made of arguments that hold infinities; "" if they hold none."""
     infinities_text = _infinities_text(call.operands)
     if not infinities_text:
         return ""

@@ -1,4 +1,4 @@
-"""The checks "dtype", "device", "lazy" and "gradients": what a program does without having been asked to."""
+"""The checks "dtype", "device", "lazy" and "gradients": unmeant dtypes and devices, growing graphs, lost gradients."""
 
 from collections.abc import Collection
 from typing import Any
@@ -23,7 +23,7 @@ _MOVING = frozenset(("to_device", "to_numpy", "convert_to_tensor", "array"))
 
 
 class Drift:
-    """A check of the calls of a program, which the user's line locates.
+    """The base class of the checks that look at each call of an op and report it with the user's line.
 
     Args:
         findings: what gets the findings.
@@ -35,10 +35,10 @@ class Drift:
         self._findings = findings
 
     def before(self, call: WatchedCall, line: Any) -> None:
-        """Is told that an op of the program begins."""
+        """Called when an op of the program begins; does nothing unless overridden."""
 
     def after(self, call: WatchedCall, result: Any, line: Any) -> None:
-        """Is told that an op of the program has ended."""
+        """Called when an op of the program has ended; does nothing unless overridden."""
 
     def _report(self, call: WatchedCall, line: Any, text: str) -> None:
         location = line_text(line)
@@ -71,7 +71,7 @@ class DTypes(Drift):
         result_dtype = backend.dtype_of(result)
         if result_dtype.kind not in (*INEXACT, *_INTEGERS):
             return
-        # The array that a tensor is made of is no argument that has a dtype by the program's choice.
+        # The program may not have chosen the dtype of an array that becomes a tensor, so it is not compared.
         is_conversion = call.op in ("convert_to_tensor", "array")
         dtypes_by_name = (
             {} if is_conversion else {name: backend.dtype_of(x) for name, x in _tensors_by_name(call, _PROMOTED)}
@@ -125,7 +125,7 @@ def _float_bits(dtype: Any) -> int:
 
 
 def _names_a_dtype(spec: OpSpec, call: WatchedCall) -> bool:
-    """Returns whether a call says which dtype it wants."""
+    """Returns whether a call gives a dtype as an argument."""
     for i, parameter in enumerate(spec.parameters):
         if parameter.role == "DTypeLike" or parameter.name == "dtype":
             dtype_argument = call.kwargs.get(parameter.name, call.args[i] if i < len(call.args) else None)
@@ -212,7 +212,7 @@ class Gradients(Drift):
     name = "gradients"
 
     def before(self, call: WatchedCall, line: Any) -> None:
-        """Looks at what is read."""
+        """Reports a tensor that autograd records if an op copies it to the host, where its gradient is lost."""
         if call.op in ("to_numpy", "host_call"):
             for name, tensor in _tensors_by_name(call):
                 if call.backend.loses_gradient(tensor):

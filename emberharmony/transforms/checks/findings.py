@@ -1,4 +1,4 @@
-"""What the checks of `ops.checked` find, and what happens then."""
+"""The findings of the checks of `ops.checked`, which are collected, and raised as errors or given as warnings."""
 
 import warnings
 from collections.abc import Iterable
@@ -70,7 +70,7 @@ class Findings(list[Finding]):
 
 
 def place_text(path: str, line: str) -> str:
-    """Returns the end of a message, which says where something happened."""
+    """Returns the end of a message that says where something happened: "; in model.0; at f.py:3"."""
     return "".join(f"; {text}" for text in _place_texts(path, line))
 
 

@@ -48,7 +48,7 @@ class _Case:
 
 
 class NonFinite:
-    """The check.
+    """The check "nan", which finds the op that made the first NaN or infinity.
 
     Args:
         findings: what gets the findings.
@@ -69,7 +69,7 @@ class NonFinite:
         """Whether a composite runs again to find the op inside, which is not to be checked."""
 
     def before(self, call: WatchedCall) -> None:
-        """Looks at what waits before an op that reads values, in the same evaluation."""
+        """Checks the results that wait, before an op that reads values, in the evaluation of that op."""
         if call.spec.name not in READS:
             return
         needed_tensors = _tensors(call.args, call.backend.tensor_type)
@@ -78,7 +78,7 @@ class NonFinite:
             self._report_used_nonfinite(needed_tensors, call.backend)
 
     def after(self, call: WatchedCall, result: Any) -> bool:
-        """Looks at the result of an op of the program, and returns whether it surely holds only finite numbers."""
+        """Checks the result of an op of the program, and returns whether it surely holds only finite numbers."""
         spec, backend = call.spec, call.backend
         if is_safe(spec) and not self._used:
             return False
@@ -97,7 +97,7 @@ class NonFinite:
         return False
 
     def note_node(self, notes: dict[Any, Any], call: WatchedCall, result: Any, finite: bool, line: Any) -> None:
-        """Notes the node of the library's graph that made the result of an op, for `graphed`.
+        """Notes which op made a node of the library's graph, so that `watch_graph` can check its gradients.
 
         Args:
             notes: what is known by node.
@@ -120,7 +120,7 @@ class NonFinite:
                 notes.setdefault(node, case_and_count)
 
     def watch_graph(self, loss: Any, notes: dict[Any, Any], backend: Any) -> None:
-        """Looks at the loss, and at the gradients of each op noted by `note_node`, while the library computes them."""
+        """Checks the loss, and, while the library computes them, the gradients of each op noted by `note_node`."""
         self._check_loss(loss, backend)
 
         def look(note: list[Any]) -> Any:
@@ -133,7 +133,7 @@ class NonFinite:
                 note.clear()
 
     def _check_node_gradients(self, note: list[Any], gradients: Sequence[Any], cotangents: Sequence[Any]) -> None:
-        """Looks at the gradients that a node has computed.
+        """Reports the op of a node of the library's graph if the gradients that it computed are not finite.
 
         Args:
             note: what is known of the node; empty when the gradient that it was noted for is known.
@@ -164,14 +164,14 @@ class NonFinite:
             thread.telling = was_telling
 
     def _waits_for_step(self, backend: Any) -> bool:
-        """Returns whether results wait for one evaluation of a step."""
+        """Returns whether results are not checked at once, but together, in one evaluation for each step."""
         if backend is not self._backend:
             self._backend = backend
             self._later = backend.computes_later() if self._every is None else self._every == "step"
         return self._later
 
     def takes_programs(self, backend: Any) -> bool:
-        """Returns whether the numbers of a program may be looked at when it has ended."""
+        """Returns whether a program may run as one call, whose results are checked when it has ended."""
         return not (self._used or self._waits_for_step(backend))
 
     def accepts(self, results: Any, backend: Any) -> bool:
@@ -183,7 +183,7 @@ class NonFinite:
         return self._used or not is_safe_backward(OPS[op])
 
     def check_pulled_op(self, step: Pulled) -> None:
-        """Looks at the gradients of an op."""
+        """Reports an op if the gradients that its rule computed are not finite."""
         if not self._waits_for_step(step.backend) and _are_finite(step.gradients, step.backend):
             return
         results = _inexact_tensors(step.gradients, step.backend)
@@ -194,7 +194,7 @@ class NonFinite:
             self._check_results(case)
 
     def check_derivative(self, values: Sequence[Any], gradients: Sequence[Any], backend: Any) -> None:
-        """Looks at a loss, and at its gradients where only these and the loss count."""
+        """Checks a loss, and its gradients too if only used numbers count."""
         if self._used:
             self.flush()
             self._report_used_nonfinite([*_tensors(values, backend.tensor_type), *gradients], backend)
@@ -222,7 +222,7 @@ class NonFinite:
             self.flush()
 
     def flush(self, needed_checks: Sequence[Any] = ()) -> None:
-        """Looks at all that waits, after one evaluation."""
+        """Checks all results that wait, in one evaluation."""
         waiting_checks, self._waiting = self._waiting, []
         if not waiting_checks:
             return
@@ -234,12 +234,12 @@ class NonFinite:
                 self._report_if_at_fault(case)
 
     def forget(self) -> None:
-        """Forgets what waits, because the block ends by an error."""
+        """Drops the results that wait, because the block ends by an error."""
         self._waiting.clear()
         self._births.clear()
 
     def _report_if_at_fault(self, case: _Case) -> None:
-        """Finds out whether an op whose result is not finite is at fault.
+        """Reports an op whose result is not finite, unless its arguments were not finite either.
 
         Raises:
             NonFiniteError: if it is, and the policy says so.
@@ -294,7 +294,7 @@ class NonFinite:
         )
 
     def _pass_on_finding(self, case: _Case) -> None:
-        """Notes of which birth the results of an op are."""
+        """Notes that the results of an op have the finding of an argument that is not finite."""
         tensors = _tensors((case.arguments, *case.keywords.values()), case.backend.tensor_type)
         finding_and_result = next((self._births[id(x)] for x in tensors if id(x) in self._births), None)
         if finding_and_result is not None:
@@ -302,7 +302,7 @@ class NonFinite:
                 self._births[id(result)] = finding_and_result[0], result
 
     def _report_used_nonfinite(self, tensors: Sequence[Any], backend: Any) -> None:
-        """Reports the birth of numbers that are not finite in tensors that are used."""
+        """Reports the op that made the first NaN or infinity which a used tensor contains."""
         for tensor in _inexact_tensors(tensors, backend):
             if self._last is None or not backend.failures((backend.probe(tensor),)) or backend.contents(tensor).finite:
                 continue
@@ -381,7 +381,7 @@ def _finding_at(case: _Case, made: Any, operands: dict[str, Any]) -> Finding:
 
 
 def _operand_contents(case: _Case) -> dict[str, Any]:
-    """Returns what is in the arguments of an op, by name."""
+    """Returns how many NaN, infinities, zeros and negative numbers each argument of an op holds, by name."""
     arguments: Any = case.arguments
     content_by_name: dict[str, Any] = {}
     names = _parameter_names(case.op)

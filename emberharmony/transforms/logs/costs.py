@@ -69,7 +69,7 @@ def _operations_of_contraction(shapes: Sequence[Shape], results: Sequence[Shape]
 
 @_counts_operations_of("tensordot")
 def _tensordot_operations(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
-    # The sizes are m k, k n and m n.
+    # The operands and the result have m * k, k * n and m * n elements.
     result_size = _size(results[0])
     return 2 * result_size * math.isqrt(_size(shapes[0]) * _size(shapes[1]) // result_size) if result_size else 0
 

@@ -75,7 +75,7 @@ class Event:
 
     @property
     def dtypes(self) -> tuple[str, ...]:
-        """Their dtypes, as names."""
+        """The names of the dtypes of the tensors among the arguments."""
         return self._names(self.given)
 
     @property
@@ -85,7 +85,7 @@ class Event:
 
     @property
     def result_dtypes(self) -> tuple[str, ...]:
-        """Their dtypes."""
+        """The names of the dtypes of the tensors in the result."""
         return self._names(self.made)
 
     def _names(self, tensors: tuple[Any, ...]) -> tuple[str, ...]:
@@ -100,7 +100,7 @@ class Event:
 
     @property
     def frame(self) -> str:
-        """The user's line, as "file:line"."""
+        """The user's line that called the op, as "file:line"."""
         return line_text(self.line)
 
     def __repr__(self) -> str:
@@ -132,6 +132,6 @@ def event_of_row(row: Mapping[str, Any], outer: Event | None) -> Event:
 
 
 def _shapes_and_dtypes(shapes: Any, dtypes: Any) -> tuple[Any, ...]:
-    """Returns shapes and dtypes in turn."""
+    """Returns a tuple in which each shape is followed by its dtype."""
     pairs = [(tuple(map(int, shape)), str(dtype)) for shape, dtype in zip(shapes, dtypes, strict=True)]
     return tuple(shape_or_dtype for pair in pairs for shape_or_dtype in pair)

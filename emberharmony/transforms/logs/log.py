@@ -233,7 +233,7 @@ class LogWriter(Watcher):
     # as an op of the recorder: so tuples are shared, and the `WatchedCall` is not kept.
 
     def before(self, call: WatchedCall) -> None:
-        """Adds the event of a call."""
+        """Adds an event to the log when an op begins."""
         outer_call = call.outer
         event: Event = _new(Event)
         event.outer = outer_event = None if outer_call is None else outer_call.kept.get(self)
@@ -259,7 +259,7 @@ class LogWriter(Watcher):
         self.log._events.append(event)
 
     def after(self, call: WatchedCall, result: Any) -> None:
-        """Adds what is known of the result."""
+        """Adds the time, and the shapes and dtypes of the result, to the event of a call."""
         event = call.kept.get(self)
         if event is not None:
             event.started = call.started - self.log._begun
@@ -279,17 +279,17 @@ class LogWriter(Watcher):
                     self.on_note(_UNREAD)
 
     def on_error(self, call: WatchedCall, error: Exception) -> None:
-        """Adds the class of the error."""
+        """Adds the class of the error that an op raised to the event of its call."""
         event = call.kept.get(self)
         if event is not None:
             event.error = type(error).__name__
         self.after(call, None)
 
     def on_return(self, path: str, result: Any) -> None:
-        """Keeps what a module returned, as constants."""
+        """Stores what a module returned, as constant tensors, if its path was asked for."""
         patterns, name = self._patterns, path.partition(".")[2]
         if patterns is None or any(fnmatchcase(path, pattern) or fnmatchcase(name, pattern) for pattern in patterns):
-            # Most modules return one tensor; a tree is opened.
+            # Most modules return one tensor, for which no tree has to be walked.
             is_tensor = result.__class__ is TracedTensor or hasattr(result, "dtype")
             self.log._returned[path] = _as_constant(result) if is_tensor else tree_map(_as_constant, result)
 
@@ -298,7 +298,7 @@ class LogWriter(Watcher):
         return True
 
     def on_note(self, text: str) -> None:
-        """Keeps a note, once."""
+        """Adds a note to the log, unless it is there already."""
         if text not in self.log.notes:
             self.log.notes.append(text)
 

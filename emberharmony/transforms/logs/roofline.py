@@ -14,7 +14,7 @@ _SECONDS, _ROUNDS = 0.1, 20
 
 
 class Rates(NamedTuple):
-    """The rates of a machine.
+    """The arithmetic operations, and the bytes of memory, that a machine handles per second.
 
     Attributes:
         operations: operations per second of a product of float32 matrices.
@@ -46,7 +46,7 @@ def rates(backend: Any) -> Rates:
 
 
 def _least_seconds(backend: Any, call: Any) -> float:
-    """Returns the least time of a call."""
+    """Returns the shortest of the times, in seconds, that repeated calls of a function take."""
     backend.wait_for([call()])
     times: list[float] = []
     while not times or (sum(times) < _SECONDS and len(times) < _ROUNDS):

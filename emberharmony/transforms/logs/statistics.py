@@ -1,4 +1,4 @@
-"""ValueStatistics of the numbers in a tensor: what a log keeps of a result in the place of its elements."""
+"""Statistics of the numbers in a tensor, which a log keeps of a result in place of its elements."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -7,7 +7,7 @@ from emberharmony.transforms.watchers import values_of
 
 
 class ValueStatistics(NamedTuple):
-    """ValueStatistics of the finite elements of a tensor in float64; of complex numbers those of their magnitudes.
+    """Statistics of the finite elements of a tensor, in float64; for complex numbers those of their magnitudes.
 
     Attributes:
         mean: the mean; None, as the others but `finite` and `size`, if no element is finite.
