@@ -102,12 +102,12 @@ def _host_results(fn: Callable[..., Any], args: Any) -> tuple[list[np.ndarray[An
 def _leaf_on_host(leaf: Any) -> np.ndarray[Any, Any]:
     if hasattr(leaf, "dtype"):
         return np.asarray(ops.to_numpy(leaf))
-    # A Python float most likely comes from a tensor (`float(x)`), so it has only the precision of the default float.
+    # A Python float in a result most likely comes from a tensor (`float(x)`), so it is compared in the default float.
     return np.asarray(leaf, ops.default_float().name if isinstance(leaf, float) else None)
 
 
 def _to_active(leaf: Any) -> Any:
-    """Returns an array as a tensor of the active backend."""
+    """Returns a NumPy array as a tensor of the active backend, and any other leaf unchanged."""
     if isinstance(leaf, np.ndarray):
         return ops.convert_to_tensor(leaf)
     if hasattr(leaf, "__dlpack__"):

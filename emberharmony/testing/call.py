@@ -1,4 +1,4 @@
-"""One call of an op that a check makes, with the expected result or error."""
+"""A call of an op that a conformance check makes, with the result or the error that it must have."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -34,7 +34,7 @@ else:
 
 @dataclass(frozen=True)
 class Call:
-    """One call: it must agree with the row's oracle, or raise an error of class `raises`.
+    """A call of an op, which must agree with the oracle of the op's sample row, or raise an error of class `raises`.
 
     Args:
         check: the name of the check that makes the call.
@@ -65,12 +65,12 @@ class Call:
     numbers_as: type = int
 
     def make(self, sample: Sample) -> Any:
-        """Makes the call on the active backend."""
+        """Makes the call on the active backend and returns the op's result."""
         native_kwargs = {name: as_argument(value) for name, value in self.kwargs.items()}
         return OPS[sample.op].function(*as_argument(self.args), **native_kwargs, **self.options)
 
     def oracle_result(self, sample: Sample) -> Any:
-        """Returns the result of the oracle."""
+        """Returns the expected result: what the oracle of the sample row returns for the call's arguments."""
         with np.errstate(all="ignore"):
             expected = sample.oracle(
                 *(self._reference(sample, value) for value in self.args),
@@ -90,7 +90,7 @@ class Call:
         return reference.astype(np.float64) if is_boolean_as_float else reference
 
     def judge(self, sample: Sample) -> float:
-        """Makes the call and returns its error in units of the tolerance.
+        """Makes the call and returns the error of its result in units of the row's tolerance.
 
         Raises:
             DisagreementError: if the result or the error is not as expected. It is an AssertionError.
@@ -109,7 +109,7 @@ class Call:
     def _check_refusal(self, sample: Sample, wanted: type[EmberError]) -> float:
         try:
             result = self.make(sample)
-            ops.eval(result)  # a library that computes later may raise the error only now
+            ops.eval(result)  # reading the result makes a lazy library raise its error
         except UnsupportedOpError:
             raise
         except EmberError as error:
@@ -134,7 +134,7 @@ class Call:
             )
 
     def program(self, sample: Sample) -> str:
-        """Returns the source of a program that makes the call and compares the result."""
+        """Returns the Python source of a program that makes the call and compares its result with the expected one."""
         call_text = f"{spell_op(sample.op)}({self.arguments(sample)})"
         if self.raises is not None:
             return _ERROR.format(call=call_text, error=self.raises.__name__)
@@ -153,7 +153,7 @@ class Call:
         )
 
     def arguments(self, sample: Sample) -> str:
-        """Returns the source of the arguments."""
+        """Returns the Python source of the call's arguments."""
         case_source = f"all_samples()[{sample.op!r}].cases[{self.case}]"
         argument_texts = [_source_or_place(value, f"{case_source}.args[{i}]") for i, value in enumerate(self.args)]
         argument_texts += [
@@ -172,4 +172,4 @@ def _source_or_place(value: Any, place: str) -> str:
     try:
         return source(value)
     except TypeError:
-        return place  # functions have no source expression, so refer to the row
+        return place  # a function has no source expression, so the program takes it from the sample row

@@ -22,7 +22,7 @@ COARSER = {"float32": 1.0, "tf32": 2.0**13, "bfloat16": 2.0**16}
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of one call.
+    """The outcome of one conformance call on a backend: its error, its failure, or why it is unsupported.
 
     Args:
         error: the largest error of the values, in units of the tolerance.
@@ -83,13 +83,13 @@ def _runs_in_half_precision(sample: Sample, call: Call) -> bool:
     try:
         with ops.record() as log:
             call.make(sample)
-    except EmberError:  # the call itself will raise it again
+    except EmberError:  # the outcome reports this error, because the call raises it again
         return False
     return any(OPS[event.op].facts.autocast == "half" for event in log if event.op in OPS)
 
 
 def outcome(sample: Sample, backend: str, call: Call) -> Outcome:
-    """Makes a call on the active backend, whose name is `backend`, and returns its outcome."""
+    """Makes a conformance call on the active backend, whose name is `backend`, and returns its outcome."""
     error, failure, refusal_text = 0.0, "", ""
     try:
         error = call.judge(sample)
@@ -105,7 +105,7 @@ def outcome(sample: Sample, backend: str, call: Call) -> Outcome:
 
 
 def _first_wrong(sample: Sample, call: Call, failure: str) -> tuple[Call, str]:
-    """Returns a failing call of an elementwise op with as few elements as fail alone, and its failure."""
+    """Returns the failing call with the fewest elements, found by halving, and the text of its failure."""
     for half_call in call.halves() if sample.elementwise else ():
         try:
             half_call.judge(sample)

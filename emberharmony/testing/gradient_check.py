@@ -19,13 +19,13 @@ Array = np.ndarray[Any, Any]
 Arrays = list[Array]
 _STEP = 1e-4
 FIRST = "the gradient"
-"""The name of the check of first order."""
+"""The name of the check of first derivatives."""
 _FEW = 64
 """The largest number of elements for which a failure names the worst one: each takes 4 calls of the function."""
 _LEAST = 1e-9
-"""Added to every scale: otherwise the error of two numbers that are both nearly 0 would be that of their rounding."""
+"""The number added to every scale, so that the rounding of two numbers that are nearly 0 is no error."""
 _NARROW = 2e-3
-"""The tolerance where the backend computes in single precision."""
+"""The tolerance of a gradient check on a backend that computes in single precision."""
 
 
 class GradientMismatchError(AssertionError):
@@ -33,7 +33,7 @@ class GradientMismatchError(AssertionError):
 
 
 class Check(NamedTuple):
-    """One comparison: two numbers that should agree, and `scale`, the sum of the magnitudes of their terms."""
+    """A comparison of a derivative with the expected number, and `scale`, the sum of the magnitudes of their terms."""
 
     name: str
     derivative: float
@@ -42,7 +42,7 @@ class Check(NamedTuple):
 
     @property
     def error(self) -> float:
-        """The difference relative to the scale."""
+        """The difference of the derivative from the expected number, relative to the scale."""
         deviation = abs(self.derivative - self.expected)
         return 0.0 if deviation == 0 else deviation / self.scale if self.scale else float("inf")
 
@@ -150,7 +150,7 @@ class Problem:
         return max(tolerance, _NARROW) if self.narrow else tolerance
 
     def checks(self, order: int, is_mixed: bool = True) -> Iterator[Check]:
-        """Yields the comparisons; none if no argument is differentiable or no result is finite."""
+        """Yields the comparisons of derivatives; none if no argument is differentiable or no result is finite."""
         if not any(is_finite.any() for is_finite in self.finite) or not any(np.any(u) for u in self.u):
             return
         gradient, tangents = self.gradient(self.points), self._forward_tangents()
@@ -185,7 +185,7 @@ class Problem:
                 )
 
     def worst_element(self) -> str:
-        """Returns a text that names the element where the gradient is most wrong; "" if the arguments are large."""
+        """Returns a text that names the element with the largest gradient error; "" if the arguments are large."""
         if sum(x.size for x in self.points) > _FEW:
             return ""
         errors_and_texts: list[tuple[float, str]] = []
@@ -218,7 +218,7 @@ class Problem:
         return self._where_finite(self._host_gradients(pull(self._primals(self.w))))
 
     def _host_gradients(self, gradients: Sequence[Any]) -> Arrays:
-        """Returns gradients as host arrays.
+        """Returns gradients as host arrays in double precision, after a check of their dtypes.
 
         Raises:
             GradientMismatchError: if one has another dtype than its argument.
@@ -268,7 +268,7 @@ class Problem:
             points = [x + s * d + t * e for x, d, e in zip(self.points, self.u, self.w, strict=True)]
             return _dot(self.v, self._results_at(points))
 
-        h = 10 * _STEP  # a larger step, because rounding errors are divided by its square
+        h = 10 * _STEP  # a larger step than for first derivatives: rounding is divided by its square
         return (function_at(h, h) - function_at(h, -h) - function_at(-h, h) + function_at(-h, -h)) / (4 * h * h)
 
     @contextlib.contextmanager

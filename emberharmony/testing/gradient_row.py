@@ -1,4 +1,4 @@
-"""What a sample row says of the check of its gradients."""
+"""The part of a sample row that describes how the gradients of the op are checked."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -26,7 +26,7 @@ print("error in units of the tolerance:", call.judge(row))
 
 @dataclass(frozen=True)
 class GradientCall(Call):
-    """A case whose derivatives are checked.
+    """A conformance call that checks the derivatives of an op for one case of its sample row.
 
     Args:
         order: 1 for first derivatives only, 2 for second derivatives too.
@@ -37,7 +37,7 @@ class GradientCall(Call):
     mixed: bool = True
 
     def judge(self, sample: Sample) -> float:
-        """Returns the largest error in units of the tolerance.
+        """Checks the derivatives of the op on the active backend, and returns the largest error in units of tolerance.
 
         Raises:
             DisagreementError: if a derivative is wrong, or if the op has no gradient rule and no reason for that.
@@ -64,7 +64,7 @@ class GradientCall(Call):
         return largest_error
 
     def program(self, sample: Sample) -> str:
-        """Returns the Python program of this check."""
+        """Returns the source of a Python program that repeats this gradient check."""
         return _PROGRAM.format(op=sample.op, label=self.label)
 
 

@@ -1,4 +1,4 @@
-"""Inputs of ops in other forms than plain host arrays."""
+"""Test inputs of ops that are not plain host arrays: foreign tensors and tensors that are not contiguous."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -43,14 +43,14 @@ def non_contiguous(array: Any) -> Any:
 
 
 def as_argument(value: Any) -> Any:
-    """Returns an argument in the form in which it is passed to the op."""
+    """Returns an argument of a sample row in the form in which the op receives it."""
     if isinstance(value, (list, tuple)):
         return type(value)(as_argument(item) for item in value)
     return non_contiguous(value.array) if isinstance(value, Strided) else value
 
 
 def host_data(value: Any) -> Any:
-    """Returns an argument as host data, in whatever form it is passed to the op."""
+    """Returns an argument of a sample row as host data, such as the array of a `Strided`."""
     if isinstance(value, (list, tuple)):
         return type(value)(host_data(item) for item in value)
     return value.array if isinstance(value, Strided) else value

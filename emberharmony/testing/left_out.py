@@ -1,4 +1,4 @@
-"""Reasons for which several rows leave out a check."""
+"""Reasons why sample rows leave out a conformance check, shared by several rows."""
 
 NO_WINDOW = "a window does not fit into an empty axis"
 NO_PIXELS = "an empty image has no pixels to sample"

@@ -9,11 +9,11 @@ import pytest
 
 CHOSEN = pytest.StashKey[list[str]]()
 FORMER = pytest.StashKey[str]()
-"""The backend to restore, while that of a finished test is still active; else an empty string."""
+"""The backend to restore while a finished test's backend is still active; else an empty string."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds `--ember-backend`."""
+    """Adds the option `--ember-backend` to pytest, which names the backends to test on."""
     parser.getgroup("emberharmony").addoption(
         "--ember-backend",
         metavar="NAME[,NAME]",

@@ -1,4 +1,4 @@
-"""Inputs of the calls that sample rows refuse."""
+"""Inputs of calls that ops must refuse, shared by several sample rows."""
 
 import numpy as np
 

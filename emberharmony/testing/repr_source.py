@@ -14,7 +14,7 @@ from emberharmony.core.registry import OPS
 from emberharmony.testing.inputs import Stranger, Strided
 
 WRITTEN_OUT = 400
-"""Arrays of more elements are written as compressed bytes."""
+"""The number of elements above which an array is written as compressed bytes."""
 
 
 @functools.cache
@@ -80,6 +80,6 @@ def _dtype(name: str) -> str:
 
 
 def unpack(packed: str, dtype: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """Returns the array that `source` packed."""
+    """Returns the array that `source` has written as compressed text."""
     numpy_dtype = bfloat16_of_numpy() if dtype == "bfloat16" else np.dtype(dtype)
     return np.frombuffer(zlib.decompress(base64.b85decode(packed)), numpy_dtype).reshape(shape)

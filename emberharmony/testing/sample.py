@@ -30,7 +30,7 @@ EPSILON = {
 
 @dataclass(frozen=True)
 class Case:
-    """The arguments of one call; tensors are given as host arrays."""
+    """The arguments of one call of a sample row, with host arrays in place of tensors."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any] = field(default_factory=dict)
@@ -51,12 +51,12 @@ LEFT_OUT = {
     "complex refusals": "an elementwise op may take complex numbers although the row has none",
     "complex infinities": "an elementwise op is not called with complex infinities",
 }
-"""What a row can leave out, and what that means."""
+"""The checks that a sample row can leave out, each with its meaning."""
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """One row: everything that the checks need to know about an op.
+    """A sample row: the inputs, the oracle, the tolerance and the options by which an op is checked.
 
     Args:
         op: the op's name in `OPS`.
@@ -104,7 +104,7 @@ class Sample:
     usual: Sequence[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
-        """Fills in the dtype of the result, and checks the words.
+        """Fills in the dtype of the result, and checks the names in the row.
 
         Raises:
             ValueError: if `left_out` has an unknown one.

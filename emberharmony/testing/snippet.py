@@ -1,4 +1,4 @@
-"""Programs that reproduce failing calls; each runs by itself."""
+"""Sources of programs that reproduce failing conformance calls."""
 
 import re
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ IMPORTS = {
     "all_samples(": "from emberharmony.testing.samples import all_samples",
     "unpack(": "from emberharmony.testing.repr_source import unpack",
 }
-"""By the name that a program uses (with what follows it), the line that imports it."""
+"""The import lines of a program, by the text that the program contains if it needs the import."""
 
 
 def import_lines(program: str, lines_by_pattern: Mapping[str, str] = IMPORTS) -> str:

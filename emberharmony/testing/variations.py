@@ -95,7 +95,7 @@ _READ: tuple[tuple[str, str, tuple[float, ...]], ...] = (
     ("bool", "float32", (1, 1, 0, 1)),
     ("bool", "int8", (1, 1, 1, 1)),
 )
-"""(dtype of the tensor, option `dtype`, values, which are repeated).
+"""Triples of a tensor's dtype, the option `dtype`, and the values of the tensor, which are repeated.
 
 The values are such that casting the tensor before the computation and casting the result after it differ.
 """

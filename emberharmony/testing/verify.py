@@ -1,4 +1,4 @@
-"""Comparison of one result with what the oracle returns: structure, dtype, shape and values."""
+"""Comparison of an op's result with the oracle's: number of results, dtype, shape and values."""
 
 from collections.abc import Sequence
 from typing import Any

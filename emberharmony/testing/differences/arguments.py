@@ -8,7 +8,7 @@ from emberharmony.core.registry import OPS
 from emberharmony.testing.differences.records import PLAIN, Record
 
 RESULT = "(result)"
-"""Stands for an op in the record of what a program returns, which is its only argument."""
+"""The op name in the record of a program's results, which are the only argument of that record."""
 
 _ABSENT = {"o": "no argument"}
 
@@ -29,7 +29,7 @@ class Unequal(NamedTuple):
     share: float
 
     def text(self, sides: Sequence[str]) -> str:
-        """Returns the name with both values.
+        """Returns a text with the argument's name and its value on both sides.
 
         Args:
             sides: the names of the sides.
@@ -63,7 +63,7 @@ def unequal_arguments(one: Record, other: Record) -> list[Unequal]:
 
 
 def _arguments_by_name(record: Record) -> dict[str, Any]:
-    """Returns all arguments of a call by name, in the form of `encode`; those that are left out have their defaults."""
+    """Returns all arguments of a recorded call by parameter name, as JSON; arguments not given have their defaults."""
     parameters = () if record.op == RESULT else OPS[record.op].parameters
     positional_names = [parameter.name for parameter in parameters if not parameter.keyword_only] or ["result"]
     (positional_values,) = record.args.values()
@@ -78,7 +78,7 @@ def _arguments_by_name(record: Record) -> dict[str, Any]:
 
 
 def _unequal_values(name: str, a: Any, b: Any, records: tuple[Record, Record]) -> Iterator[Unequal]:
-    """Yields where two values in the form of `encode` differ; two tensors do not."""
+    """Yields the places at which two encoded arguments differ; tensors are not compared."""
     first, second = _plain(a, b, records[0]), _plain(b, a, records[1])
     kind_tags = [next(iter(value)) if isinstance(value, dict) else "" for value in (first, second)]
     if kind_tags == ["", ""]:
@@ -133,7 +133,7 @@ def _relative_difference(a: Any, b: Any) -> float:
 
 
 def _text(value: Any) -> str:
-    """Returns a value in the form of `encode` as text."""
+    """Returns the text of an encoded argument for a message."""
     if not isinstance(value, dict):
         return repr(value)
     ((kind_tag, content),) = value.items()

@@ -13,13 +13,13 @@ from emberharmony.testing.differences.records import Array, Host, Record
 from emberharmony.testing.sample import EPSILON, TINY, Sample
 
 MARGIN = 8.0
-"""So many times the tolerance of its row may an op be off, because inputs are other than those of the row."""
+"""The allowed error is this many times the tolerance of the op's sample row, because the inputs are others."""
 
 _USUAL = 4.0
 """The tolerance, in eps, of an op without a row or whose row has no oracle."""
 
 _SENSITIVE = 16.0
-"""So many times the change that rounding of the inputs causes may an op be off."""
+"""The allowed error is this many times the change of the result that rounding of the inputs causes."""
 
 EDGES = frozenset(("isclose", "allclose", "histogram", "matrix_rank", "digitize", "mod", "remainder", "fmod"))
 """Ops without rounding errors of their own, whose results jump where a computed number crosses an edge."""
@@ -30,13 +30,13 @@ def sample_rows() -> dict[str, Sample]:
     """Returns the sample rows, by op; none if SciPy, which they need, is not installed."""
     if importlib.util.find_spec("scipy") is None:
         return {}
-    from emberharmony.testing.samples import all_samples  # here, because it needs SciPy
+    from emberharmony.testing.samples import all_samples  # imported here, because the sample rows need SciPy
 
     return all_samples()
 
 
 class Allowed(NamedTuple):
-    """The error that is allowed for an op: in eps, below which magnitude it no longer shrinks, and of what.
+    """The allowed error of an op in eps, its floor, and whether it is relative to each element or to the largest one.
 
     Attributes:
         eps: the error, in eps.
@@ -133,7 +133,7 @@ def _largest_finite(part: Array) -> float:
 
 
 class Bounds:
-    """Measures errors in units of what is allowed.
+    """Measures the errors of tensors in units of the error that is allowed for their op.
 
     Args:
         share: by how much larger the allowed errors are than usual.
@@ -213,7 +213,7 @@ class Bounds:
 def _error_units(
     values: Array, wanted: Array, by_element: bool, most_reach: float, low: float, unit: float, spare: Any
 ) -> float:
-    """Returns the error of finite numbers; infinite or NaN if they may be not."""
+    """Returns the largest error of an array in units of the allowed one; not finite if a number is not finite."""
     deviation = np.abs(values - wanted)
     if by_element or np.ndim(spare):
         magnitude_scale = np.maximum(np.abs(wanted), low) if by_element else max(most_reach, low)
@@ -224,7 +224,7 @@ def _error_units(
 def _error_with_nonfinite(
     values: Array, wanted: Array, by_element: bool, most_reach: float, low: float, unit: float, spare: Any, limit: float
 ) -> float:
-    """Returns the error of numbers of which some are infinite or NaN."""
+    """Returns the largest error of two arrays with infinities or NaN, in units of the allowed one."""
     if values.dtype.kind in "fc":
         wide_dtype = np.complex128 if values.dtype.kind == "c" else np.float64
         values = values.astype(wide_dtype)

@@ -1,4 +1,4 @@
-"""Comparison of a program on two backends: which op is wrong, and on which side."""
+"""Comparison of a program on two backends, which names the op that is wrong, and the backend on which it is wrong."""
 
 import contextlib
 import functools
@@ -141,7 +141,7 @@ def _distinct_names(names: Sequence[str]) -> list[str]:
 
 
 def _notes_of_log(reader: Reader) -> dict[str, Any]:
-    """Returns the notes at the end of a log.
+    """Returns the notes at the end of a file of recorded calls: the backend, the environment and the error of the run.
 
     Raises:
         ArgumentError: if it has none.
@@ -166,7 +166,7 @@ def _with_gradients(fn: Callable[..., Any]) -> Callable[..., Any]:
             float_leaves = [x for x in tree_leaves(fn(*inputs)) if ops.is_tensor(x) and ops.dtype(x).is_floating]
             if not float_leaves:
                 return ops.zeros(())
-            # An op adds a constant and a traced tensor; MLX's operator refuses the latter.
+            # The sum is made by `ops.add`, because MLX's operator `+` refuses a constant beside a traced tensor.
             return functools.reduce(ops.add, map(ops.sum, float_leaves))
 
         trained_objects = trained_parameters(fn)

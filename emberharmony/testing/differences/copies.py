@@ -22,7 +22,7 @@ class Copies:
         self._functions: dict[int, Any] = {}
 
     def of(self, value: Any, depth: int = 0) -> Any:
-        """Returns a value in which all that has a state is a copy; a value without a state is returned unchanged."""
+        """Returns a copy of a value with a state, such as a model or an optimizer; any other value unchanged."""
         if isinstance(value, FunctionType):
             return self._copy_function(value)
         if isinstance(value, (MethodType, BuiltinMethodType)) and _has_state(value.__self__):
@@ -41,7 +41,7 @@ class Copies:
         if isinstance(value, (Cell, Generator)) or callable(getattr(type(value), "state_dict", None)):
             copy_of_value = self._memo[id(value)] = copy.deepcopy(value, self._memo)
             return copy_of_value
-        copy_of_value = self._memo[id(value)] = copy.copy(value)  # it may hold what cannot be copied, such as files
+        copy_of_value = self._memo[id(value)] = copy.copy(value)  # `deepcopy` fails for objects that hold files
         self._originals.append(value)
         for name, item in vars(value).items():
             vars(copy_of_value)[name] = self.of(item)

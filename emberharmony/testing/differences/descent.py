@@ -1,4 +1,4 @@
-"""The calls inside of a composite that is wrong: it is made again on its backend, and each of them is judged."""
+"""Search for the wrong call inside of a wrong composite, which is made again so that its inner calls can be judged."""
 
 import contextlib
 from collections.abc import Callable
@@ -19,7 +19,7 @@ _MOST = 1000
 
 
 class Inside(NamedTuple):
-    """The judged calls inside of a composite, the first wrong one, and the composites around that."""
+    """The judged calls inside of a composite op, the first wrong one, and the composites around it."""
 
     calls: list[tuple[str, float]]
     record: Record | None
@@ -27,14 +27,14 @@ class Inside(NamedTuple):
 
 
 class _Inner(Watch):
-    """Tells the calls inside of the outermost call, with the composites around them."""
+    """A watcher that passes the calls inside of the outermost call to a function, with the composites around them."""
 
     def __init__(self, tell: Callable[[Record], None]) -> None:
         super().__init__(tell, inside=True)
         self.around: dict[int, tuple[str, ...]] = {}
 
     def before(self, call: WatchedCall) -> None:
-        """Takes the arguments of a call that is not the outermost one."""
+        """Records the arguments of an inner call before its op runs; the outermost call is left out."""
         if call.outer is not None:
             super().before(call)
             outer_call, outer_names = call.outer, list[str]()
@@ -115,7 +115,7 @@ def repeat_call(record: Record, backend: Any, function: Callable[..., Any], watc
     outer_thread = THREADS.here
     THREADS.here = type(outer_thread)()  # while a watcher runs, no watcher sees the calls of this thread
     try:
-        return Context().run(_make_call, record, backend, function, watch)  # without the watchers of the run
+        return Context().run(_make_call, record, backend, function, watch)  # the fresh context has no watchers
     finally:
         THREADS.here = outer_thread
 

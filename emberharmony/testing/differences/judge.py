@@ -1,4 +1,4 @@
-"""The judge of one call: its error against the same op in float64 on NumPy, in units of the tolerance of its row."""
+"""Judgement of a recorded call: the error of its results against the op in float64 on NumPy, in units of tolerance."""
 
 import contextlib
 import functools
@@ -27,7 +27,7 @@ from emberharmony.testing.differences.runs import STREAM, draws_numbers, separat
 from emberharmony.testing.sample import EPSILON
 
 ORACLE = "the oracle of the op's row"
-"""What judges where NumPy's backend and a side disagree, if the row has an oracle that takes the arguments."""
+"""The name of the reference in a verdict by the oracle, which is asked where NumPy's backend and a side disagree."""
 
 _AS_GIVEN = frozenset(("view", "nextafter", "spacing", "frexp", "ldexp", "to_numpy", "finfo", "from_dlpack"))
 """Ops whose results depend on the dtype of the inputs."""
@@ -36,13 +36,13 @@ _UNSPECIFIED = frozenset(("empty", "empty_like", "argpartition", "get_device", "
 """Ops whose results may differ between backends."""
 
 _ARITHMETIC = {"add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.divide}
-"""Ops of which IEEE 754 says what each element of the result is."""
+"""The NumPy functions of the arithmetic ops whose results IEEE 754 prescribes exactly."""
 
 _WIDE = {"float16": "float64", "bfloat16": "float64", "float32": "float64", "complex64": "complex128"}
 
 
 _CHANGES = 4
-"""So many times are inputs changed to see what their rounding does: the changes of one time may cancel in a sum."""
+"""The number of random changes of the inputs by rounding; the effects of a single change may cancel in a sum."""
 
 
 class NotJudgedError(Exception):
@@ -50,7 +50,7 @@ class NotJudgedError(Exception):
 
 
 class Judged(NamedTuple):
-    """What the judge says about a call: its error in units of the tolerance, and by what it was judged."""
+    """The verdict on a call: its error in units of the tolerance, and the reference that it was compared with."""
 
     error: float
     by: str
@@ -58,7 +58,7 @@ class Judged(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """How two results differ.
+    """The difference of the results of one call on two sides, in units of the allowed error and as a share.
 
     `units` is the largest difference in units of the allowed one, `share` that difference as a share of the largest
     element, and `why` says what differs in kind: a dtype, a shape, the number of results. `explained` says that the
@@ -76,10 +76,10 @@ class Difference(NamedTuple):
 _EQUAL = Difference(0.0, 0.0)
 
 _NOISE = 1e-4
-"""Differences of this share of the largest element and smaller, as rounding leaves them, may explain others."""
+"""Differences of the inputs up to this share of the largest element count as rounding."""
 
 GROWTH = 4.0
-"""They explain differences that are so many times as large."""
+"""Differences of the inputs by rounding explain differences of the results up to this many times as large."""
 
 
 def explains(one: Record, other: Record, share: float) -> bool:
@@ -134,7 +134,7 @@ def _distance_moved(one: Record, other: Record, result: Host) -> Distance | None
 
 @functools.cache
 def _only_moves_elements(op: str) -> bool:
-    """Returns whether an op makes no numbers, but moves those of its argument."""
+    """Returns whether an op only moves the elements of its argument, as reshaping does, and computes nothing."""
     return op in OPS and OPS[op].category in ("shape", "rearranging")
 
 
@@ -144,7 +144,7 @@ def _relative_differences(first: Sequence[Host], second: Sequence[Host]) -> list
 
 
 class Judge:
-    """Compares calls, and judges them.
+    """Compares the calls of two sides, and measures the error of one call against float64 on NumPy.
 
     Args:
         tolerance: how many times the tolerance of its row an op may be off.
@@ -163,14 +163,14 @@ class Judge:
             explain: whether noise of the inputs may explain it.
         """
         first_results, second_results = one.results(), other.results()
-        # Most calls return one tensor, which the same object stands for.
+        # The encoded results of most calls are one shared object, so a test for identity comes first.
         is_same_result = one.result is other.result or one.numbers() == other.numbers()
         mismatch_text = describe_mismatch(first_results, second_results) or (
             "" if is_same_result else "the numbers returned differ"
         )
         if mismatch_text or one.op in _UNSPECIFIED:
             for a, b in zip(first_results, second_results, strict=False):
-                distance(a, b)  # so that `Nearby.refresh` knows them as results of this call
+                distance(a, b)  # `Nearby.refresh` needs the distances of earlier results
             return _EQUAL if one.op in _UNSPECIFIED else Difference(math.inf, math.inf, mismatch_text)
         bounds, allowed = self._bounds, allowed_error(one.op)
         worst_error = largest_gap = sum_factor = largest_absolute_gap = 0.0
@@ -252,7 +252,7 @@ class Judge:
         return self._bounds.units(record.op, got, expected_host, sum_allowance(record), largest_input(record), spare)
 
     def reference(self, record: Record, change: float = 0.0, seed: int = 0) -> list[Array]:
-        """Returns the results of the call on NumPy in float64.
+        """Returns the results of a recorded call that is repeated on NumPy in float64.
 
         Args:
             record: the call.
@@ -275,7 +275,7 @@ class Judge:
         return [np.asarray(x) for x in self._results_of(record, tensor, dtype)]
 
     def _results_of(self, record: Record, tensor: Callable[[int], Any], dtype: Callable[[str], Any]) -> list[Any]:
-        """Makes the call on NumPy and returns the tensors of the result, and its numbers as arrays."""
+        """Repeats a recorded call on NumPy and returns the tensors and the numbers of its result as arrays."""
         try:
             args, kwargs = decode(record.args, tensor, dtype), decode(record.kwargs, tensor, dtype)
             stream_context = separate_streams() if record.streams else contextlib.nullcontext()
@@ -289,7 +289,7 @@ class Judge:
         return list(_leaves_of_result(result))
 
     def _dtype_fault(self, record: Record) -> str:
-        """Returns what is wrong with the dtypes of the result; "" if nothing is."""
+        """Returns a text that says how the dtypes of a call's results differ from NumPy's; "" if they do not."""
         result_dtypes = [host.dtype for host in record.results()]
         if all(name in ("bool", "float32", "int64") for name in result_dtypes) and not record.given():
             return ""
@@ -338,7 +338,7 @@ class Judge:
         return largest_error
 
     def by_oracle(self, record: Record) -> Judged | None:
-        """Returns the verdict of the oracle alone; None if there is none."""
+        """Returns the verdict on a call by the oracle of the sample row; None if no oracle takes the arguments."""
         oracle_error = self._oracle_error(record)
         return None if oracle_error is None else Judged(oracle_error, ORACLE)
 

@@ -1,4 +1,4 @@
-"""The calls of a run that is compared while it goes: their tensors are read where they are, and not kept."""
+"""The calls of a run that is compared while it runs: their tensors are read in the run's memory, without copies."""
 
 import copy
 import sys
@@ -18,7 +18,7 @@ _LATER = frozenset(("args", "kwargs", "tensors", "seen", "line"))
 
 
 class Near(Host):
-    """A tensor in the memory of the run, read when it is asked for."""
+    """A tensor in the memory of the running program, whose bits are read on demand."""
 
     __slots__ = ("_backend", "_native")
 
@@ -35,11 +35,11 @@ class Near(Host):
 
     @property
     def native(self) -> Any:
-        """The tensor of the run."""
+        """The native tensor of the running program."""
         return self._native
 
     def point(self, native: Any) -> None:
-        """Takes the tensor, which `release` gave up."""
+        """Sets the reference to the native tensor again after `release` has dropped it."""
         self._native = native
 
     def release(self) -> None:
@@ -48,7 +48,7 @@ class Near(Host):
 
 
 class Nearby(Record):
-    """A call whose tensors are in the memory of the run."""
+    """A recorded call whose tensors are in the memory of the running program."""
 
     __slots__ = ()
 
@@ -73,7 +73,7 @@ class Nearby(Record):
 
 
 class Live(Nearby):
-    """A call whose tensors are in the memory of the run; it holds until the run goes on.
+    """A call of the running program, valid until the next call, whose tensors are in the memory of the program.
 
     Most calls are compared by their results alone, so the arguments are read when they are asked for.
     """
@@ -97,7 +97,7 @@ class Live(Nearby):
         self._given = None
 
     def __getattr__(self, name: str) -> Any:
-        """Reads the arguments, or looks for the user's line."""
+        """Returns an attribute of the record that is computed on first use: the arguments, or the user's line."""
         if name not in _LATER:
             raise AttributeError(name)
         if name == "line":
@@ -113,7 +113,7 @@ class Live(Nearby):
         return super().given()
 
     def give(self, result: Any) -> None:
-        """Takes the result."""
+        """Records the result of the call."""
         backend, results = self._call.backend, list[Host]()
         if result.__class__ is backend.tensor_type and result.__class__ is not TensorProxy:  # the usual case
             self.result, self._made = tensor_reference(0), [self._watch.new(result, backend, self.number)]
@@ -152,7 +152,7 @@ def _with_copied_generators(call: WatchedCall) -> tuple[Any, Any]:
 
 
 class Following(Watch):
-    """Tells a function of the calls of a program when they have ended, with their tensors where they are.
+    """A watcher that passes each finished call of a program to a function, without copying its tensors.
 
     Args:
         tell: the function; what it keeps of a call it must copy.
@@ -166,23 +166,23 @@ class Following(Watch):
         self._read: set[Near] = set()
 
     def before(self, call: WatchedCall) -> None:
-        """Takes the states of the streams and generators, before the op draws from them."""
+        """Records the states of the random streams and generators before an op draws from them."""
         if not self._is_hidden(call):
             streams = stream_states(call)
             call.kept[self] = streams and (streams, _with_copied_generators(call))
 
     def after(self, call: WatchedCall, result: Any) -> None:
-        """Tells the call."""
+        """Passes a finished call with its result to the function."""
         if self in call.kept:
             self._tell_call(call, result, "")
 
     def on_error(self, call: WatchedCall, error: Exception) -> None:
-        """Tells a call that raised an error."""
+        """Passes a call that raised an error to the function."""
         if self in call.kept and not getattr(error, "of_watcher", False):
             self._tell_call(call, (), f"{type(error).__name__}: {error}")
 
     def finish(self, result: Any, backend: Any) -> None:
-        """Tells what the program returned."""
+        """Passes the program's results to the function, as the argument of a last call."""
         try:
             super().finish(result, backend)
         finally:
@@ -213,14 +213,14 @@ class Following(Watch):
                     seen_tensor.call = number
 
     def new(self, tensor: Any, backend: Any, number: int) -> Near:
-        """Returns a tensor that no call had before, and remembers it."""
+        """Returns the record of a tensor that no earlier call had, and keeps it for later calls."""
         near_host = Near(tensor, backend)
         self._read.add(near_host)
         self._known.add(tensor, near_host, number)
         return near_host
 
     def host_of(self, tensor: Any, backend: Any, number: int) -> tuple[Host, int]:
-        """Returns a tensor that a call is given, and the number of the call that had it last; -1 if none had."""
+        """Returns the record of an argument tensor, and the number of the last call that had it; -1 without one."""
         near_tensor = self._known.of(tensor)
         if near_tensor is None or near_tensor.host.shape != tuple(tensor.shape):
             return self.new(tensor, backend, number), -1

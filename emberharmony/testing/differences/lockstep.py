@@ -1,4 +1,4 @@
-"""Two runs side by side: their calls are aligned, compared and, where they differ, judged."""
+"""Comparison of two runs call by call: the calls are aligned, compared, and judged where they differ."""
 
 import contextlib
 import math
@@ -18,13 +18,13 @@ from emberharmony.testing.differences.spool import Calls, Reader
 from emberharmony.testing.sample import EPSILON
 
 _AMPLIFIED = 100.0
-"""A difference that grows by more than this in one call is called amplified."""
+"""The growth of a difference in one call above which the report calls it amplified."""
 
 _SHOWN = 5
-"""So many arguments that differ are in a message."""
+"""The largest number of differing arguments that a message names."""
 
 _READ = 1000
-"""So many of the numbers that differed last are known where the program gives them to a call or returns them."""
+"""The number of the latest differing numbers that are kept, to recognize them in later arguments and results."""
 
 
 class Lockstep:
@@ -61,7 +61,7 @@ class Lockstep:
         self._stopped = False
 
     def feed(self, record: Record) -> None:
-        """Takes the next call of the second run.
+        """Compares the next call of the second run with the next call of the first run.
 
         Raises:
             Stopped: after the first wrong call, if `stop` is "first".
@@ -76,7 +76,7 @@ class Lockstep:
         self._rest.add(self._keep(record))
 
     def finish(self, errors: Sequence[str]) -> None:
-        """Compares what comes after the place where the runs part, and adds the notes.
+        """Compares the calls after the first difference in control flow, and adds the notes to the report.
 
         Args:
             errors: the errors that the runs raised.
@@ -104,7 +104,7 @@ class Lockstep:
         for edit_kind, a, b, c, d in matcher.get_opcodes():
             if edit_kind == "equal":
                 equal_count += b - a
-            # Rules of gradients and optimizers may call other ops on another backend, which no program decides.
+            # Gradient rules and optimizers may call other ops on another backend; only other calls are differences.
             elif any(
                 not key[2] and key[1] != OPTIMIZER and key[0] != RESULT
                 for _, key in (*first_keys[a:b], *second_keys[c:d])
@@ -158,7 +158,7 @@ class Lockstep:
             raise Stopped
 
     def _compare_pair(self, one: Record, other: Record) -> None:
-        """Compares two calls, and adds their row."""
+        """Compares the same call of two runs, and adds a row for it to the report."""
         if one.op == RESULT:
             self._compare_results(one, other)
             return
@@ -187,7 +187,7 @@ class Lockstep:
     def _judge_and_add(
         self, call: int, pair: tuple[Record, Record], difference: Difference, options: Sequence[Unequal], before: float
     ) -> None:
-        """Judges both sides of a call, and adds its row.
+        """Judges a call that differs between two runs on both sides, and adds a row for it to the report.
 
         Args:
             call: its number.
@@ -205,7 +205,7 @@ class Lockstep:
         wrong_sides = [i for i in (0, 1) if (verdict := verdicts[i]) is not None and not verdict.error <= 1]
         only_one_raises = bool(one.error) != bool(other.error)
         if only_one_raises and not wrong_sides and not options:
-            # NumPy raises as well, so the side that returns is wrong
+            # If only one side raises an error, and NumPy raises it too, the side that returns a result is wrong.
             wrong_sides = [1 if one.error else 0]
         if wrong_sides:
             self._note_options(one, options)
@@ -225,7 +225,7 @@ class Lockstep:
             raise Stopped
 
     def _compare_results(self, one: Record, other: Record) -> None:
-        """Compares what the programs return, as far as no call has given it."""
+        """Compares the values that two runs of a program return, apart from tensors that calls returned."""
         other.refresh(one)
         self._note_outside_argument(self._count, one, other, _argument_distances(one, other))
         unexplained_values = [value for value in unequal_arguments(one, other) if not self._is_explained(value)]
@@ -236,7 +236,7 @@ class Lockstep:
             self._report.divergences.append(divergence)
 
     def _is_explained(self, unequal: Unequal) -> bool:
-        """Returns whether numbers of Python differ as a result before does, or no more than results before do."""
+        """Returns whether the difference of two Python numbers follows from differences of earlier results."""
         largest_explained = max(_AMPLIFIED * EPSILON["float32"], GROWTH * self._noise)
         return unequal.share <= largest_explained or unequal.values in self._numbers
 
@@ -269,7 +269,7 @@ class Lockstep:
         has_other_dtypes = [host.dtype for host in one.results()] != [host.dtype for host in other.results()]
         verdicts = [self._judge_call(record, has_other_dtypes) for record in (one, other)]
         if any(verdict is not None and verdict.by == ORACLE and verdict.error <= 1 for verdict in verdicts):
-            # The oracle acquits a side that NumPy's backend would have blamed, so it must judge the other side too.
+            # If the oracle clears one side that NumPy's backend blames, the oracle must judge the other side too.
             verdicts = [self._judge.by_oracle(r) or v for r, v in zip((one, other), verdicts, strict=True)]
         return verdicts
 
@@ -287,13 +287,13 @@ class Lockstep:
             self._most = difference.most
         if share < math.inf:
             self._noise = max(self._noise, share)
-        argument_shapes = tuple([host.shape for host in one.given()])  # a comprehension of a list begins sooner
+        argument_shapes = tuple([host.shape for host in one.given()])  # a list starts faster than a generator
         self._report.rows.append(
             Row(call, one.op, one.path, one.line, argument_shapes, share, errors, verdict, one.gradient_of)
         )
 
     def _remember_decision(self, one: Record, other: Record) -> None:
-        """Remembers a result on which the program may decide: one number or boolean that differs."""
+        """Notes a differing result of one number or boolean, because the program may branch on it."""
         results = one.results(), other.results()
         if len(results[0]) == len(results[1]) == results[0][0].size == results[1][0].size == 1:
             numbers = [hosts[0].values().reshape(-1)[0] for hosts in results]
@@ -363,11 +363,11 @@ class Lockstep:
 
     def _note_outside_argument(self, call: int, one: Record, other: Record, before: Sequence[float]) -> None:
         """Notes an argument whose values no op gave, if it differs by much more than all results before."""
-        # Operators of one library may return a wider dtype than those of the other.
+        # The coarsest dtype counts, because operators of one library may return a wider dtype than those of another.
         coarsest_epsilon = max((EPSILON.get(host.dtype, 0.0) for host in (*one.given(), *other.given())), default=0.0)
         argument_pairs = zip(one.given(), other.given(), strict=False)
         for share, (x, y), a, b in zip(before, argument_pairs, _last_calls(one), _last_calls(other), strict=False):
-            # A part of a tensor, or a difference of two, has larger differences only as shares of its elements.
+            # The absolute difference must grow too, because the same difference is a larger share of a small part.
             is_larger = (
                 share > _AMPLIFIED * max(self._noise, coarsest_epsilon) and distance(x, y).most > GROWTH * self._most
             )
@@ -426,7 +426,7 @@ def _location_text(divergence: Divergence) -> str:
 
 
 def _call_at(calls: Calls | Reader, keys: Sequence[tuple[Any, Any]], index: int) -> Record | None:
-    """Returns the call with an index among the rest of a run; None at its end, where it returns its result."""
+    """Returns the call of a run at an index in a list of keys; None at the end of the list."""
     return calls.at(keys[index][0]) if index < len(keys) and keys[index][1][0] != RESULT else None
 
 

@@ -1,4 +1,4 @@
-"""How far apart two tensors are, measured in parts, so that the memory for it is small."""
+"""The distance of two tensors, computed in parts so that it takes little memory."""
 
 import functools
 import math
@@ -9,10 +9,10 @@ import numpy as np
 from emberharmony.testing.differences.records import Array, Host
 
 PART = 2**16
-"""So many elements are compared at once."""
+"""The number of elements that are compared at once."""
 
 _CALM = 1e30
-"""NumPy warns of no difference of smaller numbers and others: not even the largest one overflows."""
+"""A bound on magnitudes below which no difference overflows, so that NumPy's warnings need not be turned off."""
 
 
 def describe_mismatch(first: Sequence[Host], second: Sequence[Host]) -> str:
@@ -28,7 +28,7 @@ def describe_mismatch(first: Sequence[Host], second: Sequence[Host]) -> str:
 
 
 class Distance:
-    """How far apart two tensors are.
+    """The distance of two tensors: as a share of the largest element, absolute, and relative to each element.
 
     Attributes:
         share: the largest difference, as a share of the largest element of the first; infinite if it is not finite.
@@ -48,7 +48,7 @@ class Distance:
 
 
 def distance(a: Host, b: Host, each: bool = False, source: Distance | None = None) -> Distance:
-    """Returns how far apart two tensors are, which is measured once.
+    """Returns the distance of two tensors, which is measured once and then kept with the second one.
 
     Args:
         a: a tensor.

@@ -1,4 +1,4 @@
-"""The report as one HTML page: the wrong calls, and a table of all calls that is drawn as it is opened."""
+"""The HTML page of a comparison's report: the wrong calls, and a table of all calls that a script draws."""
 
 import html
 import json
@@ -79,7 +79,7 @@ for (let at = 0; at < rows.length; at += size) {{
 
 
 def page(report: "Report") -> str:
-    """Returns the page."""
+    """Returns the report of a comparison as one HTML page."""
     number_by_word: dict[str, int] = {}
     rows = []
     for row in report.rows:

@@ -1,4 +1,4 @@
-"""Calls of ops as data: arguments and results as JSON and bytes, so that they can be written, read and made again."""
+"""Records of op calls: arguments and results as JSON and bytes, which can be written, read and called again."""
 
 import contextlib
 import functools
@@ -16,7 +16,7 @@ from emberharmony.core.tracing import TensorProxy
 
 Array = np.ndarray[Any, Any]
 PLAIN = frozenset((bool, int, float, str, type(None)))
-"""Classes of arguments that are written as they are."""
+"""The classes of arguments that JSON has itself, so that they are written unchanged."""
 
 
 class Host:
@@ -38,7 +38,7 @@ class Host:
 
     @property
     def bits(self) -> Array:
-        """The bits, as an array of the shape."""
+        """The bits of the tensor as an array of its shape."""
         return self._bits
 
     def vector(self) -> Array:
@@ -51,7 +51,7 @@ class Host:
 
     def _parts_of_bits(self, most: int) -> Iterator[Array]:
         bits = self.bits
-        # `reshape(-1)` would copy an array that is not contiguous.
+        # `flat` reads an array that is not contiguous in parts; `reshape(-1)` would copy all of it.
         flat_bits: Any = bits.reshape(-1) if bits.flags.c_contiguous else bits.flat
         for start in range(0, self.size, most):
             yield _values(flat_bits[start : start + most], self.dtype, True)
@@ -72,7 +72,7 @@ class Host:
         return self.bits.view(bfloat16_of_numpy()) if self.dtype == "bfloat16" else self.bits
 
     def in_memory(self) -> "Host":
-        """Returns the tensor with memory of its own."""
+        """Returns a copy of the tensor with memory of its own."""
         return Host(self.bits.copy(), self.dtype)
 
 
@@ -83,7 +83,7 @@ def _values(bits: Array, dtype: str, at_least_single: bool = False) -> Array:
 
 
 class Record:
-    """One call of an op.
+    """The record of one call of an op: name, place in the program, arguments, results and error.
 
     Attributes:
         op: the name of the op.
@@ -145,7 +145,7 @@ class Record:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What calls of two runs are aligned by."""
+        """The key by which the calls of two runs are aligned: the op, the module and the op of a gradient."""
         return self.op, self.path, self.gradient_of
 
     def given(self) -> list[Host]:
@@ -161,32 +161,32 @@ class Record:
         return self._made
 
     def refresh(self, one: "Record") -> None:
-        """Sees which arguments have changed since they were compared with those of the other side; here none can."""
+        """Does nothing, because the arguments of a recorded call cannot change after they were compared."""
 
     def numbers(self) -> list[Any]:
-        """Returns the results that are no tensors."""
+        """Returns the results of the call that are not tensors, such as Python numbers."""
         result = self.result
         return [] if result.__class__ is dict and "t" in result else list(_tensor_numbers(result))
 
     def made_of(self, tensors: list[Host], **other: Any) -> "Record":
-        """Returns the call with other tensors, and with other values of the attributes that are named."""
+        """Returns a copy of the record with other tensors, and with new values of the named attributes."""
         attribute_values = {name: getattr(self, name) for name in Record.__slots__ if not name.startswith("_")}
         return Record(**(attribute_values | {"tensors": tensors} | other))
 
 
-# Records share these parts, because Python's garbage collection runs more often the more objects are kept.
+# Records share their constant parts, because more objects make Python's garbage collection run more often.
 _REFERENCES = [{"t": i} for i in range(16)]
 NO_OPTIONS: dict[str, list[Any]] = {"d": []}
 """The keyword arguments of a call without any, as JSON."""
 
 
 def tensor_reference(number: int) -> dict[str, int]:
-    """Returns the JSON that stands for the tensor of a number."""
+    """Returns the JSON that refers to a tensor of a record by its number."""
     return _REFERENCES[number] if number < len(_REFERENCES) else {"t": number}
 
 
 def encode(value: Any, backend: Any, add: Callable[[Any], int]) -> Any:
-    """Returns a value as JSON, without its tensors.
+    """Returns an argument or result as JSON, in which references by number replace the tensors.
 
     Args:
         value: an argument or a result of an op.
@@ -198,7 +198,7 @@ def encode(value: Any, backend: Any, add: Callable[[Any], int]) -> Any:
         return value
     if value_class is tuple or value_class is list:
         tensor_type, encoded_items = backend.tensor_type, []
-        for item in value:  # without a call for most items
+        for item in value:  # encodes most items without a call of `encode`, which is faster
             item_class = item.__class__
             if item_class in PLAIN:
                 encoded_items.append(item)
@@ -245,7 +245,7 @@ def _encode_without_tensor(value: Any, backend: Any, add: Callable[[Any], int]) 
 
 @functools.cache
 def _dtype_name(dtype: Any) -> str:
-    """Returns the name of a dtype of NumPy, which NumPy makes each time."""
+    """Returns the name of a NumPy dtype, cached because NumPy builds the text anew each time."""
     return str(dtype.name)
 
 
@@ -271,7 +271,7 @@ def bits_of(tensor: Any, backend: Any) -> tuple[Array, str]:
 
 
 def decode(value: Any, tensor: Callable[[int], Any], dtype: Callable[[str], Any] = as_dtype) -> Any:
-    """Returns the value whose JSON `encode` made.
+    """Returns the argument or result that `encode` has turned into JSON.
 
     Args:
         value: the JSON.
@@ -334,5 +334,5 @@ def _tensor_numbers(value: Any) -> Iterator[Any]:
 
 
 def to_native(host: Host, backend: Any) -> Any:
-    """Returns a tensor of a backend, with memory of its own."""
+    """Returns a host tensor as a native tensor of a backend, with memory of its own."""
     return backend.without_watchers.unpack(HostBits(np.ascontiguousarray(host.bits).reshape(host.shape), host.dtype))

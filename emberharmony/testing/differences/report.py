@@ -1,4 +1,4 @@
-"""What a comparison found: the first call that is wrong, all others, and a row for each call."""
+"""The report of a comparison: the first wrong call, all other differences, and a row for each call."""
 
 import json
 import platform
@@ -71,18 +71,18 @@ class Divergence:
 
     @property
     def is_wrong(self) -> bool:
-        """Whether an op is wrong here, rather than its inputs."""
+        """Whether the difference is a fault of the op, and not of its inputs."""
         return self.cause in _FAULTS
 
     @property
     def parts(self) -> bool:
-        """Whether the program does something else on the two sides here."""
+        """Whether the program calls other ops, or passes other arguments, on the two sides from this call on."""
         return self.cause in _PARTINGS
 
 
 @dataclass
 class Row:
-    """One compared call: where it is, its shapes, and the errors of the two sides."""
+    """The row of one compared call in a report: its place, its shapes, and the errors of the two sides."""
 
     call: int
     op: str
@@ -138,8 +138,8 @@ class Report:
         return f"<Report of {len(self.rows)} calls on {' and '.join(self.sides)}: {self.summary()}>"
 
     def _repr_html_(self) -> str:
-        """Returns what notebooks show: the table of the divergences."""
-        from emberharmony.core.display.html import table  # here, because only notebooks need it
+        """Returns the HTML table of the divergences, which notebooks display."""
+        from emberharmony.core.display.html import table  # imported here, because only notebooks need the module
 
         table_rows = [self._cells(divergence) for divergence in self.divergences[:_SHOWN]]
         left_out_count = len(self.divergences) - len(table_rows)
@@ -148,7 +148,7 @@ class Report:
         return table(self.summary(), self._table_header(), table_rows, left=5, notes=notes_text)
 
     def summary(self) -> str:
-        """Returns one sentence: which op is wrong, on which side, and where; or what the program does else."""
+        """Returns one sentence about the first divergence: the wrong op, side and place, or other control flow."""
         first_divergence = self.first
         if first_divergence is not None:
             return first_divergence.message
@@ -232,7 +232,7 @@ class Report:
 
 
 def _json_value(value: Any) -> Any:
-    """Returns a value in which infinities and NaN are text, because JSON has none."""
+    """Returns a value with text in place of infinities and NaN, which JSON lacks."""
     if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
         return str(value)
     if isinstance(value, dict):

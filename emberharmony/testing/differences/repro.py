@@ -1,4 +1,4 @@
-"""A program that makes one wrong call alone, with the smallest inputs for which it is still wrong."""
+"""Programs that repeat one wrong call alone, with the smallest inputs for which it is still wrong."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from emberharmony.testing.differences.report import Divergence
 
 _TRIALS = 200
-"""So many smaller inputs are tried."""
+"""The largest number of smaller inputs that are tried."""
 
 _PROGRAM = """\
 # {message}
@@ -45,7 +45,7 @@ assert error <= {bound:.3g} and all(np.array_equal(np.isnan(g), np.isnan(w)) for
 
 
 def write(path: str, divergence: "Divergence", record: Record, backend: Any, tolerance: float | None) -> None:
-    """Writes the program, and beside it the npz file with its inputs.
+    """Writes a program that repeats a wrong call, and beside it an npz file with the inputs.
 
     Args:
         path: the file of the program.
@@ -65,7 +65,7 @@ def write(path: str, divergence: "Divergence", record: Record, backend: Any, tol
 
 
 def program_of(path: str, divergence: "Divergence", record: Record, judge: Judge) -> tuple[str, dict[str, Any]]:
-    """Returns the program and the arrays of its inputs.
+    """Returns the source of a program that repeats a wrong call, and the arrays of its inputs by name.
 
     Raises:
         ArgumentError: if an argument has no source, or the op draws random numbers.
@@ -110,7 +110,7 @@ def _argument_sources(record: Record, numbers: dict[int, int]) -> list[str]:
     """Returns the source of each argument, with `x[i]` for the tensor that has the number i."""
 
     class Name(str):
-        """The source of an argument."""
+        """The source text of an argument, which `repr` returns unchanged."""
 
     def text(value: Any) -> str:
         if isinstance(value, Name):
@@ -129,7 +129,7 @@ def _argument_sources(record: Record, numbers: dict[int, int]) -> list[str]:
 
 
 def _error_bound(record: Record, judge: Judge) -> float:
-    """Returns an error halfway, on a scale of magnitudes, between what is allowed and what was found."""
+    """Returns the geometric mean of the allowed error and of the error that a call has."""
     try:
         expected, error_units = judge.reference(record), judge.judge(record).error
     except NotJudgedError:

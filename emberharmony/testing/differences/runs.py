@@ -1,4 +1,4 @@
-"""One run of a program on one backend, which passes its calls on, one at a time."""
+"""A run of a program on one backend, with a watcher that passes each call to a function."""
 
 import contextlib
 import functools
@@ -28,10 +28,10 @@ from emberharmony.transforms.logs.lines import line_of, line_text
 from emberharmony.transforms.observe import Observation, WatchedCall, Watcher
 
 STREAM: ContextVar[Generator] = ContextVar("emberharmony_compared_stream")
-"""What random ops without a seed draw from: on the host, so that both runs draw the same numbers."""
+"""The random stream on the host for ops without a seed, so that both runs draw the same numbers."""
 
 _LEFT_OUT = frozenset(("eval", "synchronize"))
-"""Ops that return nothing, and whose arguments are results of others."""
+"""The ops that are not recorded: they return nothing, and their arguments are results of recorded calls."""
 
 
 OPTIMIZER = "(optimizer)"
@@ -41,21 +41,21 @@ _OPTIMIZERS = str(Path(ops.__file__).parents[1] / "optim") + os.sep
 
 
 class Stopped(BaseException):
-    """Ends a run before its end; no `except Exception` of the program catches it."""
+    """Raised to stop a run early; it is no `Exception`, so that the program does not catch it."""
 
 
 class _Portable:
-    """The part of a class of backends that draws all numbers on the host, and lets optimizers make the same calls."""
+    """A mixin of backend classes that draws random numbers on the host, and makes optimizers call the same ops."""
 
     bound: Bound
     joinable = 2**14
 
     def standard_uniform(self, shape: Any, dtype: Any = None) -> Any:
-        """Returns uniform numbers."""
+        """Returns uniform random numbers that are drawn on the host."""
         return self._tensor(STREAM.get().uniform(shape, floating(dtype)), floating(dtype))
 
     def standard_normal(self, shape: Any, dtype: Any = None) -> Any:
-        """Returns normal numbers."""
+        """Returns normal random numbers that are drawn on the host."""
         return self._tensor(STREAM.get().normal(shape, floating(dtype)), floating(dtype))
 
     def _tensor(self, array: Any, dtype: Any) -> Any:
@@ -88,7 +88,7 @@ def with_host_draws(named: Any) -> Any:
 
 @contextlib.contextmanager
 def separate_streams() -> Iterator[None]:
-    """Lets random ops in the block draw as in every other such block; the streams go on afterwards as before."""
+    """Starts the random streams anew for a `with` block, and restores their states after it."""
     host_streams = HOST.get()
     state_before = host_streams.state_dict()
     stream_token = STREAM.set(Generator(0))
@@ -100,7 +100,7 @@ def separate_streams() -> Iterator[None]:
 
 
 class Watch(Watcher):
-    """Tells a function of the calls of a program: those that stand in no other call.
+    """A watcher that records the outermost calls of a program and passes each record to a function.
 
     Calls inside of functions that `ops.scan` and others call are calls of the program.
 
@@ -119,7 +119,7 @@ class Watch(Watcher):
         self._count = 0
 
     def before(self, call: WatchedCall) -> None:
-        """Takes the arguments, before the op runs."""
+        """Records the arguments of a call before its op runs, because the op may change them."""
         if self._is_hidden(call):
             return
         backend, tensors, seen_calls = call.backend, list[Host](), list[int]()
@@ -153,7 +153,7 @@ class Watch(Watcher):
         call.kept[self] = record
 
     def after(self, call: WatchedCall, result: Any) -> None:
-        """Takes the result and tells the call."""
+        """Adds the result to the record of a call, and passes the record to the function."""
         record: Record | None = call.kept.pop(self, None)
         if record is not None:
             results, tensors, writer, backend = list[Host](), record.tensors, self._writer, call.backend
@@ -171,14 +171,14 @@ class Watch(Watcher):
             self._tell(record)
 
     def on_error(self, call: WatchedCall, error: Exception) -> None:
-        """Tells a call that raised an error."""
+        """Passes the record of a call that raised an error to the function."""
         record: Record | None = call.kept.pop(self, None)
         if record is not None and not getattr(error, "of_watcher", False):
             record.error, record.result = f"{type(error).__name__}: {error}", {"u": []}
             self._tell(record)
 
     def on_unseen(self, text: str) -> None:
-        """Ends the run, because the calls of the other run would have no counterpart.
+        """Stops the run at a call that watchers cannot see, because the other run's calls would have no counterpart.
 
         Raises:
             TracedTensorError: always.
@@ -186,7 +186,7 @@ class Watch(Watcher):
         raise TracedTensorError(text)
 
     def finish(self, result: Any, backend: Any) -> None:
-        """Tells what the program returned, as the argument of a last call.
+        """Passes the program's results to the function, as the argument of a last record.
 
         Args:
             result: what it returned.
@@ -243,7 +243,7 @@ def stream_states(call: WatchedCall) -> Any:
 
 
 def path_of(call: WatchedCall, frame: Any, end: str) -> str:
-    """Returns the module that makes a call, or `OPTIMIZER`.
+    """Returns the path of the `nn` module that makes a call, or `OPTIMIZER` for a call of an optimizer.
 
     Args:
         call: the call.

@@ -1,4 +1,4 @@
-"""Files of calls, which are written and read one call at a time, so that a run need not fit the memory.
+"""Files of recorded calls, written and read one call at a time, so that a run may be larger than the memory.
 
 A file has the magic number, then the bytes of tensors and the heads of calls as JSON in the order in which they came,
 an index as JSON (the place and the length of each head, and the notes of the run), and the place of the index (8
@@ -36,25 +36,25 @@ _FIELDS = (
 _HALVES = ("float16", "bfloat16")
 
 _BLOCK = 2**18
-"""So many bytes are compared at once."""
+"""The number of bytes that are compared at once."""
 
 _SMALL = 2**21
-"""Tensors of so many bytes may stay in memory."""
+"""The largest tensor, in bytes, that may stay in memory."""
 
 MEMORY = 2**27
-"""So many bytes of small tensors stay in memory, which is faster than a file."""
+"""The number of bytes of small tensors that stay in memory, which is faster than a file."""
 
 _LARGEST_BLOCK = 2**22
-"""So many bytes are taken at once for them, so that the system needs few pages."""
+"""The largest block of memory, in bytes, that is allocated at once for small tensors."""
 
 _ALIGNED = 64
-"""The tensors in memory begin at multiples of so many bytes."""
+"""The alignment, in bytes, of small tensors in memory."""
 
 _BYTES, _WORDS = np.dtype(np.uint8), np.dtype(np.uint64)
 
 
 class _File:
-    """A file without a buffer, read and written at places."""
+    """An unbuffered file that is read and written at byte offsets."""
 
     def __init__(self, path: str, mode: str) -> None:
         self.path = path
@@ -62,11 +62,11 @@ class _File:
         self.size = 0
 
     def append(self, data: Any) -> int:
-        """Writes bytes at the end and returns their place."""
+        """Writes bytes at the end of the file and returns their offset."""
         offset, file = self.size, self.raw
         file.seek(offset)
         written_count = file.write(data)
-        if written_count != len(data):  # a large write may stop early
+        if written_count != len(data):  # `write` may write only a part of many bytes
             unwritten_bytes = memoryview(data)
             while written_count < len(unwritten_bytes):
                 written_count += file.write(unwritten_bytes[written_count:])
@@ -74,7 +74,7 @@ class _File:
         return offset
 
     def read(self, place: int, into: Any) -> None:
-        """Fills a vector of bytes from a place.
+        """Fills a vector of bytes with the bytes of the file from an offset on.
 
         Raises:
             ArgumentError: if the file ends before.
@@ -88,14 +88,14 @@ class _File:
             read_count += further_count
 
     def array(self, place: int, count: int, kind: Any) -> Array:
-        """Returns `count` numbers from a place in the file."""
+        """Returns `count` numbers of the file from an offset on."""
         elements = np.empty(count, kind)
         if count:
             self.read(place, elements.view(np.uint8))
         return elements
 
     def cut(self) -> ArgumentError:
-        """Returns the error about a file that is not whole."""
+        """Returns the error that says that the file is incomplete."""
         return ArgumentError(f"the log {self.path} is damaged or ends within a call: the run was interrupted")
 
 
@@ -138,12 +138,12 @@ class Stored(Host):
             yield from Host(file_part, self.dtype).parts(most)
 
     def row(self) -> Any:
-        """Returns what the head of a call says of the tensor."""
+        """Returns the dtype, the shape and the offset of the tensor, for the description of its call."""
         return self.dtype, self._kind.str, self.shape, self._place
 
 
 class Seen(weakref.ref[Any]):
-    """A weak reference to a tensor of a run, with its stored copy and the number of the last call that had it."""
+    """A weak reference to a tensor of a run, with its copy in the file and the number of the last call that had it."""
 
     __slots__ = ("call", "host", "key")
 
@@ -153,7 +153,7 @@ class Seen(weakref.ref[Any]):
 
 
 class Tensors:
-    """The tensors that a run has had, by their identity; those that are no more are forgotten.
+    """The tensors of a run by identity; a tensor that Python frees is removed.
 
     Attributes:
         seen: the tensors, by `id`.
@@ -168,12 +168,12 @@ class Tensors:
         self.seen, self._forget = seen_by_id, forget_tensor
 
     def of(self, tensor: Any) -> Seen | None:
-        """Returns what is known of a tensor, or None."""
+        """Returns the entry of a tensor that an earlier call had, or None."""
         seen_tensor = self.seen.get(id(tensor))
         return seen_tensor if seen_tensor is not None and seen_tensor() is tensor else None
 
     def add(self, tensor: Any, host: Host, call: int) -> None:
-        """Adds a tensor of a call."""
+        """Adds a tensor, its copy in the file, and the number of the call that has it."""
         with contextlib.suppress(TypeError):  # scalars of NumPy have no references
             seen_tensor = Seen(tensor, self._forget)
             seen_tensor.host, seen_tensor.call, seen_tensor.key = host, call, id(tensor)
@@ -181,7 +181,7 @@ class Tensors:
 
 
 class Writer:
-    """Writes calls into a new file.
+    """Writes the recorded calls of a run and their tensors into a new file.
 
     Args:
         path: the file; it is complete only after `close`.
@@ -198,7 +198,7 @@ class Writer:
         self._known = Tensors()
 
     def keep(self, tensor: Any, host: Host, call: int) -> tuple[Stored, int]:
-        """Writes a tensor, unless its values are in the file.
+        """Writes a tensor unless the file has its values; returns the stored tensor and the last call that had it.
 
         Args:
             tensor: the native tensor, by which it is known when it comes again.
@@ -227,7 +227,7 @@ class Writer:
         return stored_tensor, -2 - stored_call
 
     def _holds_bytes(self, stored_tensor: Stored, flat: Array) -> bool:
-        """Returns whether a tensor that was written has these bytes."""
+        """Returns whether a stored tensor has the given bytes."""
         stored_bytes = stored_tensor._held
         if stored_bytes is not None:
             if not len(flat):
@@ -258,7 +258,7 @@ class Writer:
         return Stored(self._file, offset, host.dtype, host.bits.dtype, host.shape, host.size)
 
     def add(self, record: Record) -> None:
-        """Writes a call: its tensors are in the file already, so the file gets its description and where they are."""
+        """Writes the description of a call, with the offsets of its tensors, which are in the file already."""
         head_fields: dict[str, Any] = {name: getattr(record, name) for name in _FIELDS}
         head_fields["tensors"] = [self._tensor_row(host) for host in record.tensors]
         head_json = json.dumps(head_fields).encode()
@@ -270,7 +270,7 @@ class Writer:
         return host.row()
 
     def close(self, notes: dict[str, Any] | None = None) -> None:
-        """Closes the file; with notes, it is complete."""
+        """Writes the index if notes are given, which completes the file, and closes it."""
         if not self._file.raw.closed:
             if notes is not None:
                 offset = self._file.append(json.dumps({"calls": self._heads, "notes": notes}).encode())
@@ -287,7 +287,7 @@ class Calls:
         self._at = 0
 
     def add(self, record: Record) -> None:
-        """Keeps a call until `next` returns it."""
+        """Adds a call to the queue from which `next` takes it."""
         self._records.append(record)
 
     def next(self) -> Record | None:
@@ -300,13 +300,13 @@ class Calls:
         return self._records[self._at - 1]
 
     def at(self, number: int) -> Record:
-        """Returns the call of a number: one that `next` has not returned, or the last one that it has."""
+        """Returns the call with a number, from the last one that `next` has returned on."""
         record = self._records[number]
         assert record is not None
         return record
 
     def keys(self, number: int = 0) -> Iterator[tuple[int, tuple[str, str, str]]]:
-        """Yields the number and the key of each call from one on."""
+        """Yields the number and the key of each queued call, from a number on."""
         for start in range(number, len(self._records)):
             yield start, self.at(start).key
 
@@ -360,7 +360,7 @@ class Reader:
         return self.at(self._at - 1)
 
     def at(self, number: int) -> Record:
-        """Returns the call of a number.
+        """Returns the call with a number, read from the file.
 
         Raises:
             ArgumentError: if the file is damaged.
@@ -380,7 +380,7 @@ class Reader:
             raise error if isinstance(error, ArgumentError) else self._file.cut() from error
 
     def keys(self, number: int = 0) -> Iterator[tuple[int, tuple[str, str, str]]]:
-        """Yields the number and the key of each call from one on."""
+        """Yields the number and the key of each call in the file, from a number on."""
         for start in range(number, len(self._heads)):
             head = self._call_head(start)
             yield start, (head["op"], head["path"], head["gradient_of"])

@@ -1,4 +1,4 @@
-"""The checks of one backend: each computes something whose result is known, and says what was found.
+"""The doctor's checks of a backend: each computes a known result and reports what the backend returns.
 
 A check returns a `Result`, or raises `AssertionError` with what is wrong. Any other error is a fault too.
 """
@@ -19,14 +19,14 @@ from emberharmony.core.errors import DTypeError, EmberError, IndexOutOfBoundsErr
 from emberharmony.testing.doctor.finding import BROKEN, DIFFERS, OK, ROWS, Finding
 
 _WRONG = 0.02
-"""A product that is off by more than this is no product in any precision."""
+"""A product with a larger relative error is wrong in every precision."""
 _SECONDS = 10.0
-"""So long may threads take."""
+"""The time limit of a check with threads, in seconds."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a check found: OK, or a difference that a row of the documentation describes."""
+    """The result of a check that found no fault: OK, or a difference that a row of the documentation describes."""
 
     detail: str = ""
     row: str = ""
@@ -39,7 +39,7 @@ CHECKS: dict[str, tuple[Check, str]] = {}
 
 
 def check(name: str, *repro: str) -> Callable[[Check], Check]:
-    """Registers a check under a name.
+    """Returns a decorator that registers a check under a name.
 
     Args:
         name: the name.
@@ -54,7 +54,7 @@ def check(name: str, *repro: str) -> Callable[[Check], Check]:
 
 
 def run_check(backend: Any, name: str) -> Finding:
-    """Returns what a check found on the default device of a backend."""
+    """Runs a check on the default device of a backend and returns its finding."""
     function, repro = CHECKS[name]
     try:
         with ops.use_backend(backend):
@@ -308,7 +308,7 @@ def random_numbers(backend: Any) -> Result:
 
 
 RANDOM = [[626, 433, 457, 497], [0.3657785654067993, 0.5764438509941101]]
-"""What `random_numbers` draws everywhere."""
+"""The numbers that `random_numbers` must draw on every machine."""
 
 
 def _least_seconds(function: Callable[[], Any], seconds: float = 0.4) -> float:
@@ -334,7 +334,7 @@ def speed(backend: Any) -> Result:
     large_tensor = ops.full((2**23,), 1.5)
     ops.eval([a, large_tensor])
     product_speed = 2 * 512**3 / _least_seconds(lambda: ops.matmul(a, a)) / 1e9
-    # Each byte is read once and written once.
+    # The copy reads each byte once and writes it once.
     copy_speed = 2 * 4 * 2**23 / _least_seconds(lambda: ops.multiply(large_tensor, 2.0)) / 1e9
     detail_text = f"{product_speed:.3g} GFLOP/s in a product of 512 x 512, {copy_speed:.3g} GB/s in a copy of 32 MiB"
     host_speed = 2 * 512**3 / _host_product() / 1e9

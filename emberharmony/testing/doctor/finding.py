@@ -17,7 +17,7 @@ ROWS = {
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of one check.
+    """A finding of the doctor: the subject and the check, the verdict, and a program that shows it.
 
     Args:
         subject: the backend, or "machine" or "settings".

@@ -1,4 +1,4 @@
-"""What a machine has: Python, libraries and their floors, BLAS, memory, and what tells the libraries how to compute."""
+"""Facts about the machine: Python, libraries and their lowest versions, BLAS, memory, environment variables."""
 
 import os
 import platform
@@ -33,7 +33,7 @@ _ROUNDING = {
     "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": ("1",),
     "JAX_DEFAULT_MATMUL_PRECISION": ("bfloat16", "tensorfloat32", "default", "high", "fastest"),
 }
-"""The variables by which libraries multiply float32 in fewer bits, and the values by which they do."""
+"""The environment variables that make libraries multiply float32 in fewer bits, with the values that do so."""
 
 _OTHERS = (
     *(*_THREADS, *_ROUNDING, "OPENBLAS_CORETYPE", "KMP_DUPLICATE_LIB_OK", "JAX_ENABLE_X64", "JAX_PLATFORMS"),
@@ -44,7 +44,7 @@ _FLOOR = re.compile(r">=\s*([\d.]+)")
 
 
 def facts() -> dict[str, Any]:
-    """Returns what the machine has, without the import of a library other than NumPy."""
+    """Returns the facts about the machine by name, without the import of a library other than NumPy."""
     return {
         "emberharmony": __version__,
         "python": f"{platform.python_implementation()} {platform.python_version()}",
@@ -66,7 +66,7 @@ def requirements() -> Iterator[tuple[str, str | None, str, str]]:
     """Yields each package that EmberHarmony can use: its name, its version or None, its floor, and the extra."""
     try:
         requirement_lines = metadata.requires("emberharmony") or []
-    except metadata.PackageNotFoundError:  # a checkout on the path
+    except metadata.PackageNotFoundError:  # a checkout on the path has no metadata
         requirement_lines = []
     seen_names: set[str] = set()
     for line in requirement_lines:
@@ -93,7 +93,7 @@ _EXTRAS = ("", "torch", "mlx", "jax", "dask", "numba", "bfloat16", "cli", "confo
 
 
 def blas_of_numpy() -> str:
-    """Returns the BLAS that NumPy was built with, as NumPy says."""
+    """Returns the name of the BLAS with which NumPy was built, from NumPy's build configuration."""
     import numpy as np
 
     with warnings.catch_warnings():
@@ -104,7 +104,7 @@ def blas_of_numpy() -> str:
 
 
 def loaded_libraries() -> list[str]:
-    """Returns the names of the libraries of linear algebra and of threads in this process, as Linux tells them."""
+    """Returns the names of the loaded libraries of linear algebra and threads, from `/proc/self/maps` on Linux."""
     try:
         with open("/proc/self/maps", encoding="utf-8") as file:
             mapping_lines = file.readlines()
@@ -114,7 +114,7 @@ def loaded_libraries() -> list[str]:
 
 
 def settings_in_use(environ: Mapping[str, str]) -> dict[str, str]:
-    """Returns what tells the libraries how to compute: environment variables, and the settings file if there is one."""
+    """Returns the settings of the libraries: environment variables by name, and the settings file if there is one."""
     known_names = [name for name in (*_OWN, *_OTHERS) if name in environ]
     own_names = [name for name in environ if name.startswith("EMBERHARMONY_") and name not in known_names]
     value_by_name = {name: without_home(environ[name]) for name in (*known_names, *own_names)}
@@ -122,11 +122,11 @@ def settings_in_use(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def chosen_backend(environ: Mapping[str, str]) -> str:
-    """Returns which backend a program starts with, and what says so, without the import of its library."""
+    """Returns the backend with which a program starts, and the source of this choice, without importing its library."""
     if backend_name := environ.get(BACKEND):
         return f"{backend_name}, from {BACKEND}"
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # `findings` tells of a file that cannot be read
+        warnings.simplefilter("ignore")  # `findings` reports a settings file that cannot be read
         saved_name = settings.read("backend")
     if saved_name is not None:
         return f"{saved_name}, from {without_home(settings.path())}"
@@ -140,7 +140,7 @@ def without_home(text: str) -> str:
 
 
 def findings(environ: Mapping[str, str]) -> Iterator[Finding]:
-    """Yields what is odd about the installed versions and the settings, or that nothing is."""
+    """Yields findings about odd versions and settings of the machine, or one that says that there are none."""
     for subject, source in (("versions", _version_findings()), ("settings", _setting_findings(environ))):
         found_oddities = list(source)
         yield from found_oddities
@@ -167,7 +167,7 @@ def _version_findings() -> Iterator[Finding]:
 
 
 def _setting_findings(environ: Mapping[str, str]) -> Iterator[Finding]:
-    """Yields what is odd about the settings."""
+    """Yields findings about odd environment variables of the libraries."""
     yield from _own_settings(environ)
     core_count = os.cpu_count() or 1
     for name in _THREADS:
@@ -185,7 +185,7 @@ def _setting_findings(environ: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _own_settings(environ: Mapping[str, str]) -> Iterator[Finding]:
-    """Yields what is odd about EmberHarmony's own settings."""
+    """Yields findings about unknown or wrong settings of EmberHarmony."""
     for name in sorted(environ):
         if name.startswith("EMBERHARMONY_") and name not in _OWN:
             yield Finding(

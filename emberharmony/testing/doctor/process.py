@@ -20,7 +20,7 @@ from typing import Any
 from emberharmony.testing.doctor.finding import BROKEN, DIFFERS, OK, ROWS, Finding
 
 SECONDS = 30.0
-"""So long may one check take, the import of the library included."""
+"""The time limit of one check in seconds, with the import of the library."""
 _FORK_SECONDS = 5.0
 FORK = """\
 x = ops.ones(3); ops.eval(x); import os; child = os.fork()
@@ -31,7 +31,7 @@ _FORK = "a child process that is forked after the parent has computed"
 def findings_of_backend(
     name: str, device: str | None, seconds: float = SECONDS
 ) -> Iterator[Finding | dict[str, Any] | str]:
-    """Yields the findings about a backend, and what it has as a dict, or as a text why it lacks the device.
+    """Yields the findings about a backend, and its facts as a dict, or a text that says why it lacks the device.
 
     Args:
         name: the backend.
@@ -39,7 +39,7 @@ def findings_of_backend(
         seconds: how long a check may take.
     """
     command = [sys.executable, "-W", "ignore", "-m", __name__, name, *([] if device is None else [device])]
-    child_environment = {**os.environ, "EMBERHARMONY_TRACEBACK": "full"}  # whose last line is the error
+    child_environment = {**os.environ, "EMBERHARMONY_TRACEBACK": "full"}  # the last line of a traceback is the error
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=child_environment
     )
@@ -100,19 +100,19 @@ def _exit_text(status: int | None) -> str:
 
 
 def repro_of(name: str, check: str) -> str:
-    """Returns the program of three lines that shows what a check looks at."""
+    """Returns the program of three lines that repeats a check of a backend."""
     setup_source = f"from emberharmony import ops; ops.set_backend({name!r})\n"
     if check == "import":
         return f"{setup_source}x = ops.ones(3)\nprint(x)"
     if check == "fork":
         return f"{setup_source}{FORK}"
-    from emberharmony.testing.doctor.checks import CHECKS  # here, because it imports NumPy and all ops
+    from emberharmony.testing.doctor.checks import CHECKS  # imported here, because the module imports NumPy and all ops
 
     return setup_source + CHECKS[check][1]
 
 
 def fork(name: str) -> Finding:
-    """Returns whether a forked child can compute; it is given some seconds."""
+    """Forks a child that computes, waits some seconds for it, and returns the finding."""
     if not hasattr(os, "fork"):
         return Finding(name, "fork", OK, "there is none on this system")
     from emberharmony import ops
@@ -146,7 +146,7 @@ def _print_json(content: dict[str, Any]) -> None:
 
 
 def main(name: str, device: str | None = None) -> None:
-    """Writes the findings about a backend."""
+    """Runs all checks of a backend and writes the findings to standard output as lines of JSON."""
     _print_json({"begins": "import"})
     from emberharmony import ops
     from emberharmony.backend.discovery import load
@@ -181,7 +181,7 @@ def main(name: str, device: str | None = None) -> None:
             _print_json(asdict(fork(name)))
     _print_json({"ends": True})
     sys.stdout.flush()
-    os._exit(0)  # threads of a library may wait without end
+    os._exit(0)  # ends the process at once, because threads of a library may wait without end
 
 
 if __name__ == "__main__":

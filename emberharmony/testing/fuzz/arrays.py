@@ -1,4 +1,4 @@
-"""Arrays as source: of many shapes and dtypes, and in all forms in which a tensor may be passed to an op."""
+"""Sources of random arrays of many shapes and dtypes, in all forms in which a tensor may be passed to an op."""
 
 import math
 from random import Random
@@ -8,7 +8,7 @@ import numpy as np
 from emberharmony.testing.fuzz import odd
 
 _WRITTEN_OUT = 24
-"""Arrays with more elements repeat a pattern, so that their source is short."""
+"""The largest number of elements that the source lists; larger arrays repeat a pattern."""
 
 
 def spelled_dtype(name: str) -> str:
@@ -61,7 +61,7 @@ class Arrays:
         )
 
     def _shape_near(self) -> tuple[int, ...]:
-        """Returns the shape of this call, one that broadcasts with it, or another."""
+        """Returns a random shape: often that of the call or one that broadcasts with it."""
         random_share = self.rng.random()
         if random_share < 0.65:
             return self.shape

@@ -1,4 +1,4 @@
-"""The calls of the fuzzer, as source; each depends only on the seed and its number, so it can be made again."""
+"""The calls of the fuzzer as source; a call depends only on the seed and its number, so it can be repeated."""
 
 import functools
 import re
@@ -29,7 +29,7 @@ Bound = dict[str, list[str]]
 
 @dataclass(frozen=True)
 class FuzzCase:
-    """One call as source.
+    """A fuzzed call: the op, and the sources of its arguments.
 
     Args:
         number: the number of the call, by which it can be made again from the seed.
@@ -48,7 +48,7 @@ class FuzzCase:
 
 
 def case_of(seed: int, number: int, names: Sequence[str]) -> FuzzCase:
-    """Returns the call with a number; the numbers take the named ops in turn."""
+    """Returns the fuzzed call with a number, which is a call of the named ops in turn."""
     rng = Random(f"{seed}/{number}")
     spec = OPS[names[number % len(names)]]
     value_source = Values(rng, argument_pool(), short=spec.takes_callable)
@@ -87,7 +87,7 @@ def argument_pool() -> dict[str, list[str]]:
                         try:
                             sources_by_name.setdefault(name, {})[source(value)] = None
                         except TypeError:
-                            continue  # functions have no source expression
+                            continue  # a function has no source expression
     return {name: list(sources) for name, sources in sorted(sources_by_name.items())}
 
 
@@ -116,7 +116,7 @@ def _is_short(value: Any) -> bool:
 
 
 def _bind_arguments(spec: OpSpec, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, list[Any]]:
-    """Returns the arguments by the name of the parameter that takes them."""
+    """Returns the arguments of a call in lists by the name of the parameter that takes them."""
     arguments_by_name: dict[str, list[Any]] = {}
     remaining_args = list(args)
     for parameter in spec.parameters:
@@ -215,6 +215,6 @@ def _positional_and_keyword(rng: Random, spec: OpSpec, bound: Bound) -> tuple[tu
 
 
 def call_source(case: FuzzCase) -> str:
-    """Returns the source of the call."""
+    """Returns the source of a fuzzed call, such as `ops.sum(x, axis=0)`."""
     argument_sources = [*case.arguments, *(f"{name}={value}" for name, value in case.keywords.items())]
     return f"{spell_op(case.op)}({', '.join(argument_sources)})"

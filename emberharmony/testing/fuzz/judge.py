@@ -43,7 +43,7 @@ def verdict(error: BaseException) -> str:
 
 
 def _raised_in(error: BaseException) -> str:
-    """Returns the file of the innermost frame."""
+    """Returns the name of the file in which an exception was raised."""
     traceback, file_name = error.__traceback__, ""
     while traceback is not None:
         file_name, traceback = traceback.tb_frame.f_code.co_filename, traceback.tb_next

@@ -14,7 +14,7 @@ SHAPES: Shapes = (
 )
 RARE: Shapes = ((2,) * 12, (1,) * 33, (1,) * 65, (1000,), (70000,), (1, 200000), (300, 300))
 MIDDLE = (7, 8, 9, 16, 31, 63, 64, 65, 100, 127, 128, 255, 256, 300, 1000, *(65536, 10**6, 10**7) * 5)
-"""Integers that could be lengths, but most of which no shape above has."""
+"""Integers of middle size that could be lengths, most of which no shape in this file has."""
 
 
 def _split_sources(text: str) -> tuple[str, ...]:
@@ -36,7 +36,7 @@ NUMBERS = _split_sources(
     np.int8(3) ; np.float64(nan) ; np.array(0.5) ; ops.array(0.5) ; np.bool_(True)
     """
 )
-"""Numbers of all types."""
+"""Sources of numbers of all types of Python and NumPy."""
 
 WRONG = _split_sources(
     r"""
@@ -69,7 +69,7 @@ FUNCTIONS = _split_sources(
     lambda *xs: ops.reshape(xs[-1], (-1,)) ; lambda *xs: ops.zeros((0, 2)) ; lambda *xs: 10**400
     """
 )
-"""Functions with various parameters and results."""
+"""Sources of functions with various parameters and results."""
 
 KEYS = _split_sources(
     r"""
@@ -107,14 +107,14 @@ DTYPES_WRITTEN = _split_sources(
     float ; int ; bool ; complex ; ops.int8 ; np.float64 ; np.dtype('>i4') ; 'nonsense' ; 'U1' ; 3
     """
 )
-"""Dtypes in other forms."""
+"""Sources of dtypes in unusual forms, such as strings and classes of NumPy."""
 
 DEVICES = _split_sources(
     r"""
     'cpu' ; 'cpu' ; None ; 'nonsense' ; '' ; 3 ; 'cpu:1'
     """
 )
-"""Devices."""
+"""Sources of devices, and of values that are no device."""
 
 GENERATORS = _split_sources(
     r"""
@@ -128,7 +128,7 @@ MAPPINGS = _split_sources(
     {} ; {'a': 2} ; {'b': 0} ; {1: 2} ; None
     """
 )
-"""Mappings of names to lengths."""
+"""Sources of mappings from the names of axes to lengths."""
 
 NORMS = _split_sources(
     r"""
@@ -145,7 +145,7 @@ LONG = _split_sources(
 """Tensors so long that an op which reads as many elements of a shorter one is killed by a signal."""
 
 SPECIAL = _split_sources("nan ; inf ; -inf ; 0 ; -0.0 ; 1e30 ; -1 ; 99 ; 2**31 ; -2**63 ; 1e-40")
-"""Elements that replace one of an array."""
+"""Special numbers that replace one element of an array."""
 
 NOT_FINITE = _split_sources("nan ; inf ; -inf")
 OUTSIDE = (99, -99, 10**6, 2**31, -(2**31), 2**63 - 1, -(2**63))

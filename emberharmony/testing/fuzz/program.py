@@ -39,7 +39,7 @@ def _tuple_source(sources: tuple[str, ...]) -> str:
 
 
 def program(case: FuzzCase, seed: int, backend: str, finding: str, watched: bool = False, checked: bool = False) -> str:
-    """Returns a program that makes a call again.
+    """Returns the source of a program that repeats a fuzzed call and shows its finding.
 
     Args:
         watched: whether the program must end with an error if the call changes an argument.

@@ -1,4 +1,4 @@
-"""The runner: it starts workers, collects what their calls did, and starts another worker when one dies."""
+"""The runner of the fuzzer: it starts workers, collects the outcomes of their calls, and replaces workers that die."""
 
 import dataclasses
 import json
@@ -17,14 +17,14 @@ from emberharmony.testing.fuzz.program import program
 from emberharmony.testing.fuzz.worker import ALARMS, Task
 
 DEATHS = 3
-"""An op that kills this many workers is left out from then on."""
+"""The number of workers that an op may kill before the fuzzer leaves it out."""
 BATCH = 5000
 """The number of calls that one worker makes; a new one then frees what libraries cache."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A call that did something that no call may do.
+    """A fuzzed call that broke a rule, such as an undocumented error, a crash or a changed argument.
 
     Args:
         number: the number of the call.
@@ -97,7 +97,7 @@ def run(
             if outcome_kind != "hang" or failed_outcome is not None:
                 _add_finding(tally, task, number, outcome_kind, detail, failed_outcome is not None)
             else:
-                tally.counts["slow once"] += 1  # not a finding: other processes may have slowed the machine down
+                tally.counts["slow once"] += 1  # no finding: the machine may have been busy
             deaths_by_op[op_name] += 1
             if deaths_by_op[op_name] == DEATHS:
                 tally.skipped.append(op_name)
@@ -170,7 +170,7 @@ def _worker_messages(task: Task, stream: IO[bytes], status: list[int]) -> Iterat
         stderr=stream,
         encoding="utf-8",
         start_new_session=True,
-        creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),  # the same on Windows
+        creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),  # the same on Windows as `start_new_session`
     )
     assert process.stdout is not None
     try:

@@ -1,4 +1,4 @@
-"""Helpers that the source of fuzzed calls uses."""
+"""Functions and classes that the source of fuzzed calls uses."""
 
 from typing import Any
 
@@ -11,14 +11,14 @@ NAMES = ("Below", "Hostile", "counting_array", "nested_list", "read_only", "tens
 
 
 def read_only(array: Array) -> Array:
-    """Returns a read-only copy."""
+    """Returns a read-only copy of an array."""
     read_only_copy = array.copy()
     read_only_copy.flags.writeable = False
     return read_only_copy
 
 
 def with_element(array: Array, place: int, value: Any) -> Array:
-    """Returns a copy with one element replaced; an empty array is copied unchanged.
+    """Returns a copy of an array with one element replaced; an empty array is copied unchanged.
 
     Args:
         place: the index of the element in the flattened array, modulo its size.

@@ -1,4 +1,4 @@
-"""Arguments, as source, by the declaration of a parameter: usual ones, unusual ones, and some of a wrong type."""
+"""Random sources of arguments that fit a parameter's declaration, unusual ones, and some of a wrong type."""
 
 import ast
 import functools
@@ -23,7 +23,7 @@ _TABLES = (
     (r"Norm", odd.NORMS),
     (r"Mapping", odd.MAPPINGS),
 )
-"""(pattern in an annotation, sources of arguments for it)."""
+"""Pairs of a pattern for a parameter's annotation and the sources of arguments for it."""
 
 
 def is_bounded(op: str, parameter: str) -> bool:

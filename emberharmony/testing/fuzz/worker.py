@@ -53,7 +53,7 @@ class Task:
 
 
 def run_task(task: Task, report: TextIO) -> None:
-    """Makes all calls of a task.
+    """Makes all calls of a task on its backend, and writes a message before and after each.
 
     The alarms keep their default action, which kills the process: a Python handler could not run while native code
     hangs. It also works if the parent process has ended.
@@ -63,7 +63,7 @@ def run_task(task: Task, report: TextIO) -> None:
     warnings.simplefilter("ignore")
     ops.set_backend(BackendName(task.backend))
     program_namespace = namespace()
-    case_of(task.seed, task.first, task.names)  # loads all sample rows now, because the limit might not allow it later
+    case_of(task.seed, task.first, task.names)  # loads all sample rows before the memory is limited
     _limit_memory(task.memory)
     for number in range(task.first, task.stop):
         case = case_of(task.seed, number, task.names)
@@ -108,11 +108,11 @@ def outcome(case: FuzzCase, scope: dict[str, Any], timeout: float) -> tuple[str,
     except BaseException as error:  # noqa: BLE001  (`verdict` judges every exception, SystemExit too)
         outcome_kind = verdict(error)
         if outcome_kind == "untyped" and OPS[case.op].takes_callable and _has_class(args, kwargs):
-            outcome_kind = "admitted"  # a class in the role of a function raises the errors of its constructor
+            outcome_kind = "admitted"  # a class in the role of a function raises errors of its constructor
         detail = f"{type(error).__name__}: {error!s:.300}"
         if outcome_kind == "untyped":
             detail += f"\n{''.join(traceback.format_tb(error.__traceback__)[-3:])}"
-    if case.op == "set_default_device":  # the calls that follow must not depend on this one
+    if case.op == "set_default_device":  # the next call must not depend on the state that this one leaves
         ops.set_default_device(None)
     try:
         digest_after = digest((args, kwargs, later_args))
@@ -142,7 +142,7 @@ def _reads_outside(call: Callable[[bool], None]) -> str:
 
 
 def _set_alarm(timeout: float) -> None:
-    """Sets the alarms that end the process; 0 turns them off.
+    """Sets the alarms that end the process after a time in seconds; 0 turns them off.
 
     Args:
         timeout: the limit in seconds of processor time; by the clock it is `PATIENCE` times as long.
@@ -157,14 +157,14 @@ def _set_alarm(timeout: float) -> None:
 
 
 def _limit_memory(extra_bytes: int) -> None:
-    """Limits the process to `more` bytes in addition to what it has now; does nothing on systems without /proc."""
+    """Limits the memory of the process to `extra_bytes` more than it has; does nothing on systems without /proc."""
     try:
         import resource
 
         with open("/proc/self/statm", encoding="ascii") as file:
             used_bytes = int(file.read().split()[0]) * resource.getpagesize()
     except (ImportError, OSError):
-        return  # Windows has no such module; macOS has no such file, and would not enforce the limit
+        return  # Windows lacks `resource`, and macOS lacks `/proc` and would not enforce the limit
     resource.setrlimit(resource.RLIMIT_AS, (used_bytes + extra_bytes, resource.RLIM_INFINITY))
 
 

@@ -1,4 +1,4 @@
-"""What the comparison of two models needs of a library."""
+"""The base class of the adapters through which the comparison of two models uses a library of models."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,20 +11,20 @@ from emberharmony.testing.differences.records import Host
 
 
 class Hook(Protocol):
-    """The methods that an adapter calls at each call of a module."""
+    """The protocol of the hooks that an adapter calls before and after each call of a module."""
 
     def enter(self, path: str, args: Any, kwargs: Any) -> tuple[Any, Any]:
-        """Takes the arguments of a call and returns those that the module gets."""
+        """Sees the arguments of a module's call, and returns the arguments that the module gets."""
 
     def exit(self, path: str, result: Any) -> Any:
-        """Takes the result of a call and returns the one that the caller gets."""
+        """Sees the result of a module's call, and returns the result that the caller gets."""
 
     def leave(self, path: str) -> None:
-        """Ends a call that raised an error."""
+        """Notes the end of a module's call that raised an error."""
 
 
 class Adapter:
-    """What the comparison needs of a library; a subclass for each.
+    """The base class of adapters: the functions of a library of models that the comparison of two models needs.
 
     Attributes:
         name: the name of the library, as reports have it.
@@ -63,7 +63,7 @@ class Adapter:
         raise NotImplementedError
 
     def host(self, array: Any) -> Host:
-        """Returns an array on the host."""
+        """Returns an array of the library as an array on the host."""
         raise NotImplementedError
 
     def native(self, array: np.ndarray[Any, Any], like: Any = None) -> Any:
@@ -71,11 +71,11 @@ class Adapter:
         raise NotImplementedError
 
     def attach(self, model: Any, hook: Hook) -> AbstractContextManager[None]:
-        """Calls the hook at each call of a module of the model in the block."""
+        """Calls a hook before and after each call of a module of the model while a `with` block runs."""
         raise NotImplementedError
 
     def wide(self, model: Any) -> AbstractContextManager[None]:
-        """Lets the model compute in float64 in the block, where its inputs are in float64.
+        """Makes the model compute in float64 while a `with` block runs, for inputs in float64.
 
         Casts of the model to narrower floating dtypes are casts to float64 in the block.
         """
@@ -86,12 +86,12 @@ class Adapter:
         raise NotImplementedError
 
     def keep_state(self, model: Any) -> AbstractContextManager[None]:
-        """Restores after the block the state that calls of the model change, such as running statistics."""
+        """Restores, after a `with` block, the state that calls of the model change, such as running statistics."""
         return contextlib.nullcontext()
 
     @contextlib.contextmanager
     def keep_tensors(self, model: Any) -> Iterator[None]:
-        """Restores all tensors of a model after the block: `keep_state` of libraries whose calls replace arrays."""
+        """Restores all tensors of a model after a `with` block, for libraries whose calls replace arrays."""
         kept_tensors = [(module, self.own(module)) for module in self.modules(model).values()]
         try:
             yield
@@ -125,7 +125,7 @@ class Adapter:
         return type(module).__name__
 
     def layout_of(self, module: Any) -> str:
-        """Returns whose layout the tensors of a module are in."""
+        """Returns the library whose layout the tensors of a module have."""
         return self.layout
 
     def attention(self, module: Any) -> dict[str, int]:
@@ -145,7 +145,7 @@ class Adapter:
         return model(*args, **kwargs)
 
     def traced_as(self, traced: Any, array: Any) -> Any:
-        """Returns an array as one of the batch of another one, where a library hides the axis of a batch."""
+        """Returns an array as a traced one with the hidden batch axis of another array, if a library has one."""
         return array
 
     def add(self, x: Any, y: Any) -> Any:
@@ -161,13 +161,13 @@ class Adapter:
         return (x * y).sum()
 
     def prepare_training(self, model: Any) -> AbstractContextManager[None]:
-        """Makes a model ready for `differentiated` in the block."""
+        """Prepares a model for `differentiate` while a `with` block runs, and restores it after that."""
         return contextlib.nullcontext()
 
     def differentiate(
         self, model: Any, loss: Callable[[Sequence[Any]], Any], arrays: Sequence[Any]
     ) -> tuple[list[Any], dict[tuple[str, str], Any]]:
-        """Returns the gradients of a loss.
+        """Returns the gradients of a loss with respect to arrays and to the trained tensors of a model.
 
         Args:
             model: the model.

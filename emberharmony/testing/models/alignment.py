@@ -1,4 +1,4 @@
-"""Which modules of two models correspond: by name, order of the calls, class and sizes of tensors."""
+"""The alignment of the modules of two models by name, order of the calls, class and sizes of tensors."""
 
 import math
 import re
@@ -16,13 +16,13 @@ from emberharmony.testing.models.adapter import Adapter
 from emberharmony.testing.models.canonical import Tensors, kind_of, tensors_of
 
 _ALIKE = 0.5
-"""Modules correspond if at least this share of their elements is in tensors of equal sizes."""
+"""The least share of elements in tensors of equal sizes for which two modules may correspond."""
 
 _SAME = 1e-6
-"""Tensors are taken for equal whose sums of magnitudes differ by this share at most."""
+"""The largest relative difference of the sums of magnitudes for which two tensors count as equal."""
 
 _JOINED, _NEARLY = 0.8, 0.95
-"""Modules are so much alike if one has at least this share of the elements of the other."""
+"""The score of two modules if one has at least the second share of the elements of the other."""
 
 
 class Side:
@@ -44,7 +44,7 @@ class Side:
 
     @cached_property
     def parents(self) -> dict[str, str]:
-        """The innermost module around each, containers left out."""
+        """The parent of each module by path: the innermost module around it that is no container."""
         parents_by_path: dict[str, str] = {}
         for path in self.modules:
             outer_path = path
@@ -57,7 +57,7 @@ class Side:
         return parents_by_path
 
     def holds(self, path: str) -> bool:
-        """Returns whether a module only holds others: it is a container, or not called although modules in it are."""
+        """Returns whether a module is only a container: by its class, or because only modules in it are called."""
         if path not in self._holders:
             is_inside = path not in self.order and any(name.startswith(f"{path}.") for name in self.order)
             self._holders[path] = is_inside or self.adapter.is_container(self.modules[path])
@@ -69,7 +69,7 @@ class Side:
         return sorted(child_paths, key=lambda name: self.order.get(name, math.inf))
 
     def kind(self, path: str) -> str:
-        """Returns the class of a module."""
+        """Returns the name of a module's class, in PyTorch's terms if it is a known layer."""
         return kind_of(self.adapter, self.modules[path])
 
     def below(self, path: str) -> dict[str, Any]:
@@ -112,7 +112,7 @@ class Side:
 
 
 class Alignment(NamedTuple):
-    """Which modules correspond.
+    """The modules of two models that correspond, and those that have no counterpart.
 
     Attributes:
         names: the names in the second model of the modules of the first.
@@ -124,7 +124,7 @@ class Alignment(NamedTuple):
 
 
 def align(first: Side, second: Side, match: Mapping[str, str]) -> Alignment:
-    """Returns which modules of two models correspond.
+    """Returns the alignment of two models: the pairs of corresponding modules, and the others.
 
     Args:
         first, second: the models.
@@ -160,7 +160,7 @@ def align(first: Side, second: Side, match: Mapping[str, str]) -> Alignment:
 
 
 def _pair_children(first: Side, second: Side, ones: list[str], others: list[str]) -> dict[str, str]:
-    """Returns which of some modules correspond; modules that only one model has are opened."""
+    """Returns the pairs of corresponding modules of two lists; submodules replace a module without a partner."""
     name_by_first_name: dict[str, str] = {}
     while True:
         for pair_modules in (_pair_by_name, _pair_uncalled, _pair_in_order, _pair_by_values):
@@ -184,7 +184,7 @@ def _names_without(names: list[str], claimed: Any) -> list[str]:
 
 
 def _largest_container(side: Side, paths: Sequence[str]) -> str | None:
-    """Returns the module that has others in it and the most elements; None if none has others."""
+    """Returns the module with submodules that has the most elements; None if no module has submodules."""
     container_paths = [path for path in paths if side.children(path)]
     return max(container_paths, key=lambda path: _element_count(side, path), default=None)
 
@@ -225,7 +225,7 @@ def _pair_by_name(first: Side, second: Side, ones: Sequence[str], others: Sequen
 
 
 def _wraps(first: Side, second: Side, one: str, other: str) -> bool:
-    """Returns whether one of two modules has a layer in it that is the other one, and code around it."""
+    """Returns whether one of two modules wraps a layer that corresponds to the other one."""
     for outer_side, outer_path, inner_side, inner_path in ((first, one, second, other), (second, other, first, one)):
         children = outer_side.children(outer_path)
         if children and not inner_side.children(inner_path):
@@ -291,7 +291,7 @@ def _share_of_equal_sizes(first: Side, second: Side, one: str, other: str) -> fl
 
 
 def _correspondence_score(first: Side, second: Side, one: str, other: str) -> float:
-    """Returns how likely two modules correspond, from 0."""
+    """Returns a score of how well two modules correspond, 0 for not at all."""
     equal_share = _share_of_equal_sizes(first, second, one, other)
     is_same_kind = first.kind(one).lower() == second.kind(other).lower()
     if not first.sizes(one) and not second.sizes(other) and not is_same_kind and _last_name(one) != _last_name(other):

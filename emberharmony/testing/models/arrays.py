@@ -1,4 +1,4 @@
-"""Arrays of two models: where they are in arguments and results, and how the axes of two of them correspond."""
+"""The arrays in the arguments and results of two models, and the order of axes in which two arrays correspond."""
 
 import dataclasses
 import math
@@ -13,10 +13,10 @@ from emberharmony.testing.differences.records import Host
 _FLOATING = ("float", "bfloat")
 
 _MASKED = -1e4
-"""An additive mask has zeros, and numbers below this one."""
+"""The number below which the nonzero elements of an additive mask must be."""
 
 _CLOSE = 1e-3
-"""So far apart two arrays may be for other orders of axes not to be tried."""
+"""The distance of two arrays below which no other order of axes is tried."""
 
 
 def arrays_in(value: Any, is_array: Callable[[Any], bool]) -> Iterator[Any]:
@@ -35,7 +35,7 @@ def arrays_in(value: Any, is_array: Callable[[Any], bool]) -> Iterator[Any]:
 
 
 def replace_arrays(value: Any, is_array: Callable[[Any], bool], arrays: Mapping[int, Any], places: list[int]) -> Any:
-    """Returns a value with other arrays.
+    """Returns a copy of nested lists, tuples and dicts with other arrays in place of those with given numbers.
 
     Args:
         value: tuples, lists and dicts of arrays; arrays elsewhere stay.
@@ -57,7 +57,7 @@ def replace_arrays(value: Any, is_array: Callable[[Any], bool], arrays: Mapping[
 
 
 class Fit(NamedTuple):
-    """How an array of the second model becomes one of the first: the order of its axes, then a shape.
+    """The conversion of an array of the second model to one of the first: an order of its axes, then a shape.
 
     Attributes:
         order: the axes of the second array in the order of those of the first; () if they stay.
@@ -171,7 +171,7 @@ def best_fit(one: Host, other: Host) -> tuple[float, Fit] | None:
 
 
 def _is_added_mask(host: Host) -> bool:
-    """Returns whether an array is added to scores so that attention leaves some elements out."""
+    """Returns whether an array is an additive mask of attention: zeros and large negative numbers."""
     if not host.size or not host.dtype.startswith(_FLOATING) or host.values().flat[-1] not in (0, host.values().min()):
         return False
     values = host.values()

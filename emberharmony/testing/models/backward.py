@@ -28,7 +28,7 @@ Place = tuple[Event, int]
 
 
 class Gradients(NamedTuple):
-    """The gradients of a model.
+    """The gradients of a model's loss, by array of an event and by tensor of a module.
 
     Attributes:
         of: with respect to the arrays of events, in the form of the first model.
@@ -40,7 +40,7 @@ class Gradients(NamedTuple):
 
 
 class _Probing(Watching):
-    """Adds an array to each array of the events, with respect to which a loss is differentiated.
+    """A hook that adds a zero array to each array of the events, for the gradients with respect to these arrays.
 
     Args:
         adapter: of the model.
@@ -67,7 +67,7 @@ class _Probing(Watching):
         self._draws = np.random.default_rng(1)
 
     def take_event(self, event: Event, arrays: list[Any]) -> dict[int, Any]:
-        """Adds the arrays of an event."""
+        """Returns the arrays of an event with the zero arrays added, by number."""
         path_there = self._names.get(event.path)
         if path_there is None:
             return {}
@@ -95,7 +95,7 @@ class _Probing(Watching):
 
 
 class Backward:
-    """One model, whose loss is the sum of its results, each element times a number that is drawn.
+    """The backward pass of a model, whose loss is the sum of its results times random numbers.
 
     Args:
         model: the model.
@@ -160,7 +160,7 @@ class Backward:
         return Gradients(by_place, tensors)
 
     def is_true(self, place: Place, gradient: Host) -> bool | None:
-        """Returns whether a gradient is the derivative that finite differences of the loss give; None if unknown."""
+        """Returns whether finite differences of the loss confirm the gradient of an event's array; None if unknown."""
         array_fit = next(pair.fit for pair in self._pairs[place[0]] if pair.first == place[1])
         direction: Any = np.random.default_rng(2).normal(size=gradient.shape)
         own_direction = array_fit.to_second(direction) if self._second else direction
@@ -172,7 +172,7 @@ class Backward:
         return self._is_slope(shift, float(np.vdot(gradient.values(), direction)), gradient)
 
     def is_true_of(self, path: str, name: str, gradients: Gradients) -> bool | None:
-        """Returns what `is_true` does, for the gradient with respect to a parameter of a module."""
+        """Returns whether finite differences confirm the gradient of a module's parameter; None if unknown."""
         adapter, module = self._model.adapter, self._side.modules[path]
         tensor = adapter.own(module).get(name)
         if tensor is None or (path, name) not in gradients.tensors:
@@ -208,7 +208,7 @@ class Backward:
 
 
 class Parting(NamedTuple):
-    """Where two backward passes part.
+    """The first place in backward order where the gradients of two models differ.
 
     Attributes:
         path: the module of the first model whose gradient differs.
@@ -316,7 +316,7 @@ def _most_different_parameter(
 
 
 class _Overlay:
-    """An adapter for which the tensors of a module are their gradients."""
+    """An adapter that returns the gradients of a module's tensors in place of the tensors."""
 
     def __init__(self, adapter: Adapter, gradients: Gradients, path: str) -> None:
         self._adapter, self._gradients, self._path = adapter, gradients, path

@@ -107,11 +107,11 @@ def _layout_row(adapter: Adapter, module: Any, tensors: Mapping[str, Any]) -> tu
 
 
 def _stand_in(adapter: Adapter, module: Any, tensors: Mapping[str, Any]) -> SimpleNamespace:
-    """Returns what a row asks a layer of ours for, as far as the layer of another library says it."""
+    """Returns a stand-in for another library's layer, with the attributes that a layout row reads from ours."""
     options = adapter.options(module)
     value_by_attribute: dict[str, Any] = {"num_layers": 1, "bidirectional": False}
     hidden_size = next((tuple(tensors[name].shape)[-1] for name in ("Wh", "Whh") if name in tensors), None)
-    if hidden_size is not None:  # the recurrent matrix takes the hidden state
+    if hidden_size is not None:  # the last axis of the recurrent matrix has the size of the hidden state
         value_by_attribute["hidden_size"] = hidden_size
     value_by_attribute |= {f"{role}_proj_weight": None for role in "qkv"}
     value_by_attribute |= adapter.attention(module)
@@ -136,7 +136,7 @@ def _to_torch_axes(array: Array, pattern: str, lengths: Mapping[str, int], layer
 
 
 def add_parts(tensors: Tensors, sums: tuple[Part, ...]) -> dict[str, Host]:
-    """Returns tensors in which parts are added to others, as another library has them."""
+    """Returns the tensors of a layer with some of them added to rows of others, as another library stores them."""
     host_by_name = dict(tensors.hosts)
     for sum_part in sums:
         if sum_part.source in host_by_name and sum_part.plus in host_by_name:

@@ -1,4 +1,4 @@
-"""Which of two modules is wrong whose formulas differ: their options, and the modules of the same class beside them."""
+"""Evidence for which of two modules with different formulas is wrong: their options, and modules of their class."""
 
 import contextlib
 import inspect
@@ -30,7 +30,7 @@ _OTHER_NAMES = {
     "strides": "stride",
     "dilationrate": "dilation",
 }
-"""The names of options by which another library calls them, without underscores."""
+"""The usual names of options that another library names differently, by its names without underscores."""
 
 _BY_MODE = re.compile("BatchNorm|InstanceNorm|Dropout")
 """The layers for which it matters whether the model is in training."""
@@ -40,14 +40,14 @@ _UNLIKE = 1e-7
 
 
 _MATES = 3
-"""So many other modules of a class are tried."""
+"""The largest number of other modules of a class that are tried."""
 
 _TELLING = (("unlike", "equal"), ("odd", "equal"), ("odd", ""))
-"""What a module that is wrong and its counterpart are, each beside others of its class."""
+"""The findings about a wrong module and its counterpart, each compared with other modules of its class."""
 
 
 class Evidence(NamedTuple):
-    """What tells which side is wrong.
+    """The evidence that a side is wrong: the module, the side, the options that differ, and the reason.
 
     Attributes:
         blamed: the call that is wrong.
@@ -71,7 +71,7 @@ def evidence(
     calls: Sequence[Event],
     calls_between: Sequence[Sequence[str]],
 ) -> Evidence:
-    """Returns what tells which of two modules is wrong that differ in float64.
+    """Returns the evidence for which of two corresponding modules that differ in float64 is wrong.
 
     Args:
         pair: the models with their modules.

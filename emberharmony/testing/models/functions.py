@@ -56,7 +56,7 @@ def _names_in(fn: Any) -> Iterator[tuple[str, Any]]:
         yield from _names_in(fn.func)
         yield from ((f"arg{i}", value) for i, value in enumerate(fn.args))
         yield from fn.keywords.items()
-    elif not isinstance(fn, type) and package_of(getattr(fn, "__wrapped__", None)):  # what `jax.vmap` returns
+    elif not isinstance(fn, type) and package_of(getattr(fn, "__wrapped__", None)):  # `jax.vmap` wraps it
         yield "model", fn.__wrapped__
     elif isinstance(fn, MethodType):
         yield "model", fn.__self__
@@ -66,7 +66,7 @@ def _names_in(fn: Any) -> Iterator[tuple[str, Any]]:
         for name, cell in zip(function_code.co_freevars, fn.__closure__ or (), strict=True):
             try:
                 yield name, cell.cell_contents
-            except ValueError:  # not set yet
+            except ValueError:  # a cell of a variable that is not set yet
                 continue
 
 
@@ -139,7 +139,7 @@ class Functions(Adapter):
 
     @contextlib.contextmanager
     def attach(self, model: Any, hook: Hook) -> Iterator[None]:
-        """Calls the hook at each call of the function and of a module."""
+        """Calls a hook before and after each call of the function and of its models' modules while a block runs."""
         with contextlib.ExitStack() as stack:
             for name, inner_model in _models_of_function(model):
                 stack.enter_context(self._adapter.attach(inner_model, _Below(hook, name)))
@@ -151,7 +151,7 @@ class Functions(Adapter):
 
     @contextlib.contextmanager
     def wide(self, model: Any) -> Iterator[None]:
-        """Lets the models compute in float64 in the block."""
+        """Makes the models of the function compute in float64 while a `with` block runs."""
         with contextlib.ExitStack() as stack:
             for _, inner_model in _models_of_function(model)[:1] or [("", None)]:
                 stack.enter_context(self._adapter.wide(inner_model))
@@ -159,7 +159,7 @@ class Functions(Adapter):
 
     @contextlib.contextmanager
     def keep_state(self, model: Any) -> Iterator[None]:
-        """Restores the state of the models after the block."""
+        """Restores the state of the function's models after a `with` block."""
         with contextlib.ExitStack() as stack:
             for _, inner_model in _models_of_function(model):
                 stack.enter_context(self._adapter.keep_state(inner_model))
@@ -167,7 +167,7 @@ class Functions(Adapter):
 
     @contextlib.contextmanager
     def prepare_training(self, model: Any) -> Iterator[None]:
-        """Makes the models ready for `differentiated` in the block."""
+        """Prepares the function's models for `differentiate` while a `with` block runs."""
         with contextlib.ExitStack() as stack:
             for _, inner_model in _models_of_function(model):
                 stack.enter_context(self._adapter.prepare_training(inner_model))
@@ -196,7 +196,7 @@ class Functions(Adapter):
 
 
 class _Below:
-    """A hook for a model that has a name in another one."""
+    """A hook that prefixes the paths of a model's modules with the model's name in a function."""
 
     def __init__(self, hook: Hook, name: str) -> None:
         self._hook, self._name = hook, name

@@ -1,4 +1,4 @@
-"""The judge of two models: which modules are wrong, on which side, and by what evidence."""
+"""Judgement of two models: which modules are wrong, on which side, and by what evidence."""
 
 import math
 from collections.abc import Sequence
@@ -15,17 +15,17 @@ from emberharmony.testing.models.weights import Unequal
 from emberharmony.testing.sample import EPSILON
 
 _EXACT = 1e-9
-"""Formulas that are equal give results in float64 that differ by no more than this share of the largest element."""
+"""The largest relative difference in float64 for which two formulas count as equal."""
 
 _MARGIN = 8.0
-"""They may differ by so many times what rounding to float32 of the values before moves them."""
+"""Results may differ by this many times the effect of rounding the inputs to float32."""
 
 _PRECISION = 64.0
-"""The kernels of a library may differ from float64 by so many times this."""
+"""The factor of float32's rounding by which a library's kernels may differ from float64."""
 
 
 class Judge:
-    """Judges the modules of two models.
+    """Judges the modules of two models, and adds rows and divergences to the report.
 
     Args:
         report: takes what is found.
@@ -53,7 +53,7 @@ class Judge:
         self._agreed: set[str] = set()
 
     def _judge_weights(self) -> None:
-        """Puts the tensors that differ before the calls, but not those with which modules give equal results."""
+        """Reports the tensors that differ, before all calls, except tensors with which modules give equal results."""
         weight_divergences: list[Divergence] = []
         right_forms = {self._form_in_library(tensor) for tensor in self._tensors if self._is_right(tensor)}
         for tensor in sorted(self._tensors, key=lambda each: each.may_be_right):
@@ -81,7 +81,7 @@ class Judge:
         return row.may_be_right and path in self._agreed and path not in self._wrong
 
     def _form_in_library(self, row: Unequal) -> Any:
-        """Returns what is equal for the tensors of a class of layers that another library has in another layout."""
+        """Returns a key for a tensor's difference that is equal for all layers of one class."""
         class_pair = [type(side.modules[path]) for side, path in zip(self._pair, (row.path, row.other), strict=True)]
         return (*class_pair, row.name, row.what, row if row.what == "other values" else None)
 
@@ -210,7 +210,7 @@ class Judge:
     def backward(self, runs: Runs) -> None:
         """Judges the gradients of the models, against the order of the calls, up to the first that is wrong."""
         apart = runs.apart
-        # A value that is given once for two arguments has the sum of their gradients, so it cannot be compared.
+        # A value passed for two arguments has the sum of their gradients, which cannot be compared.
         pair_by_event = {
             event: pair for event, pair in apart.pairs.items() if event.place == EXIT or apart.whole[event]
         }

@@ -1,4 +1,4 @@
-"""The libraries of models, and which one a model is of."""
+"""The registry of the libraries of models, by the package of a model's class."""
 
 import importlib
 from collections.abc import Callable, Iterator
@@ -15,10 +15,10 @@ _ADAPTERS: dict[str, str | Callable[[], Adapter]] = {
     "equinox": "emberharmony.testing.models.adapters.equinox:EquinoxModels",
     "emberharmony": "emberharmony.testing.models.adapters.ours:OurModels",
 }
-"""By the package that the class of a model, or a class that it is made from, is defined in."""
+"""The adapters of models by the package in which the class of a model, or a base class, is defined."""
 
 _ARRAYS = {"jax": "emberharmony.testing.models.adapters.jax_arrays:JaxArrays"}
-"""By package, the adapters of functions of a library that has no models."""
+"""The adapters of functions, by the package of a library that has no models."""
 
 _made: dict[str, Adapter] = {}
 

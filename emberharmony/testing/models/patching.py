@@ -1,4 +1,4 @@
-"""Hooks for libraries without hooks of their own: the calls of the classes of modules are wrapped for a while."""
+"""Hooks for libraries without hooks: the methods of module classes are wrapped while a `with` block runs."""
 
 import contextlib
 import functools
@@ -10,7 +10,7 @@ from emberharmony.testing.models.adapter import Hook
 
 @contextlib.contextmanager
 def hook_classes(modules: Mapping[str, Any], hook: Hook, method: str = "__call__") -> Iterator[None]:
-    """Calls a hook at each call of a module in the block.
+    """Calls a hook before and after each call of some modules while a `with` block runs.
 
     Args:
         modules: the modules by name.
@@ -62,7 +62,7 @@ def _wrap_method(
 
 @contextlib.contextmanager
 def attributes(owner: Any, values: Mapping[str, Any]) -> Iterator[None]:
-    """Gives an object other attributes in the block."""
+    """Sets attributes of an object while a `with` block runs, and restores them."""
     old_value_by_name = {name: getattr(owner, name) for name in values}
     try:
         for name, value in values.items():

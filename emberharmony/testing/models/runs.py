@@ -1,4 +1,4 @@
-"""The runs of two models: as they are, in float64, and with changes as rounding makes them."""
+"""The runs of two models: unchanged, in float64, and with inputs changed as by rounding."""
 
 import contextlib
 from collections.abc import Mapping
@@ -78,7 +78,7 @@ class Model:
             except Stopped:
                 return hook
             except Exception as error:  # noqa: BLE001  (the report has it)
-                if self.error is None:  # it is float64 that the model cannot do
+                if self.error is None:  # the model fails only in float64
                     self.wide, self.error_of_wide = False, error
                 else:
                     return hook
@@ -91,7 +91,7 @@ class Model:
 
 
 class Seen:
-    """What a run showed of each event: how far its arrays are from those of the first model in float64.
+    """The distances of a run's arrays from those of the first model in float64, by event.
 
     Attributes:
         shares: the distance of each array of the first model that has a counterpart, by event.
@@ -109,19 +109,19 @@ class Seen:
         self.whole: dict[Event, bool] = {}
 
     def see(self, event: Event, stored_tensors: list[Stored], hosts: list[Host], pairs: list[Pair]) -> None:
-        """Takes an event of the run."""
-        share_by_event = {pair.first: pair.share for pair in pairs}
+        """Records the distances of the arrays of an event."""
+        share_by_number = {pair.first: pair.share for pair in pairs}
         float_indices = [i for i, host in enumerate(stored_tensors) if host.dtype.startswith(("float", "bfloat"))]
-        if float_indices and hosts and (float_indices[0] not in share_by_event if event.place == EXIT else not pairs):
+        if float_indices and hosts and (float_indices[0] not in share_by_number if event.place == EXIT else not pairs):
             self.alone.add(event)
-        self.shares[event] = share_by_event
+        self.shares[event] = share_by_number
         self.dtypes[event] = [host.dtype for host in hosts]
         float_count = sum(host.dtype.startswith(("float", "bfloat")) for host in hosts)
         self.pairs[event] = pairs
         self.whole[event] = len(float_indices) == float_count == sum(pair.first in float_indices for pair in pairs)
 
     def most(self, event: Event) -> float:
-        """Returns the largest distance of an event."""
+        """Returns the largest distance of the arrays of an event."""
         return max(self.shares.get(event, {}).values(), default=0.0)
 
 

@@ -1,4 +1,4 @@
-"""Two models side by side: which module of them parts first, and on which side it is wrong."""
+"""Comparison of two models, which names the first module that differs and the side on which it is wrong."""
 
 import contextlib
 import os
@@ -23,7 +23,7 @@ from emberharmony.testing.models.weights import unequal_tensors
 from emberharmony.version import __version__
 
 _MEMORY = 2**24
-"""So many bytes of small arrays stay in memory, and not in a file."""
+"""The number of bytes of small arrays that stay in memory instead of a file."""
 
 
 def compare_models(

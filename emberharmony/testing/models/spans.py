@@ -1,4 +1,4 @@
-"""The code between two comparisons, which is wrong if the second one differs: the calls that it is part of."""
+"""The module calls that contain the code between two comparisons, which are suspects if the second one differs."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ from emberharmony.testing.models.watching import ENTER, EXIT, Event
 
 
 class _Alone(NamedTuple):
-    """An event that could not be compared: the call whose code gives it, and the open one that goes on with it."""
+    """An event that could not be compared, the call that produces its values, and the call that receives them."""
 
     event: Event
     culprit: Event
@@ -14,7 +14,7 @@ class _Alone(NamedTuple):
 
 
 class Spans:
-    """Follows the events of the first model, and says which calls have the code between two comparisons.
+    """Follows the events of the first model, and names the calls that contain the code between two comparisons.
 
     A value that has no counterpart, such as the padded image that a convolution gets, is no difference yet: the next
     value that has one, in the same call or at its end, tells whether they agree.
@@ -26,7 +26,7 @@ class Spans:
         self._blamed = self._outer = Event("", 0, EXIT)
 
     def step(self, event: Event) -> None:
-        """Takes the next event."""
+        """Follows the next event: the beginning or the end of a module's call."""
         if event.place == ENTER:
             self._blamed = self._outer = self._around[-1] if self._around else event
             self._around.append(event)
@@ -37,7 +37,7 @@ class Spans:
         self._outer = self._around[-1] if self._around else event
 
     def skip(self, event: Event) -> None:
-        """Notes that the event cannot be compared."""
+        """Notes that the last event cannot be compared."""
         inner_event = event if event.place == ENTER else self._outer
         self._alone = [
             span if span.within.path != event.path else span._replace(within=inner_event) for span in self._alone
@@ -45,7 +45,7 @@ class Spans:
         self._alone.append(_Alone(event, self._blamed, inner_event))
 
     def agree(self, event: Event) -> None:
-        """Notes that the event agrees, so that what could not be compared in its call is right."""
+        """Notes that the last event agrees, which clears the events in its call that could not be compared."""
         if event.place == EXIT:
             self._alone = [span for span in self._alone if span.within.path != event.path]
 

@@ -1,4 +1,4 @@
-"""Hooks for the runs of two models: their calls in order, their values in a file, and the comparison with these."""
+"""Hooks for the runs of two models, which note the calls, write their values to a file, or compare them with it."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ class Event(NamedTuple):
 
 
 class Watching:
-    """Numbers the calls of modules; subclasses see the values.
+    """The base class of hooks that number the calls of modules and pass their arrays to `take_event`.
 
     Args:
         adapter: of the model.
@@ -70,7 +70,7 @@ class Watching:
 
 
 class Order(Watching):
-    """Notes the events in their order, with the shapes of the arrays.
+    """A hook that notes the events in their order, with the shapes of the arrays.
 
     Attributes:
         events: the events.
@@ -81,7 +81,7 @@ class Order(Watching):
         self.events: dict[Event, list[tuple[int, ...]]] = {}
 
     def take_event(self, event: Event, arrays: list[Any]) -> dict[int, Any]:
-        """Notes an event."""
+        """Notes an event in order, with the shapes of its arrays; replaces no array."""
         self.events[event] = [tuple(array.shape) for array in arrays]
         return {}
 
@@ -92,7 +92,7 @@ class Order(Watching):
 
 
 class Comparing(Watching):
-    """Tells the modules that have a counterpart in the other model from those that have none.
+    """The base class of hooks that compare events of modules that have a counterpart in the other model.
 
     Args:
         adapter: of the model.
@@ -113,8 +113,8 @@ class Comparing(Watching):
         self._strangers: list[str] = []
         self._given: dict[Event, Host] = {}
         self._running: list[Event] = []
-        self._latest: Host | None = None  # what the event before went on with
-        self._whole: tuple[str, Host] | None = None  # a module with all of the code since then, and its result
+        self._latest: Host | None = None  # the values with which the run continued after the last event
+        self._whole: tuple[str, Host] | None = None  # the module with all code since then, and its result
 
     def take_event(self, event: Event, arrays: list[Any]) -> dict[int, Any]:
         """Takes the arrays of an event, and returns those that are replaced, by their number."""
@@ -136,7 +136,7 @@ class Comparing(Watching):
         return new_tensors
 
     def _pass_event(self, event: Event, arrays: list[Any]) -> dict[int, Any]:
-        """Takes an event of a module without a counterpart."""
+        """Notes an event of a module without a counterpart; replaces no array."""
         first_host = self._adapter.host(arrays[0]) if arrays else None
         if event.place == EXIT:
             call = event._replace(place=ENTER)
@@ -157,7 +157,7 @@ class Comparing(Watching):
 
 
 class Spooling(Comparing):
-    """Writes the arrays of the calls of some modules into a file.
+    """A hook that writes the arrays of the calls of aligned modules into a file.
 
     Attributes:
         events: the arrays in the file.
@@ -169,14 +169,14 @@ class Spooling(Comparing):
         self.events: dict[Event, list[Stored]] = {}
 
     def compare_event(self, event: Event, arrays: list[Any]) -> dict[int, Any]:
-        """Writes an event."""
+        """Writes the arrays of an event into the file; replaces no array."""
         number = len(self.events)
         self.events[event] = [self._writer.keep(array, self._adapter.host(array), number)[0] for array in arrays]
         return {}
 
 
 class Following(Comparing):
-    """Compares the calls of a run with those in a file, and goes on with the values of the file.
+    """A hook that compares the calls of a run with those in a file, and replaces their values by those of the file.
 
     So each comparison sees what the code since the one before does, and no fault and no rounding is inherited.
 
@@ -203,7 +203,7 @@ class Following(Comparing):
         self._draws = np.random.default_rng(0)
 
     def compare_event(self, event: Event, arrays: list[Any]) -> dict[int, Any]:
-        """Compares an event."""
+        """Compares the arrays of an event with those in the file, and returns the file's arrays as replacements."""
         stored_hosts = self._events.get(event)
         if stored_hosts is None:
             return {}
@@ -226,7 +226,7 @@ class Following(Comparing):
 
 
 class Captured(Watching):
-    """Ends a run at a call, and keeps its arguments.
+    """A hook that stops a run at one call, and keeps the arguments of the call.
 
     Attributes:
         arguments: the positional and the keyword arguments of the call.
@@ -244,5 +244,5 @@ class Captured(Watching):
         return super()._take_arrays(event, value)
 
     def take_event(self, event: Event, arrays: list[Any]) -> dict[int, Any]:
-        """Changes nothing."""
+        """Returns no replacements, because the arguments are kept as they are."""
         return {}

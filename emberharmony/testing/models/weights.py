@@ -1,4 +1,4 @@
-"""Which tensors of two models differ, and in what: layout, order, rounding, or a tensor that is missing."""
+"""The differences of the tensors of two models: in layout, order or rounding, or because one is missing."""
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,16 +16,16 @@ from emberharmony.testing.models.alignment import Alignment, Side
 from emberharmony.testing.models.canonical import Tensors, add_parts
 
 _EQUAL = 2.0**-21
-"""Tensors this far apart, as a share of the largest element, differ by the rounding of a conversion."""
+"""The largest relative difference of two tensors that the rounding of a conversion explains."""
 
 _NEAR = 0.01
-"""Nine of ten elements of arrays that have the same axes are this near, as a share of the largest one."""
+"""The relative difference within which nine of ten elements must be for two arrays to have the same axes."""
 
 _MOST_AXES = 5
 
 
 class Unequal(NamedTuple):
-    """A tensor that differs.
+    """A tensor that differs between two models: its module and name, the kind of difference, and the wrong side.
 
     Attributes:
         path: the module of the first model.
@@ -66,11 +66,11 @@ class _Source:
             yield np.ascontiguousarray(flat_bits[start : start + BLOCK])
 
     def place(self, name: str) -> str:
-        """Returns what is equal for the names of one tied tensor."""
+        """Returns the name itself, as no tensors are tied."""
         return name
 
     def close(self) -> None:
-        """Does nothing."""
+        """Does nothing, because the tensors are in memory."""
 
 
 def unequal_tensors(first: Side, second: Side, alignment: Alignment) -> tuple[list[Unequal], tuple[set[str], set[str]]]:
@@ -89,7 +89,7 @@ def unequal_tensors(first: Side, second: Side, alignment: Alignment) -> tuple[li
         if path in claimed_paths[0] or second_path in claimed_paths[1]:
             continue
         (first_tensors, first_inner), (second_tensors, other_inner) = first.tensors(path), second.tensors(second_path)
-        # A layer in parts: the other side may have it in other parts, or as a whole.
+        # A layer that one model splits into parts may have other parts in the other model, or be whole there.
         if first_inner or other_inner:
             claimed_paths[0].update(
                 first_inner | _add_inner_tensors(first, path, first_tensors.hosts, second_tensors.hosts)
@@ -191,7 +191,7 @@ def _rows_of_joined(
     """Yields the rows of a tensor that are those of one of several layers, with the tensor of this layer."""
     row_counts = [piece[name].shape[0] for piece in pieces.values()]
     array = host.bits
-    if array.ndim == 2 and array.shape[0] != sum(row_counts) == array.shape[1]:  # its inputs are on the first axis
+    if array.ndim == 2 and array.shape[0] != sum(row_counts) == array.shape[1]:  # the inputs are on axis 0
         array = array.T
     if array.shape[0] != sum(row_counts):
         return

@@ -15,7 +15,7 @@ SHAPE = (3, 2)
 
 
 def source() -> np.random.Generator:
-    """Returns the generator that `seed=0` makes."""
+    """Returns the NumPy generator that an op with `seed=0` draws from."""
     return np.random.Generator(np.random.Philox(np.random.SeedSequence(0)))
 
 
@@ -29,7 +29,7 @@ def _uniform(shape: Any, minval: Any = 0.0, maxval: Any = 1.0, seed: int = 0) ->
 
 
 def drawing_oracle(law: str) -> Any:
-    """Returns the oracle that draws by a method of `np.random.Generator`."""
+    """Returns an oracle that draws by a method of `np.random.Generator`, seeded as the op."""
 
     def draw(shape: Any, *parameters: Any, seed: int = 0, scale: Any = 1.0) -> Any:
         return getattr(source(), law)(*parameters, size=shape) * scale
@@ -38,7 +38,7 @@ def drawing_oracle(law: str) -> Any:
 
 
 def row(op: str, oracle: Any, *cases: Any, differentiable: bool = False, **options: Any) -> Sample:
-    """Returns the row of an op; `cases` are the parameters of its distribution, as numbers or as tensors."""
+    """Returns the sample row of a random op; `cases` are the parameters of its distribution."""
     cases_with_seed = tuple(case(SHAPE, *parameters, seed=0) for parameters in cases)
     return Sample(
         op,

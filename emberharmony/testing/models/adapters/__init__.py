@@ -1,1 +1,1 @@
-"""What each library of models needs, one file each; a file is imported only when a model of its library is given."""
+"""The adapters of the libraries of models, one file each, which is imported when a model of its library is given."""

@@ -46,7 +46,7 @@ class EquinoxModels(JaxArrays):
         arrays_by_name = {name: value for name, value in vars(module).items() if self.is_array(value)}
         if (
             "Conv" in type(module).__name__ and "bias" in arrays_by_name
-        ):  # it has an axis of length 1 for each of the image
+        ):  # Equinox's bias of a convolution has an axis of length 1 for each axis of the image
             arrays_by_name["bias"] = arrays_by_name["bias"].reshape(-1)
         return arrays_by_name
 

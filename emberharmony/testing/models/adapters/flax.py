@@ -14,7 +14,7 @@ _TITLES = {"Linear": "Dense", "LinearGeneral": "Dense", "Embed": "Embedding", "L
 _TITLES |= {"RMSNorm": "RMSNormalization", "BatchNorm": "BatchNormalization", "GroupNorm": "GroupNormalization"}
 _NAMES = {"scale": "gamma", "bias": "beta", "mean": "moving_mean", "var": "moving_variance"}
 _PARTS = {"query": "query_dense", "key": "key_dense", "value": "value_dense", "out": "output_dense"}
-"""How Keras calls the layers and tensors that have the layout of its own."""
+"""The names in Keras of Flax's layers and tensors, which have the layout of Keras."""
 
 
 class FlaxModels(JaxArrays):
@@ -40,7 +40,7 @@ class FlaxModels(JaxArrays):
         name_by_flax_name = self._names(module)
         for name, variable in _variables(module):
             if name_by_flax_name.get(name, name) in tensors:
-                # Not by assignment, because Flax checks the trace.
+                # The raw value is set, because an assignment would make Flax check the trace.
                 object.__setattr__(variable, "_raw_value", tensors[name_by_flax_name.get(name, name)])
 
     def is_trained(self, module: Any, name: str) -> bool:

@@ -20,12 +20,12 @@ _STRICT = ("conv_general_dilated", "conv_transpose", "dot_general", "dot")
 
 
 class JaxArrays(Adapter):
-    """What the adapters of libraries on JAX have in common."""
+    """The base class of the adapters of libraries whose arrays are JAX arrays."""
 
     name = "jax"
 
     _compiles = False
-    """Whether a model compiles parts of itself, in which the values are not seen; these are then run op by op."""
+    """Whether models compile parts of themselves, which then run op by op, so that the hooks see their values."""
 
     def version(self) -> str:
         return f"JAX {jax.__version__}"
@@ -36,7 +36,7 @@ class JaxArrays(Adapter):
         return isinstance(value, jax.Array)
 
     def host(self, array: Any) -> Host:
-        if isinstance(array, batching.BatchTracer):  # of `jax.vmap`: its batch is the first axis of the comparison
+        if isinstance(array, batching.BatchTracer):  # `jax.vmap` hides the batch, which becomes the first axis
             batch_axis = array.batch_dim
             array = array.val if batch_axis is None else jnp.moveaxis(array.val, batch_axis, 0)
             return self.host(array)

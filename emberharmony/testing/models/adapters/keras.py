@@ -197,7 +197,7 @@ def _is_linear_with_activation(layer: Any) -> bool:
 
 
 class _BeforeActivation:
-    """A hook for which the result of a layer is what its activation gets.
+    """A hook that passes on the input of a layer's activation as the result of the layer.
 
     `Dense(8, activation="relu")` is compared with a `Linear` of other libraries, where the activation is a call of
     its own.
@@ -211,7 +211,7 @@ class _BeforeActivation:
         self._told_paths: set[str] = set()
 
     def activation(self, path: str, activation: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """Returns the activation of a layer, which tells the hook of its input first."""
+        """Returns the activation of a layer, wrapped so that the hook sees its input first."""
 
         def tell(x: Any) -> Any:
             self._told_paths.add(path)
@@ -232,7 +232,7 @@ class _BeforeActivation:
 
 
 def _arrays_of(backend: str) -> Any:
-    """Returns the adapter of the arrays of a backend of Keras.
+    """Returns the adapter of the arrays that a backend of Keras uses.
 
     Raises:
         BackendUnavailableError: if models of the backend cannot be compared.

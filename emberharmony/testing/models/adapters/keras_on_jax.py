@@ -1,4 +1,4 @@
-"""Arrays of Keras on JAX."""
+"""The adapter of the arrays of Keras on its JAX backend."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,10 +9,10 @@ from emberharmony.testing.models.adapters.jax_arrays import JaxArrays
 
 
 class JaxOfKeras(JaxArrays):
-    """What the adapter of Keras needs of JAX."""
+    """The adapter of Keras's arrays and gradients on JAX."""
 
     def leaf(self, tensor: Any) -> Any:
-        """Returns a parameter as it is."""
+        """Returns a parameter unchanged, because JAX differentiates functions of arrays."""
         return tensor
 
     def gradients_of(

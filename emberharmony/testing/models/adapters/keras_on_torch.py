@@ -1,4 +1,4 @@
-"""Arrays of Keras on PyTorch."""
+"""The adapter of the arrays of Keras on its PyTorch backend."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,10 +9,10 @@ from emberharmony.testing.models.adapters.torch import TorchModels
 
 
 class TorchOfKeras(TorchModels):
-    """What the adapter of Keras needs of PyTorch."""
+    """The adapter of Keras's arrays and gradients on PyTorch."""
 
     def leaf(self, tensor: Any) -> Any:
-        """Returns a parameter in float64."""
+        """Returns a parameter in float64, with respect to which PyTorch can differentiate."""
         if not tensor.dtype.is_floating_point:
             return tensor
         return torch.nn.Parameter(self.to_float64(tensor.detach()), requires_grad=tensor.requires_grad)

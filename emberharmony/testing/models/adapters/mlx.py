@@ -28,7 +28,7 @@ class MlxModels(Adapter):
         return str(getattr(mx, "__version__", "?"))
 
     def modules(self, model: Any) -> dict[str, Any]:
-        modules_by_path = dict(reversed(model.named_modules()))  # MLX lists the last module of each first
+        modules_by_path = dict(reversed(model.named_modules()))  # MLX lists the last module of a list first
         return dict(sorted(modules_by_path.items(), key=lambda pair: pair[0].count(".") + bool(pair[0])))
 
     def own(self, module: Any) -> dict[str, Any]:
@@ -63,7 +63,7 @@ class MlxModels(Adapter):
     @contextlib.contextmanager
     def wide(self, model: Any) -> Iterator[None]:
         with contextlib.ExitStack() as stack:
-            stack.callback(mx.clear_cache)  # blocks of float64 weights, which the next run of a model does not need
+            stack.callback(mx.clear_cache)  # frees the cached memory of float64 weights
             stack.enter_context(mx.stream(mx.cpu))
             stack.enter_context(exact())
             mx.disable_compile()
@@ -114,7 +114,7 @@ class MlxModels(Adapter):
 
 
 def _own_arrays(module: Any) -> Iterator[tuple[str, Any]]:
-    """Yields the arrays that are in a module and in no module in it."""
+    """Yields the arrays of a module, with names, without those of its submodules."""
     for name, value in module.items():
         if isinstance(value, mx.array):
             yield name, value

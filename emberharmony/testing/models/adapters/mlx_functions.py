@@ -1,4 +1,4 @@
-"""Functions of MLX in float64, for those that compute in float32 although their arrays are of float64 (MLX 0.32)."""
+"""Versions in float64 of the MLX functions that compute in float32 for arrays of float64 (MLX 0.32)."""
 
 import contextlib
 import itertools
@@ -22,7 +22,7 @@ def to_float64(x: Any) -> Any:
 
 @contextlib.contextmanager
 def exact() -> Iterator[None]:
-    """Lets the functions of MLX compute in float64 in the block; a cast to another floating dtype is one to float64."""
+    """Makes MLX's functions compute in float64 while a `with` block runs; casts to other floats give float64."""
 
     def astype(x: Any, dtype: Any, *args: Any, **kwargs: Any) -> Any:
         narrows = dtype in NARROW and mx.issubdtype(x.dtype, mx.floating)
@@ -174,7 +174,7 @@ def _conv_transpose(
     x, axes = to_float64(x), x.ndim - 2
     strides, dilations = _per_axis(stride, axes), _per_axis(dilation, axes)
     for axis, axis_stride in enumerate(strides, 1):
-        if axis_stride > 1:  # zeros between the elements
+        if axis_stride > 1:  # puts zeros between the elements, as many as the stride leaves out
             spaced_input = mx.expand_dims(x, axis + 1)
             spaced_input = mx.pad(
                 spaced_input,

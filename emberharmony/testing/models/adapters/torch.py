@@ -16,18 +16,18 @@ from emberharmony.testing.models.adapter import Adapter, Hook, plain_options
 _NARROW = (torch.float32, torch.float16, torch.bfloat16)
 _CONTAINERS = (torch.nn.ModuleList, torch.nn.ModuleDict)
 _PICKS = ("aten::embedding", "aten::index_select", "aten::index.Tensor", "aten::gather")
-"""Kernels that pick elements: their results are widened, and not their arguments, because tables may be large."""
+"""The kernels that pick elements; their results are cast to float64 instead of their arguments, which may be large."""
 
 
 class Wide(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Computes in float64 what would be computed in a narrower dtype; parameters stay as they are."""
+    """A dispatch mode of PyTorch in which kernels compute in float64; parameters keep their dtypes."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
         return False  # PyTorch would import torch._dynamo, which takes 70 MB and seconds; `wide` runs nothing compiled
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Runs a kernel."""
+        """Runs a kernel with its narrower floating arguments in float64, and casts back those that it writes to."""
         kwargs = dict(kwargs or {})
         if kwargs.get("dtype") in _NARROW:
             kwargs["dtype"] = torch.float64
@@ -57,10 +57,10 @@ class Wide(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 class Mixed(TorchFunctionMode):
-    """Widens the narrower arguments of functions that refuse arguments of two floating dtypes, such as convolutions."""
+    """A function mode of PyTorch that casts arguments to float64 for functions that refuse two floating dtypes."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Calls a function."""
+        """Calls a function of PyTorch, with arguments in float64 if they have several floating dtypes."""
         kwargs = kwargs or {}
         argument_dtypes = {x.dtype for x in _tensors((args, kwargs))}
         if (
@@ -73,8 +73,8 @@ class Mixed(TorchFunctionMode):
 
 
 def _run_eagerly() -> contextlib.AbstractContextManager[Any]:
-    """Lets what `torch.compile` made run without its compiled code in the block."""
-    has_dynamo = "torch._dynamo" in sys.modules  # which nothing compiled can be without
+    """Makes functions from `torch.compile` run without compiled code while a `with` block runs."""
+    has_dynamo = "torch._dynamo" in sys.modules  # without torch._dynamo nothing is compiled
     return torch.compiler.set_stance("force_eager") if has_dynamo else contextlib.nullcontext()
 
 
@@ -145,7 +145,7 @@ class TorchModels(Adapter):
                 hook_handles.append(module.register_forward_pre_hook(call_before, with_kwargs=True, prepend=False))
                 hook_handles.append(module.register_forward_hook(call_after))
         try:
-            with _run_eagerly():  # the hooks are Python code, and would be compiled too
+            with _run_eagerly():  # compiled code would include the hooks
                 yield
         finally:
             for handle in hook_handles:

@@ -20,7 +20,7 @@ def _log1p(x: Any) -> Any:
 
 
 def _complex(real: Any, imag: Any) -> Any:
-    """Returns complex numbers with these parts; `real + 1j * imag` would turn infinite parts into NaN."""
+    """Returns complex numbers with given parts; `real + 1j * imag` would turn infinite parts into NaN."""
     complex_numbers = np.empty(np.shape(real), np.complex128)
     complex_numbers.real, complex_numbers.imag = real, imag
     return complex_numbers

@@ -38,7 +38,7 @@ def _multigammaln(a: Any, d: int) -> Any:
 
 
 def _stdtrit(df: Any, p: Any) -> Any:
-    """Returns the function of SciPy, which is inf at 0."""
+    """Returns SciPy's quantile of Student's t, with -inf at 0 and inf at 1."""
     return np.where((p == 0) & (df > 0), -np.inf, special.stdtrit(df, p))
 
 

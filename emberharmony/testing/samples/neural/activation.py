@@ -21,7 +21,7 @@ def _elu(x: Any, alpha: float = 1.0) -> Any:
 
 
 def _sparsemax(x: Any, axis: int = -1) -> Any:
-    """Subtracts a threshold, found by bisection, such that the positive parts add up to 1."""
+    """Returns sparsemax: the positive parts of x minus a threshold, found by bisection, for which they add up to 1."""
     low, high = x.max(axis, keepdims=True) - 1, x.max(axis, keepdims=True)
     for _ in range(80):
         middle = (low + high) / 2

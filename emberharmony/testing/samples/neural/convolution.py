@@ -123,7 +123,7 @@ def _conv_transpose(
 
 
 def _cuts_of_output(lengths: Any, steps: Any, window_lengths: Any, extra_rows: Any, padding: Any) -> list[slice]:
-    """Returns the part of all that the elements contribute which is the output, for each axis."""
+    """Returns, for each axis, the slice of the full transposed convolution that is the output."""
     cuts = []
     sides = _padding_per_axis(padding, len(lengths))
     for m, s, r, e, side in zip(lengths, steps, window_lengths, extra_rows, sides, strict=True):

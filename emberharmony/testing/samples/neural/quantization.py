@@ -8,7 +8,7 @@ from emberharmony.core.errors import ArgumentError, DTypeError, ShapeError
 from emberharmony.testing.sample import FLOATS, HALVES, Array, Sample, case, grid
 
 _DRAWN = np.random.default_rng(0)
-_W = _DRAWN.uniform(-1.0, 0.8, (3, 128))  # -1 to 1 in half precision would make ties
+_W = _DRAWN.uniform(-1.0, 0.8, (3, 128))  # numbers from -1 to 1 in half precision would be rounded at ties
 _WORDS = _DRAWN.integers(0, 2**32, (3, 16), np.uint32)
 _SCALES, _BIASES = grid(-0.06, 0.06, 6).reshape(3, 2), grid(1, -1, 6).reshape(3, 2)
 _BYTE_SCALES, _BYTE_BIASES = _SCALES[:, :1] / 16, _BIASES[:, :1]

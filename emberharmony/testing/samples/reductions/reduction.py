@@ -77,7 +77,7 @@ def _logcumsumexp(x, axis=None, reverse=False):
     rows = np.moveaxis(np.flip(x, axis) if reverse else x, axis, -1).astype(np.float64)
     if not rows.size:
         return np.moveaxis(rows, -1, axis)
-    is_summed = np.tri(rows.shape[-1], dtype=bool)  # a row of it for each result
+    is_summed = np.tri(rows.shape[-1], dtype=bool)  # row i marks the elements that result i sums
     logarithms = np.moveaxis(special.logsumexp(np.where(is_summed, rows[..., None, :], -np.inf), -1), -1, axis)
     return np.flip(logarithms, axis) if reverse else logarithms
 
