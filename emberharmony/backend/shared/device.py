@@ -1,14 +1,15 @@
 """Default devices: each backend has one per process; `with ops.device(name):` overrides it for a thread or task.
 
 Each backend's `device_ops.py` has a function `place(device)`, which every op that creates a tensor calls: it returns
-the op's `device` argument as a native device, or else the default. Until a default is set for the first time, it costs
-one test.
+the op's `device` argument as a native device, or else the default. While none is set, it costs one test.
 """
 
 import contextlib
 import math
 import os
 import re
+from _thread import RLock  # threading.RLock, without the import of threading
+from _weakref import ref  # weakref.ref, without the import of weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from types import TracebackType
@@ -28,14 +29,32 @@ BLOCK_ENTERED: ContextVar[bool] = ContextVar("emberharmony_device_block", defaul
 """Whether entering `with ops.device(...)` is loading the backend; the block then overrides the environment variable."""
 
 
+class _Choice:
+    """A device that a block has chosen; the contexts in the block refer to it, and so do their copies, as of a task."""
+
+    __slots__ = ("__weakref__", "device")
+
+    def __init__(self, device: Any) -> None:
+        self.device = device
+
+
 class Placement:
-    """The default device of one backend, as a native device; None leaves the choice to the library."""
+    """The default device of one backend, as a native device; None leaves the choice to the library.
+
+    Attributes:
+        default: the default device of the process, or None.
+        environment: the name of a device that is the default from its first use on, or None.
+        is_overridden: whether a block's choice holds in any thread or task.
+        touched: whether there is any of them, so that ops which create tensors have to ask for the device.
+    """
 
     def __init__(self) -> None:
         self.default: Any = None
-        self.override: ContextVar[Any] = ContextVar("emberharmony_device", default=None)
-        self.touched = ENVIRONMENT in os.environ
         self.environment: str | None = os.environ.get(ENVIRONMENT) or None
+        self._choice: ContextVar[_Choice | None] = ContextVar("emberharmony_device", default=None)
+        self._choices: set[ref[_Choice]] = set()
+        self._lock = RLock()  # which the end of a choice may take while this thread holds it
+        self._note_changes()
 
     def device_to_use(self, native: Any) -> Any:
         """Returns the native device on which to create a tensor, or None.
@@ -46,11 +65,10 @@ class Placement:
         Raises:
             DeviceError: if the environment variable names a device that does not exist.
         """
-        if not self.touched:
-            return None
-        override_device = self.override.get()
-        if override_device is not None:
-            return override_device
+        if self.is_overridden:
+            device = self.block_device()
+            if device is not None:
+                return device
         if self.environment is not None:
             try:
                 self.default, self.environment = native(self.environment), None
@@ -58,21 +76,44 @@ class Placement:
                 raise DeviceError(f"{error} (named by {ENVIRONMENT})") from None
         return self.default
 
+    def block_device(self) -> Any:
+        """Returns the native device of the innermost block around the caller, or None."""
+        choice = self._choice.get()
+        return None if choice is None else choice.device
+
     def set_default(self, device: Any) -> None:
         """Sets the default of the process to a native device or None."""
-        self.touched, self.environment, self.default = True, None, device
+        with self._lock:
+            self.environment, self.default = None, device
+            self._note_changes()
 
     @contextlib.contextmanager
     def override_default(self, device: Any) -> Iterator[None]:
         """Makes a native device the default of this thread or task while the block runs."""
-        self.touched = True
-        old_device = self.override.get()
-        self.override.set(device)
+        outer_choice = self._choice.get()
+        self._choice.set(self._new_choice(device))
         try:
             yield
         finally:
             # `ContextVar.reset` would raise if the block is left in another context than it was entered in.
-            self.override.set(old_device)
+            self._choice.set(outer_choice)
+
+    def _new_choice(self, device: Any) -> _Choice:
+        choice = _Choice(device)
+        with self._lock:
+            self._choices.add(ref(choice, self._forget_choice))
+            self._note_changes()
+        return choice
+
+    def _forget_choice(self, reference: "ref[_Choice]") -> None:
+        """Notes that no context refers to a choice any more."""
+        with self._lock:
+            self._choices.discard(reference)
+            self._note_changes()
+
+    def _note_changes(self) -> None:
+        self.is_overridden = bool(self._choices)
+        self.touched = self.is_overridden or self.default is not None or self.environment is not None
 
 
 def host_memory() -> dict[str, int]:

@@ -1,13 +1,47 @@
 """Devices and memory, on PyTorch."""
 
 import contextlib
+from _thread import _local  # threading.local, without the import of threading
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from emberharmony.backend.shared.device import Placement, host_memory, name_of, processor, unknown_device
 
-PLACEMENT = Placement()
+
+class _WholeCall(_local):
+    """The device of the block around this thread's call of a function that is compiled as a whole.
+
+    It is in a tuple, which is empty elsewhere.
+    """
+
+    device: tuple[torch.device | None, ...] = ()
+
+
+class TracedPlacement(Placement):
+    """A placement that Dynamo reads in a block, although it (PyTorch 2.13) cannot trace the read of a `ContextVar`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._call = _WholeCall()
+
+    def block_device(self) -> Any:
+        """Returns the native device of the innermost block around the caller, or None."""
+        if torch.compiler.is_compiling() and self._call.device:
+            return self._call.device[0]
+        return super().block_device()
+
+    def call_whole(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Calls a function that is compiled as a whole, so that no block can begin or end in it."""
+        outer_device, self._call.device = self._call.device, (self.block_device(),)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            self._call.device = outer_device
+
+
+PLACEMENT = TracedPlacement()
 
 
 def _accelerator() -> str | None:

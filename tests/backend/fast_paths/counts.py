@@ -10,12 +10,10 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
 from statistics import mode
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -144,17 +142,14 @@ def _placed(form: Callable[[Any], Any], value: Any) -> Any:
 def looked_up(backend: str) -> Iterator[None]:
     """Makes a backend the active one by an override, as an earlier test may have left one that is alive.
 
-    While one is, ops find the backend in another way, and so they do with the device once a block has chosen one. Of
-    the backends that tests have loaded before only the active one is asked whether it differentiates a value.
+    While one is, ops find the backend in another way. Of the backends that tests have loaded before only the active one
+    is asked whether it differentiates a value.
     """
     before, tellers = op_globals.override, dict[Any, Any]()
-    placement = getattr(import_module(f"emberharmony.backend.{backend}.device_ops"), "PLACEMENT", SimpleNamespace())
-    is_touched = getattr(placement, "touched", False)
     try:
         op_globals.publish(override=selection._OVERRIDE.get)
         with ops.use_backend(another(backend)), ops.use_backend(backend):  # type: ignore[arg-type]
-            with ops.device("cpu"):
-                x = ops.zeros(())
+            x = ops.zeros(())
             type(selection.active().backend.without_watchers).import_categories()  # the first call of each takes more
             tellers |= TELLERS
             for kind in tellers:
@@ -162,7 +157,6 @@ def looked_up(backend: str) -> Iterator[None]:
                     del TELLERS[kind]
             yield
     finally:
-        placement.touched = is_touched
         TELLERS.update(tellers)
         op_globals.publish(override=before)
 

@@ -5,6 +5,7 @@ second one. It raises when an op reads values on the host, or when PyTorch canno
 accepted. A mixture of devices raises with different words, which `MIXED` matches.
 """
 
+import asyncio
 import importlib
 import re
 from collections.abc import Iterator
@@ -92,3 +93,41 @@ def test_the_memory_limit_is_the_least_of_all_limits(monkeypatch: pytest.MonkeyP
     files.clear()
     allowed[0] = -1
     assert device.memory_limit() == device.ADDRESSABLE
+
+
+def test_a_task_keeps_the_device_of_the_block_in_which_it_began() -> None:
+    placement = device.Placement()
+    seen: list[Any] = []
+
+    async def note() -> None:
+        seen.append(placement.device_to_use(None))
+        await asyncio.sleep(0)
+        seen.append(placement.device_to_use(None))
+
+    async def begin() -> None:
+        with placement.override_default("second"):
+            task = asyncio.create_task(note())
+        assert placement.device_to_use(None) is None
+        await task
+
+    asyncio.run(begin())
+    assert seen == ["second", "second"]
+    assert not placement.touched
+
+
+def test_ops_ask_for_the_device_only_while_one_is_set() -> None:
+    placement = device.Placement()
+    with pytest.raises(ValueError, match="inside"), placement.override_default("first"):
+        assert placement.touched
+        with placement.override_default("second"):
+            assert placement.device_to_use(None) == "second"
+        assert placement.device_to_use(None) == "first"
+        raise ValueError("inside")
+    assert not placement.touched
+    placement.set_default("first")
+    with placement.override_default("second"):
+        assert placement.device_to_use(None) == "second"
+    assert placement.touched
+    assert placement.device_to_use(None) == "first"
+    placement.set_default(None)
+    assert not placement.touched

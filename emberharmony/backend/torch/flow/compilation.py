@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
+from emberharmony.backend.torch.device_ops import PLACEMENT
 from emberharmony.backend.torch.flow.guards import needed_guards
 from emberharmony.backend.torch.random_ops import STREAM
 from emberharmony.backend.torch.tracing import is_watched
@@ -255,7 +256,7 @@ class TorchFunction:
         """Returns the result of the function."""
         if self._in_transform() or checking():
             return self._fn(*args, **kwargs)
-        if self._is_whole and not (selection.is_overridden() or is_watched()):
+        if self._is_whole and not (selection.is_overridden() or PLACEMENT.is_overridden or is_watched()):
             STREAM.get()  # as below
             try:
                 return self._whole(*args, **kwargs)
@@ -304,6 +305,8 @@ class TorchFunction:
 
     def _run(self, way: int, *args: Any, **kwargs: Any) -> Any:
         if way == _WHOLE:
+            if PLACEMENT.is_overridden:
+                return PLACEMENT.call_whole(self._run_whole, *args, **kwargs)
             return self._run_whole(*args, **kwargs)
         with _LOCK:
             _State.in_parts += 1

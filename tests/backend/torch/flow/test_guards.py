@@ -13,7 +13,6 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from emberharmony import nn, ops
-from emberharmony.backend.torch.device_ops import PLACEMENT
 from emberharmony.backend.torch.flow import compilation
 from emberharmony.backend.torch.flow.guards import needed_guards
 from emberharmony.core import selection
@@ -25,8 +24,6 @@ scale = 2.0
 @pytest.fixture(autouse=True)
 def quick_torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Makes PyTorch the backend, and torch.compile only trace."""
-    # Dynamo cannot trace the look-up of the device, which ops make once a block has chosen one.
-    monkeypatch.setattr(PLACEMENT, "touched", False)
     monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="eager"))
     before = ops.get_backend()
     ops.set_backend("torch")
