@@ -16,6 +16,7 @@ from emberharmony.core.numeric.finfo import FloatInfo, IntegerInfo
 from emberharmony.core.numeric.promotion import as_inexact
 from emberharmony.core.types import DTypeLike, Operand, Tensor, TensorLike, Varying
 from emberharmony.ops.arrays.indexing import where
+from emberharmony.ops.arrays.shape import stack
 from emberharmony.ops.dtype import dtype as dtype_of
 from emberharmony.ops.dtype import option
 from emberharmony.ops.logic.comparison import equal, greater_equal, isnan, less, less_equal, logical_and, logical_or
@@ -25,9 +26,11 @@ from emberharmony.ops.tensor import cast
 if TYPE_CHECKING:
     from emberharmony.backend.shared import bodies
     from emberharmony.backend.shared.elementwise import rounding as shared_rounding
+    from emberharmony.ops.elementwise import complex_numbers
 else:
     bodies = Deferred("emberharmony.backend.shared.bodies")
     shared_rounding = Deferred("emberharmony.backend.shared.elementwise.rounding")
+    complex_numbers = Deferred("emberharmony.ops.elementwise.complex_numbers")  # it imports this module
 
 
 @op(elementwise=True, takes="real", gradient="zero", finite="yes")
@@ -110,7 +113,10 @@ def nan_to_num(
     """
     dtype = dtype_of(x)
     if dtype.is_complex:
-        raise DTypeError(f"for a tensor of {dtype.name}, expected numbers as nan, posinf and neginf, got a tensor")
+        if shared_rounding.holds_tensor(nan, posinf, neginf):
+            raise DTypeError(f"for a tensor of {dtype.name}, expected numbers as nan, posinf and neginf, got a tensor")
+        parts = complex_numbers.real(x), complex_numbers.imag(x)
+        return complex_numbers.view_as_complex(stack([nan_to_num(part, nan, posinf, neginf) for part in parts], -1))
     if not dtype.is_floating:
         return x
     limits = FloatInfo.of(dtype)

@@ -13,6 +13,15 @@ MUTANTS = [
         why="min_and_argmin gives the largest element",
     ),
     Mutant(
+        name="ops-complex-nan-to-num-of-numbers",
+        module="emberharmony/ops/elementwise/rounding.py",
+        function="nan_to_num",
+        original="shared_rounding.holds_tensor(nan, posinf, neginf)",
+        replacement="True",
+        tests=("tests/backend/test_rare_calls.py -k 'replaced and strict'",),
+        why="a complex tensor over the array API standard is refused, also where numbers replace its NaN",
+    ),
+    Mutant(
         name="ops-attention-without-keys-by-bias",
         module="emberharmony/ops/neural/attention.py",
         function="_zero_without_keys",
