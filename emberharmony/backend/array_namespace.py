@@ -44,20 +44,20 @@ class ArrayNamespace(ModuleType):
         super().__init__(f"{self._source.__name__}[{backend.name}]", self._source.__doc__)
         self._backend, self._part = backend, part
         # A method `__getattr__` of the class would slow down all attributes; one in the dict runs for new ones only.
-        self.__dict__["__getattr__"] = self._first_use
+        self.__dict__["__getattr__"] = self._make_attribute
         if backend.tracer:  # which cannot trace the first use
             import_what_ops_reach()
-            for name in self._names():
+            for name in self._attribute_names():
                 getattr(self, name)
 
-    def _names(self) -> Iterator[str]:
+    def _attribute_names(self) -> Iterator[str]:
         dtypes = self._backend.dtypes.natives
         for name in self._source.__all__:
             attribute = getattr(self._source, name)
             if name not in _CHOOSERS and (not isinstance(attribute, DType) or attribute in dtypes):
                 yield name
 
-    def _first_use(self, name: str) -> Any:
+    def _make_attribute(self, name: str) -> Any:
         """Makes and keeps the attribute of this name.
 
         Raises:
@@ -84,7 +84,7 @@ class ArrayNamespace(ModuleType):
         return self.__dict__.setdefault(name, _bound_object(self._backend, name, attribute))
 
     def __dir__(self) -> list[str]:
-        return sorted(self._names())
+        return sorted(self._attribute_names())
 
     def __repr__(self) -> str:
         return f"<array namespace {self._source.__name__!r} on backend {self._backend.name!r}>"
@@ -120,7 +120,7 @@ def _bound_object(backend: Any, name: str, value: Any) -> Any:
     if value is Parameter or value is Buffer:
         return _with_backend(backend, value, value)
     spec = OPS.get(getattr(value, "__name__", ""))
-    return _op(backend, spec) if spec is not None and spec.function is value else value
+    return _bound_op(backend, spec) if spec is not None and spec.function is value else value
 
 
 _INSPECTION: dict[str, Callable[[Any], Function]] = {
@@ -133,7 +133,7 @@ _INSPECTION: dict[str, Callable[[Any], Function]] = {
 """By name, the makers of the functions for inspection."""
 
 
-def _op(backend: Any, spec: OpSpec) -> Function:
+def _bound_op(backend: Any, spec: OpSpec) -> Function:
     function: FunctionType = getattr(backend.bound, spec.name)
     if backend.defines(spec) and not spec.takes_callable and spec.returns != "DType":
         function.__doc__, function.__module__ = spec.function.__doc__, spec.declared.__module__

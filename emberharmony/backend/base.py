@@ -156,7 +156,7 @@ class Backend(Categories, Steps, Transforms, Probes, ProductPrecision, HostMemor
         return self
 
     @classmethod
-    def by_tape(cls) -> dict[str, Any]:
+    def tape_methods(cls) -> dict[str, Any]:
         """Returns the methods by which a backend differentiates with the tape, whatever its library can do."""
         method_names = (
             "pullback",

@@ -38,7 +38,7 @@ class Steps:
     runs_programs: Any = True
     """Whether `run_update` and `apply_rule` may stand for many ops; False while watchers want the calls of each."""
     joinable: ClassVar[int] = 2**13
-    """The most elements of a tensor for which `as_vector` and `parts_of` take less time than a few calls of ops."""
+    """The most elements of a tensor for which `as_vector` and `split_vector` take less time than a few calls of ops."""
 
     def traits_of(self, columns: Sequence[Sequence[Any]]) -> Traits:
         """Returns the facts about lists of tensors, so that each step of an optimizer asks no more than `match`.
@@ -67,7 +67,7 @@ class Steps:
         """Returns all elements of tensors of one dtype and device as one vector, perhaps in their memory."""
         return self.bound.concatenate([self.bound.reshape(tensor, -1) for tensor in tensors])
 
-    def parts_of(self, vector: Any, likes: Sequence[Any]) -> list[Any]:
+    def split_vector(self, vector: Any, likes: Sequence[Any]) -> list[Any]:
         """Returns the elements of a vector as tensors of the shapes of others, each with memory of its own."""
         end_offsets = list(itertools.accumulate(math.prod(like.shape) for like in likes))
         bounds_and_shapes = zip([0, *end_offsets], end_offsets, likes, strict=False)
@@ -97,7 +97,7 @@ class Steps:
         """Returns `rule(*arguments)`, the step of an optimizer that works element by element; see `runs_programs`."""
         return rule(*arguments)
 
-    def overwrites(self, update: "Update") -> bool:
+    def can_overwrite(self, update: "Update") -> bool:
         """Returns whether `overwrite_calls` can write the results of a program over its inputs."""
         return False
 
@@ -117,13 +117,13 @@ class Steps:
         """
         return None
 
-    def owns(self, tensors: Sequence[Any]) -> bool:
+    def owns_memory(self, tensors: Sequence[Any]) -> bool:
         """Returns whether the library has made the memory of these tensors, and nothing else refers to it.
 
         References to the tensors themselves do not count.
         """
         return False
 
-    def writing(self) -> contextlib.AbstractContextManager[Any]:
+    def writing_scope(self) -> contextlib.AbstractContextManager[Any]:
         """Returns the context manager in which the calls of `overwrite_calls` are made."""
         return contextlib.nullcontext()

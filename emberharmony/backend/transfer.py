@@ -104,7 +104,7 @@ class _Move:
         if hasattr(value, "dtype") and hasattr(value, "shape") and not isinstance(value, np.generic):
             backend = owner(value)
             if backend is not None:
-                return self._tensor(value, backend, place)
+                return self._move_tensor(value, backend, place)
         if isinstance(value, dict):
             self._move_items(value, dict.__setitem__, [(key, item, f"{place}[{key!r}]") for key, item in value.items()])
         elif isinstance(value, list):
@@ -116,7 +116,7 @@ class _Move:
             return value
         return self._move_object(value, place) if _is_walked(value.__class__) else value
 
-    def _tensor(self, tensor: Any, source: Backend, place: str) -> Any:
+    def _move_tensor(self, tensor: Any, source: Backend, place: str) -> Any:
         if isinstance(tensor, TensorProxy) or source.is_traced(tensor):
             raise TracedTensorError(f"{place} cannot move to backend {self._home.backend.name!r}: {LEAVES}")
         if source.home is self._home or (isinstance(tensor, np.ndarray) and tensor.dtype.kind not in "biufcV"):

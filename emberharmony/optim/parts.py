@@ -150,7 +150,7 @@ class SeparatePart(GroupPart):
         if program is not update.program or backend is not step.backend:
             tensor_names = [name for name, x in self.state.items() if x.__class__ is list]
             covers_state = update.tensors == tensor_names and update.after.keys() == self.state.keys()
-            can_overwrite = covers_state and bool(step.backend.overwrites(update))
+            can_overwrite = covers_state and bool(step.backend.can_overwrite(update))
             self._overwritten = update.program, step.backend, can_overwrite
         return can_overwrite
 
@@ -210,7 +210,7 @@ class SeparatePart(GroupPart):
 
         def overwriting_calls(tensors: Sequence[Any]) -> Any:
             # The tensors are checked only here, because another thread may have assigned new ones.
-            if not (self.traits.match(*gradients, *tensors) and backend.owns(tensors)):
+            if not (self.traits.match(*gradients, *tensors) and backend.owns_memory(tensors)):
                 return None
             columns = map(list, zip(*repeat(iter(tensors), parameter_count), strict=True))
             return backend.overwrite_calls(update, [gradients, *columns], self._kept)
@@ -289,7 +289,7 @@ class JoinedPart(GroupPart):
         else:
             (new_parameter,), (new_state,) = step.apply_rule(state, vectors)
             step.plan.tensors += [x for x in new_state.values() if not numbers.is_python(x)]
-        new_values = backend.parts_of(new_parameter, parameter_tensors)
+        new_values = backend.split_vector(new_parameter, parameter_tensors)
         step.plan.values.update(zip(self.cells, new_values, strict=True))
         step.plan.tensors += new_values
         step.plan.steps += replace_steps(self.cells, new_values)

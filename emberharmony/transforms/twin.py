@@ -314,7 +314,7 @@ class Twin:
         """Computes tensors by an op, which watchers see."""
         active().eval(tensors)
 
-    def overwrites(self, update: Any) -> bool:
+    def can_overwrite(self, update: Any) -> bool:
         """Returns False: watchers are given the results, and may keep the inputs."""
         return False
 
@@ -392,7 +392,7 @@ def twin_of(backend: Any, mode: int = PLAIN) -> Any:
 
 
 def _tape_methods(kind: type[Any]) -> dict[str, Any]:
-    method_by_name: dict[str, Any] = kind.by_tape()
+    method_by_name: dict[str, Any] = kind.tape_methods()
     return method_by_name
 
 

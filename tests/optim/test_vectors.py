@@ -369,7 +369,7 @@ def test_a_backend_joins_and_parts_as_the_others(backend: str) -> None:
     tensors = [ops.convert_to_tensor(np.full(shape, i, "f4")) for i, shape in enumerate(SHAPES)]
     vector = native.as_vector(tensors)
     assert lists(vector) == lists(Backend.as_vector(native, tensors))
-    for found in (native.parts_of(vector, tensors), Backend.parts_of(native, vector, tensors)):
+    for found in (native.split_vector(vector, tensors), Backend.split_vector(native, vector, tensors)):
         assert [tuple(x.shape) for x in found] == SHAPES
         assert lists(found) == lists(tensors)
 

@@ -61,12 +61,12 @@ def _segments(
     ids = backend.integers(segment_ids)
     check_segments(ids.shape, data.shape)
     if isinstance(ids, np.ndarray):
-        id_count = count_segments(ids, num_segments)
+        segment_total = count_segments(ids, num_segments)
     elif num_segments is None:
         raise no_value("the number of segments is the largest id plus one; pass num_segments")
     else:
-        id_count = segment_count(num_segments)
-    return backend.tensor_of((id_count, *data.shape[1:]), dtype_from(backend, name, data, [0], 1))
+        segment_total = segment_count(num_segments)
+    return backend.tensor_of((segment_total, *data.shape[1:]), dtype_from(backend, name, data, [0], 1))
 
 
 class AbstractReductions:

@@ -29,12 +29,12 @@ def _with_rule(function: Function, rule: Function) -> Function:
     function_with_rule = jax.custom_jvp(function)
 
     def push_tangents(primals: Arrays, tangents: Any) -> tuple[Any, Any]:
-        result = function_with_rule(*primals)
-        has_several = isinstance(result, tuple)
-        result_tangents = rule(primals, result if has_several else (result,), tangents)
+        outputs = function_with_rule(*primals)
+        has_several = isinstance(outputs, tuple)
+        result_tangents = rule(primals, outputs if has_several else (outputs,), tangents)
         if not has_several:
-            return result, result_tangents[0].astype(result.dtype)
-        return result, tuple(t.astype(y.dtype) for t, y in zip(result_tangents, result, strict=True))
+            return outputs, result_tangents[0].astype(outputs.dtype)
+        return outputs, tuple(t.astype(y.dtype) for t, y in zip(result_tangents, outputs, strict=True))
 
     function_with_rule.defjvp(push_tangents, symbolic_zeros=True)
     return function_with_rule
@@ -57,10 +57,10 @@ def elementwise(function: Function, *partials: Function) -> Function:
 
     def push_tangents(primals: Arrays, outputs: Arrays, tangents: Any) -> Any:
         # The derivative by an operand that is not differentiated may be NaN, so leave out its term.
-        total = jnp.zeros_like(outputs[0])
+        output_tangent = jnp.zeros_like(outputs[0])
         for partial, tangent in zip(partials, tangents, strict=True):
             if not isinstance(tangent, SymbolicZero):
-                total = total + partial(*primals, outputs[0]) * tangent
-        return (total,)
+                output_tangent = output_tangent + partial(*primals, outputs[0]) * tangent
+        return (output_tangent,)
 
     return _with_rule(function, push_tangents)

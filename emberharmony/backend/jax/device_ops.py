@@ -30,22 +30,22 @@ def native(device: Any) -> Any:
     """
     if isinstance(device, jax.Device):
         return device
-    name, _, index = name_of(device).partition(":")
-    number = int(index) if index.isdigit() else 0 if not index else -1
-    if name == "cpu" and number == 0:
+    device_type, _, index_text = name_of(device).partition(":")
+    device_index = int(index_text) if index_text.isdigit() else 0 if not index_text else -1
+    if device_type == "cpu" and device_index == 0:
         return jax.local_devices(backend="cpu")[0]
     accelerators = _accelerators()
-    if not 0 <= number < len(accelerators) or name not in ("gpu", accelerators[0].platform):
+    if not 0 <= device_index < len(accelerators) or device_type not in ("gpu", accelerators[0].platform):
         raise unknown_device(device, available())
-    return accelerators[number]
+    return accelerators[device_index]
 
 
 def neutral_name(device: Any) -> str:
     """Returns the neutral name of a native device; accelerators of every kind are called "gpu", as elsewhere."""
     if device.platform == "cpu":
         return "cpu"
-    number = _accelerators().index(device)
-    return "gpu" if not number else f"gpu:{number}"
+    device_index = _accelerators().index(device)
+    return "gpu" if not device_index else f"gpu:{device_index}"
 
 
 def place(device: Any) -> Any:
@@ -61,16 +61,16 @@ def place(device: Any) -> Any:
     return PLACEMENT.device_to_use(native) if PLACEMENT.touched else None
 
 
-def default() -> Any:
+def default_device() -> Any:
     """Returns the native device on which tensors are made."""
-    default_device = place(None) or jax.config.jax_default_device
-    return jax.local_devices()[0] if default_device is None or isinstance(default_device, str) else default_device
+    device = place(None) or jax.config.jax_default_device
+    return jax.local_devices()[0] if device is None or isinstance(device, str) else device
 
 
-def memory() -> int:
+def largest_memory() -> int:
     """Returns the largest possible size of a tensor in bytes, on the device with the most memory."""
-    limits = [(device.memory_stats() or {}).get("bytes_limit", 0) for device in _accelerators()]
-    return max([memory_limit(), *limits])
+    memory_limits = [(device.memory_stats() or {}).get("bytes_limit", 0) for device in _accelerators()]
+    return max([memory_limit(), *memory_limits])
 
 
 def check_memory(shape: Sequence[int], width: int) -> None:
@@ -79,7 +79,7 @@ def check_memory(shape: Sequence[int], width: int) -> None:
     Raises:
         OutOfMemoryError: if it is.
     """
-    device.check_memory(shape, width, memory)
+    device.check_memory(shape, width, largest_memory)
 
 
 class JAXDeviceOps:
@@ -102,7 +102,7 @@ class JAXDeviceOps:
     @staticmethod
     def get_device(x: jax.Array) -> str:
         devices = x.devices() if not isinstance(x, jax.core.Tracer) else ()
-        return neutral_name(next(iter(devices), None) or default())
+        return neutral_name(next(iter(devices), None) or default_device())
 
     @staticmethod
     def to_device(x: jax.Array, device: Any) -> jax.Array:
@@ -114,7 +114,7 @@ class JAXDeviceOps:
 
     @staticmethod
     def get_default_device() -> str:
-        return neutral_name(default())
+        return neutral_name(default_device())
 
     @staticmethod
     def set_default_device(device: Any) -> None:
@@ -123,20 +123,20 @@ class JAXDeviceOps:
 
     @staticmethod
     def synchronize(device: Any = None) -> None:
-        target_device = place(device) or default()
+        target_device = place(device) or default_device()
         # A device runs its work in order: once it has finished this, it has finished all that came before.
         jax.block_until_ready(jax.device_put(0.0, target_device))
         jax.effects_barrier()
 
     @staticmethod
     def memory_info(device: Any = None) -> dict[str, int]:
-        target_device = place(device) or default()
-        stats = target_device.memory_stats()
-        if not stats:
+        target_device = place(device) or default_device()
+        memory_stats = target_device.memory_stats()
+        if not memory_stats:
             return host_memory()
-        used_bytes = int(stats.get("bytes_in_use", -1))
+        used_bytes = int(memory_stats.get("bytes_in_use", -1))
         return {
             "used": used_bytes,
-            "reserved": int(stats.get("bytes_reserved", used_bytes)),
-            "total": int(stats["bytes_limit"]),
+            "reserved": int(memory_stats.get("bytes_reserved", used_bytes)),
+            "total": int(memory_stats["bytes_limit"]),
         }

@@ -34,10 +34,10 @@ def _floor_divide(x1: jax.Array, x2: jax.Array) -> jax.Array:
     a, b = widen(x1), widen(x2)
     # `floor(a / b)` would be one too large where the quotient rounds up to an integer, so subtract the remainder.
     quotient = jnp.round((a - _float_mod(a, b)) / b)
-    exact = a / b
+    exact_quotient = a / b
     # A quotient of zero must have the sign of the exact quotient.
-    quotient = jnp.where(quotient == 0, exact * 0, quotient)
-    result = jnp.where(jnp.isinf(a) | jnp.isinf(b) | (b == 0), jnp.floor(exact), quotient)
+    quotient = jnp.where(quotient == 0, exact_quotient * 0, quotient)
+    result = jnp.where(jnp.isinf(a) | jnp.isinf(b) | (b == 0), jnp.floor(exact_quotient), quotient)
     return lax.stop_gradient(result).astype(x1.dtype)
 
 
@@ -76,8 +76,8 @@ def _divide_no_nan(x1: jax.Array, x2: jax.Array) -> jax.Array:
 
 def _slope_by_base(a: jax.Array, b: jax.Array, y: jax.Array) -> jax.Array:
     is_zero = b == 0
-    power = _complex_pow if is_complex(a) else _pow
-    return jnp.where(is_zero, jnp.zeros_like(y), b * power(a, jnp.where(is_zero, jnp.ones_like(b), b - 1)))
+    power_function = _complex_pow if is_complex(a) else _pow
+    return jnp.where(is_zero, jnp.zeros_like(y), b * power_function(a, jnp.where(is_zero, jnp.ones_like(b), b - 1)))
 
 
 def _slope_by_exponent(a: jax.Array, b: jax.Array, y: jax.Array) -> jax.Array:
@@ -124,8 +124,8 @@ def _power(x1: jax.Array, x2: jax.Array) -> jax.Array:
         return _whole_power(x1, x2)
     # The reciprocal of an integer truncates to 0, except for 1 and -1.
     sign = jnp.where(x2 % 2 == 0, jnp.ones_like(x1), x1)
-    truncated = jnp.where(jnp.abs(x1) == 1, sign, jnp.zeros_like(x1))
-    return jnp.where(x2 < 0, truncated, _whole_power(x1, jnp.maximum(x2, 0)))
+    truncated_power = jnp.where(jnp.abs(x1) == 1, sign, jnp.zeros_like(x1))
+    return jnp.where(x2 < 0, truncated_power, _whole_power(x1, jnp.maximum(x2, 0)))
 
 
 def _hypotenuse(x1: jax.Array, x2: jax.Array) -> jax.Array:
@@ -149,9 +149,9 @@ _hypot = jax.jit(
 
 def _sign_tangent(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Any:
     (phase,), (tangent,) = outputs, tangents
-    size = jnp.abs(primals[0])
+    magnitude = jnp.abs(primals[0])
     perpendicular = tangent - phase * jnp.real(jnp.conj(phase) * tangent)
-    return (jnp.where(size == 0, 0, perpendicular / jnp.where(size == 0, 1, size)),)
+    return (jnp.where(magnitude == 0, 0, perpendicular / jnp.where(magnitude == 0, 1, magnitude)),)
 
 
 def _abs_tangent(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Any:
@@ -185,8 +185,8 @@ def _gcd(x1: jax.Array, x2: jax.Array) -> jax.Array:
         a, b = pair
         return jnp.where(b == 0, a, b), jnp.where(b == 0, b, lax.rem(a, _safe_divisor(a, b)))
 
-    steps = x1.dtype.itemsize * 8 * 144 // 100 + 2
-    return jnp.abs(lax.fori_loop(0, steps, step, tuple(jnp.broadcast_arrays(x1, x2)))[0])
+    step_count = x1.dtype.itemsize * 8 * 144 // 100 + 2
+    return jnp.abs(lax.fori_loop(0, step_count, step, tuple(jnp.broadcast_arrays(x1, x2)))[0])
 
 
 _sqrt = mirror_below_cut(jnp.sqrt)
@@ -200,9 +200,11 @@ def _extremum(native: Any, is_first_chosen: Any) -> Any:
 
     def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Any:
         a, b = primals
-        by_a, by_b = (0 if tangent is None else tangent for tangent in tangents)  # None for a number
-        selected_tangent = jnp.where(is_first_chosen(a, b), by_a, 0) + jnp.where(is_first_chosen(b, a), by_b, 0)
-        return (selected_tangent + jnp.where(a == b, (by_a + by_b) * 0.5, 0),)
+        a_tangent, b_tangent = (0 if tangent is None else tangent for tangent in tangents)  # None for a number
+        selected_tangent = jnp.where(is_first_chosen(a, b), a_tangent, 0) + jnp.where(
+            is_first_chosen(b, a), b_tangent, 0
+        )
+        return (selected_tangent + jnp.where(a == b, (a_tangent + b_tangent) * 0.5, 0),)
 
     return jax.jit(with_differential(native, push_tangents))
 
@@ -259,10 +261,10 @@ class JAXMathOps:
     def clip(
         self, x: jax.Array, x_min: Any = None, x_max: Any = None, *, min: Any = None, max: Any = None
     ) -> jax.Array:
-        low, high = min if x_min is None else x_min, max if x_max is None else x_max
-        for bound, limited in ((low, _at_least), (high, _at_most)):
+        lower, upper = min if x_min is None else x_min, max if x_max is None else x_max
+        for bound, limit_function in ((lower, _at_least), (upper, _at_most)):
             if bound is not None:
                 x, limit = promotion.common(x, bound if is_number(bound) else self.convert(bound))
                 promotion.refuse(x, ("complex",))
-                x = limited(x, limit)
+                x = limit_function(x, limit)
         return x

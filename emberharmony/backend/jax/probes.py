@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from emberharmony.backend.jax.device_ops import default
+from emberharmony.backend.jax.device_ops import default_device
 from emberharmony.backend.jax.tracing import at_hand, concrete, is_traced
 from emberharmony.backend.probes import Probes
 
@@ -17,7 +17,7 @@ class JAXProbes(Probes):
 
     def computes_later(self) -> bool:
         """Returns whether the default device is an accelerator."""
-        return bool(default().platform != "cpu")
+        return bool(default_device().platform != "cpu")
 
     def probe(self, tensor: jax.Array) -> Any:
         """Returns a sum, by NumPy for tensors in the memory of the host, for which JAX would compile a program."""

@@ -31,11 +31,11 @@ class JAXRandomOps:
     @staticmethod
     def standard_uniform(shape: Any, dtype: Any = None) -> Any:
         float_dtype = floating(dtype)
-        values = _draw_on_host(STREAM.get().random, shape, float_dtype)
+        draws = _draw_on_host(STREAM.get().random, shape, float_dtype)
         if float_dtype.bits == 16:
             # Half precision would round some numbers up to 1, which is excluded.
-            values = values.clip(max=largest_below(1.0, float_dtype))
-        return of_host(values, DTYPES[float_dtype], place(None))
+            draws = draws.clip(max=largest_below(1.0, float_dtype))
+        return of_host(draws, DTYPES[float_dtype], place(None))
 
     @staticmethod
     def standard_normal(shape: Any, dtype: Any = None) -> Any:
@@ -50,5 +50,5 @@ class JAXRandomOps:
 
     @staticmethod
     def random_set_state(state: State) -> None:
-        native, seed = checked_streams("jax", state)
-        restore_streams(seed, STREAM, generator_from(native, "Philox"))
+        native_reader, seed = checked_streams("jax", state)
+        restore_streams(seed, STREAM, generator_from(native_reader, "Philox"))

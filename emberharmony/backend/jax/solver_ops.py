@@ -61,8 +61,10 @@ def _solution_if_invertible(a: jax.Array, solved: jax.Array) -> jax.Array:
 def _broadcast_systems(a: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Returns matrices and right-hand sides, as matrices too, whose leading axes are broadcast."""
     columns = b[..., None] if b.ndim == 1 else b
-    batch = jnp.broadcast_shapes(a.shape[:-2], columns.shape[:-2])
-    return jnp.broadcast_to(a, (*batch, *a.shape[-2:])), jnp.broadcast_to(columns, (*batch, *columns.shape[-2:]))
+    batch_shape = jnp.broadcast_shapes(a.shape[:-2], columns.shape[:-2])
+    return jnp.broadcast_to(a, (*batch_shape, *a.shape[-2:])), jnp.broadcast_to(
+        columns, (*batch_shape, *columns.shape[-2:])
+    )
 
 
 class JAXSolverOps:

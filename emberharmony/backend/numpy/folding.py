@@ -60,9 +60,9 @@ def fold(ufunc: np.ufunc, x: np.ndarray, axis: Any = None, keepdims: bool = Fals
             return fold(ufunc, x.T, tuple(x.ndim - 1 - a for a in axes), keepdims).T
         return ufunc.reduce(x, axes, wide_dtype, None, keepdims).astype(x.dtype, copy=False)
     shape, dtype = list(x.shape), x.dtype
-    for first, end in reversed(_runs_of_axes(axes)):
-        x = _fold_middle(ufunc, x.reshape(math.prod(shape[:first]), -1, math.prod(shape[end:])), wide_dtype)
-        shape[first:end] = [1] * (end - first)
+    for first_axis, end_axis in reversed(_runs_of_axes(axes)):
+        x = _fold_middle(ufunc, x.reshape(math.prod(shape[:first_axis]), -1, math.prod(shape[end_axis:])), wide_dtype)
+        shape[first_axis:end_axis] = [1] * (end_axis - first_axis)
     return x.reshape(shape if keepdims else [n for a, n in enumerate(shape) if a not in axes]).astype(dtype, copy=False)
 
 
@@ -81,30 +81,30 @@ def _fold_middle(ufunc: np.ufunc, x: np.ndarray, wide_dtype: np.dtype) -> np.nda
     """Returns a contiguous tensor (before, n, after), reduced over its middle axis; partial sums have dtype `wide`."""
     outer_length, n, inner_length = x.shape
     while inner_length > 1 and n > _FEW_ROWS:
-        count = n // _ROWS
-        whole_blocks, remainder = x[:, : count * _ROWS], x[:, count * _ROWS :]
+        block_count = n // _ROWS
+        whole_blocks, remainder = x[:, : block_count * _ROWS], x[:, block_count * _ROWS :]
         if inner_length < _WIDE_ROW:
-            middle_sums = ufunc.reduce(whole_blocks.reshape(outer_length, _ROWS, count * inner_length), 1).reshape(
-                outer_length, count, inner_length
+            block_sums = ufunc.reduce(whole_blocks.reshape(outer_length, _ROWS, block_count * inner_length), 1).reshape(
+                outer_length, block_count, inner_length
             )
         else:
-            middle_sums = ufunc.reduce(whole_blocks.reshape(outer_length, count, _ROWS, inner_length), 2)
+            block_sums = ufunc.reduce(whole_blocks.reshape(outer_length, block_count, _ROWS, inner_length), 2)
             remainder = ufunc.reduce(remainder, 1, None, None, True) if remainder.shape[1] else remainder
-        x = np.concatenate([middle_sums, remainder], 1, dtype=wide_dtype)
+        x = np.concatenate([block_sums, remainder], 1, dtype=wide_dtype)
         n = x.shape[1]
     return ufunc.reduce(x, 1)
 
 
-def squares(rows: np.ndarray) -> np.ndarray:
+def squared_deviation_sums(rows: np.ndarray) -> np.ndarray:
     """Returns, for each row of a contiguous matrix, the sum of squared differences from its mean, in float64.
 
     Each row is read once, block by block. Differences are taken from the mean of the first block, and the sum is then
     corrected for the true mean. This costs few digits, because the two means differ by no more than the row varies.
     """
-    result = np.empty(len(rows))
+    square_sums = np.empty(len(rows))
     if rows.shape[1] < _BLOCK:
-        _squares_of_short(rows, result)
-        return result
+        _short_deviation_sums(rows, square_sums)
+        return square_sums
     for i, row in enumerate(rows):
         pilot_mean = np.add.reduce(row[:_BLOCK], dtype=np.float64) / min(row.size, _BLOCK)
         total = deviations_sum = 0.0
@@ -113,35 +113,35 @@ def squares(rows: np.ndarray) -> np.ndarray:
             block -= pilot_mean
             deviations_sum += np.add.reduce(block)
             total += np.dot(block, block)
-        result[i] = total - deviations_sum * deviations_sum / row.size
-    return result
+        square_sums[i] = total - deviations_sum * deviations_sum / row.size
+    return square_sums
 
 
-def _squares_of_short(rows: np.ndarray, result: np.ndarray) -> None:
-    """Computes `squares` of several rows at a time; their means are the products with a vector of ones.
+def _short_deviation_sums(rows: np.ndarray, result: np.ndarray) -> None:
+    """Computes `squared_deviation_sums` of several rows at a time; their means are the products with a vector of ones.
 
     The squares of the elements less those of the means suffice, unless a row varies little about a mean far from 0.
     """
     length = rows.shape[1]
-    count, ones = _BLOCK // length, np.ones(length)
-    space = np.empty((min(count, len(rows)), length))
-    for start in range(0, len(rows), count):
-        few_rows = rows[start : start + count]
-        block = space[: len(few_rows)]
+    rows_at_once, ones = _BLOCK // length, np.ones(length)
+    buffer = np.empty((min(rows_at_once, len(rows)), length))
+    for start in range(0, len(rows), rows_at_once):
+        few_rows = rows[start : start + rows_at_once]
+        block = buffer[: len(few_rows)]
         block[...] = few_rows
-        sums = result[start : start + count]
+        square_sums = result[start : start + rows_at_once]
         means = block @ ones
         means /= length
-        np.vecdot(block, block, out=sums)
-        cancelled_part = sums * _CANCELLED
-        sums -= means * means * length
-        if not (sums > cancelled_part).all():
+        np.vecdot(block, block, out=square_sums)
+        cancelled_part = square_sums * _CANCELLED
+        square_sums -= means * means * length
+        if not (square_sums > cancelled_part).all():
             block -= means[:, None]
-            np.vecdot(block, block, out=sums)
+            np.vecdot(block, block, out=square_sums)
 
 
-def long_rows(x: np.ndarray, axis: Any) -> np.ndarray | None:
-    """Returns a tensor as a matrix with one row per reduction, for `squares`; None if that does not suit the tensor.
+def reduction_rows(x: np.ndarray, axis: Any) -> np.ndarray | None:
+    """Returns a tensor as a matrix with one row per reduction; None if `squared_deviation_sums` does not suit it.
 
     It suits contiguous real tensors that are reduced over their last axes: those of float64 in long rows, because the
     means of short ones have fewer digits.

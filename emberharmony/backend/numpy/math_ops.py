@@ -12,12 +12,12 @@ def _divide_no_nan(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
 
 
 def _floor_divide(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
-    infinite = None if x1.dtype.kind in "biu" else np.logical_or(np.isinf(x1), np.isinf(x2))
-    if infinite is None or not infinite.any():
+    is_infinite = None if x1.dtype.kind in "biu" else np.logical_or(np.isinf(x1), np.isinf(x2))
+    if is_infinite is None or not is_infinite.any():
         return np.floor_divide(x1, x2)
     # NumPy follows Python, where inf // 2 is NaN.
-    quotient = np.floor_divide(np.where(infinite, 1, x1), np.where(infinite, 1, x2)).astype(x1.dtype, copy=False)
-    return np.where(infinite, np.floor(np.divide(x1, x2)), quotient)
+    quotient = np.floor_divide(np.where(is_infinite, 1, x1), np.where(is_infinite, 1, x2)).astype(x1.dtype, copy=False)
+    return np.where(is_infinite, np.floor(np.divide(x1, x2)), quotient)
 
 
 def _power(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:

@@ -34,11 +34,11 @@ class NumpyRandomOps:
         float_dtype = floating(dtype)
 
         def draw() -> np.ndarray:
-            values = _draw_numbers(STREAM.get().random, shape, float_dtype)
+            draws = _draw_numbers(STREAM.get().random, shape, float_dtype)
             if float_dtype.bits == 16:
                 # Half precision would round some numbers up to 1, which is excluded.
-                values = values.clip(max=largest_below(1.0, float_dtype))
-            return values.astype(DTYPES[float_dtype], copy=False)
+                draws = draws.clip(max=largest_below(1.0, float_dtype))
+            return draws.astype(DTYPES[float_dtype], copy=False)
 
         return draw_or_trace(draw)
 
@@ -57,5 +57,5 @@ class NumpyRandomOps:
 
     @staticmethod
     def random_set_state(state: State) -> None:
-        native, seed = checked_streams("numpy", state)
-        restore_streams(seed, STREAM, generator_from(native, "PCG64"))
+        native_reader, seed = checked_streams("numpy", state)
+        restore_streams(seed, STREAM, generator_from(native_reader, "PCG64"))

@@ -16,7 +16,7 @@ _SCALARS = frozenset(dtype.type for dtype in DTYPES.natives.values() if dtype is
 """The classes of the elements of arrays."""
 
 
-def _array(x: Any, dtype: Any) -> np.ndarray:
+def _new_array(x: Any, dtype: Any) -> np.ndarray:
     """Returns a new array of the elements of an array, or of a list of NumPy's scalars or of numbers.
 
     Raises:
@@ -25,10 +25,10 @@ def _array(x: Any, dtype: Any) -> np.ndarray:
     if x.__class__ is not list or (x[0].__class__ in _SCALARS and _SCALARS.issuperset(map(type, x))):
         array = np.array(x)
     else:
-        numbers = numbers_to_host(x, None if dtype is None else DTYPES.neutral[dtype])
-        if numbers is None:
+        number_array = numbers_to_host(x, None if dtype is None else DTYPES.neutral[dtype])
+        if number_array is None:
             raise NotImplementedError
-        array = numbers
+        array = number_array
     return array if dtype is None or dtype is array.dtype else cast(array, dtype)
 
 
@@ -72,15 +72,15 @@ class NumpyTensorOps:
         return result.copy() if np.may_share_memory(result, x) else result
 
     @staticmethod
-    @fast(_array, promotion.inexact, "{0}.__class__ is list and {0}")
+    @fast(_new_array, promotion.inexact, "{0}.__class__ is list and {0}")
     def array(x: np.ndarray, dtype: Any = None) -> np.ndarray:
         return NumpyTensorOps.convert_to_tensor(x, dtype, copy=True)
 
     @staticmethod
     def view(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
         check_view(x.shape, x.itemsize, dtype.itemsize)
-        native = to_host(x)
-        return (native if x.itemsize == dtype.itemsize else np.ascontiguousarray(native)).view(dtype)
+        array = to_host(x)
+        return (array if x.itemsize == dtype.itemsize else np.ascontiguousarray(array)).view(dtype)
 
     @staticmethod
     def from_dlpack(x: Any, device: Any = None, copy: bool | None = None) -> np.ndarray:

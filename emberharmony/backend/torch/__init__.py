@@ -150,8 +150,10 @@ class TorchBackend(
             if isinstance(value, (int, float, complex, list, tuple)) and _is_plain(value):
                 if dtype is None:
                     new_tensor = torch.tensor(value)
-                    default = default_complex() if new_tensor.is_complex() else default_float()
-                    dtype = default if new_tensor.is_complex() or new_tensor.is_floating_point() else new_tensor.dtype
+                    default_dtype = default_complex() if new_tensor.is_complex() else default_float()
+                    dtype = (
+                        default_dtype if new_tensor.is_complex() or new_tensor.is_floating_point() else new_tensor.dtype
+                    )
                 return torch.tensor(value, dtype=self.dtypes[dtype], device=place(None))
         converted_tensor: torch.Tensor = Backend.convert(
             self, value, dtype
@@ -173,8 +175,10 @@ class TorchBackend(
     @staticmethod
     def in_place(native: Callable[..., Any]) -> Callable[..., Any] | None:
         """Returns the method of tensors that does in place what a function of PyTorch does, such as `add_`."""
-        name = getattr(native, "__name__", "")
-        return getattr(torch.Tensor, f"{name}_", None) if getattr(torch, name, None) is native else None
+        function_name = getattr(native, "__name__", "")
+        return (
+            getattr(torch.Tensor, f"{function_name}_", None) if getattr(torch, function_name, None) is native else None
+        )
 
     def may_write(self, *tensors: torch.Tensor) -> bool:
         """Returns whether no graph, transform or compiler records what is written."""

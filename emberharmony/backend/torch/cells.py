@@ -31,9 +31,11 @@ def _trace_within_callers(function: Any) -> None:
     PyTorch 2.13 compiles a function that takes a method of PyTorch as an argument, and calls it later with another one
     as if that were the first. `docs/upstream.md` shows when this may go. The names are private, as in PyTorch 2.12.
     """
-    frames: Any = torch._C._dynamo.eval_frame
-    action = frames._FrameAction
-    frames.set_code_exec_strategy(function.__code__, frames._FrameExecStrategy(action.SKIP, action.DEFAULT))
+    eval_frame: Any = torch._C._dynamo.eval_frame
+    action_class = eval_frame._FrameAction
+    eval_frame.set_code_exec_strategy(
+        function.__code__, eval_frame._FrameExecStrategy(action_class.SKIP, action_class.DEFAULT)
+    )
 
 
 _trace_within_callers(_torch_function)

@@ -98,9 +98,9 @@ def _product_slopes(
     is_zero = updates == 0
     factors = torch.where(is_zero, 1, updates)
     product = multiply_rows(torch.ones_like(rows), places, factors)
-    zeros = torch.zeros_like(rows).index_add(0, places, is_zero.to(rows.dtype))
-    slopes_of_updates = torch.where(zeros[places] == is_zero, product[places] / factors, 0)
-    return torch.where(zeros > 0, 0, product), rows[places] * slopes_of_updates
+    zero_counts = torch.zeros_like(rows).index_add(0, places, is_zero.to(rows.dtype))
+    slopes_of_updates = torch.where(zero_counts[places] == is_zero, product[places] / factors, 0)
+    return torch.where(zero_counts > 0, 0, product), rows[places] * slopes_of_updates
 
 
 def multiply_rows(rows: torch.Tensor, places: torch.Tensor, updates: torch.Tensor) -> torch.Tensor:

@@ -69,14 +69,18 @@ def native(device: Any) -> torch.device:
     """
     if isinstance(device, torch.device) and device.type == "cpu":
         return device
-    name, _, index = name_of(device).partition(":")
+    device_type, _, index_text = name_of(device).partition(":")
     accelerator = _accelerator()
-    number = int(index) if index.isdigit() else 0 if not index else -1
-    if name == "cpu" and number == 0:
+    device_index = int(index_text) if index_text.isdigit() else 0 if not index_text else -1
+    if device_type == "cpu" and device_index == 0:
         return torch.device("cpu")
-    if accelerator is None or name not in ("gpu", accelerator) or not 0 <= number < torch.accelerator.device_count():
+    if (
+        accelerator is None
+        or device_type not in ("gpu", accelerator)
+        or not 0 <= device_index < torch.accelerator.device_count()
+    ):
         raise unknown_device(device, available())
-    return torch.device(accelerator, number)  # needs an accelerator
+    return torch.device(accelerator, device_index)  # needs an accelerator
 
 
 def neutral_name(device: torch.device) -> str:
@@ -150,5 +154,5 @@ class TorchDeviceOps:
             return host_memory()
         used_bytes = torch.accelerator.memory_allocated(target_device)  # needs an accelerator
         reserved_bytes = torch.accelerator.memory_reserved(target_device)  # needs an accelerator
-        total = torch.accelerator.get_memory_info(target_device)[1]  # needs an accelerator
-        return {"used": used_bytes, "reserved": reserved_bytes, "total": total}  # needs an accelerator
+        total_bytes = torch.accelerator.get_memory_info(target_device)[1]  # needs an accelerator
+        return {"used": used_bytes, "reserved": reserved_bytes, "total": total_bytes}  # needs an accelerator

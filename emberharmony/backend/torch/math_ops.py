@@ -53,8 +53,8 @@ def _floor_divide(x1: torch.Tensor, x2: Any) -> torch.Tensor:
     divisor = x2.detach().sum() if isinstance(x2, torch.Tensor) else x2
     if has_values(quotient) and math.isfinite(quotient.detach().sum() + divisor):
         return quotient
-    infinite = torch.isinf(x1) | (torch.isinf(x2) if isinstance(x2, torch.Tensor) else math.isinf(x2))
-    return torch.where(infinite, torch.floor(torch.div(x1, x2)), quotient)
+    is_infinite = torch.isinf(x1) | (torch.isinf(x2) if isinstance(x2, torch.Tensor) else math.isinf(x2))
+    return torch.where(is_infinite, torch.floor(torch.div(x1, x2)), quotient)
 
 
 def _safe_division(native: Binary) -> Binary:
@@ -106,8 +106,8 @@ def _power(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
         return torch.pow(x1, x2)
     # The reciprocal of an integer truncates to 0, except for 1 and -1.
     sign = torch.where(x2 % 2 == 0, 1, x1)
-    truncated = torch.where(x1.abs() == 1, sign, 0)
-    return torch.where(x2 < 0, truncated, torch.pow(x1, x2.clamp_min(0)))
+    truncated_power = torch.where(x1.abs() == 1, sign, 0)
+    return torch.where(x2 < 0, truncated_power, torch.pow(x1, x2.clamp_min(0)))
 
 
 def _heaviside(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
@@ -199,14 +199,14 @@ class TorchMathOps:
     def clip(
         self, x: torch.Tensor, x_min: Any = None, x_max: Any = None, *, min: Any = None, max: Any = None
     ) -> torch.Tensor:
-        low, high = min if x_min is None else x_min, max if x_max is None else x_max
+        lower, upper = min if x_min is None else x_min, max if x_max is None else x_max
         dtype = x.dtype
-        is_plain = dtype.is_floating_point and (low is None or _is_plain(low, dtype))
-        if is_plain and (high is None or _is_plain(high, dtype)):
-            return x if low is None and high is None else _clamp(x, low, high)
-        for bound, name, nearer in ((low, "min", self.maximum), (high, "max", self.minimum)):
+        is_plain = dtype.is_floating_point and (lower is None or _is_plain(lower, dtype))
+        if is_plain and (upper is None or _is_plain(upper, dtype)):
+            return x if lower is None and upper is None else _clamp(x, lower, upper)
+        for bound, name, clamp_function in ((lower, "min", self.maximum), (upper, "max", self.minimum)):
             if bound is not None:
                 x, limit = promotion.common(x, bound if type(bound) in _NUMBERS else self.convert(bound))
                 # Where `x` equals a bound, its derivative must be 1, as in torch.clamp; that of torch.maximum is 1/2.
-                x = torch.clamp(x, **{name: limit}) if x.dtype.is_floating_point else nearer(x, limit)
+                x = torch.clamp(x, **{name: limit}) if x.dtype.is_floating_point else clamp_function(x, limit)
         return x

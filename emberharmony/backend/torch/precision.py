@@ -41,11 +41,14 @@ def _read_settings() -> Values:
 
 
 def _setting_steps(values: Values) -> list[tuple[Any, ...]]:
-    matmul, cudnn, words = values
-    older = [(_native._set_float32_matmul_precision, matmul), (_native._set_cudnn_allow_tf32, cudnn)]
-    newer = [(_native._set_fp32_precision_setter, *pair, word) for pair, word in zip(_PAIRS, words, strict=True)]
+    matmul_setting, cudnn_setting, words = values
+    older_steps = [
+        (_native._set_float32_matmul_precision, matmul_setting),
+        (_native._set_cudnn_allow_tf32, cudnn_setting),
+    ]
+    newer_steps = [(_native._set_fp32_precision_setter, *pair, word) for pair, word in zip(_PAIRS, words, strict=True)]
     # The newer ones come last, because the older ones change some of them.
-    return [step for step in (*older, *newer) if step[-1] is not None]
+    return [step for step in (*older_steps, *newer_steps) if step[-1] is not None]
 
 
 SETTING = Setting(_read_settings, _setting_steps)
@@ -71,8 +74,8 @@ class TorchPrecision(ProductPrecision):
                 "'tf32', or ops.autocast('bfloat16'), which rounds results too"
             )
         # PyTorch takes "medium" for TF32 on CUDA, so a product there stays what PyTorch makes of the setting.
-        cuda = "tf32" if state == "bfloat16" else _WORDS[state]
-        words = tuple(cuda if library == "cuda" else _WORDS[state] for library, _ in _PAIRS)
+        cuda_word = "tf32" if state == "bfloat16" else _WORDS[state]
+        words = tuple(cuda_word if library == "cuda" else _WORDS[state] for library, _ in _PAIRS)
         return SETTING, (_MATMUL[state], state != "float32", words)
 
     def no_precision(self, state: str) -> str:

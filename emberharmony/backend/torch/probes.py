@@ -108,11 +108,11 @@ class TorchProbes(Probes):
 
     def look_at_nodes(self, loss: Any, notes: Mapping[Any, Any], look: Callable[[Any], Callable[..., None]]) -> None:
         """Registers hooks on the nodes; one takes 2 µs when it is called (PyTorch 2.13)."""
-        root = loss.grad_fn
-        if root is None:
+        loss_node = loss.grad_fn
+        if loss_node is None:
             return
-        pending_nodes = [(root, notes.get(root))]
-        seen_nodes = {root}
+        pending_nodes = [(loss_node, notes.get(loss_node))]
+        seen_nodes = {loss_node}
         for node, note in pending_nodes:  # grows meanwhile
             for parent, _ in node.next_functions:
                 if parent is not None and parent not in seen_nodes:

@@ -37,8 +37,8 @@ def _draw_on_default_device(draw: Any, shape: Any, dtype: Any) -> torch.Tensor:
     native_dtype = DTYPES[floating(dtype)]
     # No lock is needed: PyTorch holds the generator's own lock while it draws from it or clones it.
     generator = stream_to_draw_from(STREAM.get()[device], torch.Generator.clone_state, on_host=False)
-    values: torch.Tensor = draw(as_shape(shape), generator=generator, dtype=native_dtype, device=device)
-    return values
+    draws: torch.Tensor = draw(as_shape(shape), generator=generator, dtype=native_dtype, device=device)
+    return draws
 
 
 def _saved_state() -> State:
@@ -61,8 +61,8 @@ def _generators_from(reader: StateReader) -> _Generators:
         DeviceError: if this machine lacks a device of the state.
     """
     generators = _Generators(reader.hexadecimal("seed"))
-    devices = reader.inner("devices")
-    for name in devices.state:
+    devices_reader = reader.inner("devices")
+    for name in devices_reader.state:
         try:
             device = torch.device(name)
             generator = torch.Generator(device)
@@ -71,10 +71,10 @@ def _generators_from(reader: StateReader) -> _Generators:
                 f"{reader.where} holds a stream of device {name!r}, which this machine lacks: {error}"
             ) from error
         try:
-            state = bytearray(zlib.decompress(a2b_base64(devices.state[name])))
+            state = bytearray(zlib.decompress(a2b_base64(devices_reader.state[name])))
             generator.set_state(torch.from_numpy(np.frombuffer(state, np.uint8)))
         except (TypeError, ValueError, RuntimeError, zlib.error) as error:
-            raise devices.damage_error(name, "the compressed state of a generator") from error
+            raise devices_reader.damage_error(name, "the compressed state of a generator") from error
         generators[device] = generator
     return generators
 
@@ -99,5 +99,5 @@ class TorchRandomOps:
 
     @staticmethod
     def random_set_state(state: State) -> None:
-        native, seed = checked_streams("torch", state)
-        restore_streams(seed, STREAM, _generators_from(native))
+        native_reader, seed = checked_streams("torch", state)
+        restore_streams(seed, STREAM, _generators_from(native_reader))

@@ -33,8 +33,8 @@ def _phases(columns: torch.Tensor) -> torch.Tensor:
     """
     if not columns.numel():
         return columns.new_ones((*columns.shape[:-2], 1, columns.shape[-1]))
-    sizes = columns.detach().abs()
-    largest_index = (sizes >= _NEARLY * sizes.amax(-2, keepdim=True)).to(torch.uint8).argmax(-2, keepdim=True)
+    magnitudes = columns.detach().abs()
+    largest_index = (magnitudes >= _NEARLY * magnitudes.amax(-2, keepdim=True)).to(torch.uint8).argmax(-2, keepdim=True)
     pivot_values = torch.gather(columns, -2, largest_index)  # torch.take_along_dim takes 5 µs more
     return pivot_values.sgn().conj() if columns.is_complex() else pivot_values.detach().sgn()
 
@@ -124,9 +124,9 @@ def _svd_in_place(x: torch.Tensor, full_matrices: bool) -> SVDResult:
     columns, rows = (u[..., : s.shape[-1]], vh[..., : s.shape[-1], :]) if full_matrices else (u, vh)
     if x.ndim == 2 and s.numel():
         smallest, largest = columns.aminmax(dim=0)
-        sums = smallest.add_(largest)
-        if lapack.are_clear(sums.tolist()):
-            signs = sums.sgn_()
+        extreme_sums = smallest.add_(largest)
+        if lapack.are_clear(extreme_sums.tolist()):
+            signs = extreme_sums.sgn_()
             columns.mul_(signs)
             rows.mT.mul_(signs)
             return SVDResult(u, s, vh)
@@ -142,9 +142,9 @@ def _with_hermitian_tangent(x: torch.Tensor) -> torch.Tensor:
     """
     if not x.is_complex() and forward_ad._current_level < 0:
         return x
-    value = x.detach()
-    change = torch.where(value.isfinite(), x - value, 0)
-    return value + (change + change.mH) / 2
+    detached_x = x.detach()
+    tangent_part = torch.where(detached_x.isfinite(), x - detached_x, 0)
+    return detached_x + (tangent_part + tangent_part.mH) / 2
 
 
 def _products_of_others(s: torch.Tensor) -> torch.Tensor:
@@ -162,9 +162,9 @@ def _cofactors(x: torch.Tensor, determinant: torch.Tensor) -> torch.Tensor:
     # Both formulas run on all matrices. Where a formula is not used, it gets a diagonal matrix on which it and its
     # derivatives are finite, else NaN would enter the gradient.
     is_singular = singular[..., None, None]
-    steps = torch.arange(1, x.shape[-1] + 1, device=x.device).diag().to(x.dtype)
-    inverse = torch.linalg.inv(torch.where(is_singular, steps, x))
-    u, s, vh = torch.linalg.svd(torch.where(is_singular, x, steps))
+    regular_matrix = torch.arange(1, x.shape[-1] + 1, device=x.device).diag().to(x.dtype)
+    inverse = torch.linalg.inv(torch.where(is_singular, regular_matrix, x))
+    u, s, vh = torch.linalg.svd(torch.where(is_singular, x, regular_matrix))
     weights = (torch.linalg.det(u) * torch.linalg.det(vh))[..., None] * _products_of_others(s)
     cofactors = ((u * weights.conj().unsqueeze(-2)) @ vh).conj()
     return torch.where(is_singular, cofactors, determinant[..., None, None] * inverse.mT)
@@ -221,18 +221,18 @@ class _Slogdet(torch.autograd.Function):
     def backward(ctx: Any, by_sign: torch.Tensor, by_logarithm: torch.Tensor) -> torch.Tensor:
         """Returns the gradient."""
         x, sign = ctx.saved_tensors
-        weight = by_logarithm
+        logarithm_cotangent = by_logarithm
         if x.is_complex():
-            weight = weight - 1j * (by_sign.conj() * sign).imag
-        return weight[..., None, None] * torch.linalg.inv(x).mH
+            logarithm_cotangent = logarithm_cotangent - 1j * (by_sign.conj() * sign).imag
+        return logarithm_cotangent[..., None, None] * torch.linalg.inv(x).mH
 
     @staticmethod
     def jvp(ctx: Any, tangent: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Returns the tangents."""
         x, sign = ctx.saved_tensors
-        growth = (torch.linalg.inv(x) @ tangent).diagonal(0, -2, -1).sum(-1)
-        phase_tangent = 1j * growth.imag * sign if x.is_complex() else torch.zeros_like(sign)
-        return phase_tangent, growth.real if x.is_complex() else growth
+        log_derivative = (torch.linalg.inv(x) @ tangent).diagonal(0, -2, -1).sum(-1)
+        phase_tangent = 1j * log_derivative.imag * sign if x.is_complex() else torch.zeros_like(sign)
+        return phase_tangent, log_derivative.real if x.is_complex() else log_derivative
 
 
 class TorchSolverOps:
@@ -246,16 +246,16 @@ class TorchSolverOps:
     @inexact(promotion)
     def det(x: torch.Tensor) -> torch.Tensor:
         # torch.compile (PyTorch 2.13) cannot trace an autograd.Function that defines `jvp`.
-        native = torch.linalg.det if torch.compiler.is_compiling() else _Det.apply
-        determinant: torch.Tensor = native(square(x))
+        det_function = torch.linalg.det if torch.compiler.is_compiling() else _Det.apply
+        determinant: torch.Tensor = det_function(square(x))
         return determinant
 
     @staticmethod
     @inexact(promotion)
     def slogdet(x: torch.Tensor) -> SlogdetResult:
         # As in `det`.
-        native = torch.linalg.slogdet if torch.compiler.is_compiling() else _Slogdet.apply
-        sign, logarithm = native(square(x))
+        slogdet_function = torch.linalg.slogdet if torch.compiler.is_compiling() else _Slogdet.apply
+        sign, logarithm = slogdet_function(square(x))
         # If the determinant is NaN, so is its sign.
         return SlogdetResult(torch.where(logarithm.isnan(), logarithm.detach().to(sign.dtype), sign), logarithm)
 

@@ -38,19 +38,19 @@ def of_host(array: np.ndarray) -> torch.Tensor:
     if array.dtype.char in _ACCEPTED:
         tensor = torch.from_numpy(array)
     else:
-        name = name_of(array.dtype)
-        DTYPES[name]
+        dtype_name = name_of(array.dtype)
+        DTYPES[dtype_name]
         # NumPy has two types of 64-bit integers ("long" and "long long"), of which PyTorch accepts only one; and of
         # the bfloat16 of ml_dtypes, it accepts the bits.
-        if name == "bfloat16":
+        if dtype_name == "bfloat16":
             tensor = torch.from_numpy(array.view(np.uint16)).view(torch.bfloat16)
         else:
-            tensor = torch.from_numpy(array.view(name) if array.dtype.char in "qQ" else array)
+            tensor = torch.from_numpy(array.view(dtype_name) if array.dtype.char in "qQ" else array)
     device = place(None)
     return tensor if device is None else tensor.to(device)
 
 
-def _array(x: Any, dtype: Any) -> torch.Tensor:
+def _new_tensor(x: Any, dtype: Any) -> torch.Tensor:
     """Returns a new tensor of the elements of a tensor, or of a list of tensors or of numbers.
 
     Raises:
@@ -63,10 +63,10 @@ def _array(x: Any, dtype: Any) -> torch.Tensor:
     if x[0].__class__ is torch.Tensor and _TENSORS.issuperset(map(type, x)):
         tensor = torch.stack(cast_for_join(x, promotion))
     else:
-        numbers = numbers_to_host(x, None if dtype is None else DTYPES.neutral[dtype])
-        if numbers is None:
+        number_array = numbers_to_host(x, None if dtype is None else DTYPES.neutral[dtype])
+        if number_array is None:
             raise NotImplementedError
-        tensor = of_host(numbers)
+        tensor = of_host(number_array)
     return tensor if dtype is None or dtype is tensor.dtype else cast(tensor, dtype)
 
 
@@ -105,9 +105,9 @@ class TorchTensorOps:
         return result.clone() if result is x or x.is_complex() else result
 
     @staticmethod
-    @fast(_array, "True", "{0}.__class__ is list and {0} and not is_compiling()")
+    @fast(_new_tensor, "True", "{0}.__class__ is list and {0} and not is_compiling()")
     def array(x: torch.Tensor, dtype: Any = None) -> torch.Tensor:
-        return _array(x, dtype)
+        return _new_tensor(x, dtype)
 
     @staticmethod
     def view(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

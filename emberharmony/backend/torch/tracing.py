@@ -65,7 +65,7 @@ class Watched:
     __slots__ = ("_key", "_leaves", "_outer")
 
     def __init__(self, leaves: Sequence[torch.Tensor] = ()) -> None:
-        self._leaves, self._key, self._outer = leaves, _kernels()[0], _GRADIENTS.leaves
+        self._leaves, self._key, self._outer = leaves, _register_kernels()[0], _GRADIENTS.leaves
 
     def __enter__(self) -> None:
         _GRADIENTS.leaves = (*self._outer, self._leaves)
@@ -148,15 +148,15 @@ def _has_tangent(x: torch.Tensor, below: bool) -> bool:
 def _depends_on(x: torch.Tensor, leaves: Sequence[torch.Tensor] | None) -> bool:
     """Returns whether `x`, which requires a gradient, was computed from one of `leaves`, or from any leaf if None."""
     own_ids = {id(leaf) for leaf in leaves or () if leaf.grad_fn is None}
-    roots = {leaf.grad_fn for leaf in leaves or () if leaf.grad_fn is not None}
+    root_nodes = {leaf.grad_fn for leaf in leaves or () if leaf.grad_fn is not None}
     if x.grad_fn is None:
         return leaves is None or id(x) in own_ids
     pending_nodes = [x.grad_fn]
     seen_nodes = set(pending_nodes)
     while pending_nodes:
         node = pending_nodes.pop()
-        variable = getattr(node, "variable", None)
-        if node in roots or (variable is not None and (leaves is None or id(variable) in own_ids)):
+        leaf_tensor = getattr(node, "variable", None)
+        if node in root_nodes or (leaf_tensor is not None and (leaves is None or id(leaf_tensor) in own_ids)):
             return True
         if node.name() in _STEPS:
             continue
@@ -168,7 +168,7 @@ def _depends_on(x: torch.Tensor, leaves: Sequence[torch.Tensor] | None) -> bool:
 
 
 @functools.cache
-def _kernels() -> tuple[Any, Any, Any]:
+def _register_kernels() -> tuple[Any, Any, Any]:
     """Registers kernels that intercept every read of a number.
 
     They are registered for a dispatch key that PyTorch reserves for experiments. They run only in threads that include
@@ -178,15 +178,15 @@ def _kernels() -> tuple[Any, Any, Any]:
     Returns:
         The dispatch key, and the two libraries that keep the kernels registered as long as they live.
     """
-    name = "TESTING_ONLY_GenericMode"
-    key = torch._C._dispatch_key_parse(name)
-    implementations: Any = torch.library.Library("_", "IMPL", name)
-    numbers = torch.library.Library("aten", "IMPL", name)
+    mode_name = "TESTING_ONLY_GenericMode"
+    dispatch_key = torch._C._dispatch_key_parse(mode_name)
+    implementations: Any = torch.library.Library("_", "IMPL", mode_name)
+    aten_library = torch.library.Library("aten", "IMPL", mode_name)
     implementations.m.fallback_fallthrough()
-    torch._ops._HIGHER_ORDER_OP_DEFAULT_FALLTHROUGH_DISPATCH_KEYS.append(key)  # for operators defined later
+    torch._ops._HIGHER_ORDER_OP_DEFAULT_FALLTHROUGH_DISPATCH_KEYS.append(dispatch_key)  # for operators defined later
     for operator in torch._ops._higher_order_ops.values():
-        operator.fallthrough(key)
-    excluded_keys = torch._C.DispatchKeySet(key)
+        operator.fallthrough(dispatch_key)
+    excluded_keys = torch._C.DispatchKeySet(dispatch_key)
 
     def passed_on(op: Any, x: torch.Tensor) -> Any:
         with torch._C._ExcludeDispatchKeyGuard(excluded_keys):
@@ -211,10 +211,10 @@ def _kernels() -> tuple[Any, Any, Any]:
         # Allow `if` on a value: the branch taken is piecewise constant, so no gradient is lost.
         return bool(passed_on(torch.ops.aten.is_nonzero.default, x.detach()))
 
-    numbers.impl("_local_scalar_dense", number)
-    numbers.impl("resolve_neg", resolve_neg)
-    numbers.impl("is_nonzero", truth)
-    return key, implementations, numbers
+    aten_library.impl("_local_scalar_dense", number)
+    aten_library.impl("resolve_neg", resolve_neg)
+    aten_library.impl("is_nonzero", truth)
+    return dispatch_key, implementations, aten_library
 
 
 TELLERS[torch.Tensor] = is_traced

@@ -54,8 +54,8 @@ def mod(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 def power(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """Returns the power modulo 2**64."""
     # An exponent of 2**63 or more would be negative as int64, so raise to half the exponent, and square.
-    root = torch.pow(a, shift_right(b, torch.ones_like(b)))
-    return root * root * torch.where(b & 1 == 1, a, 1)
+    half_power = torch.pow(a, shift_right(b, torch.ones_like(b)))
+    return half_power * half_power * torch.where(b & 1 == 1, a, 1)
 
 
 def gcd(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:

@@ -76,7 +76,7 @@ class Overwriting:
                 write_steps = writes(tensors) if is_sole_owner and _most_references(tensors) <= _TWICE else None
                 if write_steps is None:
                     return False
-                with backend.writing():
+                with backend.writing_scope():
                     commit([(self._permit.pop,)], *write_steps, steps)
             except IndexError:
                 if not self._withdrawn:

@@ -284,7 +284,7 @@ class _Call:
 
     def _assign_steps(self, vector: Any) -> list[Step]:
         values = [cell.value for cell in self._cells]
-        vector_parts = selection.current().parts_of(vector, values)
+        vector_parts = selection.current().split_vector(vector, values)
         new_values = [ops.cast(piece, ops.dtype(value)) for piece, value in zip(vector_parts, values, strict=True)]
         ops.eval(new_values)
         return [cell.replacing(part) for cell, part in zip(self._cells, new_values, strict=True)]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from emberharmony import ops
-from emberharmony.backend.numpy.folding import fold, long_rows
+from emberharmony.backend.numpy.folding import fold, reduction_rows
 
 
 @pytest.fixture(autouse=True)
@@ -70,7 +70,7 @@ def test_long_rows_are_the_last_axes_of_large_contiguous_real_tensors() -> None:
         (None, (1, 2**16)),
         ((-1, 0), (1, 2**16)),
     ):
-        rows = long_rows(x, axis)
+        rows = reduction_rows(x, axis)
         assert rows is not None
         assert rows.shape == shape
     for other, axis in (
@@ -83,8 +83,8 @@ def test_long_rows_are_the_last_axes_of_large_contiguous_real_tensors() -> None:
         (f(2**16, 1), -1),
         (f(8, 4, 2**11), (0, 2)),
     ):
-        assert long_rows(other, axis) is None
-    wide = long_rows(f(1, 2**16, dtype="float64"), -1)
+        assert reduction_rows(other, axis) is None
+    wide = reduction_rows(f(1, 2**16, dtype="float64"), -1)
     assert wide is not None
     assert wide.shape == (1, 2**16)
 

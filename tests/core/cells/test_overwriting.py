@@ -196,7 +196,7 @@ def test_a_reader_waits_for_a_writer(way: str, monkeypatch: pytest.MonkeyPatch) 
         def __exit__(self, *raised: object) -> None:
             assert not found
 
-    monkeypatch.setattr(type(selection.current()), "writing", lambda self: Late())
+    monkeypatch.setattr(type(selection.current()), "writing_scope", lambda self: Late())
     step()
     reader.join()
     assert found == [3.0]
@@ -206,13 +206,13 @@ def test_a_signal_handler_that_reads_withdraws_the_permit(way: str, monkeypatch:
     cells, step = begun(2)
     kept: list[Any] = []
     kind = type(selection.current())
-    native = kind.writing
+    native = kind.writing_scope
 
     def interrupted(self: Any) -> Any:
         signal.raise_signal(signal.SIGINT)
         return native(self)
 
-    monkeypatch.setattr(kind, "writing", interrupted)
+    monkeypatch.setattr(kind, "writing_scope", interrupted)
     before = signal.signal(signal.SIGINT, lambda *_: kept.append(cells[1].value))
     try:
         step()

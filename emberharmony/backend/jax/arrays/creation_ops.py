@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from emberharmony.backend.jax.device_ops import check_memory, memory, place
+from emberharmony.backend.jax.device_ops import check_memory, largest_memory, place
 from emberharmony.backend.jax.dtypes import DTYPES, of_host, promotion
 from emberharmony.backend.jax.tracing import Tracer
 from emberharmony.backend.shared.arrays.creation import HostMade, with_number
@@ -27,10 +27,10 @@ def _filled_with(shape: tuple[int, ...], number: float, dtype: Any, device: Any)
 
 
 def _broadcast_value(shape: tuple[int, ...], value: Any, dtype: Any, device: Any) -> jax.Array:
-    filling = promotion.filling(value, dtype)
+    fill_tensor = promotion.filling(value, dtype)
     target_device = place(device)
-    check_memory(shape, filling.dtype.itemsize)
-    filled = jnp.broadcast_to(filling, shape)
+    check_memory(shape, fill_tensor.dtype.itemsize)
+    filled = jnp.broadcast_to(fill_tensor, shape)
     return filled if target_device is None else jax.device_put(filled, target_device)
 
 
@@ -42,14 +42,14 @@ class JAXCreationOps(HostMade):
 
     @staticmethod
     def _memory() -> int:
-        return memory()
+        return largest_memory()
 
     @staticmethod
     def _place_array(array: np.ndarray, dtype: Any, device: Any) -> jax.Array:
         target_device = place(device)
         with np.errstate(all="ignore"):
-            real = array if dtype.kind in "bc" else array.real
-            return of_host(real.astype(dtype), None, target_device)
+            real_array = array if dtype.kind in "bc" else array.real
+            return of_host(real_array.astype(dtype), None, target_device)
 
     @staticmethod
     def zeros(shape: Any, dtype: Any = None, device: Any = None) -> jax.Array:
@@ -87,10 +87,12 @@ class JAXCreationOps(HostMade):
 
     @staticmethod
     def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None) -> jax.Array:
-        target_device, (rows, columns) = place(device), as_shape((N, N if M is None else M))
+        target_device, (row_count, column_count) = place(device), as_shape((N, N if M is None else M))
         native_dtype = DTYPES[default_float()] if dtype is None else dtype
-        check_memory((rows, columns), native_dtype.itemsize)
-        return of_host(np.eye(rows, columns, clip_offset(k, rows, columns), native_dtype), None, target_device)
+        check_memory((row_count, column_count), native_dtype.itemsize)
+        return of_host(
+            np.eye(row_count, column_count, clip_offset(k, row_count, column_count), native_dtype), None, target_device
+        )
 
     @staticmethod
     def diag(x: jax.Array, k: int = 0) -> jax.Array:

@@ -10,7 +10,7 @@ import numpy as np
 from emberharmony.backend.host import host_indices
 from emberharmony.backend.jax.arrays.indices import (
     ON_ROWS,
-    along_first,
+    index_first_axis,
     indices_for,
     integers,
     key_of,
@@ -78,19 +78,19 @@ class JAXIndexingOps:
     @staticmethod
     def get_item(x: jax.Array, key: Any) -> jax.Array:
         if is_plain(key, x.shape):
-            return x[key] if key.__class__ is tuple or isinstance(x, Tracer) else along_first(x, key)
+            return x[key] if key.__class__ is tuple or isinstance(x, Tracer) else index_first_axis(x, key)
         key_parts = list(parts_of(key, x.shape, mask_axes))
         native_key = key_of(key_parts, x.shape)
-        scalars = [isinstance(key_part, bool) or (mask and not key_part.ndim) for key_part, _, mask in key_parts]
-        if any(scalars):
+        are_scalars = [isinstance(key_part, bool) or (mask and not key_part.ndim) for key_part, _, mask in key_parts]
+        if any(are_scalars):
             # JAX 0.10 selects wrong elements by a mask without axes beside None, so index a new axis instead.
             new_axes = [
-                axis for (part, axis, _), scalar in zip(key_parts, scalars, strict=True) if scalar or part is None
+                axis for (part, axis, _), scalar in zip(key_parts, are_scalars, strict=True) if scalar or part is None
             ]
             x = jnp.expand_dims(x, [axis + i for i, axis in enumerate(new_axes)])
             native_key = tuple(
                 np.zeros(int(part), np.int64) if scalar else slice(None) if part is None else part
-                for part, scalar in zip(native_key, scalars, strict=True)
+                for part, scalar in zip(native_key, are_scalars, strict=True)
             )
         return x[native_key]
 
@@ -122,14 +122,14 @@ class JAXIndexingOps:
 
     @staticmethod
     def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[jax.Array, jax.Array]:
-        count, columns = as_shape((n, n if m is None else m))
-        rows, cols = np.tril_indices(count, clip_offset(k, count, columns), columns)
+        row_count, column_count = as_shape((n, n if m is None else m))
+        rows, cols = np.tril_indices(row_count, clip_offset(k, row_count, column_count), column_count)
         return of_host(rows), of_host(cols)
 
     @staticmethod
     def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[jax.Array, jax.Array]:
-        count, columns = as_shape((n, n if m is None else m))
-        rows, cols = np.triu_indices(count, clip_offset(k, count, columns), columns)
+        row_count, column_count = as_shape((n, n if m is None else m))
+        rows, cols = np.triu_indices(row_count, clip_offset(k, row_count, column_count), column_count)
         return of_host(rows), of_host(cols)
 
     @staticmethod

@@ -21,7 +21,7 @@ _SERIES = tuple(1 / (2 * k + 1) for k in reversed(range(15)))
 """The coefficients of the series of the inverse hyperbolic tangent, the highest first."""
 
 
-def of_real(native: Any) -> Any:
+def op_of_real(native: Any) -> Any:
     """Returns a float function of real numbers, which computes half precision in float32."""
     compiled_function = jax.jit(in_single(native))
 
@@ -40,8 +40,8 @@ def _in_double(function: Any, *partials: Any) -> Any:
 
 def _exponential_share(power: Any, x: jax.Array, y: jax.Array) -> jax.Array:
     """Returns the share of the term `x` in the sum whose logarithm is `y`: the derivative of `y` by `x`."""
-    finite = jnp.isfinite(y)
-    return jnp.where(finite, power(jnp.where(finite, x - y, 0)), (x == y).astype(y.dtype))
+    is_finite = jnp.isfinite(y)
+    return jnp.where(is_finite, power(jnp.where(is_finite, x - y, 0)), (x == y).astype(y.dtype))
 
 
 def _log_of_sum(native: Any, power: Any) -> Any:
@@ -69,9 +69,9 @@ def _with_values_at_infinity(native: Any, at_the_ends: Any) -> Any:
     def compute(x: jax.Array) -> jax.Array:
         if not is_complex(x):
             return native(x)
-        finite, constant = jnp.isfinite(x), lax.stop_gradient(x)
-        far_value = lax.complex(*at_the_ends(constant.real, constant.imag))
-        return jnp.where(finite, native(jnp.where(finite, x, 0.5)), far_value)
+        is_finite, constant_x = jnp.isfinite(x), lax.stop_gradient(x)
+        far_value = lax.complex(*at_the_ends(constant_x.real, constant_x.imag))
+        return jnp.where(is_finite, native(jnp.where(is_finite, x, 0.5)), far_value)
 
     return jax.jit(compute)
 
@@ -85,8 +85,8 @@ def _inverse_with_values_at_infinity(native: Any, at_infinity: Any) -> Any:
     """
 
     def at_the_ends(real: jax.Array, imag: jax.Array) -> list[jax.Array]:
-        infinite = jnp.isinf(real) | jnp.isinf(imag)
-        return [jnp.where(infinite, limit, jnp.nan) for limit in at_infinity(real, imag)]
+        is_infinite = jnp.isinf(real) | jnp.isinf(imag)
+        return [jnp.where(is_infinite, limit, jnp.nan) for limit in at_infinity(real, imag)]
 
     return _with_values_at_infinity(native, at_the_ends)
 
@@ -97,11 +97,11 @@ def _signed_half_pi(part: jax.Array) -> jax.Array:
 
 
 def _exp_at_ends(real: jax.Array, imag: jax.Array) -> tuple[jax.Array, jax.Array]:
-    size, is_level = jnp.exp(real), imag == 0
+    magnitude, is_level = jnp.exp(real), imag == 0
     is_undefined = ~jnp.isfinite(imag) & (real == -jnp.inf)
     return (
-        jnp.where(is_undefined, 0, jnp.where(is_level, size, size * jnp.cos(imag))),
-        jnp.where(is_undefined, 0, jnp.where(is_level, imag, size * jnp.sin(imag))),
+        jnp.where(is_undefined, 0, jnp.where(is_level, magnitude, magnitude * jnp.cos(imag))),
+        jnp.where(is_undefined, 0, jnp.where(is_level, imag, magnitude * jnp.sin(imag))),
     )
 
 
@@ -146,8 +146,8 @@ def _arcsinh(x: jax.Array) -> jax.Array:
     if not is_complex(x):
         return jnp.arcsinh(x)
     is_negative = jnp.signbit(x.real)
-    right = jnp.arcsinh(jnp.where(is_negative, -jnp.conj(x), x))
-    return jnp.where(is_negative, -jnp.conj(right), right)
+    right_result = jnp.arcsinh(jnp.where(is_negative, -jnp.conj(x), x))
+    return jnp.where(is_negative, -jnp.conj(right_result), right_result)
 
 
 def _small_arctanh(x: jax.Array) -> jax.Array:
@@ -171,10 +171,12 @@ _double_log1p = jax.jit(elementwise(_log1p, lambda x, y: 1 / (1 + x)))
 def _arctanh(x: jax.Array) -> jax.Array:
     if x.dtype != jnp.float64:
         return jnp.arctanh(x)
-    size = jnp.abs(x)
-    inside_size = jnp.where(size < 1, size, 0.5)
-    far_result = jnp.where(size < 1, jnp.copysign(_log1p(2 * inside_size / (1 - inside_size)) / 2, x), jnp.arctanh(x))
-    return jnp.where(size < 0.25, _small_arctanh(jnp.where(size < 0.25, x, 0.0)), far_result)
+    magnitude = jnp.abs(x)
+    inside_magnitude = jnp.where(magnitude < 1, magnitude, 0.5)
+    far_result = jnp.where(
+        magnitude < 1, jnp.copysign(_log1p(2 * inside_magnitude / (1 - inside_magnitude)) / 2, x), jnp.arctanh(x)
+    )
+    return jnp.where(magnitude < 0.25, _small_arctanh(jnp.where(magnitude < 0.25, x, 0.0)), far_result)
 
 
 _double_arctanh = elementwise(_arctanh, lambda x, y: 1 / ((1 - x) * (1 + x)))
@@ -182,11 +184,11 @@ _double_arctanh = elementwise(_arctanh, lambda x, y: 1 / ((1 - x) * (1 + x)))
 
 def _exp2(x: jax.Array) -> jax.Array:
     """Returns `2 ** x`, of small tensors by NumPy: programs of JAX 0.10 on a CPU make 0 of subnormal numbers."""
-    host_value = None if isinstance(x, Tracer) or x.size > _FEW or is_complex(x) else at_hand(x)
-    if host_value is None:
+    host_array = None if isinstance(x, Tracer) or x.size > _FEW or is_complex(x) else at_hand(x)
+    if host_array is None:
         return _any_exp2(x)
     with np.errstate(all="ignore"):
-        return of_host(np.exp2(host_value))
+        return of_host(np.exp2(host_array))
 
 
 def _slope_of_i0(x: jax.Array, y: jax.Array) -> jax.Array:

@@ -21,8 +21,8 @@ def _nextafter(x1: jax.Array, x2: jax.Array) -> jax.Array:
     # For floats of one sign, the bits read as integers are in the order of the magnitudes.
     bits_dtype = _BITS[x1.dtype.itemsize]
     is_outward = (x2 > x1) == (x1 > 0)
-    bits = lax.bitcast_convert_type(x1, bits_dtype) + jnp.where(is_outward, 1, -1).astype(bits_dtype)
-    next_x = lax.bitcast_convert_type(bits, x1.dtype)
+    next_bits = lax.bitcast_convert_type(x1, bits_dtype) + jnp.where(is_outward, 1, -1).astype(bits_dtype)
+    next_x = lax.bitcast_convert_type(next_bits, x1.dtype)
     smallest_value = lax.bitcast_convert_type(jnp.ones((), bits_dtype), x1.dtype)
     result = jnp.where(x1 == 0, jnp.where(x2 > 0, smallest_value, -smallest_value), next_x)
     return jnp.where(x1 == x2, x2, jnp.where(jnp.isnan(x1) | jnp.isnan(x2), jnp.nan, result))
@@ -55,10 +55,10 @@ def _ldexp(x: jax.Array, exponent: jax.Array) -> jax.Array:
         exponent = jnp.minimum(exponent, 3 * largest_exponent)
     remaining_shift = jnp.clip(exponent.astype(np.int64), -3 * largest_exponent, 3 * largest_exponent)
     for _ in range(3):
-        step = jnp.clip(remaining_shift, -largest_exponent, largest_exponent)
+        exponent_step = jnp.clip(remaining_shift, -largest_exponent, largest_exponent)
         # The bits of a power of two in float64; `jnp.exp2` is not exact in half precision.
-        power = lax.bitcast_convert_type((step + 1023) << 52, np.float64)
-        x, remaining_shift = x * power.astype(x.dtype), remaining_shift - step
+        scale_factor = lax.bitcast_convert_type((exponent_step + 1023) << 52, np.float64)
+        x, remaining_shift = x * scale_factor.astype(x.dtype), remaining_shift - exponent_step
     return x
 
 

@@ -65,12 +65,12 @@ def _raise_no_gradient(argument: str, y: jax.Array) -> NoReturn:
 def _special_op(name: str) -> Callable[..., jax.Array]:
     """Returns an op that computes a function of `backend.shared` in float64, as one program."""
     shared_function = shared_function_of(name)
-    slopes = partials(name, lambda: _DERIVED, _raise_no_gradient)
+    partial_derivatives = partials(name, lambda: _DERIVED, _raise_no_gradient)
     return partial(
         _call_smooth,
         name,
         shared_function,
-        jax.jit(elementwise(partial(_compute_wide, shared_function, jnp, _ON_JAX), *slopes)),
+        jax.jit(elementwise(partial(_compute_wide, shared_function, jnp, _ON_JAX), *partial_derivatives)),
     )
 
 

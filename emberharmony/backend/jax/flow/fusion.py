@@ -52,9 +52,9 @@ class _Fused:
             program = self._function_by_key[key]
         except KeyError:
             # Tensors must not be kept here.
-            others = [None if marker is _TENSOR else leaf for leaf, marker in zip(leaves, kinds, strict=True)]
-            body = functools.partial(_run_composite, backend.composed(self.name), structure, others, kinds)
-            program = jax.jit(body) if len(self._function_by_key) < _MOST else None
+            other_leaves = [None if marker is _TENSOR else leaf for leaf, marker in zip(leaves, kinds, strict=True)]
+            composite = functools.partial(_run_composite, backend.composed(self.name), structure, other_leaves, kinds)
+            program = jax.jit(composite) if len(self._function_by_key) < _MOST else None
         except TypeError:  # an argument that is not hashable cannot be part of the key
             program = None
         if program is None or not tensors or checking() or any(isinstance(leaf, TensorProxy) for leaf in leaves):

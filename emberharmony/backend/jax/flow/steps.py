@@ -38,9 +38,12 @@ def _flat_vector(tensors: Sequence[jax.Array]) -> jax.Array:
 
 @program("shapes")
 def _tensors_of_vector(vector: jax.Array, start: int, shapes: tuple[tuple[int, ...], ...]) -> list[jax.Array]:
-    ends = [*accumulate(map(math.prod, shapes))]
-    group_vector = lax.dynamic_slice(vector, (start,), (ends[-1],))
-    return [group_vector[end - math.prod(shape) : end].reshape(shape) for shape, end in zip(shapes, ends, strict=True)]
+    end_offsets = [*accumulate(map(math.prod, shapes))]
+    group_vector = lax.dynamic_slice(vector, (start,), (end_offsets[-1],))
+    return [
+        group_vector[end - math.prod(shape) : end].reshape(shape)
+        for shape, end in zip(shapes, end_offsets, strict=True)
+    ]
 
 
 class JAXSteps(Steps):
@@ -51,12 +54,12 @@ class JAXSteps(Steps):
         vector: jax.Array = _flat_vector(list(tensors))
         return vector
 
-    def parts_of(self, vector: jax.Array, likes: Sequence[jax.Array]) -> list[jax.Array]:
+    def split_vector(self, vector: jax.Array, likes: Sequence[jax.Array]) -> list[jax.Array]:
         """Returns the elements of a vector as tensors of the shapes of others, each with memory of its own."""
         tensors_of_shapes: list[jax.Array] = []
         start = 0
-        for first in range(0, len(likes), _TOGETHER):
-            shapes = tuple([like.shape for like in likes[first : first + _TOGETHER]])
+        for first_index in range(0, len(likes), _TOGETHER):
+            shapes = tuple([like.shape for like in likes[first_index : first_index + _TOGETHER]])
             tensors_of_shapes += _tensors_of_vector(vector, start, shapes)
             start += sum(map(math.prod, shapes))
         return tensors_of_shapes

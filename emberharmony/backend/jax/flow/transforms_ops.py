@@ -53,11 +53,11 @@ class JAXTransformsOps:
         return not isinstance(x, (TensorProxy, Tracer))
 
     def pullback(self, fn: TensorFunction, primals: Tensors, first: bool = False) -> tuple[list[jax.Array], Any]:
-        if _by_tape(primals):
+        if _is_for_tape(primals):
             outputs_and_pull: tuple[list[jax.Array], Any] = Backend.pullback(cast(Backend, self), fn, primals)
             return outputs_and_pull
         inexact_positions = [i for i, x in enumerate(primals) if kind_of(x) in _INEXACT]
-        positions: list[int] = []
+        output_positions: list[int] = []
 
         def split(*leaves: jax.Array) -> tuple[Any, Any]:
             new_primals = list(primals)
@@ -65,19 +65,24 @@ class JAXTransformsOps:
                 new_primals[i] = leaf
             outputs = as_native(fn(*new_primals))
             # JAX calls the gradient functions of users also for outputs whose cotangents are zeros, so leave those out.
-            positions[:] = [i for i, y in enumerate(outputs[:1] if first else outputs) if kind_of(y) in _INEXACT]
-            return tuple(outputs[i] for i in positions), tuple(outputs)
+            output_positions[:] = [i for i, y in enumerate(outputs[:1] if first else outputs) if kind_of(y) in _INEXACT]
+            return tuple(outputs[i] for i in output_positions), tuple(outputs)
 
         differentiable, pull, outputs = jax.vjp(split, *(primals[i] for i in inexact_positions), has_aux=True)
         outputs = list(outputs)
-        for i, output in zip(positions, differentiable, strict=True):
+        for i, output in zip(output_positions, differentiable, strict=True):
             outputs[i] = output
 
         def pull_some(cotangents: Sequence[jax.Array | None]) -> list[jax.Array]:
-            inexact_cotangents = [cotangents[i] for i in positions]
-            pairs = zip(differentiable, inexact_cotangents, strict=True)
+            inexact_cotangents = [cotangents[i] for i in output_positions]
+            outputs_and_cotangents = zip(differentiable, inexact_cotangents, strict=True)
             gradients = iter(
-                pull(tuple(jnp.zeros_like(y) if ct is None else conjugate(_cast_cotangent(ct, y)) for y, ct in pairs))
+                pull(
+                    tuple(
+                        jnp.zeros_like(y) if ct is None else conjugate(_cast_cotangent(ct, y))
+                        for y, ct in outputs_and_cotangents
+                    )
+                )
             )
             return [
                 conjugate(next(gradients)) if i in inexact_positions else jnp.zeros_like(x)
@@ -94,7 +99,7 @@ class JAXTransformsOps:
         return (self.constants(outputs), self.constants(gradients)) if constant else (outputs, gradients)
 
     def linearize(self, fn: TensorFunction, primals: Tensors) -> Any:
-        if _by_tape(primals):
+        if _is_for_tape(primals):
             return self.transpose_pullback(fn, primals)
 
         def push_tangents(tangents: Tensors) -> tuple[list[jax.Array], list[jax.Array]]:
@@ -163,7 +168,7 @@ class JAXTransformsOps:
         return HostProgram(program, cast(Backend, self).bound)
 
 
-def _by_tape(tensors: Tensors) -> bool:
+def _is_for_tape(tensors: Tensors) -> bool:
     """Returns whether the tape differentiates, because a tensor is on one."""
     return any(isinstance(tensor, TensorProxy) for tensor in tensors)
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from emberharmony.backend.jax.derivatives import elementwise, with_differential
 from emberharmony.backend.jax.dtypes import in_single, is_float
-from emberharmony.backend.jax.elementwise.elementary_ops import log1p_of_real, of_real
+from emberharmony.backend.jax.elementwise.elementary_ops import log1p_of_real, op_of_real
 
 _relu: Any = jax.jit(
     with_differential(
@@ -42,8 +42,8 @@ class JAXActivationOps:
 
     composed: Callable[[str], Callable[..., jax.Array]]
 
-    sigmoid = staticmethod(of_real(_sigmoid))
-    softplus = staticmethod(of_real(_softplus))
+    sigmoid = staticmethod(op_of_real(_sigmoid))
+    softplus = staticmethod(op_of_real(_softplus))
     log_sigmoid = staticmethod(jax.jit(in_single(_log_sigmoid)))
 
     def relu(self, x: jax.Array) -> jax.Array:

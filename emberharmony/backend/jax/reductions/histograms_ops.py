@@ -31,10 +31,10 @@ class JAXHistogramsOps:
             return of_host(counts)
         check_weights(weights, x)
         weights = promotion.floats(weights)
-        wide_dtype = cast(
+        wide_weights = cast(
             weights, np.dtype(np.complex128 if is_complex(weights) else np.float64)
         )  # as the other backends add
-        return cast(jnp.zeros(len(counts), wide_dtype.dtype).at[host_array].add(wide_dtype), weights.dtype)
+        return cast(jnp.zeros(len(counts), wide_weights.dtype).at[host_array].add(wide_weights), weights.dtype)
 
     def histogram(
         self, x: jax.Array, bins: int = 10, range: tuple[float, float] | None = None
@@ -42,12 +42,12 @@ class JAXHistogramsOps:
         x = promotion.floats(x)
         host_array = on_host(widen(x))
         low, high = (float(host_array.min()), float(host_array.max())) if host_array.size else (0.0, 1.0)
-        steps = of_host(edges(low, high, bins, range).astype(x.dtype))
-        counts, _ = np.histogram(host_array, np.asarray(widen(steps)))
+        bin_edges = of_host(edges(low, high, bins, range).astype(x.dtype))
+        counts, _ = np.histogram(host_array, np.asarray(widen(bin_edges)))
         if range is None and host_array.size and is_traced(x):
             unit_edges = of_host(np.linspace(0.0, 1.0, bins + 1), x.dtype)
             range_edges = self.min(x) * (1 - unit_edges) + self.max(x) * unit_edges
-            steps = steps + (
+            bin_edges = bin_edges + (
                 range_edges - lax.stop_gradient(range_edges)
             )  # adds 0, which carries the derivative of the edges
-        return of_host(counts), steps
+        return of_host(counts), bin_edges

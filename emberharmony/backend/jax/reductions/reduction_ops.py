@@ -48,12 +48,12 @@ def _variance(x: jax.Array, axes: tuple[int, ...], keepdims: bool, freedom: Any)
 def _var(x: jax.Array, axis: Any, keepdims: bool, correction: Any) -> jax.Array:
     axes = nonnegative_axes(axis, x.ndim)
     if is_number(correction):
-        freedom: Any = np.float64(_element_count(x, axes) - correction)
+        degrees_of_freedom: Any = np.float64(_element_count(x, axes) - correction)
     else:
-        freedom = _element_count(x, axes) - promotion.common(x, without_axes("correction", correction))[1].astype(
-            jnp.float64
-        )
-    return _variance(x, axes, bool(keepdims), freedom)
+        degrees_of_freedom = _element_count(x, axes) - promotion.common(x, without_axes("correction", correction))[
+            1
+        ].astype(jnp.float64)
+    return _variance(x, axes, bool(keepdims), degrees_of_freedom)
 
 
 @program("dtype")
@@ -71,8 +71,8 @@ def _real_dtype(x: jax.Array) -> Any:
 def _log_of_sum(x: jax.Array, axes: tuple[int, ...], keepdims: bool) -> jax.Array:
     widened_x = widen(x)
     # Subtract the maximum, so that no exponential overflows. It is a constant, because its derivative cancels out.
-    top = jnp.max(lax.stop_gradient(widened_x), axes, keepdims=True, initial=-jnp.inf)
-    shift = jnp.where(jnp.isfinite(top), top, 0)
+    maximum = jnp.max(lax.stop_gradient(widened_x), axes, keepdims=True, initial=-jnp.inf)
+    shift = jnp.where(jnp.isfinite(maximum), maximum, 0)
     total = jnp.sum(widen_for_sum(jnp.exp(widened_x - shift), _element_count(x, axes)), axes, keepdims=True)
     # The derivative of the logarithm is infinite at 0, which would make the gradient NaN.
     is_empty_sum = total == 0

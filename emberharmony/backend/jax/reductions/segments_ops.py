@@ -25,25 +25,25 @@ def _segment_reduction(reduction: str) -> Callable[..., jax.Array]:
     def reduce_segments(
         data: jax.Array, segment_ids: Any, num_segments: int | None = None, sorted: bool = False
     ) -> jax.Array:
-        start = neutral_element(DTYPES.neutral[data.dtype], reduction)
+        neutral_number = neutral_element(DTYPES.neutral[data.dtype], reduction)
         ids = read_if_at_hand(segment_ids)
         if isinstance(ids, jax.Array) and num_segments is None:
             ids = on_host(integers(ids))
         if isinstance(ids, jax.Array):
             check_segments(ids.shape, data.shape)
-            count = segment_count(num_segments)
+            segment_total = segment_count(num_segments)
             # JAX would count a negative index from the end.
-            ids = jnp.where(ids < 0, count, ids)
+            ids = jnp.where(ids < 0, segment_total, ids)
         else:
             ids = host_indices(ids)
             check_segments(ids.shape, data.shape)
-            count = count_segments(ids, num_segments)
-        check_memory((count, *data.shape[1:]), data.dtype.itemsize)
+            segment_total = count_segments(ids, num_segments)
+        check_memory((segment_total, *data.shape[1:]), data.dtype.itemsize)
         wide_data = widen(data)
-        if not count or not data.size:
-            return jnp.broadcast_to(of_host(start, data.dtype), (count, *data.shape[1:]))
-        rows = jnp.broadcast_to(of_host(start, wide_data.dtype), (count, *data.shape[1:]))
-        return ON_ROWS[reduction](rows, (ids,), wide_data).astype(data.dtype)
+        if not segment_total or not data.size:
+            return jnp.broadcast_to(of_host(neutral_number, data.dtype), (segment_total, *data.shape[1:]))
+        initial_rows = jnp.broadcast_to(of_host(neutral_number, wide_data.dtype), (segment_total, *data.shape[1:]))
+        return ON_ROWS[reduction](initial_rows, (ids,), wide_data).astype(data.dtype)
 
     return reduce_segments
 

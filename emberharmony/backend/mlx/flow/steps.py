@@ -76,7 +76,7 @@ class MLXSteps(Steps):
         """Returns all elements of tensors of one dtype as one vector, perhaps in their memory."""
         return mx.concatenate(list(map(mx.flatten, tensors)))
 
-    def parts_of(self, vector: mx.array, likes: Sequence[mx.array]) -> list[mx.array]:
+    def split_vector(self, vector: mx.array, likes: Sequence[mx.array]) -> list[mx.array]:
         """Returns the elements of a vector as tensors of the shapes of others, each with memory of its own."""
         end_offsets = list(accumulate(map(_SIZE, likes)))
         pieces = map(mx.contiguous, mx.split(vector, end_offsets[:-1]))

@@ -64,8 +64,8 @@ class MLXTransformsOps:
         return isinstance(x, TensorProxy) or (isinstance(x, mx.array) and is_traced(x))
 
     @classmethod
-    def by_tape(cls) -> dict[str, Any]:
-        method_by_name: dict[str, Any] = super().by_tape()  # type: ignore[misc]
+    def tape_methods(cls) -> dict[str, Any]:
+        method_by_name: dict[str, Any] = super().tape_methods()  # type: ignore[misc]
         return method_by_name | {
             "pullback": lambda self, fn, primals: cls.pullback(self, fn, primals, True),
             "gradients": lambda self, fn, primals, constant: cls.gradients(self, fn, primals, constant, True),

@@ -16,12 +16,12 @@ _LOW, _HIGH = safe_norm_range(2)
 
 
 def _norm(x: np.ndarray, axes: tuple[int, ...], keepdims: bool, ord: float) -> np.ndarray:
-    sizes = np.abs(x).astype(np.float64, copy=False) if x.dtype.kind != "c" else np.abs(x.astype(np.complex128))
+    magnitudes = np.abs(x).astype(np.float64, copy=False) if x.dtype.kind != "c" else np.abs(x.astype(np.complex128))
     if ord == 2:
-        return np.sqrt((sizes * sizes).sum(axes, keepdims=keepdims))
+        return np.sqrt((magnitudes * magnitudes).sum(axes, keepdims=keepdims))
     if ord == np.inf:
-        return sizes.max(axes, keepdims=keepdims, initial=0.0)
-    return np.linalg.vector_norm(sizes, axis=axes, keepdims=keepdims, ord=ord)
+        return magnitudes.max(axes, keepdims=keepdims, initial=0.0)
+    return np.linalg.vector_norm(magnitudes, axis=axes, keepdims=keepdims, ord=ord)
 
 
 class NumpyNormsOps:
@@ -35,9 +35,9 @@ class NumpyNormsOps:
     def vector_norm(self, x: np.ndarray, axis: Any = None, keepdims: bool = False, ord: float = 2) -> np.ndarray:
         if is_usual(axis, keepdims, ord) and (x.dtype is _FLOAT32 or x.dtype is _FLOAT64):
             flat_x = x.ravel("K").astype(_FLOAT64, copy=False)
-            length = math.sqrt(np.vdot(flat_x, flat_x))  # `flat_x.dot` would warn if it overflows
-            if _LOW < length < _HIGH:
-                return np.asarray(length, x.dtype)
+            euclidean_norm = math.sqrt(np.vdot(flat_x, flat_x))  # `flat_x.dot` would warn if it overflows
+            if _LOW < euclidean_norm < _HIGH:
+                return np.asarray(euclidean_norm, x.dtype)
         x, ord = promotion.floats(x), order_of(constant("ord", ord))
         axes = nonnegative_axes(axis, x.ndim)
         if ord == -np.inf:
@@ -46,8 +46,8 @@ class NumpyNormsOps:
             return _norm(x, axes, keepdims, ord).astype(x.real.dtype)
         with np.errstate(all="ignore"):
             result = np.asarray(_norm(x, axes, keepdims, ord))
-        low, high = safe_norm_range(ord)
-        if not x.size or not result.size or (result.min() > low and result.max() < high):
+        smallest_safe, largest_safe = safe_norm_range(ord)
+        if not x.size or not result.size or (result.min() > smallest_safe and result.max() < largest_safe):
             return result.astype(x.real.dtype)
         # The composite divides by the largest element, so that no power overflows.
         return self.composed("vector_norm")(x, axis, keepdims, ord)

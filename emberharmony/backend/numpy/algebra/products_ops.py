@@ -56,8 +56,8 @@ class NumpyProductsOps:
         check_paired(x1, x2, axis)
         a, b = promotion.common(x1, x2)
         wide_dtype = _compute_dtype(a.dtype)
-        result = np.vecdot(a.astype(wide_dtype, copy=False), b.astype(wide_dtype, copy=False), axis=axis)  # type: ignore[call-overload]
-        return np.asarray(result).astype(a.dtype, copy=False)
+        product = np.vecdot(a.astype(wide_dtype, copy=False), b.astype(wide_dtype, copy=False), axis=axis)  # type: ignore[call-overload]
+        return np.asarray(product).astype(a.dtype, copy=False)
 
     @staticmethod
     def einsum(subscripts: str, *operands: np.ndarray) -> np.ndarray:
@@ -66,5 +66,5 @@ class NumpyProductsOps:
         wide_dtype = _compute_dtype(tensors[0].dtype)
         # The search takes 50 µs in NumPy 2.4, but einsum uses BLAS only after it.
         is_costly = len(tensors) > 2 or (len(tensors) == 2 and length * max(x.size for x in tensors) > _COSTLY)
-        result = np.einsum(subscripts, *(x.astype(wide_dtype, copy=False) for x in tensors), optimize=is_costly)
-        return np.asarray(result).astype(tensors[0].dtype, copy=False)
+        product = np.einsum(subscripts, *(x.astype(wide_dtype, copy=False) for x in tensors), optimize=is_costly)
+        return np.asarray(product).astype(tensors[0].dtype, copy=False)

@@ -42,11 +42,11 @@ def where_without_branches(condition: np.ndarray, a: np.ndarray, b: np.ndarray) 
     """
     if condition.size < _MANY or a.itemsize not in _BITS:
         return np.where(condition, a, b)
-    bits, result = _BITS[a.itemsize], np.empty(np.broadcast(condition, a, b).shape, a.dtype)
-    other_bits, result_bits = b.view(bits), result.view(bits)
-    np.bitwise_xor(a.view(bits), other_bits, result_bits)
+    bits_dtype, result = _BITS[a.itemsize], np.empty(np.broadcast(condition, a, b).shape, a.dtype)
+    b_bits, result_bits = b.view(bits_dtype), result.view(bits_dtype)
+    np.bitwise_xor(a.view(bits_dtype), b_bits, result_bits)
     np.multiply(result_bits, condition, result_bits)
-    np.bitwise_xor(result_bits, other_bits, result_bits)
+    np.bitwise_xor(result_bits, b_bits, result_bits)
     return result
 
 
@@ -59,8 +59,8 @@ def where(condition: np.ndarray, a: Any, b: Any) -> np.ndarray:
     if b or a.itemsize not in _BITS or math.copysign(1.0, b) < 0.0:
         return where_without_branches(condition, a, np.asarray(b, a.dtype))
     # The bits of 0 are 0.
-    bits, result = _BITS[a.itemsize], np.empty(np.broadcast(condition, a).shape, a.dtype)
-    np.multiply(a.view(bits), condition, result.view(bits))
+    bits_dtype, result = _BITS[a.itemsize], np.empty(np.broadcast(condition, a).shape, a.dtype)
+    np.multiply(a.view(bits_dtype), condition, result.view(bits_dtype))
     return result
 
 
@@ -70,10 +70,10 @@ def _quick_along(x: np.ndarray, indices: np.ndarray, _axis: int) -> np.ndarray:
 
 
 def _quick_one_hot(x: np.ndarray, num_classes: int, *_usual: Any) -> np.ndarray:
-    count = x.size * num_classes
-    if count > _MANY_HITS and 0 <= x.item(x.argmin()) and x.item(x.argmax()) < num_classes:
-        result = np.zeros(count, np.float32)
-        result[np.arange(0, count, num_classes) + x.reshape(-1)] = 1.0
+    element_count = x.size * num_classes
+    if element_count > _MANY_HITS and 0 <= x.item(x.argmin()) and x.item(x.argmax()) < num_classes:
+        result = np.zeros(element_count, np.float32)
+        result[np.arange(0, element_count, num_classes) + x.reshape(-1)] = 1.0
         return result.reshape(*x.shape, num_classes)
     return np.equal(x[..., None], np.arange(num_classes)).astype(np.float32)
 
@@ -143,18 +143,18 @@ class NumpyIndexingOps:
     def scatter_update(
         inputs: np.ndarray, indices: Any, updates: np.ndarray, reduction: str | None = None
     ) -> np.ndarray:
-        result, positions, values = inputs.copy(), host_indices(indices), cast(updates, inputs.dtype)
+        result, positions, cast_updates = inputs.copy(), host_indices(indices), cast(updates, inputs.dtype)
         check_index_vectors(positions.shape, inputs.shape)
         # NumPy checks the indices when it uses them.
         columns = tuple([positions[..., axis] for axis in range(positions.shape[-1])])
         reduction_name = checked_reduction(reduction, UFUNCS)
         if reduction_name is None:
-            result[columns] = values
+            result[columns] = cast_updates
             return result
         if reduction_name in ("max", "min"):
             promotion.refuse(inputs, ("complex",))
         # Unlike `result[columns] += values`, `at` applies all updates of a repeated index.
-        UFUNCS[reduction_name].at(result, columns, values)
+        UFUNCS[reduction_name].at(result, columns, cast_updates)
         return result
 
     @staticmethod

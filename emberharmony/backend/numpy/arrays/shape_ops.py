@@ -149,8 +149,8 @@ class NumpyShapeOps:
             return x.repeat(repeats, axis)
         counts = host_indices(repeats)
         # NumPy 2.4 writes outside of the result if its number of elements overflows 64 bits. Floats do not overflow.
-        elements = counts.sum(dtype=np.float64) * (x.size if counts.size == 1 else 1)
-        check_memory((int(elements),), x.itemsize, memory_limit)
+        element_count = counts.sum(dtype=np.float64) * (x.size if counts.size == 1 else 1)
+        check_memory((int(element_count),), x.itemsize, memory_limit)
         # NumPy checks a vector of counts by itself.
         return x.repeat(counts if counts.ndim == 1 else counts_per_slice(counts, x.shape[axis]), axis)
 
@@ -162,17 +162,17 @@ class NumpyShapeOps:
     def pad(self, x: np.ndarray, pad_width: Any, mode: str = "constant", constant_values: Any = None) -> np.ndarray:
         if check_pad(mode, constant_values):
             return self.composed("pad")(x, pad_width, mode, constant_values)
-        pairs = pad_pairs(pad_width, x.ndim)
+        pad_widths = pad_pairs(pad_width, x.ndim)
         if mode == "constant":
-            shape = [before + n + after for n, (before, after) in zip(x.shape, pairs, strict=True)]
+            padded_shape = [before + n + after for n, (before, after) in zip(x.shape, pad_widths, strict=True)]
             if constant_values is None:
-                result = np.zeros(shape, x.dtype)
+                result = np.zeros(padded_shape, x.dtype)
             else:
-                result = np.empty(shape, x.dtype)
+                result = np.empty(padded_shape, x.dtype)
                 result.fill(promotion.filling(constant_values, x.dtype))
-            result[tuple([slice(before, before + n) for n, (before, _) in zip(x.shape, pairs, strict=True)])] = x
+            result[tuple([slice(before, before + n) for n, (before, _) in zip(x.shape, pad_widths, strict=True)])] = x
             return result
-        for axis, (before, after) in enumerate(pairs):
+        for axis, (before, after) in enumerate(pad_widths):
             if before or after:
                 x = x.take(pad_indices(x.shape[axis], before, after, mode), axis)
         return x

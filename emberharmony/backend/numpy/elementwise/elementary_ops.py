@@ -59,16 +59,16 @@ def erf(x: np.ndarray) -> np.ndarray:
     if x.size <= FEW:
         return map_numbers(math.erf, x)
     flat_x, values = x.reshape(-1), np.empty(x.size, np.float32)
-    spaces = [np.empty(min(x.size, _BLOCK), np.float32) for _ in range(3)]
+    buffers = [np.empty(min(x.size, _BLOCK), np.float32) for _ in range(3)]
     for start in range(0, x.size, _BLOCK):
-        block = values[start : start + _BLOCK]
-        np.clip(flat_x[start : start + _BLOCK].astype(np.float32, copy=False), *_ENDS, out=block)
-        square, numerator, below = (space[: block.size] for space in spaces)
-        np.multiply(block, block, out=square)
+        result_block = values[start : start + _BLOCK]
+        np.clip(flat_x[start : start + _BLOCK].astype(np.float32, copy=False), *_ENDS, out=result_block)
+        square, numerator, denominator = (space[: result_block.size] for space in buffers)
+        np.multiply(result_block, result_block, out=square)
         _polynomial(square, elementary.SINGLE_TOP, numerator)
-        _polynomial(square, elementary.SINGLE_BELOW, below)
-        numerator /= below
-        block *= numerator
+        _polynomial(square, elementary.SINGLE_BELOW, denominator)
+        numerator /= denominator
+        result_block *= numerator
     return values.reshape(x.shape).astype(x.dtype, copy=False)
 
 

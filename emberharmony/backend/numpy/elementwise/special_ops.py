@@ -34,15 +34,15 @@ def _compute_by_blocks(name: str, tensors: Sequence[np.ndarray]) -> np.ndarray:
 
     If all elements of a block are usual, `special_single` computes them for a result of less than 64 bits.
     """
-    function, single_function, double_function, single_functions = _functions_and_namespaces(name)
+    function, single_function, double_namespace, single_namespace = _functions_and_namespaces(name)
     shape, dtype = tensors[0].shape, tensors[0].dtype
     is_double = dtype.char == "d"
-    xp, flat_tensors = double_function if is_double else single_functions, [x.reshape(-1) for x in tensors]
+    xp, flat_tensors = double_namespace if is_double else single_namespace, [x.reshape(-1) for x in tensors]
 
     def compute_block(vectors: Sequence[np.ndarray]) -> np.ndarray:
-        block = [x.astype(np.float64, copy=False) for x in vectors]
-        single_result = None if single_function is None or is_double else single_function(*block)
-        return function(xp, *block) if single_result is None else single_result
+        block_tensors = [x.astype(np.float64, copy=False) for x in vectors]
+        single_result = None if single_function is None or is_double else single_function(*block_tensors)
+        return function(xp, *block_tensors) if single_result is None else single_result
 
     count = flat_tensors[0].size
     with np.errstate(all="ignore"):
@@ -50,8 +50,8 @@ def _compute_by_blocks(name: str, tensors: Sequence[np.ndarray]) -> np.ndarray:
             return compute_block(flat_tensors).astype(dtype).reshape(shape)
         result = np.empty(count, dtype)
         for start in range(0, count, _BLOCK):
-            span = slice(start, start + _BLOCK)
-            result[span] = compute_block([x[span] for x in flat_tensors])
+            block_slice = slice(start, start + _BLOCK)
+            result[block_slice] = compute_block([x[block_slice] for x in flat_tensors])
     return result.reshape(shape)
 
 

@@ -72,23 +72,23 @@ def digamma(x: Vector) -> Vector | None:
     """Returns the derivative of `gammaln` of positive numbers."""
     if not _smallest(x) > 0.0:
         return None
-    shifted = x + _SHIFT
-    inverse = np.reciprocal(shifted)
-    square = inverse * inverse
-    tail_sum = square * _SERIES[0]
+    shifted_x = x + _SHIFT
+    inverse = np.reciprocal(shifted_x)
+    inverse_square = inverse * inverse
+    tail_sum = inverse_square * _SERIES[0]
     for coefficient in _SERIES[1:]:
         tail_sum += coefficient
-        tail_sum *= square
+        tail_sum *= inverse_square
     inverse *= _HALF
     tail_sum += inverse
-    steps = _EIGHT + x
-    tail_sum += np.add.reduce(np.reciprocal(steps, steps), 0)
-    return np.subtract(np.log(shifted, shifted), tail_sum, tail_sum)
+    x_plus_steps = _EIGHT + x
+    tail_sum += np.add.reduce(np.reciprocal(x_plus_steps, x_plus_steps), 0)
+    return np.subtract(np.log(shifted_x, shifted_x), tail_sum, tail_sum)
 
 
 def _gamma(a: Vector, x: Vector, upper: bool) -> Vector | None:
-    low, high = _ORDERS
-    if not (_smallest(a) >= low and _greatest(a) <= high):
+    lowest_order, highest_order = _ORDERS
+    if not (_smallest(a) >= lowest_order and _greatest(a) <= highest_order):
         return None
     x = np.minimum(x, 1e30)
     density = np.log(x)
@@ -96,9 +96,9 @@ def _gamma(a: Vector, x: Vector, upper: bool) -> Vector | None:
     density -= x
     density -= _log_gamma(a)
     np.exp(density, out=density)
-    if not upper and x.size <= FEW and 0.0 <= (top := _greatest(x)) <= _SMALL:
+    if not upper and x.size <= FEW and 0.0 <= (largest := _greatest(x)) <= _SMALL:
         # The terms are smaller than those of exp(x), whose sum has a standard deviation of sqrt(x) terms.
-        density *= _incomplete_gamma_series(a, x, _ALL_STEPS[: int(top + 6.0 * math.sqrt(top)) + 10])
+        density *= _incomplete_gamma_series(a, x, _ALL_STEPS[: int(largest + 6.0 * math.sqrt(largest)) + 10])
         return density
     is_close = (x <= 1.0) | ((x < a) & (a < 6.0))
     result = np.empty(x.shape)
@@ -139,30 +139,30 @@ def _log_beta(a: Vector, b: Vector) -> Vector | None:
     arguments = np.concatenate((a, b, a + b))
     if not (_smallest(arguments) > 0.0 and _greatest(arguments) <= _LARGEST):
         return None
-    log_gammas, second, log_gamma_of_sum = _log_gamma(arguments).reshape(3, -1)
-    log_gammas += second
-    log_gammas -= log_gamma_of_sum
-    return log_gammas
+    log_gamma_of_a, log_gamma_of_b, log_gamma_of_sum = _log_gamma(arguments).reshape(3, -1)
+    log_gamma_of_a += log_gamma_of_b
+    log_gamma_of_a -= log_gamma_of_sum
+    return log_gamma_of_a
 
 
 def beta(a: Vector, b: Vector) -> Vector | None:
     """Returns the beta function of positive numbers that are not large."""
-    logarithm = _log_beta(a, b)
-    return None if logarithm is None else np.exp(logarithm, out=logarithm)
+    log_beta = _log_beta(a, b)
+    return None if log_beta is None else np.exp(log_beta, out=log_beta)
 
 
 def betaln(a: Vector, b: Vector) -> Vector | None:
     """Returns the logarithm of the beta function of positive numbers that are not large."""
-    logarithm = _log_beta(a, b)
-    return None if logarithm is None else _with_roots(logarithm)
+    log_beta = _log_beta(a, b)
+    return None if log_beta is None else _with_roots(log_beta)
 
 
 def betainc(a: Vector, b: Vector, x: Vector) -> Vector | None:
     """Returns the regularized incomplete beta function of positive numbers that are not large, 0 < x < 1."""
-    logarithm = _log_beta(a, b) if _smallest(x) > 0.0 and _greatest(x) < 1.0 else None
-    if logarithm is None:
+    log_beta = _log_beta(a, b) if _smallest(x) > 0.0 and _greatest(x) < 1.0 else None
+    if log_beta is None:
         return None
     density = a * np.log(x)
     density += b * np.log1p(-x)
-    density -= logarithm
+    density -= log_beta
     return beta_within(SINGLE, a, b, x, np.exp(density, out=density))

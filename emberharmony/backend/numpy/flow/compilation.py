@@ -68,25 +68,25 @@ class NumpyFunction:
         """Returns the result of the function."""
         if checking():
             return self._fn(*args, **kwargs)
-        last = self._last
-        if last is not None and last.flat and not kwargs and last.fits(args):
-            if last.is_pure:
+        last_program = self._last
+        if last_program is not None and last_program.flat and not kwargs and last_program.fits(args):
+            if last_program.is_pure:
                 try:
-                    return last.result.fill(last.replay(args))
+                    return last_program.result.fill(last_program.replay(args))
                 except Exception:  # noqa: BLE001  (it is raised again, and met, below)
                     pass
-            return self._run_program(last, args, [], args, kwargs)
+            return self._run_program(last_program, args, [], args, kwargs)
         leaves, structure = tree_flatten((args, kwargs))
         try:
-            frame = hashable(structure)
-            fits = last is not None and frame == last.frame and last.fits(leaves)
+            structure_key = hashable(structure)
+            last_fits = last_program is not None and structure_key == last_program.frame and last_program.fits(leaves)
         except TypeError:  # the tree holds a value that is not hashable, so no program can be looked up by it
             return self._fn(*args, **kwargs)
-        if last is not None and fits:
-            cell_tensors = [cell.value for cell in last.cells]
-            if last.holds(cell_tensors):
-                return self._run_program(last, leaves, cell_tensors, args, kwargs)
-        key = (default_float(), frame, *map(_leaf_kind, leaves))
+        if last_program is not None and last_fits:
+            cell_tensors = [cell.value for cell in last_program.cells]
+            if last_program.holds(cell_tensors):
+                return self._run_program(last_program, leaves, cell_tensors, args, kwargs)
+        key = (default_float(), structure_key, *map(_leaf_kind, leaves))
         try:
             cells = self._cells.get(key)
         except TypeError:  # a leaf is not hashable
@@ -94,10 +94,10 @@ class NumpyFunction:
         if cells is None:
             cells = list(dict.fromkeys(leaf for leaf in leaves if isinstance(leaf, Cell)))
         cell_tensors = [cell.value for cell in cells]
-        inner = (key, *map(_leaf_kind, cell_tensors))
-        if inner not in self._program_by_key:
-            return self._record(key, inner, leaves, structure, cells, cell_tensors, args, kwargs)
-        program = self._program_by_key[inner]
+        program_key = (key, *map(_leaf_kind, cell_tensors))
+        if program_key not in self._program_by_key:
+            return self._record(key, program_key, leaves, structure, cells, cell_tensors, args, kwargs)
+        program = self._program_by_key[program_key]
         if program is None:
             return self._fn(*args, **kwargs)
         self._last = program
@@ -151,17 +151,17 @@ class NumpyFunction:
         is_inside_block = is_without_draws() or bool(cells_of_open_blocks())
         if is_inside_block or len(self._program_by_key) >= MOST or not all(map(self._is_known, (*leaves, *held_cells))):
             return self._fn(*args, **kwargs)
-        array_leaves = [i for i, leaf in enumerate(leaves) if leaf.__class__ is np.ndarray]
-        input_tensors = [*(leaves[i] for i in array_leaves), *held_cells]
+        array_indices = [i for i, leaf in enumerate(leaves) if leaf.__class__ is np.ndarray]
+        input_tensors = [*(leaves[i] for i in array_indices), *held_cells]
         # Views are objects that nothing else refers to, so an array that the function closes over stays a constant.
         recorder = NumpyRecorder(self._backend, [x.view() for x in input_tensors], of_ops=self._engines is not None)
-        new_leaves = list(leaves)
-        for register, leaf_index in enumerate(array_leaves):
-            new_leaves[leaf_index] = recorder.tensor(register)
-        tensor_by_cell = {cell: recorder.tensor(len(array_leaves) + i) for i, cell in enumerate(cells)}
+        traced_leaves = list(leaves)
+        for register, leaf_index in enumerate(array_indices):
+            traced_leaves[leaf_index] = recorder.tensor(register)
+        tensor_by_cell = {cell: recorder.tensor(len(array_indices) + i) for i, cell in enumerate(cells)}
         effects = Effects()
         draws = Recording(recorder.draw, effects)
-        args_traced, kwargs_traced = tree_unflatten(structure, new_leaves)
+        args_traced, kwargs_traced = tree_unflatten(structure, traced_leaves)
         try:
             with draws, Assignments(tensor_by_cell) as assigned, ReadFromOutside() as read:
                 value_by_cell_before = dict(assigned)
@@ -194,7 +194,7 @@ class NumpyFunction:
             self._tries[key] = self._tries.get(key, 0) + 1
         else:
             replay = replay_of(recorder, len(input_tensors), result.outputs)
-            program = _Program(replay, inner, structure, leaves, array_leaves, cells, held_cells, result)
+            program = _Program(replay, inner, structure, leaves, array_indices, cells, held_cells, result)
             program.draws = any(call.draws for call in recorder.calls)
             program.is_pure = not program.draws and result.effects is None
             self._program_by_key[inner] = self._last = program
@@ -283,11 +283,11 @@ class _Result:
         if self._whole:
             return tree_unflatten(self._structure, arrays)
         leaves = [leaf.fill(arrays) if leaf.__class__ is _Place else leaf for leaf in self._leaves]
-        end = self._start + len(self._cells)
-        for cell, array in zip(self._cells, arrays[self._start : end], strict=True):
+        cell_end = self._start + len(self._cells)
+        for cell, array in zip(self._cells, arrays[self._start : cell_end], strict=True):
             cell.value = array
         if self.effects is not None:
-            self.effects.replay(arrays[end:])
+            self.effects.replay(arrays[cell_end:])
         return tree_unflatten(self._structure, leaves)
 
 

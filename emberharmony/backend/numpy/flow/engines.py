@@ -86,8 +86,8 @@ class Engines:
             inputs: its inputs.
             outputs: registers, or arrays that are the same for all inputs.
         """
-        size = sum(x.size for x in inputs).bit_length()
-        engine_key = program.frame, size, tuple((x.ndim, x.dtype) for x in inputs)
+        size_class = sum(x.size for x in inputs).bit_length()
+        engine_key = program.frame, size_class, tuple((x.ndim, x.dtype) for x in inputs)
         plain_runner = program.replay
         # An interruption leaves the trial in its place, for the next call.
         trial = program.replay = EngineTrial(
@@ -171,21 +171,21 @@ class EngineTrial:
                 self._lock.release()
 
     def _choose_engine(self, inputs: Sequence[Any]) -> None:
-        expected = outputs_of(self._plain, inputs)
+        expected_outputs = outputs_of(self._plain, inputs)
         seconds = min(_mean_seconds(self._plain, inputs, 1) for _ in range(2))
         runner_by_engine: dict[str, Runner] = {"": self._plain}
-        for name in self._engines.candidates(seconds, self._kind):
+        for engine_name in self._engines.candidates(seconds, self._kind):
             try:
-                runner_by_engine[name] = checked_runner(self._runner(name), inputs, expected)
+                runner_by_engine[engine_name] = checked_runner(self._runner(engine_name), inputs, expected_outputs)
             except Exception as error:  # noqa: BLE001  (whatever a library raises, NumPy computes)
-                self._engines.warn(name, error)
+                self._engines.warn(engine_name, error)
         if self._engines.name == AUTO:
-            name = fastest(runner_by_engine, inputs, seconds)
-            self._engines.note(self._kind, name)
+            engine_name = fastest(runner_by_engine, inputs, seconds)
+            self._engines.note(self._kind, engine_name)
         else:
-            name = [*runner_by_engine][-1]
-        self._adopt(runner_by_engine[name])
-        self._engines.tell(name or None)
+            engine_name = [*runner_by_engine][-1]
+        self._adopt(runner_by_engine[engine_name])
+        self._engines.tell(engine_name or None)
 
     def _runner(self, name: str) -> Runner:
         recorder, inputs, outputs = self._record
@@ -232,12 +232,12 @@ def fastest(runners: dict[str, Runner], inputs: Sequence[Any], seconds: float) -
     """
     if len(runners) == 1:
         return ""
-    count, end = max(1, int(_TURN / seconds)), time.perf_counter() + _MOST
+    run_count, deadline = max(1, int(_TURN / seconds)), time.perf_counter() + _MOST
     least_seconds_by_engine = dict.fromkeys(runners, float("inf"))
     for _ in range(_TURNS):
         for name, runner in runners.items():
-            least_seconds_by_engine[name] = min(least_seconds_by_engine[name], _mean_seconds(runner, inputs, count))
-        if time.perf_counter() > end:
+            least_seconds_by_engine[name] = min(least_seconds_by_engine[name], _mean_seconds(runner, inputs, run_count))
+        if time.perf_counter() > deadline:
             break
     name = min(least_seconds_by_engine, key=least_seconds_by_engine.__getitem__)
     return name if least_seconds_by_engine[name] < _GAIN * least_seconds_by_engine[""] else ""
@@ -249,19 +249,21 @@ def checked_runner(runner: Runner, inputs: Sequence[Any], expected: Sequence[np.
     Raises:
         RefusedError: if they are not.
     """
-    first_outputs, second = outputs_of(runner, inputs), outputs_of(runner, inputs)
+    first_outputs, second_outputs = outputs_of(runner, inputs), outputs_of(runner, inputs)
     for first_result, second_result in zip(first_outputs, expected, strict=True):
         _check_close(first_result, second_result)
-    copied_indices = [i for i in range(len(first_outputs)) if _is_shared(i, first_outputs, second, inputs, expected)]
-    frozen = [i for i, array in enumerate(expected) if not array.flags.writeable]
-    if not copied_indices and not frozen:
+    copied_indices = [
+        i for i in range(len(first_outputs)) if _is_shared(i, first_outputs, second_outputs, inputs, expected)
+    ]
+    readonly_indices = [i for i, array in enumerate(expected) if not array.flags.writeable]
+    if not copied_indices and not readonly_indices:
         return runner
 
     def run(inputs: Sequence[Any]) -> list[Any]:
         outputs = runner(inputs)
         for i in copied_indices:
             outputs[i] = outputs[i].copy()
-        for i in frozen:
+        for i in readonly_indices:
             outputs[i].flags.writeable = False
         return outputs
 
@@ -285,8 +287,8 @@ def _is_shared(
         expected: the outputs of NumPy.
     """
     array, expected_array = first[i], expected[i]
-    pairs = [*zip(first[:i], expected[:i], strict=True), *zip(inputs, inputs, strict=True)]
-    if any(np.may_share_memory(array, x) and not np.may_share_memory(expected_array, y) for x, y in pairs):
+    array_pairs = [*zip(first[:i], expected[:i], strict=True), *zip(inputs, inputs, strict=True)]
+    if any(np.may_share_memory(array, x) and not np.may_share_memory(expected_array, y) for x, y in array_pairs):
         return True
     is_of_inputs = any(np.may_share_memory(array, x) for x in inputs)
     return not is_of_inputs and any(np.may_share_memory(array, x) for x in second)

@@ -53,35 +53,39 @@ def _loop_source(program: Program, numbers: Sequence[Any]) -> str:
     Raises:
         UnrecordableError: if a function of the program is none of NumPy's own.
     """
-    scalars = [i for i, x in enumerate(numbers) if x.__class__ is Register]
-    names = [f"{letter}{i}" for letter, numbered in (("i", range(program.inputs)), ("s", scalars)) for i in numbered]
-    names += [f"o{x}" for x in program.outputs]
-    start = [f"t = {names[-1]}.dtype.type"]
-    start += [f"n{i} = " + (f"s{i}[()]" if i in scalars else f"t({float(x)!r})") for i, x in enumerate(numbers)]
-    lines = [f" v{i} = i{i}[k]" for i in range(program.inputs)]
+    scalar_indices = [i for i, x in enumerate(numbers) if x.__class__ is Register]
+    argument_names = [
+        f"{letter}{i}" for letter, numbered in (("i", range(program.inputs)), ("s", scalar_indices)) for i in numbered
+    ]
+    argument_names += [f"o{x}" for x in program.outputs]
+    dtype_lines = [f"t = {argument_names[-1]}.dtype.type"]
+    dtype_lines += [
+        f"n{i} = " + (f"s{i}[()]" if i in scalar_indices else f"t({float(x)!r})") for i, x in enumerate(numbers)
+    ]
+    loop_lines = [f" v{i} = i{i}[k]" for i in range(program.inputs)]
     for call in program.calls:
-        name = call.function.__name__
-        if getattr(np, name, None) is not call.function:
-            raise UnrecordableError(f"{name} is no function of NumPy")
+        function_name = call.function.__name__
+        if getattr(np, function_name, None) is not call.function:
+            raise UnrecordableError(f"{function_name} is no function of NumPy")
         args_text = ", ".join(f"n{x}" if x.__class__ is Number else f"v{x}" for x in call.args)
-        lines.append(f" v{call.results[0]} = np.{name}({args_text})")
-    lines += [f" o{x}[k] = v{x}" for x in program.outputs]
-    body = "\n ".join([*start, f"for k in range({names[0]}.size):", *lines])
-    return f"import numpy as np\n\n\ndef loop({', '.join(names)}):\n {body}\n"
+        loop_lines.append(f" v{call.results[0]} = np.{function_name}({args_text})")
+    loop_lines += [f" o{x}[k] = v{x}" for x in program.outputs]
+    body = "\n ".join([*dtype_lines, f"for k in range({argument_names[0]}.size):", *loop_lines])
+    return f"import numpy as np\n\n\ndef loop({', '.join(argument_names)}):\n {body}\n"
 
 
 @lru_cache(256)
 def _compile_source(source: str) -> Callable[..., Any]:
     """Returns the function of a source, which Numba compiles for each kind of arguments."""
-    folder, file = cache_folder("numba"), "<compiled by ops.compile>"
+    folder, file_name = cache_folder("numba"), "<compiled by ops.compile>"
     if folder is not None:
-        file = os.path.join(folder, f"loop_{hashlib.sha256(source.encode()).hexdigest()[:24]}.py")
-        if not os.path.exists(file):
-            with replace_bytes(file) as stream:
+        file_name = os.path.join(folder, f"loop_{hashlib.sha256(source.encode()).hexdigest()[:24]}.py")
+        if not os.path.exists(file_name):
+            with replace_bytes(file_name) as stream:
                 stream.write(source.encode())
     scope: dict[str, Any] = {"__name__": __name__}
-    exec(compile(source, file, "exec"), scope)
+    exec(compile(source, file_name, "exec"), scope)
     # One rounding for a product and a sum; everything else keeps the rules of IEEE 754 and the results of NumPy.
     options = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}, "cache": folder is not None}
-    loop: Callable[..., Any] = numba.njit(**options)(scope["loop"])
-    return loop
+    compiled_loop: Callable[..., Any] = numba.njit(**options)(scope["loop"])
+    return compiled_loop

@@ -94,10 +94,10 @@ def _extreme(ufunc: np.ufunc) -> Any:
 def _logsumexp(emit: Emit, x: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray | None:
     if x.size > FEW:
         return None
-    top = emit(REDUCTIONS[np.maximum], (x, axis, None, None, True, -np.inf), {})
-    shift = emit(np.where, (emit(np.isfinite, (top,), {}), top, 0), {})
-    powers = emit(np.exp, (emit(np.subtract, (x, shift), {}),), {})
-    total = emit(np.log, (emit(REDUCTIONS[np.add], (powers, axis, None, None, True), {}),), {})
+    maximum = emit(REDUCTIONS[np.maximum], (x, axis, None, None, True, -np.inf), {})
+    shift = emit(np.where, (emit(np.isfinite, (maximum,), {}), maximum, 0), {})
+    exponentials = emit(np.exp, (emit(np.subtract, (x, shift), {}),), {})
+    total = emit(np.log, (emit(REDUCTIONS[np.add], (exponentials, axis, None, None, True), {}),), {})
     total = emit(np.add, (total, shift), {})
     return total if keepdims else emit(_SQUEEZE, (total, axis), {})
 
@@ -114,18 +114,18 @@ def _linear(
 
 
 def _softmax(emit: Emit, x: np.ndarray, axis: Any = -1) -> np.ndarray | None:
-    top = _lower_reduction(emit, np.maximum, x, axis, True) if 0 < x.size <= FEW and x.ndim else None
-    if top is None:
+    maximum = _lower_reduction(emit, np.maximum, x, axis, True) if 0 < x.size <= FEW and x.ndim else None
+    if maximum is None:
         return None
-    powers = emit(np.exp, (emit(np.subtract, (x, top), {}),), {})
-    return emit(np.divide, (powers, _lower_reduction(emit, np.add, powers, axis, True)), {})
+    exponentials = emit(np.exp, (emit(np.subtract, (x, maximum), {}),), {})
+    return emit(np.divide, (exponentials, _lower_reduction(emit, np.add, exponentials, axis, True)), {})
 
 
 def _log_softmax(emit: Emit, x: np.ndarray, axis: Any = -1) -> np.ndarray | None:
-    top = _lower_reduction(emit, np.maximum, x, axis, True) if 0 < x.size <= FEW and x.ndim else None
-    if top is None:
+    maximum = _lower_reduction(emit, np.maximum, x, axis, True) if 0 < x.size <= FEW and x.ndim else None
+    if maximum is None:
         return None
-    shifted = emit(np.subtract, (x, top), {})
+    shifted = emit(np.subtract, (x, maximum), {})
     total = _lower_reduction(emit, np.add, emit(np.exp, (shifted,), {}), axis, True)
     return emit(np.subtract, (shifted, emit(np.log, (total,), {})), {})
 
@@ -202,8 +202,8 @@ def promotes_alike(function: Any, args: Sequence[Any]) -> bool:
     ufunc = getattr(function, "__promoted__", None)
     if not isinstance(ufunc, np.ufunc) or len(args) != ufunc.nin or any(x.__class__ is not np.ndarray for x in args):
         return False
-    samples = [np.empty(0, x.dtype) for x in args]
-    native_dtype, common_dtype = function(*samples).dtype, promotion.common(*samples)[0].dtype
+    empty_samples = [np.empty(0, x.dtype) for x in args]
+    native_dtype, common_dtype = function(*empty_samples).dtype, promotion.common(*empty_samples)[0].dtype
     *operand_dtypes, result_dtype = ufunc.resolve_dtypes((*(x.dtype for x in args), None))
     return result_dtype == native_dtype and all(dtype == common_dtype for dtype in operand_dtypes)
 

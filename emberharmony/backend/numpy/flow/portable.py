@@ -38,15 +38,15 @@ def runner_by_ops(backend: Any, recorder: NumpyRecorder, inputs: int, outputs: S
         raise UnrecordableError("it computes nothing")
     drawing_calls = [call for call in program.calls if call.draws]
     program, constants = _of_arrays(recorder, program, drawing_calls)
-    draws = [call.function for call in drawing_calls]
-    run = backend.compile_program(program)
-    if not draws and not constants and not any(is_left_out):
-        return run
+    draw_functions = [call.function for call in drawing_calls]
+    run_program = backend.compile_program(program)
+    if not draw_functions and not constants and not any(is_left_out):
+        return run_program
     without_draws = [call for call in recorder.calls if not call.draws]
     replay = replay_of(recorder, inputs, [x for x, y in zip(outputs, is_left_out, strict=True) if y], without_draws)
 
     def run_all(input_arrays: Sequence[Any]) -> list[Any]:
-        arrays = iter(run([*input_arrays, *[draw() for draw in draws], *constants]))
+        arrays = iter(run_program([*input_arrays, *[draw() for draw in draw_functions], *constants]))
         replayed_outputs = iter(replay(input_arrays))
         return [next(replayed_outputs if is_left else arrays) for is_left in is_left_out]
 
@@ -73,7 +73,7 @@ def _of_arrays(
     first_index = len(register_by_index)
     register_by_id = {key: Register(first_index + i) for i, key in enumerate(constant_by_id)}
     register_by_index.update({x: Register(first_index + len(register_by_id) + i) for i, x in enumerate(registers)})
-    results = [
+    converted_calls = [
         call._replace(
             args=_with_registers(call.args, register_by_index, register_by_id),
             keywords=_with_registers(call.keywords, register_by_index, register_by_id),
@@ -82,7 +82,7 @@ def _of_arrays(
         for call in calls
     ]
     outputs = tuple(register_by_index[x] for x in program.outputs)
-    return Program(first_index + len(register_by_id), tuple(results), outputs), [*constant_by_id.values()]
+    return Program(first_index + len(register_by_id), tuple(converted_calls), outputs), [*constant_by_id.values()]
 
 
 def _plain_arguments(recorder: NumpyRecorder, call: ProgramCall) -> dict[str, Any]:

@@ -72,21 +72,21 @@ def guard_of(leaves: Sequence[Any], kind: Callable[[Any], Any]) -> Callable[[Seq
         kind: returns the kind of a leaf that is no array.
     """
     scope: dict[str, Any] = {"ndarray": np.ndarray, "kind": kind, "default": default_float, "float": default_float()}
-    tests = ["default() is float"]
+    conditions = ["default() is float"]
     for i, leaf in enumerate(leaves):
         if leaf.__class__ is not np.ndarray:
             scope[f"k{i}"] = kind(leaf)
-            tests.append(f"kind(i{i}) == k{i}")
+            conditions.append(f"kind(i{i}) == k{i}")
             continue
         scope[f"d{i}"] = leaf.dtype
         layout_condition = f"i{i}.flags.c_contiguous" if leaf.flags.c_contiguous else f"i{i}.strides == {leaf.strides}"
         # The exceptions to `is`, equal dtypes that are other objects, only miss this test.
-        tests.append(
+        conditions.append(
             f"i{i}.__class__ is ndarray and i{i}.dtype is d{i} and i{i}.shape == {leaf.shape} and {layout_condition}"
         )
     unpacking_line = f"{''.join(f'i{i}, ' for i in range(len(leaves)))} = leaves\n " if leaves else ""
-    text = f" if len(leaves) != {len(leaves)}: return False\n {unpacking_line}return {' and '.join(tests)}"
-    exec(f"def fits(leaves):\n{text}\n", scope)
+    source = f" if len(leaves) != {len(leaves)}: return False\n {unpacking_line}return {' and '.join(conditions)}"
+    exec(f"def fits(leaves):\n{source}\n", scope)
     guard: Callable[[Sequence[Any]], bool] = scope["fits"]
     return guard
 
@@ -148,10 +148,10 @@ class _ArrayMemory(ProgramMemory):
         for call in calls:
             for result in call.results:
                 is_own = is_known(call) and call.function not in METHODS and self.values[result].base is None
-                owners = [roots_by_register[places[x]] for x in memory_sources[result]]
-                if not owners or not is_known(call):
-                    owners.append(frozenset((int(result) if is_own else _FOREIGN,)))
-                roots_by_register[result] = frozenset().union(*owners)
+                owner_sets = [roots_by_register[places[x]] for x in memory_sources[result]]
+                if not owner_sets or not is_known(call):
+                    owner_sets.append(frozenset((int(result) if is_own else _FOREIGN,)))
+                roots_by_register[result] = frozenset().union(*owner_sets)
         return roots_by_register
 
     def roots(self, register: int) -> frozenset[int]:
@@ -176,8 +176,8 @@ class _ArrayMemory(ProgramMemory):
 
     def is_large(self, register: int) -> bool:
         """Returns whether the memory of a value should be let go of as soon as nothing needs it."""
-        owners = [self.values[root] for root in self.roots(register) if root != _FOREIGN]
-        return any(x.nbytes >= _LARGE for x in owners)
+        owner_arrays = [self.values[root] for root in self.roots(register) if root != _FOREIGN]
+        return any(x.nbytes >= _LARGE for x in owner_arrays)
 
 
 class _ReplaySource(NumpySource):
@@ -194,12 +194,12 @@ class _ReplaySource(NumpySource):
         self.memory, self.values = memory, memory.values
         self.scope |= {"Changed": ShapeChangedError, "wrap": memory.wrap}
         self._arrays: dict[tuple[str, Any], np.ndarray] = {}
-        last: dict[int, int] = {}
+        last_use_by_register: dict[int, int] = {}
         for i, call in enumerate(program.calls):
-            last.update(dict.fromkeys((*call.operands, *call.results), i))
+            last_use_by_register.update(dict.fromkeys((*call.operands, *call.results), i))
         kept_registers = {*targets.values(), *(x for x in program.outputs if x.__class__ is Register)}
         self._unused_by_place: dict[int, list[str]] = {}
-        for x, i in last.items():
+        for x, i in last_use_by_register.items():
             if x >= program.inputs and x not in kept_registers and memory.is_large(x):
                 self._unused_by_place.setdefault(i, []).append(self.names[x])
 
@@ -211,11 +211,11 @@ class _ReplaySource(NumpySource):
             places: the register that has the value of each recorded register.
         """
         merged_registers = {int(register) for i, register in enumerate(places) if register != i}
-        texts: list[str] = []
+        expressions: list[str] = []
         earlier_pairs: list[tuple[Register, Register]] = []
         for value, output in zip(outputs, self.program.outputs, strict=True):
             if output.__class__ is not Register:
-                texts.append(f"{self.name_of(output)}.copy()")
+                expressions.append(f"{self.name_of(output)}.copy()")
                 continue
             # What the function computed twice is computed once, but its results must not share memory.
             common_roots, earlier_calls = merged_registers & self.memory.roots(output), self.memory.before
@@ -226,8 +226,8 @@ class _ReplaySource(NumpySource):
             ]
             if not close_values:
                 earlier_pairs.append((value, output))
-            texts.append(self.names[output] + (".copy()" if close_values else ""))
-        return texts
+            expressions.append(self.names[output] + (".copy()" if close_values else ""))
+        return expressions
 
     def lines(self, place: int, call: ProgramCall) -> list[str]:
         """Returns the statements of a call, and the one that deletes the values that no later call needs."""

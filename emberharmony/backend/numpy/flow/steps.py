@@ -31,10 +31,10 @@ class NumpySteps(Steps):
             return vector
         return np.concatenate(tensors, axis=None)
 
-    def parts_of(self, vector: np.ndarray, likes: Sequence[np.ndarray]) -> list[np.ndarray]:
+    def split_vector(self, vector: np.ndarray, likes: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Returns the elements of a vector as arrays of the shapes of others, each with memory of its own."""
         if vector.__class__ is not np.ndarray:
-            return super().parts_of(vector, likes)
+            return super().split_vector(vector, likes)
         pieces, start = [], 0
         for like in likes:
             end = start + like.size
@@ -71,13 +71,13 @@ class NumpySteps(Steps):
     def evaluate(self, tensors: list[np.ndarray]) -> None:
         """Does nothing: all are computed."""
 
-    def owns(self, tensors: Sequence[Any]) -> bool:
+    def owns_memory(self, tensors: Sequence[Any]) -> bool:
         """Returns whether NumPy has made the memory of these arrays, and nothing else refers to it."""
         return _OWNING.issuperset(map(_FLAGS, tensors))
 
-    def overwrites(self, update: "Update") -> bool:
+    def can_overwrite(self, update: "Update") -> bool:
         """Returns whether functions of C can write the results of a program over its inputs."""
-        return programs.overwrites(update.program)
+        return programs.can_overwrite_inputs(update.program)
 
     def overwrite_calls(self, update: "Update", columns: Sequence[Sequence[np.ndarray]], kept: dict[Any, Any]) -> Any:
         """Returns the calls that write the results of a program over its inputs."""

@@ -32,15 +32,17 @@ class NumpyAttentionOps:
         frequencies: Any = None,
         axis: int = 1,
     ) -> np.ndarray:
-        rotation = shared_attention.whole_rotation(x.shape, dims, offset, traditional, base, scale, frequencies, axis)
-        if rotation is None or x.dtype.char not in "fd":
+        position_axis = shared_attention.whole_rotation(
+            x.shape, dims, offset, traditional, base, scale, frequencies, axis
+        )
+        if position_axis is None or x.dtype.char not in "fd":
             return self.composed("rope")(x, dims, offset, traditional, base, scale, frequencies, axis)
         dtype = x.dtype
         cosine, sine = shared_attention.rotation_tables(
-            x.shape, offset, rotation, base, scale, dtype.char, lambda table: table.astype(dtype)
+            x.shape, offset, position_axis, base, scale, dtype.char, lambda table: table.astype(dtype)
         )
         half_length = x.shape[-1] // 2
-        result = np.concatenate((x[..., half_length:], x[..., :half_length]), -1)
-        result *= sine
-        result += x * cosine
-        return result
+        rotated_x = np.concatenate((x[..., half_length:], x[..., :half_length]), -1)
+        rotated_x *= sine
+        rotated_x += x * cosine
+        return rotated_x

@@ -32,24 +32,24 @@ def cross_entropy_with_slope(
         return None
     if input.dtype.char not in "fd" or target.dtype.char not in "lq" or target.shape != input.shape[:-1]:
         return None
-    count = input.shape[-1]
+    class_count = input.shape[-1]
     if (
         axis not in (-1, target.ndim)
-        or 0 <= ignore_index < count
-        or np.maximum.reduce(target.view(np.uint64), None) >= count
+        or 0 <= ignore_index < class_count
+        or np.maximum.reduce(target.view(np.uint64), None) >= class_count
     ):
         return None  # as unsigned integers, negative ids are too large
-    rows = input.reshape(-1, count)
+    rows = input.reshape(-1, class_count)
     rows = rows - np.maximum.reduce(rows, -1, keepdims=True)
     target_places = np.arange(len(rows)), target.reshape(-1)
-    shifted = rows[target_places]
+    target_scores = rows[target_places]
     np.exp(rows, rows)
-    sums = np.add.reduce(rows, -1, keepdims=True)
-    rows /= sums
+    exponential_sums = np.add.reduce(rows, -1, keepdims=True)
+    rows /= exponential_sums
     rows[target_places] -= 1.0
     rows *= np.divide(1.0, len(rows), dtype=rows.dtype)
-    losses = np.log(sums, sums).reshape(-1)
-    losses -= shifted
+    losses = np.log(exponential_sums, exponential_sums).reshape(-1)
+    losses -= target_scores
     loss = np.add.reduce(losses, keepdims=True)
     loss /= len(rows)
     return loss.reshape(()), rows.reshape(input.shape)
@@ -69,15 +69,15 @@ class NumpyLossesOps:
         is_plain = output.dtype.char in "fd" and target.dtype.kind == "i" and target.shape == output.shape[:-1]
         if not (is_plain and from_logits and axis == -1 and output.size):
             return self.composed("sparse_categorical_crossentropy")(target, output, from_logits, axis)
-        count = output.shape[-1]
-        rows, labels = output.reshape(-1, count), target.reshape(-1)
-        valid = (labels >= 0) & (labels < count)
+        class_count = output.shape[-1]
+        rows, labels = output.reshape(-1, class_count), target.reshape(-1)
+        is_valid = (labels >= 0) & (labels < class_count)
         shifted = rows - rows.max(-1, keepdims=True)
-        target_scores = shifted[np.arange(len(rows)), np.where(valid, labels, 0)]
+        target_scores = shifted[np.arange(len(rows)), np.where(is_valid, labels, 0)]
         np.exp(shifted, shifted)
         losses = np.log(shifted.sum(-1))
         losses -= target_scores
-        return np.where(valid, losses, losses.dtype.type(0)).reshape(target.shape)
+        return np.where(is_valid, losses, losses.dtype.type(0)).reshape(target.shape)
 
     def cross_entropy(
         self,
@@ -94,26 +94,26 @@ class NumpyLossesOps:
         class_axis = shared_losses.check_cross_entropy(
             lambda x: DTYPES.neutral[x.dtype], input, target, weight, reduction, label_smoothing, axis
         )
-        count = input.shape[class_axis]
-        is_kept = shared_losses.counted_mask(target, count, as_index(ignore_index))
+        class_count = input.shape[class_axis]
+        is_kept = shared_losses.counted_mask(target, class_count, as_index(ignore_index))
         labels = (target if is_kept is None else np.where(is_kept, target, 0)).reshape(-1)
-        rows = (input if class_axis == input.ndim - 1 else np.moveaxis(input, class_axis, -1)).reshape(-1, count)
+        rows = (input if class_axis == input.ndim - 1 else np.moveaxis(input, class_axis, -1)).reshape(-1, class_count)
         shifted = rows - rows.max(-1, keepdims=True)
         losses = shifted[np.arange(len(rows)), labels]
-        spread = None if not label_smoothing else np.add.reduce(shifted, -1) if weight is None else shifted @ weight
+        score_sums = None if not label_smoothing else np.add.reduce(shifted, -1) if weight is None else shifted @ weight
         np.exp(shifted, shifted)
-        norms = np.log(np.add.reduce(shifted, -1))
-        losses = np.subtract(norms, losses, losses)
+        log_sums = np.log(np.add.reduce(shifted, -1))
+        losses = np.subtract(log_sums, losses, losses)
         label_weights = None if weight is None else weight[labels]
         if label_weights is not None:
             losses *= label_weights
-        if spread is not None:
+        if score_sums is not None:
             # All terms are positive, so none cancels another.
-            norms *= count if weight is None else np.add.reduce(weight)
-            norms -= spread
-            norms *= label_smoothing / count
+            log_sums *= class_count if weight is None else np.add.reduce(weight)
+            log_sums -= score_sums
+            log_sums *= label_smoothing / class_count
             losses *= 1.0 - label_smoothing
-            losses += norms
+            losses += log_sums
         if is_kept is not None:
             is_kept = is_kept.reshape(-1)
             losses[~is_kept] = 0.0

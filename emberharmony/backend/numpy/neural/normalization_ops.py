@@ -56,16 +56,16 @@ class NumpyNormalizationOps:
         *,
         rms_scaling: bool = False,
     ) -> np.ndarray:
-        limit = shared_normalization.EPSILON if epsilon is None else epsilon
-        length = x.shape[-1:]
-        is_suited = axis == -1 and not rms_scaling and all(w is None or w.shape == length for w in (gamma, beta))
-        if not is_suited or not length or not _is_plain(x, limit, gamma, beta):
+        epsilon_value = shared_normalization.EPSILON if epsilon is None else epsilon
+        last_shape = x.shape[-1:]
+        is_suited = axis == -1 and not rms_scaling and all(w is None or w.shape == last_shape for w in (gamma, beta))
+        if not is_suited or not last_shape or not _is_plain(x, epsilon_value, gamma, beta):
             composed_result: np.ndarray = self.composed("layer_normalization")(
                 x, gamma, beta, axis, epsilon, rms_scaling=rms_scaling
             )
             return composed_result
         result, _, variance = _centre_and_variance(x, (x.ndim - 1,))
-        variance += limit
+        variance += epsilon_value
         result *= np.reciprocal(np.sqrt(variance, variance), variance)
         if gamma is not None:
             result *= gamma

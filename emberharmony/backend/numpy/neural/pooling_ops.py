@@ -22,8 +22,8 @@ _FEW = 2**10
 
 def _quick_max(x: np.ndarray, size: int, *_usual: Any) -> np.ndarray:
     """Returns the largest element of each window; windows are adjacent, and no element is left over."""
-    window_shape, axes = shared_convolution.window_shape_and_axes(x.shape, size)
-    return np.maximum.reduce(x.reshape(window_shape), axes)
+    window_shape, window_axes = shared_convolution.window_shape_and_axes(x.shape, size)
+    return np.maximum.reduce(x.reshape(window_shape), window_axes)
 
 
 @functools.lru_cache(maxsize=256)

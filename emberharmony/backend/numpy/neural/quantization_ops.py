@@ -49,21 +49,21 @@ class NumpyQuantizationOps:
 
 def _quantized_product(x: Array, small: Array, scales: Array, biases: Array, bits: int) -> Array:
     """Returns `x @ matrix.T`, for x (vectors, columns) and the bytes of a matrix (rows, columns * bits / 8)."""
-    planes, groups = 8 // bits, scales.shape[1]
-    factors = np.ascontiguousarray(x.reshape(len(x), -1, planes).transpose(2, 1, 0))
-    result = x.reshape(len(x), groups, -1).sum(-1) @ biases.T
-    for rows, values in _scaled_rows(small, scales, bits):
-        result[:, rows] += np.matmul(values, factors).sum(0).T
+    plane_count, group_count = 8 // bits, scales.shape[1]
+    x_planes = np.ascontiguousarray(x.reshape(len(x), -1, plane_count).transpose(2, 1, 0))
+    result = x.reshape(len(x), group_count, -1).sum(-1) @ biases.T
+    for row_slice, scaled_values in _scaled_rows(small, scales, bits):
+        result[:, row_slice] += np.matmul(scaled_values, x_planes).sum(0).T
     return result
 
 
 def _transposed_product(y: Array, small: Array, scales: Array, biases: Array, bits: int) -> Array:
     """Returns `y @ matrix`, for y (vectors, rows)."""
-    planes, groups = 8 // bits, scales.shape[1]
-    sums = np.zeros((planes, len(y), small.shape[1]), np.float32)
-    for rows, values in _scaled_rows(small, scales, bits):
-        sums += np.matmul(y[:, rows], values)
-    result = np.ascontiguousarray(sums.transpose(1, 2, 0)).reshape(len(y), groups, -1)
+    plane_count, group_count = 8 // bits, scales.shape[1]
+    plane_sums = np.zeros((plane_count, len(y), small.shape[1]), np.float32)
+    for row_slice, scaled_values in _scaled_rows(small, scales, bits):
+        plane_sums += np.matmul(y[:, row_slice], scaled_values)
+    result = np.ascontiguousarray(plane_sums.transpose(1, 2, 0)).reshape(len(y), group_count, -1)
     result += (y @ biases)[..., None]
     return result.reshape(len(y), -1)
 
@@ -74,12 +74,12 @@ def _scaled_rows(small: Array, scales: Array, bits: int) -> Any:
     A plane has the integers of the same bits of each byte: with 4 bits the even columns, then the odd ones. The array
     is the same for all blocks.
     """
-    planes, (rows, width) = 8 // bits, small.shape
-    values = np.empty((planes, min(_ROWS, rows), width), np.float32)
-    for start in range(0, rows, _ROWS):
+    plane_count, (row_count, width) = 8 // bits, small.shape
+    scaled_buffer = np.empty((plane_count, min(_ROWS, row_count), width), np.float32)
+    for start in range(0, row_count, _ROWS):
         row_slice = slice(start, start + _ROWS)
-        block, value_block = small[row_slice], values[:, : rows - start]
-        if planes == 1:
+        block, value_block = small[row_slice], scaled_buffer[:, : row_count - start]
+        if plane_count == 1:
             value_block[0] = block
         else:
             value_block[0], value_block[1] = block & np.uint8(15), block >> np.uint8(4)

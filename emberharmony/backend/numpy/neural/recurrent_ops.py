@@ -53,35 +53,36 @@ class NumpyRecurrentOps:
         present_tensors = [t for t in (*weights, h, c, weight_hr) if t is not None]
         if x.dtype not in _PLAIN or any(t.dtype != x.dtype for t in present_tensors):
             return self.composed("lstm")(x, *weights, h, c, weight_hr, time_major, reverse, layer_axis)
-        batch, hidden, outputs = shared_recurrent.check_recurrent(4, x, weights, time_major, weight_hr)
-        shared_recurrent.check_state("h", h, batch, outputs, layer_axis)
-        shared_recurrent.check_state("c", c, batch, hidden, layer_axis)
-        rows = x if time_major else x.swapaxes(0, 1)
+        batch_size, hidden_size, output_size = shared_recurrent.check_recurrent(4, x, weights, time_major, weight_hr)
+        shared_recurrent.check_state("h", h, batch_size, output_size, layer_axis)
+        shared_recurrent.check_state("c", c, batch_size, hidden_size, layer_axis)
+        x_steps = x if time_major else x.swapaxes(0, 1)
         # NumPy 2.4 multiplies a stack of matrices by a transposed one without BLAS, in 20 times the time.
-        gates = (rows.reshape(len(rows) * batch, x.shape[-1]) @ weight_ih.T).reshape(*rows.shape[:2], len(weight_ih))
+        gates = x_steps.reshape(len(x_steps) * batch_size, x.shape[-1]) @ weight_ih.T
+        gates = gates.reshape(*x_steps.shape[:2], len(weight_ih))
         for bias in (bias_ih, bias_hh):
             if bias is not None:
                 gates += bias
-        states = np.empty((len(rows), batch, outputs), x.dtype)
-        state = np.zeros((batch, outputs), x.dtype) if h is None else h.reshape(batch, outputs)
-        cell = np.zeros((batch, hidden), x.dtype) if c is None else c.reshape(batch, hidden).copy()
+        states = np.empty((len(x_steps), batch_size, output_size), x.dtype)
+        state = np.zeros((batch_size, output_size), x.dtype) if h is None else h.reshape(batch_size, output_size)
+        cell = np.zeros((batch_size, hidden_size), x.dtype) if c is None else c.reshape(batch_size, hidden_size).copy()
         transposed_hh = np.ascontiguousarray(weight_hh.T)
         with np.errstate(over="ignore"):
-            for t in reversed(range(len(rows))) if reverse else range(len(rows)):
-                total = gates[t]
-                total += state @ transposed_hh
+            for t in reversed(range(len(x_steps))) if reverse else range(len(x_steps)):
+                gate_sums = gates[t]
+                gate_sums += state @ transposed_hh
                 gates_in_and_forget, candidate, output_gate = (
-                    total[:, : 2 * hidden],
-                    total[:, 2 * hidden : 3 * hidden],
-                    total[:, 3 * hidden :],
+                    gate_sums[:, : 2 * hidden_size],
+                    gate_sums[:, 2 * hidden_size : 3 * hidden_size],
+                    gate_sums[:, 3 * hidden_size :],
                 )
                 gates_in_and_forget, output_gate, candidate = (
                     _sigmoid(gates_in_and_forget),
                     _sigmoid(output_gate),
                     np.tanh(candidate, candidate),
                 )
-                cell *= gates_in_and_forget[:, hidden:]
-                cell += gates_in_and_forget[:, :hidden] * candidate
+                cell *= gates_in_and_forget[:, hidden_size:]
+                cell += gates_in_and_forget[:, :hidden_size] * candidate
                 output_gate *= np.tanh(cell)
                 states[t] = output_gate if weight_hr is None else output_gate @ weight_hr.T
                 state = states[t]

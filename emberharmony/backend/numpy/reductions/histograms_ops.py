@@ -37,7 +37,7 @@ class NumpyHistogramsOps:
         x: np.ndarray, bins: int = 10, range: tuple[float, float] | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         x = promotion.floats(x)
-        steps = shared_histograms.edges(
+        bin_edges = shared_histograms.edges(
             float(x.min()) if x.size else 0.0, float(x.max()) if x.size else 1.0, bins, range
         )
-        return np.histogram(x, steps.astype(x.dtype))
+        return np.histogram(x, bin_edges.astype(x.dtype))

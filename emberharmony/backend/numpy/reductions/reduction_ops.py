@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from emberharmony.backend.numpy.dtypes import cast, promotion
-from emberharmony.backend.numpy.folding import FEW, check_axis, fold, long_rows, squares
+from emberharmony.backend.numpy.folding import FEW, check_axis, fold, reduction_rows, squared_deviation_sums
 from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.core.dispatch import fast
 from emberharmony.core.options import without_axes
@@ -73,27 +73,27 @@ def _mean(x: np.ndarray, axis: Any = None, keepdims: bool = False) -> np.ndarray
 
 def _var(x: np.ndarray, axis: Any, keepdims: bool, correction: Any) -> np.ndarray:
     """Returns the variance, computed in float64."""
-    rows = long_rows(x, axis)
+    rows = reduction_rows(x, axis)
     if rows is not None:
         axes = nonnegative_axes(axis, x.ndim)
-        shape = [1 if a in axes else n for a, n in enumerate(x.shape) if keepdims or a not in axes]
-        return _divide_by_freedom(squares(rows).reshape(shape), rows.shape[1], correction)
+        result_shape = [1 if a in axes else n for a, n in enumerate(x.shape) if keepdims or a not in axes]
+        return _divide_by_freedom(squared_deviation_sums(rows).reshape(result_shape), rows.shape[1], correction)
     centred = x.astype(_accumulation_dtype(x.dtype))
     total = fold(np.add, centred, axis, True)
     count = x.size // (total.size or 1)
     centred -= total / count
-    powers = centred.real**2 + centred.imag**2 if centred.dtype.kind == "c" else np.multiply(centred, centred, centred)
-    return _divide_by_freedom(fold(np.add, powers, axis, keepdims), count, correction)
+    squared = centred.real**2 + centred.imag**2 if centred.dtype.kind == "c" else np.multiply(centred, centred, centred)
+    return _divide_by_freedom(fold(np.add, squared, axis, keepdims), count, correction)
 
 
 def _divide_by_freedom(total: np.ndarray, count: int, correction: Any) -> np.ndarray:
     """Returns a sum of squares divided by the degrees of freedom; NaN if there are none."""
     try:
-        freedom = count - correction if count > correction else np.nan
+        degrees_of_freedom = count - correction if count > correction else np.nan
     except (TypeError, ValueError):  # NumPy reads no truth value from several numbers
         without_axes("correction", correction)
         raise
-    return total / freedom
+    return total / degrees_of_freedom
 
 
 def _extreme_op(ufunc: np.ufunc) -> Any:
@@ -139,9 +139,9 @@ def _cumulative_op(ufunc: np.ufunc) -> Any:
 
 def logsumexp(x: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray:
     """Returns the logarithm of the sum of exponentials of float32 or float64."""
-    top = np.maximum.reduce(x, axis, None, None, True, -np.inf)
+    maximum = np.maximum.reduce(x, axis, None, None, True, -np.inf)
     # Do not shift by infinities: inf - inf is NaN.
-    shift = np.where(np.isfinite(top), top, 0)
+    shift = np.where(np.isfinite(maximum), maximum, 0)
     total = np.log(fold(np.add, np.exp(x - shift), axis, True)) + shift
     return total if keepdims else np.squeeze(total, axis)
 

@@ -24,12 +24,12 @@ _MANY, _WIDE = 4096, 8
 """From the first number of elements on, in rows of at least the second, it is faster to sort the rows by segment."""
 
 
-def _by_rows(ufunc: np.ufunc, result: np.ndarray, ids: np.ndarray, data: np.ndarray) -> None:
+def _reduce_by_rows(ufunc: np.ufunc, result: np.ndarray, ids: np.ndarray, data: np.ndarray) -> None:
     """Reduces the rows of each segment into `result`, row by row, which `ufunc.at` would do element by element."""
     sorting_indices = ids.argsort(kind="stable")
-    ordered = ids[sorting_indices]
-    first_positions = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
-    result[ordered[first_positions]] = ufunc.reduceat(data[sorting_indices], first_positions, 0)
+    sorted_ids = ids[sorting_indices]
+    first_positions = np.flatnonzero(np.concatenate(([True], sorted_ids[1:] != sorted_ids[:-1])))
+    result[sorted_ids[first_positions]] = ufunc.reduceat(data[sorting_indices], first_positions, 0)
 
 
 def _segment_reduction(reduction: str) -> Callable[..., np.ndarray]:
@@ -40,12 +40,12 @@ def _segment_reduction(reduction: str) -> Callable[..., np.ndarray]:
     ) -> np.ndarray:
         ids = host_indices(segment_ids)
         shared_segments.check_segments(ids.shape, data.shape)
-        start = shared_segments.neutral_element(DTYPES.neutral[data.dtype], reduction)
+        neutral_number = shared_segments.neutral_element(DTYPES.neutral[data.dtype], reduction)
         wide_data = widen_half(data)
         result = np.empty((shared_segments.count_segments(ids, num_segments), *data.shape[1:]), wide_data.dtype)
-        result.fill(start)
+        result.fill(neutral_number)
         if wide_data.size >= _MANY and wide_data.size >= _WIDE * len(wide_data):
-            _by_rows(UFUNCS[reduction], result, ids, wide_data)
+            _reduce_by_rows(UFUNCS[reduction], result, ids, wide_data)
         else:
             UFUNCS[reduction].at(result, ids, wide_data)
         return result if wide_data is data else cast(result, data.dtype)

@@ -57,15 +57,17 @@ class NumpySortingOps(WithUnique):
         x, axis = _array_and_axis(x, axis)
         if x.ndim == 0:
             return x
-        sortable = _sortable(x)
+        sortable_x = _sortable(x)
         # Only zeros of different sign are equal and distinguishable, so only they need the slower stable sort.
-        algorithm: Literal["stable", "quicksort"] = "stable" if stable and _has_negative_zero(sortable) else "quicksort"
-        ordered = (
-            _reverse_order(np.sort(_reverse_order(sortable), axis, algorithm))
-            if descending
-            else np.sort(sortable, axis, algorithm)
+        algorithm: Literal["stable", "quicksort"] = (
+            "stable" if stable and _has_negative_zero(sortable_x) else "quicksort"
         )
-        return ordered.astype(x.dtype, copy=False)
+        sorted_x = (
+            _reverse_order(np.sort(_reverse_order(sortable_x), axis, algorithm))
+            if descending
+            else np.sort(sortable_x, axis, algorithm)
+        )
+        return sorted_x.astype(x.dtype, copy=False)
 
     @staticmethod
     def top_k(x: np.ndarray, k: int, sorted: bool = True) -> tuple[np.ndarray, np.ndarray]:

@@ -15,11 +15,11 @@ def _stays_in_range(norms: torch.Tensor, ord: float) -> bool:
     """Returns whether the powers that these norms were computed from are known to have stayed within float64."""
     if torch.compiler.is_compiling() or not norms.is_cpu:
         return False
-    low, high = safe_norm_range(ord)
+    smallest_safe, largest_safe = safe_norm_range(ord)
     try:
         if not norms.ndim:
-            return low < norms.item() < high
-        return not norms.numel() or (low < norms.min().item() and norms.max().item() < high)
+            return smallest_safe < norms.item() < largest_safe
+        return not norms.numel() or (smallest_safe < norms.min().item() and norms.max().item() < largest_safe)
     except RuntimeError:  # torch.func.vmap cannot read values
         return False
 
@@ -53,9 +53,9 @@ class TorchNormsOps:
         if x.is_cpu and is_usual(axis, keepdims, ord) and (x.dtype is torch.float32 or x.dtype is torch.float64):
             if x.dtype is torch.float32:
                 return torch.linalg.vector_norm(x, dtype=torch.float64).to(torch.float32)
-            length = torch.linalg.vector_norm(x)
-            if _stays_in_range(length.detach(), 2):
-                return length
+            euclidean_norm = torch.linalg.vector_norm(x)
+            if _stays_in_range(euclidean_norm.detach(), 2):
+                return euclidean_norm
         x, ord = promotion.floats(x), order_of(constant("ord", ord))
         axes = nonnegative_axes(axis, x.ndim)
         if ord == -torch.inf:

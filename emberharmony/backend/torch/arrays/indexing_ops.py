@@ -62,8 +62,8 @@ def _take_along(x: torch.Tensor, indices: torch.Tensor, axis: int) -> torch.Tens
         )
     length = x.shape[axis]
     if x.shape[:axis] != indices.shape[:axis] or x.shape[axis + 1 :] != indices.shape[axis + 1 :]:
-        shapes = ((*t.shape[:axis], 1, *t.shape[axis + 1 :]) for t in (x, indices))
-        common_shape = torch.broadcast_shapes(*shapes)  # type: ignore[no-untyped-call]
+        shapes_without_axis = ((*t.shape[:axis], 1, *t.shape[axis + 1 :]) for t in (x, indices))
+        common_shape = torch.broadcast_shapes(*shapes_without_axis)  # type: ignore[no-untyped-call]
         x = x.expand(*common_shape[:axis], length, *common_shape[axis + 1 :])
         indices = indices.expand(*common_shape[:axis], indices.shape[axis], *common_shape[axis + 1 :])
     if x.is_cpu and not torch.compiler.is_compiling():
@@ -103,11 +103,11 @@ class TorchIndexingOps:
     @fast(torch.where, promotion.same.format("{1}", "{2}"), promotion.weak.format("{1}", "{2}"))
     def where(condition: torch.Tensor, x1: Any = None, x2: Any = None) -> torch.Tensor:
         a, b = promotion.common(x1, x2)
-        signed = SIGNED.get(a.dtype)
-        if signed is None:
+        signed_dtype = SIGNED.get(a.dtype)
+        if signed_dtype is None:
             return torch.where(condition.to(torch.bool), a, b)
         # PyTorch 2.12 has no `where` for wide unsigned dtypes.
-        return torch.where(condition.to(torch.bool), a.view(signed), b.view(signed)).view(a.dtype)
+        return torch.where(condition.to(torch.bool), a.view(signed_dtype), b.view(signed_dtype)).view(a.dtype)
 
     @staticmethod
     def take(x: torch.Tensor, indices: Any, axis: int | None = None) -> torch.Tensor:
@@ -182,32 +182,36 @@ class TorchIndexingOps:
         positions = integers(indices, inputs.device)
         check_index_vectors(positions.shape, inputs.shape)
         columns = positions.unbind(-1)
-        values = cast(updates, inputs.dtype)
+        cast_updates = cast(updates, inputs.dtype)
         if reduction in ("max", "min"):
             promotion.refuse(inputs, ("complex",))
         if checked_reduction(reduction, REDUCE) in (None, "add"):
             if inputs.dtype in SIGNED:
                 # PyTorch 2.13 has no `index_put` for wide unsigned dtypes; their bits are added and moved as signed.
-                signed = SIGNED[inputs.dtype]
-                values = values.view(signed)
-                return inputs.view(signed).index_put(columns, values, accumulate=reduction == "add").view(inputs.dtype)
+                signed_dtype = SIGNED[inputs.dtype]
+                cast_updates = cast_updates.view(signed_dtype)
+                return (
+                    inputs.view(signed_dtype)
+                    .index_put(columns, cast_updates, accumulate=reduction == "add")
+                    .view(inputs.dtype)
+                )
             # At equal indices PyTorch gives every value a gradient, and under vmap may write any of them.
-            if reduction is None and (values.requires_grad or torch._C._functorch.is_batchedtensor(values)):
-                values = values.expand((*positions.shape[:-1], *inputs.shape[len(columns) :]))
-                values = last_of_equal(columns, inputs.shape[: len(columns)], values)
-            return inputs.index_put(columns, values, accumulate=reduction == "add")
+            if reduction is None and (cast_updates.requires_grad or torch._C._functorch.is_batchedtensor(cast_updates)):
+                cast_updates = cast_updates.expand((*positions.shape[:-1], *inputs.shape[len(columns) :]))
+                cast_updates = last_of_equal(columns, inputs.shape[: len(columns)], cast_updates)
+            return inputs.index_put(columns, cast_updates, accumulate=reduction == "add")
         # `scatter_reduce` and `index_add` index a single axis, so join the indexed axes into one.
-        linear = torch.zeros(positions.shape[:-1], dtype=torch.int64, device=inputs.device)
+        flat_indices = torch.zeros(positions.shape[:-1], dtype=torch.int64, device=inputs.device)
         for column, length in zip(columns, inputs.shape, strict=False):
             if bool(((column < -length) | (column >= length)).any()):
                 raise IndexOutOfBoundsError(f"an index is out of bounds for an axis of length {length}; {INDEX_RANGE}")
-            linear = linear * length + torch.where(column < 0, column + length, column)
+            flat_indices = flat_indices * length + torch.where(column < 0, column + length, column)
         item_shape = inputs.shape[len(columns) :]
-        values = values.expand((*linear.shape, *item_shape))
+        cast_updates = cast_updates.expand((*flat_indices.shape, *item_shape))
         if not inputs.numel():
             return inputs.clone()
-        rows, values = inputs.reshape(-1, *item_shape), values.reshape(linear.numel(), *item_shape)
-        return combine_rows(rows, linear.reshape(-1), values, str(reduction)).reshape(inputs.shape)
+        rows, cast_updates = inputs.reshape(-1, *item_shape), cast_updates.reshape(flat_indices.numel(), *item_shape)
+        return combine_rows(rows, flat_indices.reshape(-1), cast_updates, str(reduction)).reshape(inputs.shape)
 
     @staticmethod
     def diagonal(x: torch.Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> torch.Tensor:
@@ -215,14 +219,18 @@ class TorchIndexingOps:
 
     @staticmethod
     def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[torch.Tensor, torch.Tensor]:
-        count, columns = as_shape((n, n if m is None else m))
-        rows, cols = torch.tril_indices(count, columns, clip_offset(k, count, columns), device=place(None))
+        row_count, column_count = as_shape((n, n if m is None else m))
+        rows, cols = torch.tril_indices(
+            row_count, column_count, clip_offset(k, row_count, column_count), device=place(None)
+        )
         return rows, cols
 
     @staticmethod
     def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[torch.Tensor, torch.Tensor]:
-        count, columns = as_shape((n, n if m is None else m))
-        rows, cols = torch.triu_indices(count, columns, clip_offset(k, count, columns), device=place(None))
+        row_count, column_count = as_shape((n, n if m is None else m))
+        rows, cols = torch.triu_indices(
+            row_count, column_count, clip_offset(k, row_count, column_count), device=place(None)
+        )
         return rows, cols
 
     @staticmethod

@@ -28,8 +28,8 @@ def through_signed(native: Callable[..., torch.Tensor]) -> Callable[..., torch.T
     """
 
     def call_signed(x: torch.Tensor, *args: Any) -> torch.Tensor:
-        signed = SIGNED.get(x.dtype)
-        return native(x, *args) if signed is None else native(x.view(signed), *args).view(x.dtype)
+        signed_dtype = SIGNED.get(x.dtype)
+        return native(x, *args) if signed_dtype is None else native(x.view(signed_dtype), *args).view(x.dtype)
 
     return call_signed
 
@@ -71,10 +71,10 @@ def indices_like(indices: Any, length: int, x: torch.Tensor) -> torch.Tensor:
         if indices.__class__ is list and all(i.__class__ is int and 0 <= i < length for i in indices):
             return torch.tensor(indices, dtype=torch.int64, device=x.device)
         return torch.from_numpy(np.array(nonnegative_indices(host_indices(indices), length))).to(x.device)
-    return _nonnegative(integers(indices, x.device), length)
+    return _nonnegative_indices(integers(indices, x.device), length)
 
 
-def _nonnegative(indices: torch.Tensor, length: int) -> torch.Tensor:
+def _nonnegative_indices(indices: torch.Tensor, length: int) -> torch.Tensor:
     return torch.where(indices < 0, indices + length, indices)
 
 
@@ -94,14 +94,16 @@ def take_slices(x: torch.Tensor, indices: Any, axis: int) -> torch.Tensor:
     try:
         # torch.compile cannot retry after an exception, so wrap negative indices beforehand.
         slices = index_select(
-            x, axis, _nonnegative(flat_positions, x.shape[axis]) if torch.compiler.is_compiling() else flat_positions
+            x,
+            axis,
+            _nonnegative_indices(flat_positions, x.shape[axis]) if torch.compiler.is_compiling() else flat_positions,
         )
     except (IndexError, RuntimeError) as error:
         if passing_error(error):
             raise
         # index_select rejects negative indices. Wrap them only now, since most calls have none.
         try:
-            slices = index_select(x, axis, _nonnegative(flat_positions, x.shape[axis]))
+            slices = index_select(x, axis, _nonnegative_indices(flat_positions, x.shape[axis]))
         except IndexError:
             # It raises the error that names the index out of bounds.
             nonnegative_indices(flat_positions.numpy(), x.shape[axis])
@@ -134,13 +136,15 @@ def last_of_equal(columns: Sequence[torch.Tensor], lengths: Sequence[int], value
     row_numbers = torch.zeros_like(columns[0])
     for column, length in zip(columns, lengths, strict=False):
         # Clamp an index out of bounds here; the write that follows raises for it.
-        row_numbers = row_numbers * length + _nonnegative(column, length).clamp(0, max(length - 1, 0))
-    shape, numbers = row_numbers.shape, torch.arange(row_numbers.numel(), device=row_numbers.device)
-    flat_numbers, row_shape = row_numbers.reshape(-1), values.shape[row_numbers.ndim :]
+        row_numbers = row_numbers * length + _nonnegative_indices(column, length).clamp(0, max(length - 1, 0))
+    shape, update_numbers = row_numbers.shape, torch.arange(row_numbers.numel(), device=row_numbers.device)
+    flat_row_numbers, row_shape = row_numbers.reshape(-1), values.shape[row_numbers.ndim :]
     last_positions = torch.zeros(math.prod(lengths), dtype=torch.int64, device=row_numbers.device)
-    last_positions = last_positions.scatter_reduce(0, flat_numbers, numbers, "amax").gather(0, flat_numbers)
+    last_positions = last_positions.scatter_reduce(0, flat_row_numbers, update_numbers, "amax").gather(
+        0, flat_row_numbers
+    )
     last_values = values.reshape(-1, *row_shape).index_select(0, last_positions)
-    is_last = (last_positions == numbers).reshape(-1, *(1 for _ in row_shape))
+    is_last = (last_positions == update_numbers).reshape(-1, *(1 for _ in row_shape))
     return torch.where(is_last, last_values, last_values.detach()).reshape(*shape, *row_shape)
 
 

@@ -186,23 +186,25 @@ class TorchShapeOps:
     def pad(self, x: torch.Tensor, pad_width: Any, mode: str = "constant", constant_values: Any = None) -> torch.Tensor:
         if check_pad(mode, constant_values):
             return self.composed("pad")(x, pad_width, mode, constant_values)
-        pairs = pad_pairs(pad_width, x.ndim)
+        pad_widths = pad_pairs(pad_width, x.ndim)
         if mode == "constant":
-            flat_pairs = [n for pair in reversed(pairs) for n in pair]
-            check_memory([before + n + after for n, (before, after) in zip(x.shape, pairs, strict=True)], x.itemsize)
+            flat_widths = [n for pair in reversed(pad_widths) for n in pair]
+            check_memory(
+                [before + n + after for n, (before, after) in zip(x.shape, pad_widths, strict=True)], x.itemsize
+            )
             if constant_values is None:
-                return torch.nn.functional.pad(x, flat_pairs)
-            value = promotion.filling(constant_values, x.dtype).item()
-            if isinstance(value, complex):
+                return torch.nn.functional.pad(x, flat_widths)
+            fill_number = promotion.filling(constant_values, x.dtype).item()
+            if isinstance(fill_number, complex):
                 # `functional.pad` takes no complex value (PyTorch 2.13).
-                pieces = (
-                    torch.nn.functional.pad(p, flat_pairs, value=v)
-                    for p, v in ((x.real, value.real), (x.imag, value.imag))
+                padded_parts = (
+                    torch.nn.functional.pad(p, flat_widths, value=v)
+                    for p, v in ((x.real, fill_number.real), (x.imag, fill_number.imag))
                 )
-                return torch.complex(*pieces)
-            return torch.nn.functional.pad(x, flat_pairs, value=value)
-        for axis, (before, after) in enumerate(pairs):
+                return torch.complex(*padded_parts)
+            return torch.nn.functional.pad(x, flat_widths, value=fill_number)
+        for axis, (before, after) in enumerate(pad_widths):
             if before or after:
-                source = pad_indices(x.shape[axis], before, after, mode)
-                x = index_select(x, axis, torch.from_numpy(source).to(x.device))
+                source_indices = pad_indices(x.shape[axis], before, after, mode)
+                x = index_select(x, axis, torch.from_numpy(source_indices).to(x.device))
         return x

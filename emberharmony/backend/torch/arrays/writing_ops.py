@@ -43,8 +43,12 @@ def _quick_along(x: torch.Tensor, indices: torch.Tensor, values: torch.Tensor, a
 
     The kernel checks that no axis of `indices` is longer than that of `values`, or of `x` except along the axis.
     """
-    count = indices.numel()
-    if not count or count != values.numel() or count * x.shape[axis] != x.numel() * indices.shape[axis]:
+    index_count = indices.numel()
+    if (
+        not index_count
+        or index_count != values.numel()
+        or index_count * x.shape[axis] != x.numel() * indices.shape[axis]
+    ):
         raise NotImplementedError
     if mode == "set" and not values.requires_grad:
         return x.scatter(axis, indices, values)
@@ -69,7 +73,7 @@ class TorchWritingOps:
     )
     def set_item(self, x: torch.Tensor, key: Any, value: Any, mode: str = "set") -> torch.Tensor:
         if not is_plain(key, x.shape):
-            result = _by_tensors(self, x, key, value, mode)
+            result = _write_by_tensors(self, x, key, value, mode)
             return self.composed("set_item")(x, key, value, mode) if result is None else result
         old_value, new_value = shared_writing.checked_pair(self, promotion, x, key, value, mode)
         result = x.clone()
@@ -96,7 +100,7 @@ def _is_whole(part: Any) -> bool:
     return part.__class__ is slice and part.start is None and part.stop is None and part.step is None
 
 
-def _by_tensors(backend: Any, x: torch.Tensor, key: Any, value: Any, mode: str) -> torch.Tensor | None:
+def _write_by_tensors(backend: Any, x: torch.Tensor, key: Any, value: Any, mode: str) -> torch.Tensor | None:
     """Returns `x` written by index tensors and whole axes, or by a mask; None if the composite must write it."""
     key_parts = key if key.__class__ is tuple else (key,)
     columns = [key_part for key_part in key_parts if isinstance(key_part, torch.Tensor)]

@@ -28,10 +28,10 @@ def _in_complex(native: Callable[[torch.Tensor], torch.Tensor], mended: Callable
 
 
 def _expm1(x: torch.Tensor) -> torch.Tensor:
-    near_value, exponential, finite = torch.expm1(x), torch.exp(x), torch.isfinite(x)
+    near_value, exponential, is_finite = torch.expm1(x), torch.exp(x), torch.isfinite(x)
     # The real part of exp(x) - 1 is +0.0 where that of `x` is -0.0. Infinities and NaN follow the rules of exp.
-    real = torch.where(finite, near_value.real + 0.0, exponential.real - 1)
-    return torch.complex(real, torch.where(finite, near_value.imag, exponential.imag))
+    real_part = torch.where(is_finite, near_value.real + 0.0, exponential.real - 1)
+    return torch.complex(real_part, torch.where(is_finite, near_value.imag, exponential.imag))
 
 
 def _log1p(x: torch.Tensor) -> torch.Tensor:
@@ -74,14 +74,17 @@ class _LogOfSum(torch.autograd.Function):
     def jvp(ctx: Any, _native: None, _power: None, *tangents: torch.Tensor | None) -> torch.Tensor:
         """Returns the tangent."""
         *terms, y = ctx.saved_tensors
-        pairs = zip(tangents, terms, strict=True)
-        return sum((t * _exponential_share(ctx.power, x, y) for t, x in pairs if t is not None), torch.zeros_like(y))
+        tangents_and_terms = zip(tangents, terms, strict=True)
+        return sum(
+            (t * _exponential_share(ctx.power, x, y) for t, x in tangents_and_terms if t is not None),
+            torch.zeros_like(y),
+        )
 
 
 def _exponential_share(power: Unary, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     """Returns the share of the term `x` in the sum whose logarithm is `y`: the derivative of `y` by `x`."""
-    finite = y.isfinite()
-    return torch.where(finite, power(torch.where(finite, x - y, 0)), (x == y).to(y.dtype))
+    is_finite = y.isfinite()
+    return torch.where(is_finite, power(torch.where(is_finite, x - y, 0)), (x == y).to(y.dtype))
 
 
 def _log_of_sum(native: Binary, power: Unary) -> Binary:
@@ -98,14 +101,14 @@ def _log_of_sum(native: Binary, power: Unary) -> Binary:
 def _i0(x: torch.Tensor) -> torch.Tensor:
     # torch.special.i0 multiplies exp(|x|) by a small factor. It gives infinity where exp overflows but the product does
     # not, and NaN where `x` is infinite.
-    size, infinite = x.abs(), x.isinf()
-    is_far = (size > math.log(torch.finfo(x.dtype).max) - 1) & ~infinite
-    near_value = torch.where(infinite, size, torch.special.i0(torch.where(is_far, 0, x)))
-    far_size = torch.where(is_far, size, 80)
-    scaled, root = torch.special.i0e(far_size.detach()), torch.exp(far_size.detach() / 2)
+    magnitude, is_infinite = x.abs(), x.isinf()
+    is_far = (magnitude > math.log(torch.finfo(x.dtype).max) - 1) & ~is_infinite
+    near_value = torch.where(is_infinite, magnitude, torch.special.i0(torch.where(is_far, 0, x)))
+    far_magnitude = torch.where(is_far, magnitude, 80)
+    scaled_i0, root_of_exp = torch.special.i0e(far_magnitude.detach()), torch.exp(far_magnitude.detach() / 2)
     # The value comes from detached tensors, so `growth`, whose value is 0, carries the derivative: i0' / i0 = i1 / i0.
-    growth = torch.special.i1e(far_size.detach()) / scaled * (far_size - far_size.detach())
-    return torch.where(is_far, scaled * root * root * torch.exp(growth), near_value)
+    log_growth = torch.special.i1e(far_magnitude.detach()) / scaled_i0 * (far_magnitude - far_magnitude.detach())
+    return torch.where(is_far, scaled_i0 * root_of_exp * root_of_exp * torch.exp(log_growth), near_value)
 
 
 def _logaddexp2(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:

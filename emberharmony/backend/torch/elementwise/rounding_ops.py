@@ -50,8 +50,8 @@ class TorchRoundingOps(Decimals):
         # A number so large that it has no such decimals must stay the same, but torch.round may scale it to infinity.
         # For such a number `still - step` and `still + step` are the number itself, so clamping restores it. This is
         # faster than a comparison with `bound`.
-        step, x_detached = 10.0**-decimals, x.detach()
-        return torch.clamp(rounded, x_detached - step, x_detached + step)
+        rounding_unit, x_detached = 10.0**-decimals, x.detach()
+        return torch.clamp(rounded, x_detached - rounding_unit, x_detached + rounding_unit)
 
     def nan_to_num(self, x: torch.Tensor, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> torch.Tensor:
         if holds_tensor(nan, posinf, neginf):
@@ -71,6 +71,6 @@ class TorchRoundingOps(Decimals):
             remaining_shift = torch.where(remaining_shift < 0, 3 * largest_exponent, remaining_shift)
         remaining_shift = remaining_shift.clamp(-3 * largest_exponent, 3 * largest_exponent)
         for _ in range(3):
-            step = remaining_shift.clamp(-largest_exponent, largest_exponent)
-            x, remaining_shift = x * torch.exp2(step.to(x.dtype)), remaining_shift - step
+            exponent_step = remaining_shift.clamp(-largest_exponent, largest_exponent)
+            x, remaining_shift = x * torch.exp2(exponent_step.to(x.dtype)), remaining_shift - exponent_step
         return x

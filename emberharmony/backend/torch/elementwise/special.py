@@ -135,10 +135,10 @@ class SpecialInBothModes(Special):
     def jvp(ctx: Any, _: None, *tangents: torch.Tensor | None) -> torch.Tensor:
         """Returns the tangent."""
         tensors, y = _saved_tensors(ctx)
-        pairs = zip(DERIVATIVES[ctx.name], tangents, strict=False)
+        derivatives_and_tangents = zip(DERIVATIVES[ctx.name], tangents, strict=False)
         tangent_terms = [
             tangent * _slope_of_derivative(derivative, tensors, y)
-            for derivative, tangent in pairs
+            for derivative, tangent in derivatives_and_tangents
             if tangent is not None
         ]
         return sum(tangent_terms, torch.zeros_like(y))

@@ -54,9 +54,11 @@ INPUTS = 4
 
 def is_moderate(a: torch.Tensor) -> bool:
     """Returns whether all first arguments of an incomplete gamma function, whose values are known, are in `_ORDERS`."""
-    low, high = _ORDERS
-    values = a.numpy()
-    return not values.size or bool(low <= values.item(values.argmin()) and values.item(values.argmax()) <= high)
+    lowest_order, highest_order = _ORDERS
+    orders = a.numpy()
+    return not orders.size or bool(
+        lowest_order <= orders.item(orders.argmin()) and orders.item(orders.argmax()) <= highest_order
+    )
 
 
 def special_function(name: str, *arguments: Any) -> torch.Tensor:

@@ -23,12 +23,12 @@ class UnfusedAttention(CustomGraphPass):
 
     def __call__(self, graph: torch.fx.Graph) -> None:
         """Changes the graph."""
-        for product in graph.find_nodes(op="call_function", target=_ATEN.bmm.default):
-            keys = product.args[1]
-            while keys.target in _VIEWS:
-                keys = keys.args[0]
-            if keys.target is _ATEN.permute.default:
-                _insert_expand(graph, keys)
+        for product_node in graph.find_nodes(op="call_function", target=_ATEN.bmm.default):
+            key_node = product_node.args[1]
+            while key_node.target in _VIEWS:
+                key_node = key_node.args[0]
+            if key_node.target is _ATEN.permute.default:
+                _insert_expand(graph, key_node)
 
     def uuid(self) -> bytes:
         """Returns what stands for this pass in the keys of Inductor's cache."""

@@ -175,18 +175,18 @@ def _shared_entry(fn: Callable[..., Any], variant: str, spent: CodeType | None =
     """
     if not isinstance(fn, FunctionType):
         return _entry_function(fn)
-    codes = _CODES.setdefault(_model_of(fn), {})
-    code = codes.get((fn.__code__, variant))
-    entry = _entry_function(fn, None if code is spent else code)
-    codes[fn.__code__, variant] = entry.__code__
+    code_by_function = _CODES.setdefault(_model_of(fn), {})
+    known_code = code_by_function.get((fn.__code__, variant))
+    entry = _entry_function(fn, None if known_code is spent else known_code)
+    code_by_function[fn.__code__, variant] = entry.__code__
     return entry
 
 
 def _model_of(fn: FunctionType) -> Any:
     """Returns the first object that a function closes over and that can be called, such as a module; else its code."""
-    for variable in fn.__closure__ or ():
+    for closure_cell in fn.__closure__ or ():
         try:
-            value = variable.cell_contents
+            value = closure_cell.cell_contents
         except ValueError:  # it has not been assigned yet
             continue
         cls = type(value)
@@ -221,9 +221,9 @@ def _is_compiler_error(error: Exception, way: int) -> bool:
     if isinstance(error, (torch._dynamo.exc.TorchDynamoException, torch._dynamo.exc.FailOnRecompileLimitHit)):
         return True  # the bug may be in the function itself; running it eagerly gives the readable error
     if isinstance(error, AssertionError):  # of Dynamo, or of the function, some of whose parts may have run already
-        compiler = torch._dynamo.convert_frame.__file__
-        files = (frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__))
-        return way == _WHOLE or compiler in files
+        compiler_file = torch._dynamo.convert_frame.__file__
+        traceback_files = (frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__))
+        return way == _WHOLE or compiler_file in traceback_files
     # PyTorch 2.13 raises this after a call in which it compiled nothing, as where Dynamo skips all frames.
     return isinstance(error, RuntimeError) and way == _WHOLE and "no compiled frames" in str(error)
 
@@ -273,17 +273,17 @@ class TorchFunction:
     def _find_way(self, *args: Any, **kwargs: Any) -> Any:
         STREAM.get()  # starts it, because Dynamo cannot trace that: it asks the operating system for a seed
         # A function that is compiled in parts would take the ops of an `autocast` block for those of the backend.
-        for advice in range(self._way, _IN_PARTS if self._bound.variant else _NOT):
+        for way in range(self._way, _IN_PARTS if self._bound.variant else _NOT):
             try:
-                result = self._run_despite_warnings(advice, *args, **kwargs)
+                result = self._run_despite_warnings(way, *args, **kwargs)
             except Exception as error:
-                if not _is_compiler_error(error, advice):
+                if not _is_compiler_error(error, way):
                     raise
                 if not self._has_moved and _is_stop_at_move(error):
                     self._has_moved = True  # by the call below; the next one finds the cells here
                     return self._fn(*args, **kwargs)
                 continue
-            self._way, self._is_whole = advice, advice == _WHOLE
+            self._way, self._is_whole = way, way == _WHOLE
             return result
         result = self._fn(*args, **kwargs)
         self._way, self._is_whole = _NOT, False

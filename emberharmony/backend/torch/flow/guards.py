@@ -34,46 +34,50 @@ _HELD = r".*\._held"
 
 def needed_guards(guards: Sequence[Any]) -> list[bool]:
     """Returns for each guard whether it is needed, as the option `guard_filter_fn` of `torch.compile` asks."""
-    modules = {guard.name for guard in guards if isinstance(guard.value, ModuleType) and _is_own(guard.value.__name__)}
-    classes = {f"type({guard.name})" for guard in guards if guard.has_value and _is_own(type(guard.value).__module__)}
-    functions = {
+    module_names = {
+        guard.name for guard in guards if isinstance(guard.value, ModuleType) and _is_own(guard.value.__name__)
+    }
+    class_names = {
+        f"type({guard.name})" for guard in guards if guard.has_value and _is_own(type(guard.value).__module__)
+    }
+    function_names = {
         guard.name
         for guard in guards
         if isinstance(guard.value, FunctionType)
         and _is_own(guard.value.__module__)
-        and guard.name.rpartition(".")[0] in modules | classes
+        and guard.name.rpartition(".")[0] in module_names | class_names
     }
     matched_names = {guard.name for guard in guards if guard.guard_type in ("MODULE_MATCH", "TENSOR_MATCH")}
-    equal: set[str] = set()
+    equal_names: set[str] = set()
     needed_flags = []
     for guard in guards:
-        is_constant = _is_constant(guard, functions.__contains__) or _is_implied(guard, matched_names)
+        is_constant = _is_constant(guard, function_names.__contains__) or _is_implied(guard, matched_names)
         if guard.guard_type in _EQUAL:
-            is_constant = is_constant or guard.name in equal
-            equal.add(guard.name)
+            is_constant = is_constant or guard.name in equal_names
+            equal_names.add(guard.name)
         needed_flags.append(not is_constant)
     return needed_flags
 
 
 def _is_constant(guard: Any, is_own_function: Callable[[str], bool]) -> bool:
     """Returns whether what is guarded never changes."""
-    name, kind = guard.name, guard.guard_type
-    if kind in _DEFINITIONS:
+    name, guard_type = guard.name, guard.guard_type
+    if guard_type in _DEFINITIONS:
         return _OWN in name or is_own_function(name)
     if ".__defaults__" in name or ".__kwdefaults__" in name:
         return is_own_function(re.split(r"\.__(?:kw)?defaults__", name)[0])
-    if kind == "NOT_PRESENT_IN_GENERIC_DICT":
+    if guard_type == "NOT_PRESENT_IN_GENERIC_DICT":
         # Python looks for `__call__` in the class alone. No user gives an object a private method of this package.
         attribute = _guard_argument(guard, "attr")
         if attribute == "__call__" or (attribute.startswith("_") and _is_own(type(guard.value).__module__)):
             return True
-    if kind in ("DICT_CONTAINS", "DICT_NOT_CONTAINS") and name.startswith("dict(type("):
+    if guard_type in ("DICT_CONTAINS", "DICT_NOT_CONTAINS") and name.startswith("dict(type("):
         return _is_own(str(guard.value.get("__module__")))
-    if kind == "HASATTR" and isinstance(guard.value, type):
+    if guard_type == "HASATTR" and isinstance(guard.value, type):
         return _is_own(guard.value.__module__)
-    declaration = re.fullmatch(_DECLARATION, name)
-    if declaration is not None:
-        return declaration[1] is None or _is_own(OPS[declaration[1]].declared.__module__)
+    declaration_match = re.fullmatch(_DECLARATION, name)
+    if declaration_match is not None:
+        return declaration_match[1] is None or _is_own(OPS[declaration_match[1]].declared.__module__)
     if re.fullmatch(_TABLE, name) or re.fullmatch(_HELD, name):
         return True
     return re.fullmatch(_CONSTANT, name) is not None and not isinstance(guard.value, (list, dict, set))
@@ -96,8 +100,8 @@ def _is_implied(guard: Any, known: set[str]) -> bool:
 
 def _guard_argument(guard: Any, name: str) -> Any:
     """Returns an argument with which Dynamo makes a guard: an attribute's name, or the source of the same object."""
-    create = guard.orig_guard.create_fn
-    return create.keywords[name] if name in create.keywords else create.args[0]
+    create_function = guard.orig_guard.create_fn
+    return create_function.keywords[name] if name in create_function.keywords else create_function.args[0]
 
 
 def _is_own(module: str) -> bool:

@@ -40,7 +40,7 @@ _PYTHONS = ("sign", CHOICE)
 """The functions that are no functions of C."""
 
 
-def number_in(dtype: torch.dtype, cpu: bool) -> Callable[[float], Any]:
+def number_converter(dtype: torch.dtype, cpu: bool) -> Callable[[float], Any]:
     """Returns the function that gives a number the form in which it costs a native function the least.
 
     On the CPU a tensor takes half of the time of a number, which PyTorch 2.13 wraps for each tensor. Half precision
@@ -62,12 +62,12 @@ def _run_program(program: Program, numbers: list[Any], tensors: Sequence[torch.T
     """Returns what a program computes from tensors; it writes into results that nothing reads any more."""
     registers: list[Any] = list(tensors)
     for i, call in enumerate(program.calls):
-        call_of, target = _bind_call(call, registers, numbers), program.memory_targets.get(i)
-        registers.append(call_of() if target is None else call_of(out=registers[target]))
+        bound_call, target = _bind_call(call, registers, numbers), program.memory_targets.get(i)
+        registers.append(bound_call() if target is None else bound_call(out=registers[target]))
     return [registers[register] for register in program.outputs]
 
 
-def overwrites(program: Program) -> bool:
+def can_overwrite_inputs(program: Program) -> bool:
     """Returns whether calls of C functions can write the results of a program over its inputs."""
     return program.output_slots is not None and not any(call.function in _PYTHONS for call in program.calls)
 
@@ -75,9 +75,9 @@ def overwrites(program: Program) -> bool:
 def overwrite_calls(update: Update, columns: Sequence[Sequence[torch.Tensor]]) -> list[tuple[Any, ...]]:
     """Returns the calls that write the results of a program over its inputs; see `Backend.overwrite_calls`."""
     program, numbers = _program_for(update, columns[0][0])
-    output_slots, scratch = program.output_slots or {}, program.scratch_slots
-    longest = max(x.numel() for x in columns[0])
-    memory = [columns[0][0].new_empty(longest) for _ in program.registers_by_slot]
+    output_slots, scratch_slots = program.output_slots or {}, program.scratch_slots
+    largest_size = max(x.numel() for x in columns[0])
+    memory = [columns[0][0].new_empty(largest_size) for _ in program.registers_by_slot]
     write_calls: list[tuple[Any, ...]] = []
     for tensors in zip(*columns, strict=True):
         registers = list(tensors)
@@ -85,7 +85,7 @@ def overwrite_calls(update: Update, columns: Sequence[Sequence[torch.Tensor]]) -
             if i in output_slots:
                 target = registers[output_slots[i]]
             else:
-                target = memory[scratch[i]][: tensors[0].numel()].view(tensors[0].shape)
+                target = memory[scratch_slots[i]][: tensors[0].numel()].view(tensors[0].shape)
             write_calls.append((functools.partial(_bind_call(call, registers, numbers), out=target),))
             registers.append(target)
     return write_calls
@@ -97,19 +97,19 @@ def _program_for(update: Update, like: torch.Tensor) -> tuple[Program, list[Any]
     if like.dtype.itemsize >= 4:
         program = program.with_fewer_calls
         numbers = [*numbers, *map(operator.neg, numbers)]
-    number, natives = number_in(like.dtype, like.is_cpu), list(numbers)
+    to_native_number, native_numbers = number_converter(like.dtype, like.is_cpu), list(numbers)
     # The functions of the ops that stand for several take numbers alone.
     fused_registers = {call.args[-1] for call in program.calls if call.function in _FUSED}
     for number_register in program.numbers:  # others only serve to compute these
         if number_register not in fused_registers and numbers[number_register].__class__ is not bool:
-            natives[number_register] = number(numbers[number_register])
-    return program, natives
+            native_numbers[number_register] = to_native_number(numbers[number_register])
+    return program, native_numbers
 
 
 def _bind_call(call: ProgramCall, registers: Sequence[Any], numbers: Sequence[Any]) -> Callable[..., Any]:
     """Returns a call of a program for one tensor."""
     args = [numbers[x] if x.__class__ is Number else registers[x] for x in call.args]
     if call.function in _FUSED:
-        native, name = _FUSED[call.function]
-        return functools.partial(native, *args[:-1], **{name: args[-1]})
+        native, argument_name = _FUSED[call.function]
+        return functools.partial(native, *args[:-1], **{argument_name: args[-1]})
     return functools.partial(_NATIVES[call.function], *args)

@@ -66,42 +66,42 @@ def _run_kernel(update: "Update", columns: Columns) -> list[Sequence[torch.Tenso
 def _adam_call(columns: Columns, update: "Update") -> Callable[[], Any]:
     """Returns the call that makes a step of `emberharmony.optim.Adam`."""
     gradients, parameters, means, squares, *largest = columns
-    hyper: Mapping[str, Any] = update.options
-    count = torch.tensor(float(update.state["step"] + 1))
-    beta1, beta2 = hyper["betas"]
+    hyperparameters: Mapping[str, Any] = update.options
+    step_tensor = torch.tensor(float(update.state["step"] + 1))
+    beta1, beta2 = hyperparameters["betas"]
     return functools.partial(
-        torch._fused_adamw_ if hyper["decoupled_weight_decay"] else torch._fused_adam_,
+        torch._fused_adamw_ if hyperparameters["decoupled_weight_decay"] else torch._fused_adam_,
         parameters,
         gradients,
         means,
         squares,
         largest[0] if largest else [],
-        [count] * len(parameters),
-        lr=float(hyper["lr"]),
+        [step_tensor] * len(parameters),
+        lr=float(hyperparameters["lr"]),
         beta1=beta1,
         beta2=beta2,
-        weight_decay=hyper["weight_decay"],
-        eps=hyper["eps"],
-        amsgrad=hyper["amsgrad"],
-        maximize=hyper["maximize"],
+        weight_decay=hyperparameters["weight_decay"],
+        eps=hyperparameters["eps"],
+        amsgrad=hyperparameters["amsgrad"],
+        maximize=hyperparameters["maximize"],
     )
 
 
 def _sgd_call(columns: Columns, update: "Update") -> Callable[[], Any]:
     """Returns the call that makes a step of `emberharmony.optim.SGD`."""
     gradients, parameters, *buffers = columns
-    hyper: Mapping[str, Any] = update.options
+    hyperparameters: Mapping[str, Any] = update.options
     return functools.partial(
         torch._fused_sgd_,
         parameters,
         gradients,
         buffers[0] if buffers else [],
-        lr=float(hyper["lr"]),
-        momentum=hyper["momentum"],
-        dampening=hyper["dampening"] if buffers and update.state["step"] else 0.0,
-        weight_decay=hyper["weight_decay"],
-        nesterov=hyper["nesterov"],
-        maximize=hyper["maximize"],
+        lr=float(hyperparameters["lr"]),
+        momentum=hyperparameters["momentum"],
+        dampening=hyperparameters["dampening"] if buffers and update.state["step"] else 0.0,
+        weight_decay=hyperparameters["weight_decay"],
+        nesterov=hyperparameters["nesterov"],
+        maximize=hyperparameters["maximize"],
         is_first_step=False,
     )
 
@@ -118,7 +118,7 @@ class TorchSteps(Steps):
         vector: torch.Tensor = _flatten_dense_tensors(list(tensors))  # type: ignore[no-untyped-call]
         return vector
 
-    def parts_of(self, vector: torch.Tensor, likes: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    def split_vector(self, vector: torch.Tensor, likes: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """Returns the elements of a vector as tensors of the shapes of others, each with memory of its own."""
         tensors = [torch.empty_like(like) for like in likes]
         pieces = _unflatten_dense_tensors(vector, tensors)  # type: ignore[no-untyped-call]
@@ -140,18 +140,20 @@ class TorchSteps(Steps):
         tensors = [*chain.from_iterable(columns)]
         is_plain = {*map(type, tensors)} == {torch.Tensor}
         is_fusable = is_plain and len({x.dtype for x in tensors}) == 1 and is_unwatched(*tensors)
-        kernels = is_fusable and _have_kernels(columns)
+        has_kernels = is_fusable and _have_kernels(columns)
         if not (is_plain and TensorGuards):
             tensor_looks = list(map(_compared_properties, tensors))
-            return Traits(lambda *others: list(map(_compared_properties, others)) == tensor_looks, is_fusable, kernels)
+            return Traits(
+                lambda *others: list(map(_compared_properties, others)) == tensor_looks, is_fusable, has_kernels
+            )
         # It looks at what torch.compile guards, and does not keep the tensors; the options may not be left out.
         guards = TensorGuards(*tensors, dynamic_dims_sizes=None, dynamic_dims_strides=None)
-        return Traits(guards.check, is_fusable, kernels)
+        return Traits(guards.check, is_fusable, has_kernels)
 
     def evaluate(self, tensors: list[torch.Tensor]) -> None:
         """Does nothing: PyTorch computes at once, or in a queue of the accelerator."""
 
-    def owns(self, tensors: Sequence[torch.Tensor]) -> bool:
+    def owns_memory(self, tensors: Sequence[torch.Tensor]) -> bool:
         """Returns whether PyTorch has made the memory of these tensors, and nothing else refers to it."""
         storages = list(map(torch.Tensor.untyped_storage, tensors))
         addresses = map(attrgetter("_cdata"), storages)
@@ -164,9 +166,9 @@ class TorchSteps(Steps):
             and not any(map(torch.UntypedStorage.is_shared, storages))
         )
 
-    def overwrites(self, update: "Update") -> bool:
+    def can_overwrite(self, update: "Update") -> bool:
         """Returns whether functions of C can write the results of a program over its inputs."""
-        return _COUNTS and (update.kernel in KERNELS or programs.overwrites(update.program))
+        return _COUNTS and (update.kernel in KERNELS or programs.can_overwrite_inputs(update.program))
 
     def overwrite_calls(self, update: "Update", columns: Columns, kept: dict[Any, Any]) -> Any:
         """Returns the calls that write the results of a program over its inputs; None while anything records it."""
@@ -174,9 +176,9 @@ class TorchSteps(Steps):
             return None
         if update.kernel in KERNELS:
             return [[(KERNELS[update.kernel](columns, update),)]]
-        return [programs.overwrite_calls(update, columns)] if programs.overwrites(update.program) else None
+        return [programs.overwrite_calls(update, columns)] if programs.can_overwrite_inputs(update.program) else None
 
-    def writing(self) -> contextlib.AbstractContextManager[Any]:
+    def writing_scope(self) -> contextlib.AbstractContextManager[Any]:
         """Returns the context manager in which no graph is recorded, and all tensors can be written to."""
         return torch.inference_mode()
 

@@ -87,25 +87,25 @@ class TorchTransformsOps:
 
     @make_traceable
     def pullback(self, fn: TensorFunction, primals: Tensors) -> tuple[list[torch.Tensor], Any]:
-        positions: list[int] = []
+        inexact_positions: list[int] = []
 
         def split(*leaves: torch.Tensor) -> tuple[Any, Any]:
             outputs = _call_watched(fn, leaves)
             # torch.func.vjp requires at least one output, and rejects integer outputs.
-            positions[:] = [i for i, y in enumerate(outputs) if _is_inexact(y)]
-            return tuple(outputs[i] for i in positions) or (torch.zeros(()),), tuple(outputs)
+            inexact_positions[:] = [i for i, y in enumerate(outputs) if _is_inexact(y)]
+            return tuple(outputs[i] for i in inexact_positions) or (torch.zeros(()),), tuple(outputs)
 
         differentiable, pull, outputs = torch.func.vjp(split, *primals, has_aux=True)  # type: ignore[misc]
 
         def pull_some(cotangents: Sequence[torch.Tensor | None]) -> list[torch.Tensor]:
-            inexact_cotangents = [cotangents[i] for i in positions] or [None]
-            pairs = zip(differentiable, inexact_cotangents, strict=True)
-            return list(pull(tuple(torch.zeros_like(y) if ct is None else ct for y, ct in pairs)))
+            inexact_cotangents = [cotangents[i] for i in inexact_positions] or [None]
+            outputs_and_cotangents = zip(differentiable, inexact_cotangents, strict=True)
+            return list(pull(tuple(torch.zeros_like(y) if ct is None else ct for y, ct in outputs_and_cotangents)))
 
-        values = list(outputs)
-        for i, output in zip(positions, differentiable, strict=False):
-            values[i] = output
-        return values, pull_some
+        merged_outputs = list(outputs)
+        for i, output in zip(inexact_positions, differentiable, strict=False):
+            merged_outputs[i] = output
+        return merged_outputs, pull_some
 
     @staticmethod
     @make_traceable
@@ -127,25 +127,27 @@ class TorchTransformsOps:
         def push(tangents: Tensors) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
             if not torch.compiler.is_compiling():
                 _load_forward_mode()
-            count = 0
+            output_count = 0
 
             def at_least_one_output(*leaves: torch.Tensor) -> tuple[torch.Tensor, ...]:
-                nonlocal count
+                nonlocal output_count
                 outputs = tuple(_call_watched(fn, leaves))
-                count = len(outputs)
+                output_count = len(outputs)
                 return outputs or (torch.zeros(()),)  # torch.func.jvp requires at least one output
 
-            outputs, pushed = torch.func.jvp(at_least_one_output, tuple(primals), tuple(tangents))  # type: ignore[misc]
-            outputs, pushed = outputs[:count], pushed[:count]
+            outputs, pushed_tangents = torch.func.jvp(at_least_one_output, tuple(primals), tuple(tangents))  # type: ignore[misc]
+            outputs, pushed_tangents = outputs[:output_count], pushed_tangents[:output_count]
             # The user's own autograd graph will differentiate the forward mode, whose gradients PyTorch has partly
             # wrong (see `_in_reverse_mode`).
-            if any(tangent.requires_grad for tangent in pushed):
+            if any(tangent.requires_grad for tangent in pushed_tangents):
                 outputs_and_tangents: tuple[list[torch.Tensor], list[torch.Tensor]] = self.transpose_pullback(
                     fn, primals
                 )(tangents)
                 return outputs_and_tangents
             # PyTorch 2.13: an op of a 0-d tensor and a Python number makes the tangent float64.
-            cast_tangents = [t.to(y.dtype) if _is_inexact(y) else t for y, t in zip(outputs, pushed, strict=True)]
+            cast_tangents = [
+                t.to(y.dtype) if _is_inexact(y) else t for y, t in zip(outputs, pushed_tangents, strict=True)
+            ]
             return list(outputs), cast_tangents
 
         return push
@@ -292,16 +294,16 @@ def _has_other_leaves(outputs: Sequence[torch.Tensor], leaves: Sequence[torch.Te
     own_ids = set(map(id, leaves))
     if any(y.requires_grad and y.grad_fn is None and id(y) not in own_ids for y in outputs):
         return True
-    waiting: list[Any] = [y.grad_fn for y in outputs if y.grad_fn is not None]
-    seen_nodes = set(waiting)
-    for node in waiting:  # grows meanwhile
+    pending_nodes: list[Any] = [y.grad_fn for y in outputs if y.grad_fn is not None]
+    seen_nodes = set(pending_nodes)
+    for node in pending_nodes:  # grows meanwhile
         for parent, _ in node.next_functions:
             if parent.__class__ is _ACCUMULATE:
                 if id(parent.variable) not in own_ids:
                     return True
             elif parent is not None and parent not in seen_nodes:
                 seen_nodes.add(parent)
-                waiting.append(parent)
+                pending_nodes.append(parent)
     return False
 
 
@@ -345,8 +347,8 @@ class _Custom(torch.autograd.Function):
         _, push = torch.func.vjp(  # type: ignore[misc]
             lambda *cotangents: tuple(ctx.backward_function(primals, cotangents)), *zeros
         )
-        pushed = push(tangents[ctx.count :])
-        return tuple(y if t is None else y + t for y, t in zip(pushed, tangents, strict=False))
+        pushed_tangents = push(tangents[ctx.count :])
+        return tuple(y if t is None else y + t for y, t in zip(pushed_tangents, tangents, strict=False))
 
 
 def _in_reverse_mode() -> bool:

@@ -47,11 +47,11 @@ def _transform_of_axes(native: Native, transform_of_axis: Native) -> Native:
     def transform(
         x: torch.Tensor, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
     ) -> torch.Tensor:
-        pairs = axes_and_lengths(x.shape, s, axes, norm)
+        axis_length_pairs = axes_and_lengths(x.shape, s, axes, norm)
         x = _single_or_wider(x)
         if x.numel():
-            return native(x, [n for _, n in pairs], [a for a, _ in pairs], norm)
-        for axis, length in pairs:
+            return native(x, [n for _, n in axis_length_pairs], [a for a, _ in axis_length_pairs], norm)
+        for axis, length in axis_length_pairs:
             x = _transform_of_empty(transform_of_axis, x, length, axis)
         return x
 

@@ -18,8 +18,8 @@ def _is_close(
         a, b = a.to(torch.float64), b.to(torch.float64)
     if is_number(rtol) and is_number(atol):
         return torch.isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
-    limit = promotion.common(a.real, atol)[1] + promotion.common(a.real, rtol)[1] * b.abs()
-    is_close = torch.where(a.isfinite() & b.isfinite(), (a - b).abs() <= limit, a == b)
+    tolerance = promotion.common(a.real, atol)[1] + promotion.common(a.real, rtol)[1] * b.abs()
+    is_close = torch.where(a.isfinite() & b.isfinite(), (a - b).abs() <= tolerance, a == b)
     return is_close | (a.isnan() & b.isnan()) if equal_nan else is_close
 
 

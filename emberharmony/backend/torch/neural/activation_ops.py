@@ -36,7 +36,7 @@ def _over_axes(native: Callable[[torch.Tensor, int], torch.Tensor]) -> Any:
     return softmax
 
 
-def _by_option(native: Native, composed: Native, x: torch.Tensor, option: Any) -> torch.Tensor:
+def _call_by_option(native: Native, composed: Native, x: torch.Tensor, option: Any) -> torch.Tensor:
     """Returns the result of a kernel that takes its option as a Python number, and else that of the composite."""
     return native(promotion.floats(x), option) if is_number(option) else composed(x, option)
 
@@ -84,22 +84,22 @@ class TorchActivationOps:
 
     @fast(functional.softshrink, _FLOATING)
     def soft_shrink(self, x: torch.Tensor, threshold: Any = 0.5) -> torch.Tensor:
-        return _by_option(functional.softshrink, self.composed("soft_shrink"), x, threshold)
+        return _call_by_option(functional.softshrink, self.composed("soft_shrink"), x, threshold)
 
     @fast(functional.leaky_relu, _FLOATING)
     def leaky_relu(self, x: torch.Tensor, negative_slope: Any = 0.2) -> torch.Tensor:
-        return _by_option(functional.leaky_relu, self.composed("leaky_relu"), x, negative_slope)
+        return _call_by_option(functional.leaky_relu, self.composed("leaky_relu"), x, negative_slope)
 
     @fast(functional.elu, _FLOATING)
     def elu(self, x: torch.Tensor, alpha: Any = 1.0) -> torch.Tensor:
-        return _by_option(functional.elu, self.composed("elu"), x, alpha)
+        return _call_by_option(functional.elu, self.composed("elu"), x, alpha)
 
     # The derivative of `celu` (PyTorch 2.13) has 1 / alpha rounded to float32; see `docs/upstream.md`.
     @fast(functional.celu, f"{_FLOATING} and {{0}}.dtype is not native_float64")
     def celu(self, x: torch.Tensor, alpha: Any = 1.0) -> torch.Tensor:
         if x.dtype is torch.float64:
             return self.composed("celu")(x, alpha)
-        return _by_option(functional.celu, self.composed("celu"), x, alpha)
+        return _call_by_option(functional.celu, self.composed("celu"), x, alpha)
 
     @fast(functional.glu, _FLOATING)
     def glu(self, x: torch.Tensor, axis: int = -1) -> torch.Tensor:

@@ -67,14 +67,14 @@ class _Attention(torch.autograd.Function):
         operands: Sequence[torch.Tensor] = ctx.saved_tensors
         result, leaves = ctx.result, ctx.leaves
         is_differentiated = torch.is_grad_enabled()
-        is_kept = torch._C._autograd._get_current_graph_task_keep_graph()
+        keeps_graph = torch._C._autograd._get_current_graph_task_keep_graph()
         if is_differentiated:
             leaves = [x.view_as(x) for x in operands]  # two may be one tensor
             result = op_globals.torch_backend.composed("dot_product_attention")(*leaves, *ctx.options)
-        elif not is_kept:
+        elif not keeps_graph:
             ctx.result = ctx.leaves = None  # frees the memory
         needed_leaves = [x for x in leaves if x.requires_grad]
-        gradients = iter(run_engine(result, needed_leaves, cotangent, is_differentiated, is_kept))
+        gradients = iter(run_engine(result, needed_leaves, cotangent, is_differentiated, keeps_graph))
         return None, None, *(next(gradients) if x.requires_grad else None for x in leaves)
 
 
@@ -133,7 +133,7 @@ _PLAIN = (
 """When nothing is added to the logits."""
 
 
-def _mask(
+def _additive_mask(
     bias: torch.Tensor | None, mask: torch.Tensor | None, is_causal: bool, query: torch.Tensor, keys: int
 ) -> torch.Tensor | None:
     """Returns the additive mask: the bias, and for masked keys a number so low that it absorbs the logit."""
@@ -143,8 +143,8 @@ def _mask(
         is_earlier = torch.ones(query.shape[1], keys, dtype=torch.bool, device=query.device).tril()
         mask = is_earlier if mask is None else mask & is_earlier
     if mask is not None:
-        zeros = query.new_zeros(()) if bias is None else bias
-        bias = torch.where(mask, zeros, torch.finfo(query.dtype).min * 0.5)
+        base_bias = query.new_zeros(()) if bias is None else bias
+        bias = torch.where(mask, base_bias, torch.finfo(query.dtype).min * 0.5)
     # The kernel expects a mask of at least two axes (PyTorch 2.13).
     return bias if bias is None or bias.ndim > 1 else bias.reshape(1, -1)
 
@@ -157,8 +157,8 @@ def _without_empty_rows(query: torch.Tensor, additive_mask: torch.Tensor) -> tup
     """
     has_key = (additive_mask > torch.finfo(query.dtype).min * 0.25).any(-1, keepdim=True)
     additive_mask = torch.where(has_key, additive_mask, 0.0)
-    rows = has_key.reshape(*(1,) * (4 - has_key.ndim), *has_key.shape)
-    return torch.where(rows.transpose(1, 2), query, 0.0), additive_mask
+    key_rows = has_key.reshape(*(1,) * (4 - has_key.ndim), *has_key.shape)
+    return torch.where(key_rows.transpose(1, 2), query, 0.0), additive_mask
 
 
 def _table_on_device(table: np.ndarray, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
@@ -193,9 +193,9 @@ class TorchAttentionOps:
         empty_rows: str = "mean",
     ) -> torch.Tensor:
         if empty_rows != "mean" and not (bias is None and mask is None):
-            composed_op, cap = self.composed("dot_product_attention"), attn_logits_soft_cap
+            composed_op, logit_cap = self.composed("dot_product_attention"), attn_logits_soft_cap
             return composed_op(
-                query, key, value, bias, mask, scale, is_causal, None, cap, dropout_rate, seed, empty_rows
+                query, key, value, bias, mask, scale, is_causal, None, logit_cap, dropout_rate, seed, empty_rows
             )
         shared_attention.check_attention(query, key, value, bias, mask)
         is_plain = (
@@ -207,7 +207,9 @@ class TorchAttentionOps:
         options = (bias, mask, scale, is_causal, None, attn_logits_soft_cap, dropout_rate, seed)
         if not is_plain or not _is_fused(query, key, value, bias):
             return self.composed("dot_product_attention")(query, key, value, *options)
-        additive_mask = _mask(bias, mask, is_causal and not (bias is None and mask is None), query, key.shape[1])
+        additive_mask = _additive_mask(
+            bias, mask, is_causal and not (bias is None and mask is None), query, key.shape[1]
+        )
         if mask is not None and additive_mask is not None and _needs_gradient(query, key, value):
             query, additive_mask = _without_empty_rows(query, additive_mask)
         kernel_options = {
@@ -229,14 +231,16 @@ class TorchAttentionOps:
         frequencies: Any = None,
         axis: int = 1,
     ) -> torch.Tensor:
-        rotation = shared_attention.whole_rotation(x.shape, dims, offset, traditional, base, scale, frequencies, axis)
-        if rotation is None or x.dtype not in (torch.float32, torch.float64) or not is_unwatched(x):
+        position_axis = shared_attention.whole_rotation(
+            x.shape, dims, offset, traditional, base, scale, frequencies, axis
+        )
+        if position_axis is None or x.dtype not in (torch.float32, torch.float64) or not is_unwatched(x):
             return self.composed("rope")(x, dims, offset, traditional, base, scale, frequencies, axis)
         dtype_and_device = x.dtype, x.device
         cosine, sine = shared_attention.rotation_tables(
             x.shape,
             offset,
-            rotation,
+            position_axis,
             base,
             scale,
             dtype_and_device,

@@ -33,7 +33,7 @@ WIDE = frozenset((torch.float32, torch.float64))
 _TRANSPOSED = (functional.conv_transpose1d, functional.conv_transpose2d, functional.conv_transpose3d)
 
 
-def flat(pairs: Any) -> list[int]:
+def flat_padding(pairs: Any) -> list[int]:
     """Returns the padding (before, after) of each axis in the order that `functional.pad` takes: last axis first."""
     return [number for pair in reversed(pairs) for number in pair]
 
@@ -76,8 +76,8 @@ def _inputs_first(kernel: torch.Tensor, groups: int) -> torch.Tensor:
     if groups == 1:
         return _outputs_first(kernel)
     n = kernel.ndim - 2
-    grouped = _widen_half_on_cpu(kernel).reshape(*kernel.shape[:n], groups, -1, kernel.shape[-1])
-    return grouped.permute(n, n + 2, n + 1, *range(n)).flatten(0, 1).contiguous()
+    grouped_kernel = _widen_half_on_cpu(kernel).reshape(*kernel.shape[:n], groups, -1, kernel.shape[-1])
+    return grouped_kernel.permute(n, n + 2, n + 1, *range(n)).flatten(0, 1).contiguous()
 
 
 def _contiguous_kernel(weight: torch.Tensor, x: torch.Tensor, has_length_1: bool) -> torch.Tensor:
@@ -131,14 +131,14 @@ def _crop_options(
     for (before, after), step, axis_dilation in zip(excess, strides, dilation, strict=True):
         # PyTorch crops `padding` elements at both ends, and at the far end `output_padding` fewer. That option must be
         # below the stride or the dilation.
-        longer = before - after
-        if before >= 0 and 0 <= longer < max(step, axis_dilation):
-            cut_start = before
+        extra_length = before - after
+        if before >= 0 and 0 <= extra_length < max(step, axis_dilation):
+            cropped_length = before
         else:
-            cut_start, longer = max(min(before, after), 0), 0
-        common_padding.append(cut_start)
-        extra_lengths.append(longer)
-        remaining_padding.append((cut_start - before, cut_start - longer - after))
+            cropped_length, extra_length = max(min(before, after), 0), 0
+        common_padding.append(cropped_length)
+        extra_lengths.append(extra_length)
+        remaining_padding.append((cropped_length - before, cropped_length - extra_length - after))
     return common_padding, extra_lengths, remaining_padding
 
 
@@ -162,27 +162,27 @@ def _native_convolution(
     n = len(size) - 2
     if n > len(_CONV) or 0 in shape or 0 in size:
         raise NotImplementedError
-    outputs_first, joins_channels = (n + 1, n, *range(n)), depthwise and size[-1] > 1
+    kernel_order, joins_channels = (n + 1, n, *range(n)), depthwise and size[-1] > 1
     if depthwise:
         check_depthwise(shape, size)
-        outputs_first, size = (n, n + 1, *range(n)), (*size[:-2], 1, size[-2] * size[-1])
+        kernel_order, size = (n, n + 1, *range(n)), (*size[:-2], 1, size[-2] * size[-1])
     groups = check_channels(shape, size)
     plan = windows(shape[1:-1], size[:-2], strides, padding, dilation)
     is_even = all(before == after for before, after in plan.padding)
     paddings = tuple(before if is_even else 0 for before, _ in plan.padding)
-    zeros, native, weights = flat(plan.padding), _CONV[n - 1], (size[-1], 1, *size[:-2])
-    second, channels_last_order = (0, n + 1, *range(1, n + 1)), (0, *range(2, n + 2), 1)
+    pad_widths, native, weight_shape = flat_padding(plan.padding), _CONV[n - 1], (size[-1], 1, *size[:-2])
+    channels_second_order, channels_last_order = (0, n + 1, *range(1, n + 1)), (0, *range(2, n + 2), 1)
     has_length_1, has_odd_result, has_odd_kernel = 1 in shape[1:], 1 in (*plan.counts, size[-1]), 1 in size
 
     def convolve(x: torch.Tensor, kernel: torch.Tensor) -> torch.Tensor:
-        x = x.permute(*second)  # a tuple would take 0.35 µs more
+        x = x.permute(*channels_second_order)  # a tuple would take 0.35 µs more
         if has_length_1:
             x = _with_plain_layout(x)
         if not is_even:
-            x = functional.pad(x, zeros)
-        weight = _contiguous_kernel(kernel.permute(*outputs_first), x, has_odd_kernel)
+            x = functional.pad(x, pad_widths)
+        weight = _contiguous_kernel(kernel.permute(*kernel_order), x, has_odd_kernel)
         if joins_channels:
-            weight = weight.view(weights)
+            weight = weight.view(weight_shape)
         result = native(x, weight, None, plan.strides, paddings, plan.dilation, groups)
         return (_with_plain_layout(result) if has_odd_result else result).permute(*channels_last_order)
 
@@ -217,8 +217,12 @@ def _usual_transposed(
     common_padding, crop_options, remaining_padding = _crop_options(
         plan.crop_pairs(size[:-2]), plan.strides, plan.dilation
     )
-    has_no_rest, native, zeros = not any(map(any, remaining_padding)), _TRANSPOSED[n - 1], flat(remaining_padding)
-    second, outputs_first, channels_last_order = (
+    has_no_rest, native, pad_widths = (
+        not any(map(any, remaining_padding)),
+        _TRANSPOSED[n - 1],
+        flat_padding(remaining_padding),
+    )
+    channels_second_order, outputs_first, channels_last_order = (
         (0, n + 1, *range(1, n + 1)),
         (n + 1, n, *range(n)),
         (0, *range(2, n + 2), 1),
@@ -231,7 +235,7 @@ def _usual_transposed(
     )
 
     def convolve(x: torch.Tensor, kernel: torch.Tensor) -> torch.Tensor:
-        x = x.permute(*second)
+        x = x.permute(*channels_second_order)
         if has_length_1:
             x = _with_plain_layout(x)
         if groups == 1:
@@ -241,7 +245,7 @@ def _usual_transposed(
         result = native(x, weight, None, plan.strides, common_padding, crop_options, groups, plan.dilation)
         if has_odd_result:
             result = _with_plain_layout(result)
-        return (result if has_no_rest else functional.pad(result, zeros)).permute(*channels_last_order)
+        return (result if has_no_rest else functional.pad(result, pad_widths)).permute(*channels_last_order)
 
     return convolve
 
@@ -312,7 +316,7 @@ class TorchConvolutionOps:
         paddings = [before for before, _ in plan.padding]
         # PyTorch pads both sides of an axis equally, so unequal padding is added beforehand.
         if any(before != after for before, after in plan.padding):
-            x, paddings = functional.pad(x, flat(plan.padding)), [0] * n
+            x, paddings = functional.pad(x, flat_padding(plan.padding)), [0] * n
         result = _with_plain_layout(_CONV[n - 1](x, w, widened_bias, plan.strides, paddings, plan.dilation, groups)).to(
             dtype
         )
@@ -355,15 +359,15 @@ class TorchConvolutionOps:
         groups = check_channels(shape, (*w.shape[:-2], w.shape[-1], w.shape[-2]))
         check_bias(bias, w.shape[-2])
         plan = transposed_geometry(shape[1:-1], w.shape[:-2], strides, padding, output_padding, dilation_rate)
-        excess = plan.crop_pairs(w.shape[:-2])
+        crops = plan.crop_pairs(w.shape[:-2])
         x, w = _channels_second(x, is_channels_last), _inputs_first(w, groups)
-        common_padding, crop_options, remaining_padding = _crop_options(excess, plan.strides, plan.dilation)
+        common_padding, crop_options, remaining_padding = _crop_options(crops, plan.strides, plan.dilation)
         # With the bias, the kernel takes up to twice the time (PyTorch 2.13 on a CPU).
         result = _with_plain_layout(
             _TRANSPOSED[n - 1](x, w, None, plan.strides, common_padding, crop_options, groups, plan.dilation)
         )
         if any(map(any, remaining_padding)):
-            result = functional.pad(result, flat(remaining_padding))
+            result = functional.pad(result, flat_padding(remaining_padding))
         result = (result + _widen_half_on_cpu(b[0]).reshape(-1, *[1] * n) if b else result).to(dtype)
         return result.movedim(1, -1) if is_channels_last else result
 

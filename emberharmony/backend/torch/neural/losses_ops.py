@@ -56,10 +56,10 @@ class TorchLossesOps:
                 losses = _cross_entropy(rows, labels, None, 0, -100, 0.0)
                 return losses if output.ndim < 3 else losses.reshape(target.shape)
         # A label out of range has loss 0: it selects class 0 here, and is masked below.
-        valid = (target >= 0) & (target < output.shape[-1])
-        valid_ids = torch.where(valid, target, 0).unsqueeze(-1)
+        is_valid = (target >= 0) & (target < output.shape[-1])
+        valid_ids = torch.where(is_valid, target, 0).unsqueeze(-1)
         losses = torch.log_softmax(output, -1).gather(-1, valid_ids).squeeze(-1).neg()
-        return torch.where(valid, losses, 0)
+        return torch.where(is_valid, losses, 0)
 
     def cross_entropy(
         self,

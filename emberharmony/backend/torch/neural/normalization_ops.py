@@ -103,18 +103,18 @@ class TorchNormalizationOps:
         *,
         rms_scaling: bool = False,
     ) -> torch.Tensor:
-        length = x.shape[-1:]
-        is_plain = all(t is None or (t.dtype is x.dtype and t.shape == length) for t in (gamma, beta))
+        last_shape = x.shape[-1:]
+        is_plain = all(t is None or (t.dtype is x.dtype and t.shape == last_shape) for t in (gamma, beta))
         is_plain = is_plain and axis == -1 and not rms_scaling
         if (
             is_plain
             and (epsilon is None or is_number(epsilon))
-            and length
+            and last_shape
             and x.is_floating_point()
             and not is_nested(x)
         ):
             return functional.layer_norm(
-                x, length, gamma, beta, shared_normalization.EPSILON if epsilon is None else epsilon
+                x, last_shape, gamma, beta, shared_normalization.EPSILON if epsilon is None else epsilon
             )
         result: torch.Tensor = self.composed("layer_normalization")(
             x, gamma, beta, axis, epsilon, rms_scaling=rms_scaling
@@ -130,8 +130,8 @@ class TorchNormalizationOps:
         if not is_plain or not -x.ndim <= axis < x.ndim:
             result: torch.Tensor = self.composed("rms_normalization")(x, scale, axis, epsilon)
             return result
-        square = torch.mean(torch.square(x), axis, True)
-        scaled = x * square.add_(shared_normalization.EPSILON if epsilon is None else epsilon).rsqrt_()
+        mean_square = torch.mean(torch.square(x), axis, True)
+        scaled = x * mean_square.add_(shared_normalization.EPSILON if epsilon is None else epsilon).rsqrt_()
         return scaled if scale is None else scaled * scale
 
     def batch_normalization_training(
@@ -146,8 +146,8 @@ class TorchNormalizationOps:
         dtype, channels = x.dtype, x.shape[channel_axis]
         wide_dtype = torch.float32 if dtype.itemsize == 2 else dtype
         is_plain = dtype.is_floating_point and all(t is None or t.dtype in (dtype, wide_dtype) for t in (scale, offset))
-        count = x.numel() // (channels or 1)
-        if not is_plain or count < 2 or not is_number(epsilon) or epsilon <= 0:  # the kernel refuses 0
+        channel_size = x.numel() // (channels or 1)
+        if not is_plain or channel_size < 2 or not is_number(epsilon) or epsilon <= 0:  # the kernel refuses 0
             outputs: tuple[torch.Tensor, torch.Tensor, torch.Tensor]
             outputs = self.composed("batch_normalization_training")(x, axis, offset, scale, epsilon)
             return outputs
@@ -168,7 +168,7 @@ class TorchNormalizationOps:
         return (
             result if dtype is wide_dtype else result.to(dtype),
             center + pilot_row.reshape(channels),
-            variance * ((count - 1) / count),
+            variance * ((channel_size - 1) / channel_size),
         )
 
     def group_normalization(

@@ -16,7 +16,7 @@ from emberharmony.backend.shared.neural.convolution import (
     pool_windows,
 )
 from emberharmony.backend.torch.dtypes import promotion
-from emberharmony.backend.torch.neural.convolution_ops import WIDE, flat
+from emberharmony.backend.torch.neural.convolution_ops import WIDE, flat_padding
 from emberharmony.core.dispatch import fast
 
 Native = Callable[..., torch.Tensor]
@@ -72,28 +72,30 @@ def _window_means(x: torch.Tensor, windows: Pool, counts_padding: bool, divisor:
         divisor: divides the sums, if it is not None.
     """
     plan, padding = windows.plan, _native_padding(windows, x.shape[2:])
-    pool, is_rounded_up = _AVERAGE[len(plan.size) - 1], plan.padding != windows.given
+    pool_function, is_rounded_up = _AVERAGE[len(plan.size) - 1], plan.padding != windows.given
     if padding is not None and divisor is None:
-        return pool(x, plan.size, plan.strides, padding, is_rounded_up, counts_padding)
+        return pool_function(x, plan.size, plan.strides, padding, is_rounded_up, counts_padding)
     # Else average the padded tensor, and divide by the share of elements that count in each window.
-    averages = pool(functional.pad(x, flat(plan.padding)), plan.size, plan.strides)
+    averages = pool_function(functional.pad(x, flat_padding(plan.padding)), plan.size, plan.strides)
     if divisor is not None or (counts_padding and not is_rounded_up):
         return averages * (math.prod(plan.size) / (divisor or math.prod(windows.size)))
     given_padding = windows.given if counts_padding else ((0, 0),) * len(plan.size)
     lengths = [length + before + after for length, (before, after) in zip(x.shape[2:], given_padding, strict=True)]
     extra_padding = [(a - c, b - d) for (a, b), (c, d) in zip(plan.padding, given_padding, strict=True)]
-    inside_mask = functional.pad(torch.ones((1, 1, *lengths), dtype=x.dtype, device=x.device), flat(extra_padding))
-    return averages / pool(inside_mask, plan.size, plan.strides)
+    inside_mask = functional.pad(
+        torch.ones((1, 1, *lengths), dtype=x.dtype, device=x.device), flat_padding(extra_padding)
+    )
+    return averages / pool_function(inside_mask, plan.size, plan.strides)
 
 
 def _window_maxima(x: torch.Tensor, windows: Pool) -> torch.Tensor:
     """Returns the largest element of each window of a tensor (batch, channels, *spatial)."""
     plan, padding = windows.plan, _native_padding(windows, x.shape[2:])
-    pool = _MAX[len(plan.size) - 1]
+    pool_function = _MAX[len(plan.size) - 1]
     if padding is not None:
-        return pool(x, plan.size, plan.strides, padding, plan.dilation, plan.padding != windows.given)
-    padded = functional.pad(x, flat(plan.padding), value=-torch.inf)
-    return pool(padded, plan.size, plan.strides, 0, plan.dilation)
+        return pool_function(x, plan.size, plan.strides, padding, plan.dilation, plan.padding != windows.given)
+    padded = functional.pad(x, flat_padding(plan.padding), value=-torch.inf)
+    return pool_function(padded, plan.size, plan.strides, 0, plan.dilation)
 
 
 def _pool_of_tuples(
@@ -152,10 +154,10 @@ def _native_pool(
         raise NotImplementedError
     native, plan = (_MAX if options else _AVERAGE)[n - 1], windows.plan
     last_arguments = (plan.dilation,) if options else (False, False)
-    second, channels_last_order = (0, n + 1, *range(1, n + 1)), (0, *range(2, n + 2), 1)
-    return lambda x: native(x.permute(*second), plan.size, plan.strides, paddings, *last_arguments).permute(
-        *channels_last_order
-    )
+    channels_second_order, channels_last_order = (0, n + 1, *range(1, n + 1)), (0, *range(2, n + 2), 1)
+    return lambda x: native(
+        x.permute(*channels_second_order), plan.size, plan.strides, paddings, *last_arguments
+    ).permute(*channels_last_order)
 
 
 def _quick_max(

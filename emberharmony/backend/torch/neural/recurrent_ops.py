@@ -78,13 +78,13 @@ def _run_layer(
     first_states = []
     for state, shape in zip(states, shapes, strict=True):
         first_states.append(x.new_zeros(shape) if state is None else state if layer_axis else state.unsqueeze(0))
-    start: Any = first_states if len(first_states) > 1 else first_states[0]
+    initial_states: Any = first_states if len(first_states) > 1 else first_states[0]
     x = x.flip(0 if time_major else 1) if reverse else x
-    layer_results = native(x, start, weights, has_bias, 1, 0.0, needs_gradient, False, not time_major)
+    layer_results = native(x, initial_states, weights, has_bias, 1, 0.0, needs_gradient, False, not time_major)
     if reverse or not layer_axis:
-        outputs, *last = layer_results
+        outputs, *last_states = layer_results
         outputs = outputs.flip(0 if time_major else 1) if reverse else outputs
-        layer_results = (outputs, *(last if layer_axis else [state.squeeze(0) for state in last]))
+        layer_results = (outputs, *(last_states if layer_axis else [state.squeeze(0) for state in last_states]))
     return layer_results if wide_dtype is result_dtype else tuple([t.to(result_dtype) for t in layer_results])
 
 
@@ -114,10 +114,17 @@ class TorchRecurrentOps:
         if not _is_native(present_tensors):
             return self.composed("rnn")(x, *weights, h, activation, time_major, reverse, layer_axis)
         shared_recurrent.check_activation(activation)
-        batch, hidden, _ = shared_recurrent.check_recurrent(1, x, weights, time_major)
-        shared_recurrent.check_state("h", h, batch, hidden, layer_axis)
+        batch_size, hidden_size, _ = shared_recurrent.check_recurrent(1, x, weights, time_major)
+        shared_recurrent.check_state("h", h, batch_size, hidden_size, layer_axis)
         return _run_layer(
-            _PLAIN[activation], present_tensors, weights, [h], [(1, batch, hidden)], time_major, reverse, layer_axis
+            _PLAIN[activation],
+            present_tensors,
+            weights,
+            [h],
+            [(1, batch_size, hidden_size)],
+            time_major,
+            reverse,
+            layer_axis,
         )
 
     def gru(
@@ -136,9 +143,11 @@ class TorchRecurrentOps:
         present_tensors = [t for t in (x, *weights, h) if t is not None]
         if not _is_native(present_tensors):
             return self.composed("gru")(x, *weights, h, time_major, reverse, layer_axis)
-        batch, hidden, _ = shared_recurrent.check_recurrent(3, x, weights, time_major)
-        shared_recurrent.check_state("h", h, batch, hidden, layer_axis)
-        return _run_layer(_GRU, present_tensors, weights, [h], [(1, batch, hidden)], time_major, reverse, layer_axis)
+        batch_size, hidden_size, _ = shared_recurrent.check_recurrent(3, x, weights, time_major)
+        shared_recurrent.check_state("h", h, batch_size, hidden_size, layer_axis)
+        return _run_layer(
+            _GRU, present_tensors, weights, [h], [(1, batch_size, hidden_size)], time_major, reverse, layer_axis
+        )
 
     def lstm(
         self,
@@ -161,8 +170,8 @@ class TorchRecurrentOps:
         present_tensors = [t for t in (x, *matrices, h, c) if t is not None]
         if torch_warns or not _is_native(present_tensors):
             return self.composed("lstm")(x, *weights, h, c, weight_hr, time_major, reverse, layer_axis)
-        batch, hidden, outputs = shared_recurrent.check_recurrent(4, x, weights, time_major, weight_hr)
-        shared_recurrent.check_state("h", h, batch, outputs, layer_axis)
-        shared_recurrent.check_state("c", c, batch, hidden, layer_axis)
-        shapes = [(1, batch, outputs), (1, batch, hidden)]
+        batch_size, hidden_size, output_size = shared_recurrent.check_recurrent(4, x, weights, time_major, weight_hr)
+        shared_recurrent.check_state("h", h, batch_size, output_size, layer_axis)
+        shared_recurrent.check_state("c", c, batch_size, hidden_size, layer_axis)
+        shapes = [(1, batch_size, output_size), (1, batch_size, hidden_size)]
         return _run_layer(_LSTM, present_tensors, matrices, [h, c], shapes, time_major, reverse, layer_axis)

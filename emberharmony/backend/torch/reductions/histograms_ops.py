@@ -32,24 +32,28 @@ class TorchHistogramsOps:
         shared_histograms.check_weights(weights, x)
         weights = promotion.floats(weights)
         # torch.bincount (PyTorch 2.13) has no derivative with respect to the weights; index_add has.
-        count = max(minlength, int(x.max()) + 1 if x.numel() else 0)
+        bin_count = max(minlength, int(x.max()) + 1 if x.numel() else 0)
         return (
-            weights.new_zeros(count, dtype=torch.float64).index_add(0, x, weights.to(torch.float64)).to(weights.dtype)
+            weights.new_zeros(bin_count, dtype=torch.float64)
+            .index_add(0, x, weights.to(torch.float64))
+            .to(weights.dtype)
         )
 
     @staticmethod
     def histogram(
         x: torch.Tensor, bins: int = 10, range: tuple[float, float] | None = None
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        floats = promotion.floats(x)
-        x = floats.detach()
+        float_x = promotion.floats(x)
+        x = float_x.detach()
         low, high = (float(x.min()), float(x.max())) if x.numel() else (0.0, 1.0)
-        steps = torch.from_numpy(shared_histograms.edges(low, high, bins, range)).to(x)
-        values = x.reshape(-1)
-        values = values[(values >= steps[0]) & (values <= steps[-1])]
-        bin_numbers = (torch.searchsorted(steps, values, right=True) - 1).clamp_max(bins - 1)
+        bin_edges = torch.from_numpy(shared_histograms.edges(low, high, bins, range)).to(x)
+        inside_values = x.reshape(-1)
+        inside_values = inside_values[(inside_values >= bin_edges[0]) & (inside_values <= bin_edges[-1])]
+        bin_numbers = (torch.searchsorted(bin_edges, inside_values, right=True) - 1).clamp_max(bins - 1)
         if range is None and x.numel():
             unit_edges = torch.linspace(0.0, 1.0, bins + 1, dtype=x.dtype, device=x.device)
-            range_edges = floats.min() * (1.0 - unit_edges) + floats.max() * unit_edges
-            steps = steps + (range_edges - range_edges.detach())  # adds 0, which carries the derivative of the edges
-        return torch.bincount(bin_numbers, minlength=bins), steps
+            range_edges = float_x.min() * (1.0 - unit_edges) + float_x.max() * unit_edges
+            bin_edges = bin_edges + (
+                range_edges - range_edges.detach()
+            )  # adds 0, which carries the derivative of the edges
+        return torch.bincount(bin_numbers, minlength=bins), bin_edges

@@ -64,20 +64,20 @@ def _extreme_op(native: Any, pair: Any) -> Any:
     def extreme(x: torch.Tensor, axis: Any = None, keepdims: bool = False, initial: Any = None) -> torch.Tensor:
         promotion.refuse(x, _COMPLEX)
         axes = nonnegative_axes(axis, x.ndim)
-        bound = (
+        initial_tensor = (
             None
             if initial is None
             else promotion.common(x, without_axes("initial", initial))[1].to(device=x.device, dtype=x.dtype)
         )
         if not x.numel():
-            if bound is None:
+            if initial_tensor is None:
                 require_nonempty(x.shape, axes)
             shape = shape_after_reduction(x.shape, axes, keepdims)
-            return x.new_empty(shape) if bound is None else bound.expand(shape).clone()
+            return x.new_empty(shape) if initial_tensor is None else initial_tensor.expand(shape).clone()
         # An empty tuple of axes means all axes to PyTorch.
         result = native(orderable(x), axes, keepdims) if axes else orderable(x)
-        if bound is not None:
-            result = pair(result, orderable(bound))
+        if initial_tensor is not None:
+            result = pair(result, orderable(initial_tensor))
         return from_orderable(result, x.dtype)
 
     return extreme
@@ -126,10 +126,10 @@ def _native_deviation(native: Any, x: torch.Tensor, axis: Any, keepdims: bool, c
     if not x.numel():
         return torch.mean(x, axes, keepdims).real
     if not is_number(correction):
-        freedom = count - promotion.common(x.real, without_axes("correction", correction))[1].to(
+        degrees_of_freedom = count - promotion.common(x.real, without_axes("correction", correction))[1].to(
             device=x.device, dtype=x.real.dtype
         )
-        slope_share = count / torch.where(freedom > 0, freedom, math.nan)
+        slope_share = count / torch.where(degrees_of_freedom > 0, degrees_of_freedom, math.nan)
         return native(x, axes, correction=0, keepdim=keepdims) * (
             slope_share if native is torch.var else slope_share.sqrt()
         )
@@ -153,15 +153,15 @@ def _plain_std(x: torch.Tensor, axis: Any, keepdims: bool, correction: Any) -> t
     # Where the deviation is 0, the derivative of the derivative of torch.std (PyTorch 2.13) is NaN. So it is taken of
     # other elements there, which vary, and replaced by 0.
     axes = nonnegative_axes(axis, x.ndim)
-    longest = max(axes, key=x.shape.__getitem__, default=None)
-    if longest is None or x.shape[longest] == 1:
+    longest_axis = max(axes, key=x.shape.__getitem__, default=None)
+    if longest_axis is None or x.shape[longest_axis] == 1:
         return deviation.detach()
     is_constant = deviation == 0
     is_constant_kept = (
         is_constant if keepdims else is_constant.view([1 if a in axes else n for a, n in enumerate(x.shape)])
     )
-    alternating = torch.arange(x.shape[longest], device=x.device).view(
-        [-1 if a == longest else 1 for a in range(x.ndim)]
+    alternating = torch.arange(x.shape[longest_axis], device=x.device).view(
+        [-1 if a == longest_axis else 1 for a in range(x.ndim)]
     )
     varying_x = torch.where(is_constant_kept, alternating.to(x.dtype), x)
     return torch.where(is_constant, 0.0, torch.std(varying_x, axis, correction=correction, keepdim=keepdims)).to(

@@ -37,7 +37,7 @@ def _segment_reduction(reduction: str) -> Callable[..., torch.Tensor]:
     def reduce_segments(
         data: torch.Tensor, segment_ids: Any, num_segments: int | None = None, sorted: bool = False
     ) -> torch.Tensor:
-        start = shared_segments.neutral_element(DTYPES.neutral[data.dtype], reduction)
+        neutral_number = shared_segments.neutral_element(DTYPES.neutral[data.dtype], reduction)
         # Reading ids from an accelerator would wait for its queue, so those are not checked if `num_segments` is given.
         has_host_ids = not isinstance(segment_ids, torch.Tensor)
         ids = integers(segment_ids, data.device)
@@ -46,8 +46,8 @@ def _segment_reduction(reduction: str) -> Callable[..., torch.Tensor]:
             num_segments = shared_segments.count_segments(on_host(ids), num_segments)
         else:
             num_segments = shared_segments.segment_count(num_segments)
-        rows = torch.full((num_segments, *data.shape[1:]), start, dtype=data.dtype, device=data.device)
-        return combine_rows(rows, ids, data, reduction)
+        initial_rows = torch.full((num_segments, *data.shape[1:]), neutral_number, dtype=data.dtype, device=data.device)
+        return combine_rows(initial_rows, ids, data, reduction)
 
     return reduce_segments
 

@@ -19,8 +19,8 @@ def _reverse_order(x: torch.Tensor) -> torch.Tensor:
 def _argsort(x: torch.Tensor, axis: int | None = -1, descending: bool = False, stable: bool = True) -> torch.Tensor:
     promotion.refuse(x, _COMPLEX)
     x, axis = tensor_and_axis(x, axis, least=1)
-    values = _reverse_order(orderable(x)) if descending else x
-    return torch.argsort(values, dim=axis, stable=True)
+    sortable_x = _reverse_order(orderable(x)) if descending else x
+    return torch.argsort(sortable_x, dim=axis, stable=True)
 
 
 def _sorted_vector(x: torch.Tensor) -> torch.Tensor:
@@ -28,11 +28,11 @@ def _sorted_vector(x: torch.Tensor) -> torch.Tensor:
     if not x.dtype.is_complex:
         return torch.sort(x, stable=True).values
     # A stable sort by the secondary key, then by the primary one, gives the lexicographic order.
-    by_imaginary = torch.sort(x.imag.detach(), stable=True).indices
-    sorting_indices = torch.sort(x.real.detach()[by_imaginary], stable=True).indices
-    ordered = x[by_imaginary[sorting_indices]]
-    is_nan = ordered.detach().isnan()
-    return torch.cat([ordered[~is_nan], ordered[is_nan]])
+    imaginary_order = torch.sort(x.imag.detach(), stable=True).indices
+    sorting_indices = torch.sort(x.real.detach()[imaginary_order], stable=True).indices
+    sorted_x = x[imaginary_order[sorting_indices]]
+    is_nan = sorted_x.detach().isnan()
+    return torch.cat([sorted_x[~is_nan], sorted_x[is_nan]])
 
 
 class TorchSortingOps(WithUnique):
@@ -50,8 +50,8 @@ class TorchSortingOps(WithUnique):
         x, axis = tensor_and_axis(x, axis, least=1)
         if not descending:
             return torch.sort(x, dim=axis, stable=True).values
-        ordered = torch.sort(_reverse_order(orderable(x)), dim=axis, stable=True).values
-        return from_orderable(_reverse_order(ordered), x.dtype)
+        sorted_x = torch.sort(_reverse_order(orderable(x)), dim=axis, stable=True).values
+        return from_orderable(_reverse_order(sorted_x), x.dtype)
 
     @staticmethod
     def top_k(x: torch.Tensor, k: int, sorted: bool = True) -> tuple[torch.Tensor, torch.Tensor]:
@@ -74,10 +74,10 @@ class TorchSortingOps(WithUnique):
             return torch.searchsorted(a, b, side=side_of(side))
         # NaN counts as larger than all numbers, but torch.searchsorted compares by IEEE rules: every comparison with
         # NaN is false. So search among the numbers only.
-        nan = torch.isnan(a)
-        numbers = a.numel() - torch.sum(nan)
-        positions = torch.searchsorted(torch.where(nan, torch.inf, a), b, side=side_of(side)).minimum(numbers)
-        return torch.where(torch.isnan(b), numbers if side == "left" else a.numel(), positions)
+        is_nan = torch.isnan(a)
+        number_count = a.numel() - torch.sum(is_nan)
+        positions = torch.searchsorted(torch.where(is_nan, torch.inf, a), b, side=side_of(side)).minimum(number_count)
+        return torch.where(torch.isnan(b), number_count if side == "left" else a.numel(), positions)
 
     @staticmethod
     def _unique(x: torch.Tensor) -> torch.Tensor:
@@ -91,8 +91,8 @@ class TorchSortingOps(WithUnique):
         values = torch.unique(x, sorted=True)
         if not x.dtype.is_floating_point:
             return values
-        nan = torch.isnan(values)
-        return torch.cat([values[~nan], values[nan][:1]])
+        is_nan = torch.isnan(values)
+        return torch.cat([values[~is_nan], values[is_nan][:1]])
 
     @staticmethod
     def isin(x1: torch.Tensor, x2: torch.Tensor, assume_unique: bool = False, *, invert: bool = False) -> torch.Tensor:
