@@ -3,6 +3,7 @@
 import copy
 import pickle
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -165,11 +166,21 @@ def test_native_dtypes_of_a_third_party_are_known_once_its_table_exists() -> Non
 
 
 @pytest.mark.parametrize(
-    "array", [np.ones(2, object), np.array(["a"]), np.array(["2020-01-01"], "M8[D]"), np.ones(2, np.longdouble)]
+    "array",
+    [
+        np.ones(2, object),
+        np.array(["a"]),
+        np.array(["2020-01-01"], "M8[D]"),
+        np.ones(2, np.longdouble),
+        np.longdouble(1),
+        np.datetime64("2020-01-01"),
+    ],
 )
-def test_an_array_of_a_dtype_that_no_backend_has_is_refused(array: np.ndarray, backend: str) -> None:
+def test_an_array_or_scalar_of_a_dtype_that_no_backend_has_is_refused(array: Any, backend: str) -> None:
     with pytest.raises(DTypeError):
         ops.sin(array)
+    with pytest.raises(DTypeError):
+        current().convert(array)
 
 
 def test_two_threads_may_look_up_a_dtype_for_the_first_time() -> None:

@@ -19,6 +19,7 @@ from tests.backend.mlx_outcomes import assert_as_numpy, drawn
 mx = pytest.importorskip("mlx.core")
 products_ops = pytest.importorskip("emberharmony.backend.mlx.algebra.products_ops")
 derivatives = pytest.importorskip("emberharmony.backend.mlx.derivatives")
+device_ops = pytest.importorskip("emberharmony.backend.mlx.device_ops")
 
 
 def given(key: Any) -> Any:
@@ -193,3 +194,19 @@ def test_asarray_of_a_wide_tensor_of_mlx_counts_as_its_first_use() -> None:
         "assert ops.dtype(x) == 'float64', x.dtype\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_only_tensors_that_may_be_too_large_are_compared_with_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[Any] = []
+    monkeypatch.setattr(device_ops, "check_memory", lambda *given: compared.append(given))
+    for length in (3, 2**30):
+        x = mx.broadcast_to(mx.ones(1), (length,))
+        assert device_ops.require_memory(x) is x
+    assert compared == [((2**30,), 4)]
+
+
+def test_the_derivative_of_a_singular_determinant_is_nan_and_not_an_error() -> None:
+    with use_backend("mlx"):
+        x = mx.ones((2, 2))
+        assert mx.isnan(ops.grad(lambda x: ops.slogdet(x)[1])(x)).all()
+        assert mx.isnan(ops.jvp(lambda x: ops.slogdet(x)[1], (x,), (x,))[1])
