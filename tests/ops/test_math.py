@@ -332,3 +332,12 @@ def test_the_derivatives_of_a_power_follow_its_exponent(exponent: float, dtype: 
         np.testing.assert_allclose(ops.to_numpy(twice(given)), second, rtol=1e-5, atol=1e-6)
     by_exponent = ops.grad(lambda n: ops.sum(ops.power(given, n)))(ops.asarray(float(exponent), dtype=dtype))
     np.testing.assert_allclose(ops.to_numpy(by_exponent), (x**exponent * np.log(x)).sum(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64"])
+def test_the_least_integer_is_divided_by_minus_1_and_by_0(dtype: str, backend: str) -> None:
+    least = np.iinfo(dtype).min
+    x, y = np.array([least, least, 7, -7], dtype), np.array([-1, 0, -2, 2], dtype)
+    assert ops.floor_divide(x, y).tolist() == [least, 0, -4, -4]
+    assert ops.mod(x, y).tolist() == [0, 0, -1, 1]
+    assert ops.fmod(x, y).tolist() == [0, 0, 1, -1]
