@@ -345,3 +345,12 @@ def test_modules_of_pytorch_are_left_alone() -> None:
     model = {"net": Net(), "weight": Parameter([1.0, 2.0])}
     assert to_backend(model, "numpy") is model
     assert all(isinstance(p, torch.nn.Parameter) for p in model["net"].parameters())
+
+
+@pairs
+def test_what_only_has_a_dtype_is_no_tensor_and_stays(here: str, there: str) -> None:
+    ops.set_backend(here)
+    limits = [np.finfo("float32"), ops.finfo("float32"), np.float32(2.0)]
+    moved = to_backend({"x": ops.array([1.0]), "limits": limits}, there)
+    assert type(moved["x"]) is kind(there)
+    assert all(a is b for a, b in zip(moved["limits"], limits, strict=True))

@@ -120,9 +120,9 @@ def test_below_is_less_by_at_most_two_eps(high: float, dtype: str) -> None:
 
 
 def test_draws_in_float64_use_all_its_bits(backend: str) -> None:
-    for options in ({}, {"seed": 3}):
+    for count, options in ((100, {}), (100, {"seed": 3}), (2**14, {}), (2**14, {"seed": 3})):
         for draw in (ops.random.uniform, ops.random.normal):
-            values = np.asarray(ops.to_numpy(draw((100,), dtype="float64", **options)))
+            values = np.asarray(ops.to_numpy(draw((count,), dtype="float64", **options)))
             assert values.dtype == np.float64
             assert (values != values.astype(np.float32)).mean() > 0.9
 
