@@ -15,7 +15,7 @@ FOLDER = ROOT / ".mutants" / "reached"
 LEFT_OUT = ("tests/emberlint/", "tests/typing/", "tests/tools/")
 """Tests of other packages and of types."""
 
-EVERYWHERE = ("tests/ops", "tests/conformance")
+EVERYWHERE = ("tests/ops", "tests/conformance", "tests/test_errors.py")
 """Tests that call all parts of the package; other folders of tests mirror those of the package."""
 
 TOGETHER = 6
