@@ -337,7 +337,7 @@ def test_numpy_computes_short_arrays_whole() -> None:
 
 def test_pytorch_takes_numbers_as_tensors_only_where_they_cost_less() -> None:
     torch = pytest.importorskip("torch")
-    number_in = pytest.importorskip("emberharmony.backend.torch.flow.programs").number_in
+    number_in = pytest.importorskip("emberharmony.backend.torch.flow.programs").number_converter
     kinds = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
     assert [type(number_in(kind, True)(0.5)) is torch.Tensor for kind in kinds] == [True, True, False, False]
     assert number_in(torch.float64, True)(0.1).dtype == torch.float64
