@@ -11,7 +11,7 @@ _LEFT_OUT = {"_pyinstaller", "cli", "demo", "examples", "testing"}
 
 
 def _runs(name: str) -> bool:
-    """Returns whether a program that calls ops may need this module."""
+    """Returns whether a program that calls ops may need a module of the package."""
     return _LEFT_OUT.isdisjoint(name.split(".")[1:2])
 
 

@@ -6,7 +6,7 @@ from emberharmony.cli.main import command
 
 
 def main() -> None:
-    """Runs the command."""
+    """Runs the command `emberharmony` with the arguments of the process."""
     warnings.formatwarning = _in_one_line
     command()
 

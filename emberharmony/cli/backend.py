@@ -12,7 +12,7 @@ from emberharmony.core.state import settings
 
 
 class _Group(click.Group):
-    """The group, which says how a backend is named."""
+    """The group of commands, whose error for the name of a backend shows the right command."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Returns a command; raises `click.UsageError` if it is the name of a backend."""

@@ -121,7 +121,7 @@ def _write_files(report: Any, html_file: str | None, repro_file: str | None) -> 
     if repro_file and report.first is not None and report.first.is_wrong:
         try:
             report.repro(repro_file)
-        except ArgumentError as error:  # the report and its exit status count all the same
+        except ArgumentError as error:  # a failure to write the program must not hide the report
             click.echo(f"wrote no {repro_file}: {error}", err=True)
 
 
@@ -133,7 +133,7 @@ def _module_pair(text: str) -> tuple[str, str]:
 
 
 def _named_program(text: str) -> Callable[..., Any]:
-    """Returns what FILE:NAME names; `NAME()` is what the function or class of that name returns.
+    """Returns the function or model that FILE:NAME names; for FILE:NAME() what calling it returns.
 
     Raises:
         click.UsageError: if there is no such file or name.
@@ -156,7 +156,7 @@ def _named_program(text: str) -> Callable[..., Any]:
 
 
 def _compare_models(programs: Sequence[str], inputs: str | None, match: Sequence[str], options: dict[str, Any]) -> Any:
-    """Returns the report of two models; `options` are those of `compare_models`."""
+    """Returns the report of the comparison of two models; `options` are passed to `compare_models`."""
     from emberharmony.testing.differences.compare import inputs_of  # here, because it takes time to import
     from emberharmony.testing.models.search import compare_models
 

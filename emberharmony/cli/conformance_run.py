@@ -23,7 +23,7 @@ from emberharmony.testing.sample import Sample
 from emberharmony.testing.samples import all_samples, without_row
 
 _KEPT = 8
-"""After so many rows a backend forgets its programs: JAX's of all rows would take 5 GB and more."""
+"""The number of sample rows after which a backend drops its compiled programs; JAX's would take 5 GB and more."""
 
 
 def matching(pattern: str) -> list[Sample]:
@@ -51,7 +51,7 @@ def outcomes_of(
     precision: State | None = None,
     precisions: dict[str, dict[str, str]] | None = None,
 ) -> Iterator[Outcome]:
-    """Yields all outcomes, and restores the active backend at the end.
+    """Yields the outcomes of all conformance calls on some backends, and restores the active backend at the end.
 
     If the output is a terminal, a progress bar is shown.
 

@@ -93,7 +93,7 @@ def _run_demo(
 
 
 def _legs_as_json(result: digits.Result | gpt.Result) -> list[dict[str, Any]]:
-    """Returns the backend, the last loss and the seconds of each part; the last part is that on NumPy alone."""
+    """Returns the backend, last loss and seconds of each part of a training, and of the run on NumPy alone."""
     all_legs = [*result.legs, result.reference]
     return [{"backend": x.backend, "loss": x.losses[-1], "seconds": round(x.seconds, 3)} for x in all_legs]
 

@@ -82,7 +82,7 @@ def _all_findings(names: Sequence[str], device: str | None, backends: dict[str, 
 
 
 def _printed_fields(finding: Finding) -> dict[str, Any]:
-    """Returns what a finding says, without empty entries, and without the user's folder."""
+    """Returns the fields of a finding as a dict, without empty ones, and with `~` for the user's folder."""
     printed_fields = {name: value for name, value in asdict(finding).items() if value}
     return {
         name: machine.without_home(value) if isinstance(value, str) else value for name, value in printed_fields.items()

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 
 _WIDTH = 160
-"""The columns of a table that is not shown on a terminal."""
+"""The width, in characters, of a table that is not shown on a terminal."""
 
 Advance = Callable[..., None]
 """A function `advance(steps=1, description=None)`, which advances a progress bar."""

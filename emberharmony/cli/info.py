@@ -43,7 +43,7 @@ def info(as_json: bool) -> None:
 
 
 def collect_facts() -> dict[str, Any]:
-    """Returns the data that `info` shows, in the form of its JSON."""
+    """Returns the versions, backends, devices and active backend that `emberharmony info` shows, as JSON data."""
     active_facts: dict[str, Any] = {"backend": None, "source": None, "device": None, "error": None}
     try:
         active_backend = current()

@@ -70,7 +70,7 @@ def _find_object(names: dict[str, Any], name: str, place: str, what: str, is_mad
 
 @contextmanager
 def importing_from(folder: str) -> Iterator[None]:
-    """Lets imports in the block look into a folder first."""
+    """Puts a folder first on the import path while a `with` block runs."""
     sys.path.insert(0, folder)
     try:
         yield

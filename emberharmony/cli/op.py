@@ -43,7 +43,7 @@ def find(name: str) -> OpSpec:
 
 
 def text_sections(spec: OpSpec, backend: Any) -> Iterator[str]:
-    """Yields the description of an op, part by part."""
+    """Yields the paragraphs of the text that `emberharmony op` prints about an op."""
     aliases_text = f", also {', '.join(spec.aliases)}" if spec.aliases else ""
     yield f"ops.{spec.name}{aliases_text}: {_kind_text(spec, backend)}"
     yield _titled_text(f"declaration, {_source_place(spec.declared)}", inspect.getsource(spec.declared))
@@ -65,7 +65,7 @@ def _kind_text(spec: OpSpec, backend: Any) -> str:
 
 
 def _owner_text(spec: OpSpec, backend: Any) -> str:
-    backend.defines(spec)  # imports the definition
+    backend.defines(spec)  # the first access imports the op's definition
     defining_class = next((cls for cls in (*backend.definers, *type(backend).__mro__) if spec.name in vars(cls)), None)
     if defining_class is None:
         return "nothing"

@@ -81,7 +81,7 @@ def _run_script(script: str, arguments: tuple[str, ...]) -> Any:
 
 
 def _print_profile(profiling: Any, by: str, top: int) -> None:
-    """Prints the table, what is left out of it, and the notes."""
+    """Prints the table of a profile, the number of rows that are left out, and the notes."""
     header, rows = profiling.cells(by)
     if not rows:
         click.echo("The program called no op.")

@@ -19,7 +19,7 @@ from emberharmony.core.types import BackendName
 from emberharmony.version import __version__
 
 FORMAT = 1
-"""The version of the file."""
+"""The version of the format of the report file."""
 
 _FILE = click.Path(dir_okay=False)
 device_option = click.option(

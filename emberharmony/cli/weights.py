@@ -250,7 +250,7 @@ def convert(
 
 
 def _names_matching(names: Iterable[str], pattern: str) -> list[str]:
-    """Returns the names that match a pattern.
+    """Returns the names of tensors that match a pattern.
 
     Raises:
         click.UsageError: if none does; the message suggests the nearest name.
@@ -302,7 +302,7 @@ def _printable(text: str) -> str:
 
 
 def _size_text(nbytes: int) -> str:
-    """Returns a number of bytes as people read it."""
+    """Returns a number of bytes as a text with a unit, such as "1.2 MB"."""
     for power, unit in ((4, "TB"), (3, "GB"), (2, "MB"), (1, "kB")):
         if nbytes >= 1000**power:
             return f"{nbytes / 1000**power:.1f} {unit}"
@@ -363,7 +363,7 @@ def _nonfinite_faults(path: str) -> Iterator[dict[str, Any]]:
 
 
 def _difference_for_json(difference: Difference) -> dict[str, Any]:
-    """Returns a comparison for JSON."""
+    """Returns the difference of a tensor in two files as JSON data."""
     info_by_side = {
         side: None if info is None else {"dtype": info.dtype, "shape": info.shape}
         for side, info in (("first", difference.first), ("second", difference.second))
@@ -380,7 +380,7 @@ def _difference_for_json(difference: Difference) -> dict[str, Any]:
 
 
 def _comparison_row(tensor_difference: Difference) -> tuple[str, ...]:
-    """Returns a comparison for a table."""
+    """Returns the difference of a tensor in two files as the cells of a table's row."""
     if tensor_difference.first is None or tensor_difference.second is None:
         return (
             _printable(tensor_difference.name),

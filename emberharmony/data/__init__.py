@@ -10,7 +10,7 @@ __all__ = ["Digits", "digits", "sonnets"]
 
 
 class Digits(NamedTuple):
-    """Holds images (n, 64) as float32 from 0 to 1, and labels (n,) as int64, for training and held out.
+    """The digits: images (n, 64) as float32 from 0 to 1 and labels (n,) as int64, for training and for testing.
 
     Args:
         train_images: (n, 64) as float32 from 0 to 1.

@@ -39,7 +39,7 @@ class Result(NamedTuple):
 
     @property
     def agrees(self) -> bool:
-        """Whether the weights agree within `TOLERANCE`."""
+        """Whether the weights of both trainings agree within `TOLERANCE`."""
         return self.difference <= TOLERANCE
 
 
@@ -66,11 +66,11 @@ def run(backends: Sequence[str], seed: int = 0, steps: int = 60, advance: Callab
 def _train(
     backends: Sequence[str], seed: int, steps: int, advance: Callable[[], None]
 ) -> tuple[list[Leg], Sequence[np.ndarray[Any, Any]]]:
-    """Returns the legs, and the final state as NumPy arrays."""
+    """Trains on backends in turn, and returns the legs of the training and the final state as NumPy arrays."""
     example_program = example("softmax_regression")
     digit_data = digits(seed=seed)
     ops.set_backend(BackendName(backends[0]))
-    state = example_program.initial_state(64, 10, seed)  # its cells follow each switch of the backend
+    state = example_program.initial_state(64, 10, seed)  # the state follows each switch of the backend
     legs = []
     for leg, name in enumerate(backends):
         ops.set_backend(BackendName(name))

@@ -81,7 +81,7 @@ class Training:
         self.losses.append(float(loss))
 
     def _next_mask(self) -> bytes:
-        """Returns the dropout mask that is drawn next, which all masks before it have led to."""
+        """Returns the next dropout mask, which shows whether all earlier masks were equal."""
         dropout_layer = next(module for _, module in self.model.named_modules() if isinstance(module, nn.Dropout))
         dropout_mask = copy.deepcopy(dropout_layer)(ops.ones((BATCH, 64)))
         return bytes(np.packbits(np.asarray(ops.to_numpy(dropout_mask)) != 0))

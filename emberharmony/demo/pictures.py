@@ -1,4 +1,4 @@
-"""The picture of the losses of the demo."""
+"""The picture of the demo's losses, drawn with matplotlib."""
 
 import importlib.util
 from collections.abc import Sequence

@@ -7,7 +7,7 @@ from emberlint.fast_path import print_cached_report
 
 
 def main() -> None:
-    """Runs the command."""
+    """Runs the command `emberlint` and exits with its status."""
     try:
         status = print_cached_report(sys.argv[1:])
         if status is not None:
@@ -20,10 +20,10 @@ def main() -> None:
             sys.stderr.write(f"emberlint needs {error.name}: pip install emberlint\n")
             sys.exit(2)
         command(prog_name="emberlint")
-    except BrokenPipeError:  # the reader of the report, such as `head`, has ended
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush when Python exits
+    except BrokenPipeError:  # the program that reads the report, such as `head`, has ended
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python's flush at exit must not fail
         sys.exit(1)
-    except KeyboardInterrupt:  # an interrupt before click handles it, or after
+    except KeyboardInterrupt:  # an interrupt outside of click, which handles others
         sys.exit(130)
 
 

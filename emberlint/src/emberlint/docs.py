@@ -109,7 +109,7 @@ def _rules_lines() -> Iterator[str]:
 
 
 def _repair_options(rule: AnyRule) -> str:
-    """Returns the options that repair the examples of a rule."""
+    """Returns the command-line options with which the examples of a rule are repaired."""
     safe_flags = {not example.unsafe for example in rule.INVALID if example.fixed is not None}
     return ", ".join(
         f"`{option}`" for option, is_safe in (("--fix", True), ("--unsafe-fixes", False)) if is_safe in safe_flags

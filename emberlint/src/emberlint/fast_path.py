@@ -16,7 +16,7 @@ from emberlint.reporters.text import summary
 from emberlint.run.run_cache import Entries, RunCache
 
 EXIT_ZERO = "--exit-zero"
-VERBOSE = {"--verbose", "-v"}  # it changes nothing if there are no findings
+VERBOSE = {"--verbose", "-v"}  # `--exit-zero` changes nothing if there are no findings
 JOBS = re.compile(r"\0(?:-j\0?|--jobs[\0=])0*[1-9]\d*(?=\0)")  # nothing is left to do for any number of processes
 
 
@@ -38,7 +38,7 @@ def print_cached_report(words: Sequence[str]) -> int | None:
             return None
         lines_by_path = RunCache(settings, choice(settings, (), (), ()).words, files).entries()
     except UsageError:
-        return None  # the full command reports the error
+        return None  # the full command will report the error
     if lines_by_path is None or (lines_by_path and not VERBOSE.isdisjoint(words)):
         return None
     report_text = "".join(_output_lines(lines_by_path, settings))

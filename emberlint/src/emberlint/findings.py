@@ -1,4 +1,4 @@
-"""What a rule reports: a finding and its fix, and their form in the cache."""
+"""The classes of a finding and its fix, and their encoding for the cache."""
 
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ _TIERS = {one.value: one for one in Tier}
 
 
 class Safety(StrEnum):
-    """How much a fix may change."""
+    """The safety of a fix: whether it keeps the value, may change dtype or device, or is only advice."""
 
     SAFE = "safe"  # same value, same evaluation order
     UNSAFE = "unsafe"  # the value's type, dtype or place may differ
@@ -21,7 +21,7 @@ _SAFETIES = {one.value: one for one in Safety}
 
 
 class Fix(NamedTuple):
-    """How to repair a finding: what to do, and the new expression if it is short enough to show."""
+    """The fix of a finding: its safety, its title, and the new expression if it is short enough to show."""
 
     safety: Safety
     title: str
@@ -29,7 +29,7 @@ class Fix(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """One report of a rule about one place; lines and columns count from 1, the end is exclusive."""
+    """A finding of a rule at a place in a file; lines and columns count from 1, the end is exclusive."""
 
     code: str
     name: str
@@ -55,13 +55,13 @@ class Finding(NamedTuple):
 
     @property
     def file_lines(self) -> range:
-        """The lines of the file."""
+        """The range of lines of the file that the finding covers."""
         first_line = self.file_line or self.line
         return range(first_line, first_line + self.end_line - self.line + 1)
 
 
 class Report(NamedTuple):
-    """The findings, in order, and the files that were checked.
+    """The result of a check: the findings in order, and the checked files.
 
     `beyond` are the files that were read besides, because the checked ones import them; `absent` are the places where a
     new file could change the findings.

@@ -13,7 +13,7 @@ from emberlint.source.native_uses import native_uses
 from emberlint.source.rename import is_plain
 from emberlint.source.source_file import SourceFile
 
-IN_ANNOTATION = " (annotation)"  # ends the name of a native type that annotates, which is no call
+IN_ANNOTATION = " (annotation)"  # the suffix of a native type's name that stands in an annotation
 TENSORS = {"numpy": "numpy.ndarray", "torch": "torch.Tensor"}  # the types of the methods in the table of signatures
 
 
@@ -109,7 +109,7 @@ def _op_for(native: str) -> str | None:
 
 
 def take_inventory(files: Iterable[SourceFile]) -> Inventory:
-    """Returns the inventory of some files."""
+    """Returns the counts of native names in some files."""
     native_inventory = Inventory()
     for file in files:
         native_inventory.add(file)

@@ -1,4 +1,4 @@
-"""`emberlint check`: finds and reports.
+"""`emberlint check`: checks files, and prints or repairs the findings.
 
 Modules that a repeated run over unchanged files does not need are imported inside functions: importing the rules takes
 longer than such a run.
@@ -27,7 +27,7 @@ STDIN = Path("-")
 
 
 class Options(NamedTuple):
-    """The options and arguments of the command line."""
+    """The options and arguments of the command `emberlint check`."""
 
     paths: tuple[Path, ...]
     select: tuple[str, ...]
@@ -51,7 +51,7 @@ class Options(NamedTuple):
     jobs: int | None
     no_cache: bool
     verbose: bool
-    fix: bool = True  # `emberlint fix` does not have this switch, nor those that follow
+    fix: bool = True  # `emberlint fix` has neither this switch nor the next ones
     add_ignore: bool = False
     baseline_update: bool = False
     watch: bool = False
@@ -174,7 +174,7 @@ def _print_all_findings(cli_options: Options, parts: Sequence[Part]) -> list[Fin
 
 
 def _watch_files(cli_options: Options) -> None:
-    """Checks whenever a file, the settings or the baseline changes."""
+    """Checks the files now, and again whenever a file, the settings or the baseline changes."""
     from emberlint.commands.watch import stamps, watch
 
     changing_options = (

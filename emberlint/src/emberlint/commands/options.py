@@ -1,4 +1,4 @@
-"""Options that several subcommands share."""
+"""Command-line options that several subcommands of emberlint share."""
 
 import sys
 from collections.abc import Callable
@@ -23,7 +23,7 @@ FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 
 def selection(function: FunctionT) -> FunctionT:
-    """Adds PATHS and the options that choose rules."""
+    """Adds the argument PATHS and the options that choose rules to a command."""
     for group, codes in [*GROUPS.items()][::-1]:
         add_flag = click.option(
             f"--{group}-only", "groups", flag_value=group, multiple=True, help=f"Only {', '.join(codes)}."
@@ -52,5 +52,5 @@ def selection(function: FunctionT) -> FunctionT:
 
 
 def read_stdin() -> bytes:
-    """Returns standard input."""
+    """Returns the bytes of standard input."""
     return sys.stdin.buffer.read()

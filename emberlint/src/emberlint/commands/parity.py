@@ -1,4 +1,4 @@
-"""The command `python utils/analyze_backend_operations.py`."""
+"""The command that shows which backend has which op, and moves implementations into backend folders."""
 
 import sys
 from collections.abc import Sequence

@@ -117,7 +117,7 @@ def port(
             path for path in files if getattr(result_by_path.get(options.display_path(path, settings)), fact, False)
         ]
 
-    # a model of one file is trained in another, and modules of two libraries do not mix
+    # Modules are ported in all files or in none: a model of one file may be trained in another.
     keeping_paths = files_with("keeps_modules")
     mixing_reason = (
         f"modules stay native in {keeping_paths[0]}, and modules of two libraries do not mix" if keeping_paths else ""
@@ -125,7 +125,7 @@ def port(
     reason_by_path = dict.fromkeys(files_with("has_modules"), mixing_reason) if keeping_paths else {}
     for path, reason_text in reason_by_path.items():
         rewrite(path, files[path], reason_text)
-    # a dtype that one file keeps, as an attribute or a default, comes to the native calls of another
+    # A ported dtype may reach a native call of another file, so its dtypes stay native then.
     paths_with_calls = {*files_with("keeps_calls")}
     for path in files_with("has_dtypes"):
         if paths_with_calls - {path}:

@@ -45,19 +45,19 @@ def settings_at(
 
 
 class RuleChoice(NamedTuple):
-    """The words that select and ignore rules."""
+    """The words of options and settings that select and ignore rules, and the codes that they choose."""
 
     select: tuple[str, ...]
     ignore: tuple[str, ...]
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The words in one sequence that differs between different choices."""
+        """The words of all lists in one tuple, which is unequal for different choices."""
         return (*self.select, "but", *self.ignore)
 
     @property
     def codes(self) -> frozenset[str]:
-        """The codes to report.
+        """The codes of the rules to report.
 
         Raises:
             UsageError: if a word names no rule.
@@ -83,7 +83,7 @@ def choice(
 def codes_for(
     settings: Settings, select: Iterable[str], ignore: Iterable[str], groups: Iterable[str]
 ) -> frozenset[str]:
-    """Returns the codes to report."""
+    """Returns the codes of the rules to report, from options and configuration."""
     return choice(settings, select, ignore, groups).codes
 
 
@@ -131,7 +131,7 @@ def display_path(path: str, settings: Settings) -> str:
 
 def shown_paths(paths: Iterable[str], settings: Settings) -> dict[str, str]:
     """Returns paths of the project with each one relative to the current folder."""
-    is_root = Path.cwd() == settings.root  # mostly so, and much faster than `shown`
+    is_root = Path.cwd() == settings.root  # the usual case, which needs no computation
     return {path: path if is_root and not path.startswith("../") else display_path(path, settings) for path in paths}
 
 

@@ -9,7 +9,7 @@ import click
 
 from emberlint.config.errors import UsageError
 
-INTERVAL = 0.5  # seconds between two looks
+INTERVAL = 0.5  # seconds between two looks at the files
 SHARE = 20  # looking at many files for changes may take 1 / SHARE of the time
 
 
@@ -40,7 +40,7 @@ def watch(look: Callable[[], object], act: Callable[[], object]) -> None:
 
 
 def stamps(files: Iterable[Path]) -> list[tuple[str, int, int]]:
-    """Returns the time and the size of each file that exists."""
+    """Returns the path, modification time and size of each file that exists."""
     file_stamps = []
     for file in files:
         try:

@@ -11,11 +11,11 @@ from emberlint.config.presets import PRESETS
 from emberlint.config.settings import Contract, Parity, Settings
 from emberlint.config.tiers import Tier
 
-# what a function may return
+# the kinds of results that the setting `functions` can give a function
 KINDS = ("tensor", "tensors", "number", "bool", "dtype", "shape", "string", "none", "other")
 ROLE_KINDS = ("frontend", "backend", "test", "script")
 FORMATS = ("text", "json", "jsonl", "sarif", "github", "gitlab", "junit")
-# Keys of earlier versions and of similar tools, with what to write instead.
+# Keys of earlier versions and of similar tools, with the keys that replace them.
 REPLACED = {
     "src-roots": "it is now `src`, a list of folders",
     "source-roots": "it is `src`, a list of folders",
@@ -30,7 +30,7 @@ CONTRACT_KEYS = {"layers": "layers", "independence": "modules", "protected": "mo
 
 
 def find_root(paths: Sequence[Path]) -> Path:
-    """Returns the project's root folder.
+    """Returns the root folder of the project that contains some paths: the nearest one with a pyproject.toml or .git.
 
     It is the nearest folder above all paths that holds a pyproject.toml, else the nearest that holds .git, else the
     current folder.

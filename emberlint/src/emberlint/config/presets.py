@@ -34,7 +34,7 @@ PRESETS: Mapping[str, Mapping[str, object]] = {
         "tensor-types": ["keras.KerasTensor", "keras.Variable", "keras.src.backend.KerasTensor"],
         "roles": {
             "test": ["integration_tests/**", "**/testing/**"],
-            # host data, files, and the edges of Keras that are made for one library
+            # folders of Keras with host data, files, and code that is made for one library
             "script": [
                 "**/datasets/**",
                 "**/data_adapters/**",

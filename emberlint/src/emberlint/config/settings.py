@@ -94,7 +94,7 @@ class Parity(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """The configuration of one run.
+    """The settings of a run: the keys of `[tool.emberlint]` with their values.
 
     A list in pyproject.toml replaces the default list, except for `roles`, where it comes before the defaults.
     """
@@ -168,7 +168,7 @@ class Settings(NamedTuple):
         return next(candidate_folders, package)
 
     def with_(self, **changes: object) -> "Settings":
-        """Returns a copy with some values changed."""
+        """Returns a copy of the settings with some values changed."""
         return self._replace(**changes)  # type: ignore[arg-type]
 
 

@@ -1,4 +1,4 @@
-"""How strong the evidence for a finding is."""
+"""The tiers of evidence: how certain it is that an expression is a tensor."""
 
 from enum import IntEnum
 

@@ -77,7 +77,7 @@ class _FileRepair:
         self.lines, self.ends = lines_and_ends[::2], [*lines_and_ends[1::2], ""]
 
     def text(self) -> str:
-        """Returns the repaired text."""
+        """Returns the text of the file with its findings repaired."""
         statement_ranges = self._statement_ranges()
         covered_lines = {line for first, last in statement_ranges for line in range(first, last + 1)}
         simple_changes = [
@@ -182,7 +182,7 @@ class _FileRepair:
         return True
 
     def _indentable_lines(self, first: int, last: int) -> tuple[str, str]:
-        """Returns lines after a header that allows them to be indented."""
+        """Returns a header, such as `if True:`, and indented lines that can be parsed after it."""
         text = "".join(map(str.__add__, self.lines[first - 1 : last], self.ends[first - 1 : last]))
         return "if 1:\n" if text[:1] in (" ", "\t") else "", text
 
@@ -207,7 +207,7 @@ class _FileRepair:
         try:
             text = with_namespaces(text, self.added)
         except SyntaxError:
-            return text  # the caller refuses it
+            return text  # the caller refuses a text that does not parse
         if not self.renamed:
             return text
         tree = parse(text)
@@ -269,7 +269,7 @@ def _finding_place(finding: Finding) -> Place:
 
 
 def _fault_of_repair(after: str) -> str | None:
-    """Returns what a repair broke, or None."""
+    """Returns a text that says what is wrong with the repaired file, or None."""
     try:
         parse(after)
     except SyntaxError as error:
@@ -287,14 +287,14 @@ class _Editor(cst.CSTTransformer):
     ) -> None:
         super().__init__()
         self.file, self.wanted, self.nodes = file, wanted, nodes
-        self.offset = offset  # the lines of the file before the edited text
+        self.offset = offset  # the number of lines of the file before the edited text
         self.lines = file.lines
         self.fixed: list[Finding] = []
         self.seen: list[Finding] = []
         self.refused: list[tuple[Finding, str]] = []
         self.added: set[str] = set()
         self.renamed: set[str] = set()
-        self.printed = 0  # how many expressions around the present node are printed as they are written
+        self.printed = 0  # the number of f-string expressions like `{x=}` around the current node
 
     def visit_FormattedStringExpression(self, node: cst.FormattedStringExpression) -> None:
         """Counts an expression of an f-string that prints its own text, as in `f"{x + 1=}"`."""
@@ -303,7 +303,7 @@ class _Editor(cst.CSTTransformer):
     def leave_FormattedStringExpression(
         self, original_node: cst.FormattedStringExpression, updated_node: cst.FormattedStringExpression
     ) -> cst.FormattedStringExpression:
-        """Leaves the expression that the other method counted."""
+        """Notes the end of an expression of an f-string that prints its own text."""
         self.printed -= original_node.equal is not None
         return updated_node
 

@@ -1,4 +1,4 @@
-"""The edits: each returns the repaired form of a node and keeps the comments and line breaks inside it."""
+"""The edits of LibCST nodes: each returns the repaired node, with its comments and line breaks."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -48,7 +48,7 @@ AUGMENTED: dict[type[cst.CSTNode], str] = {
     cst.RightShiftAssign: "bitwise_right_shift",
 }
 CALLS = {"abs": "absolute", "pow": "power", "round": "round"}
-# Expressions that need parentheses as an argument.
+# The expressions that need parentheses as an argument of a call.
 WRAPPED = (cst.Tuple, cst.NamedExpr, cst.Yield, cst.GeneratorExp)
 Space = cst.BaseParenthesizableWhitespace
 NONE = cst.SimpleWhitespace("")

@@ -1,4 +1,4 @@
-"""Adds the imports that repairs need, and removes those that they made useless."""
+"""Adds imports that repairs need, and removes imports that nothing uses after the repairs."""
 
 import ast
 import io
@@ -66,7 +66,7 @@ def _first_statements(tree: ast.Module) -> Iterator[ast.stmt]:
 
 
 def _first_line(tree: ast.Module) -> int:
-    """Returns the line of the first statement."""
+    """Returns the line of the first statement of a module, with its decorators."""
     first_nodes = [*tree.body[:1], *(getattr(tree.body[0], "decorator_list", ()) if tree.body else ())]
     return min((node.lineno for node in first_nodes), default=1)
 
@@ -76,7 +76,7 @@ def without_imports(file: SourceFile, tree: cst.Module, names: Iterable[str]) ->
 
     An import with a comment stays, because a person must judge whether the comment still applies.
     """
-    # LibCST looks at scopes too, but takes a tenth of a second even where the module still reads the name.
+    # Names that the module still reads are sorted out first, because LibCST takes a tenth of a second.
     names_read = {node.id for node in ast.walk(parse(tree.code)) if isinstance(node, ast.Name)}
     for name in sorted({*names} - names_read):
         for binding in file.names.root.bindings.get(name, ()):

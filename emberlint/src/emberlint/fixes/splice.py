@@ -26,7 +26,7 @@ _BINARY = {
 }  # fmt: skip
 
 
-SPACE = "$"  # stands for the expression for the namespace of ops
+SPACE = "$"  # the placeholder for the expression of the namespace of ops
 
 
 class Change(NamedTuple):
@@ -96,7 +96,7 @@ def rename_changes(file: SourceFile, node: ast.AST, replacement: str) -> list[Ch
 
 
 def dotted_name(node: ast.AST) -> str:
-    """Returns the dotted name that a node is, or an empty string."""
+    """Returns the dotted name, such as `np.sin`, that a node spells, or an empty string."""
     if isinstance(node, ast.Attribute):
         base = dotted_name(node.value)
         return base and f"{base}.{node.attr}"

@@ -14,7 +14,7 @@ from emberlint.source.source_file import Evidence, Inference, NoInference, Sourc
 
 
 class FileInference:
-    """The inference of one file, computed when first asked."""
+    """The inference of one file, which is computed at the first question."""
 
     def __init__(self, file: SourceFile) -> None:
         self._file = file
@@ -63,7 +63,7 @@ class FileInference:
         yield from explain(self._file, self.values, line)
 
     def release(self) -> None:
-        """Drops everything inferred."""
+        """Drops all inferred values, so that their memory is free."""
         if "analysis" in self.__dict__:
             self.analysis.release()
         self.__dict__.clear()

@@ -37,7 +37,7 @@ class Analysis(Flow):
         self.module = v.Env(None, None)
 
     def run(self, tree: ast.Module) -> None:
-        """Analyses a module."""
+        """Analyses a module in rounds until no inferred value changes."""
         for round_index in range(_ROUNDS):
             self.block(tree.body, self.module)
             self._analyse_pending()
@@ -62,7 +62,7 @@ class Analysis(Flow):
                     self.analyse(unit)
 
     def analyse(self, unit: v.FunctionUnit) -> None:
-        """Analyses the body of a function."""
+        """Analyses the body of a function, and marks its callers if its result has changed."""
         if unit.state is v.Progress.RUNNING or unit.is_fixed:
             return
         unit.state = v.Progress.RUNNING
@@ -90,7 +90,7 @@ class Analysis(Flow):
             result = v.join(result, value)
         return result
 
-    # Parameters
+    # The values of parameters
 
     def _bind_parameters(self, unit: v.FunctionUnit, env: v.Env) -> None:
         signature = unit.node.args
@@ -160,7 +160,7 @@ class Analysis(Flow):
     def _is_forward(unit: v.FunctionUnit) -> bool:
         return unit.owner is not None and unit.owner.is_module and unit.name in FORWARD
 
-    # Definitions
+    # Definitions of functions and classes
 
     def define(self, node: ast.FunctionDef | ast.AsyncFunctionDef, env: v.Env) -> None:
         """Binds a function's name."""
@@ -287,7 +287,7 @@ class Analysis(Flow):
                 continue
             env.vars[alias.asname or alias.name] = self.imported_value(f"{base_origin}.{alias.name}")
 
-    # Other files
+    # Names of other files
 
     def external(self, origin: str) -> v.Value:
         """Returns the value of a name of another file of the project, or None."""
@@ -308,7 +308,7 @@ class Analysis(Flow):
         return self.kinds.is_rooted(origin) or self.external(origin) is not None
 
     def alias(self, node: ast.expr) -> v.Value:
-        """Returns the value of a name that is annotated with an expression."""
+        """Returns the value of a name whose annotation is a given expression."""
         return self.annotations.resolve(node, self.module)
 
     def note_growth(self, container: v.Sequence | v.Mapping) -> None:

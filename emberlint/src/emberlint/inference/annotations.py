@@ -31,14 +31,14 @@ _ALIAS_DEPTH = 8
 
 
 class Lookup(Protocol):
-    """The lookups in the analysis that the resolution of annotations needs."""
+    """The protocol of the analysis methods that the resolution of annotations needs."""
 
     kinds: Kinds
     aliases: dict[str, ast.expr]
     is_forward: bool
 
     def lookup(self, name: str, env: v.Env) -> tuple[bool, v.Value]:
-        """Returns whether a name is bound, and its value."""
+        """Returns whether a name is bound in a scope, and its inferred value."""
         ...
 
     def external(self, origin: str) -> v.Value:
@@ -47,7 +47,7 @@ class Lookup(Protocol):
 
 
 class Annotations:
-    """Resolves annotations to values."""
+    """Resolves type annotations to inferred values."""
 
     def __init__(self, analysis: Lookup) -> None:
         self.analysis = analysis
@@ -212,7 +212,7 @@ class Annotations:
 
 
 def typed_dict_value(unit: v.ClassUnit) -> v.Mapping:
-    """Returns the value of a TypedDict."""
+    """Returns the mapping value of a TypedDict, with the declared values by key."""
     value_by_key: dict[object, v.Value] = {}
     for class_unit in reversed(unit.lineage()):
         value_by_key.update(class_unit.declared)

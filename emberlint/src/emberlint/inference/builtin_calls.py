@@ -23,10 +23,10 @@ SIMPLE: dict[str, v.Value] = {
 
 
 class BuiltinCalls(Calls):
-    """Evaluates calls of builtins."""
+    """The methods of the analysis that infer the results of calls of Python's builtins."""
 
     def call_builtin(self, kind: str, name: str, arguments: Arguments) -> v.Value:
-        """Returns the result of calling a builtin."""
+        """Returns the inferred result of calling a builtin."""
         if kind in SIMPLE:
             return SIMPLE[kind]
         result: v.Value = getattr(self, f"_builtin_{kind}")(name, arguments)

@@ -25,7 +25,7 @@ FORWARD = ("call", "forward", "__call__")
 
 
 class Calls(Expressions):
-    """Evaluates calls; subclasses implement `call_imported` and `call_builtin` for functions from outside the file."""
+    """Infers results of calls; subclasses implement `call_imported` and `call_builtin` for functions of other files."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
@@ -45,19 +45,19 @@ class Calls(Expressions):
 
     @abstractmethod
     def analyse(self, unit: v.FunctionUnit) -> None:
-        """Analyses the body of a function."""
+        """Analyses the body of a function to infer its results."""
 
     @abstractmethod
     def note_growth(self, container: v.Sequence | v.Mapping) -> None:
-        """Records that a container holds something new."""
+        """Marks the functions that read a changed container for another analysis."""
 
     @abstractmethod
     def call_imported(self, callee: v.Value, arguments: Arguments) -> v.Value:
-        """Returns the result of calling something imported."""
+        """Returns the inferred result of calling an imported function or class."""
 
     @abstractmethod
     def call_builtin(self, kind: str, name: str, arguments: Arguments) -> v.Value:
-        """Returns the result of calling a builtin."""
+        """Returns the inferred result of calling a builtin."""
 
     def _Call(self, node: ast.Call, env: v.Env) -> v.Value:
         function = node.func
@@ -95,11 +95,11 @@ class Calls(Expressions):
         return arguments
 
     def apply(self, callee: v.Value, arguments: Arguments) -> v.Value:
-        """Returns the result of calling a value."""
+        """Returns the inferred result of calling a value: a function, a class, an instance or an import."""
         call_handler = self._by_callee.get(type(callee))
         return None if call_handler is None else call_handler(callee, arguments)
 
-    # Functions and classes of this file
+    # Calls of functions and classes of this file
 
     def _call_function(self, callee: v.Value, arguments: Arguments) -> v.Value:
         assert isinstance(callee, v.Function)
@@ -282,7 +282,7 @@ class Calls(Expressions):
         """Returns the result of a function passed to another function, which calls it with these values."""
         return self.apply(function, Arguments(arguments.node, arguments.env, values))
 
-    # Methods of tensors and containers
+    # Calls of methods of tensors and containers
 
     def _container_method(self, base: v.Value, name: str, arguments: Arguments) -> v.Value:
         if isinstance(base, v.Tensor):

@@ -30,7 +30,7 @@ def result(operator: ast.operator, left: v.Value, right: v.Value) -> str:
     """Returns the dtype of the result of a safe binary operator, or "" for another operator."""
     dtype = common(left, right) if isinstance(operator, SAFE) else ""
     if isinstance(operator, ast.MatMult) and (dtype == "bfloat16" or v.REAL in (left, right)):
-        return ""  # NumPy gives float32
+        return ""  # NumPy's product of bfloat16 is float32
     return dtype
 
 

@@ -18,7 +18,7 @@ from emberlint.knowledge.kinds import (
 )
 
 Updates = dict[str, v.Value]
-_SPINE = 60  # longest chain of operators to examine
+_SPINE = 60  # the largest depth of nested expressions to evaluate
 
 
 @cache
@@ -29,11 +29,11 @@ def _by_type(analysis: type) -> list[tuple[type[ast.AST], str]]:
 
 
 class Evaluation(ABC):
-    """The parts shared by the evaluation of all kinds of expressions."""
+    """The base class of the analysis: the values of expressions and names, and conventions about parameters."""
 
     def __init__(self, settings: Settings) -> None:
         self.kinds = Kinds(settings)
-        self.package = ""  # from which the file's relative imports start
+        self.package = ""  # the package from which the file's relative imports start
         self.annotations = Annotations(self)
         self.values: dict[ast.AST, v.Value] = {}
         self._named: dict[str, v.Value] = {}
@@ -70,25 +70,25 @@ class Evaluation(ABC):
 
     @abstractmethod
     def narrow(self, test: ast.expr, env: v.Env) -> tuple[Updates, Updates]:
-        """Returns what a test proves about names if it is true, and if it is false."""
+        """Returns the values of names that a test proves if it is true, and those if it is false."""
 
     @abstractmethod
     def bind(self, target: ast.expr, value: v.Value, env: v.Env) -> None:
-        """Binds a target to a value."""
+        """Binds the names in an assignment target to a value."""
 
     @abstractmethod
     def call_method(self, instance: v.Instance, name: str, arguments: list[v.Value], node: ast.expr) -> v.Value:
-        """Returns the result of a method of a class of this file."""
+        """Returns the inferred result of calling a method of a class of this file."""
 
     @abstractmethod
     def result(self, unit: v.FunctionUnit) -> v.Value:
-        """Returns the result of a function of this file."""
+        """Returns the inferred result of a function of this file."""
 
     def evaluate(self, node: ast.expr, env: v.Env) -> v.Value:
-        """Returns the value of an expression, and stores it."""
+        """Returns the inferred value of an expression, and stores it by the node."""
         value: v.Value
         node_type = type(node)
-        if node_type is ast.Name or node_type is ast.Constant:  # the most frequent ones
+        if node_type is ast.Name or node_type is ast.Constant:  # names and constants, the most frequent nodes
             value = self._handlers[node_type](node, env)
         else:
             evaluate_node = self._handlers.get(node_type)
@@ -137,7 +137,7 @@ class Evaluation(ABC):
             else self.call_method(value, "__getitem__", [v.NUMBER], node)
         )
 
-    # Conventions
+    # Conventions about names
 
     def exclude_tensor(self, name: str) -> None:
         """Records that a parameter is used in a way that excludes a tensor."""
@@ -177,7 +177,7 @@ class Evaluation(ABC):
         return [] if has_known_name else conventional_names
 
     def join_attribute(self, unit: v.ClassUnit, name: str, value: v.Value) -> None:
-        """Joins a value into an attribute of a class."""
+        """Joins a value into the inferred value of an attribute of a class."""
         if name in unit.attributes:
             value_before = unit.attributes[name]
             joined_value = v.join(value_before, value)

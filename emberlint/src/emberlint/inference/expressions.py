@@ -13,9 +13,9 @@ from emberlint.knowledge.kinds import (
 
 
 class Expressions(Operations):
-    """Evaluates expressions other than operators and calls."""
+    """The methods of the analysis that infer the values of expressions other than operators and calls."""
 
-    # Names and constants
+    # Values of names and constants
 
     def _Constant(self, node: ast.Constant, env: v.Env) -> v.Value:
         constant = node.value
@@ -40,16 +40,16 @@ class Expressions(Operations):
         self.bind(node.target, value, env)
         return value
 
-    # Attributes and subscripts
+    # Values of attributes and subscripts
 
     def _Attribute(self, node: ast.Attribute, env: v.Env) -> v.Value:
         if type(node.value) is ast.Name and f"{node.value.id}.{node.attr}" in env.vars:
             self.evaluate(node.value, env)
-            return env.vars[f"{node.value.id}.{node.attr}"]  # narrowed by a test
+            return env.vars[f"{node.value.id}.{node.attr}"]  # a test has narrowed the attribute
         return self.attribute(self.evaluate(node.value, env), node)
 
     def attribute(self, base: v.Value, node: ast.Attribute) -> v.Value:
-        """Returns the value of an attribute of a value."""
+        """Returns the inferred value of an attribute of an object with a known value."""
         name = node.attr
         if base is None:
             if type(node.value) is ast.Name and name in TEXT_METHODS:
@@ -111,7 +111,7 @@ class Expressions(Operations):
         return self.subscript(container, index_value, node)
 
     def subscript(self, base: v.Value, index: v.Value, node: ast.Subscript) -> v.Value:
-        """Returns the element of a value at an index."""
+        """Returns the inferred value of `base[index]`."""
         if isinstance(base, v.Tensor):
             if base.tier is Tier.C and index is v.STRING:
                 if type(node.value) is ast.Name:
@@ -133,7 +133,7 @@ class Expressions(Operations):
                 self.evaluate(bound_node, env)
         return v.NUMBER
 
-    # Displays and comprehensions
+    # Values of lists, dicts and comprehensions
 
     def _List(self, node: ast.List | ast.Set | ast.Tuple, env: v.Env) -> v.Value:
         element_values = [self.evaluate(elt, env) for elt in node.elts]
@@ -193,7 +193,7 @@ class Expressions(Operations):
         mapping.key = key
         return mapping
 
-    # The rest
+    # Values of other expressions
 
     def _JoinedStr(self, node: ast.JoinedStr, env: v.Env) -> v.Value:
         for string_part in node.values:
@@ -242,5 +242,5 @@ def _literal_value(node: ast.expr) -> object:
 
 
 def from_container(value: v.Value, node: ast.AST, why: str = "put into a container") -> v.Value:
-    """Returns a value as it is read back from a container."""
+    """Returns the value that an element has when it is read back from a container: a tensor is less certain."""
     return value.pass_on(why, node) if isinstance(value, v.Tensor) and value.tier is Tier.A else value

@@ -15,24 +15,24 @@ _LOOPS = 2  # depth of nested loops whose bodies are analysed twice
 
 
 class Flow(Narrowing):
-    """Executes statements on the values of names."""
+    """The methods of the analysis that execute statements on the inferred values of names."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        self.dotted: set[str] = set()  # names of objects with an attribute stored among the names
+        self.dotted: set[str] = set()  # the names of objects of which an attribute is stored like a name
         self.loops: list[list[Updates]] = []  # the values of names at the `break`s and `continue`s of each loop
 
     @abstractmethod
     def define(self, node: ast.FunctionDef | ast.AsyncFunctionDef, env: v.Env) -> None:
-        """Binds a function's name."""
+        """Binds the name of a function to its value."""
 
     @abstractmethod
     def define_class(self, node: ast.ClassDef, env: v.Env) -> None:
-        """Binds a class's name."""
+        """Binds the name of a class to its value."""
 
     @abstractmethod
     def bind_import(self, node: ast.Import | ast.ImportFrom, env: v.Env) -> None:
-        """Binds the names of an import."""
+        """Binds the names that an import statement defines."""
 
     def block(self, body: Statements[ast.stmt], env: v.Env) -> bool:
         """Executes statements; returns whether the end of the block is never reached."""
@@ -43,10 +43,10 @@ class Flow(Narrowing):
                 is_ended = True
         return is_ended
 
-    # Binding
+    # Binding of names and attributes
 
     def bind(self, target: ast.expr, value: v.Value, env: v.Env) -> None:
-        """Binds a target to a value."""
+        """Binds the names in an assignment target to a value."""
         if isinstance(target, ast.Name):
             if isinstance(value, v.Tensor):
                 value = value.pass_on(f"bound to `{target.id}`", target, value.dtype)
@@ -229,7 +229,7 @@ class Flow(Narrowing):
     def _ClassDef(self, node: ast.ClassDef, env: v.Env) -> None:
         self.define_class(node, env)
 
-    # Branches
+    # Statements with branches
 
     def _If(self, node: ast.If, env: v.Env) -> bool:
         names_before, branch_ends = env.vars, []
@@ -317,7 +317,7 @@ class Flow(Narrowing):
                 self.evaluate(case.guard, env)
             branch_ends.append(self._execute_branch(case.body, env.vars, env, value_by_name_if_matched))
             if isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None and case.guard is None:
-                del branch_ends[0]  # without a match, nothing falls through
+                del branch_ends[0]  # a case that always matches leaves no path without a match
         return self._merge_branches(branch_ends, names_before, env)
 
     def _match_pattern(self, pattern: ast.pattern, subject: v.Value, node: ast.expr, env: v.Env) -> Updates:
@@ -336,7 +336,7 @@ class Flow(Narrowing):
             env.vars[pattern.name] = self.annotations.resolve(pattern.pattern.cls, env)
         return value_by_name
 
-    # Loops
+    # Statements that loop
 
     def _For(self, node: ast.For | ast.AsyncFor, env: v.Env) -> None:
         iterated_value = self.evaluate(node.iter, env)
@@ -380,7 +380,7 @@ class Flow(Narrowing):
 
 
 def merge_states(states: list[Updates]) -> Updates:
-    """Returns the values of names where several paths join."""
+    """Returns the joined values of names at a point where several paths of the program meet."""
     merged_names = dict(states[0])
     for names_of_path in states[1:]:
         for name, value in names_of_path.items():

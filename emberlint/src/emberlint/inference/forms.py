@@ -1,4 +1,4 @@
-"""The forms of values: what an annotation declares beside what is known, and functions of the leaves of trees."""
+"""Functions on inferred values: joining a declared with a known value, and mapping a function over a tree."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ from emberlint.inference import values as v
 
 
 def refine(declared: v.Value, known: v.Value) -> v.Value:
-    """Returns the value that an annotation declares, with what is known besides: dtypes, and values for `Any`."""
+    """Returns the declared value of an annotation, with dtypes and values for `Any` from the known value."""
     if isinstance(declared, v.Tensor) and isinstance(known, v.Tensor):
         return declared.of_dtype(known.dtype)
     if isinstance(declared, v.Mapping) and isinstance(known, v.Mapping):
@@ -19,7 +19,7 @@ def refine(declared: v.Value, known: v.Value) -> v.Value:
 
 
 def mapped(function: Callable[[list[v.Value]], v.Value], trees: list[v.Value]) -> v.Value:
-    """Returns the result of a function of the leaves of trees: a container of the form of the first, or a leaf."""
+    """Returns the result of a function applied to the leaves of trees, with the nesting of the first tree."""
     first_tree = trees[0]
     if isinstance(first_tree, v.Mapping) and first_tree.by_key:
         return v.Mapping(

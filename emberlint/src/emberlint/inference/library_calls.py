@@ -15,14 +15,14 @@ from emberlint.knowledge.arguments import parameters
 
 
 class LibraryCalls(BuiltinCalls):
-    """Evaluates calls of imported functions."""
+    """The methods of the analysis that infer the results of calls of imported functions."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         self.records: dict[ast.Call, v.ClassUnit] = {}  # classes created by calls of `namedtuple`
 
     def call_imported(self, callee: v.Value, arguments: Arguments) -> v.Value:
-        """Returns the result of calling something imported."""
+        """Returns the inferred result of calling an imported function or class."""
         assert isinstance(callee, v.Imported)
         origin = callee.origin
         result_kind = self.kinds.result_kind(origin)
@@ -197,7 +197,7 @@ class LibraryCalls(BuiltinCalls):
         result_tensor = v.Tensor(Tier.B, f"`{origin}` returns tensors", arguments.node)
         return (
             v.Sequence(result_tensor) if last_name in ("scan", "while_loop") else result_tensor
-        )  # the state, which may be a tuple
+        )  # the first parameter is the state, which may be a tuple
 
 
 def _constant_text(node: ast.expr) -> str:

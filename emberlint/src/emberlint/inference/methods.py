@@ -7,7 +7,7 @@ from emberlint.inference.expressions import from_container
 
 
 class Arguments:
-    """The arguments of one call."""
+    """The values of the arguments of a call."""
 
     __slots__ = ("env", "keywords", "node", "positional", "starred")
 
@@ -23,7 +23,7 @@ class Arguments:
         return self.positional[0] if self.positional else None
 
     def everything(self) -> list[v.Value]:
-        """Returns all arguments."""
+        """Returns the values of all arguments, positional and by keyword."""
         return [*self.positional, *self.keywords.values()]
 
 

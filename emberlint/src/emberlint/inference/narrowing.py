@@ -1,4 +1,4 @@
-"""What a test proves about the names in it: `isinstance`, `is None`, `callable`, `is_tensor`."""
+"""Narrowing: the values of names that tests such as `isinstance`, `is None` and `callable` prove."""
 
 import ast
 
@@ -11,10 +11,10 @@ _NOTHING: tuple[Updates, Updates] = ({}, {})
 
 
 class Narrowing(LibraryCalls):
-    """Evaluates tests."""
+    """The methods of the analysis that narrow the values of names by tests."""
 
     def narrow(self, test: ast.expr, env: v.Env) -> tuple[Updates, Updates]:
-        """Returns what a test proves about names if it is true, and if it is false."""
+        """Returns the values of names that a test proves if it is true, and those if it is false."""
         if isinstance(test, ast.Call):
             return self._narrow_call(test, env)
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):

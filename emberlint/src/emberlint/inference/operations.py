@@ -1,4 +1,4 @@
-"""The results of operators, and which of them work on tensors."""
+"""The inferred results of operators, and the operators that work on tensors."""
 
 import ast
 from collections.abc import Collection
@@ -12,7 +12,7 @@ from emberlint.source.operators import OPERATORS
 
 
 class Operations(Evaluation):
-    """Evaluates operators."""
+    """The methods of the analysis that infer the results of operators."""
 
     def _BinOp(self, node: ast.BinOp, env: v.Env) -> v.Value:
         nested_operations = [node]
@@ -85,7 +85,7 @@ class Operations(Evaluation):
 
     def _UnaryOp(self, node: ast.UnaryOp, env: v.Env) -> v.Value:
         nested_operations = [node]
-        while type(nested_operations[-1].operand) is ast.UnaryOp:  # a loop, as for a long sum
+        while type(nested_operations[-1].operand) is ast.UnaryOp:  # a loop avoids deep recursion
             nested_operations.append(nested_operations[-1].operand)
         value = self.evaluate(nested_operations[-1].operand, env)
         for operation in reversed(nested_operations):

@@ -1,4 +1,4 @@
-"""The summary of a file: what its names are, for the inference of the files that import them."""
+"""The summary of a file: the inferred values of its names, for the inference of files that import them."""
 
 import ast
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from emberlint.inference import values as v
 from emberlint.inference.explain import reason
 
 Encoded = Any  # lists, strings and numbers, fit for JSON
-_DEPTH = 3  # containers nested more deeply are left out
+_DEPTH = 3  # the depth from which nested containers are left out of a summary
 _KEYS = 32  # a dict with more literal keys is described by its elements only
 _PLAIN: dict[str, v.Value] = {
     "n": v.NUMBER,
@@ -24,7 +24,7 @@ _MARKS = {id(value): mark for mark, value in _PLAIN.items()}
 
 
 class Analysed(Protocol):
-    """The parts of an analysis that a summary is made of."""
+    """The protocol of the analysis methods from which a summary is made."""
 
     module: v.Env
     libraries: tuple[str, ...]
@@ -32,7 +32,7 @@ class Analysed(Protocol):
     aliases: dict[str, ast.expr]
 
     def result_of(self, unit: v.FunctionUnit) -> v.Value:
-        """Returns the result of a function."""
+        """Returns the inferred result of a function of the analysed file."""
         ...
 
     def is_informative(self, origin: str) -> bool:
@@ -40,7 +40,7 @@ class Analysed(Protocol):
         ...
 
     def alias(self, node: ast.expr) -> v.Value:
-        """Returns the value of a name that is annotated with an expression."""
+        """Returns the value of a name whose annotation is a given expression."""
         ...
 
 
@@ -77,7 +77,7 @@ class _Writer:
         return self.encode_value(value)
 
     def encode_value(self, value: v.Value, depth: int = 0) -> Encoded:
-        """Returns the code of a value for the summary, or None if nothing is known of it."""
+        """Returns a value encoded as JSON data for the summary, or None if nothing is known of it."""
         if value is None or depth > _DEPTH:
             return None
         encoded_constant = _MARKS.get(id(value))
@@ -145,7 +145,7 @@ class _Writer:
         name = unit.node.name
         module_value = self.analysis.module.vars.get(name)
         if not isinstance(module_value, v.Class) or module_value.unit is not unit:
-            return None  # inside a function or another class: importers cannot name it
+            return None  # importers cannot name a class inside a function or another class
         if name not in self.classes:
             self.classes[name] = None  # a class may hold instances of itself
             self.classes[name] = self._encode_class_body(unit)
@@ -249,7 +249,7 @@ class Summaries(Protocol):
 
 
 class SummaryReader:
-    """Turns summaries into values, for the analysis of one file."""
+    """Reads the summaries of other files, and decodes them to values for the analysis of one file."""
 
     def __init__(self, summaries: Summaries) -> None:
         self._summaries = summaries

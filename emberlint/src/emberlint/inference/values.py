@@ -25,11 +25,11 @@ class Tensor:
         self.dtype = dtype
 
     def pass_on(self, why: str, node: ast.AST | None = None, dtype: str = "") -> "Tensor":
-        """Returns this value after it was passed on: its tier is at most B."""
+        """Returns this tensor after it was passed to another name or place, with a new reason and tier B at most."""
         return Tensor(self.tier if self.tier < Tier.B else Tier.B, why, node, self, dtype)
 
     def of_dtype(self, dtype: str) -> "Tensor":
-        """Returns this value with another dtype."""
+        """Returns this tensor with another dtype."""
         return self if dtype == self.dtype else Tensor(self.tier, self.why, self.node, self.via, dtype)
 
 
@@ -57,11 +57,11 @@ class Sequence:
 
     def __init__(self, element: "Value" = None, items: "list[Value] | None" = None) -> None:
         self.items = items
-        self.rest: Tensor | None = None  # what an annotation allows besides the container
+        self.rest: Tensor | None = None  # the value that an annotation allows besides the container
         self.element = join_all(items) if items is not None else element
 
     def add(self, value: "Value") -> None:
-        """Adds one more element."""
+        """Joins one more element into the sequence."""
         self.items = None
         self.element = join(self.element, value)
 
@@ -77,7 +77,7 @@ def is_opaque(value: "Value") -> bool:
 
 
 def shape() -> Sequence:
-    """Returns a shape, which is a tuple of numbers."""
+    """Returns the value of a shape: a tuple of numbers."""
     return Sequence(REAL)
 
 
@@ -93,14 +93,14 @@ class Mapping:
         self.rest: Tensor | None = None
 
     def put(self, key: object, value: "Value") -> None:
-        """Adds a value, under its key if the key is a literal."""
+        """Joins a value into the dict, under its key if the key is a literal."""
         if key is not None:
             self.by_key[key] = join(self.by_key[key], value) if key in self.by_key else value
         self.element = join(self.element, value)
 
 
 class Imported:
-    """Something imported, by its dotted origin."""
+    """A function, class, module or other object that is imported, by its dotted origin."""
 
     __slots__ = ("origin",)
 
@@ -116,7 +116,7 @@ class Function:
     def __init__(self, unit: "FunctionUnit", bound: "Value" = None, given: "tuple[Value, ...]" = ()) -> None:
         self.unit = unit
         self.bound = bound
-        self.given = given  # the leading arguments of a partial
+        self.given = given  # the leading arguments that a partial already has
 
 
 class Partial:
@@ -140,7 +140,7 @@ class Derived:
 
 
 class Returning:
-    """A callable of which only the result is known."""
+    """A callable whose result is known, but not its code."""
 
     __slots__ = ("result",)
 
@@ -168,7 +168,7 @@ class Alias:
 
 
 class Choice:
-    """One of several callables."""
+    """A value that is one of several callables."""
 
     __slots__ = ("options",)
 
@@ -214,10 +214,10 @@ class FunctionUnit:
         self.env = env
         self.name: str = getattr(node, "name", "lambda")
         self.owner: ClassUnit | None = None
-        self.kind = "function"  # or method, classmethod, staticmethod, property
+        self.kind = "function"  # "function", "method", "classmethod", "staticmethod" or "property"
         self.state = Progress.NEW
-        self.given: dict[str, Value] = {}  # by parameter, joined over the calls seen
-        self.hinted: dict[str, Value] = {}  # by parameter, by convention
+        self.given: dict[str, Value] = {}  # the values of arguments by parameter, joined over all calls
+        self.hinted: dict[str, Value] = {}  # the values that parameters have by convention, by name
         self.contrary: set[str] = set()  # parameters used in a way that excludes a tensor
         self.declared: Value = None
         self.returns: list[Value] = []

@@ -62,7 +62,7 @@ _NATIVE = {
     "unique": "unknown",
 }
 
-# Other libraries have functions of these names with other results, or none.
+# Names of functions that other libraries lack, or have with other results.
 _EXACT = {"torch.Size": "shape", "torch.equal": "bool", "torch.is_nonzero": "bool"}
 
 # Modules outside the namespace whose functions equal the ops of the same name: keras.random, keras.activations.
@@ -73,14 +73,14 @@ CALLBACKS = words(
     "map tree_map scan vectorized_map vectorize associative_scan while_loop fori_loop cond apply_along_axis"
 )
 
-# The standard library: modules whose functions return numbers, and modules whose functions never return tensors.
+# Modules of the standard library whose functions return numbers, and those whose functions return no tensors.
 _NUMERIC = words("math cmath time statistics numbers random")
 _PLAIN = words("""
     array argparse base64 bisect calendar csv datetime decimal difflib enum fractions glob hashlib inspect io ipaddress
     itertools.count json locale logging os pathlib platform pprint re secrets shutil socket string struct subprocess
     sys tempfile textwrap threading traceback types unicodedata urllib uuid warnings zlib zoneinfo
 """)
-_OBJECTS = words("datetime decimal fractions ipaddress pathlib uuid zoneinfo")  # whose calls return instances
+_OBJECTS = words("datetime decimal fractions ipaddress pathlib uuid zoneinfo")  # their calls return instances
 _PASS_ON = words("""
     copy.copy copy.deepcopy dataclasses.replace typing.assert_type typing.final random.choice heapq.heappop
     asyncio.run asyncio.wait_for asyncio.shield
@@ -191,7 +191,7 @@ def is_plain_name(name: str) -> bool:
 
 
 class Kinds:
-    """Looks up dotted origins, under the settings of a run."""
+    """The kinds of dotted origins, such as op, constant or module class, under the settings of a run."""
 
     def __init__(self, settings: Settings) -> None:
         self.functions = dict(settings.functions)

@@ -16,7 +16,7 @@ OF_TORCH = frozenset(
     | {"masked_fill", "ndimension", "nelement", "numel", "numpy", "permute", "reciprocal", "rsqrt", "softmax", "tile"}
     | {"tril", "triu", "unsqueeze"}
 )
-ALIKE = frozenset({"ravel", "reshape"})  # ops of the same result
+ALIKE = frozenset({"ravel", "reshape"})  # ops that count as the same, because their results are equal
 # Arguments of NumPy's names, which PyTorch takes besides its own.
 _TOO = frozenset({"axis", "keepdims"})
 
@@ -101,7 +101,7 @@ def _differs_between_libraries(
     rows_by_library: Mapping[str, Sequence[Signature]], positional: int, keywords: Sequence[str]
 ) -> bool:
     """Returns whether the same call is another op, or has another default, in PyTorch than in NumPy."""
-    if set(rows_by_library) == {"torch"}:  # no op equals the methods of the others
+    if set(rows_by_library) == {"torch"}:  # no op equals the methods of the other libraries
         return True
     op_meanings = []
     for library in ("numpy", "torch"):

@@ -36,7 +36,7 @@ CONVERSIONS: Mapping[str, frozenset[str]] = {
     "cupy": frozenset(_ARRAYS | _NUMPY | {"asnumpy", "fromDlpack"}),
 }
 DLPACK = ("torch.utils.dlpack", "jax.dlpack", "tensorflow.experimental.dlpack")
-# these are conversions only when called
+# names that are conversions only when they are called
 TYPES_TOO = frozenset({"mlx.core.array", *(f"torch.{name}" for name in _TENSORS)})
 RANDOM_MODULES = ("numpy.random", "mlx.core.random", "jax.random", "tensorflow.random", "cupy.random", "torch.random")
 RANDOM: frozenset[str] = frozenset(
@@ -44,7 +44,7 @@ RANDOM: frozenset[str] = frozenset(
     | {"multinomial", "poisson", "binomial", "manual_seed", "seed", "initial_seed", "Generator", "get_rng_state"}
     | {"set_rng_state", "default_generator"}
 )
-_KEYS = frozenset({"key_data", "key_impl", "wrap_key_data"})  # of JAX, which only read keys or make them of numbers
+_KEYS = frozenset({"key_data", "key_impl", "wrap_key_data"})  # of JAX; they draw no numbers
 _NO_DISTRIBUTIONS = ("torch.distributions.transforms", "torch.distributions.constraints")
 DEVICE_MODULES = ("torch.cuda", "torch.mps", "torch.xpu", "torch.backends", "torch.accelerator", "cupy.cuda")
 DEVICES: Mapping[str, frozenset[str]] = {
@@ -64,7 +64,7 @@ class Use(NamedTuple):
 
     node: ast.expr
     origin: str
-    kind: str  # use, conversion, dtype, random, device, type
+    kind: str  # the kind: use, conversion, dtype, random, device or type
 
 
 def is_within(origin: str, modules: tuple[str, ...]) -> bool:
@@ -81,7 +81,7 @@ def _is_distribution(origin: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def kind_of(origin: str, called: bool) -> str:
-    """Returns the kind of native name that an origin is."""
+    """Returns the kind of a native name, such as "dtype" or "device", by its dotted origin."""
     if origin in TESTS:
         return "type"
     if origin.rpartition(".")[2] in _KEYS and is_within(origin, ("jax.random",)):

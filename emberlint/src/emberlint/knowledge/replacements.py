@@ -114,17 +114,17 @@ class Replacement(NamedTuple):
 
 
 SCHEDULES = "emberharmony.optim.schedules."
-PACKAGE = "emberharmony."  # before the names in the tables that are not those of ops: layers, losses, optimizers
+PACKAGE = "emberharmony."  # the prefix of names in the tables that are layers, losses and optimizers instead of ops
 
 
 def program_name(op: str) -> str:
-    """Returns a name of the tables as programs write it: `ops.sin`, `nn.Linear`."""
+    """Returns the name of an op or layer in the tables as programs write it: `ops.sin`, `nn.Linear`."""
     return op.removeprefix(PACKAGE) if op.startswith(PACKAGE) else f"ops.{op}"
 
 
 @cache
 def table() -> Mapping[str, Replacement]:
-    """Returns the replacements by native name."""
+    """Returns the table of replacements by the name of the native function."""
     csv_text = files("emberlint.knowledge").joinpath("replacements.csv").read_text(encoding="utf-8")
     return {
         row["native"]: Replacement(row["op"], row["change"] == "rename")

@@ -18,7 +18,7 @@ class Moves:
 
     modules: Mapping[str, str] = field(default_factory=dict)
     names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    # the names that `import *` of an old module provided
+    # the names that `import *` of each old module provided
     exports: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def module(self, old: str) -> str | None:
@@ -113,7 +113,7 @@ class _Rewriter(cst.CSTTransformer):
         return cst.FlattenSentinel([new_lines[0], *(line.with_changes(leading_lines=[]) for line in new_lines[1:])])
 
     def _split_import(self, node: cst.ImportFrom) -> list[cst.BaseSmallStatement]:
-        """Returns one import for each module that the names are in now."""
+        """Returns a `from` import split into one import for each module that the names are in after the moves."""
         source_module = (
             get_absolute_module_for_import(self.package + ".x", node) if self.package or not node.relative else None
         )
@@ -137,7 +137,7 @@ class _Rewriter(cst.CSTTransformer):
         ]
 
     def _place(self, base: str, name: str) -> str:
-        """Returns the module that a name must now be imported from."""
+        """Returns the module from which a name must be imported after the moves."""
         new_module = self.moves.module(base)
         if new_module is not None:
             return new_module

@@ -125,7 +125,7 @@ def _clash_of_units(target: _Target, unit: Unit, other: Unit, owner: str = "") -
 
 
 def _merge_into_class(target: _Target, unit: Unit, receiver: Unit, parts: Sequence[Unit]) -> None:
-    """Adds the moved members to the class of the same name."""
+    """Merges moved members of a class into the class of the same name in the receiving file."""
     node, class_body = receiver.node, receiver.node.body
     assert isinstance(node, cst.ClassDef)
     assert isinstance(unit.node, cst.ClassDef)
@@ -157,7 +157,7 @@ def _merge_into_class(target: _Target, unit: Unit, receiver: Unit, parts: Sequen
 
 
 def _has_base(node: cst.ClassDef, base: cst.Arg) -> bool:
-    """Returns whether a class has a base already or is that base.
+    """Returns whether a class has a given base class already, or is that base class.
 
     The rest of a class that was split before inherits from `_Name`.
     """

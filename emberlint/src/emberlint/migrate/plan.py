@@ -29,13 +29,13 @@ class Plan:
     after: dict[str, str | None] = field(default_factory=dict)
     moved: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)  # what a person must look at
+    warnings: list[str] = field(default_factory=list)  # warnings that a person must look at
     kept: set[str] = field(default_factory=set)  # files that only re-export moved names
     windows: set[str] = field(default_factory=set)  # new files whose lines end as those of the moved file, in CR LF
 
     @property
     def changes(self) -> dict[str, str | None]:
-        """The files whose text changes."""
+        """The new texts of the files that change, by path."""
         return {path: text for path, text in self.after.items() if text != self.before[path]}
 
     def diff(self) -> str:

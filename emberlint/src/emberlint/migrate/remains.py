@@ -1,4 +1,4 @@
-"""The rest of a file after some of its statements moved."""
+"""The text of a file from which some statements have moved away."""
 
 import ast
 from collections.abc import Sequence, Set
@@ -47,7 +47,7 @@ def _import_alias(name: str, other: str | None) -> cst.ImportAlias:
 
 
 def _remaining_statement(unit: Unit, source: SourceModule) -> Statement:
-    """Returns a statement that stays. If part of a class moved, it is the rest, which inherits from the moved part."""
+    """Returns a statement that stays; a class of which a part moved inherits from the moved part."""
     if unit not in source.parts:
         return unit.node
     node, moved_names = unit.node, {name for taken_part in source.parts[unit] for name in taken_part.binds}

@@ -24,12 +24,12 @@ class SourceModule:
 
     @cached_property
     def tree(self) -> cst.Module:
-        """The parsed file."""
+        """The LibCST tree of the file."""
         return cst.parse_module(self.text)
 
     @cached_property
     def units(self) -> list[Unit]:
-        """The statements of the file."""
+        """The top-level statements of the file as units."""
         return units(self.tree.body)
 
     @cached_property
@@ -63,7 +63,7 @@ class SourceModule:
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of this module that move."""
+        """The names of this module whose definitions move as a whole."""
         return frozenset(name for unit in (*self.moved, *self.parts) for name in unit.binds)
 
     @property
@@ -142,7 +142,7 @@ class _Closure:
                     self.select_unit(module, unit)
 
     def select_unit(self, module: SourceModule, unit: Unit) -> None:
-        """Selects a statement and everything it uses."""
+        """Selects a statement of a module, and everything that it uses."""
         if unit in module.moved:
             return
         module.moved.append(unit)
@@ -187,7 +187,7 @@ class _Closure:
                     self.select_name(self.modules[module], name)
 
     def finish(self) -> None:
-        """Sorts the selected statements, merges complete classes into units, and adds statements that act on them."""
+        """Completes the selection: sorts it, joins classes that move whole, and adds statements that act on them."""
         for module in self.modules.values():
             for owner, taken_parts in list(module.parts.items()):
                 class_members = self.bodies[owner]

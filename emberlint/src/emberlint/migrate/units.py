@@ -19,7 +19,7 @@ class Unit:
     """One top-level statement, or one statement of a class body."""
 
     node: Statement
-    kind: str  # docstring, future, import, all, definition, effect
+    kind: str  # the kind: docstring, future, import, all, definition or effect
     binds: frozenset[str]
     uses: frozenset[str]
 

@@ -1,4 +1,4 @@
-"""The matrix of ops and backends."""
+"""The matrix that shows for each op and backend whether the backend has the op."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class BackendCell:
-    """One op on one backend."""
+    """The cell of a matrix: the status of one op on one backend, with signatures and a detail."""
 
     status: Status
     detail: str = ""  # how the signature differs, why the op is unsupported, or where it is misplaced
@@ -58,14 +58,14 @@ class OpRow:
 
 @dataclass(frozen=True)
 class Matrix:
-    """All ops, sorted by category and then in source order."""
+    """The matrix of ops and backends: a row for each op, sorted by category and then in source order."""
 
     layout: Layout
     backends: tuple[str, ...]
     rows: tuple[OpRow, ...]
 
     def gaps(self) -> Iterator[tuple[OpRow, str, BackendCell]]:
-        """Yields the cells with a fault."""
+        """Yields the row, backend and cell of each op that a backend lacks or has with a fault."""
         for row in self.rows:
             for backend, cell in row.cells.items():
                 if cell.status.is_gap:
@@ -81,13 +81,13 @@ class Matrix:
         return working_count / len(self.rows) if self.rows else 1.0
 
     def select(self, categories: Sequence[str] = ()) -> "Matrix":
-        """Returns the matrix of some categories."""
+        """Returns the matrix with only the ops of some categories; of all categories if none is given."""
         selected_rows = tuple(row for row in self.rows if not categories or row.category in categories)
         return Matrix(self.layout, self.backends, selected_rows)
 
     @property
     def categories(self) -> tuple[str, ...]:
-        """The categories, in the order of the rows."""
+        """The categories of the ops, in the order of the rows."""
         return tuple(dict.fromkeys(row.category for row in self.rows))
 
 
@@ -169,7 +169,7 @@ def _rows_without_declarations(
     defined: Mapping[str, Mapping[str, Definition]],
     misplaced: Mapping[str, Mapping[str, Definition]],
 ) -> Iterator[OpRow]:
-    """Yields the rows of a project without declarations.
+    """Yields the rows of a project without declarations, which compare the backends with each other.
 
     Every op that any backend defines is expected of all, with the signature of the first definition.
     """

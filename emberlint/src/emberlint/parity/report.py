@@ -1,4 +1,4 @@
-"""Writes the matrix as text, Markdown, JSON or HTML."""
+"""Formats the matrix of ops and backends as text, Markdown, JSON or HTML."""
 
 import json
 from collections import Counter
@@ -22,7 +22,7 @@ table{border-collapse:collapse}th,td{border:1px solid #ccc;padding:.2rem .6rem;t
 
 
 def text(matrix: Matrix, verbose: bool = False) -> str:
-    """Returns the gaps and the coverage for a terminal; with `verbose`, every cell."""
+    """Returns the gaps and the coverage of the matrix as text for a terminal; with `verbose`, every cell."""
     report_lines = []
     if verbose:
         name_width = max((len(row.name) for row in matrix.rows), default=2)
@@ -76,7 +76,7 @@ def _place_text(cell: BackendCell) -> str:
 
 
 def markdown(matrix: Matrix) -> str:
-    """Returns one table per category, with the coverage above and the notes below."""
+    """Returns the matrix in Markdown: a table per category, with the coverage above and notes below."""
     markdown_lines = ["# Ops and backends", "", "| backend | coverage | missing |", "| --- | --- | --- |"]
     for name in matrix.backends:
         missing_text = ", ".join(f"`{op}`" for op in matrix.missing(name)) or "none"
@@ -96,7 +96,7 @@ def markdown(matrix: Matrix) -> str:
 
 
 def as_json(matrix: Matrix) -> str:
-    """Returns the whole matrix as JSON, for programs."""
+    """Returns the whole matrix of ops and backends as JSON."""
     op_records = [
         {
             "name": row.name,
@@ -124,7 +124,7 @@ def _cell_as_json(cell: BackendCell) -> dict[str, object]:
 
 
 def html(matrix: Matrix) -> str:
-    """Returns one HTML page without scripts or references to other files."""
+    """Returns the matrix as one HTML page without scripts or references to other files."""
     summary_rows = [
         f"<tr><th>{name}</th><td>{escape(_backend_summary(matrix, name))}</td></tr>" for name in matrix.backends
     ]

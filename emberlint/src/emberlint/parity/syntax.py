@@ -1,4 +1,4 @@
-"""Helpers shared by the readers of declarations and of definitions."""
+"""Functions on syntax trees that the readers of declarations and of definitions share."""
 
 import ast
 from collections.abc import Iterable, Iterator

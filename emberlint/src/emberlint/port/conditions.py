@@ -1,4 +1,4 @@
-"""The conditions under which a native call equals that of its op: what its arguments may be."""
+"""The conditions on the arguments of a native call under which it equals the call of its op."""
 
 import ast
 import re
@@ -14,12 +14,12 @@ from emberlint.source.source_file import SourceFile
 
 
 class Terms(NamedTuple):
-    """What a port takes for granted: the dtype of Python floats, and what the libraries of the file are for."""
+    """The assumptions of a port: the dtype of Python floats, the libraries of the file, and the project's methods."""
 
     default_float: str = "float32"
     numpy_is_host: bool = False
-    libraries: frozenset[str] = frozenset()  # that the file imports
-    own: Methods = MappingProxyType({})  # of the classes of the project
+    libraries: frozenset[str] = frozenset()  # the array libraries that the file imports
+    own: Methods = MappingProxyType({})  # the methods of the classes of the project
     freed: frozenset[str] = frozenset()  # the names of modules of another library that the port binds anew
     modules: str = ""  # why modules and optimizers stay native, if they must
     is_left: bool = False  # whether native calls are left in another file, to which dtypes may come
@@ -27,8 +27,8 @@ class Terms(NamedTuple):
 
 # The parameters of ops that take tensors; numbers alone in their place get another dtype than NumPy gives them.
 DATA = frozenset({"x", "x1", "x2", "a", "b", "y", "xs", "arrays", "operands", "xi", "array"})
-HOLDING = DATA | {"fill_value", "values"}  # those that NumPy also takes objects and texts in
-BUILTINS = {"float": "float64", "int": "int64", "bool": "bool_"}  # as NumPy and PyTorch read them
+HOLDING = DATA | {"fill_value", "values"}  # parameters in which NumPy also takes objects and texts
+BUILTINS = {"float": "float64", "int": "int64", "bool": "bool_"}  # the dtypes as NumPy and PyTorch name them
 # What the libraries make of Python floats; a port whose ops do the same need not look at the arguments. JAX makes
 # float64 if `jax_enable_x64` is set, which the file need not tell, so the option of the port decides.
 FLOATS = {"numpy": {"float64"}, "jax": {"float32", "float64"}}
@@ -41,7 +41,7 @@ SAME_DTYPE = frozenset(
 )
 DEVICE_NAMES = frozenset({"cpu", "cuda", "mps", "gpu"})
 CONVERSIONS = frozenset({"array", "asarray", "convert_to_tensor", "copy"})
-CASTS = frozenset({"torch.Tensor.to", "torch.Tensor.type"})  # which take something else than dtypes too
+CASTS = frozenset({"torch.Tensor.to", "torch.Tensor.type"})  # parameters that take other things than dtypes too
 _COMPLEX = re.compile(r"complex|\bfft\b|\d[jJ]\b|\bconj")
 _SEQUENCES = frozenset({"list", "tuple", "str", "object", "Iterable", "Sequence", "Collection"})
 _CONVERTING = frozenset({"ValueError", "TypeError", "Exception", "BaseException"})
@@ -89,7 +89,7 @@ def reason_against(
 def _reason_for_numpy(
     file: SourceFile, signature: Signature, call: ast.Call, arguments: Mapping[str, ast.expr]
 ) -> str | None:
-    """Returns why an op may refuse what NumPy takes here, such as masks and objects, or None."""
+    """Returns why an op may refuse an argument that NumPy takes, such as a mask or objects, or None."""
     first_argument = next(iter(arguments.values()), None)
     masked_argument = next((argument for argument in arguments.values() if _is_masked(file, argument)), None)
     if masked_argument is not None:
@@ -145,7 +145,7 @@ def _function_of_expression(file: SourceFile, node: ast.expr | ast.FunctionDef) 
 
 
 def _is_single(file: SourceFile, node: ast.expr) -> bool:
-    """Returns whether an expression is known to be no tuple."""
+    """Returns whether an expression is known to be a single value, not a tuple."""
     return isinstance(node, ast.BinOp | ast.UnaryOp) or file.inference.evidence(node) is not None
 
 
@@ -189,7 +189,7 @@ def is_dtype(file: SourceFile, node: ast.expr, is_certain: bool = False) -> bool
         return node.id in BUILTINS
     if not is_certain:
         return True
-    if isinstance(node, ast.Name) and node.id == "dtype":  # by its name, unless it is bound to a type of tensors
+    if isinstance(node, ast.Name) and node.id == "dtype":  # a name counts, unless it is bound to a type of tensors
         bound_values = [binding.value for binding in file.names.bindings(node) if isinstance(binding.value, ast.expr)]
         return all(
             file.native(value) is None or neutral_dtype(f"{file.native(value)}") is not None for value in bound_values
@@ -199,7 +199,7 @@ def is_dtype(file: SourceFile, node: ast.expr, is_certain: bool = False) -> bool
 
 
 def is_device(file: SourceFile, node: ast.expr) -> bool:
-    """Returns whether an argument is a device: by its value, or by its name."""
+    """Returns whether an argument is a device, by its value or by its name."""
     if isinstance(node, ast.Constant):
         return isinstance(node.value, str) and node.value.partition(":")[0] in DEVICE_NAMES
     if isinstance(node, ast.Call):
@@ -362,7 +362,7 @@ def _is_number(file: SourceFile, node: ast.expr) -> bool:
     if isinstance(node, ast.Starred) or file.inference.evidence(node) is not None:
         return False
     if isinstance(node, ast.Name) and file.inference.is_number(node):
-        # a comparison of what is unknown counts as a number, and may be a tensor
+        # A comparison of unknown values counts as a number, but it may be a tensor.
         return not any(isinstance(binding.value, _LOGICAL) for binding in file.names.bindings(node))
     return file.inference.is_other(node) and not any(_tensor_elements(file, node))
 

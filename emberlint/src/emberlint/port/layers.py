@@ -13,7 +13,7 @@ Condition = Callable[[SourceFile, ast.Call, Mapping[str, ast.expr]], str | None]
 
 
 def _reason_for_in_place(file: SourceFile, call: ast.Call, _: Mapping[str, ast.expr]) -> str | None:
-    """Returns why a layer may write into its input, which others may see."""
+    """Returns why a layer with `inplace=True` may change an input that other code reads, or None."""
     inplace_values = [keyword.value for keyword in call.keywords if keyword.arg == "inplace"]
     inplace_values += [arg for arg in call.args if isinstance(arg, ast.Constant) and isinstance(arg.value, bool)]
     if all(isinstance(value, ast.Constant) and value.value is False for value in inplace_values):
@@ -28,7 +28,7 @@ def _reason_for_in_place(file: SourceFile, call: ast.Call, _: Mapping[str, ast.e
 
 
 def _reason_for_pool(file: SourceFile, call: ast.Call, arguments: Mapping[str, ast.expr]) -> str | None:
-    """Returns why a pool may be one of another number of axes."""
+    """Returns why the number of axes of a pooling layer is unknown, or None."""
     size_node = arguments.get("pool_size")
     size_nodes = (
         size_node.elts
@@ -46,7 +46,7 @@ def _reason_for_pool(file: SourceFile, call: ast.Call, arguments: Mapping[str, a
 
 
 def _reason_for_flat(file: SourceFile, call: ast.Call, arguments: Mapping[str, ast.expr]) -> str | None:
-    """Returns why the shape of a flat tensor cannot be written down."""
+    """Returns why `flatten` has no equal `ops.reshape`, because the shape cannot be written, or None."""
     first_axis, tensor = arguments.get("shape"), arguments.get("x")
     has_literal_axis = isinstance(first_axis, ast.Constant) and type(first_axis.value) is int and first_axis.value > 0
     if not has_literal_axis or not isinstance(tensor, ast.Name):
@@ -55,7 +55,7 @@ def _reason_for_flat(file: SourceFile, call: ast.Call, arguments: Mapping[str, a
 
 
 def _reason_for_dataset(file: SourceFile, call: ast.Call, arguments: Mapping[str, ast.expr]) -> str | None:
-    """Returns why the rows of a dataset may not be those of tensors."""
+    """Returns why a loader's dataset is no TensorDataset of its own, or None."""
     dataset_node = call.args[0] if call.args else None
     dataset_call = _dataset_call(file, dataset_node) if dataset_node is not None else None
     if dataset_call is None:
@@ -64,7 +64,7 @@ def _reason_for_dataset(file: SourceFile, call: ast.Call, arguments: Mapping[str
 
 
 def _reason_for_tensors(file: SourceFile, call: ast.Call, _: Mapping[str, ast.expr]) -> str | None:
-    """Returns why a dataset of tensors cannot be a tuple of them."""
+    """Returns why a TensorDataset cannot become a tuple of tensors, or None."""
     parent = file.parent(call)
     result_uses = _result_uses(file, call)
     if isinstance(parent, ast.Call):
@@ -80,19 +80,19 @@ def _reason_for_axis(file: SourceFile, call: ast.Call, _: Mapping[str, ast.expr]
 
 
 def _reason_for_exact_gelu(file: SourceFile, call: ast.Call, _: Mapping[str, ast.expr]) -> str | None:
-    """Returns why `gelu` may be another formula than that with the error function."""
+    """Returns why a call of `gelu` may not use the exact formula with the error function, or None."""
     if _gelu_formula(call) == "none":
         return None
     return "approximate= is not written as 'none' or 'tanh'"
 
 
 def _reason_for_tanh_gelu(file: SourceFile, call: ast.Call, _: Mapping[str, ast.expr]) -> str | None:
-    """Returns why `gelu` may be another formula than that with tanh."""
+    """Returns why a call of `gelu` may not use the approximation with tanh, or None."""
     return None if _gelu_formula(call) == "tanh" else "approximate= is not written as 'tanh'"
 
 
 def _gelu_formula(call: ast.Call) -> object:
-    """Returns what a call of PyTorch's `gelu` gives as `approximate`, or None if it is no text."""
+    """Returns the value of `approximate` in a call of PyTorch's `gelu`, or None if it is no literal text."""
     approximate_values = [keyword.value for keyword in call.keywords if keyword.arg == "approximate"]
     return next((value.value if isinstance(value, ast.Constant) else None for value in approximate_values), "none")
 
@@ -123,7 +123,7 @@ def _dataset_call(file: SourceFile, node: ast.expr) -> ast.Call | None:
 
 
 def _result_uses(file: SourceFile, call: ast.Call) -> list[ast.expr]:
-    """Returns where the name is read that the result of a call is bound to."""
+    """Returns the places that read the name to which the result of a call is bound."""
     parent = file.parent(call)
     target = parent.targets[0] if isinstance(parent, ast.Assign) and len(parent.targets) == 1 else None
     if not isinstance(target, ast.Name) or len(file.names.bindings(target)) != 1:
@@ -142,7 +142,7 @@ def _is_given_to_loader(file: SourceFile, node: ast.expr) -> bool:
 
 
 def additions(when: str, call: ast.Call) -> Iterator[tuple[ast.expr, str, str]]:
-    """Yields the arguments that need texts before and after them: `*` before the tensors of a loader."""
+    """Yields arguments with the texts to insert before and after them, such as `*` before a loader's tensors."""
     value_by_keyword = {keyword.arg: keyword.value for keyword in call.keywords}
     if when == "dataset":
         yield call.args[0], "*", ""

@@ -30,12 +30,12 @@ class Loss(NamedTuple):
 
     @property
     def region(self) -> Sequence[ast.stmt]:
-        """The statements from the first to the last."""
+        """The statements of the loss, from the first to the last."""
         return self.body[self.first : self.last + 1]
 
 
 def loss_of(file: SourceFile, call: ast.Call) -> Loss:
-    """Returns the statements that compute the loss of a call of `backward`.
+    """Returns the statements that compute the loss on which `backward` is called.
 
     Raises:
         UntranslatableError: if these are not known.
@@ -62,7 +62,7 @@ def loss_of(file: SourceFile, call: ast.Call) -> Loss:
 
 
 def _first_loss_statement(file: SourceFile, body: Sequence[ast.stmt], last: int) -> int:
-    """Returns the place of the first statement that computes, with a model, what the loss is computed from.
+    """Returns the index of the first statement that calls a model to compute a value that the loss needs.
 
     Raises:
         UntranslatableError: if a name is computed with one before the block, in the same pass of its loop.
@@ -241,7 +241,7 @@ def body_of(file: SourceFile, statement: ast.AST | None) -> Sequence[ast.stmt] |
 
 
 def calls(file: SourceFile) -> Iterator[ast.Call]:
-    """Yields all calls of a file."""
+    """Yields all call expressions of a file."""
     return iter(file.index.nodes(ast.Call))
 
 

@@ -23,7 +23,7 @@ GROUP = ("torch.nn.", "torch.optim.", "torch.utils.data.")
 FUNCTIONS = "torch.nn.functional."
 FREED = {"nn": "torch.nn", "optim": "torch.optim"}  # the names that both libraries have for their packages
 MIXED = "modules, optimizers and loaders of two libraries do not mix"
-# What objects of modules and parameters have in PyTorch only, or with another meaning.
+# Attributes of modules and parameters that only PyTorch has, or that have another meaning there.
 HOOKS = frozenset(
     {"register_backward_hook", "register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook"}
     | {"register_module", "register_parameter", "add_module", "get_parameter", "get_submodule", "named_children"}
@@ -83,7 +83,7 @@ def _forward_changes(file: SourceFile, first: ast.ClassDef) -> Iterator[Change]:
         UntranslatableError: if a class has `__call__` too.
     """
     module_classes = [first]
-    for class_ in module_classes:  # which grows meanwhile
+    for class_ in module_classes:  # the loop extends the list that it iterates over
         module_classes += [subclass for subclass in subclasses(file, class_) if subclass not in module_classes]
     for class_node in module_classes:
         method_by_name = {
@@ -172,7 +172,7 @@ def is_blocked(steps: Iterable[Step], terms: Terms) -> bool:
 
 
 def keep_modules_together(file: SourceFile, steps: Sequence[Step], terms: Terms) -> list[Step]:
-    """Returns the steps, those of modules without changes if one of them has to stay."""
+    """Returns the steps of a port; if one use of modules stays native, the steps of all modules change nothing."""
     class_steps = [step for step in steps if step.kind == KIND]
     if not is_blocked(steps, terms):
         used_namespaces = {step.space.namespace for step in steps if step.space is not None}
@@ -207,7 +207,7 @@ def rebindable_names(file: SourceFile) -> frozenset[str]:
 
 
 def _first_name(node: ast.expr) -> str:
-    """Returns the name that a dotted expression begins with."""
+    """Returns the first name of a dotted expression: `a` of `a.b.c`."""
     while isinstance(node, ast.Attribute):
         node = node.value
     return node.id if isinstance(node, ast.Name) else ""
@@ -222,7 +222,7 @@ def _is_bound_once(file: SourceFile, name: str, origin: str) -> bool:
 
 
 def are_names_free(file: SourceFile, steps: Iterable[Step], freed: frozenset[str]) -> bool:
-    """Returns whether nothing native is left under the names of packages that are bound anew."""
+    """Returns whether no native use is left under the package names that a port binds anew."""
     changed_ids = {id(step.node) for step in steps if step.changes}
     for use in native_uses(file):
         if _first_name(use.node) in freed and changed_ids.isdisjoint((id(use.node), id(file.parent(use.node)))):

@@ -34,7 +34,7 @@ def own_methods(files: Iterable[Path], names: Collection[str]) -> Methods:
 
 
 def _with_packages(files: Iterable[Path]) -> list[Path]:
-    """Returns the files, and all others of their packages."""
+    """Returns some files and all other Python files of their packages."""
     distinct_paths = {path.resolve(): None for path in files if path.suffix == ".py"}
     distinct_folders = {_top_package_folder(path): None for path in distinct_paths}
     for top_folder in distinct_folders:

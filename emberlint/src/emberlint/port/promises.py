@@ -1,4 +1,4 @@
-"""What the annotation or the docstring of a function promises that it returns.
+"""The types that functions promise to return, by their annotations or docstrings.
 
 NumPy's reductions, and its functions of numbers, return scalars, which are Python numbers too; the ops return tensors
 of no axis, which `round` and `isinstance(x, float)` refuse. A call whose result a function returns as a number is left.
@@ -42,7 +42,7 @@ def function_promising_number(file: SourceFile, call: ast.Call) -> str:
 
 
 def _value_parts(node: ast.expr) -> Iterator[ast.expr]:
-    """Yields the expressions of which a returned value is one, or which it holds."""
+    """Yields the parts of a returned expression: elements of a tuple and branches of a condition, or itself."""
     if isinstance(node, ast.Tuple | ast.IfExp):
         for subnode in node.elts if isinstance(node, ast.Tuple) else (node.body, node.orelse):
             yield from _value_parts(subnode)

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from emberlint.source.source_file import SourceFile
 
-# What compiles the source of a function, and of the functions that it calls; none of them knows ops.
+# The compilers of functions, such as `torch.jit.script`, which read the source and do not know ops.
 FROM_SOURCE = ("numba.", "triton.", "torch.jit.", "taichi.", "pythran.")
-# What runs a function with values of its own in place of tensors.
+# The transforms that call a function with traced values instead of tensors.
 TRACING = ("jax.", "torch.", "mlx.core.", "tensorflow.")
 TRANSFORMS = frozenset(
     {"compile", "custom_function", "custom_jvp", "custom_vjp", "function", "jit", "pallas_call", "pjit", "pmap"}
@@ -30,7 +30,7 @@ class Region(NamedTuple):
     """A function or class that stays native: where to mark it, what keeps it native, why, and the way out."""
 
     node: Definition
-    mark: ast.expr | None  # None for a function that another region calls
+    mark: ast.expr | None  # the decorator or call to mark; None for a function that another region calls
     native: str
     reason: str
     advice: str
@@ -45,7 +45,7 @@ def regions(file: SourceFile, ported: Collection[ast.AST]) -> list[Region]:
     ]
     native_regions += _gradient_rules(file, native_regions)
     native_nodes = {region.node for region in native_regions}
-    for region in native_regions:  # which grows meanwhile
+    for region in native_regions:  # the loop extends the list that it iterates over
         if region.reason == SOURCE:
             for name in (node for node in ast.walk(region.node) if isinstance(node, ast.Name)):
                 for node in _definitions_of(file, name):
@@ -81,7 +81,7 @@ def _regions_of_calls(file: SourceFile) -> Iterator[Region]:
 
 
 def _regions_compiled_by(file: SourceFile, node: ast.expr, definitions: list[Definition]) -> Iterator[Region]:
-    """Yields the functions that a decorator or a call compiles, if it does."""
+    """Yields the functions that a decorator or a call compiles; none if it is no compiler."""
     function = node.func if isinstance(node, ast.Call) else node
     if isinstance(node, ast.Call) and file.names.origin(function) == "functools.partial" and node.args:
         function = node.args[0]

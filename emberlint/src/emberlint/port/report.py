@@ -1,4 +1,4 @@
-"""The report of a port: how much was ported, what remains by kind and place, and which tests part."""
+"""The report of a port: the uses that were ported, those that remain by kind and place, and changed tests."""
 
 import json
 from collections import Counter
@@ -18,7 +18,7 @@ th, td { text-align: left; vertical-align: top } code { font-size: 90% }
 
 
 def text(files: Mapping[str, Ported], tried: Trial | None = None) -> Iterator[str]:
-    """Yields the lines of the report for people."""
+    """Yields the lines of the report of a port as text."""
     for path, file in files.items():
         yield from (f"{path}:{line}: {native}: {reason}" for line, native, reason in _remaining_places(file.remaining))
         use_counts_by_cell = _count_uses({path: file}, lambda use: use.cell)
@@ -45,7 +45,7 @@ def text(files: Mapping[str, Ported], tried: Trial | None = None) -> Iterator[st
 
 
 def as_json(files: Mapping[str, Ported], tried: Trial | None = None) -> str:
-    """Returns the report as JSON."""
+    """Returns the report of a port as JSON."""
     json_document: dict[str, object] = {
         "version": 1,
         "files": [
@@ -72,7 +72,7 @@ def as_json(files: Mapping[str, Ported], tried: Trial | None = None) -> str:
 
 
 def as_html(files: Mapping[str, Ported], tried: Trial | None = None) -> str:
-    """Returns the report as one page of HTML that loads nothing."""
+    """Returns the report of a port as one HTML page without references to other files."""
     remaining = [(path, *row) for path, file in files.items() for row in _remaining_places(file.remaining)]
     kind_rows = [
         (use_kind, str(ported_count), str(remaining_count))
@@ -123,7 +123,7 @@ def _reason_text(reason: str, advice: str) -> str:
 
 
 def _counts_text(run: Run) -> str:
-    """Returns how many tests ended how, or how the command ended if it told no tests."""
+    """Returns the number of tests by outcome as text, or the exit status of a command that reports no tests."""
     count_by_outcome = Counter(run.outcomes.values())
     return ", ".join(f"{count} {kind}" for kind, count in count_by_outcome.most_common()) or f"exit status {run.status}"
 
@@ -137,7 +137,7 @@ def _fields_of_use(use: UseReport, *names: str) -> dict[str, str | int]:
 
 
 def _count_uses(files: Mapping[str, Ported], key: Callable[[UseReport], Key]) -> list[tuple[Key, int, int]]:
-    """Returns how many uses were ported and how many remain, by a key."""
+    """Returns, for each key of uses, the number of ported and of remaining uses."""
     keys_and_states = [
         (key(use), list_index)
         for file in files.values()

@@ -58,7 +58,7 @@ class Ported(NamedTuple):
 
     @property
     def keeps_modules(self) -> bool:
-        """Whether modules, optimizers or loaders remain."""
+        """Whether modules, optimizers or loaders remain native."""
         return any(use_report.kind == KIND for use_report in self.remaining)
 
     @property
@@ -137,7 +137,7 @@ def _reported_uses(
 
 
 def _terms_of_file(file: SourceFile, default_float: str, own_methods: Methods) -> Terms:
-    """Returns what a port of a file may take for granted; a mark or `ops.to_numpy` tells of a library that is gone."""
+    """Returns the assumptions of a port of a file; a mark or `ops.to_numpy` shows that it was ported in part."""
     root_packages = {
         f"{binding.origin}".partition(".")[0]
         for name_bindings in file.names.root.bindings.values()
@@ -208,7 +208,7 @@ def _add_marks(file: SourceFile, left: list[Step]) -> tuple[str, Callable[[int],
     annotated_lines: set[tuple[str, str]] = set()
     for step in left:
         if step.kind == ANNOTATION and (step.native, step.reason) in annotated_lines:
-            continue  # one comment for all annotations of a file with the same type
+            continue  # a file gets one comment for all annotations with the same type
         annotated_lines.add((step.native, step.reason))
         statement = next((node for node in [step.node, *file.ancestors(step.node)] if isinstance(node, ast.stmt)), None)
         if statement is None:

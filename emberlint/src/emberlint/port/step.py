@@ -1,4 +1,4 @@
-"""A native use of a file with what becomes of it."""
+"""The step of a port: a native use of a file, with the changes that port it or the reason against it."""
 
 import ast
 from typing import NamedTuple

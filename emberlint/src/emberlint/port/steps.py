@@ -48,7 +48,7 @@ COMPOSE = "compose it from ops, or move it to a backend folder"
 UNKNOWN = "the arguments of `*` and `**` are known only at run time"
 OF_BUILTINS = frozenset(name for kind in (str, list, dict, set, complex, float, int) for name in dir(kind))
 ARRAYS = frozenset({"numpy", "torch", "mlx", "jax", "emberharmony"})
-# how the reason for a tensor names the library that it comes from
+# the part of a tensor's reason that names the library that it comes from
 _ORIGIN = re.compile(r"`(numpy|torch|jax|emberharmony)\.[\w.]+`(?: returns|, a tensor type)")
 
 
@@ -75,7 +75,7 @@ def steps(file: SourceFile, terms: Terms) -> list[Step]:
 
 
 def _native_steps(file: SourceFile, terms: Terms, is_left: bool = False) -> list[Step]:
-    """Returns the steps before those that depend on others; `is_left` tells that a native call stays."""
+    """Returns the steps of all native uses of a file; `is_left` says that a native call stays native."""
     call_steps = [*_native_call_steps(file, terms), *training_steps(file, terms)]
     is_left = is_left or terms.is_left or any(not step.changes for step in call_steps)
     return [*call_steps, *_uncalled_steps(file, call_steps, is_left, terms), *_write_steps(file, terms)]
@@ -108,7 +108,7 @@ def _steps_outside(file: SourceFile, steps: Sequence[Step], native: Sequence[Reg
 
 
 def _write_steps(file: SourceFile, terms: Terms) -> Iterator[Step]:
-    """Yields the steps of in-place writes, which stay, that the libraries show in different ways."""
+    """Yields the steps of in-place writes that stay, because the libraries treat views differently."""
     if not terms.libraries.isdisjoint(ARRAYS):
         for write in (*writes(file), *writing_methods(file, terms.libraries)):
             write_name = f".{write.node.func.attr}" if isinstance(write.node, ast.Call) else "in-place write"  # type: ignore[attr-defined]
@@ -213,7 +213,7 @@ def _may_be_tensor(file: SourceFile, function: ast.Attribute) -> bool:
 
 def _is_of_parameter(file: SourceFile, node: ast.expr, depth: int = 0) -> bool:
     """Returns whether an expression is a parameter without annotation, a part of one, or computed from one."""
-    # a comparison of unknown values counts as a bool, which has no such method
+    # A comparison of unknown values counts as a bool here, which has no such method.
     if (file.inference.is_other(node) and not isinstance(node, ast.Compare)) or depth > 8:
         return False
     if isinstance(node, ast.BinOp | ast.Compare):
@@ -249,7 +249,7 @@ def _is_of_torch(file: SourceFile, call: ast.Call, function: ast.Attribute, term
     # in a file that uses no library of NumPy's kind.
     is_only_torch = terms.libraries.isdisjoint({"numpy", "mlx", "jax", "tensorflow"})
     exchanges_axes = function.attr == "transpose" and is_only_torch and [*map(_is_literal, call.args)] == [True, True]
-    casts_tensor = function.attr in ("to", "type") and _is_operand(file, call)  # of a tensor, and not of a module
+    casts_tensor = function.attr in ("to", "type") and _is_operand(file, call)  # a module has `.to` and `.type` too
     is_torch_method = function.attr in OF_TORCH or is_torch_receiver(function.attr, call)
     if "torch" not in terms.libraries or not (is_torch_method or exchanges_axes or casts_tensor):
         return False
@@ -257,7 +257,7 @@ def _is_of_torch(file: SourceFile, call: ast.Call, function: ast.Attribute, term
 
 
 def _is_operand(file: SourceFile, call: ast.Call) -> bool:
-    """Returns whether the result of a call is an index, or an operand of an operator."""
+    """Returns whether the result of a call is used as an index or as an operand of an operator."""
     parent = file.parent(call)
     is_index = isinstance(parent, ast.Subscript) and parent.slice is call
     return is_index or isinstance(parent, ast.BinOp | ast.UnaryOp | ast.Compare)
@@ -282,7 +282,7 @@ def _comparison_step(file: SourceFile, call: ast.Call, use: Use) -> Step | None:
 def _call_step(
     file: SourceFile, call: ast.Call, origin: str, signatures: Sequence[Signature], use: Use | None, terms: Terms
 ) -> Step:
-    """Returns the step of a call: by the first of the signatures that takes its arguments."""
+    """Returns the step that ports a call by the first signature that takes its arguments, or that says why not."""
     step_kind = "method" if use is None else "call" if use.kind == "use" else use.kind
     step_kind = KIND if is_module_use(origin) else step_kind
     reason, advice = reason_without_op(origin), _advice_text(file, use, signatures)
@@ -323,7 +323,7 @@ def _item_index(file: SourceFile, call: ast.Call) -> int | None:
 def _call_changes(
     file: SourceFile, call: ast.Call, signature: Signature, space: Spelling, before: list[ast.expr], terms: Terms
 ) -> tuple[Change, ...]:
-    """Returns the changes that make a call one of the op.
+    """Returns the text changes that turn a native call into a call of the op.
 
     Raises:
         UntranslatableError: if no call of the op equals it.
@@ -332,7 +332,7 @@ def _call_changes(
         raise UntranslatableError(UNKNOWN)
     positional_arguments = [*before, *call.args]
     translation = translate(signature, len(positional_arguments), [keyword.arg or "" for keyword in call.keywords])
-    # the arguments that the op takes as a tuple, or as any number of arguments too
+    # the arguments that the op takes as a tuple or as variadic arguments may be starred
     first_packed_index = len(signature.places) - 1 if parameters()[signature.op].variadic else translation.packed
     packed_arguments = positional_arguments[first_packed_index:] if first_packed_index >= 0 else []
     is_starred = any(
@@ -352,7 +352,7 @@ def _call_changes(
 
 
 def _advice_text(file: SourceFile, use: Use | None, signatures: Sequence[Signature]) -> str:
-    """Returns what to write instead of a native use, if it is no method."""
+    """Returns a text that says what to write instead of a native function."""
     if use is None:
         return ""
     if signatures and replacement(use.origin) is None:
@@ -360,7 +360,7 @@ def _advice_text(file: SourceFile, use: Use | None, signatures: Sequence[Signatu
     found_op = replacement(use.origin)
     if use.origin in WAYS or found_op is None:
         return WAYS.get(use.origin, COMPOSE)
-    # the reason names the op already
+    # the advice is empty where the reason names the op already
     return f"see emberharmony.{program_name(found_op.op)}" if found_op.op.startswith(PACKAGE) else "see its docstring"
 
 

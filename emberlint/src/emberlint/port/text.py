@@ -1,4 +1,4 @@
-"""The changes of the text of a native use that make it one of an op."""
+"""The text changes that turn a native use into the use of an op."""
 
 import ast
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ from emberlint.port.conditions import BUILTINS
 from emberlint.port.layers import additions
 from emberlint.source.source_file import SourceFile
 
-WITHOUT_LINE = "\0"  # instead of a line that goes
+WITHOUT_LINE = "\0"  # the text that marks a line to be removed
 
 
 def arguments_by_parameter(signature: Signature, plan: Translation, values: list[ast.expr]) -> dict[str, ast.expr]:
@@ -28,12 +28,12 @@ def arguments_by_parameter(signature: Signature, plan: Translation, values: list
 
 
 def line_end(file: SourceFile) -> str:
-    """Returns the end of the lines of a file."""
+    """Returns the line end of a file: LF or CR LF."""
     return "\r\n" if "\r\n" in file.text else "\n"
 
 
 def receivers(call: ast.Call) -> list[ast.expr]:
-    """Returns what stands before the arguments of a method: `x` of `x.sum()`, `x` and `i` of `x.at[i].set(y)`."""
+    """Returns the operands before a method's arguments: `x` of `x.sum()`, `x` and `i` of `x.at[i].set(y)`."""
     function = call.func
     if not isinstance(function, ast.Attribute):
         return []
@@ -48,7 +48,7 @@ def receivers(call: ast.Call) -> list[ast.expr]:
 
 
 class NodeEditor:
-    """The changes of the text of one node."""
+    """The text changes that port one node of a file."""
 
     def __init__(self, file: SourceFile, node: ast.expr, space: Spelling) -> None:
         self.file, self.node, self.space = file, node, space
@@ -103,7 +103,7 @@ class NodeEditor:
                 yield Change(line, column, column + len(keyword.arg or ""), 0, key or "")
 
     def replace_node(self, node: ast.expr, text: str) -> Change:
-        """Returns the change of a node's text."""
+        """Returns the change that replaces the text of a node."""
         if node.end_lineno != node.lineno:
             raise UntranslatableError("its name spans several lines")
         column_of = self.file.column
@@ -138,7 +138,7 @@ class NodeEditor:
         column = self.file.column(line, offset) - 1
         text_line = self.file.lines[line - 1]
         if not after:
-            # an argument in parentheses, which are not part of its node
+            # The parentheses around an argument are not part of its node.
             while column and text_line[:column].rstrip().endswith("("):
                 text_before = text_line[:column].rstrip()
                 if not _opens_group(text_before):
@@ -213,7 +213,7 @@ class NodeEditor:
         ]
         colon_replacements += [(second_colon, ", " if node.step is not None else "")] if second_colon >= 0 else []
         yield Change(line, start_column, start_column, rank, "slice(")
-        for colon_column, replacement_text in colon_replacements:  # with the spaces around the colon
+        for colon_column, replacement_text in colon_replacements:  # the spaces around the colon are replaced too
             next_column = len(line_text) - len(line_text[colon_column + 1 :].lstrip())
             yield Change(
                 line,

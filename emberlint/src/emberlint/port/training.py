@@ -19,7 +19,7 @@ from emberlint.port.text import NodeEditor, line_end
 from emberlint.source.source_file import SourceFile
 
 BACKWARD = "ops.backward(loss_fn, parameters), where loss_fn() computes the loss"
-KEPT = "kept"  # the name of the list of what is read after the gradients are computed
+KEPT = "kept"  # the name of the list of values that are read after the gradients are computed
 SCHEDULERS = "torch.optim.lr_scheduler."
 GRADIENTS = "gradients are those of parameters, which ops.backward is given"
 
@@ -61,7 +61,7 @@ def training_steps(file: SourceFile, terms: Terms) -> Iterator[Step]:
 
 
 def _step_of_method(file: SourceFile, call: ast.Call, way: str, changes: object, *terms: Terms) -> Step:
-    """Returns the step of a method, with the changes that a function yields, or the reason that it raises."""
+    """Returns the step of a method's call, with the changes from a function, or the reason that the function raises."""
     assert isinstance(call.func, ast.Attribute)
     assert callable(changes)
     try:
@@ -125,7 +125,7 @@ def _clears_late(file: SourceFile, call: ast.Call) -> bool:
         isinstance(clearing_call, ast.Attribute) and ast.dump(clearing_call.value) == receiver_text
         for clearing_call in clearing_functions
     ):
-        return False  # the receiver is a scheduler or an environment, or the gradients are set in another way
+        return False  # without gradients, the receiver is a scheduler or an environment
     statement = file.parent(call)
     block_statements = body_of(file, statement) if isinstance(statement, ast.Expr) else None
     expression_calls = [statement.value for statement in block_statements or () if isinstance(statement, ast.Expr)]
@@ -189,7 +189,7 @@ def _buffer_changes(file: SourceFile, call: ast.Call, signature: object, terms: 
 
 
 def _backward_changes(file: SourceFile, call: ast.Call, signature: object) -> Iterator[Change]:
-    """Yields the changes that make a function of the statements that compute a loss.
+    """Yields the changes that turn the statements before `loss.backward()` into a function and differentiate it.
 
     Raises:
         UntranslatableError: if the statements are of another form.
@@ -283,7 +283,7 @@ def _is_optimizer(file: SourceFile, call: ast.Call) -> bool:
 
 
 def _schedulers(file: SourceFile) -> frozenset[str]:
-    """Returns the names that schedulers are assigned to, which have a `step` too."""
+    """Returns the names of learning rate schedulers, whose `step` is not that of an optimizer."""
     return frozenset(
         file.segment(target)
         for assignment in file.index.nodes(ast.Assign)
@@ -320,7 +320,7 @@ def _require_cleared(file: SourceFile, call: ast.Call, optimizer: str) -> None:
 
 
 def no_grad_step(file: SourceFile, call: ast.Call, origin: str) -> Step | None:
-    """Returns the step of `with torch.no_grad():`, which means nothing for modules of emberharmony, or None."""
+    """Returns the step of `with torch.no_grad():`, which modules of emberharmony do not need, or None."""
     is_context_manager = isinstance(file.parent(call), ast.withitem) and not (call.args or call.keywords)
     if origin not in ("torch.no_grad", "torch.inference_mode") or not is_context_manager or not has_modules(file):
         return None

@@ -1,4 +1,4 @@
-"""Runs a project's tests before and after a port, each in a copy, and tells which of them part."""
+"""Runs a project's tests before and after a port, each in a copy, and compares their outcomes."""
 
 import contextlib
 import os
@@ -23,7 +23,7 @@ MISSING = "missing"
 
 
 class Run(NamedTuple):
-    """How a command ended: its exit status, and the outcome of each test if pytest ran."""
+    """The result of a command: its exit status, and the outcome of each test if pytest ran."""
 
     status: int
     outcomes: Mapping[str, str]
@@ -31,7 +31,7 @@ class Run(NamedTuple):
 
 
 class Parted(NamedTuple):
-    """A test, or the command itself, with its outcomes before and after on a backend."""
+    """A test, or the command itself, whose outcome on a backend differs before and after the port."""
 
     backend: str
     test: str
@@ -49,7 +49,7 @@ class Trial(NamedTuple):
 
     @property
     def changed_outcomes(self) -> tuple[Parted, ...]:
-        """The tests whose outcome the port changed; the whole command, if no test tells."""
+        """The tests whose outcome the port changed, or the whole command if it reports no tests."""
         return tuple(
             outcome for backend, run in self.after.items() for outcome in _compare_outcomes(backend, self.before, run)
         )
@@ -122,9 +122,9 @@ def _run_tests(command: str, folder: Path, sources: Sequence[str], backend: str 
 
 
 def _end_process(process: subprocess.Popen[bytes]) -> None:
-    """Ends a process with all that it started."""
+    """Ends a process and all processes that it started."""
     if hasattr(os, "killpg"):
-        with contextlib.suppress(ProcessLookupError):  # it ended by itself
+        with contextlib.suppress(ProcessLookupError):  # the process has ended by itself
             os.killpg(process.pid, signal.SIGKILL)
     else:
         process.kill()

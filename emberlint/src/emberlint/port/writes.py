@@ -1,4 +1,4 @@
-"""In-place writes that stay in a ported file, and that the libraries show through other names in different ways.
+"""In-place writes that stay in a ported file, because views of the tensor show them in some libraries only.
 
 An element of a tensor of PyTorch is a view, one of NumPy a number; a part of a tensor is a view in both, and a copy in
 MLX and JAX. So what was read from a tensor before a write changes with the write in some libraries only. Methods such
@@ -16,7 +16,7 @@ from emberlint.source.source_file import SourceFile
 
 OF_CONTAINERS = frozenset(name for kind in (list, dict, set) for name in dir(kind))
 _WRITING = re.compile(r"[a-z][a-z0-9_]*[a-z0-9]_")
-# Methods that write numbers which depend on no other tensor, or those of another one.
+# Methods that fill a tensor with new numbers, or with those of another tensor.
 _FILLING = frozenset({"bernoulli", "copy", "exponential", "fill", "normal", "random", "uniform", "zero"})
 _LOOPS = ast.For | ast.AsyncFor | ast.While
 _HOLDING = (
@@ -25,7 +25,7 @@ _HOLDING = (
 )
 _FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _MAKING = frozenset({"__init__", "__post_init__", "__new__"})
-_DEPTH = 4  # how many names of names to follow
+_DEPTH = 4  # the longest chain of assignments to follow
 _VIEW = "which is a view in some libraries and a copy in others"
 Key = tuple[object, str]
 
@@ -39,7 +39,7 @@ class Write(NamedTuple):
 
 
 def writes(file: SourceFile) -> Iterator[Write]:
-    """Yields the in-place writes of a file that the libraries show in different ways."""
+    """Yields the in-place writes of a file that are visible through views in some libraries only."""
     targets_and_keys = [(node, _name_key(file, _root_of_subscripts(node))) for node in _write_targets(file)]
     written_keys = {key for _, key in targets_and_keys} - {None}
     reads_by_key: dict[Key | None, list[ast.Subscript]] = {}
@@ -115,7 +115,7 @@ def _root_of_subscripts(node: ast.expr) -> ast.expr:
 
 
 def _name_key(file: SourceFile, node: ast.expr) -> Key | None:
-    """Returns what tells a name or an attribute of an instance from all others."""
+    """Returns a key that identifies a name in its scope, or an attribute of an instance."""
     if isinstance(node, ast.Name):
         scope_bindings = file.names.lookup(node)
         return None if scope_bindings is None else (scope_bindings[0], node.id)
@@ -141,7 +141,7 @@ def _is_tensor(file: SourceFile, node: ast.expr) -> bool:
 
 
 def _written_tensor(file: SourceFile, node: ast.expr) -> ast.expr | None:
-    """Returns the tensor to a part of which a write goes: `x` of `x[i][j] = v`, and of `y = x[i]` before `y += v`."""
+    """Returns the tensor that a write changes in part: `x` of `x[i][j] = v`, and of `y = x[i]` before `y += v`."""
     written_node = node.value if isinstance(node, ast.Subscript) else node
     if isinstance(written_node, ast.Subscript):
         return written_node.value if _is_tensor(file, written_node.value) and _is_view(file, written_node) else None
@@ -161,7 +161,7 @@ def _written_tensor(file: SourceFile, node: ast.expr) -> ast.expr | None:
 
 
 def _is_shown(file: SourceFile, read: ast.expr, first: ast.expr, write: ast.expr, depth: int = 0) -> bool:
-    """Returns whether a write may come after a part was read, and before what keeps it is used.
+    """Returns whether a write may run between the read of a part of a tensor and the use of that part.
 
     Args:
         file: The file.
@@ -217,7 +217,7 @@ def _is_assigned(
     depth: int,
     is_held: bool = False,
 ) -> bool:
-    """Returns whether a write shows in what a part, or a container with it, is assigned to."""
+    """Returns whether a write is visible through the name to which a part of the tensor is assigned."""
     if isinstance(target, ast.Subscript) and _may_be_tensor(file, target.value):
         # `x[i], x[j] = x[j], x[i]` writes to `x[i]` before it reads what is left of the right side
         target_tuple = file.parent(target)

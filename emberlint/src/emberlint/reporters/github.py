@@ -6,7 +6,7 @@ from emberlint.findings import Finding
 
 
 def report(findings: Sequence[Finding]) -> Iterator[str]:
-    """Yields a workflow command for each finding."""
+    """Yields a workflow command of GitHub for each finding, which annotates the line."""
     for finding in findings:
         file_lines, columns_text = finding.file_lines, f",col={finding.column},endColumn={finding.end_column}"
         columns_text = "" if finding.cell else columns_text

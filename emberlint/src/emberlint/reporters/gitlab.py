@@ -8,11 +8,11 @@ from hashlib import sha256
 from emberlint.config.tiers import Tier
 from emberlint.findings import Finding
 
-SEVERITIES = {Tier.A: "major", Tier.B: "minor", Tier.C: "info"}  # by the strength of the evidence
+SEVERITIES = {Tier.A: "major", Tier.B: "minor", Tier.C: "info"}  # the severity of a finding by its evidence
 
 
 def report(findings: Sequence[Finding]) -> Iterator[str]:
-    """Yields the document."""
+    """Yields the GitLab code quality report as a JSON document."""
     count_by_fingerprint: Counter[str] = Counter()
     issues = []
     for finding in findings:

@@ -8,6 +8,6 @@ from emberlint.reporters.records import record
 
 
 def report(findings: Sequence[Finding]) -> Iterator[str]:
-    """Yields a line for each finding."""
+    """Yields a line of JSON for each finding."""
     for finding in findings:
         yield json.dumps(record(finding))

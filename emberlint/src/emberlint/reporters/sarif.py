@@ -1,4 +1,4 @@
-"""SARIF 2.1.0, which code hosts and editors read."""
+"""The report in SARIF 2.1.0, which code hosts and editors read."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 def report(findings: Sequence[Finding]) -> Iterator[str]:
-    """Yields the document, with a line for each finding."""
+    """Yields the SARIF document, with a line for each finding."""
     rules = all_rules()
     driver_record = {
         "name": "emberlint",
@@ -53,7 +53,7 @@ def _rule_object(rule: AnyRule) -> dict[str, object]:
 
 def _result_object(finding: Finding, index: int) -> dict[str, object]:
     region_record = {"startLine": finding.file_lines[0]}
-    if not finding.cell:  # columns of a cell are not those of the file
+    if not finding.cell:  # a finding in a notebook has no columns of the file
         region_record.update(startColumn=finding.column, endLine=finding.end_line, endColumn=finding.end_column)
     physical_location = {"artifactLocation": {"uri": _path_uri(finding.path)}, "region": region_record}
     location_record: dict[str, object] = {"physicalLocation": physical_location}

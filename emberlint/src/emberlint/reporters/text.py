@@ -6,24 +6,24 @@ from emberlint.findings import Finding
 
 
 def report(findings: Sequence[Finding]) -> Iterator[str]:
-    """Yields a line for each finding."""
+    """Yields a line of text for each finding."""
     for finding in findings:
         yield line(finding)
 
 
 def summary(findings: int, files: int) -> str:
-    """Returns the summary, which is written to standard error."""
+    """Returns the line that sums up a check: the number of findings and of files."""
     findings_text = f"{findings or 'no'} finding{'' if findings == 1 else 's'}"
     return f"{findings_text} in {files} file{'' if files == 1 else 's'}"
 
 
 def line(finding: Finding) -> str:
-    """Returns the line of one finding."""
+    """Returns the line of text of a finding: its path and its entry."""
     return f"{finding.path}:{finding.entry}"
 
 
 def details(finding: Finding) -> Iterator[str]:
-    """Yields the lines that `--verbose` adds: the evidence and the advice."""
+    """Yields the lines that `--verbose` adds to a finding: the evidence and the advice."""
     if finding.reason:
         yield f"    because {finding.reason} (tier {finding.tier.name})"
     if finding.fix is not None:

@@ -21,7 +21,7 @@ class Entry(NamedTuple):
 
 
 def read(file: Path) -> Counter[Entry]:
-    """Returns the entries and how often each is accepted.
+    """Returns the entries of a baseline file, with the number of findings that each accepts.
 
     Raises:
         UsageError: if the file cannot be read or is not a baseline.
@@ -46,7 +46,7 @@ def read(file: Path) -> Counter[Entry]:
 
 
 def write(file: Path, entries: Counter[Entry]) -> None:
-    """Writes the entries, one per line, so that diffs of the file are readable."""
+    """Writes the entries to a baseline file, one per line, so that its diffs are readable."""
     entry_lines = [
         json.dumps({**entry._asdict(), "count": count}) for entry, count in sorted(entries.items()) if count > 0
     ]
@@ -59,7 +59,7 @@ def write(file: Path, entries: Counter[Entry]) -> None:
 
 
 def count_entries(findings: Iterable[Finding]) -> Counter[Entry]:
-    """Returns the entries that accept these findings."""
+    """Returns the entries that accept some findings, with their numbers."""
     return Counter(entry_of(finding) for finding in findings if finding.fingerprint)
 
 
@@ -102,7 +102,7 @@ def _is_line_of_entry(line: str, entry: Entry) -> bool:
 
 
 def shrink(file: Path, findings: Sequence[Finding], checked_paths: frozenset[str]) -> None:
-    """Drops the entries that accept nothing any more; if the file does not exist, accepts all findings."""
+    """Drops unneeded entries from a baseline file; if there is no file, writes one that accepts all findings."""
     current_entries = count_entries(findings)
     if file.exists():
         old_entries = read(file)

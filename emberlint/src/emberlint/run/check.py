@@ -64,7 +64,7 @@ def unreadable_result(path: str, error: Exception) -> FileResult:
 
 
 def source_file(path: str, text: str, settings: Settings, shelf: Shelf | None = None) -> SourceFile:
-    """Returns the parsed file.
+    """Returns a text as a parsed file with its inference.
 
     Raises:
         SyntaxError: if the text is not Python.
@@ -77,7 +77,7 @@ def source_file(path: str, text: str, settings: Settings, shelf: Shelf | None = 
 def _findings_of(file: SourceFile, codes: frozenset[str]) -> tuple[Finding, ...]:
     try:
         return tuple(_findings_of_rules(file, codes))
-    except RecursionError:  # a chain of thousands of operators
+    except RecursionError:  # the recursion is too deep for a chain of thousands of operators
         file_without_findings = SourceFile(file.path, file.text, file.settings, file.tree, infer, file.neighbours)
         try:
             with deep_recursion():

@@ -33,7 +33,7 @@ from emberlint.source.source_file import SourceFile
 def check(
     files: Mapping[str, Path], settings: Settings, codes: frozenset[str], jobs: int = 1, cached: bool = True
 ) -> Report:
-    """Checks files on disk.
+    """Checks files on disk and returns the report.
 
     Args:
         files: The files by their path relative to the project's root.
@@ -91,7 +91,7 @@ def check_document(path: str, text: str, settings: Settings, codes: frozenset[st
 
 
 def check_content(path: str, content: bytes, settings: Settings, codes: frozenset[str], cached: bool = True) -> Report:
-    """Checks the bytes that stand for the file at `path`: standard input."""
+    """Checks bytes from standard input as the content of the file at `path`, and returns the report."""
     try:
         text, notebook = read_source(path, content)
     except (SyntaxError, UnicodeDecodeError) as error:
@@ -112,7 +112,7 @@ def file_among_others(path: str, text: str, settings: Settings) -> SourceFile:
 
 
 def shelf_for(path: str, text: str, settings: Settings, library: Library) -> Shelf:
-    """Returns what the inference of a text may see of the files that it imports."""
+    """Returns the shelf through which the inference of a text sees the files that it imports."""
     cache = FileCache(settings, (), enabled=False)
     return Files({path: text}, settings, frozenset(), cache, library).shelf(path)
 

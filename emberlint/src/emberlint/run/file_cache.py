@@ -22,7 +22,7 @@ def digest(content: bytes | str) -> str:
 
 
 def circumstances_digest(settings: Settings, words: Iterable[str]) -> str:
-    """Returns a hash of what else findings depend on: Python, the linter, the settings, the rules."""
+    """Returns a hash of Python, the linter, the settings and the rules, on which findings depend besides the file."""
     return digest(
         "\n".join([sys.version, *_linter_source_lines(str(Path(__file__).parent.parent)), repr(settings), *words])
     )
@@ -62,7 +62,7 @@ def write_json(file: Path, *lines: object) -> None:
             temporary_file.write_text(json_text, encoding="utf-8")
             temporary_file.replace(file)
         finally:
-            temporary_file.unlink(missing_ok=True)  # it still exists only if something interrupted the write
+            temporary_file.unlink(missing_ok=True)  # removes the temporary file of an interrupted write
         cache_files = sorted(folder.glob(f"*{file.suffix}"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
         for old_file in cache_files[KEPT:]:
             old_file.unlink()

@@ -14,7 +14,7 @@ from emberlint.run.results import FileResult, decode
 from emberlint.source.notebooks.notebook import Notebook
 from emberlint.source.reading import read_notebook, read_text
 
-SUMMARY = "summary of "  # the start of the cache key of a file of which only the summary was made
+SUMMARY = "summary of "  # the prefix of the cache key of a file of which only the summary was made
 
 
 class Files:
@@ -66,12 +66,12 @@ class Files:
 
     @property
     def beyond(self) -> tuple[str, ...]:
-        """The files that were read besides those to check."""
+        """The paths of the files that were read besides those to check."""
         return tuple(sorted(path for path in self.contents if path not in self.checked))
 
     @property
     def absent(self) -> tuple[str, ...]:
-        """The places without a file where a new file would change a result."""
+        """The paths without a file at which a new file would change a result."""
         result_by_path = {**self.entries, **self.results}
         return tuple(
             sorted(
@@ -93,14 +93,14 @@ class Files:
         return {path: self.results[path] for path in self.checked_in_order()}
 
     def shelf(self, path: str) -> Shelf:
-        """Returns what the check of a file may see of others, after the check of those others."""
+        """Checks the files that a file imports, and returns the shelf through which its check sees them."""
         groups = self._groups([path])
         groups[-1] = groups[-1][: groups[-1].index(path)]  # the last group is that of the file itself
         self._run(groups)
         return self._shelf(path)
 
     def _groups(self, paths: Iterable[str]) -> list[list[str]]:
-        """Returns files and those that they import in the order of their checks, and notes what each may not see."""
+        """Returns files and their imports in groups in the order of their checks, and notes hidden files."""
         groups = in_order(paths, self._imported_files, self._imported_at_once)
         self.library.link(self.near)
         for group in groups:
@@ -123,7 +123,7 @@ class Files:
         self.keys[path] = digest(self.contents[path])
         encoded_result = self.cache.get(self._name(path), self.keys[path])
         if encoded_result is None and path not in self.checked:
-            encoded_result = self.cache.get(path, self.keys[path])  # of a run that checked it
+            encoded_result = self.cache.get(path, self.keys[path])  # cached by a run that checked the file
         if encoded_result is not None:
             self.entries[path] = decode(encoded_result)
             self.near[path] = self.entries[path].near
@@ -191,7 +191,7 @@ class Files:
             self._is_same = self._is_same and earlier_result is not None and cached_result is None
             if earlier_result is not None:
                 self.results[path] = earlier_result
-                if self.library.get(path) is not earlier_result.summary:  # it is that of a run with other circles
+                if self.library.get(path) is not earlier_result.summary:  # from a run with other import circles
                     self.library.put(path, earlier_result.summary)
                 continue
             codes_to_check = self.codes if path in self.checked else frozenset[str]()

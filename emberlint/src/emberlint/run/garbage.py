@@ -7,7 +7,7 @@ from threading import Lock
 
 
 class _Blocks:
-    """The blocks that run without the collector, in all threads of the process."""
+    """The number of running blocks without garbage collection in all threads."""
 
     lock = Lock()
     running = 0
@@ -16,7 +16,7 @@ class _Blocks:
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """Switches the automatic collection off; a file that was checked leaves no circles of references.
+    """Switches the garbage collector off while a block runs; checked files leave no circles of references.
 
     Blocks may overlap in threads: the last one that ends switches the collection on again, if it was on before the
     first one.

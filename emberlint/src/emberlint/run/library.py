@@ -1,4 +1,4 @@
-"""The summaries of the project's files, and the record of those that the check of one file has used.
+"""The library of the summaries of a project's files, and the shelf that records which ones a check has used.
 
 A file sees the summaries only of files to which its imports lead, although others may be known: which ones are known
 depends on the order, and with several processes on chance.
@@ -13,11 +13,11 @@ from typing import Any
 from emberlint.source.modules import Modules
 
 NO_FILE, NO_SUMMARY, UNSEEN = "-", "", "o"
-IMPORTS = "imports.json"  # the file of a spool with the imports of all files
+IMPORTS = "imports.json"  # the name of the shared file with the imports of all files
 
 
 class Library:
-    """The summaries known so far, by path.
+    """The library of known summaries by path, and the imports of each file.
 
     Args:
         modules: Finds the files of modules.
@@ -54,7 +54,7 @@ class Library:
         return path in self._digests
 
     def put(self, path: str, summary: Any) -> None:
-        """Stores the summary of a file, which may be None."""
+        """Stores the summary of a file, or None for a file without one."""
         encoded_summary = _summary_text(summary)
         self._encoded[path] = summary
         self._digests[path] = _digest(encoded_summary)
@@ -110,14 +110,14 @@ class Shelf:
 
     def __init__(self, library: Library, path: str, near: tuple[str, ...], hidden: frozenset[str]) -> None:
         self.library = library
-        self.used: dict[str, str] = {}  # module, or `?` and a path -> digest of its summary, or whether it exists
+        self.used: dict[str, str] = {}  # digests of summaries by module, and whether a file exists by "?" and its path
         self._path = path
         self.near = near
         self._hidden = hidden
         self._is_seen_by_file = {near_file: near_file not in hidden for near_file in near}
 
     def is_seen(self, place: str) -> bool:
-        """Returns whether imports lead from the file to a place that it may see."""
+        """Returns whether the file may see another file: imports lead there, and it is not hidden."""
         if place not in self._is_seen_by_file:
             self._is_seen_by_file[place] = place not in self._hidden and place in self._reachable_files()
         return self._is_seen_by_file[place]
@@ -164,7 +164,7 @@ class Shelf:
 
 
 def is_current(used_facts: Mapping[str, str], path: str, library: Library, shelf: Shelf | None = None) -> bool:
-    """Returns whether what the check of a file has used is still the same.
+    """Returns whether the facts about other files that the check of a file has used are unchanged.
 
     Args:
         used_facts: what it has used.

@@ -1,4 +1,4 @@
-"""Puts files in an order in which each comes after those that it imports.
+"""Orders files so that each one comes after the files that it imports.
 
 Files that import each other in a circle see only the summaries of those before them, so their order is that of the
 imports that run when a module is loaded, and `from package import module` does not depend on the package's file. In

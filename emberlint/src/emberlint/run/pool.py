@@ -20,12 +20,12 @@ from emberlint.source.modules import Modules
 if TYPE_CHECKING:
     from concurrent.futures import Future, ProcessPoolExecutor
 
-POOL_FROM = 400_000  # bytes; to check fewer, one process is faster than starting several
-BATCH = 24  # files handed to a worker at a time
+POOL_FROM = 400_000  # the least number of bytes to check for which several processes are faster than one
+BATCH = 24  # the number of files that a worker gets at a time
 
 
 class Task(NamedTuple):
-    """A file to check, and what its check may see."""
+    """The task of checking a file: its content, its imports, and the files that it may not see."""
 
     path: str
     content: bytes | str
@@ -35,7 +35,7 @@ class Task(NamedTuple):
 
 
 class Work(NamedTuple):
-    """The files to check.
+    """The files to check in groups, with their imports and the functions that prepare and finish a check.
 
     Attributes:
         groups: The files, each group after those that it imports from.
@@ -140,7 +140,7 @@ def _submit_groups(
 
 
 class _Schedule:
-    """The groups whose imports are all checked, and those that still wait."""
+    """The schedule of groups of files: those whose imports are all checked, and those that wait."""
 
     def __init__(self, work: Work) -> None:
         self.work = work
@@ -176,7 +176,7 @@ class _Schedule:
         return group_numbers, tasks
 
     def finish(self, numbers: Sequence[int]) -> None:
-        """Records that groups are done, so that those that import from them may begin."""
+        """Records that groups are checked, so that the groups that import from them may begin."""
         for group_number in numbers:
             for dependent_group in self.readers[group_number]:
                 self.waiting[dependent_group] -= 1

@@ -17,7 +17,7 @@ IMPORTS = "imports of "  # the start of the cache key of a file of which only th
 
 
 def check_project(project: Project, codes: frozenset[str], cache: FileCache) -> list[Finding]:
-    """Returns what the project rules among `codes` find."""
+    """Returns the findings of the project rules among `codes`, from the cache if no file has changed."""
     rules = project_rules(codes)
     if not project.settings.project_folders or not rules:
         return []

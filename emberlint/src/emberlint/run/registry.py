@@ -28,7 +28,7 @@ def all_rules() -> Mapping[str, AnyRule]:
 
 @cache
 def codes_by_word() -> Mapping[str, str]:
-    """Returns the code for each code and each name of a rule."""
+    """Returns the codes of rules by the words that select them: the code itself and the rule's name."""
     rules = all_rules()
     return {word: code for code, rule in rules.items() for word in (code, rule.name)}
 

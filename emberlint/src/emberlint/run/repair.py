@@ -27,7 +27,7 @@ ROUNDS = 8  # a repair may expose another finding; expressions are rarely nested
 
 
 class RepairSession:
-    """What the repairs of one command know of the project; the check that follows finds the results in the cache."""
+    """The library and the cache that the repairs of one command share; the check after them reuses the cache."""
 
     def __init__(self, settings: Settings, codes: frozenset[str], cached: bool) -> None:
         self.library = Library(Modules(settings))
@@ -42,7 +42,7 @@ class Repaired(NamedTuple):
     refused: tuple[tuple[Finding, str], ...] = ()
 
     def diff(self, path: str) -> Iterator[str]:
-        """Yields the lines of a unified diff."""
+        """Yields the lines of the unified diff of the repair."""
         old_lines, new_lines = self.before.splitlines(keepends=True), self.after.splitlines(keepends=True)
         yield from difflib.unified_diff(old_lines, new_lines, f"a/{path}", f"b/{path}")
 
@@ -107,7 +107,7 @@ def repair_file(
     try:
         repaired = _repaired_text(path, file.read_bytes(), settings, codes, unsafe, session)
     except (OSError, SyntaxError, UnicodeDecodeError):
-        return Repaired("", "")  # the check that follows reports the file
+        return Repaired("", "")  # a later check reports an unreadable file
     if write and repaired.after != repaired.before:
         replace_text(file, repaired.after)
     return repaired

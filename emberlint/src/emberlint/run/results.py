@@ -9,7 +9,7 @@ from emberlint.source.imports import Import
 
 
 class FileResult(NamedTuple):
-    """What the check of a file found, and what the checks of other files need of it.
+    """The result of a file's check: findings, comments, imports, the summary for other files, and the facts used.
 
     Attributes:
         findings: the findings before suppression.
@@ -29,7 +29,7 @@ class FileResult(NamedTuple):
 
 
 def encode(result: FileResult) -> Encoded:
-    """Returns a result as lists and scalars."""
+    """Returns the result of a file as lists and scalars, fit for JSON."""
     findings, directives, imports, summary, used_facts, near_paths = result
     return [
         [encode_finding(finding) for finding in findings],
@@ -42,7 +42,7 @@ def encode(result: FileResult) -> Encoded:
 
 
 def decode(data: Encoded) -> FileResult:
-    """Returns the result that `encode` encoded."""
+    """Returns the result of a file from the lists that `encode` made."""
     findings, directives, imports, summary, used_facts, near_paths = data
     return FileResult(
         tuple(decode_finding(finding) for finding in findings),

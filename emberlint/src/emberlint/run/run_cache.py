@@ -46,12 +46,12 @@ class RunCache:
         )
 
     def entries(self) -> Entries | None:
-        """Returns the lines of the report on what `recall` finds, in a small part of its time."""
+        """Returns the lines of the cached run's report by path, which is faster than decoding the findings."""
         lines_by_path: Entries | None = self._line(1)
         return lines_by_path
 
     def _line(self, number: int) -> Any:
-        """Returns the data on a line of the cache file, or None if the run is not cached or something differs."""
+        """Returns the data on a line of the run's cache file, or None if there is none or a file has changed."""
         cached_run = read_json(self._file) if self._is_settled else None
         is_unchanged = isinstance(cached_run, dict) and self._is_same(cached_run["beyond"], cached_run["absent"])
         return read_json(self._file, number) if is_unchanged else None

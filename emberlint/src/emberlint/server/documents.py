@@ -31,12 +31,12 @@ class Document:
 
     @property
     def file(self) -> Path:
-        """The absolute path."""
+        """The absolute path of the document's file."""
         return Path(to_fs_path(self.uri) or "untitled.py").absolute()
 
     @cached_property
     def text(self) -> str:
-        """The text to check."""
+        """The text of the document to check."""
         return self.parts[self.uri].source
 
     def place(self, finding: Finding) -> tuple[str, Finding]:

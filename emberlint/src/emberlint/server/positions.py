@@ -25,7 +25,7 @@ class Edit(NamedTuple):
 
 
 class DocumentText:
-    """The lines of a document.
+    """The lines of a document, with conversions between columns and the editor's positions.
 
     Args:
         source: The text.
@@ -50,7 +50,7 @@ class DocumentText:
         return place.line + 1, len(line) + 1
 
     def edits(self, after: str) -> Iterator[Edit]:
-        """Yields the edits that turn this text into another one, in units of lines."""
+        """Yields the edits of whole lines that turn this text into another one."""
         old_lines, new_lines = self.lines, LINE.findall(after)
         shorter_length = min(len(old_lines), len(new_lines))
         equal_start_count = next(

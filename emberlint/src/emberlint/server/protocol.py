@@ -37,7 +37,7 @@ SEVERITIES = {
 
 
 class Server(LanguageServer):
-    """The server: what the editor has open, with its findings."""
+    """The language server, with the open documents of the editor and their findings."""
 
     def __init__(self) -> None:
         super().__init__("emberlint", __version__, notebook_document_sync=NOTEBOOKS)
@@ -52,7 +52,7 @@ class Server(LanguageServer):
         return document(self.workspace, uri)
 
     def text(self, source: str) -> DocumentText:
-        """Returns the lines of a text in the units of the connection."""
+        """Returns a text as lines, with positions in the character encoding of the connection."""
         encoding = self.workspace.position_encoding
         return DocumentText(source, "utf-16" if encoding is None else str(getattr(encoding, "value", encoding)))
 
@@ -132,7 +132,7 @@ class Server(LanguageServer):
                 yield uri, [*self.text(document.parts[uri].source).edits(new_text)]
 
     def publish_soon(self, uri: str) -> None:
-        """Publishes when the document has not changed for a moment."""
+        """Checks a document and sends its diagnostics as soon as it has not changed for a moment."""
         self._cancel(uri)
         self._timers[uri] = asyncio.get_running_loop().call_later(DELAY, self.publish, uri)
 
@@ -144,7 +144,7 @@ class Server(LanguageServer):
                 self.publish(other_uri)
 
     def close(self, uri: str) -> None:
-        """Drops a document."""
+        """Drops a closed document and its findings."""
         self._cancel(uri)
         self._checked.pop(uri, None)
         self.session.forget(self.document(uri).file)
@@ -166,7 +166,7 @@ class Server(LanguageServer):
 
 
 def create() -> Server:
-    """Returns a server with its features."""
+    """Returns a language server with all its features registered."""
     server = Server()
     _add_document_events(server)
     _add_notebook_events(server)
@@ -334,7 +334,7 @@ def _lsp_actions(
 
 
 def _finding_key(finding: Finding) -> list[object]:
-    """Returns what tells a finding from the others of a document."""
+    """Returns a key that identifies a finding in a document."""
     return [finding.code, finding.line, finding.column]
 
 

@@ -55,7 +55,7 @@ class ProjectState(NamedTuple):
 
 
 class Checked:
-    """A document and its findings.
+    """A checked document with its findings, which can be repaired or silenced.
 
     Args:
         path: The path of the document, relative to the root of its project.
@@ -92,7 +92,7 @@ class Checked:
 
 
 class Session:
-    """The projects and documents of one connection."""
+    """The projects and checked documents of one connection of an editor."""
 
     def __init__(self) -> None:
         self._projects: dict[Path, ProjectState] = {}
@@ -140,12 +140,12 @@ class Session:
         return Checked(path, text, project, self._without_accepted(findings, settings))
 
     def forget(self, file: Path) -> None:
-        """Drops what is known of a document that was closed."""
+        """Drops the stored results of a document that was closed."""
         self._last_findings.pop(file, None)
         self._around.pop(file, None)
 
     def _shelf(self, file: Path, path: str, text: str, project: ProjectState) -> Shelf:
-        """Returns what the check of a document may see of other files."""
+        """Returns the shelf through which the check of a document sees other files."""
         project_and_surroundings = self._around.get(file)
         if (
             project_and_surroundings is None
@@ -171,7 +171,7 @@ class Session:
             codes = chosen_codes(selected_words, settings.ignore)
             project = ProjectState(
                 settings, codes, FileCache(settings, codes), file_stamp
-            )  # of the command; never saved
+            )  # the cache of the command is shared, but never saved here
             self._projects[root] = project
         return project
 

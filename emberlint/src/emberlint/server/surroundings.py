@@ -1,4 +1,4 @@
-"""The files around a document: what its check sees of its project, kept while neither they nor its imports change.
+"""The files around a document that its check sees; they are kept until a file or the imports change.
 
 A file of SciPy imports up to 412 others, directly or through them. While neither they nor the imports of the document
 change, a check only asks for their times; another document follows what was known before, and only files whose circles
@@ -42,7 +42,7 @@ class Surroundings:
         if before is not None:
             self._run.follow(before._run)
         self.shelf = self._run.shelf(path)
-        own_path = settings.root / path  # may change at any time, because the document stands for it
+        own_path = settings.root / path  # the document's own file may change at any time
         summary_by_file = (
             {}
             if before is None
@@ -54,7 +54,7 @@ class Surroundings:
         self._is_settled = file_times is not None and all(is_settled(time, start_time) for time in file_times.values())
 
     def still_holds(self, text: str) -> bool:
-        """Returns whether the check of another text of the document may see the same."""
+        """Returns whether the summaries are still valid for another text of the document."""
         return self._is_settled and self._imports_of(text) == self._imports and self._are_unchanged()
 
     def _are_unchanged(self) -> bool:

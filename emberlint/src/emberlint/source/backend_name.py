@@ -106,7 +106,7 @@ class BackendNames:
         return [] if owner is None or not isinstance(function, ast.Attribute) else _methods_named(owner, function.attr)
 
     def _returns(self, function: ast.FunctionDef) -> bool:
-        """Returns whether a function returns the name."""
+        """Returns whether a function returns the active backend's name."""
         if function in self._memo:
             return self._memo[function]
         self._memo[function] = False

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-_BLOCKS = ("finalbody", "orelse", "cases", "handlers", "body")  # the last one first
+_BLOCKS = ("finalbody", "orelse", "cases", "handlers", "body")  # fields with statements, the last one first
 _KINDS: tuple[type[ast.AST], ...] = (*ast.stmt.__subclasses__(), ast.ExceptHandler, ast.match_case)
 _INSIDE = {kind: tuple(one for one in _BLOCKS if one in kind._fields) for kind in _KINDS}
 

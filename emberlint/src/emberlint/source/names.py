@@ -10,7 +10,7 @@ from emberlint.source.imports import origin_base
 from emberlint.source.scopes import COMPREHENSIONS, SCOPE_NODES, Binding, Scope, is_inside, unpacked_value
 from emberlint.source.tree import Tree
 
-BLOCKED = (ast.stmt, ast.ExceptHandler, ast.match_case)  # the nodes that a block consists of
+BLOCKED = (ast.stmt, ast.ExceptHandler, ast.match_case)  # the types of nodes of which blocks consist
 IMPORTERS = frozenset({"importlib.import_module", "importlib.__import__", "lazy_loader.load", "pytest.importorskip"})
 _IMPORTING = frozenset(one.partition(".")[0] for one in IMPORTERS)
 TYPING_FLAGS = frozenset({"typing.TYPE_CHECKING", "typing_extensions.TYPE_CHECKING"})
@@ -40,8 +40,8 @@ class Names:
         self._attributes: dict[tuple[ast.AST, str], list[ast.expr]] | None = None
         self._placed: dict[tuple[Scope, str], list[Placed]] = {}
         self._memo: dict[ast.AST, tuple[str, ...]] = {}
-        self._bound_names: set[str] = set()  # in any scope
-        self._inner_names: set[str] = set()  # in a scope inside the module's
+        self._bound_names: set[str] = set()  # all names that are bound in any scope
+        self._inner_names: set[str] = set()  # names that are bound in a scope inside the module's
         self._tops: set[str] = set()  # the top-level names of the modules imported
         self._valued: list[tuple[str, ast.expr]] = []  # names with the bound values that may have an origin
         # the names bound by imports in any scope, with the top-level modules
@@ -54,7 +54,7 @@ class Names:
         for target, name, binding in self._bindings():
             self._bind(target, name, binding)
 
-    # Building
+    # Construction of the scopes
 
     def _bind(self, place: Scope, name: str, binding: Binding) -> None:
         if place.declared.get(name) == "global":
@@ -127,7 +127,7 @@ class Names:
             return Binding("element", name)
         return Binding("other", name)
 
-    # Scopes
+    # Scopes of nodes
 
     def scope(self, node: ast.AST) -> Scope:
         """Returns the scope in which `node` is evaluated."""
@@ -227,7 +227,7 @@ class Names:
             node = self.tree.parents[node]
         return node
 
-    # Origins
+    # Origins of expressions
 
     def origin(self, node: ast.expr) -> str | None:
         """Returns the dotted origin of an expression that names something imported, or None."""
@@ -259,7 +259,7 @@ class Names:
         return leading_names
 
     def _spread(self, names: set[str]) -> set[str]:
-        """Adds the names that are bound to expressions of the given names."""
+        """Returns the given names, and those that are bound to expressions with them."""
         class_bindings = [scope.bindings for scope in self._scopes.values() if scope.is_class]
         names.update([f".{name}" for body in class_bindings for name in names & body.keys()])
         values_by_attribute = self._all_attributes().items() if names or self.can_import else ()

@@ -31,7 +31,7 @@ def _each_use(file: SourceFile) -> Iterator[Use]:
             continue
         parent = parent_by_node[node]
         if type(parent) is ast.Attribute:
-            continue  # part of a longer expression, which is reported instead
+            continue  # a part of a longer expression, which is yielded instead
         if node_type is ast.Name and type(node.ctx) is not ast.Load:  # type: ignore[union-attr]
             continue
         origin = file.native(node)

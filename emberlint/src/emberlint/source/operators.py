@@ -58,7 +58,7 @@ COMPARISONS = _ops_by_name(comparing=True)
 """The comparison functions of the module `operator`, each with the equivalent op."""
 
 ARITHMETIC = _ops_by_name(comparing=False) | {"abs": "absolute", "inv": "bitwise_not"}
-"""The other functions of that module that take and return tensors."""
+"""The arithmetic functions of the module `operator`, each with the equivalent op."""
 
 
 def is_builtin(file: SourceFile, name: ast.Name) -> bool:

@@ -43,7 +43,7 @@ def _parse_or_error(text: str, target: tuple[int, int] | None) -> ast.Module:
 
 @contextmanager
 def deep_recursion() -> Iterator[None]:
-    """Raises the limit of recursion for source with long chains of operators."""
+    """Raises Python's recursion limit while a block runs, for source with long chains of operators."""
     limit_before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit_before, DEEP))
     try:

@@ -19,10 +19,10 @@ class Project:
     known: Mapping[str, tuple[Import, ...]] = field(default_factory=dict)  # imports that the engine has already read
 
     def __post_init__(self) -> None:
-        """Creates the empty caches."""
+        """Creates the empty caches of texts, trees and imports."""
         self._trees: dict[str, ast.Module] = {}
         self._read: dict[str, str] = dict(self.texts)
-        self.parsed: dict[str, tuple[Import, ...]] = {}  # imports that were not known
+        self.parsed: dict[str, tuple[Import, ...]] = {}  # the imports that were parsed because they were not known
 
     def files(self, folder: str = "") -> Iterator[str]:
         """Yields the paths of the Python files in a folder, sorted and relative to the root."""

@@ -8,7 +8,7 @@ SCOPE_NODES = frozenset((ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef, as
 
 
 class Binding(NamedTuple):
-    """One statement or expression that binds a name in a scope."""
+    """A binding: a statement or expression that binds a name in a scope."""
 
     kind: str  # import, value, parameter, function, class, element (unpacked or iterated), other
     node: ast.AST

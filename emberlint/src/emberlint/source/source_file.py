@@ -63,7 +63,7 @@ class NoInference:
     """An inference that knows nothing, for code that needs none."""
 
     def evidence(self, node: ast.expr) -> Evidence | None:
-        """Returns None."""
+        """Returns None, because nothing is inferred."""
         return None
 
     def is_other(self, node: ast.expr) -> bool:
@@ -166,7 +166,7 @@ class SourceFile:
 
     @cached_property
     def names(self) -> Names:
-        """Scopes, bindings and dotted origins."""
+        """The scopes, bindings and dotted origins of the file's names."""
         return Names(self.index, self.module, is_package=self.path.endswith("__init__.py"))
 
     @cached_property
@@ -180,7 +180,7 @@ class SourceFile:
         return self.settings.foreign(self.role)
 
     def release(self) -> None:
-        """Drops the tree and everything known of it; the file is of no use afterwards.
+        """Drops the tree and all facts about it, after which the file cannot be used.
 
         These objects refer to each other in circles. Dropping them here is much cheaper than garbage collection.
         """
@@ -212,7 +212,7 @@ class SourceFile:
         return self.module.partition(".")[0] in self.foreign or any(self.mentions(name) for name in self.foreign)
 
     def compute_once(self, function: Callable[["SourceFile"], T]) -> T:
-        """Returns `function(self)`, computed once, because several rules ask for the same facts."""
+        """Returns `function(self)`, which is computed once per file because several rules need the result."""
         if function not in self._derived:
             self._derived[function] = function(self)
         result: T = self._derived[function]

@@ -13,8 +13,8 @@ _PLAIN = frozenset(
     {"ctx", "op", "ops", "id", "attr", "arg", "asname", "module", "level", "kind", "conversion", "is_async", "simple"}
     | {"rest", "kwd_attrs", "type_comment", "type_ignores", "tag", "str"}
 )
-_NOT_PLAIN = {"name": {"TypeAlias"}, "names": {"Import", "ImportFrom"}}  # the only types in which these hold nodes
-_CONSTANTS = frozenset({"Constant", "MatchSingleton"})  # their `value` is no node
+_NOT_PLAIN = {"name": {"TypeAlias"}, "names": {"Import", "ImportFrom"}}  # the types in which these fields hold nodes
+_CONSTANTS = frozenset({"Constant", "MatchSingleton"})  # the types whose field `value` is no node
 
 
 def _node_fields() -> dict[type[ast.AST], tuple[str, ...]]:

@@ -11,7 +11,7 @@ from emberlint.source.source_file import SourceFile
 from emberlint.source.type_tests import tested_nodes
 
 CASTS = frozenset({"half", "bfloat16"})
-COMMON = frozenset({"double", "float", "long", "int", "short", "bool", "byte"})  # other things have these names too
+COMMON = frozenset({"double", "float", "long", "int", "short", "bool", "byte"})  # names that other methods have too
 
 OPS = "from emberharmony import ops\n\n"
 

@@ -23,7 +23,7 @@ from emberlint.source.method_calls import MethodCall, is_of_imported_class, meth
 from emberlint.source.source_file import Evidence, SourceFile
 
 OPS = "from emberharmony import ops\n\n"
-REPORTED = CONVERSIONS | MOVES | CASTS | COMMON  # by other rules
+REPORTED = CONVERSIONS | MOVES | CASTS | COMMON  # methods that other rules report
 # Methods of OF_TORCH that nothing but a tensor has, also in a file that does not import PyTorch.
 UNMISTAKABLE = frozenset({"index_select", "log_softmax", "masked_fill", "unsqueeze"})
 
@@ -71,7 +71,7 @@ class NativeMethod(Rule):
                 named_libraries = [library for library in TENSORS if f"`{library}." in evidence.reason]
                 library = named_libraries[0] if named_libraries else "torch"
                 if library not in signatures_by_library(method) and library in libraries_with()[method]:
-                    continue  # no op equals `view` of NumPy
+                    continue  # NumPy's `view` has no equal op
                 op = op_of(method, positional_count, keyword_names, library)
                 fix = Fix(Safety.GUIDED, f"call `ops.{op}`", f"ops.{op}")
                 yield self.finding(
@@ -101,7 +101,7 @@ def _is_of_torch(file: SourceFile, call: MethodCall, method: str) -> bool:
         return True
     if method in ("dim", "size"):
         return not call.keywords and not arguments and (is_only_torch or method == "dim")
-    if method == "numel":  # of shapes too
+    if method == "numel":  # shapes have the method too
         return "shape" not in file.segment(call.func.value) and not file.inference.is_shape(call.func.value)
     if method == "repeat":
         return len(arguments) > (1 if is_only_torch else 2) or any(

@@ -86,7 +86,7 @@ def _plain_operands(node: ast.expr, how: str) -> Iterator[tuple[ast.expr, str]]:
 
 
 def _is_truth_taken(file: SourceFile, node: ast.BoolOp) -> bool:
-    """Returns whether the truth value of the whole is taken, and with it that of its last operand."""
+    """Returns whether the truth value of an `and` or `or` is taken, and so that of its last operand."""
     parent, child = file.parent(node), node
     if isinstance(parent, ast.BoolOp):
         return child is not parent.values[-1] or _is_truth_taken(file, parent)

@@ -49,7 +49,7 @@ def read(content: str) -> tuple[dict[str, Any], list[Cell]]:
 
 
 class _NotebookReader:
-    """Reads JSON with the places of its strings."""
+    """A reader of a notebook's JSON that notes the places of its strings."""
 
     def __init__(self, content: str) -> None:
         self.content = content
@@ -62,7 +62,7 @@ class _NotebookReader:
         return self.content[self.at : self.at + 1]
 
     def _take(self, wanted: str) -> str:
-        """Moves past one of some characters, and returns it."""
+        """Moves past the next character, which must be one of some, and returns it."""
         character = self._next()
         if not character or character not in wanted:
             raise json.JSONDecodeError(f"Expecting {' or '.join(map(repr, wanted))}", self.content, self.at)
@@ -70,13 +70,13 @@ class _NotebookReader:
         return character
 
     def value(self) -> Any:
-        """Returns the value here, and moves past it."""
+        """Returns the JSON value at the current place, and moves past it."""
         self._next()
         decoded, self.at = _DECODER.raw_decode(self.content, self.at)
         return decoded
 
     def members(self) -> Iterator[str]:
-        """Yields the keys of the object here; the caller reads each value."""
+        """Yields the keys of the JSON object at the current place; the caller reads each value."""
         self._take("{")
         if self._next() == "}":
             self.at += 1
@@ -91,7 +91,7 @@ class _NotebookReader:
                 return
 
     def items(self) -> Iterator[int]:
-        """Yields the numbers of the items of the list here, from 1; the caller reads each item."""
+        """Yields the numbers, from 1, of the items of the JSON list at the place; the caller reads each item."""
         self._take("[")
         if self._next() == "]":
             self.at += 1
@@ -104,7 +104,7 @@ class _NotebookReader:
                 return
 
     def cell(self, number: int) -> Cell | None:
-        """Returns the cell here if it is of code, and moves past it."""
+        """Returns the cell at the current place if it is a code cell, and moves past it."""
         cell_type: Any = None
         metadata: Any = None
         code_cell: Cell | None = None

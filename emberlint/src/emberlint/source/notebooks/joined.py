@@ -32,7 +32,7 @@ class CellPlace(NamedTuple):
 
 
 class Joined:
-    """Code cells as one text.
+    """The code cells of a notebook joined to one text.
 
     Args:
         cells: The code cells; those in another language, as after `%%bash`, are left out.

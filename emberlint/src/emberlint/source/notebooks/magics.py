@@ -19,7 +19,7 @@ def cell_magic(source: str) -> str | None:
 
 
 def magics(source: str) -> dict[int, str]:
-    """Returns what stands for each line of a cell that is not Python: the line up to the magic, and Python for it.
+    """Returns Python text for each line of a cell that is not Python, by the number of the line.
 
     `    %matplotlib inline` becomes `    pass`, and `files = !ls` becomes `files = get_ipython()`. The line of a cell
     magic becomes an empty line.
@@ -32,7 +32,7 @@ def magics(source: str) -> dict[int, str]:
 def _stand_ins(lines: list[str]) -> Iterator[str | None]:
     """Yields for each line the Python text that stands for it, or None if it is Python."""
     line_state = _LineState()
-    indent: str | None = None  # of a magic that the next line continues
+    indent: str | None = None  # the indentation of a magic that continues on the next line
     is_first = True
     for line in lines:
         line_text = line.rstrip("\r\n")
@@ -63,7 +63,7 @@ def _of_line(text: str) -> str | None:
 
 
 class _LineState:
-    """Whether a line begins a statement: outside of strings and brackets, and not after a backslash."""
+    """The state after a line: an open string, open brackets, a backslash at the end, or a comment."""
 
     def __init__(self) -> None:
         self.quote = ""
@@ -76,7 +76,7 @@ class _LineState:
         return not (self.quote or self.depth > 0 or self.is_continued)
 
     def read(self, text: str) -> None:
-        """Reads a line of Python."""
+        """Updates the state by a line of Python."""
         offset = 0
         self.is_continued = self.is_comment = False
         while offset < len(text):
