@@ -97,21 +97,21 @@ class KVCache(Module):
         """
         if queries == 1 and self.padding is None:
             return None
-        keys, text = self.length, self.texts()
-        if queries == 1 or queries == keys:
-            return text
-        is_earlier = ops.tri(queries, keys, keys - queries, "bool")
+        key_count, text_mask = self.length, self.texts()
+        if queries == 1 or queries == key_count:
+            return text_mask
+        is_earlier = ops.tri(queries, key_count, key_count - queries, "bool")
         if self.keys is not None:
             is_earlier = ops.to_device(is_earlier, ops.get_device(self.keys.value))
-        return is_earlier if text is None else ops.logical_and(is_earlier, text)
+        return is_earlier if text_mask is None else ops.logical_and(is_earlier, text_mask)
 
     def texts(self) -> Tensor | None:
         """Returns which keys are no padding, (batch, 1, 1, keys); None if there is no padding."""
         if self.padding is None or self.keys is None:
             return None
         self._asked = True
-        first = ops.reshape(ops.array(self.padding), (-1, 1, 1, 1))
-        return ops.to_device(ops.less_equal(first, ops.arange(self.length)), ops.get_device(self.keys.value))
+        padding_lengths = ops.reshape(ops.array(self.padding), (-1, 1, 1, 1))
+        return ops.to_device(ops.less_equal(padding_lengths, ops.arange(self.length)), ops.get_device(self.keys.value))
 
     def extend(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Adds time steps, and returns the keys and values of all.
@@ -123,14 +123,16 @@ class KVCache(Module):
         Raises:
             ShapeError: if they do not have the batch, heads and width of those before.
         """
-        cells = self.keys, self.values
-        if cells[0] is None or cells[1] is None:
+        key_and_value_cells = self.keys, self.values
+        if key_and_value_cells[0] is None or key_and_value_cells[1] is None:
             self.keys, self.values = Buffer(keys, persistent=False), Buffer(values, persistent=False)
             return keys, values
-        old_tensors, new_tensors = (cells[0].value, cells[1].value), (keys, values)
+        old_tensors, new_tensors = (key_and_value_cells[0].value, key_and_value_cells[1].value), (keys, values)
         for old_tensor, new_tensor in zip(old_tensors, new_tensors, strict=True):
             _require_continuing(old_tensor.shape, new_tensor.shape)
-        room = _ROOMS.pop(self, None)  # it is written to from here on, so an error must not leave it to a later call
+        spare_room = _ROOMS.pop(
+            self, None
+        )  # it is written to from here on, so an error must not leave it to a later call
         backend = selection.active().backend
         if (
             keys.dtype != old_tensors[0].dtype
@@ -141,14 +143,14 @@ class KVCache(Module):
                 ops.concatenate([old_tensors[0], keys], 1),
                 ops.concatenate([old_tensors[1], values], 1),
             )
-            cells[0].value, cells[1].value = all_keys_and_values
+            key_and_value_cells[0].value, key_and_value_cells[1].value = all_keys_and_values
             return all_keys_and_values
-        memory = _memory_for(backend, room, old_tensors, new_tensors)
+        memory = _memory_for(backend, spare_room, old_tensors, new_tensors)
         all_keys_and_values = (
             memory[0][:, : old_tensors[0].shape[1] + keys.shape[1]],
             memory[1][:, : old_tensors[1].shape[1] + values.shape[1]],
         )
-        cells[0].value, cells[1].value = all_keys_and_values
+        key_and_value_cells[0].value, key_and_value_cells[1].value = all_keys_and_values
         _ROOMS[self] = _Room(memory, all_keys_and_values)
         return all_keys_and_values
 
@@ -184,17 +186,17 @@ def _memory_for(
     backend: Any, spare_room: _Room | None, before: tuple[Any, Any], new: tuple[Any, Any]
 ) -> tuple[Any, Any]:
     """Returns memory with the keys and values of a cache and the new ones: its room if they fit, else a new one."""
-    sizes = []
+    memories = []
     for i in (0, 1):
         old_tensor, new_tensor = before[i], new[i]
         past_length = old_tensor.shape[1]
-        length = past_length + new_tensor.shape[1]
-        if spare_room is not None and spare_room.shown[i] is old_tensor and length <= spare_room.memory[i].shape[1]:
+        new_length = past_length + new_tensor.shape[1]
+        if spare_room is not None and spare_room.shown[i] is old_tensor and new_length <= spare_room.memory[i].shape[1]:
             memory = spare_room.memory[i]
         else:
             batch, _, heads, width = old_tensor.shape
-            memory = ops.zeros((batch, heads, -(-length // STEP) * STEP, width), old_tensor.dtype)
+            memory = ops.zeros((batch, heads, -(-new_length // STEP) * STEP, width), old_tensor.dtype)
             memory = ops.swapaxes(ops.to_device(memory, ops.get_device(old_tensor)), 1, 2)
             memory = backend.write_into(memory, (_ALL, slice(past_length)), old_tensor)
-        sizes.append(backend.write_into(memory, (_ALL, slice(past_length, length)), new_tensor))
-    return sizes[0], sizes[1]
+        memories.append(backend.write_into(memory, (_ALL, slice(past_length, new_length)), new_tensor))
+    return memories[0], memories[1]

@@ -44,16 +44,16 @@ class Calls:
 
     def wrap(self, kind: type) -> None:
         """Wraps the call of a class, if the class defines one."""
-        original = vars(kind).get("__call__")
-        if not callable(original) or hasattr(original, "of_watching"):
+        original_call = vars(kind).get("__call__")
+        if not callable(original_call) or hasattr(original_call, "of_watching"):
             return
 
-        @functools.wraps(original)
+        @functools.wraps(original_call)
         def call(module: Any, /, *args: Any, **kwargs: Any) -> Any:
-            return module_called(module, original, self._module_path, args, kwargs)
+            return module_called(module, original_call, self._module_path, args, kwargs)
 
         call.of_watching = True  # type: ignore[attr-defined]
-        self._wrapped[kind] = original
+        self._wrapped[kind] = original_call
         setattr(kind, "__call__", call)  # noqa: B010
 
     def _module_path(self, module: Any, root: Any, outer: str) -> str:
@@ -65,10 +65,12 @@ class Calls:
             if len(self._names) >= _ROOTS:
                 self._names.clear()
             root_and_names = self._names[id(root)] = root, _names(root)
-        entry = root_and_names[1].get(id(module))
-        if entry is None or entry[0] is not module:  # made by a call, or held by an object that is no module
+        module_and_name = root_and_names[1].get(id(module))
+        if (
+            module_and_name is None or module_and_name[0] is not module
+        ):  # made by a call, or held by an object that is no module
             return f"{outer}.{type(module).__name__}"
-        return f"{type(root).__name__}.{entry[1]}"
+        return f"{type(root).__name__}.{module_and_name[1]}"
 
 
 def _is_named(names: dict[int, tuple[Holder, str]], module: Any) -> bool:
@@ -83,9 +85,9 @@ def _names(root: Holder) -> dict[int, tuple[Holder, str]]:
 
 
 def _subclasses(kind: type[Any]) -> Iterator[type[Any]]:
-    for below in kind.__subclasses__():
-        yield below
-        yield from _subclasses(below)
+    for subclass in kind.__subclasses__():
+        yield subclass
+        yield from _subclasses(subclass)
 
 
 CALLS = Calls()

@@ -6,7 +6,7 @@ from typing import Any
 from emberharmony import Parameter, ops
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief, suggest
 from emberharmony.nn.module import Module
-from emberharmony.nn.walk import foreign
+from emberharmony.nn.walk import foreign_class_text
 from emberharmony.transforms.parameterless import is_of_pytorch
 from emberharmony.types import TensorLike
 
@@ -49,10 +49,10 @@ class _Listed(Module):
         """Returns a member, or for a slice a container of the same class."""
         if not isinstance(key, slice):
             return self._list[key]
-        selection = type(self).__new__(type(self))
-        vars(selection).update(vars(self))
-        selection._list = self._list[key]
-        return selection
+        new_container = type(self).__new__(type(self))
+        vars(new_container).update(vars(self))
+        new_container._list = self._list[key]
+        return new_container
 
     def __setitem__(self, position: int, member: Any) -> None:
         self._list[position] = self._as_member(member)
@@ -100,7 +100,7 @@ class Sequential(_Listed):
         super().__init__(modules)
 
     def _as_member(self, member: Any) -> Any:
-        if foreign_layer := foreign(member):
+        if foreign_layer := foreign_class_text(member):
             raise ArgumentTypeError(
                 f"{type(self).__name__} got {foreign_layer}, which would not be trained or saved: use the layer of "
                 f"emberharmony.nn, emberharmony.from_torch(module, example_inputs), or for a constant function "

@@ -59,8 +59,10 @@ class Batches:
             raise ArgumentError("batches() takes at least one array")
         for array in arrays:
             if isinstance(array, (tuple, dict)) and any(hasattr(part, "shape") for part in ops.tree_leaves(array)):
-                kind = "*arrays" if isinstance(array, tuple) else "*arrays.values()"
-                raise ArgumentTypeError(f"batches() takes the arrays one by one, as in batches(x, y, ...): pass {kind}")
+                argument_text = "*arrays" if isinstance(array, tuple) else "*arrays.values()"
+                raise ArgumentTypeError(
+                    f"batches() takes the arrays one by one, as in batches(x, y, ...): pass {argument_text}"
+                )
         self._arrays = [Buffer(array) for array in arrays]
         shapes = [tuple(array.value.shape) for array in self._arrays]
         if not all(shapes) or len({shape[0] for shape in shapes}) > 1 or not shapes[0][0]:
@@ -92,7 +94,7 @@ class Batches:
         if not self._continues:
             self._position = 0
             self.epoch += 1
-            self._draw()
+            self._draw_order()
         self._continues = False
         while self._position < len(self):
             start = self._position * self.batch_size
@@ -120,7 +122,7 @@ class Batches:
         while True:
             yield from self
 
-    def _draw(self) -> None:
+    def _draw_order(self) -> None:
         if self._rng is not None:
             self._drawn_from = self._rng.state_dict()
             self._order = Buffer(ops.random.permutation(self.rows, generator=self._rng))
@@ -138,21 +140,21 @@ class Batches:
         self._rank, self._ranks = rank(), size()
         if self.batch_size % self._ranks:
             raise ArgumentError(f"batches(): batch_size {self.batch_size} does not divide by the {self._ranks} ranks")
-        states = gather([self.rows, None if self._rng is None else self._rng.state_dict()])
-        if states.count(states[0]) < len(states):
+        rows_and_states = gather([self.rows, None if self._rng is None else self._rng.state_dict()])
+        if rows_and_states.count(rows_and_states[0]) < len(rows_and_states):
             raise ArgumentError("batches(): the ranks have other rows or generators; pass rng=ops.random.Generator(0)")
 
     def _batch_rows(self, start: int, stop: int) -> Any:
         if self._ranks > 1:
-            rows_of_rank = (stop - start) // self._ranks
-            start += self._rank * rows_of_rank
-            stop = start + rows_of_rank
+            row_count_of_rank = (stop - start) // self._ranks
+            start += self._rank * row_count_of_rank
+            stop = start + row_count_of_rank
         if self._order is None:
-            rows = tuple(array.value[start:stop] for array in self._arrays)
+            batch_arrays = tuple(array.value[start:stop] for array in self._arrays)
         else:
             chosen_rows = self._order.value[start:stop]
-            rows = tuple(ops.take(array, chosen_rows, axis=0) for array in self._arrays)
-        return rows[0] if len(rows) == 1 else rows
+            batch_arrays = tuple(ops.take(array, chosen_rows, axis=0) for array in self._arrays)
+        return batch_arrays[0] if len(batch_arrays) == 1 else batch_arrays
 
     def state_dict(self) -> dict[str, Any]:
         """Returns where the iteration is, as a dict that `json.dumps` accepts."""
@@ -208,8 +210,8 @@ class Batches:
 
     def rewinding(self) -> list[Step]:
         """Returns the steps that set the iteration back to where it is now."""
-        names = ("epoch", "_position", "_order", "_drawn_from", "_continues")
-        steps = [assignment(self, name, getattr(self, name)) for name in names]
+        attribute_names = ("epoch", "_position", "_order", "_drawn_from", "_continues")
+        steps = [assignment(self, name, getattr(self, name)) for name in attribute_names]
         return steps if self._rng is None else [*steps, *self._rng.rewinding()]
 
 

@@ -65,16 +65,18 @@ class DataParallel(Module):
             ops.zeros_like(cell.value) if x is None else x for cell, x in zip(cells, own_gradients, strict=True)
         ]
         has_gradient = ops.array([0.0 if x is None else 1.0 for x in own_gradients], "float32")
-        tree = [gradients, has_gradient, ops.convert_to_tensor(0.0, "float32") if loss is None else loss]
-        means, seen_parameters, mean = all_mean(tree, deterministic=self.deterministic, bucket_bytes=self.bucket_bytes)
-        anywhere = [x is not None for x in own_gradients]
-        if not all(anywhere):
+        values_to_average = [gradients, has_gradient, ops.convert_to_tensor(0.0, "float32") if loss is None else loss]
+        mean_gradients, gradient_shares, mean_loss = all_mean(
+            values_to_average, deterministic=self.deterministic, bucket_bytes=self.bucket_bytes
+        )
+        has_gradient_anywhere = [x is not None for x in own_gradients]
+        if not all(has_gradient_anywhere):
             # Only if a gradient is missing, which all ranks must know before they change a parameter.
-            anywhere = ops.to_numpy(ops.greater(seen_parameters, 0.0)).tolist()
-        for cell, x, is_known in zip(cells, means, anywhere, strict=True):
-            cell.grad = x if is_known else None
+            has_gradient_anywhere = ops.to_numpy(ops.greater(gradient_shares, 0.0)).tolist()
+        for cell, x, has_mean in zip(cells, mean_gradients, has_gradient_anywhere, strict=True):
+            cell.grad = x if has_mean else None
         self._share_from_rank_0(self.module.buffers())
-        return None if loss is None else mean
+        return None if loss is None else mean_loss
 
     def _share_from_rank_0(self, cells: list[Any]) -> None:
         """Gives the values that cells have on rank 0 to all ranks."""

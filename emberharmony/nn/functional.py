@@ -62,20 +62,20 @@ class _ValueAndGrad(Enclosing):
             raise ArgumentError(f"value_and_grad(): {type(self.module).__name__} has no trainable parameter")
         changed_cells: list[Cell] = []
 
-        def loss(tensors: dict[str, Tensor]) -> Any:
+        def compute_loss(tensors: dict[str, Tensor]) -> Any:
             with Assignments({trained_by_name[key]: tensor for key, tensor in tensors.items()}) as assigned:
-                value_by_cell_before = dict(assigned)
+                old_value_by_cell = dict(assigned)
                 value, aux = fn(*args, **kwargs) if has_aux else (fn(*args, **kwargs), None)
-                own_ids = set(trained_by_name.values())
-                new_values = newly_held(assigned, value_by_cell_before, own_ids)
+                trained_cells = set(trained_by_name.values())
+                new_values = newly_held(assigned, old_value_by_cell, trained_cells)
                 changed_cells[:] = new_values
                 return value, (aux, list(new_values.values()))
 
         # Those that are not trained move too, because torch.compile traces no move.
         tensor_by_name = {key: cell.value for key, cell in cell_by_name.items()}
         tensor_by_name = {key: tensor_by_name[key] for key in trained_by_name}
-        (value, (aux, states)), gradients = ops.value_and_grad(loss, has_aux=True)(tensor_by_name)
-        for cell, tensor in zip(changed_cells, states, strict=True):
+        (value, (aux, changed_tensors)), gradients = ops.value_and_grad(compute_loss, has_aux=True)(tensor_by_name)
+        for cell, tensor in zip(changed_cells, changed_tensors, strict=True):
             cell.value = tensor
         return ((value, aux) if has_aux else value), gradients
 
@@ -99,14 +99,14 @@ def functional_call(module: Module, values: Mapping[str, Tensor], *args: Any, **
         >>> by_weight([[0.0, 0.0]]).tolist()
         [[3.0, 4.0]]
     """
-    places_by_name = dict(walk.named_places(module))
-    unknown_name = next((name for name in values if name not in places_by_name), None)
+    cell_by_name = dict(walk.named_places(module))
+    unknown_name = next((name for name in values if name not in cell_by_name), None)
     if unknown_name is not None:
         raise ArgumentError(
             f"functional_call(): {type(module).__name__} has no parameter or buffer {unknown_name!r}"
-            f"{suggest(unknown_name, places_by_name)}"
+            f"{suggest(unknown_name, cell_by_name)}"
         )
-    with Assignments({places_by_name[name]: ops.convert_to_tensor(value) for name, value in values.items()}):
+    with Assignments({cell_by_name[name]: ops.convert_to_tensor(value) for name, value in values.items()}):
         return module(*args, **kwargs)
 
 
@@ -177,15 +177,15 @@ def merge(structure: Structure, *states: Mapping[str, Tensor]) -> Any:
     Raises:
         ArgumentError: if tensors are missing or do not belong to the structure.
     """
-    tensors_by_name = {name: tensor for state in states for name, tensor in state.items()}
+    tensor_by_name = {name: tensor for state in states for name, tensor in state.items()}
     expected_names = [name for names in structure.names for name in names]
-    missing_names = [name for name in expected_names if name not in tensors_by_name]
-    unknown_names = [name for name in tensors_by_name if name not in expected_names]
+    missing_names = [name for name in expected_names if name not in tensor_by_name]
+    unknown_names = [name for name in tensor_by_name if name not in expected_names]
     if missing_names or unknown_names:
         raise ArgumentError(
             f"merge(): missing {missing_names}, unexpected {unknown_names}; pass all states that split() returned"
         )
-    return structure.with_tensors(tensors_by_name)
+    return structure.with_tensors(tensor_by_name)
 
 
 if not TYPE_CHECKING:

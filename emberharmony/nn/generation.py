@@ -126,13 +126,16 @@ def generate(
     """
     (prompts, is_single), end_tokens = _texts_of_prompt(prompt), _end_tokens(eos)
     options: Any = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "eos": eos, "rng": rng}
-    count = length("max_tokens", max_tokens, 0)
-    tokens = list(stream_generate(model, prompts[0] if is_single else prompts, count, **options))
+    token_limit = length("max_tokens", max_tokens, 0)
+    tokens = list(stream_generate(model, prompts[0] if is_single else prompts, token_limit, **options))
     if is_single:
         return tokens
-    texts = [[row_tokens[row] for row_tokens in tokens] for row in range(len(prompts))]
-    end_positions = [next((i for i, token in enumerate(text) if token in end_tokens), len(text)) for text in texts]
-    return [text[: end + 1] for text, end in zip(texts, end_positions, strict=True)]
+    token_lists = [[row_tokens[row] for row_tokens in tokens] for row in range(len(prompts))]
+    end_positions = [
+        next((i for i, token in enumerate(token_list) if token in end_tokens), len(token_list))
+        for token_list in token_lists
+    ]
+    return [token_list[: end + 1] for token_list, end in zip(token_lists, end_positions, strict=True)]
 
 
 def _texts_of_prompt(prompt: Any) -> tuple[list[list[int]], bool]:
@@ -142,17 +145,17 @@ def _texts_of_prompt(prompt: Any) -> tuple[list[list[int]], bool]:
         ShapeError: if the prompt or a text is empty, or has other axes.
     """
     rows = prompt if isinstance(prompt, (list, tuple)) else ()
-    lengths = {tuple(row.shape) if hasattr(row, "shape") else (len(row),) for row in rows if hasattr(row, "__len__")}
-    if len(lengths) > 1:  # each text alone, because a tensor has rows of equal length
-        parsed_rows = [_texts_of_prompt(row) for row in rows]
-        if all(is_single for _, is_single in parsed_rows):
-            return [texts[0] for texts, _ in parsed_rows], False
+    row_shapes = {tuple(row.shape) if hasattr(row, "shape") else (len(row),) for row in rows if hasattr(row, "__len__")}
+    if len(row_shapes) > 1:  # each text alone, because a tensor has rows of equal length
+        texts_and_flags = [_texts_of_prompt(row) for row in rows]
+        if all(is_single for _, is_single in texts_and_flags):
+            return [texts[0] for texts, _ in texts_and_flags], False
     tokens = ops.convert_to_tensor(prompt)
     shape = tuple(tokens.shape)
     if len(shape) not in (1, 2) or 0 in shape or not ops.dtype(tokens).is_integer:
         raise ShapeError(f"expected a prompt of integers (time,) or (batch, time), got shape {shape}")
-    numbers = ops.to_numpy(tokens).tolist()
-    return ([numbers], True) if len(shape) == 1 else (numbers, False)
+    token_ids = ops.to_numpy(tokens).tolist()
+    return ([token_ids], True) if len(shape) == 1 else (token_ids, False)
 
 
 def _end_tokens(eos: int | Sequence[int]) -> frozenset[int]:
@@ -172,15 +175,15 @@ def _token_steps(
     model: LanguageModel, texts: list[list[int]], is_single: bool, limit: int | None, ends: frozenset[int], options: Any
 ) -> Iterator[Any]:
     """Yields the tokens; between two of them everything but the weights and the caches is on the host."""
-    caches, longest = model.caches(), max(map(len, texts))
-    padding = tuple(longest - len(text) for text in texts)
+    caches, longest_length = model.caches(), max(map(len, texts))
+    padding = tuple(longest_length - len(text) for text in texts)
     if any(padding):
         for cache in caches:
             if isinstance(cache, KVCache):
                 cache.padding = padding
     tokens = ops.array([[0] * pad_count + text for pad_count, text in zip(padding, texts, strict=True)])
-    ended_at: list[int | None] = [None] * len(tokens)
-    while (limit is None or limit > 0) and None in ended_at:
+    end_tokens: list[int | None] = [None] * len(tokens)
+    while (limit is None or limit > 0) and None in end_tokens:
         logits = model(tokens, caches)
         if any(padding) and not any(isinstance(cache, KVCache) and cache.is_masked for cache in caches):
             raise ArgumentError(
@@ -189,8 +192,10 @@ def _token_steps(
             )
         chosen_tokens = _sample_tokens(logits[:, -1], *options)
         bound, token_ids = selection.active(), ops.to_numpy(chosen_tokens).tolist()
-        new_tokens = [token if end is None else end for token, end in zip(token_ids, ended_at, strict=True)]
-        ended_at = [token if token in ends else None for token in new_tokens]
+        new_tokens = [
+            token if end_token is None else end_token for token, end_token in zip(token_ids, end_tokens, strict=True)
+        ]
+        end_tokens = [token if token in ends else None for token in new_tokens]
         yield new_tokens[0] if is_single else new_tokens
         if new_tokens == token_ids and selection.is_active(bound):
             tokens = ops.expand_dims(chosen_tokens, 1)
@@ -210,10 +215,12 @@ def _sample_tokens(
         least_logit = ops.top_k(logits, top_k)[0][:, -1:]
         logits = ops.where(ops.less(logits, least_logit), -ops.inf, logits)
     if top_p is not None and top_p < 1:
-        ordered = ops.sort(logits, -1, descending=True)
-        shares = ops.softmax(ordered, -1)
+        sorted_logits = ops.sort(logits, -1, descending=True)
+        probabilities = ops.softmax(sorted_logits, -1)
         # The first tokens, before which the probabilities add up to less than p.
-        count = ops.sum(ops.less(ops.subtract(ops.cumsum(shares, -1), shares), top_p), -1, keepdims=True)
-        least_logit = ops.take_along_axis(ordered, ops.subtract(ops.maximum(count, 1), 1), -1)
+        kept_count = ops.sum(
+            ops.less(ops.subtract(ops.cumsum(probabilities, -1), probabilities), top_p), -1, keepdims=True
+        )
+        least_logit = ops.take_along_axis(sorted_logits, ops.subtract(ops.maximum(kept_count, 1), 1), -1)
         logits = ops.where(ops.less(logits, least_logit), -ops.inf, logits)
     return ops.squeeze(ops.random.categorical(logits, 1, generator=generator), 1)

@@ -95,8 +95,8 @@ class Initializer:
         return self._factory, tuple(self._options.values())
 
     def __repr__(self) -> str:
-        text = ", ".join(f"{name}={value!r}" for name, value in self._options.items())
-        return f"{self._factory.__name__}({text})"
+        options_text = ", ".join(f"{name}={value!r}" for name, value in self._options.items())
+        return f"{self._factory.__name__}({options_text})"
 
 
 def apply(parameter: C, initializer: Callable[..., Tensor], *, rng: "rngs.Generator | rngs.Rngs | None" = None) -> C:
@@ -148,8 +148,8 @@ def fans(shape: Shape) -> tuple[int, int]:
     lengths = (shape,) if isinstance(shape, int) else tuple(shape)
     if len(lengths) < 2:
         raise ShapeError(f"a weight of shape {lengths} has no fans, expected (out, in, ...)")
-    kernel = math.prod(lengths[2:])
-    return lengths[1] * kernel, lengths[0] * kernel
+    kernel_size = math.prod(lengths[2:])
+    return lengths[1] * kernel_size, lengths[0] * kernel_size
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
@@ -286,7 +286,7 @@ def xavier_uniform(gain: float = 1.0) -> Initializer:
     Source: Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural networks", 2010.
     """
     return _initializer_by_fans(
-        xavier_uniform, {"gain": gain}, _uniform_of, lambda inputs, outputs: gain * _glorot_std(inputs, outputs)
+        xavier_uniform, {"gain": gain}, _uniform_with_std, lambda inputs, outputs: gain * _glorot_std(inputs, outputs)
     )
 
 
@@ -299,7 +299,7 @@ def xavier_normal(gain: float = 1.0) -> Initializer:
     Source: Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural networks", 2010.
     """
     return _initializer_by_fans(
-        xavier_normal, {"gain": gain}, _normal_of, lambda inputs, outputs: gain * _glorot_std(inputs, outputs)
+        xavier_normal, {"gain": gain}, _normal_with_std, lambda inputs, outputs: gain * _glorot_std(inputs, outputs)
     )
 
 
@@ -316,7 +316,7 @@ def kaiming_uniform(a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "l
 
     Source: He et al., "Delving deep into rectifiers", 2015.
     """
-    return _kaiming_initializer(kaiming_uniform, a, mode, nonlinearity, _uniform_of)
+    return _kaiming_initializer(kaiming_uniform, a, mode, nonlinearity, _uniform_with_std)
 
 
 def kaiming_normal(a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> Initializer:
@@ -327,7 +327,7 @@ def kaiming_normal(a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "le
         mode: "fan_in" keeps the variance of activations, "fan_out" that of gradients.
         nonlinearity: what follows the layer; `calculate_gain` has the names.
     """
-    return _kaiming_initializer(kaiming_normal, a, mode, nonlinearity, _normal_of)
+    return _kaiming_initializer(kaiming_normal, a, mode, nonlinearity, _normal_with_std)
 
 
 def lecun_uniform() -> Initializer:
@@ -335,7 +335,9 @@ def lecun_uniform() -> Initializer:
 
     Source: LeCun et al., "Efficient BackProp", 1998.
     """
-    return _initializer_by_fans(lecun_uniform, {}, _uniform_of, lambda inputs, outputs: 1.0 / math.sqrt(max(inputs, 1)))
+    return _initializer_by_fans(
+        lecun_uniform, {}, _uniform_with_std, lambda inputs, outputs: 1.0 / math.sqrt(max(inputs, 1))
+    )
 
 
 def lecun_normal() -> Initializer:
@@ -346,7 +348,9 @@ def lecun_normal() -> Initializer:
 
     Source: LeCun et al., "Efficient BackProp", 1998.
     """
-    return _initializer_by_fans(lecun_normal, {}, _normal_of, lambda inputs, outputs: 1.0 / math.sqrt(max(inputs, 1)))
+    return _initializer_by_fans(
+        lecun_normal, {}, _normal_with_std, lambda inputs, outputs: 1.0 / math.sqrt(max(inputs, 1))
+    )
 
 
 def orthogonal(gain: float = 1.0) -> Initializer:
@@ -410,13 +414,13 @@ def _normal(mean: float, std: float, shape: tuple[int, ...], rng: Any, dtype: DT
     return ops.random.normal(shape, mean, std, dtype, generator=rng)
 
 
-def _uniform_of(std: float, *argument: Any) -> Tensor:
+def _uniform_with_std(std: float, *argument: Any) -> Tensor:
     """Returns uniform numbers around 0 of a standard deviation."""
     bound = math.sqrt(3.0) * std
     return _uniform(-bound, bound, *argument)
 
 
-def _normal_of(std: float, *argument: Any) -> Tensor:
+def _normal_with_std(std: float, *argument: Any) -> Tensor:
     return _normal(0.0, std, *argument)
 
 
@@ -440,10 +444,10 @@ def _kaiming_initializer(
     choice("mode", mode, ("fan_in", "fan_out"))
     gain = calculate_gain(nonlinearity, a)
 
-    def std(inputs: int, outputs: int) -> float:
+    def std_of_fans(inputs: int, outputs: int) -> float:
         return gain / math.sqrt(max(inputs if mode == "fan_in" else outputs, 1))
 
-    return _initializer_by_fans(factory, {"a": a, "mode": mode, "nonlinearity": nonlinearity}, draw, std)
+    return _initializer_by_fans(factory, {"a": a, "mode": mode, "nonlinearity": nonlinearity}, draw, std_of_fans)
 
 
 def _require_option(name: str, holds: bool, message: str) -> None:

@@ -26,9 +26,9 @@ def location() -> str:
     while frame is not None:
         code = frame.f_code
         if code.co_argcount and (not modules or code.co_varnames[0] == "self"):
-            first = frame.f_locals.get(code.co_varnames[0])
-            if isinstance(first, Holder):
-                modules.append(first)
+            first_argument = frame.f_locals.get(code.co_varnames[0])
+            if isinstance(first_argument, Holder):
+                modules.append(first_argument)
         frame = frame.f_back  # type: ignore[assignment]
     if not modules:
         return ""

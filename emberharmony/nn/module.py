@@ -58,12 +58,14 @@ class Module(walk.Holder):
         """
         attribute = self.__dict__.get(name)
         if value.__class__ is bool:
-            kind = type(self)
-            text = f"{kind.__name__}.{name} = {value} "
+            module_class = type(self)
+            message_start = f"{module_class.__name__}.{name} = {value} "
             if not value and name in ("trainable", "requires_grad"):
-                warnings.warn(f"{text}freezes no parameter: use freeze()", TrainingWarning, stacklevel=2)
-            elif inspect.isfunction(getattr(kind, name, None)):
-                warnings.warn(f"{text}hides the method, which is called: {name}()", TrainingWarning, stacklevel=2)
+                warnings.warn(f"{message_start}freezes no parameter: use freeze()", TrainingWarning, stacklevel=2)
+            elif inspect.isfunction(getattr(module_class, name, None)):
+                warnings.warn(
+                    f"{message_start}hides the method, which is called: {name}()", TrainingWarning, stacklevel=2
+                )
         if isinstance(attribute, Cell) and not isinstance(value, (Cell, Module)) and hasattr(value, "shape"):
             raise ArgumentTypeError(
                 f"{type(self).__name__}.{name} is a {type(attribute).__name__}, which a tensor would replace: assign "
@@ -301,24 +303,24 @@ class Module(walk.Holder):
         return self._set_trainable("unfreeze", patterns, True)
 
     def _set_trainable(self: M, method: str, patterns: tuple[str, ...], trainable: bool) -> M:
-        places_by_name = dict(walk.named_places(self))
-        distinct_cells: dict[Cell, None] = {}
+        cell_by_name = dict(walk.named_places(self))
+        distinct_cell_by_key: dict[Cell, None] = {}
         if not all(isinstance(pattern, str) for pattern in patterns):
             raise ArgumentTypeError(
                 f"{method}() takes names, such as '0.weight' or 'encoder.*', not {brief(patterns)}; a layer has the "
                 f"method itself: model.layer.{method}()"
             )
         for pattern in patterns or ("*",):
-            fitting = [
+            fitting_cells = [
                 cell
-                for name, cell in places_by_name.items()
+                for name, cell in cell_by_name.items()
                 if isinstance(cell, Parameter) and (fnmatchcase(name, pattern) or fnmatchcase(name, f"{pattern}.*"))
             ]
-            if not fitting and patterns:
-                hint = suggest(pattern, list(places_by_name)) or f" (known: {', '.join(list(places_by_name)[:6])})"
+            if not fitting_cells and patterns:
+                hint = suggest(pattern, list(cell_by_name)) or f" (known: {', '.join(list(cell_by_name)[:6])})"
                 raise ArgumentError(f"{method}(): {pattern!r} fits no parameter of {type(self).__name__}{hint}")
-            distinct_cells.update(dict.fromkeys(fitting))
-        commit([assignment(cell, "trainable", trainable) for cell in distinct_cells])
+            distinct_cell_by_key.update(dict.fromkeys(fitting_cells))
+        commit([assignment(cell, "trainable", trainable) for cell in distinct_cell_by_key])
         return self
 
     def apply(self: M, fn: "Callable[[Module], Any]") -> M:
@@ -351,11 +353,13 @@ class Module(walk.Holder):
 
     @recursive_repr()
     def __repr__(self) -> str:
-        inner = [f"({name}): {module!r}" for name, module in walk.inner(self)]
+        inner_texts = [f"({name}): {module!r}" for name, module in walk.inner(self)]
         head, options_text = type(self).__name__, ", ".join(_constructor_options(self))
-        if not inner:
+        if not inner_texts:
             return f"{head}({options_text})"
-        lines = [line for block in ([options_text] if options_text else []) + inner for line in block.splitlines()]
+        lines = [
+            line for block in ([options_text] if options_text else []) + inner_texts for line in block.splitlines()
+        ]
         return "\n  ".join([f"{head}(", *lines]) + "\n)"
 
 

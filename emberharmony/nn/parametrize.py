@@ -39,8 +39,8 @@ class ParametrizationList(Module):
                 before.value = original_value
             self.original = before
         else:
-            for place, part in enumerate(original_value):
-                setattr(self, f"original{place}", Parameter(part, before.trainable))
+            for position, part in enumerate(original_value):
+                setattr(self, f"original{position}", Parameter(part, before.trainable))
         self._chain = [parametrization]
 
     def append(self, parametrization: Module) -> None:
@@ -65,10 +65,10 @@ class ParametrizationList(Module):
     def __call__(self) -> Any:
         """Returns the computed tensor, in a parameter that is not one of the layer."""
         originals = self.originals()
-        value = self._chain[0](*(original.value for original in originals))
+        computed_value = self._chain[0](*(original.value for original in originals))
         for module in self._chain[1:]:
-            value = module(value)
-        return originals[0].holding(value)
+            computed_value = module(computed_value)
+        return originals[0].holding(computed_value)
 
 
 class _Parametrized(Module):
@@ -83,18 +83,18 @@ class _Parametrized(Module):
 
 def _plain_class(kind: type[Any]) -> Any:
     """Returns the class of a layer without computed parameters."""
-    line = kind.__mro__
-    return line[line.index(_Parametrized) + 1] if issubclass(kind, _Parametrized) else kind
+    class_line = kind.__mro__
+    return class_line[class_line.index(_Parametrized) + 1] if issubclass(kind, _Parametrized) else kind
 
 
 @functools.cache
 def _class_with(kind: Any, names: tuple[str, ...]) -> Any:
     """Returns a class like that of a layer, in which some parameters are computed."""
 
-    def reader(name: str) -> property:
+    def make_property(name: str) -> property:
         return property(lambda self: self.parametrizations[name]())
 
-    return type(f"Parametrized{kind.__name__}", (_Parametrized, kind), {name: reader(name) for name in names})
+    return type(f"Parametrized{kind.__name__}", (_Parametrized, kind), {name: make_property(name) for name in names})
 
 
 def _empty_layer(kind: Any, names: tuple[str, ...]) -> Any:
@@ -162,7 +162,7 @@ def remove(module: M, name: str) -> M:
             f"{type(module).__name__} has no computed parameter {name!r}{suggest(name, parametrizations_by_name)}"
         )
     parametrizations = parametrizations_by_name.pop(name)
-    value = Parameter(parametrizations().value, parametrizations.originals()[0].trainable)
+    new_parameter = Parameter(parametrizations().value, parametrizations.originals()[0].trainable)
     vars(module)["parametrizations"] = parametrizations_by_name
     if not parametrizations_by_name:
         del vars(module)["parametrizations"]
@@ -170,7 +170,7 @@ def remove(module: M, name: str) -> M:
     module.__class__ = (
         _class_with(plain_class, tuple(parametrizations_by_name)) if parametrizations_by_name else plain_class
     )
-    setattr(module, name, value)
+    setattr(module, name, new_parameter)
     return module
 
 

@@ -33,8 +33,10 @@ class Spatial(Module):
             shared_doc = next((base.__doc__ for base in cls.__mro__[1:] if "Args:" in (base.__doc__ or "")), None)
             if shared_doc and cls.__doc__:  # without docstrings (python -OO) there is neither
                 own_text, example_mark, example = cls.__doc__.partition("Example:")
-                margin = own_text[len(own_text.rstrip()) :]
-                cls.__doc__ = f"{own_text}{shared_doc.partition(margin)[2].strip()}{margin}{example_mark}{example}"
+                indentation = own_text[len(own_text.rstrip()) :]
+                cls.__doc__ = (
+                    f"{own_text}{shared_doc.partition(indentation)[2].strip()}{indentation}{example_mark}{example}"
+                )
         super().__init_subclass__(**options)
 
 

@@ -52,11 +52,11 @@ def saved_places(module: walk.Holder, persistent_only: bool) -> dict[str, Cell]:
 
 def state_dict(module: walk.Holder, host: bool, persistent_only: bool, layout: str) -> dict[str, Any]:
     """Returns the tensors of a module by name; see `Module.state_dict`."""
-    places_by_name = saved_places(module, persistent_only)
-    value_by_name = {name: _tensor_of_cell(module, name, cell) for name, cell in places_by_name.items()}
+    cell_by_name = saved_places(module, persistent_only)
+    value_by_name = {name: _tensor_of_cell(module, name, cell) for name, cell in cell_by_name.items()}
     require_layout(layout)
     if layout != "torch":
-        value_by_name = _layout_module().to_layout(module, _shapes(module, places_by_name), value_by_name, layout)
+        value_by_name = _layout_module().to_layout(module, _shapes(module, cell_by_name), value_by_name, layout)
     return {name: ops.to_numpy(value) for name, value in value_by_name.items()} if host else value_by_name
 
 
@@ -74,37 +74,37 @@ def loading(
         raise ArgumentTypeError(f"load_state_dict() takes a dict from names to tensors, not {brief(values)}{advice}")
     require_layout(layout)
     value_by_new_name = _rename_keys(values, rename)
-    places_by_name = saved_places(module, persistent_only=True)
-    foreign: list[str] = []
+    cell_by_name = saved_places(module, persistent_only=True)
+    foreign_names: list[str] = []
     faults: list[str] = []
     if layout != "torch":
         tensor_by_name = {name: _active_tensor(name, value) for name, value in value_by_new_name.items()}
-        value_by_new_name, foreign, faults = _layout_module().read(
-            module, places_by_name, _shapes(module, places_by_name), tensor_by_name, layout, strict
+        value_by_new_name, foreign_names, faults = _layout_module().read(
+            module, cell_by_name, _shapes(module, cell_by_name), tensor_by_name, layout, strict
         )
-    loaded_cells = {cell for name, cell in places_by_name.items() if name in value_by_new_name}
+    loaded_cells = {cell for name, cell in cell_by_name.items() if name in value_by_new_name}
     missing_names = [
-        name for name, cell in places_by_name.items() if name not in value_by_new_name and cell not in loaded_cells
+        name for name, cell in cell_by_name.items() if name not in value_by_new_name and cell not in loaded_cells
     ]
-    unexpected_names = [name for name in value_by_new_name if name not in places_by_name]
+    unexpected_names = [name for name in value_by_new_name if name not in cell_by_name]
     if strict and layout == "torch":
         faults += [f"missing: {name}{suggest(name, unexpected_names)}" for name in missing_names]
-        faults += [f"unexpected: {name}{suggest(name, places_by_name)}" for name in unexpected_names]
-    new_tensors, cast_names, wrong = _new_tensors(module, places_by_name, value_by_new_name, keep_dtype)
-    faults += wrong
+        faults += [f"unexpected: {name}{suggest(name, cell_by_name)}" for name in unexpected_names]
+    new_tensors, cast_names, tensor_faults = _new_tensors(module, cell_by_name, value_by_new_name, keep_dtype)
+    faults += tensor_faults
     if faults:
         given_tensors = _rename_keys(values, rename)
-        hint = (layout == "torch" and _prefix_hint(places_by_name, given_tensors)) or _layout_hint(
-            module, places_by_name, given_tensors, layout
+        hint = (layout == "torch" and _prefix_hint(cell_by_name, given_tensors)) or _layout_hint(
+            module, cell_by_name, given_tensors, layout
         )
         hint = hint or (_hint_to_load_rest(faults, given_tensors) if layout == "torch" else "")
         raise StateDictError(
             f"load_state_dict() of {type(module).__name__} changed nothing: {_list_faults(faults)}{hint}"
         )
     loaded = Loaded(
-        [name for name in places_by_name if name in value_by_new_name],
+        [name for name in cell_by_name if name in value_by_new_name],
         missing_names,
-        unexpected_names + foreign,
+        unexpected_names + foreign_names,
         cast_names,
     )
     return [cell.replacing(tensor) for cell, tensor in new_tensors.items()], loaded
@@ -141,17 +141,17 @@ def converted_state_dict(module: walk.Holder, values: Values, source: str, layou
     require_layout(layout)
     if not isinstance(values, Mapping):
         raise ArgumentTypeError(f"convert_state_dict() takes a dict from names to tensors, not {brief(values)}")
-    places_by_name = saved_places(module, persistent_only=True)
-    shapes = _shapes(module, places_by_name)
+    cell_by_name = saved_places(module, persistent_only=True)
+    shapes = _shapes(module, cell_by_name)
     tensor_by_name = {name: _active_tensor(name, value) for name, value in values.items()}
-    tensors, _, faults = _layout_module().read(module, places_by_name, shapes, tensor_by_name, source, True)
+    tensors, _, faults = _layout_module().read(module, cell_by_name, shapes, tensor_by_name, source, True)
     if faults:
-        hint = _layout_hint(module, places_by_name, tensor_by_name, source, "source")
+        hint = _layout_hint(module, cell_by_name, tensor_by_name, source, "source")
         raise StateDictError(f"convert_state_dict() of {type(module).__name__}: {_list_faults(faults)}{hint}")
-    by_cell = {cell: tensors[name] for name, cell in places_by_name.items() if name in tensors}
-    tensors_by_name = {name: by_cell[cell] for name, cell in places_by_name.items()}
-    in_layout: dict[str, Any] = _layout_module().to_layout(module, shapes, tensors_by_name, layout)
-    return in_layout
+    tensor_by_cell = {cell: tensors[name] for name, cell in cell_by_name.items() if name in tensors}
+    tensors_by_name = {name: tensor_by_cell[cell] for name, cell in cell_by_name.items()}
+    converted_tensors: dict[str, Any] = _layout_module().to_layout(module, shapes, tensors_by_name, layout)
+    return converted_tensors
 
 
 def _layout_module() -> Any:
@@ -257,18 +257,18 @@ def _name_in_error(module: walk.Holder, name: str) -> Iterator[None]:
 def _rename_keys(values: Values, rename: Callable[[str], str] | None) -> dict[str, Any]:
     if rename is None:
         return dict(values)
-    by_new_name: dict[str, Any] = {}
+    value_by_new_name: dict[str, Any] = {}
     old_name_by_name: dict[str, str] = {}
     for name, value in values.items():
         new_name = rename(name)
         if not isinstance(new_name, str):
             raise ArgumentTypeError(f"rename() must return the new name, got {brief(new_name)} for {name!r}")
-        if new_name in by_new_name:
+        if new_name in value_by_new_name:
             raise StateDictError(
                 f"rename() gives {old_name_by_name[new_name]!r} and {name!r} the same name {new_name!r}"
             )
-        by_new_name[new_name], old_name_by_name[new_name] = value, name
-    return by_new_name
+        value_by_new_name[new_name], old_name_by_name[new_name] = value, name
+    return value_by_new_name
 
 
 def _own_tensor(value: Any) -> Any:

@@ -31,21 +31,21 @@ class Summary(str):
 
 def summary(module: walk.Holder, specs: tuple[Any, ...], depth: int | None) -> Summary:
     """Returns the table; see `Module.summary`."""
-    body, total = _summary_rows(module, specs, depth), _total_row(module)
+    body_rows, total_row = _summary_rows(module, specs, depth), _total_row(module)
     if not specs:
-        body = [(name, class_name, *numbers) for name, class_name, _, *numbers in body]
-    rows: list[tuple[str, ...]] = [_HEAD if specs else (*_HEAD[:2], *_HEAD[3:]), *body]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        body_rows = [(name, class_name, *numbers) for name, class_name, _, *numbers in body_rows]
+    rows: list[tuple[str, ...]] = [_HEAD if specs else (*_HEAD[:2], *_HEAD[3:]), *body_rows]
+    column_widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
         "  ".join(
             cell.rjust(width) if i >= len(row) - 2 else cell.ljust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+            for i, (cell, width) in enumerate(zip(row, column_widths, strict=True))
         ).rstrip()
         for row in rows
     ]
-    text = Summary("\n".join([*lines, total]))
-    text.html = table(type(module).__name__, rows[0], body, left=len(rows[0]) - 2, notes=total)
-    return text
+    summary_text = Summary("\n".join([*lines, total_row]))
+    summary_text.html = table(type(module).__name__, rows[0], body_rows, left=len(rows[0]) - 2, notes=total_row)
+    return summary_text
 
 
 def as_html(module: walk.Holder) -> str:
@@ -90,8 +90,12 @@ def _total_row(module: walk.Holder) -> str:
     parameters = [cell for cell in walk.cells(module) if isinstance(cell, Parameter)]
     trained_count = _element_count([cell for cell in parameters if cell.trainable])
     total_text = f"{_element_count(parameters):,} parameters, {trained_count:,} of them trainable"
-    buffers = _element_count([cell for cell in walk.cells(module) if isinstance(cell, Buffer)])
-    return total_text + (f", and {buffers:,} element{'s' * (buffers > 1)} in buffers" if buffers else "")
+    buffer_element_count = _element_count([cell for cell in walk.cells(module) if isinstance(cell, Buffer)])
+    return total_text + (
+        f", and {buffer_element_count:,} element{'s' * (buffer_element_count > 1)} in buffers"
+        if buffer_element_count
+        else ""
+    )
 
 
 def _element_count(cells: Sequence[Cell]) -> int:

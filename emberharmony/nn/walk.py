@@ -71,8 +71,10 @@ class _Foreign(dict[type, bool]):
     """A cache from a class to whether it is that of a layer or parameter of another library."""
 
     def __missing__(self, cls: type) -> bool:
-        kinds = ((base.__name__, base.__module__.partition(".")[0]) for base in cls.__mro__)
-        self[cls] = is_foreign = any(name in _TRAINED and root in _LIBRARIES for name, root in kinds)
+        names_and_libraries = ((base.__name__, base.__module__.partition(".")[0]) for base in cls.__mro__)
+        self[cls] = is_foreign = any(
+            name in _TRAINED and library in _LIBRARIES for name, library in names_and_libraries
+        )
         return is_foreign
 
 
@@ -81,7 +83,7 @@ _LIBRARIES = ("torch", "mlx", "keras", "flax", "equinox")
 _IS_FOREIGN = _Foreign()
 
 
-def foreign(value: Any) -> str:
+def foreign_class_text(value: Any) -> str:
     """Returns the class of a layer or parameter of another library in words; an empty string for any other object."""
     cls = value.__class__
     return f"a {cls.__module__.partition('.')[0]} {cls.__name__}" if _IS_FOREIGN[cls] else ""
@@ -106,8 +108,8 @@ class _Contents:
             self.places.append((name, Place(holder, key, value)))
         elif _IS_FOREIGN[value.__class__]:
             raise ArgumentTypeError(
-                f"{name} is {foreign(value)}, which would not be trained or saved: use the layer of emberharmony.nn, "
-                f"or emberharmony.from_torch(module, example_inputs)"
+                f"{name} is {foreign_class_text(value)}, which would not be trained or saved: use the layer of "
+                f"emberharmony.nn, or emberharmony.from_torch(module, example_inputs)"
             )
         elif isinstance(value, dict):
             for item_key, item in value.items():
@@ -170,8 +172,8 @@ def places(root: Holder) -> dict[str, Place]:
 
 def inner(root: Holder) -> list[tuple[str, Holder]]:
     """Returns the modules directly in another one, with their names there."""
-    top = next(_modules_with_places(root))
-    return [(name, module_place.module) for name, module_place in top.contents.places]
+    root_contents = next(_modules_with_places(root))
+    return [(name, module_place.module) for name, module_place in root_contents.contents.places]
 
 
 def own_cells(root: Holder) -> list[tuple[str, Cell]]:

@@ -24,10 +24,10 @@ class Activation(Module):
 
     def __init_subclass__(cls, op: Callable[..., Any] | None = None, **kwargs: Any) -> None:
         if op is not None:
-            kinds = vars(cls).get("__annotations__", {})
-            options = {name: vars(cls).get(name, Argument.empty) for name in kinds}
-            cls.__init__ = _constructor_of_options(kinds, options)  # type: ignore[method-assign]
-            cls.__call__ = _call_method(op, tuple(kinds))  # type: ignore[method-assign]
+            annotation_by_name = vars(cls).get("__annotations__", {})
+            default_by_name = {name: vars(cls).get(name, Argument.empty) for name in annotation_by_name}
+            cls.__init__ = _constructor_of_options(annotation_by_name, default_by_name)  # type: ignore[method-assign]
+            cls.__call__ = _call_method(op, tuple(annotation_by_name))  # type: ignore[method-assign]
         super().__init_subclass__(**kwargs)  # last, because an open `ops.record` wraps the call that it finds
 
     def check(self) -> None:
@@ -36,11 +36,11 @@ class Activation(Module):
 
 def _constructor_of_options(kinds: dict[str, Any], options: dict[str, Any]) -> Callable[..., None]:
     """Returns an `__init__` that takes the options and keeps them in attributes."""
-    arguments = [
+    parameters = [
         Argument(name, Argument.POSITIONAL_OR_KEYWORD, default=default, annotation=kinds[name])
         for name, default in options.items()
     ]
-    signature = Signature(arguments)
+    signature = Signature(parameters)
 
     def construct(self: Any, *args: Any, **kwargs: Any) -> None:
         try:
@@ -55,20 +55,20 @@ def _constructor_of_options(kinds: dict[str, Any], options: dict[str, Any]) -> C
             setattr(self, name, number(name, value) if kinds[name] is float else value)
         self.check()
 
-    first = Argument("self", Argument.POSITIONAL_OR_KEYWORD)
-    construct.__signature__ = Signature([first, *arguments])  # type: ignore[attr-defined]
+    self_parameter = Argument("self", Argument.POSITIONAL_OR_KEYWORD)
+    construct.__signature__ = Signature([self_parameter, *parameters])  # type: ignore[attr-defined]
     return construct
 
 
 def _call_method(op: Callable[..., Any], names: tuple[str, ...]) -> Callable[..., Any]:
     """Returns a `__call__` that calls a function with the input and the options."""
     if not names:
-        call = lambda self, x: op(x)
+        call_method = lambda self, x: op(x)
     elif len(names) == 1:
         (name,) = names
-        call = lambda self, x: op(x, getattr(self, name))
+        call_method = lambda self, x: op(x, getattr(self, name))
     else:
-        options_of = attrgetter(*names)
-        call = lambda self, x: op(x, *options_of(self))
-    call.__name__ = call.__qualname__ = "__call__"  # Python names it in its errors
-    return call
+        get_options = attrgetter(*names)
+        call_method = lambda self, x: op(x, *get_options(self))
+    call_method.__name__ = call_method.__qualname__ = "__call__"  # Python names it in its errors
+    return call_method

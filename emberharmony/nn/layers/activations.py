@@ -143,8 +143,8 @@ class Mish(Activation, op=lambda x: ops.multiply(x, ops.tanh(ops.softplus(x)))):
 
 def _gated_by(gate: Callable[[Any], Any]) -> Callable[[Any, int], Any]:
     def multiply_by_gate(x: TensorLike, dim: int) -> Tensor:
-        first_half, second = ops.split(x, 2, dim)
-        return ops.multiply(first_half, gate(second))
+        first_half, second_half = ops.split(x, 2, dim)
+        return ops.multiply(first_half, gate(second_half))
 
     return multiply_by_gate
 
@@ -211,8 +211,8 @@ class GEGLU(Activation, op=_gated_by(lambda x: ops.gelu(x, False))):
 
 
 def _softplus(x: TensorLike, beta: float, threshold: float) -> Tensor:
-    scaled = ops.multiply(x, beta)
-    return ops.where(ops.greater(scaled, threshold), ops.add(x, 0.0), ops.divide(ops.softplus(scaled), beta))
+    scaled_x = ops.multiply(x, beta)
+    return ops.where(ops.greater(scaled_x, threshold), ops.add(x, 0.0), ops.divide(ops.softplus(scaled_x), beta))
 
 
 class Softplus(Activation, op=_softplus):
@@ -400,15 +400,15 @@ class PReLU(Module):
         if self.num_parameters == 1:
             weight = ops.reshape(weight, ())
         else:
-            shape = [1] * len(x.shape)
-            if len(shape) < 2 or x.shape[self._axis] != self.num_parameters:
+            weight_shape = [1] * len(x.shape)
+            if len(weight_shape) < 2 or x.shape[self._axis] != self.num_parameters:
                 raise fault(
                     ShapeError(
                         f"expected {self.num_parameters} channels on axis {self._axis}, got shape {tuple(x.shape)}"
                     )
                 )
-            shape[self._axis] = self.num_parameters
-            weight = ops.reshape(weight, shape)
+            weight_shape[self._axis] = self.num_parameters
+            weight = ops.reshape(weight, weight_shape)
         return ops.where(ops.greater(x, 0), x, ops.multiply(x, weight))
 
 

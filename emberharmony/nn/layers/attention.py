@@ -95,11 +95,11 @@ class MultiheadAttention(Module):
         self.dropout, self.batch_first, self.add_zero_attn = share("dropout", dropout), batch_first, add_zero_attn
         self.head_dim = embed_dim // num_heads
         self.rope = rope
-        self._check(rope)
+        self._check_heads(rope)
         self.rng = rngs.generator(rng, "dropout") if dropout else None
         self._initialize(bias, add_bias_kv, rngs.generator(rng), dtype)
 
-    def _check(self, rope: Module | None) -> None:
+    def _check_heads(self, rope: Module | None) -> None:
         """Checks that the numbers of heads divide, and that the rotation fits.
 
         Raises:
@@ -165,26 +165,27 @@ class MultiheadAttention(Module):
             q, k = self.rope(q, offset=past_length, axis=1), self.rope(k, offset=past_length, axis=1)
         if cache is not None:
             k, v = cache.extend(k, v)
-        keys = k.shape[1]
-        k, v = self._with_more_keys(k, v)
-        bias, mask = self._bias_and_mask((q.shape[0], q.shape[1], keys), key_padding_mask, attn_mask, k.shape[1] - keys)
-        text = None if cache is None else cache.texts()
-        if text is not None:
-            text = _with_true(text, k.shape[1] - keys)
-            mask = text if mask is None else ops.logical_and(mask, text)
-        if is_causal and (past_length or k.shape[1] != keys):
+        key_count = k.shape[1]
+        k, v = self._append_keys(k, v)
+        sizes = q.shape[0], q.shape[1], key_count
+        bias, mask = self._bias_and_mask(sizes, key_padding_mask, attn_mask, k.shape[1] - key_count)
+        text_mask = None if cache is None else cache.texts()
+        if text_mask is not None:
+            text_mask = _append_true(text_mask, k.shape[1] - key_count)
+            mask = text_mask if mask is None else ops.logical_and(mask, text_mask)
+        if is_causal and (past_length or k.shape[1] != key_count):
             is_causal = False
             if q.shape[1] > 1:
-                is_earlier = _with_true(ops.tri(q.shape[1], keys, past_length, "bool"), k.shape[1] - keys)
+                is_earlier = _append_true(ops.tri(q.shape[1], key_count, past_length, "bool"), k.shape[1] - key_count)
                 is_earlier = ops.to_device(is_earlier, ops.get_device(q))
                 mask = is_earlier if mask is None else ops.logical_and(mask, is_earlier)
         weights: Tensor | None = None
-        rate = self.dropout if self.training else 0.0
+        dropout_rate = self.dropout if self.training else 0.0
         if need_weights:
-            outputs, weights = self._attend(q, k, v, bias, mask, is_causal, rate)
+            outputs, weights = self._attend(q, k, v, bias, mask, is_causal, dropout_rate)
         else:
             outputs = ops.dot_product_attention(
-                q, k, v, bias, mask, is_causal=is_causal, dropout_rate=rate, seed=self.rng
+                q, k, v, bias, mask, is_causal=is_causal, dropout_rate=dropout_rate, seed=self.rng
             )
         if not self.batch_first and not is_single:
             outputs = ops.swapaxes(outputs, 0, 1)
@@ -201,17 +202,22 @@ class MultiheadAttention(Module):
             ShapeError: if they do not fit the layer or each other.
         """
         shapes = [tuple(x.shape) for x in (query, key, value)]
-        q, k, v = shapes
-        batch = 0 if self.batch_first else 1
-        is_fitting = [s[-1:] for s in shapes] == [(self.embed_dim,), (self.kdim,), (self.vdim,)]
-        is_fitting = is_fitting and len(q) in (2, 3) and len(q) == len(k) and k[:-1] == v[:-1]
-        if not is_fitting or (len(q) == 3 and q[batch] != k[batch]):
-            axes = "(batch, {0}, {1})" if self.batch_first else "({0}, batch, {1})"
+        query_shape, key_shape, value_shape = shapes
+        batch_axis = 0 if self.batch_first else 1
+        are_shapes_valid = [s[-1:] for s in shapes] == [(self.embed_dim,), (self.kdim,), (self.vdim,)]
+        are_shapes_valid = (
+            are_shapes_valid
+            and len(query_shape) in (2, 3)
+            and len(query_shape) == len(key_shape)
+            and key_shape[:-1] == value_shape[:-1]
+        )
+        if not are_shapes_valid or (len(query_shape) == 3 and query_shape[batch_axis] != key_shape[batch_axis]):
+            axes_text = "(batch, {0}, {1})" if self.batch_first else "({0}, batch, {1})"
             raise fault(
                 ShapeError(
-                    f"expected query of shape {axes.format('queries', self.embed_dim)}, key of shape "
-                    f"{axes.format('keys', self.kdim)} and value of shape {axes.format('keys', self.vdim)}, or all "
-                    f"three without batch, got {q}, {k} and {v}"
+                    f"expected query of shape {axes_text.format('queries', self.embed_dim)}, key of shape "
+                    f"{axes_text.format('keys', self.kdim)} and value of shape {axes_text.format('keys', self.vdim)}, "
+                    f"or all three without batch, got {query_shape}, {key_shape} and {value_shape}"
                 )
             )
 
@@ -220,8 +226,8 @@ class MultiheadAttention(Module):
         width, key_width = self.embed_dim, self.head_dim * self.num_kv_heads
         split_points = [width, width + key_width]
         if self.in_proj_weight is not None and key is query and value is query:
-            products = ops.linear(query, self.in_proj_weight, self.in_proj_bias, True)
-            return ops.split(products, split_points, -1)
+            projections = ops.linear(query, self.in_proj_weight, self.in_proj_bias, True)
+            return ops.split(projections, split_points, -1)
         weights: Any = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
         if self.in_proj_weight is not None:
             weights = ops.split(self.in_proj_weight, split_points)
@@ -238,13 +244,13 @@ class MultiheadAttention(Module):
         x = ops.reshape(x, (*x.shape[:2], -1, self.head_dim))
         return x if self.batch_first else ops.swapaxes(x, 0, 1)
 
-    def _with_more_keys(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    def _append_keys(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Returns keys and values with the learned ones and the zeros at their end, as the options say."""
-        row = (k.shape[0], 1, self.num_kv_heads, self.head_dim)
+        row_shape = (k.shape[0], 1, self.num_kv_heads, self.head_dim)
         if self.bias_k is not None and self.bias_v is not None:
-            shape = (1, 1, self.num_kv_heads, self.head_dim)
-            k = ops.concatenate([k, ops.broadcast_to(ops.reshape(self.bias_k, shape), row)], 1)
-            v = ops.concatenate([v, ops.broadcast_to(ops.reshape(self.bias_v, shape), row)], 1)
+            parameter_shape = (1, 1, self.num_kv_heads, self.head_dim)
+            k = ops.concatenate([k, ops.broadcast_to(ops.reshape(self.bias_k, parameter_shape), row_shape)], 1)
+            v = ops.concatenate([v, ops.broadcast_to(ops.reshape(self.bias_v, parameter_shape), row_shape)], 1)
         if self.add_zero_attn:
             k, v = (ops.pad(x, ((0, 0), (0, 1), (0, 0), (0, 0))) for x in (k, v))
         return k, v
@@ -266,37 +272,39 @@ class MultiheadAttention(Module):
         is_kept: Tensor | None = None
         for name, mask_tensor in (("key_padding_mask", padding), ("attn_mask", mask)):
             if mask_tensor is not None:
-                tensor = self._four_axes(name, ops.convert_to_tensor(mask_tensor), sizes)
-                if ops.dtype(tensor).is_floating:
-                    tensor = ops.pad(tensor, (*((0, 0),) * 3, (0, extra_columns))) if extra_columns else tensor
-                    bias = tensor if bias is None else ops.add(bias, tensor)
+                extended_mask = self._broadcast_to_four_axes(name, ops.convert_to_tensor(mask_tensor), sizes)
+                if ops.dtype(extended_mask).is_floating:
+                    extended_mask = (
+                        ops.pad(extended_mask, (*((0, 0),) * 3, (0, extra_columns))) if extra_columns else extended_mask
+                    )
+                    bias = extended_mask if bias is None else ops.add(bias, extended_mask)
                 else:
-                    tensor = _with_true(ops.logical_not(tensor), extra_columns)
-                    is_kept = tensor if is_kept is None else ops.logical_and(is_kept, tensor)
+                    extended_mask = _append_true(ops.logical_not(extended_mask), extra_columns)
+                    is_kept = extended_mask if is_kept is None else ops.logical_and(is_kept, extended_mask)
         return bias, is_kept
 
-    def _four_axes(self, name: str, mask: Tensor, sizes: tuple[int, int, int]) -> Tensor:
+    def _broadcast_to_four_axes(self, name: str, mask: Tensor, sizes: tuple[int, int, int]) -> Tensor:
         batch, queries, keys = sizes
         shape, heads = tuple(mask.shape), self.num_heads
         if name == "key_padding_mask":
             mask_shapes = ((batch, keys), *(((keys,),) if batch == 1 else ()))
-            four: tuple[int, ...] = (batch, 1, 1, keys)
+            four_axes_shape: tuple[int, ...] = (batch, 1, 1, keys)
         else:
             mask_shapes = ((queries, keys), (batch * heads, queries, keys))
-            four = (batch, heads, queries, keys) if len(shape) == 3 else (1, 1, queries, keys)
+            four_axes_shape = (batch, heads, queries, keys) if len(shape) == 3 else (1, 1, queries, keys)
             if len(shape) == 4 and all(n in (1, m) for n, m in zip(shape, (batch, heads, queries, keys), strict=True)):
                 return mask
         if shape not in mask_shapes:
             raise fault(ShapeError(f"expected {name} of shape {' or '.join(map(str, mask_shapes))}, got {shape}"))
-        return ops.reshape(mask, four)
+        return ops.reshape(mask, four_axes_shape)
 
     def _attend(
         self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, mask: Tensor | None, is_causal: bool, rate: float
     ) -> tuple[Tensor, Tensor]:
         """Returns the outputs, (batch, queries, heads, width), and the weights, (batch, heads, queries, keys)."""
-        group = self.num_heads // self.num_kv_heads
-        if group > 1:
-            k, v = ops.repeat(k, group, 2), ops.repeat(v, group, 2)
+        heads_per_group = self.num_heads // self.num_kv_heads
+        if heads_per_group > 1:
+            k, v = ops.repeat(k, heads_per_group, 2), ops.repeat(v, heads_per_group, 2)
         q = ops.multiply(ops.swapaxes(q, 1, 2), 1 / math.sqrt(self.head_dim))
         logits = ops.matmul(q, ops.transpose(k, (0, 2, 3, 1)))
         if bias is not None:
@@ -316,7 +324,7 @@ MultiHeadAttention = MultiheadAttention
 """The same class under the name that MLX and Keras give it."""
 
 
-def _with_true(mask: Tensor, extra_columns: int) -> Tensor:
+def _append_true(mask: Tensor, extra_columns: int) -> Tensor:
     """Returns a boolean mask with more keys at its end, which are looked at."""
     if not extra_columns:
         return mask

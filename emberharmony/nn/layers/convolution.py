@@ -49,31 +49,34 @@ class Convolution(spatial.Spatial):
         rng: "rngs.Generator | rngs.Rngs | None",
         dtype: DTypeLike | None,
     ) -> None:
-        n = self.axes
+        axis_count = self.axes
         self.in_channels = None if in_channels is None else length("in_channels", in_channels)
         self.out_channels, self.groups = length("out_channels", out_channels), length("groups", groups)
-        self.kernel_size, self.stride = lengths("kernel_size", kernel_size, n), lengths("stride", stride, n)
-        self.dilation, self.data_format = lengths("dilation", dilation, n), spatial.data_format(data_format)
+        self.kernel_size, self.stride = (
+            lengths("kernel_size", kernel_size, axis_count),
+            lengths("stride", stride, axis_count),
+        )
+        self.dilation, self.data_format = lengths("dilation", dilation, axis_count), spatial.data_format(data_format)
         self._require_groups("out_channels", self.out_channels)
         is_channels_last = self.data_format == "channels_last"
-        self._ndim, self._channel_axis = n + 2, n + 1 if is_channels_last else 1
-        source, bias = rngs.generator(rng), flag("bias", bias)
+        self._ndim, self._channel_axis = axis_count + 2, axis_count + 1 if is_channels_last else 1
+        generator, bias = rngs.generator(rng), flag("bias", bias)
         if self.in_channels is None:
             self.weight = UninitializedParameter(self)
             self.bias = UninitializedParameter(self) if bias else None
-            self._build = (bias, source, dtype)
+            self._build = (bias, generator, dtype)
         else:
-            self._initialize(bias, source, dtype)
+            self._initialize(bias, generator, dtype)
 
-    def _shape(self, sources: int) -> tuple[int, int]:
+    def _channel_lengths(self, sources: int) -> tuple[int, int]:
         """Returns the first two lengths of the weight, for a number of channels of the input."""
         return self.out_channels, sources // self.groups
 
     def _initialize(self, bias: bool, rng: "rngs.Generator", dtype: DTypeLike | None) -> None:
         self._require_groups("in_channels", self.in_channels or 0)
-        shape = self._shape(self.in_channels or 0)
-        bound = 1 / math.sqrt(shape[1] * math.prod(self.kernel_size))
-        self.weight = Parameter(rngs.uniform(rng, (*shape, *self.kernel_size), bound, dtype))
+        weight_shape = self._channel_lengths(self.in_channels or 0)
+        bound = 1 / math.sqrt(weight_shape[1] * math.prod(self.kernel_size))
+        self.weight = Parameter(rngs.uniform(rng, (*weight_shape, *self.kernel_size), bound, dtype))
         self.bias = Parameter(rngs.uniform(rng, (self.out_channels,), bound, dtype)) if bias else None
 
     def _require_groups(self, name: str, channels: int) -> None:
@@ -118,8 +121,8 @@ class Convolution(spatial.Spatial):
             hint = f"; the input has {shape[self._channel_axis]}: make the layer with as many in_channels"
         elif len(shape) == self._ndim - 1 and self.in_channels == 1:
             hint = f"; add an axis: ops.expand_dims(x, {-1 if is_channels_last else 1})"
-        text = f"expected {self.in_channels} channels in an input {axes_text}, got shape {shape}{hint}"
-        raise fault(ShapeError(text))
+        message = f"expected {self.in_channels} channels in an input {axes_text}, got shape {shape}{hint}"
+        raise fault(ShapeError(message))
 
 
 class _Conv(Convolution):
@@ -176,9 +179,9 @@ class _Conv(Convolution):
         self._zeros: Any = padding
         self._around: list[tuple[int, int]] | None = None
         if self.padding_mode != "zeros" and padding != "valid":
-            pairs = self._padding_pairs()
+            padding_pairs = self._padding_pairs()
             is_channels_last = self.data_format == "channels_last"
-            self._around = [(0, 0), *[(0, 0)] * (not is_channels_last), *pairs, *[(0, 0)] * is_channels_last]
+            self._around = [(0, 0), *[(0, 0)] * (not is_channels_last), *padding_pairs, *[(0, 0)] * is_channels_last]
             self._zeros = "valid"
 
     def _padding_pairs(self) -> list[tuple[int, int]]:
@@ -375,7 +378,7 @@ class _SeparableConv(spatial.Spatial):
         rng: "rngs.Generator | rngs.Rngs | None" = None,
         dtype: DTypeLike | None = None,
     ) -> None:
-        source = rngs.generator(rng)
+        generator = rngs.generator(rng)
         self.depthwise = self.depthwise_kind(
             in_channels,
             kernel_size,
@@ -386,11 +389,11 @@ class _SeparableConv(spatial.Spatial):
             False,
             padding_mode,
             data_format=data_format,
-            rng=source,
+            rng=generator,
             dtype=dtype,
         )
         self.pointwise = self.pointwise_kind(
-            self.depthwise.out_channels, out_channels, 1, bias=bias, data_format=data_format, rng=source, dtype=dtype
+            self.depthwise.out_channels, out_channels, 1, bias=bias, data_format=data_format, rng=generator, dtype=dtype
         )
 
     def __call__(self, x: TensorLike) -> Tensor:

@@ -68,8 +68,8 @@ class ConvLSTM2d(Module):
         rng: "rngs.Generator | rngs.Rngs | None" = None,
         dtype: DTypeLike | None = None,
     ) -> None:
-        source = rngs.generator(rng)
-        options: Any = {"data_format": data_format, "rng": source, "dtype": dtype}
+        generator = rngs.generator(rng)
+        options: Any = {"data_format": data_format, "rng": generator, "dtype": dtype}
         self.conv_ih = Conv2d(
             in_channels, 4 * out_channels, kernel_size, stride, padding, dilation, bias=bias, **options
         )
@@ -90,12 +90,12 @@ class ConvLSTM2d(Module):
             )
         is_single = len(x.shape) == 4
         x = ops.expand_dims(x, 1) if is_single else ops.swapaxes(x, 0, 1) if self.batch_first else x
-        products = self.conv_ih(ops.reshape(x, (-1, *x.shape[2:])))
-        time_steps = ops.unstack(ops.reshape(products, (*x.shape[:2], *products.shape[1:])))
+        input_products = self.conv_ih(ops.reshape(x, (-1, *x.shape[2:])))
+        time_steps = ops.unstack(ops.reshape(input_products, (*x.shape[:2], *input_products.shape[1:])))
         h, c = self._states(time_steps[0], is_single, hx)
         outputs = []
-        for row in time_steps:
-            h, c = lstm_step(ops.add(row, self.conv_hh(h)), c, self._channel_axis)
+        for step_products in time_steps:
+            h, c = lstm_step(ops.add(step_products, self.conv_hh(h)), c, self._channel_axis)
             outputs.append(h)
         y = ops.stack(outputs, 1 if self.batch_first and not is_single else 0)
         return (ops.squeeze(y, 1), (ops.squeeze(h, 0), ops.squeeze(c, 0))) if is_single else (y, (h, c))
@@ -108,14 +108,14 @@ class ConvLSTM2d(Module):
         Raises:
             ShapeError: if they do not fit.
         """
-        shape = list(gates.shape)
-        shape[self._channel_axis] //= 4
+        batch_shape = list(gates.shape)
+        batch_shape[self._channel_axis] //= 4
         if hx is None:
-            first = zeros(tuple(shape), self.conv_hh.weight)
-            return first, first
-        state_shape, states = tuple(shape[1:] if is_single else shape), []
-        for name, initial in zip(("the state", "the cell state"), pair_of_states(hx), strict=True):
-            state = spatial.tensor(initial)
+            zero_state = zeros(tuple(batch_shape), self.conv_hh.weight)
+            return zero_state, zero_state
+        state_shape, states = tuple(batch_shape[1:] if is_single else batch_shape), []
+        for name, given_state in zip(("the state", "the cell state"), pair_of_states(hx), strict=True):
+            state = spatial.tensor(given_state)
             if tuple(state.shape) != state_shape:
                 raise fault(ShapeError(f"expected {name} of shape {state_shape}, got {tuple(state.shape)}"))
             states.append(ops.expand_dims(state, 0) if is_single else state)

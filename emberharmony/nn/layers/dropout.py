@@ -98,13 +98,13 @@ class _ChannelDropout(_Noise, spatial.Spatial):
                     f"expected {self.axes + 2} axes, or {self.axes + 1} without the batch, got shape {input_shape}"
                 )
             )
-        batch = input_shape[:1] if rank == self.axes + 2 or not self.single else ()
-        trailing_ones = (1,) * (rank - len(batch) - 1)
-        channels = input_shape[len(batch)] if self.data_format == "channels_first" else input_shape[-1]
+        batch_shape = input_shape[:1] if rank == self.axes + 2 or not self.single else ()
+        trailing_ones = (1,) * (rank - len(batch_shape) - 1)
+        channel_count = input_shape[len(batch_shape)] if self.data_format == "channels_first" else input_shape[-1]
         mask_shape = (
-            (*batch, channels, *trailing_ones)
+            (*batch_shape, channel_count, *trailing_ones)
             if self.data_format == "channels_first"
-            else (*batch, *trailing_ones, channels)
+            else (*batch_shape, *trailing_ones, channel_count)
         )
         return ops.random.dropout(x, self.p, mask_shape, generator=self.rng)
 

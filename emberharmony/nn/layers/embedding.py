@@ -40,10 +40,12 @@ class _Table(Module):
         self.weight = Parameter(values)
 
     def _padding_row(self, padding_idx: int) -> int:
-        row = length("padding_idx", padding_idx, -self.num_embeddings)
-        if row >= self.num_embeddings:
-            raise fault(ArgumentError(f"padding_idx must be less than num_embeddings {self.num_embeddings}, got {row}"))
-        return row % self.num_embeddings
+        row_index = length("padding_idx", padding_idx, -self.num_embeddings)
+        if row_index >= self.num_embeddings:
+            raise fault(
+                ArgumentError(f"padding_idx must be less than num_embeddings {self.num_embeddings}, got {row_index}")
+            )
+        return row_index % self.num_embeddings
 
     def _look_up(self, indices_given: Any) -> Tensor:
         """Returns the rows at indices, with the gradients that the options ask for."""
@@ -51,18 +53,22 @@ class _Table(Module):
         if self.padding_idx is None and not self.scale_grad_by_freq:
             return rows
         indices = spatial.tensor(indices_given)
-        constant = ops.stop_gradient(rows)
+        constant_rows = ops.stop_gradient(rows)
         nonnegative_indices = ops.where(ops.less(indices, 0), ops.add(indices, self.num_embeddings), indices)
         if self.scale_grad_by_freq:
             flat_indices = ops.reshape(nonnegative_indices, (-1,))
-            times = ops.segment_sum(ops.ones_like(flat_indices, dtype=rows.dtype), flat_indices, self.num_embeddings)
+            index_counts = ops.segment_sum(
+                ops.ones_like(flat_indices, dtype=rows.dtype), flat_indices, self.num_embeddings
+            )
             # The difference is 0, but its gradient is divided by how often the index occurs.
             rows = ops.add(
-                constant,
-                ops.divide(ops.subtract(rows, constant), ops.expand_dims(ops.take(times, nonnegative_indices), -1)),
+                constant_rows,
+                ops.divide(
+                    ops.subtract(rows, constant_rows), ops.expand_dims(ops.take(index_counts, nonnegative_indices), -1)
+                ),
             )
         if self.padding_idx is not None:
-            rows = ops.where(ops.expand_dims(ops.equal(nonnegative_indices, self.padding_idx), -1), constant, rows)
+            rows = ops.where(ops.expand_dims(ops.equal(nonnegative_indices, self.padding_idx), -1), constant_rows, rows)
         return rows
 
 
@@ -215,7 +221,7 @@ class EmbeddingBag(_Table):
         """
         indices = spatial.tensor(input)
         shape = tuple(indices.shape)
-        summed, largest, bags = self._bag_reducers(shape, offsets)
+        sum_bags, max_bags, bag_count = self._bag_reducers(shape, offsets)
         rows = self._look_up(input)
         if per_sample_weights is not None:
             weights = spatial.tensor(per_sample_weights)
@@ -225,18 +231,18 @@ class EmbeddingBag(_Table):
                 raise fault(ShapeError(f"expected per_sample_weights of shape {shape}, got {tuple(weights.shape)}"))
             rows = ops.multiply(rows, ops.expand_dims(weights, -1))
         if 0 in shape:
-            return ops.multiply(ops.zeros((bags, self.embedding_dim), rows.dtype), 1.0)
-        counts = ops.ones(shape, rows.dtype)
+            return ops.multiply(ops.zeros((bag_count, self.embedding_dim), rows.dtype), 1.0)
+        entry_counts = ops.ones(shape, rows.dtype)
         if self.padding_idx is not None:
-            counts = ops.cast(ops.not_equal(indices, self.padding_idx), rows.dtype)
-            has_entries = ops.expand_dims(ops.greater(counts, 0), -1)
-            rows = ops.where(has_entries, rows, float("-inf") if self.mode == "max" else 0.0)
+            entry_counts = ops.cast(ops.not_equal(indices, self.padding_idx), rows.dtype)
+            is_entry = ops.expand_dims(ops.greater(entry_counts, 0), -1)
+            rows = ops.where(is_entry, rows, float("-inf") if self.mode == "max" else 0.0)
         if self.mode == "sum":
-            return summed(rows)
-        lengths = ops.expand_dims(summed(counts), -1)
+            return sum_bags(rows)
+        bag_lengths = ops.expand_dims(sum_bags(entry_counts), -1)
         if self.mode == "mean":
-            return ops.divide(summed(rows), ops.maximum(lengths, 1.0))
-        return ops.where(ops.greater(lengths, 0), largest(rows), 0.0)
+            return ops.divide(sum_bags(rows), ops.maximum(bag_lengths, 1.0))
+        return ops.where(ops.greater(bag_lengths, 0), max_bags(rows), 0.0)
 
     def _bag_reducers(
         self, shape: tuple[int, ...], offsets: Any
@@ -255,7 +261,11 @@ class EmbeddingBag(_Table):
             raise fault(
                 ShapeError(f"expected indices (n,) and offsets (bags,), got shapes {shape} and {tuple(starts.shape)}")
             )
-        bags = starts.shape[0] - self.include_last_offset
-        id_positions = ops.arange(shape[0], dtype=starts.dtype)
-        ids = ops.subtract(ops.searchsorted(ops.get_item(starts, slice(0, bags)), id_positions, side="right"), 1)
-        return (lambda x: ops.segment_sum(x, ids, bags)), (lambda x: ops.segment_max(x, ids, bags)), bags
+        bag_count = starts.shape[0] - self.include_last_offset
+        positions = ops.arange(shape[0], dtype=starts.dtype)
+        bag_ids = ops.subtract(ops.searchsorted(ops.get_item(starts, slice(0, bag_count)), positions, side="right"), 1)
+        return (
+            (lambda x: ops.segment_sum(x, bag_ids, bag_count)),
+            (lambda x: ops.segment_max(x, bag_ids, bag_count)),
+            bag_count,
+        )

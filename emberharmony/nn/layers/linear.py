@@ -140,9 +140,9 @@ class Bilinear(Module):
         self.in1_features = length("in1_features", in1_features)
         self.in2_features = length("in2_features", in2_features)
         self.out_features = length("out_features", out_features)
-        source, bound, bias = rngs.generator(rng), 1 / math.sqrt(in1_features), flag("bias", bias)
-        self.weight = Parameter(rngs.uniform(source, (out_features, in1_features, in2_features), bound, dtype))
-        self.bias = Parameter(rngs.uniform(source, (out_features,), bound, dtype)) if bias else None
+        generator, bound, bias = rngs.generator(rng), 1 / math.sqrt(in1_features), flag("bias", bias)
+        self.weight = Parameter(rngs.uniform(generator, (out_features, in1_features, in2_features), bound, dtype))
+        self.bias = Parameter(rngs.uniform(generator, (out_features,), bound, dtype)) if bias else None
 
     def __call__(self, x1: TensorLike, x2: TensorLike) -> Tensor:
         x1, x2 = ops.convert_to_tensor(x1), ops.convert_to_tensor(x2)

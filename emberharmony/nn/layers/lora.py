@@ -118,8 +118,8 @@ class LoRALinear(Linear):
             rng=ops.random.Generator(0),
             dtype=self.weight.dtype,
         )
-        product = ops.matmul(self.lora_b.weight, self.lora_a.weight)
-        layer.weight.value = ops.add(self.weight, ops.multiply(product, self.alpha / self.rank))
+        weight_update = ops.matmul(self.lora_b.weight, self.lora_a.weight)
+        layer.weight.value = ops.add(self.weight, ops.multiply(weight_update, self.alpha / self.rank))
         if layer.bias is not None and self.bias is not None:
             layer.bias.value = ops.copy(self.bias)
         return layer.train(self.training)

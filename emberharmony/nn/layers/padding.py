@@ -29,28 +29,33 @@ class _Pad(spatial.Spatial):
     def __init__(self, padding: int | Sequence[int], *, data_format: DataFormat = "channels_first") -> None:
         self.padding = spatial.before_and_after("padding", padding, self.axes)
         self.data_format = spatial.data_format(data_format)
-        pairs = spatial.by_axis(self.padding)
+        padding_pairs = spatial.by_axis(self.padding)
         is_channels_last = self.data_format == "channels_last"
-        self._added = [*((max(before, 0), max(after, 0)) for before, after in pairs), *[(0, 0)] * is_channels_last]
-        kept_slices = [slice(max(-before, 0), min(after, 0) or None) for before, after in pairs]
+        self._added = [
+            *((max(before, 0), max(after, 0)) for before, after in padding_pairs),
+            *[(0, 0)] * is_channels_last,
+        ]
+        kept_slices = [slice(max(-before, 0), min(after, 0) or None) for before, after in padding_pairs]
         self._kept = (..., *kept_slices, *[slice(None)] * is_channels_last) if min(self.padding) < 0 else None
-        self._cut = [0] * is_channels_last + [-min(before, 0) - min(after, 0) for before, after in reversed(pairs)]
+        self._cut = [0] * is_channels_last + [
+            -min(before, 0) - min(after, 0) for before, after in reversed(padding_pairs)
+        ]
 
     def __call__(self, x: TensorLike) -> Tensor:
         x = spatial.tensor(x)
         missing_axis_count = len(x.shape) - len(self._added)
         if missing_axis_count < 0:
             raise fault(ShapeError(f"expected at least {len(self._added)} axes, got shape {tuple(x.shape)}"))
-        widths = [(0, 0)] * missing_axis_count + self._added
+        padding_widths = [(0, 0)] * missing_axis_count + self._added
         if self._kept is None:
-            return ops.pad(x, widths, self.mode, self.value)
+            return ops.pad(x, padding_widths, self.mode, self.value)
         # Elements that are cut off are mirrored or repeated first, but the modes "wrap" and "constant" do not see them.
         pads_first = self.mode in ("reflect", "edge")
-        x = ops.pad(x, widths, self.mode, self.value) if pads_first else x
+        x = ops.pad(x, padding_widths, self.mode, self.value) if pads_first else x
         if any(n < out for n, out in zip(reversed(x.shape), self._cut, strict=False)):
             raise fault(ShapeError(f"padding={self.padding} cuts off more than there is of shape {tuple(x.shape)}"))
         x = ops.get_item(x, self._kept)
-        return x if pads_first else ops.pad(x, widths, self.mode, self.value)
+        return x if pads_first else ops.pad(x, padding_widths, self.mode, self.value)
 
 
 class _ConstantPad(_Pad):

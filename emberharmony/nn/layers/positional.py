@@ -110,11 +110,11 @@ class ALiBi(Module):
             offset: the position of the first query among the keys.
             dtype: the dtype of the result; None is the default float.
         """
-        distance = ops.abs(
+        distances = ops.abs(
             ops.subtract(ops.reshape(ops.arange(offset, offset + queries), (queries, 1)), ops.arange(keys))
         )
         slopes = ops.reshape(ops.array(self.slopes(num_heads), dtype), (1, num_heads, 1, 1))
-        return ops.negative(ops.multiply(slopes, ops.cast(distance, ops.dtype(slopes))))
+        return ops.negative(ops.multiply(slopes, ops.cast(distances, ops.dtype(slopes))))
 
     def __call__(self, attention_scores: TensorLike, offset: int = 0, mask: TensorLike | None = None) -> Tensor:
         scores = ops.convert_to_tensor(attention_scores)
@@ -166,22 +166,27 @@ class SinusoidalPositionalEncoding(Module):
         self.min_freq, self.max_freq = min_freq, max_freq
         self.scale, self._factor = scale, math.sqrt(2 / dims) if scale is None else scale
         self.cos_first, self.full_turns = cos_first, full_turns
-        log_of_first, log_of_last, pairs = math.log(max_freq), math.log(min_freq), dims // 2
-        angle = 2 * math.pi if full_turns else 1.0
+        log_of_first, log_of_last, pair_count = math.log(max_freq), math.log(min_freq), dims // 2
+        angle_factor = 2 * math.pi if full_turns else 1.0
         self._frequencies = [
-            angle * math.exp(log_of_first + (log_of_last - log_of_first) * i / max(pairs - 1, 1)) for i in range(pairs)
+            angle_factor * math.exp(log_of_first + (log_of_last - log_of_first) * i / max(pair_count - 1, 1))
+            for i in range(pair_count)
         ]
 
     def __call__(self, x: TensorLike) -> Tensor:
         positions = ops.expand_dims(x, -1)
-        kind = ops.dtype(positions)
+        positions_dtype = ops.dtype(positions)
         # In half precision the angles of positions over 2,048 would be off by whole radians.
-        wide_dtype: DTypeLike = kind if kind.is_floating and kind.itemsize > 4 else "float32"
+        wide_dtype: DTypeLike = (
+            positions_dtype if positions_dtype.is_floating and positions_dtype.itemsize > 4 else "float32"
+        )
         frequencies = ops.to_device(ops.array(self._frequencies, wide_dtype), ops.get_device(positions))
         angles = ops.multiply(ops.cast(positions, wide_dtype), frequencies)
-        parts = [ops.sin(angles), ops.cos(angles)]
-        encoding = ops.multiply(ops.concatenate(parts[::-1] if self.cos_first else parts, -1), self._factor)
-        return ops.cast(encoding, kind) if kind.is_floating else encoding
+        sines_and_cosines = [ops.sin(angles), ops.cos(angles)]
+        encoding = ops.multiply(
+            ops.concatenate(sines_and_cosines[::-1] if self.cos_first else sines_and_cosines, -1), self._factor
+        )
+        return ops.cast(encoding, positions_dtype) if positions_dtype.is_floating else encoding
 
 
 class LearnedPositional(Module):
@@ -229,23 +234,25 @@ class LearnedPositional(Module):
         x = ops.convert_to_tensor(x)
         if len(x.shape) < 2 or x.shape[-1] != self.dims:
             raise fault(ShapeError(f"expected x of shape (..., time, {self.dims}), got {tuple(x.shape)}"))
-        steps, has_offsets = x.shape[self.time_axis], isinstance(offset, Sequence)
+        step_count, has_offsets = x.shape[self.time_axis], isinstance(offset, Sequence)
         first_offsets = offset if isinstance(offset, Sequence) else (offset,)
-        if (not has_offsets and first_offsets[0] < 0) or max(first_offsets) + steps > self.num_positions:
+        if (not has_offsets and first_offsets[0] < 0) or max(first_offsets) + step_count > self.num_positions:
             raise fault(
                 ShapeError(
-                    f"expected positions below num_positions, {self.num_positions}, got {steps} from "
+                    f"expected positions below num_positions, {self.num_positions}, got {step_count} from "
                     f"{max(first_offsets)} on"
                 )
             )
-        shape = [1] * len(x.shape)
-        shape[self.time_axis], shape[-1] = steps, self.dims
+        encoding_shape = [1] * len(x.shape)
+        encoding_shape[self.time_axis], encoding_shape[-1] = step_count, self.dims
         if not has_offsets:
-            return ops.add(x, ops.reshape(self.weight[first_offsets[0] : first_offsets[0] + steps], tuple(shape)))
+            return ops.add(
+                x, ops.reshape(self.weight[first_offsets[0] : first_offsets[0] + step_count], tuple(encoding_shape))
+            )
         if len(first_offsets) != x.shape[0] or self.time_axis % len(x.shape) == 0:
             raise fault(
                 ShapeError(f"expected one offset for each of the {x.shape[0]} samples, got {len(first_offsets)}")
             )
-        shape[0] = len(first_offsets)
-        positions = [max(start + step, 0) for start in first_offsets for step in range(steps)]
-        return ops.add(x, ops.reshape(ops.embedding(positions, self.weight), tuple(shape)))
+        encoding_shape[0] = len(first_offsets)
+        positions = [max(start + step, 0) for start in first_offsets for step in range(step_count)]
+        return ops.add(x, ops.reshape(ops.embedding(positions, self.weight), tuple(encoding_shape)))

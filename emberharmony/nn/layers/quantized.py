@@ -56,12 +56,12 @@ class _Quantized(Module):
         self.scales, self.biases = Parameter(scales, trainable=False), Parameter(biases, trainable=False)
 
     def _product(self, x: TensorLike) -> Tensor:
-        layout = self._layout(x)
-        weight = self.weight.value if layout is None else layout
+        kernel_weight = self._kernel_weight(x)
+        weight = self.weight.value if kernel_weight is None else kernel_weight
         scales, biases = self.scales.value, self.biases.value
         return ops.quantized_matmul(x, weight, scales, biases, group_size=self.group_size, bits=self.bits)
 
-    def _layout(self, x: TensorLike, makes_buffers: bool = True) -> Any:
+    def _kernel_weight(self, x: TensorLike, makes_buffers: bool = True) -> Any:
         """Returns the integers in the layout that a kernel of the active backend reads; None if it reads words.
 
         Args:
@@ -71,13 +71,13 @@ class _Quantized(Module):
         backend, cells = selection.active().backend, (self.weight, self.scales, self.biases)
         if not backend.takes_layouts(x) or self.scales.trainable or self.biases.trainable:
             return None
-        layout = layout_of(cells, backend.home)
-        if layout is None and makes_buffers:
+        kernel_weight = layout_of(cells, backend.home)
+        if kernel_weight is None and makes_buffers:
             hold_forms(cells, lambda *tensors: backend.quantized_forms(*tensors, self.bits))
-            layout = layout_of(cells, backend.home)
-        return layout
+            kernel_weight = layout_of(cells, backend.home)
+        return kernel_weight
 
-    def _values(self) -> Tensor:
+    def _dequantized_weight(self) -> Tensor:
         return ops.dequantize(self.weight, self.scales, self.biases, bits=self.bits, group_size=self.group_size)
 
 
@@ -154,7 +154,7 @@ class QuantizedLinear(_Quantized):
     def dequantized(self) -> Linear:
         """Returns a linear layer that computes the same, with a trainable weight and this layer's bias itself."""
         layer = Linear(self.in_features, self.out_features, False, rng=ops.random.Generator(0))
-        layer.weight, layer.bias = Parameter(self._values()), self.bias
+        layer.weight, layer.bias = Parameter(self._dequantized_weight()), self.bias
         return layer.train(self.training)
 
 
@@ -223,12 +223,12 @@ class QuantizedEmbedding(_Quantized):
 
     def __call__(self, input: Any) -> Tensor:
         scales, biases = ops.embedding(input, self.scales), ops.embedding(input, self.biases)
-        layout = self._layout(scales, makes_buffers=False)
-        if layout is None:
+        kernel_weight = self._kernel_weight(scales, makes_buffers=False)
+        if kernel_weight is None:
             rows = ops.embedding(input, self.weight)
         else:  # reading the weight would give up the layout, which `as_linear` reads
             indices = spatial.tensor(input)
-            rows = selection.active().backend.quantized_rows(layout, indices, self.num_embeddings, self.bits)
+            rows = selection.active().backend.quantized_rows(kernel_weight, indices, self.num_embeddings, self.bits)
         return ops.dequantize(rows, scales, biases, bits=self.bits, group_size=self.group_size)
 
     def as_linear(self, x: TensorLike) -> Tensor:
@@ -243,7 +243,7 @@ class QuantizedEmbedding(_Quantized):
 
     def dequantized(self) -> Embedding:
         """Returns an embedding that computes the same, with a trainable table."""
-        return Embedding.from_pretrained(self._values(), freeze=False).train(self.training)
+        return Embedding.from_pretrained(self._dequantized_weight(), freeze=False).train(self.training)
 
 
 def quantize(model: Module, *, bits: int = 4, group_size: int = 64, where: Where | None = None) -> dict[str, Module]:
@@ -323,13 +323,15 @@ def quantization_error(
     error_by_name = {}
     for name, layer in _layers_to_quantize(model, where):
         matrix = (linear_of(layer) or layer).weight
-        values = _quantize_layer(name, layer, group_size, bits)._values()
+        values = _quantize_layer(name, layer, group_size, bits)._dequantized_weight()
         wide_matrix = ops.cast(matrix, "float32")
         difference = ops.subtract(ops.cast(values, "float32"), wide_matrix)
-        top = ops.max(ops.abs(wide_matrix))
-        squares = [ops.mean(ops.square(ops.divide(values, top))) for values in (difference, wide_matrix)]
-        numbers = ops.stack([ops.max(ops.abs(difference)), *squares])
-        largest, wrong_value, is_whole = ops.to_numpy(numbers).tolist()
+        largest_magnitude = ops.max(ops.abs(wide_matrix))
+        mean_squares = [
+            ops.mean(ops.square(ops.divide(values, largest_magnitude))) for values in (difference, wide_matrix)
+        ]
+        error_numbers = ops.stack([ops.max(ops.abs(difference)), *mean_squares])
+        largest, wrong_value, is_whole = ops.to_numpy(error_numbers).tolist()
         error_by_name[name] = QuantizationError(largest, math.sqrt(wrong_value / is_whole) if largest else 0.0)
     return error_by_name
 

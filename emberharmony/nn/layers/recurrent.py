@@ -41,15 +41,15 @@ class _Recurrent(Module):
         self.dropout = share("dropout", dropout)
         self._proj_size = proj_size
         self._names: list[list[str]] = []  # for each layer and direction, the names of its parameters
-        source, bound = rngs.generator(rng), 1 / math.sqrt(self.hidden_size)
+        generator, bound = rngs.generator(rng), 1 / math.sqrt(self.hidden_size)
         self.rng = rngs.generator(rng, "dropout") if dropout and num_layers > 1 else None
-        row_count, out = self._gates * self.hidden_size, proj_size or self.hidden_size
+        row_count, output_size = self._gates * self.hidden_size, proj_size or self.hidden_size
         for layer in range(self.num_layers):
-            width = out * (1 + self.bidirectional) if layer else self.input_size
+            input_width = output_size * (1 + self.bidirectional) if layer else self.input_size
             for suffix in ("", "_reverse")[: 1 + self.bidirectional]:
                 shape_by_kind: dict[str, tuple[int, ...]] = {
-                    "weight_ih": (row_count, width),
-                    "weight_hh": (row_count, out),
+                    "weight_ih": (row_count, input_width),
+                    "weight_hh": (row_count, output_size),
                 }
                 if bias:
                     shape_by_kind |= {"bias_ih": (row_count,), "bias_hh": (row_count,)}
@@ -58,9 +58,9 @@ class _Recurrent(Module):
                 shape_by_name = {f"{name}_l{layer}{suffix}": shape for name, shape in shape_by_kind.items()}
                 self._names.append(list(shape_by_name))
                 for name, shape in shape_by_name.items():
-                    setattr(self, name, Parameter(rngs.uniform(source, shape, bound, dtype)))
+                    setattr(self, name, Parameter(rngs.uniform(generator, shape, bound, dtype)))
 
-    def _direction(self, x: Tensor, states: States, names: list[str], time_major: bool, reverse: bool) -> States:
+    def _run_direction(self, x: Tensor, states: States, names: list[str], time_major: bool, reverse: bool) -> States:
         """Returns the outputs of one layer in one direction, and its last states."""
         raise NotImplementedError
 
@@ -74,20 +74,20 @@ class _Recurrent(Module):
         x = spatial.tensor(x)
         input_shape = x.shape
         if len(input_shape) not in (2, 3) or input_shape[-1] != self.input_size:
-            axes = "(batch, time, {0})" if self.batch_first else "(time, batch, {0})"
+            axes_text = "(batch, time, {0})" if self.batch_first else "(time, batch, {0})"
             raise fault(
                 ShapeError(
-                    f"expected an input of shape {axes.format(self.input_size)} or (time, {self.input_size}), got "
+                    f"expected an input of shape {axes_text.format(self.input_size)} or (time, {self.input_size}), got "
                     f"{tuple(input_shape)}"
                 )
             )
         is_single = len(input_shape) == 2
         time_major = is_single or not self.batch_first
         if given_states is None and not is_single and len(self._names) == 1:
-            x, *last = self._direction(x, (None, None), self._names[0], time_major, False)
-            return x, last
+            x, *end_states = self._run_direction(x, (None, None), self._names[0], time_major, False)
+            return x, end_states
         x = ops.expand_dims(x, 1) if is_single else x
-        first_states = self._initial(x.shape[1] if time_major else x.shape[0], is_single, given_states)
+        first_states = self._initial_states(x.shape[1] if time_major else x.shape[0], is_single, given_states)
         last_states: list[States] = []
         for layer in range(self.num_layers):
             if layer and self.rng is not None and self.training:
@@ -95,9 +95,9 @@ class _Recurrent(Module):
             outputs = []
             for reverse in (False, True) if self.bidirectional else (False,):
                 names = self._names[len(last_states)]
-                output, *last = self._direction(x, first_states[len(last_states)], names, time_major, reverse)
+                output, *end_states = self._run_direction(x, first_states[len(last_states)], names, time_major, reverse)
                 outputs.append(output)
-                last_states.append(last)
+                last_states.append(end_states)
             x = ops.concatenate(outputs, -1) if self.bidirectional else outputs[0]
         states = (
             last_states[0]
@@ -106,28 +106,28 @@ class _Recurrent(Module):
         )
         return (ops.squeeze(x, 1), [ops.squeeze(state, 1) for state in states]) if is_single else (x, states)
 
-    def _initial(self, batch: int, is_single: bool, given_states: "tuple[TensorLike, ...] | None") -> list[Any]:
+    def _initial_states(self, batch: int, is_single: bool, given_states: "tuple[TensorLike, ...] | None") -> list[Any]:
         """Returns the states with which each layer and direction begins; None stands for zeros.
 
         Raises:
             ShapeError: if those that are given do not fit.
         """
-        count, widths = len(self._names), (self._proj_size or self.hidden_size, self.hidden_size)
+        state_count, widths = len(self._names), (self._proj_size or self.hidden_size, self.hidden_size)
         if given_states is None:
-            return [(None, None)] * count
+            return [(None, None)] * state_count
         states = []
         for name, width, state in zip(("the state", "the cell state"), widths, given_states, strict=False):
             state = ops.convert_to_tensor(state)
-            state_shape = (count, width) if is_single else (count, batch, width)
+            state_shape = (state_count, width) if is_single else (state_count, batch, width)
             if tuple(state.shape) != state_shape:
                 raise fault(
                     ShapeError(
-                        f"expected {name} of shape {state_shape}, where {count} is layers * directions, got "
+                        f"expected {name} of shape {state_shape}, where {state_count} is layers * directions, got "
                         f"{tuple(state.shape)}"
                     )
                 )
             state = ops.expand_dims(state, 1) if is_single else state
-            states.append(ops.split(state, count) if count > 1 else [state])
+            states.append(ops.split(state, state_count) if state_count > 1 else [state])
         return list(zip(*states, strict=True))
 
 
@@ -186,7 +186,7 @@ class RNN(_Recurrent):
         self.nonlinearity = choice("nonlinearity", nonlinearity, NONLINEARITIES)
         self._prepare((input_size, hidden_size), num_layers, bias, batch_first, dropout, bidirectional, rng, dtype)
 
-    def _direction(self, x: Tensor, states: States, names: list[str], time_major: bool, reverse: bool) -> States:
+    def _run_direction(self, x: Tensor, states: States, names: list[str], time_major: bool, reverse: bool) -> States:
         activation = cast("Literal['tanh', 'relu']", self.nonlinearity)
         return ops.rnn(x, *self._weights(names), states[0], activation, time_major, reverse, True)
 
@@ -248,7 +248,7 @@ class GRU(_Recurrent):
     ) -> None:
         self._prepare((input_size, hidden_size), num_layers, bias, batch_first, dropout, bidirectional, rng, dtype)
 
-    def _direction(self, x: Tensor, states: States, names: list[str], time_major: bool, reverse: bool) -> States:
+    def _run_direction(self, x: Tensor, states: States, names: list[str], time_major: bool, reverse: bool) -> States:
         return ops.gru(x, *self._weights(names), states[0], time_major, reverse, True)
 
     def __call__(self, x: TensorLike, hx: TensorLike | None = None) -> tuple[Tensor, Tensor]:
@@ -319,7 +319,7 @@ class LSTM(_Recurrent):
             (input_size, hidden_size), num_layers, bias, batch_first, dropout, bidirectional, rng, dtype, proj_size
         )
 
-    def _direction(self, x: Tensor, states: States, names: list[str], time_major: bool, reverse: bool) -> States:
+    def _run_direction(self, x: Tensor, states: States, names: list[str], time_major: bool, reverse: bool) -> States:
         h, c = states
         weight_hr = getattr(self, names[-1]) if self.proj_size else None
         return ops.lstm(x, *self._weights(names), h, c, weight_hr, time_major, reverse, True)
@@ -388,5 +388,5 @@ class Bidirectional(Module):
             return ops.concatenate([one, other], -1)
         if self.merge == "mul":
             return ops.multiply(one, other)
-        total = ops.add(one, other)
-        return ops.multiply(total, 0.5) if self.merge == "ave" else total
+        sum_of_outputs = ops.add(one, other)
+        return ops.multiply(sum_of_outputs, 0.5) if self.merge == "ave" else sum_of_outputs

@@ -34,11 +34,11 @@ class _Cell(Module):
     ) -> None:
         self.input_size, self.hidden_size = length("input_size", sizes[0]), length("hidden_size", sizes[1])
         self.bias = flag("bias", bias)
-        source, bound, row_count = rngs.generator(rng), 1 / math.sqrt(self.hidden_size), gates * self.hidden_size
-        self.weight_ih = Parameter(rngs.uniform(source, (row_count, self.input_size), bound, dtype))
-        self.weight_hh = Parameter(rngs.uniform(source, (row_count, self.hidden_size), bound, dtype))
-        self.bias_ih = Parameter(rngs.uniform(source, (row_count,), bound, dtype)) if bias else None
-        self.bias_hh = Parameter(rngs.uniform(source, (row_count,), bound, dtype)) if bias else None
+        generator, bound, row_count = rngs.generator(rng), 1 / math.sqrt(self.hidden_size), gates * self.hidden_size
+        self.weight_ih = Parameter(rngs.uniform(generator, (row_count, self.input_size), bound, dtype))
+        self.weight_hh = Parameter(rngs.uniform(generator, (row_count, self.hidden_size), bound, dtype))
+        self.bias_ih = Parameter(rngs.uniform(generator, (row_count,), bound, dtype)) if bias else None
+        self.bias_hh = Parameter(rngs.uniform(generator, (row_count,), bound, dtype)) if bias else None
 
     def _state_or_zeros(self, name: str, x: Tensor, state: TensorLike | None) -> Tensor:
         """Returns a state that fits an input; zeros if none is given.
@@ -220,16 +220,16 @@ def pair_of_states(hx: Any) -> "tuple[TensorLike, TensorLike]":
 
 def rnn_step(by_input: Tensor, by_state: Tensor, nonlinearity: str) -> Tensor:
     """Returns the next state of a simple recurrent layer from the two products."""
-    total = ops.add(by_input, by_state)
-    return ops.tanh(total) if nonlinearity == "tanh" else ops.relu(total)
+    sum_of_products = ops.add(by_input, by_state)
+    return ops.tanh(sum_of_products) if nonlinearity == "tanh" else ops.relu(sum_of_products)
 
 
 def gru_step(by_input: Tensor, by_state: Tensor, h: Tensor) -> Tensor:
     """Returns the next state of a gated recurrent unit from the two products and the state before."""
     reset, update, candidate = ops.split(by_input, 3, -1)
-    reset_h, update_h, new_h = ops.split(by_state, 3, -1)
+    reset_h, update_h, candidate_h = ops.split(by_state, 3, -1)
     update_gate = ops.sigmoid(ops.add(update, update_h))
-    candidate = ops.tanh(ops.add(candidate, ops.multiply(ops.sigmoid(ops.add(reset, reset_h)), new_h)))
+    candidate = ops.tanh(ops.add(candidate, ops.multiply(ops.sigmoid(ops.add(reset, reset_h)), candidate_h)))
     return ops.add(candidate, ops.multiply(update_gate, ops.subtract(h, candidate)))
 
 

@@ -31,17 +31,17 @@ class Flatten(Module):
     def __call__(self, x: TensorLike) -> Tensor:
         x = spatial.tensor(x)
         shape = tuple(x.shape)
-        count = max(len(shape), 1)
-        first_axis, last = (
-            _axis_from_start("start_dim", self.start_dim, count),
-            _axis_from_start("end_dim", self.end_dim, count),
+        axis_count = max(len(shape), 1)
+        first_axis, last_axis = (
+            _axis_from_start("start_dim", self.start_dim, axis_count),
+            _axis_from_start("end_dim", self.end_dim, axis_count),
         )
-        if first_axis > last:
+        if first_axis > last_axis:
             raise fault(ArgumentError(f"start_dim={self.start_dim} is after end_dim={self.end_dim} in shape {shape}"))
         joined_length = 1
-        for axis_length in shape[first_axis : last + 1]:
+        for axis_length in shape[first_axis : last_axis + 1]:
             joined_length *= axis_length
-        return ops.reshape(x, (*shape[:first_axis], joined_length, *shape[last + 1 :]))
+        return ops.reshape(x, (*shape[:first_axis], joined_length, *shape[last_axis + 1 :]))
 
 
 class Unflatten(Module):
@@ -60,14 +60,17 @@ class Unflatten(Module):
     """
 
     def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
-        self.dim, self.unflattened_size = _axis_option("dim", dim), _shape("unflattened_size", unflattened_size)
+        self.dim, self.unflattened_size = (
+            _axis_option("dim", dim),
+            _lengths_option("unflattened_size", unflattened_size),
+        )
 
     def __call__(self, x: TensorLike) -> Tensor:
         x = spatial.tensor(x)
         shape = tuple(x.shape)
         axis = _axis_from_start("dim", self.dim, len(shape))
-        parts = _complete_lengths(shape[axis], self.unflattened_size, shape)
-        return ops.reshape(x, (*shape[:axis], *parts, *shape[axis + 1 :]))
+        new_lengths = _complete_lengths(shape[axis], self.unflattened_size, shape)
+        return ops.reshape(x, (*shape[:axis], *new_lengths, *shape[axis + 1 :]))
 
 
 class Reshape(Module):
@@ -85,17 +88,17 @@ class Reshape(Module):
     """
 
     def __init__(self, shape: Sequence[int]) -> None:
-        self.shape = _shape("shape", shape)
+        self.shape = _lengths_option("shape", shape)
 
     def __call__(self, x: TensorLike) -> Tensor:
         x = spatial.tensor(x)
         shape = tuple(x.shape)
         if not shape:
             raise fault(ShapeError("expected a batch, got a tensor without axes"))
-        count = 1
+        element_count = 1
         for axis_length in shape[1:]:
-            count *= axis_length
-        return ops.reshape(x, (shape[0], *_complete_lengths(count, self.shape, shape)))
+            element_count *= axis_length
+        return ops.reshape(x, (shape[0], *_complete_lengths(element_count, self.shape, shape)))
 
 
 class Permute(Module):
@@ -145,14 +148,18 @@ class PixelShuffle(Module):
         *batch, channels, height, width = _image_shape(x, self.data_format)
         if channels % (r * r):
             raise fault(ShapeError(f"expected channels that {r} * {r} divides, got {channels} in {tuple(x.shape)}"))
-        n, channels_left = len(batch), channels // (r * r)
-        leading_axes = list(range(n))
+        batch_rank, channels_left = len(batch), channels // (r * r)
+        leading_axes = list(range(batch_rank))
         if self.data_format == "channels_last":
             x = ops.reshape(x, (*batch, height, width, channels_left, r, r))
-            x = ops.transpose(x, (*leading_axes, n, n + 3, n + 1, n + 4, n + 2))
+            x = ops.transpose(
+                x, (*leading_axes, batch_rank, batch_rank + 3, batch_rank + 1, batch_rank + 4, batch_rank + 2)
+            )
             return ops.reshape(x, (*batch, height * r, width * r, channels_left))
         x = ops.reshape(x, (*batch, channels_left, r, r, height, width))
-        x = ops.transpose(x, (*leading_axes, n, n + 3, n + 1, n + 4, n + 2))
+        x = ops.transpose(
+            x, (*leading_axes, batch_rank, batch_rank + 3, batch_rank + 1, batch_rank + 4, batch_rank + 2)
+        )
         return ops.reshape(x, (*batch, channels_left, height * r, width * r))
 
 
@@ -182,14 +189,18 @@ class PixelUnshuffle(Module):
         *batch, channels, height, width = _image_shape(x, self.data_format)
         if height % r or width % r:
             raise fault(ShapeError(f"expected a height and width that {r} divides, got shape {tuple(x.shape)}"))
-        n, blocks_per_column, blocks_per_row = len(batch), height // r, width // r
-        leading_axes = list(range(n))
+        batch_rank, blocks_per_column, blocks_per_row = len(batch), height // r, width // r
+        leading_axes = list(range(batch_rank))
         if self.data_format == "channels_last":
             x = ops.reshape(x, (*batch, blocks_per_column, r, blocks_per_row, r, channels))
-            x = ops.transpose(x, (*leading_axes, n, n + 2, n + 4, n + 1, n + 3))
+            x = ops.transpose(
+                x, (*leading_axes, batch_rank, batch_rank + 2, batch_rank + 4, batch_rank + 1, batch_rank + 3)
+            )
             return ops.reshape(x, (*batch, blocks_per_column, blocks_per_row, channels * r * r))
         x = ops.reshape(x, (*batch, channels, blocks_per_column, r, blocks_per_row, r))
-        x = ops.transpose(x, (*leading_axes, n, n + 2, n + 4, n + 1, n + 3))
+        x = ops.transpose(
+            x, (*leading_axes, batch_rank, batch_rank + 2, batch_rank + 4, batch_rank + 1, batch_rank + 3)
+        )
         return ops.reshape(x, (*batch, channels * r * r, blocks_per_column, blocks_per_row))
 
 
@@ -219,8 +230,8 @@ class ChannelShuffle(Module):
         axis = len(shape) - 1 if self.data_format == "channels_last" else 1
         if shape[axis] % self.groups:
             raise fault(ShapeError(f"expected channels that {self.groups} groups divide, got {shape[axis]} in {shape}"))
-        grouped = ops.reshape(x, (*shape[:axis], self.groups, shape[axis] // self.groups, *shape[axis + 1 :]))
-        return ops.reshape(ops.swapaxes(grouped, axis, axis + 1), shape)
+        grouped_channels = ops.reshape(x, (*shape[:axis], self.groups, shape[axis] // self.groups, *shape[axis + 1 :]))
+        return ops.reshape(ops.swapaxes(grouped_channels, axis, axis + 1), shape)
 
 
 class Unfold(Module):
@@ -311,7 +322,7 @@ def _axis_from_start(name: str, axis: int, count: int) -> int:
     return axis % count
 
 
-def _shape(name: str, value: Any) -> tuple[int, ...]:
+def _lengths_option(name: str, value: Any) -> tuple[int, ...]:
     """Returns an option that is a sequence of lengths, one of which may be -1."""
     if not isinstance(value, (tuple, list)):
         value = (value,)

@@ -421,12 +421,12 @@ class Transformer(Module):
             layer = TransformerDecoderLayer(d_model, nhead, *options, rng=rng, dtype=dtype)
             norm = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
             self.decoder = TransformerDecoder(layer, num_decoder_layers, norm)
-        source = rngs.generator(rng)
+        generator = rngs.generator(rng)
         for parameter in self.parameters():
             shape = parameter.shape
             if len(shape) == 2:
                 bound = math.sqrt(6 / sum(shape))
-                parameter.value = rngs.uniform(source, shape, bound, ops.dtype(parameter.value))
+                parameter.value = rngs.uniform(generator, shape, bound, ops.dtype(parameter.value))
 
     def __call__(
         self,
@@ -443,11 +443,11 @@ class Transformer(Module):
         memory_is_causal: bool = False,
     ) -> Tensor:
         src, tgt = ops.convert_to_tensor(src), ops.convert_to_tensor(tgt)
-        batch = 0 if self.batch_first else 1
-        if len(src.shape) != len(tgt.shape) or (len(src.shape) == 3 and src.shape[batch] != tgt.shape[batch]):
+        batch_axis = 0 if self.batch_first else 1
+        if len(src.shape) != len(tgt.shape) or (len(src.shape) == 3 and src.shape[batch_axis] != tgt.shape[batch_axis]):
             raise fault(
                 ShapeError(
-                    f"expected src and tgt with the same batch on axis {batch}, got {tuple(src.shape)} and "
+                    f"expected src and tgt with the same batch on axis {batch_axis}, got {tuple(src.shape)} and "
                     f"{tuple(tgt.shape)}"
                 )
             )
@@ -474,8 +474,8 @@ def _copy_of(layer: Module) -> Module:
 
     With copies of the generators all layers would drop the same elements.
     """
-    layers = [sublayer for _, sublayer in layer.named_modules()]
+    sublayers = [sublayer for _, sublayer in layer.named_modules()]
     shared_generators = [
-        value for part in layers for value in vars(part).values() if isinstance(value, ops.random.Generator)
+        value for part in sublayers for value in vars(part).values() if isinstance(value, ops.random.Generator)
     ]
     return copy.deepcopy(layer, {id(generator): generator for generator in shared_generators})

@@ -61,9 +61,9 @@ class _ConvTranspose(Convolution):
         super().__init__(
             in_channels, out_channels, kernel_size, stride, dilation, groups, bias, data_format, rng, dtype
         )
-        n = self.axes
-        self.padding = lengths("padding", padding, n, 0)
-        self.output_padding = lengths("output_padding", output_padding, n, 0)
+        axis_count = self.axes
+        self.padding = lengths("padding", padding, axis_count, 0)
+        self.output_padding = lengths("output_padding", output_padding, axis_count, 0)
         self.padding_mode = choice("padding_mode", padding_mode, ("zeros",))
         for extra, step, spread in zip(self.output_padding, self.stride, self.dilation, strict=True):
             if extra >= max(step, spread):
@@ -73,10 +73,10 @@ class _ConvTranspose(Convolution):
                         f"with stride {self.stride} and dilation {self.dilation}"
                     )
                 )
-        self._order = (*range(2, n + 2), 1, 0)
-        self._grouped_order = (*range(3, n + 3), 0, 2, 1)
+        self._order = (*range(2, axis_count + 2), 1, 0)
+        self._grouped_order = (*range(3, axis_count + 3), 0, 2, 1)
 
-    def _shape(self, sources: int) -> tuple[int, int]:
+    def _channel_lengths(self, sources: int) -> tuple[int, int]:
         return sources, self.out_channels // self.groups
 
     def __call__(self, x: TensorLike, output_size: Sequence[int] | None = None) -> Tensor:
@@ -96,10 +96,11 @@ class _ConvTranspose(Convolution):
         if self.groups == 1:
             kernel = ops.transpose(weight, self._order)
         else:
-            outputs, inputs = self.out_channels // self.groups, weight.shape[0] // self.groups
-            grouped = ops.reshape(weight, (self.groups, inputs, outputs, *self.kernel_size))
+            output_channels, input_channels = self.out_channels // self.groups, weight.shape[0] // self.groups
+            grouped_weight = ops.reshape(weight, (self.groups, input_channels, output_channels, *self.kernel_size))
             kernel = ops.reshape(
-                ops.transpose(grouped, self._grouped_order), (*self.kernel_size, self.out_channels, inputs)
+                ops.transpose(grouped_weight, self._grouped_order),
+                (*self.kernel_size, self.out_channels, input_channels),
             )
         return ops.conv_transpose(
             x, kernel, self.stride, self.padding, output_paddings, self.data_format, self.dilation, self.bias
@@ -127,14 +128,15 @@ class _ConvTranspose(Convolution):
             for n, k, step, axis_padding, axis_dilation in options
         ]
         output_paddings = tuple(
-            want - least_length for want, least_length in zip(output_lengths, least_lengths, strict=False)
+            output_length - least_length
+            for output_length, least_length in zip(output_lengths, least_lengths, strict=False)
         )
-        limits = [max(step, spread) for step, spread in zip(self.stride, self.dilation, strict=True)]
+        padding_limits = [max(step, spread) for step, spread in zip(self.stride, self.dilation, strict=True)]
         if len(output_lengths) != self.axes or not all(
-            0 <= e < limit for e, limit in zip(output_paddings, limits, strict=True)
+            0 <= e < limit for e, limit in zip(output_paddings, padding_limits, strict=True)
         ):
             greatest_lengths = [
-                least_length + limit - 1 for least_length, limit in zip(least_lengths, limits, strict=True)
+                least_length + limit - 1 for least_length, limit in zip(least_lengths, padding_limits, strict=True)
             ]
             raise fault(
                 ShapeError(

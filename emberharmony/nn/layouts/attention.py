@@ -11,26 +11,34 @@ _ROLES = ("query", "key", "value")
 def _projections(layer: Any) -> Iterator[tuple[str, str, Part]]:
     """Yields the name of each projection, "weight" or "bias", and the part of the layer that it is."""
     width, key_width = layer.embed_dim, layer.head_dim * layer.num_kv_heads
-    stops = (width, width + key_width, width + 2 * key_width)
-    for role, start, stop in zip(_ROLES, (0, *stops), stops, strict=False):
+    row_stops = (width, width + key_width, width + 2 * key_width)
+    for role, start, stop in zip(_ROLES, (0, *row_stops), row_stops, strict=False):
         is_separate = getattr(layer, f"{role[0]}_proj_weight") is not None
         yield role, "weight", Part(f"{role[0]}_proj_weight") if is_separate else Part("in_proj_weight", start, stop)
         yield role, "bias", Part("in_proj_bias", start, stop)
 
 
-def of_mlx(layer: Any) -> Row:
+def attention_of_mlx(layer: Any) -> Row:
     """Returns the row for `mlx.nn.MultiHeadAttention`."""
     return Row(tuple(Weight(f"{role}_proj.{tensor_name}", (rows,)) for role, tensor_name, rows in _projections(layer)))
 
 
-def of_keras(layer: Any) -> Row:
+def attention_of_keras(layer: Any) -> Row:
     """Returns the row for `keras.layers.MultiHeadAttention`, whose projections have an axis of heads."""
     weights = []
     for role, tensor_name, rows in _projections(layer):
-        heads = "num_heads" if role == "query" else "num_kv_heads"
+        heads_attribute = "num_heads" if role == "query" else "num_kv_heads"
         if tensor_name == "weight":
-            weights.append(Weight(f"{role}_dense.kernel", (rows,), f"({heads} head_dim) i -> i {heads} head_dim"))
+            weights.append(
+                Weight(
+                    f"{role}_dense.kernel", (rows,), f"({heads_attribute} head_dim) i -> i {heads_attribute} head_dim"
+                )
+            )
         else:
-            weights.append(Weight(f"{role}_dense.bias", (rows,), f"({heads} head_dim) -> {heads} head_dim"))
-    out = weight_of("output_dense.kernel", "out_proj.weight", "o (num_heads head_dim) -> num_heads head_dim o")
-    return Row((*weights, out, weight_of("output_dense.bias", "out_proj.bias")))
+            weights.append(
+                Weight(f"{role}_dense.bias", (rows,), f"({heads_attribute} head_dim) -> {heads_attribute} head_dim")
+            )
+    output_weight = weight_of(
+        "output_dense.kernel", "out_proj.weight", "o (num_heads head_dim) -> num_heads head_dim o"
+    )
+    return Row((*weights, output_weight, weight_of("output_dense.bias", "out_proj.bias")))

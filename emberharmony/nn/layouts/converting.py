@@ -37,12 +37,15 @@ def to_layout(plan: Plan, values: Mapping[str, Any]) -> dict[str, Any]:
     for name, placed_weight in plan.placed.items():
         sources, steps = placed_weight.weight.parts, placed_weight.steps()
         if all(source in values for source in placed_weight.weight.sources()):
-            key = (steps, *[(id(values[p.source]), p.start, p.stop, p.plus and id(values[p.plus])) for p in sources])
-            if key not in converted_by_key:
-                converted_by_key[key] = _rearrange(
+            conversion_key = (
+                steps,
+                *[(id(values[p.source]), p.start, p.stop, p.plus and id(values[p.plus])) for p in sources],
+            )
+            if conversion_key not in converted_by_key:
+                converted_by_key[conversion_key] = _rearrange(
                     _join_parts([_rows_of_part(values, source) for source in sources]), steps
                 )
-            tensor_by_name[name] = converted_by_key[key]
+            tensor_by_name[name] = converted_by_key[conversion_key]
     return tensor_by_name
 
 
@@ -66,25 +69,29 @@ def read(plan: Plan, values: Mapping[str, Any]) -> Read:
             misfit_by_name[name] = tensor
             continue
         steps = placed_weight.steps(backward=True)
-        key = id(tensor), steps
-        if key not in converted_by_key:
-            converted_by_key[key] = _rearrange(tensor, steps)
+        conversion_key = id(tensor), steps
+        if conversion_key not in converted_by_key:
+            converted_by_key[conversion_key] = _rearrange(tensor, steps)
         start = 0
         for part, rows in zip(placed_weight.weight.parts, placed_weight.rows, strict=True):
             is_single_part = len(placed_weight.weight.parts) == 1
-            block = converted_by_key[key] if is_single_part else converted_by_key[key][start : start + rows]
-            blocks_by_source.setdefault(part.source, {})[part.start or 0] = block
+            parameter_block = (
+                converted_by_key[conversion_key]
+                if is_single_part
+                else converted_by_key[conversion_key][start : start + rows]
+            )
+            blocks_by_source.setdefault(part.source, {})[part.start or 0] = parameter_block
             if part.plus:
-                blocks_by_source.setdefault(part.plus, {})[part.start or 0] = ops.zeros_like(block)
+                blocks_by_source.setdefault(part.plus, {})[part.start or 0] = ops.zeros_like(parameter_block)
             start += rows
-    by_source = {
+    value_by_source = {
         source: _join_parts([parts[start] for start in sorted(parts)])
         for source, parts in blocks_by_source.items()
         if parts.keys() == rows_by_source[source]
     }
-    by_source.update({name: ops.zeros((), "int64") for name in plan.left_out})
+    value_by_source.update({name: ops.zeros((), "int64") for name in plan.left_out})
     missing_names = [name for name in plan.placed if name not in values]
-    return Read(by_source, missing_names, [name for name in values if name not in plan.placed], misfit_by_name)
+    return Read(value_by_source, missing_names, [name for name in values if name not in plan.placed], misfit_by_name)
 
 
 def hints(missing: Iterable[str], unexpected: Iterable[str], plan: Plan) -> list[str]:

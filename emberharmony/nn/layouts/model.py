@@ -49,8 +49,10 @@ def read(
         faults += converting.hints(missing_names, reading.unexpected, model_plan)
     shapes_by_layout = other_shapes(module, shapes, layout) if reading.faults else {}
     for name, tensor in reading.faults.items():
-        position, shape = model_plan.placed[name], tuple(tensor.shape)
-        fault_text = f"has shape {shape}, expected {position.shape} in the layout {layout!r} for {position.layer}"
+        placed_weight, shape = model_plan.placed[name], tuple(tensor.shape)
+        fault_text = (
+            f"has shape {shape}, expected {placed_weight.shape} in the layout {layout!r} for {placed_weight.layer}"
+        )
         faults.append(f"wrong: {name}: {fault_text}{_layout_hint(shapes_by_layout, name, shape)}")
     return reading.values, reading.unexpected, faults
 

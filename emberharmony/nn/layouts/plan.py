@@ -112,20 +112,20 @@ def _weights_of_layer(
         own_prefix, native_prefix: the names of the layer in both libraries, with a dot at the end.
     """
     row = row_of(layer, layout)
-    title = f"{type(layer).__name__} at {own_prefix[:-1]}" if own_prefix else type(layer).__name__
+    layer_text = f"{type(layer).__name__} at {own_prefix[:-1]}" if own_prefix else type(layer).__name__
     own_sources: set[str] = set()
     for weight in row.weights:
         sources = {own_prefix + name for name in weight.sources()}
         if sources <= shapes.keys() and not sources & taken_names:
             own_sources |= sources
-            yield weight.within_model(native_prefix, own_prefix, layer), title
+            yield weight.within_model(native_prefix, own_prefix, layer), layer_text
     for name, _ in walk.own_cells(layer):
         full_name = own_prefix + name
         if full_name in shapes and full_name not in taken_names | own_sources:
             if name in row.left_out:
                 left_out.append(full_name)
             else:
-                yield Weight(native_prefix + name, (Part(full_name),)), title
+                yield Weight(native_prefix + name, (Part(full_name),)), layer_text
     for name, sublayer in walk.inner(layer):
         prefix = f"{native_prefix}{row.child(name)}."
         yield from _weights_of_layer(
@@ -134,21 +134,21 @@ def _weights_of_layer(
 
 
 def _place_weight(weight: Weight, layer: str, shapes: Mapping[str, Shape]) -> Placed:
-    rows = []
+    row_counts = []
     for part in weight.parts:
         full_shape = shapes[part.source]
-        rows.append(full_shape[0] if part.start is None and full_shape else (part.stop or 1) - (part.start or 0))
-    first = shapes[weight.parts[0].source]
-    joined_shape = (sum(rows), *first[1:]) if first else ()
+        row_counts.append(full_shape[0] if part.start is None and full_shape else (part.stop or 1) - (part.start or 0))
+    first_shape = shapes[weight.parts[0].source]
+    joined_shape = (sum(row_counts), *first_shape[1:]) if first_shape else ()
     try:
         steps = _axis_steps(weight, joined_shape, False)
     except ShapeError as error:
         raise ShapeError(f"{weight.name!r} of {layer}, made of {', '.join(weight.sources())}: {error}") from error
-    return Placed(weight, layer, tuple(rows), joined_shape if steps is None else steps.joined, joined_shape)
+    return Placed(weight, layer, tuple(row_counts), joined_shape if steps is None else steps.joined, joined_shape)
 
 
 def _axis_steps(weight: Weight, shape: Shape, backward: bool) -> Rearrangement | None:
     if not weight.pattern:
         return None
-    sides = weight.pattern.split(" -> ")
-    return rearrangement(" -> ".join(sides[::-1] if backward else sides), shape, weight.lengths)
+    pattern_sides = weight.pattern.split(" -> ")
+    return rearrangement(" -> ".join(pattern_sides[::-1] if backward else pattern_sides), shape, weight.lengths)

@@ -19,13 +19,13 @@ def _prefixes(layer: Any) -> Iterator[tuple[str, str]]:
     if not hasattr(layer, "num_layers"):  # a cell
         yield "", ""
         return
-    for number in range(layer.num_layers):
-        layer_prefix = f"layers.{number}." if layer.num_layers > 1 else ""
+    for layer_number in range(layer.num_layers):
+        layer_prefix = f"layers.{layer_number}." if layer.num_layers > 1 else ""
         if layer.bidirectional:
-            yield f"{layer_prefix}forward_layer.", f"_l{number}"
-            yield f"{layer_prefix}backward_layer.", f"_l{number}_reverse"
+            yield f"{layer_prefix}forward_layer.", f"_l{layer_number}"
+            yield f"{layer_prefix}backward_layer.", f"_l{layer_number}_reverse"
         else:
-            yield layer_prefix, f"_l{number}"
+            yield layer_prefix, f"_l{layer_number}"
 
 
 def _layer_row(layer: Any, weights: Callable[[str, str], tuple[Weight, ...]], prefix: str = "") -> Row:
@@ -75,21 +75,21 @@ def lstm_of_mlx(layer: Any) -> Row:
 
 def gru_of_mlx(layer: Any) -> Row:
     """Returns the row for `mlx.nn.GRU`, which has one bias for each gate, and two for the new value."""
-    gates, row_count = 2 * layer.hidden_size, 3 * layer.hidden_size
+    two_gates_size, row_count = 2 * layer.hidden_size, 3 * layer.hidden_size
 
     def weights(place: str, end: str) -> tuple[Weight, ...]:
-        joined_bias = Part(f"bias_ih{end}", 0, gates, f"bias_hh{end}")
+        joined_bias = Part(f"bias_ih{end}", 0, two_gates_size, f"bias_hh{end}")
         return (
             Weight(f"{place}Wx", (Part(f"weight_ih{end}"),)),
             Weight(f"{place}Wh", (Part(f"weight_hh{end}"),)),
-            Weight(f"{place}b", (joined_bias, Part(f"bias_ih{end}", gates, row_count))),
-            Weight(f"{place}bhn", (Part(f"bias_hh{end}", gates, row_count),)),
+            Weight(f"{place}b", (joined_bias, Part(f"bias_ih{end}", two_gates_size, row_count))),
+            Weight(f"{place}bhn", (Part(f"bias_hh{end}", two_gates_size, row_count),)),
         )
 
     return _layer_row(layer, weights)
 
 
-def _of_keras(layer: Any) -> Row:
+def _recurrent_of_keras(layer: Any) -> Row:
     def weights(place: str, end: str) -> tuple[Weight, ...]:
         return (
             Weight(f"{place}kernel", (Part(f"weight_ih{end}"),), _TURNED),
@@ -103,26 +103,30 @@ def _of_keras(layer: Any) -> Row:
 
 def rnn_of_keras(layer: Any) -> Row:
     """Returns the row for `keras.layers.SimpleRNN`."""
-    return _of_keras(layer)
+    return _recurrent_of_keras(layer)
 
 
 def lstm_of_keras(layer: Any) -> Row:
     """Returns the row for `keras.layers.LSTM`, whose gates are in PyTorch's order."""
-    return _of_keras(layer)
+    return _recurrent_of_keras(layer)
 
 
 def gru_of_keras(layer: Any) -> Row:
     """Returns the row for `keras.layers.GRU` with `reset_after`: it has the update gate before the reset gate."""
-    n = layer.hidden_size
+    hidden_size = layer.hidden_size
 
-    def gates(name: str) -> tuple[Part, ...]:
-        return Part(name, n, 2 * n), Part(name, 0, n), Part(name, 2 * n, 3 * n)
+    def gate_parts(name: str) -> tuple[Part, ...]:
+        return (
+            Part(name, hidden_size, 2 * hidden_size),
+            Part(name, 0, hidden_size),
+            Part(name, 2 * hidden_size, 3 * hidden_size),
+        )
 
     def weights(place: str, end: str) -> tuple[Weight, ...]:
-        biases = (*gates(f"bias_ih{end}"), *gates(f"bias_hh{end}"))
+        biases = (*gate_parts(f"bias_ih{end}"), *gate_parts(f"bias_hh{end}"))
         return (
-            Weight(f"{place}kernel", gates(f"weight_ih{end}"), _TURNED),
-            Weight(f"{place}recurrent_kernel", gates(f"weight_hh{end}"), _TURNED),
+            Weight(f"{place}kernel", gate_parts(f"weight_ih{end}"), _TURNED),
+            Weight(f"{place}recurrent_kernel", gate_parts(f"weight_hh{end}"), _TURNED),
             Weight(f"{place}bias", biases, "(b r) -> b r", {"b": 2}),
         )
 

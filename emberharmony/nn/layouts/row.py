@@ -44,8 +44,8 @@ class Weight(NamedTuple):
             theirs, ours: the name of the layer in both libraries, with a dot at its end.
             layer: the layer.
         """
-        names = re.findall(r"\w{2,}", self.pattern)
-        length_by_name = {name: int(getattr(layer, name)) for name in names if name not in self.lengths}
+        length_names = re.findall(r"\w{2,}", self.pattern)
+        length_by_name = {name: int(getattr(layer, name)) for name in length_names if name not in self.lengths}
         parts = [p._replace(source=ours + p.source, plus=p.plus and ours + p.plus) for p in self.parts]
         return Weight(theirs + self.name, tuple(parts), self.pattern, {**self.lengths, **length_by_name})
 

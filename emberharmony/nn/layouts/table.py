@@ -48,9 +48,9 @@ _TRANSPOSED = "(groups i) o ... -> ... (groups o) i"
 
 
 def _separable_of_keras(layer: Any) -> Row:
-    channels = {"channels": layer.depthwise.in_channels}
+    length_by_name = {"channels": layer.depthwise.in_channels}
     return row(
-        Weight("depthwise_kernel", (Part("depthwise.weight"),), "(channels m) 1 ... -> ... channels m", channels),
+        Weight("depthwise_kernel", (Part("depthwise.weight"),), "(channels m) 1 ... -> ... channels m", length_by_name),
         weight_of("pointwise_kernel", "pointwise.weight", _KERNEL),
         weight_of("bias", "pointwise.bias"),
     )
@@ -139,7 +139,10 @@ TABLE: dict[str, Layouts] = {
     ),
     "Bidirectional": Layouts(SAME, SAME, "", "Bidirectional"),
     "MultiheadAttention": Layouts(
-        attention.of_mlx, attention.of_keras, "MultiHeadAttention", "MultiHeadAttention, GroupedQueryAttention"
+        attention.attention_of_mlx,
+        attention.attention_of_keras,
+        "MultiHeadAttention",
+        "MultiHeadAttention, GroupedQueryAttention",
     ),
     "TransformerEncoderLayer": Layouts(
         row(self_attn="attention", norm1="ln1", norm2="ln2"), SAME, "TransformerEncoderLayer"
@@ -171,5 +174,5 @@ def row_of(layer: Any, layout: str) -> Row:
     layouts = layouts_of(type(layer))
     if layouts is None or layout == "torch":
         return SAME
-    rule = layouts.mlx if layout == "mlx" else layouts.keras
-    return rule if isinstance(rule, Row) else rule(layer)
+    row_or_function = layouts.mlx if layout == "mlx" else layouts.keras
+    return row_or_function if isinstance(row_or_function, Row) else row_or_function(layer)

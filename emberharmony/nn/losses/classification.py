@@ -21,7 +21,7 @@ from emberharmony.nn.losses.operands import (
     in_result_dtype,
     is_floating,
     listed_ids,
-    matching,
+    matching_operands,
     operands,
     option_tensor,
     reduce_losses,
@@ -80,8 +80,10 @@ def cross_entropy(
     if LOOKS:
         LOOKS[-1]("cross_entropy", input, axis)
     backend = selection.active().backend
-    native = backend.tensor_type
-    is_tensor_target = target.__class__ is native and (input.__class__ is native or isinstance(input, TensorProxy))
+    tensor_class = backend.tensor_type
+    is_tensor_target = target.__class__ is tensor_class and (
+        input.__class__ is tensor_class or isinstance(input, TensorProxy)
+    )
     if is_tensor_target and axis is None and len(input.shape) in (1, 2) and backend.kinds[target.dtype] != "float":
         return ops.cross_entropy(input, target, weight, reduction, ignore_index, label_smoothing)  # the op checks it
     name = "cross_entropy"
@@ -164,18 +166,18 @@ def binary_cross_entropy(
     Source: `torch.nn.functional.binary_cross_entropy`.
     """
     name = "binary_cross_entropy"
-    (p, t), result_dtype = matching(name, input=input, target=target)
+    (p, t), result_dtype = matching_operands(name, input=input, target=target)
     warn_of_order(name, p, t)
     require_probabilities(name, "input", p)
     require_probabilities(name, "target", t)
     is_inside = ops.greater(ops.multiply(p, _one_minus(p)), _LEAST_PRODUCT)
     safe_p = ops.where(is_inside, p, 0.5)
-    likelihood_inside = _binary_log_loss(t, ops.log(safe_p), ops.log1p(ops.negative(safe_p)))
+    loss_inside = _binary_log_loss(t, ops.log(safe_p), ops.log1p(ops.negative(safe_p)))
     # At the ends the value is constant, and the gradient is that of a line.
     constant_p = ops.stop_gradient(p)
-    line = ops.multiply(ops.subtract(p, constant_p), ops.divide(ops.subtract(constant_p, t), _LEAST_PRODUCT))
-    logs = [ops.clip(ops.log(q), _LEAST_LOG, None) for q in (constant_p, _one_minus(constant_p))]
-    loss = ops.where(is_inside, likelihood_inside, ops.add(_binary_log_loss(t, *logs), line))
+    linear_loss = ops.multiply(ops.subtract(p, constant_p), ops.divide(ops.subtract(constant_p, t), _LEAST_PRODUCT))
+    clipped_logs = [ops.clip(ops.log(q), _LEAST_LOG, None) for q in (constant_p, _one_minus(constant_p))]
+    loss = ops.where(is_inside, loss_inside, ops.add(_binary_log_loss(t, *clipped_logs), linear_loss))
     if weight is not None:
         loss = ops.multiply(loss, option_tensor(name, "weight", weight, p))
     return reduce_losses(name, loss, reduction, result_dtype)
@@ -211,18 +213,20 @@ def binary_cross_entropy_with_logits(
     Source: `torch.nn.functional.binary_cross_entropy_with_logits`.
     """
     name = "binary_cross_entropy_with_logits"
-    (x, t), result_dtype = matching(name, input=input, target=target)
+    (x, t), result_dtype = matching_operands(name, input=input, target=target)
     if LOOKS:
         LOOKS[-1](name, x, None)
     warn_of_order(name, x, t)
     require_probabilities(name, "target", t)
     # -abs(x) is 2 * below - x, and softplus(-x) is tail - below. Small losses keep their digits if the tail comes last.
     negative_part = ops.clip(x, None, 0.0)
-    tail = ops.log1p(ops.exp(ops.subtract(ops.multiply(negative_part, 2.0), x)))
+    log_term = ops.log1p(ops.exp(ops.subtract(ops.multiply(negative_part, 2.0), x)))
     if pos_weight is not None:
-        factor = ops.add(ops.multiply(t, ops.subtract(option_tensor(name, "pos_weight", pos_weight, x), 1.0)), 1.0)
-        tail, negative_part = ops.multiply(tail, factor), ops.multiply(negative_part, factor)
-    loss = ops.add(ops.subtract(ops.multiply(_one_minus(t), x), negative_part), tail)
+        positive_factor = ops.add(
+            ops.multiply(t, ops.subtract(option_tensor(name, "pos_weight", pos_weight, x), 1.0)), 1.0
+        )
+        log_term, negative_part = ops.multiply(log_term, positive_factor), ops.multiply(negative_part, positive_factor)
+    loss = ops.add(ops.subtract(ops.multiply(_one_minus(t), x), negative_part), log_term)
     if weight is not None:
         loss = ops.multiply(loss, option_tensor(name, "weight", weight, x))
     return reduce_losses(name, loss, reduction, result_dtype)
@@ -260,7 +264,7 @@ def focal(
     """
     require("focal", "gamma", gamma, gamma >= 0, "a number >= 0")
     require("focal", "alpha", alpha, alpha is None or 0 <= alpha <= 1, "a number from 0 to 1, or None")
-    (x, t), result_dtype = matching("focal", input=input, target=target)
+    (x, t), result_dtype = matching_operands("focal", input=input, target=target)
     loss = binary_cross_entropy_with_logits(x, t, reduction="none")
     if gamma:
         wrong_probability = _mix_by_target(t, ops.sigmoid(ops.negative(x)), ops.sigmoid(x))
@@ -301,7 +305,7 @@ def dice(
     Source: Milletari et al., "V-Net", 2016, with the sums of Dice in the denominator.
     """
     require("dice", "smooth", smooth, smooth >= 0, "a number >= 0")
-    (p, t), result_dtype = matching("dice", input=input, target=target)
+    (p, t), result_dtype = matching_operands("dice", input=input, target=target)
     summed_axes = tuple(range(1, len(p.shape))) if axis is None else axis
     intersection = ops.sum(ops.multiply(p, t), summed_axes)
     sum_of_both = ops.add(ops.sum(p, summed_axes), ops.sum(t, summed_axes))
@@ -332,7 +336,7 @@ def kl_div(
     Source: `torch.nn.functional.kl_div`.
     """
     require_reduction("kl_div", reduction, (*REDUCTIONS, "batchmean"))
-    (x, t), result_dtype = matching("kl_div", input=input, target=target)
+    (x, t), result_dtype = matching_operands("kl_div", input=input, target=target)
     if LOOKS:
         LOOKS[-1]("kl_div", x, -1)
     if log_target:
@@ -390,18 +394,20 @@ def _cross_entropy_of_shares(
     if len(ops.shape(target)) < len(x.shape) or ops.shape(target)[-1:] == (1,) != x.shape[-1:]:
         require_ids_of(name, target, tuple(x.shape), class_axis_number)  # they are ids rather than probabilities
     weights = None if weight is None else class_weight(name, weight, x.shape[class_axis_number], x)
-    logs = ops.log_softmax(x, class_axis_number)
-    (logs, t), _ = matching(name, input=logs, target=ops.cast(target, ops.dtype(logs)))
+    log_probs = ops.log_softmax(x, class_axis_number)
+    (log_probs, t), _ = matching_operands(name, input=log_probs, target=ops.cast(target, ops.dtype(log_probs)))
     if smoothing:
-        t = ops.add(ops.multiply(t, 1.0 - smoothing), smoothing / logs.shape[class_axis_number])
-    terms = ops.multiply(logs, t)
+        t = ops.add(ops.multiply(t, 1.0 - smoothing), smoothing / log_probs.shape[class_axis_number])
+    terms = ops.multiply(log_probs, t)
     if weights is not None:
-        terms = ops.multiply(terms, _weights_along(weights, logs, class_axis_number))
+        terms = ops.multiply(terms, _weights_along(weights, log_probs, class_axis_number))
     loss = ops.negative(ops.sum(terms, class_axis_number))
     if reduction == "none":
         return in_result_dtype(loss, result_dtype)
-    total = ops.sum(loss)
-    return in_result_dtype(ops.divide(total, math.prod(loss.shape)) if reduction == "mean" else total, result_dtype)
+    loss_sum = ops.sum(loss)
+    return in_result_dtype(
+        ops.divide(loss_sum, math.prod(loss.shape)) if reduction == "mean" else loss_sum, result_dtype
+    )
 
 
 def _negative_log_of_class(logs: Tensor, place: Tensor, class_axis: int) -> Tensor:
@@ -434,11 +440,11 @@ def _reduce_weighted(
         return reduce_losses(name, losses, reduction, kind)
     if reduction == "none":
         return in_result_dtype(losses, kind)
-    total = ops.sum(losses)
+    loss_sum = ops.sum(losses)
     if reduction != "mean":
-        return in_result_dtype(total, kind)
+        return in_result_dtype(loss_sum, kind)
     # If no position counts, the mean is NaN and its gradient 0; MLX would give the gradient NaN.
     divisor = ops.sum(counted_weights)
-    has_some = ops.not_equal(divisor, 0.0)
-    mean = ops.divide(total, ops.where(has_some, divisor, 1.0))
-    return in_result_dtype(ops.where(has_some, mean, math.nan), kind)
+    has_weight = ops.not_equal(divisor, 0.0)
+    mean = ops.divide(loss_sum, ops.where(has_weight, divisor, 1.0))
+    return in_result_dtype(ops.where(has_weight, mean, math.nan), kind)

@@ -6,7 +6,7 @@ from emberharmony import ops
 from emberharmony.core.errors import ShapeError
 from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.nn.locate import fault
-from emberharmony.nn.losses.operands import Reduction, matching, operands, reduce_losses, require, shortfall
+from emberharmony.nn.losses.operands import Reduction, matching_operands, operands, reduce_losses, require, shortfall
 
 _EPSILON = 1e-12
 """What is added to the squared norms of vectors before their cosine is taken, as in torch."""
@@ -33,7 +33,7 @@ def hinge_embedding(
 
     Source: `torch.nn.functional.hinge_embedding_loss`.
     """
-    (x, t), result_dtype = matching("hinge_embedding", input=input, target=target)
+    (x, t), result_dtype = matching_operands("hinge_embedding", input=input, target=target)
     loss_of_unlike = ops.where(ops.equal(t, 1.0), 0.0, shortfall(x, margin))
     similar_losses = ops.where(ops.equal(t, -1.0), 0.0, x)
     return reduce_losses("hinge_embedding", ops.add(loss_of_unlike, similar_losses), reduction, result_dtype)
@@ -68,7 +68,7 @@ def cosine_embedding(
     """
     name = "cosine_embedding"
     require(name, "margin", margin, -1 <= margin <= 1, "a number from -1 to 1")
-    (x, y), result_dtype = matching(name, input1=input1, input2=input2)
+    (x, y), result_dtype = matching_operands(name, input1=input1, input2=input2)
     (t,), _ = operands(name, target)
     if len(x.shape) not in (1, 2) or tuple(t.shape) != tuple(x.shape[:-1]):
         raise fault(
@@ -175,7 +175,7 @@ def _triplet_loss(
     reduction: Reduction,
 ) -> Tensor:
     require(name, "margin", margin, margin > 0, "a number > 0")
-    (a, p, n), result_dtype = matching(name, anchor=anchor, positive=positive, negative=negative)
+    (a, p, n), result_dtype = matching_operands(name, anchor=anchor, positive=positive, negative=negative)
     if not a.shape:
         raise fault(ShapeError(f"{name}(): anchor has no axes, expected vectors (..., features)"))
     positive_distance, negative_distance = distance(a, p), distance(a, n)

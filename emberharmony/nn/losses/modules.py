@@ -63,16 +63,18 @@ class Loss(Module):
                 raise fault(ArgumentTypeError(f"{name}() has no option {given!r}{hint}"))
         advice = f"{name}() is made of options alone, and then called: nn.{name}()(outputs, target)"
         try:
-            bound = inspect.signature(type(self)).bind(*args, **options)
+            bound_arguments = inspect.signature(type(self)).bind(*args, **options)
         except TypeError as error:
             has_tensors = any(hasattr(value, "shape") for value in args)
-            text = advice if has_tensors else f"{name}(): {error}; pass options by name"
-            raise fault(ArgumentTypeError(text)) from error
-        if any(hasattr(value, "shape") and option not in _TENSORS for option, value in bound.arguments.items()):
+            message = advice if has_tensors else f"{name}(): {error}; pass options by name"
+            raise fault(ArgumentTypeError(message)) from error
+        if any(
+            hasattr(value, "shape") and option not in _TENSORS for option, value in bound_arguments.arguments.items()
+        ):
             raise fault(ArgumentTypeError(advice))
-        bound.apply_defaults()
-        require_reduction(name, bound.arguments["reduction"], self.reductions)
-        for option, value in bound.arguments.items():
+        bound_arguments.apply_defaults()
+        require_reduction(name, bound_arguments.arguments["reduction"], self.reductions)
+        for option, value in bound_arguments.arguments.items():
             setattr(self, option, Buffer(value) if option in _TENSORS and value is not None else value)
 
     def __call__(self, *tensors: TensorLike) -> Tensor:

@@ -82,7 +82,7 @@ def operands(name: str, *values: TensorLike) -> tuple[list[Tensor], DType]:
     ], result_dtype
 
 
-def matching(name: str, **values: TensorLike) -> tuple[list[Tensor], DType]:
+def matching_operands(name: str, **values: TensorLike) -> tuple[list[Tensor], DType]:
     """Returns operands that must have one shape; see `operands`.
 
     Raises:
@@ -103,8 +103,8 @@ def _way_to_match(name: str, shape: tuple[int, ...], wanted: tuple[int, ...]) ->
         return f"; use ops.reshape({name}, {wanted})"
     if len(shape) == len(wanted) and shape[:-1] == wanted[:-1]:
         return f"; the last layer has {wanted[-1]} outputs, expected {shape[-1]}"
-    ids = "; class ids go to nn.losses.cross_entropy(logits, ids)" if shape == wanted[:-1] else ""
-    return f"; expected one shape{ids}"
+    ids_hint = "; class ids go to nn.losses.cross_entropy(logits, ids)" if shape == wanted[:-1] else ""
+    return f"; expected one shape{ids_hint}"
 
 
 def warn_of_order(name: str, x: Any, target: Any) -> None:
@@ -138,14 +138,14 @@ def require_probabilities(name: str, which: str, x: Any) -> None:
     Raises:
         ArgumentError: if one is not.
     """
-    array = None if isinstance(x, TensorProxy) or is_traced(x) else selection.current().at_hand(x)
-    if array is None or not array.size or not (array.min() < 0.0 or array.max() > 1.0):
+    host_array = None if isinstance(x, TensorProxy) or is_traced(x) else selection.current().at_hand(x)
+    if host_array is None or not host_array.size or not (host_array.min() < 0.0 or host_array.max() > 1.0):
         return
     hint = "logits go to binary_cross_entropy_with_logits" if which == "input" else "labels are 0 and 1, not -1 and 1"
     raise fault(
         ArgumentError(
-            f"{name}(): {which} has elements from {array.min():.4g} to {array.max():.4g}, expected probabilities from "
-            f"0 to 1; {hint}"
+            f"{name}(): {which} has elements from {host_array.min():.4g} to {host_array.max():.4g}, expected "
+            f"probabilities from 0 to 1; {hint}"
         )
     )
 
@@ -158,8 +158,8 @@ def option_tensor(name: str, option: str, value: Any, x: Tensor) -> Tensor:
     """
     tensor = ops.cast(ops.convert_to_tensor(value), ops.dtype(x))
     own_shape, shape = tuple(tensor.shape), tuple(x.shape)
-    pairs = zip(reversed(own_shape), reversed(shape), strict=False)
-    if len(own_shape) > len(shape) or any(a not in (1, b) for a, b in pairs):
+    length_pairs = zip(reversed(own_shape), reversed(shape), strict=False)
+    if len(own_shape) > len(shape) or any(a not in (1, b) for a, b in length_pairs):
         raise fault(
             ShapeError(f"{name}(): {option} has shape {own_shape}, which does not broadcast to that of input, {shape}")
         )
@@ -219,19 +219,19 @@ def class_ids(
     """
     host_ids = None if _is_typed(target) else _host_ids(name, target)
     ids = ops.convert_to_tensor(target if host_ids is None else host_ids)
-    dtype = ops.dtype(ids)
+    ids_dtype = ops.dtype(ids)
     require_ids_of(name, ids, of_input, class_axis)
-    classes = of_input[class_axis]
-    ids = ids if dtype is ops.int64 else ops.cast(ids, "int64")
+    class_count = of_input[class_axis]
+    ids = ids if ids_dtype is ops.int64 else ops.cast(ids, "int64")
     if host_ids is None:
         host_ids = selection.current().at_hand(ids)
-    if host_ids is not None and _counting_ids(name, host_ids, classes, ignored) is None:
+    if host_ids is not None and _counting_ids(name, host_ids, class_count, ignored) is None:
         return ids, None
     is_kept = None if ignored is None else ops.not_equal(ids, ignored)
     valid_ids = ids if is_kept is None else ops.where(is_kept, ids, 0)
     if host_ids is None:
         # A negative index would count from the last class.
-        valid_ids = ops.where(ops.less(valid_ids, 0), classes, valid_ids)
+        valid_ids = ops.where(ops.less(valid_ids, 0), class_count, valid_ids)
     return valid_ids, is_kept
 
 
@@ -245,8 +245,8 @@ def _host_ids(name: str, target: Any) -> Any:
         return host_indices(target)
     except ArgumentTypeError as error:
         dtype = plain_array(target).dtype
-        text = f"{name}(): class ids must be integers, got {dtype}: ops.cast(target, 'int64')"
-        raise fault(ArgumentTypeError(text)) from error
+        message = f"{name}(): class ids must be integers, got {dtype}: ops.cast(target, 'int64')"
+        raise fault(ArgumentTypeError(message)) from error
 
 
 def require_ids_of(name: str, ids: Any, of_input: tuple[int, ...], class_axis: int) -> None:

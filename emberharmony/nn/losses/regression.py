@@ -6,7 +6,7 @@ from emberharmony import ops
 from emberharmony.core.errors import ShapeError
 from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.nn.locate import fault
-from emberharmony.nn.losses.operands import Reduction, matching, operands, reduce_losses, require
+from emberharmony.nn.losses.operands import Reduction, matching_operands, operands, reduce_losses, require
 
 
 def mse(input: TensorLike, target: TensorLike, *, reduction: Reduction = "mean") -> Tensor:
@@ -26,7 +26,7 @@ def mse(input: TensorLike, target: TensorLike, *, reduction: Reduction = "mean")
 
     Source: `torch.nn.functional.mse_loss`.
     """
-    (x, y), result_dtype = matching("mse", input=input, target=target)
+    (x, y), result_dtype = matching_operands("mse", input=input, target=target)
     return reduce_losses("mse", ops.square(ops.subtract(x, y)), reduction, result_dtype)
 
 
@@ -44,7 +44,7 @@ def l1(input: TensorLike, target: TensorLike, *, reduction: Reduction = "mean") 
 
     Source: `torch.nn.functional.l1_loss`.
     """
-    (x, y), result_dtype = matching("l1", input=input, target=target)
+    (x, y), result_dtype = matching_operands("l1", input=input, target=target)
     return reduce_losses("l1", ops.absolute(ops.subtract(x, y)), reduction, result_dtype)
 
 
@@ -67,7 +67,7 @@ def huber(input: TensorLike, target: TensorLike, *, delta: float = 1.0, reductio
 
     Source: `torch.nn.functional.huber_loss`.
     """
-    (x, y), result_dtype = matching("huber", input=input, target=target)
+    (x, y), result_dtype = matching_operands("huber", input=input, target=target)
     require("huber", "delta", delta, delta > 0, "a number > 0")
     return reduce_losses("huber", _huber(x, y, delta), reduction, result_dtype)
 
@@ -93,7 +93,7 @@ def smooth_l1(input: TensorLike, target: TensorLike, *, beta: float = 1.0, reduc
 
     Source: `torch.nn.functional.smooth_l1_loss`.
     """
-    (x, y), result_dtype = matching("smooth_l1", input=input, target=target)
+    (x, y), result_dtype = matching_operands("smooth_l1", input=input, target=target)
     require("smooth_l1", "beta", beta, beta >= 0, "a number >= 0")
     loss = ops.divide(_huber(x, y, beta), beta) if beta else ops.absolute(ops.subtract(x, y))
     return reduce_losses("smooth_l1", loss, reduction, result_dtype)
@@ -116,12 +116,14 @@ def log_cosh(input: TensorLike, target: TensorLike, *, reduction: Reduction = "m
         >>> round(nn.losses.log_cosh([1.0], [0.0]).tolist(), 4)
         0.4338
     """
-    (x, y), result_dtype = matching("log_cosh", input=input, target=target)
-    size = ops.absolute(ops.subtract(x, y))
+    (x, y), result_dtype = matching_operands("log_cosh", input=input, target=target)
+    magnitude = ops.absolute(ops.subtract(x, y))
     # log(cosh(x)) = log(1 + 2 sinh(x / 2)**2); the other form loses the digits of a small result.
-    near_value = ops.log1p(ops.multiply(ops.square(ops.sinh(ops.multiply(ops.clip(size, None, 1.0), 0.5))), 2.0))
-    far_value = ops.subtract(ops.add(size, ops.log1p(ops.exp(ops.multiply(size, -2.0)))), math.log(2.0))
-    return reduce_losses("log_cosh", ops.where(ops.less(size, 1.0), near_value, far_value), reduction, result_dtype)
+    near_value = ops.log1p(ops.multiply(ops.square(ops.sinh(ops.multiply(ops.clip(magnitude, None, 1.0), 0.5))), 2.0))
+    far_value = ops.subtract(ops.add(magnitude, ops.log1p(ops.exp(ops.multiply(magnitude, -2.0)))), math.log(2.0))
+    return reduce_losses(
+        "log_cosh", ops.where(ops.less(magnitude, 1.0), near_value, far_value), reduction, result_dtype
+    )
 
 
 def gaussian_nll(
@@ -158,7 +160,7 @@ def gaussian_nll(
     require("gaussian_nll", "eps", eps, eps > 0, "a number > 0")
     if isinstance(var, (int, float)):
         require("gaussian_nll", "var", var, var >= 0, "a number >= 0")
-    (x, y), _ = matching("gaussian_nll", input=input, target=target)
+    (x, y), _ = matching_operands("gaussian_nll", input=input, target=target)
     (x, y, variance), result_dtype = operands("gaussian_nll", input, target, var)
     shape, own_shape = tuple(x.shape), tuple(variance.shape)
     if own_shape == shape[:-1] and own_shape != shape and shape:
@@ -175,8 +177,8 @@ def gaussian_nll(
             )
         )
     variance = ops.add(variance, ops.stop_gradient(ops.subtract(ops.clip(variance, eps, None), variance)))
-    scaled = ops.divide(ops.square(ops.subtract(x, y)), variance)
-    loss = ops.multiply(ops.add(ops.log(variance), scaled), 0.5)
+    scaled_square = ops.divide(ops.square(ops.subtract(x, y)), variance)
+    loss = ops.multiply(ops.add(ops.log(variance), scaled_square), 0.5)
     if full:
         loss = ops.add(loss, 0.5 * math.log(2.0 * math.pi))
     return reduce_losses("gaussian_nll", loss, reduction, result_dtype)
@@ -211,7 +213,7 @@ def poisson_nll(
 
     Source: `torch.nn.functional.poisson_nll_loss`.
     """
-    (x, y), result_dtype = matching("poisson_nll", input=input, target=target)
+    (x, y), result_dtype = matching_operands("poisson_nll", input=input, target=target)
     if log_input:
         loss = ops.subtract(ops.exp(x), ops.multiply(y, x))
     else:
@@ -219,17 +221,17 @@ def poisson_nll(
     if full:
         is_above_1 = ops.greater(y, 1.0)
         safe_y = ops.where(is_above_1, y, 1.0)
-        logs = ops.log(safe_y)
-        roots = ops.multiply(ops.add(logs, math.log(2.0 * math.pi)), 0.5)
-        stirling = ops.add(ops.subtract(ops.multiply(safe_y, logs), safe_y), roots)
-        loss = ops.add(loss, ops.where(is_above_1, stirling, 0.0))
+        log_y = ops.log(safe_y)
+        log_roots = ops.multiply(ops.add(log_y, math.log(2.0 * math.pi)), 0.5)
+        stirling_terms = ops.add(ops.subtract(ops.multiply(safe_y, log_y), safe_y), log_roots)
+        loss = ops.add(loss, ops.where(is_above_1, stirling_terms, 0.0))
     return reduce_losses("poisson_nll", loss, reduction, result_dtype)
 
 
 def _huber(x: Tensor, y: Tensor, delta: float) -> Tensor:
-    size = ops.absolute(ops.subtract(x, y))
-    quadratic_part = ops.clip(size, None, delta)
-    linear_part = ops.subtract(size, quadratic_part)
+    magnitude = ops.absolute(ops.subtract(x, y))
+    quadratic_part = ops.clip(magnitude, None, delta)
+    linear_part = ops.subtract(magnitude, quadratic_part)
     return ops.add(ops.multiply(ops.square(quadratic_part), 0.5), ops.multiply(linear_part, delta))
 
 

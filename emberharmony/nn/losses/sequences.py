@@ -68,12 +68,14 @@ def ctc(
     is_unbatched = len(x.shape) == 2
     x = ops.expand_dims(x, 0) if is_unbatched else ops.swapaxes(x, 0, 1)
     require("ctc", "blank", blank, 0 <= blank < x.shape[2], f"a class from 0 to {x.shape[2] - 1}")
-    steps, lengths = (_lengths_vector(given_lengths, x.shape[0]) for given_lengths in (input_lengths, target_lengths))
-    labels = _labels_matrix(targets, lengths, x.shape[0], x.shape[2])
-    losses = ops.ctc_loss(labels, x, lengths, steps, blank)
+    step_counts, label_lengths = (
+        _lengths_vector(given_lengths, x.shape[0]) for given_lengths in (input_lengths, target_lengths)
+    )
+    labels = _labels_matrix(targets, label_lengths, x.shape[0], x.shape[2])
+    losses = ops.ctc_loss(labels, x, label_lengths, step_counts, blank)
     losses = ops.where(ops.greater(losses, _IMPOSSIBLE), 0.0 if zero_infinity else ops.inf, losses)
     if reduction == "mean":
-        target_counts = ops.cast(ops.maximum(ops.convert_to_tensor(lengths), 1), ops.dtype(losses))
+        target_counts = ops.cast(ops.maximum(ops.convert_to_tensor(label_lengths), 1), ops.dtype(losses))
         losses = ops.divide(losses, target_counts)
     if is_unbatched:
         return in_result_dtype(ops.squeeze(losses, 0), result_dtype)
@@ -106,20 +108,20 @@ def _labels_matrix(targets: Any, lengths: Any, batch: int, classes: int) -> Tens
     if len(tensor.shape) == 2:
         if tensor.shape[0] != batch:
             raise fault(ShapeError(f"ctc(): targets has shape {tuple(tensor.shape)}, expected ({batch}, labels)"))
-        positions, widest = None, tensor.shape[1]
+        positions, longest_length = None, tensor.shape[1]
     else:
-        numbers = [int(length) for length in ops.to_numpy(counts)]
-        if len(tensor.shape) != 1 or sum(numbers) > tensor.shape[0]:
+        host_lengths = [int(length) for length in ops.to_numpy(counts)]
+        if len(tensor.shape) != 1 or sum(host_lengths) > tensor.shape[0]:
             raise fault(
                 ShapeError(
-                    f"ctc(): targets has shape {tuple(tensor.shape)}, expected ({batch}, labels) or ({sum(numbers)},), "
-                    f"with all labels one after the other"
+                    f"ctc(): targets has shape {tuple(tensor.shape)}, expected ({batch}, labels) or "
+                    f"({sum(host_lengths)},), with all labels one after the other"
                 )
             )
-        widest = max(numbers, default=0)
+        longest_length = max(host_lengths, default=0)
         starts = ops.expand_dims(ops.subtract(ops.cumsum(counts), counts), -1)
-        positions = ops.add(starts, ops.arange(widest))
-    is_inside = ops.less(ops.arange(widest), ops.expand_dims(counts, -1))
+        positions = ops.add(starts, ops.arange(longest_length))
+    is_inside = ops.less(ops.arange(longest_length), ops.expand_dims(counts, -1))
     labels = tensor if positions is None else ops.take(tensor, ops.where(is_inside, positions, 0), 0)
     labels = ops.where(is_inside, labels, 0)
     return ops.where(ops.less(labels, 0), classes, labels)  # a negative index would count from the last class

@@ -181,8 +181,8 @@ class _Ratio(ConfusionMatrix):
                 false_positive.sum(),
                 false_negative.sum(),
             )
-        top, bottom = self.numerator_and_denominator(true_positives, false_positive, false_negative)
-        ratios = host.ratio(top, bottom, self.zero_division)
+        numerator, denominator = self.numerator_and_denominator(true_positives, false_positive, false_negative)
+        ratios = host.ratio(numerator, denominator, self.zero_division)
         if self.average == "binary":
             return float(ratios[1])
         if self.average == "macro":
@@ -335,11 +335,11 @@ class Perplexity(Metric):
             IndexOutOfBoundsError: if an id is not a class.
             ShapeError: if the shapes do not fit.
         """
-        total, count = host.log_likelihoods(
+        likelihood_sum, count = host.log_likelihoods(
             on_host("logits", logits), on_host("target", target), self.axis, self.ignore_index
         )
-        self.add({"log_likelihood": total, "count": count})
+        self.add({"log_likelihood": likelihood_sum, "count": count})
 
     def compute(self) -> float:
-        mean = quotient(-self._state["log_likelihood"], self._state["count"])
-        return math.exp(mean) if not mean > 709.0 else math.inf
+        mean_loss = quotient(-self._state["log_likelihood"], self._state["count"])
+        return math.exp(mean_loss) if not mean_loss > 709.0 else math.inf

@@ -94,30 +94,32 @@ class R2(Metric):
         predicted, expected = _as_float64_pair(predictions, target)
         if expected.size:
             mean = float(expected.mean())
-            squares = float(((expected - mean) ** 2).sum())
-            error = float(((predicted - expected) ** 2).sum())
-            self.add({"error": error, "count": int(expected.size), "mean": mean, "squares": squares})
+            squared_deviations = float(((expected - mean) ** 2).sum())
+            squared_error = float(((predicted - expected) ** 2).sum())
+            self.add({"error": squared_error, "count": int(expected.size), "mean": mean, "squares": squared_deviations})
 
     def add(self, sums: Mapping[str, Any]) -> None:
         state = self._state
         count = state["count"] + sums["count"]
         if not count:
             return
-        new_share, gap = sums["count"] / count, sums["mean"] - state["mean"]
+        new_share, mean_difference = sums["count"] / count, sums["mean"] - state["mean"]
         self._state = {
             "error": state["error"] + sums["error"],
             "count": count,
-            "mean": state["mean"] + gap * new_share,
-            "squares": state["squares"] + sums["squares"] + gap * gap * new_share * state["count"],
+            "mean": state["mean"] + mean_difference * new_share,
+            "squares": state["squares"]
+            + sums["squares"]
+            + mean_difference * mean_difference * new_share * state["count"],
         }
 
     def compute(self) -> float:
         if not self._state["count"]:
             return math.nan
-        error, squares = float(self._state["error"]), float(self._state["squares"])
-        if not squares:  # as scikit-learn has it
-            return 0.0 if error else 1.0
-        return 1.0 - error / squares
+        squared_error, squared_deviations = float(self._state["error"]), float(self._state["squares"])
+        if not squared_deviations:  # as scikit-learn has it
+            return 0.0 if squared_error else 1.0
+        return 1.0 - squared_error / squared_deviations
 
 
 def _as_float64_pair(predictions: TensorLike, target: TensorLike) -> tuple[HostArray, HostArray]:

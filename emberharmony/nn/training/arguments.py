@@ -116,17 +116,19 @@ def warn_of_double_precision(module: Module, loss_fn: Any, inputs: tuple[Any, ..
     if not _is_double(loss) or all(map(_is_double, module.parameters())):
         return
     names = _names_of_parts(loss_fn, len(inputs))
-    doubles = [
+    double_texts = [
         f"{name} of the batch"
         for name, part in zip(names, inputs, strict=True)
         if any(map(_is_double, filter(ops.is_tensor, ops.tree_leaves(part))))
     ]
-    doubles += [repr(name) for name, cell in (*module.named_parameters(), *module.named_buffers()) if _is_double(cell)]
-    if doubles:
+    double_texts += [
+        repr(name) for name, cell in (*module.named_parameters(), *module.named_buffers()) if _is_double(cell)
+    ]
+    if double_texts:
         warnings.warn(
-            f"fit() computes in float64, because these are of float64, as NumPy makes them: {', '.join(doubles[:5])}; "
-            f"other parameters are of float32: make them by x.astype('float32'), or the model by "
-            f"model.to(dtype='float64')",
+            f"fit() computes in float64, because these are of float64, as NumPy makes them: "
+            f"{', '.join(double_texts[:5])}; other parameters are of float32: make them by x.astype('float32'), "
+            f"or the model by model.to(dtype='float64')",
             TrainingWarning,
             stacklevel=6,
         )
@@ -149,10 +151,14 @@ def warn_of_missing_parameters(module: Module, optimizer: Any) -> None:
     """Warns of parameters of a model that an optimizer lacks, if it has some that the model lost."""
     if not hasattr(optimizer, "parameters"):
         return
-    own, trained_by_name = set(optimizer.parameters()), dict(module.named_parameters(True))
-    strangers = [name for name, cell in trained_by_name.items() if cell not in own]
-    if strangers and len(strangers) < len(trained_by_name) and not own <= set(trained_by_name.values()):
-        warn_of_new_parameters(optimizer, "fit()", strangers, 3)
+    optimized_cells, trained_by_name = set(optimizer.parameters()), dict(module.named_parameters(True))
+    missing_names = [name for name, cell in trained_by_name.items() if cell not in optimized_cells]
+    if (
+        missing_names
+        and len(missing_names) < len(trained_by_name)
+        and not optimized_cells <= set(trained_by_name.values())
+    ):
+        warn_of_new_parameters(optimizer, "fit()", missing_names, 3)
 
 
 def warn_of_end(epoch: int, wanted: float) -> None:

@@ -26,25 +26,25 @@ def first_step(module: Module) -> Iterator[None]:
         module: the model.
     """
 
-    def look(name: str, given: Any, axis: int | None) -> None:
+    def warn_of_probabilities(name: str, given: Any, axis: int | None) -> None:
         x = ops.stop_gradient(given)
         values = selection.current().at_hand(x)
         if values is None or not values.size or values.min() < 0.0 or values.max() > 1.0:
             return
-        last = [part for _, part in module.named_modules()][-1]
+        last_module = [part for _, part in module.named_modules()][-1]
         if name == "binary_cross_entropy_with_logits":
-            text = _DOUBLE.format("a sigmoid") if isinstance(last, Sigmoid) else ""
+            warning_text = _DOUBLE.format("a sigmoid") if isinstance(last_module, Sigmoid) else ""
         elif values.ndim < 2 or values.max() == values.min():
             return
         else:
             is_normal = abs(values.sum(1 if axis is None else axis) - 1.0).max() < _NEAR
-            text = {"cross_entropy": _DOUBLE.format("a softmax")}.get(name, _NO_LOG) if is_normal else ""
-        if text:
-            warnings.warn(f"{name}() got probabilities, {text}", TrainingWarning, stacklevel=4)
+            warning_text = {"cross_entropy": _DOUBLE.format("a softmax")}.get(name, _NO_LOG) if is_normal else ""
+        if warning_text:
+            warnings.warn(f"{name}() got probabilities, {warning_text}", TrainingWarning, stacklevel=4)
 
-    LOOKS.append(look)
+    LOOKS.append(warn_of_probabilities)
     try:
         with ops.checked("bounds"):
             yield
     finally:
-        LOOKS.remove(look)
+        LOOKS.remove(warn_of_probabilities)

@@ -111,10 +111,12 @@ def fit(
     saves = None
     if checkpoint is not None:
         saves = Saves(checkpoint, checkpoint_every, module, optimizer, position, random)
-    epoch = len(batches) if steps is None and isinstance(batches, Sized) else None
-    run = _Run(module, loss_fn, optimizer, clip, saves, validation, validate_every or epoch or 100, callbacks)
-    run.total = steps if epoch is None else epoch * (epochs or 1)
-    modes = [(submodule, submodule.training) for _, submodule in module.named_modules()]
+    batches_per_epoch = len(batches) if steps is None and isinstance(batches, Sized) else None
+    run = _Run(
+        module, loss_fn, optimizer, clip, saves, validation, validate_every or batches_per_epoch or 100, callbacks
+    )
+    run.total = steps if batches_per_epoch is None else batches_per_epoch * (epochs or 1)
+    modules_and_modes = [(submodule, submodule.training) for _, submodule in module.named_modules()]
     try:
         module.train()
         optimizer.zero_grad()
@@ -123,8 +125,8 @@ def fit(
     except KeyboardInterrupt:
         run.note_interruption()
     finally:
-        for part, mode in modes:
-            part.training = mode
+        for submodule, was_training in modules_and_modes:
+            submodule.training = was_training
     if not run.steps_made and not run.history.stopped:
         raise ArgumentError("fit() got no batch")
     run.save()
@@ -181,8 +183,8 @@ class _Run:
                         arguments.warn_of_end(position.epoch, epochs or 0)
                         return
                     break
-                parts = batch if isinstance(batch, tuple) else (batch,)
-                if not self._make_step(tuple(map(_tensor_of_part, parts))):
+                loss_arguments = batch if isinstance(batch, tuple) else (batch,)
+                if not self._make_step(tuple(map(_tensor_of_part, loss_arguments))):
                     return
                 if position.is_at_end():
                     break
@@ -193,8 +195,8 @@ class _Run:
     def note_interruption(self) -> None:
         """Notes an interruption, and takes the step back that it found unfinished."""
         self.history.stopped = "interrupted"
-        gradients = [cell.grad is None for cell in self._module.parameters(trainable=True)]
-        if self._pending is not None and self._pending.step == self.steps_made + 1 and all(gradients):
+        has_no_gradient = [cell.grad is None for cell in self._module.parameters(trainable=True)]
+        if self._pending is not None and self._pending.step == self.steps_made + 1 and all(has_no_gradient):
             self.history.append(self._pending)  # the optimizer had made the step, which clears the gradients
         elif self._saves is not None and self._begun == self.steps_made + 1:
             self._saves.take_back()
@@ -261,8 +263,8 @@ class _Run:
 
 def _mean_over_ranks(module: Module, loss: Any) -> Any:
     """Returns the mean loss of all ranks if the module is trained by several, whose gradients it averages."""
-    parallel = sys.modules.get("emberharmony.nn.data_parallel")
-    if parallel is not None and isinstance(module, parallel.DataParallel):
+    parallel_module = sys.modules.get("emberharmony.nn.data_parallel")
+    if parallel_module is not None and isinstance(module, parallel_module.DataParallel):
         return module.synchronize(loss)
     return loss
 
@@ -283,10 +285,10 @@ def _way_out(inputs: tuple[Any, ...], number: int) -> str:
     """Returns advice for the error about a loss that is not finite."""
     if not all(map(_is_finite, filter(ops.is_tensor, ops.tree_leaves(inputs)))):
         return "the batch itself has NaN or infinite values: replace them (ops.nan_to_num) or leave their rows out"
-    op = "fit() in \"with ops.checked('nan'):\" names the op that makes the first NaN or infinity"
+    advice = "fit() in \"with ops.checked('nan'):\" names the op that makes the first NaN or infinity"
     if number == 1:
-        return f"no step was made before, so the learning rate is not the cause; {op}"
-    return f"take a smaller learning rate or clip=1.0; {op}"
+        return f"no step was made before, so the learning rate is not the cause; {advice}"
+    return f"take a smaller learning rate or clip=1.0; {advice}"
 
 
 def _is_finite(x: Any) -> bool:

@@ -130,9 +130,9 @@ class Progress:
         if not self._shown:
             return
         current_time = time.monotonic()
-        speed = step.step / max(current_time - self._began, 1e-9)
+        steps_per_second = step.step / max(current_time - self._began, 1e-9)
         text = (
-            f"loss {step.loss:.4g}  {speed:.3g} steps/s  learning rate {step.learning_rate:.3g}  "
+            f"loss {step.loss:.4g}  {steps_per_second:.3g} steps/s  learning rate {step.learning_rate:.3g}  "
             f"gradient norm {step.gradient_norm:.3g}"
         )
         if step.validation is not None:

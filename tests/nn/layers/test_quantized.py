@@ -170,7 +170,7 @@ def test_any_number_of_rows_and_vectors(backend: str, bits: int, group_size: int
     for rows in (1, 3, 37, 130):
         layer = nn.QuantizedLinear(columns, rows, bias=False, bits=bits, group_size=group_size)
         words = layer.weight.value.tolist()
-        values = ops.to_numpy(layer._values()).astype("float64")
+        values = ops.to_numpy(layer._dequantized_weight()).astype("float64")
         for leading_axes in ((), (1,), (0,), (2, 1), (5,), (70,)):
             shape = (*leading_axes, columns)
             drawn = ops.convert_to_tensor(np.random.default_rng(rows).standard_normal(shape).astype("float32"))
@@ -189,7 +189,7 @@ def test_other_dtypes_than_float32(backend: str, dtype: str) -> None:
         pytest.importorskip("ml_dtypes")
     eps = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float64": 2e-6}[dtype]
     layer = nn.QuantizedLinear(64, 5, bias=False, dtype=dtype if dtype != "float64" else None)
-    values = ops.to_numpy(ops.cast(layer._values(), "float64"))
+    values = ops.to_numpy(ops.cast(layer._dequantized_weight(), "float64"))
     for shape in ((1, 64), (7, 64)):
         x = ops.cast(np.random.default_rng(0).standard_normal(shape).astype("float32"), dtype)
         found = layer(x)
@@ -199,7 +199,7 @@ def test_other_dtypes_than_float32(backend: str, dtype: str) -> None:
 
 def test_gradients_flow_to_the_inputs_and_to_scales_on_demand_after_products(backend: str) -> None:
     layer = nn.QuantizedLinear(64, 5, bias=False)
-    values, x = ops.to_numpy(layer._values()), ops.convert_to_tensor(X)
+    values, x = ops.to_numpy(layer._dequantized_weight()), ops.convert_to_tensor(X)
     layer(x)
 
     def loss(x: Any) -> Any:

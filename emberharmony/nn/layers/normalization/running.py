@@ -59,7 +59,7 @@ class _Running(spatial.Spatial):
             self.num_features = shape[-1 if self.data_format == "channels_last" else 0 if is_single else 1]
             self._initialize(*vars(self).pop("_build"))
 
-    def _channels(self, x: Tensor) -> int:
+    def _find_channel_axis(self, x: Tensor) -> int:
         """Returns the axis of the channels of a batch.
 
         Raises:
@@ -67,35 +67,35 @@ class _Running(spatial.Spatial):
         """
         axis = 1 if self.data_format == "channels_first" else len(x.shape) - 1
         if x.shape[axis] != self.num_features:
-            text = f"expected {self.num_features} channels on axis {axis}, got shape {tuple(x.shape)}"
+            message = f"expected {self.num_features} channels on axis {axis}, got shape {tuple(x.shape)}"
             hint = f"make the layer with num_features={x.shape[axis]}"
-            others = [place for place, length in enumerate(x.shape) if place and length == self.num_features]
-            if others:
-                hint = f"the channels are on another axis: ops.moveaxis(x, {others[-1]}, {axis}); or else {hint}"
-            raise fault(ShapeError(f"{text}; {hint}"))
+            fitting_axes = [place for place, length in enumerate(x.shape) if place and length == self.num_features]
+            if fitting_axes:
+                hint = f"the channels are on another axis: ops.moveaxis(x, {fitting_axes[-1]}, {axis}); or else {hint}"
+            raise fault(ShapeError(f"{message}; {hint}"))
         return axis
 
-    def _by_running(self, x: Tensor, axis: int) -> Tensor:
+    def _normalize_by_running(self, x: Tensor, axis: int) -> Tensor:
         """Returns the input normalised by the running statistics."""
         mean: Any = self.running_mean
         variance: Any = self.running_var
         return ops.batch_normalization(x, mean, variance, axis, self.bias, self.weight, self.eps)
 
-    def _by_own(self, x: Tensor, reduced_axes: Sequence[int], axis: int) -> tuple[Tensor, Tensor, Tensor]:
+    def _normalize_by_own(self, x: Tensor, reduced_axes: Sequence[int], axis: int) -> tuple[Tensor, Tensor, Tensor]:
         """Returns the input normalised by its own mean and variance over axes, and these two statistics."""
         widened_x = widen(x)
         mean = ops.mean(widened_x, reduced_axes, True)
         centred = ops.subtract(widened_x, mean)
         variance = ops.mean(ops.square(centred), reduced_axes, True)
-        factor = ops.rsqrt(ops.add(variance, self.eps))
-        shape = [1] * len(x.shape)
-        shape[axis] = x.shape[axis]
+        scale = ops.rsqrt(ops.add(variance, self.eps))
+        channel_shape = [1] * len(x.shape)
+        channel_shape[axis] = x.shape[axis]
         if self.weight is not None:
-            factor = ops.multiply(factor, ops.reshape(self.weight, shape))
-        result = ops.multiply(centred, factor)
+            scale = ops.multiply(scale, ops.reshape(self.weight, channel_shape))
+        normalized_x = ops.multiply(centred, scale)
         if self.bias is not None:
-            result = ops.add(result, ops.reshape(self.bias, shape))
-        return result if widened_x is x else ops.cast(result, ops.result_type(x, 0.0)), mean, variance
+            normalized_x = ops.add(normalized_x, ops.reshape(self.bias, channel_shape))
+        return normalized_x if widened_x is x else ops.cast(normalized_x, ops.result_type(x, 0.0)), mean, variance
 
     def _move_running(self, running: Buffer, statistic: Tensor, share: Any) -> None:
         """Moves a running statistic by a share of the way to one of the batch, which has no gradient."""
@@ -149,11 +149,11 @@ class _BatchNorm(_Running):
             ranks_text = "2 or 3" if self.axes == 1 else str(self.axes + 2)
             hint = "; ops.expand_dims(x, 0) makes a batch of one sample" if rank == self.axes + 1 or rank == 1 else ""
             raise fault(ShapeError(f"expected a batch of {ranks_text} axes, got shape {tuple(x.shape)}{hint}"))
-        axis = self._channels(x)
+        axis = self._find_channel_axis(x)
         if not self.training and self.running_mean is not None:
-            return self._by_running(x, axis)
-        count = math.prod(x.shape) // x.shape[axis]
-        if count < 2:
+            return self._normalize_by_running(x, axis)
+        value_count = math.prod(x.shape) // x.shape[axis]
+        if value_count < 2:
             raise fault(
                 ShapeError(
                     f"expected more than one value for each channel in training, got shape {tuple(x.shape)}; use a "
@@ -169,7 +169,7 @@ class _BatchNorm(_Running):
             if share is None:
                 share = ops.divide(1.0, ops.cast(self.num_batches_tracked, mean.dtype))
             self._move_running(self.running_mean, mean, share)
-            self._move_running(self.running_var, ops.multiply(variance, count / (count - 1)), share)
+            self._move_running(self.running_var, ops.multiply(variance, value_count / (value_count - 1)), share)
         return result
 
 
@@ -258,24 +258,24 @@ class _InstanceNorm(_Running):
         return output
 
     def _batch(self, x: Tensor) -> Tensor:
-        axis = self._channels(x)
+        axis = self._find_channel_axis(x)
         if not self.training and self.running_mean is not None:
-            return self._by_running(x, axis)
+            return self._normalize_by_running(x, axis)
         other_axes = [a for a in range(1, len(x.shape)) if a != axis]
-        count = math.prod(x.shape[a] for a in other_axes)
-        if count < 2:
+        value_count = math.prod(x.shape[a] for a in other_axes)
+        if value_count < 2:
             raise fault(
                 ShapeError(f"expected more than one value for each sample and channel, got shape {tuple(x.shape)}")
             )
         if self.running_mean is None:
             return ops.group_normalization(x, x.shape[axis], self.weight, self.bias, axis, self.eps)
-        result, mean, variance = self._by_own(x, other_axes, axis)
+        result, mean, variance = self._normalize_by_own(x, other_axes, axis)
         sample_channel_shape = (-1, x.shape[axis])
         mean, variance = ops.stop_gradient(mean), ops.stop_gradient(variance)
         self._move_running(self.running_mean, ops.mean(ops.reshape(mean, sample_channel_shape), 0), self.momentum)
         if self.running_var is not None:
             unbiased_variance = ops.multiply(
-                ops.mean(ops.reshape(variance, sample_channel_shape), 0), count / (count - 1)
+                ops.mean(ops.reshape(variance, sample_channel_shape), 0), value_count / (value_count - 1)
             )
             self._move_running(self.running_var, unbiased_variance, self.momentum)
         return result

@@ -33,11 +33,11 @@ class _LastAxes(Module):
         """
         x: Tensor = spatial.tensor(given)
         if tuple(x.shape[-len(self.normalized_shape) :]) != self.normalized_shape:
-            count = len(self.normalized_shape)
-            last_shape = tuple(x.shape[-count:])
-            hint = f"; make the layer with normalized_shape={last_shape}" if len(last_shape) == count else ""
-            text = f"expected last axes of lengths {self.normalized_shape}, got shape {tuple(x.shape)}{hint}"
-            raise fault(ShapeError(text))
+            axis_count = len(self.normalized_shape)
+            last_shape = tuple(x.shape[-axis_count:])
+            hint = f"; make the layer with normalized_shape={last_shape}" if len(last_shape) == axis_count else ""
+            message = f"expected last axes of lengths {self.normalized_shape}, got shape {tuple(x.shape)}{hint}"
+            raise fault(ShapeError(message))
         return x
 
 

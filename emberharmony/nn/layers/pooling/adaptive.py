@@ -32,7 +32,7 @@ class _AdaptivePool(spatial.Spatial):
         self.output_size = tuple(None if axis_size is None else length("output_size", axis_size) for axis_size in sizes)
         self.data_format = spatial.data_format(data_format)
 
-    def _size(self, x: Tensor) -> list[int]:
+    def _output_size(self, x: Tensor) -> list[int]:
         first_axis = 2 if self.data_format == "channels_first" else 1
         axes_and_sizes = enumerate(self.output_size, first_axis)
         return [x.shape[axis] if output_size is None else output_size for axis, output_size in axes_and_sizes]
@@ -43,7 +43,7 @@ class _AdaptiveAvgPool(_AdaptivePool):
 
     def __call__(self, x: TensorLike) -> Tensor:
         return spatial.apply_to_batch(
-            lambda batch: ops.adaptive_average_pool(batch, self._size(batch), self.data_format), x, self.axes
+            lambda batch: ops.adaptive_average_pool(batch, self._output_size(batch), self.data_format), x, self.axes
         )
 
 
@@ -52,7 +52,7 @@ class _AdaptiveMaxPool(_AdaptivePool):
 
     def __call__(self, x: TensorLike) -> Tensor:
         return spatial.apply_to_batch(
-            lambda batch: ops.adaptive_max_pool(batch, self._size(batch), self.data_format), x, self.axes
+            lambda batch: ops.adaptive_max_pool(batch, self._output_size(batch), self.data_format), x, self.axes
         )
 
 
@@ -129,10 +129,10 @@ class _GlobalPool(Module):
         self.keepdims, self.data_format = bool(keepdims), spatial.data_format(data_format)
 
     def _axes(self, x: Tensor) -> tuple[int, ...]:
-        count = len(x.shape)
-        if count < 3:
+        axis_count = len(x.shape)
+        if axis_count < 3:
             raise fault(ShapeError(f"expected a batch, channels and spatial axes, got shape {tuple(x.shape)}"))
-        return tuple(range(2, count)) if self.data_format == "channels_first" else tuple(range(1, count - 1))
+        return tuple(range(2, axis_count)) if self.data_format == "channels_first" else tuple(range(1, axis_count - 1))
 
 
 class GlobalAvgPool(_GlobalPool):

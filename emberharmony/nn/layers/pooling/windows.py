@@ -16,12 +16,12 @@ class _Pool(spatial.Spatial):
     """The base of pools with windows of a fixed size."""
 
     def _set_windows(self, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, data_format: Any) -> None:
-        n = self.axes
-        self.kernel_size = lengths("kernel_size", kernel_size, n)
-        self.stride = None if stride is None else lengths("stride", stride, n)
-        self.padding = lengths("padding", padding, n, 0)
-        for size, zeros in zip(self.kernel_size, self.padding, strict=True):
-            if zeros > size // 2:
+        axis_count = self.axes
+        self.kernel_size = lengths("kernel_size", kernel_size, axis_count)
+        self.stride = None if stride is None else lengths("stride", stride, axis_count)
+        self.padding = lengths("padding", padding, axis_count, 0)
+        for size, axis_padding in zip(self.kernel_size, self.padding, strict=True):
+            if axis_padding > size // 2:
                 raise fault(
                     ArgumentError(
                         f"padding must be at most half of the window, got {self.padding} and {self.kernel_size}"
@@ -62,8 +62,8 @@ class _MaxPool(_Pool):
 
     def _pool(self, x: Tensor) -> Any:
         options = (self.kernel_size, self.stride, self.padding, self.data_format, self.dilation, self.ceil_mode)
-        maxima = ops.max_pool(x, *options)
-        return (maxima, ops.max_pool_indices(x, *options)) if self.return_indices else maxima
+        pooled_x = ops.max_pool(x, *options)
+        return (pooled_x, ops.max_pool_indices(x, *options)) if self.return_indices else pooled_x
 
     def __call__(self, x: TensorLike) -> Any:
         return spatial.apply_to_batch(self._pool, x, self.axes)
@@ -120,10 +120,10 @@ class _MaxUnpool(spatial.Spatial):
         *,
         data_format: DataFormat = "channels_first",
     ) -> None:
-        n = self.axes
-        self.kernel_size = lengths("kernel_size", kernel_size, n)
-        self.stride = None if stride is None else lengths("stride", stride, n)
-        self.padding, self.data_format = lengths("padding", padding, n, 0), spatial.data_format(data_format)
+        axis_count = self.axes
+        self.kernel_size = lengths("kernel_size", kernel_size, axis_count)
+        self.stride = None if stride is None else lengths("stride", stride, axis_count)
+        self.padding, self.data_format = lengths("padding", padding, axis_count, 0), spatial.data_format(data_format)
 
     def __call__(self, x: TensorLike, indices: TensorLike, output_size: Sequence[int] | None = None) -> Tensor:
         """Returns the output.
@@ -140,14 +140,14 @@ class _MaxUnpool(spatial.Spatial):
             indices = ops.expand_dims(indices, 0)
 
         def unpool(batch: Tensor) -> Tensor:
-            return ops.max_unpool(batch, indices, self._size(batch, output_size), self.data_format)
+            return ops.max_unpool(batch, indices, self._output_size(batch, output_size), self.data_format)
 
         return spatial.apply_to_batch(unpool, x, self.axes)
 
-    def _size(self, x: Tensor, output_size: Sequence[int] | None) -> list[int]:
+    def _output_size(self, x: Tensor, output_size: Sequence[int] | None) -> list[int]:
         if output_size is not None:
-            size = list(output_size)
-            return size[-self.axes :] if self.data_format == "channels_first" else size
+            output_lengths = list(output_size)
+            return output_lengths[-self.axes :] if self.data_format == "channels_first" else output_lengths
         first_axis = 2 if self.data_format == "channels_first" else 1
         options = zip(
             x.shape[first_axis : first_axis + self.axes],
