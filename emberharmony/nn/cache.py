@@ -1,4 +1,4 @@
-"""The keys and values that attention layers have seen, for decoding step by step."""
+"""`KVCache`, a cache of the keys and values of past time steps for attention layers that decode step by step."""
 
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -15,7 +15,7 @@ STEP = 256
 
 
 class _Room(NamedTuple):
-    """Memory for more time steps than a cache holds.
+    """Spare memory of a cache: tensors longer than its keys and values, into which next time steps are written.
 
     Only the cache whose tensors are `shown` may write behind them. A copy of the cache, or one that was trimmed,
     assigned or moved to another backend, holds other tensors, so that it makes a room of its own.
@@ -71,7 +71,7 @@ class KVCache(Module):
 
     @property
     def is_masked(self) -> bool:
-        """Whether attention has asked for the mask of the padding."""
+        """Whether an attention layer has asked the cache for the mask of the padding."""
         return self._asked
 
     @property
@@ -81,7 +81,7 @@ class KVCache(Module):
         return past_length if self.padding is None else tuple(past_length - pad for pad in self.padding)
 
     def mask(self, queries: int) -> Tensor | None:
-        """Returns which keys the last time steps look at, for `ops.dot_product_attention`; None if they look at all.
+        """Returns the boolean mask of the keys that the last time steps may attend to; None if they may attend to all.
 
         The first call of a cache limits each query to the keys up to its own by `is_causal`, later ones by this mask.
 
@@ -106,7 +106,7 @@ class KVCache(Module):
         return is_earlier if text_mask is None else ops.logical_and(is_earlier, text_mask)
 
     def texts(self) -> Tensor | None:
-        """Returns which keys are no padding, (batch, 1, 1, keys); None if there is no padding."""
+        """Returns the boolean mask of keys that are no padding, (batch, 1, 1, keys); None if there is no padding."""
         if self.padding is None or self.keys is None:
             return None
         self._asked = True
@@ -114,7 +114,7 @@ class KVCache(Module):
         return ops.to_device(ops.less_equal(padding_lengths, ops.arange(self.length)), ops.get_device(self.keys.value))
 
     def extend(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Adds time steps, and returns the keys and values of all.
+        """Adds the keys and values of new time steps to the cache, and returns those of all time steps.
 
         Args:
             keys: (batch, time, heads, width): the keys of the new time steps.
@@ -155,7 +155,7 @@ class KVCache(Module):
         return all_keys_and_values
 
     def trim(self, length: int) -> None:
-        """Forgets all time steps but the first ones.
+        """Removes all time steps from the cache except the first `length`.
 
         Args:
             length: how many time steps stay, the first ones.
@@ -185,7 +185,7 @@ def _require_continuing(old_shape: tuple[int, ...], new_shape: tuple[int, ...]) 
 def _memory_for(
     backend: Any, spare_room: _Room | None, before: tuple[Any, Any], new: tuple[Any, Any]
 ) -> tuple[Any, Any]:
-    """Returns memory with the keys and values of a cache and the new ones: its room if they fit, else a new one."""
+    """Writes new keys and values after those of a cache, into its spare memory or larger memory, and returns that."""
     memories = []
     for i in (0, 1):
         old_tensor, new_tensor = before[i], new[i]

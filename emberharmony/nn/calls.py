@@ -1,4 +1,4 @@
-"""While ops are observed: the calls of modules tell where they are.
+"""Wraps the calls of modules while ops are observed, so that watchers know the module of each op.
 
 `Tracker` puts a wrapper on the `__call__` of each class of modules, and takes it away at the end, so the calls of a
 program that observes nothing cost nothing.
@@ -18,20 +18,20 @@ _ROOTS = 8
 
 
 class Calls:
-    """The wrappers that are installed, and the names of the modules of the models that were called."""
+    """Installs and removes the wrappers of module calls, and caches the names of modules in their models."""
 
     def __init__(self) -> None:
         self._wrapped: dict[type, Callable[..., Any]] = {}
         self._names: dict[int, tuple[Holder, dict[int, tuple[Holder, str]]]] = {}
 
     def start(self) -> None:
-        """Wraps the calls of all modules, also of classes that are defined later."""
+        """Wraps `__call__` of all module classes, also of those that are defined later."""
         for holder_class in _subclasses(Holder):
             self.wrap(holder_class)
         MADE.append(self.wrap)
 
     def stop(self) -> None:
-        """Takes the wrappers away."""
+        """Restores the original `__call__` of all module classes."""
         if self.wrap in MADE:
             MADE.remove(self.wrap)
         for holder_class, original in self._wrapped.items():
@@ -43,7 +43,7 @@ class Calls:
         self._names.clear()
 
     def wrap(self, kind: type) -> None:
-        """Wraps the call of a class, if the class defines one."""
+        """Wraps `__call__` of a module class, if the class itself defines it."""
         original_call = vars(kind).get("__call__")
         if not callable(original_call) or hasattr(original_call, "of_watching"):
             return

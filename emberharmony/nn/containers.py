@@ -1,4 +1,4 @@
-"""Containers: modules that hold others."""
+"""Containers: modules that consist of other modules, such as `Sequential` and `ModuleList`."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -34,15 +34,15 @@ class _Listed(Module):
         return member
 
     def append(self, member: Any) -> None:
-        """Adds a member at the end."""
+        """Adds a member at the end of the container."""
         self._list.append(self._as_member(member))
 
     def extend(self, members: Iterable[Any]) -> None:
-        """Adds several members at the end."""
+        """Adds several members at the end of the container."""
         self._list += [self._as_member(member) for member in members]
 
     def insert(self, position: int, member: Any) -> None:
-        """Adds a member before a position."""
+        """Inserts a member into the container before a position."""
         self._list.insert(position, self._as_member(member))
 
     def __getitem__(self, key: Any) -> Any:
@@ -68,7 +68,7 @@ class _Listed(Module):
 
 
 def _way_to_module(member: Any) -> str:
-    """Returns what becomes a layer in the place of something that is none."""
+    """Returns a hint for messages: which layer to use in place of an object that is no module."""
     if isinstance(member, str):
         return f": write a layer or a function, as nn.ReLU() or ops.{member if member.isidentifier() else 'relu'}"
     if isinstance(member, (list, tuple)):
@@ -163,7 +163,7 @@ class _Named(Module):
         self[key] = member
 
     def update(self, members: Mapping[str, Any]) -> None:
-        """Adds members by name."""
+        """Adds members to the container by name; members of the same name are replaced."""
         for name, member in members.items():
             self[name] = member
 
@@ -195,11 +195,11 @@ class _Named(Module):
         return iter(self._dict)
 
     def keys(self) -> Iterable[str]:
-        """Returns the names."""
+        """Returns the names of the members."""
         return self._dict.keys()
 
     def values(self) -> Iterable[Any]:
-        """Returns the members."""
+        """Returns the members of the container."""
         return self._dict.values()
 
     def items(self) -> Iterable[tuple[str, Any]]:

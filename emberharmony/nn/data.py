@@ -1,4 +1,4 @@
-"""Batches of arrays, in an order that can be continued."""
+"""`Batches`, an iterable of batches of arrays whose position can be saved and restored."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from emberharmony.nn.options import length
 
 
 class Batches:
-    """Batches of arrays that belong together, in a new random order in each epoch.
+    """An iterable of batches of arrays of equal length, in a new random order in each epoch.
 
     The arrays follow the active backend. Iterating yields the batches of one epoch, and each new iterator begins a new
     one, also in the middle of an epoch; `forever` goes from epoch to epoch. `state_dict` in the middle of an epoch says
@@ -107,8 +107,8 @@ class Batches:
         return f"Batches({self.rows} rows {order_text}, {len(self)} batches of {self.batch_size}; arrays {arrays_text})"
 
     def _repr_html_(self) -> str:
-        """Returns what notebooks show: shapes, dtypes and the first values of each array."""
-        # Imported here, because only notebooks need it.
+        """Returns HTML for notebooks: a table of shapes, dtypes and first values of each array."""
+        # The module is imported only here, because only notebooks need it.
         from emberharmony.core.display.html import table
 
         rows = [
@@ -128,12 +128,12 @@ class Batches:
             self._order = Buffer(ops.random.permutation(self.rows, generator=self._rng))
 
     def _find_own_part(self) -> None:
-        """Finds out which part of each batch this rank gets.
+        """Sets the number of ranks and the own rank, which decide the part of each batch that this process gets.
 
         Raises:
             ArgumentError: if the batch size does not divide, or the ranks would draw different orders.
         """
-        # Imported here, because only programs with several processes need it.
+        # The modules are imported only here, because only programs with several processes need them.
         from emberharmony.distributed import rank, size
         from emberharmony.distributed.objects import gather
 
@@ -157,7 +157,7 @@ class Batches:
         return batch_arrays[0] if len(batch_arrays) == 1 else batch_arrays
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns where the iteration is, as a dict that `json.dumps` accepts."""
+        """Returns the position of the iteration and the state of its generator, as a dict that `json.dumps` accepts."""
         generator_state = None if self._rng is None else self._rng.state_dict()
         return {
             "epoch": self.epoch,
@@ -169,7 +169,7 @@ class Batches:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues where the iteration was whose `state_dict` this is.
+        """Sets the iteration to the position in a state dict.
 
         Raises:
             ArgumentTypeError: if the state is not a dict.
@@ -178,7 +178,7 @@ class Batches:
         commit(self.loading(state))
 
     def loading(self, state: Mapping[str, Any]) -> list[Step]:
-        """Returns the steps of `load_state_dict`, for a caller that loads more at once; see there for its errors."""
+        """Returns the assignments that `load_state_dict` makes, without making them."""
         if not isinstance(state, Mapping):
             raise ArgumentTypeError(f"load_state_dict() takes what state_dict() returned, not {brief(state)}")
         for name in ("rows", "batch_size"):
@@ -197,7 +197,7 @@ class Batches:
                 generator = ops.random.Generator(0)
                 generator.load_state_dict(state.get("drawn_from", {}))
                 row_order = Buffer(ops.random.permutation(self.rows, generator=generator))
-            # The generator stays the same object, because others may draw from it too.
+            # The state is loaded into the existing generator, because other objects may draw from it too.
             steps = self._rng.loading(state["generator"])
         attributes_after = {
             "_order": row_order,
@@ -209,7 +209,7 @@ class Batches:
         return [*steps, *(assignment(self, name, value) for name, value in attributes_after.items())]
 
     def rewinding(self) -> list[Step]:
-        """Returns the steps that set the iteration back to where it is now."""
+        """Returns assignments that later set the iteration back to its present position."""
         attribute_names = ("epoch", "_position", "_order", "_drawn_from", "_continues")
         steps = [assignment(self, name, getattr(self, name)) for name in attribute_names]
         return steps if self._rng is None else [*steps, *self._rng.rewinding()]
@@ -223,7 +223,7 @@ def batches(
     rng: "rngs.Generator | rngs.Rngs | None" = None,
     shard: bool = False,
 ) -> Batches:
-    """Returns `Batches` of arrays.
+    """Returns an iterable of batches of arrays, a `Batches` object.
 
     Args:
         *arrays: tensors, arrays or lists whose first axes have the same length.

@@ -1,4 +1,4 @@
-"""`DataParallel`: a module that is trained by several ranks, each with its part of the batch."""
+"""`DataParallel`, a module that several ranks train together, each with its part of the batch."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -71,7 +71,7 @@ class DataParallel(Module):
         )
         has_gradient_anywhere = [x is not None for x in own_gradients]
         if not all(has_gradient_anywhere):
-            # Only if a gradient is missing, which all ranks must know before they change a parameter.
+            # Which gradients other ranks have matters only if one is missing here; reading it waits for the collective.
             has_gradient_anywhere = ops.to_numpy(ops.greater(gradient_shares, 0.0)).tolist()
         for cell, x, has_mean in zip(cells, mean_gradients, has_gradient_anywhere, strict=True):
             cell.grad = x if has_mean else None
@@ -79,7 +79,7 @@ class DataParallel(Module):
         return None if loss is None else mean_loss
 
     def _share_from_rank_0(self, cells: list[Any]) -> None:
-        """Gives the values that cells have on rank 0 to all ranks."""
+        """Copies the values of parameters or buffers from rank 0 to all ranks."""
         if cells:
             values = broadcast([cell.value for cell in cells])
             steps: list[Step] = [cell.replacing(value) for cell, value in zip(cells, values, strict=True)]

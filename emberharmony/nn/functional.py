@@ -1,4 +1,4 @@
-"""Modules as functions of their state: gradients by name, calls with other tensors, state and structure apart."""
+"""Modules as pure functions of their tensors: `value_and_grad`, `functional_call`, `split` and `merge`."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -42,17 +42,17 @@ def value_and_grad(module: Module, fn: Callable[..., Any], *, has_aux: bool = Fa
 
 
 class _ValueAndGrad(Enclosing):
-    """What `value_and_grad` returns."""
+    """The function that `value_and_grad` returns: it computes a loss and its gradients by parameter name."""
 
     def __init__(self, module: Module, inner: Callable[..., Any], has_aux: bool) -> None:
         self.module, self.inner, self.has_aux = module, inner, has_aux
 
     def around(self, inner: Callable[..., Any]) -> "_ValueAndGrad":
-        """Returns the function for another loss."""
+        """Returns the same function for another loss of the same module."""
         return _ValueAndGrad(self.module, inner, self.has_aux)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Returns the value and the gradients by name."""
+        """Returns the value of the loss and its gradients by parameter name."""
         fn, has_aux = self.inner, self.has_aux
         cell_by_name = dict(walk.named_cells(self.module))
         trained_by_name = {
@@ -71,7 +71,7 @@ class _ValueAndGrad(Enclosing):
                 changed_cells[:] = new_values
                 return value, (aux, list(new_values.values()))
 
-        # Those that are not trained move too, because torch.compile traces no move.
+        # Reading `value` moves each cell to the backend before the trace, because torch.compile traces no move.
         tensor_by_name = {key: cell.value for key, cell in cell_by_name.items()}
         tensor_by_name = {key: tensor_by_name[key] for key in trained_by_name}
         (value, (aux, changed_tensors)), gradients = ops.value_and_grad(compute_loss, has_aux=True)(tensor_by_name)

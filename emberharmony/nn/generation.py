@@ -13,7 +13,7 @@ from emberharmony.types import Tensor, TensorLike
 
 
 class LanguageModel(Protocol):
-    """What `generate` needs of a model.
+    """The protocol of a model for `generate`: caches and a call that returns logits.
 
     For texts of different length, its attention asks each cache for the `mask`, and a layer that adds positions takes
     the `offset` of a cache; see `nn.KVCache`. Rotary positions begin at `length`, because only distances count.
@@ -44,7 +44,7 @@ def stream_generate(
     eos: int | Sequence[int] = (),
     rng: "rngs.Generator | rngs.Rngs | None" = None,
 ) -> Iterator[Any]:
-    """Yields the tokens that a model continues a prompt with, one by one, each as soon as it is computed.
+    """Yields the tokens with which a model continues a prompt, each as soon as it is computed.
 
     Between two tokens the program may switch the backend, and the continuation stays the same: the weights and caches
     follow, and the numbers that are drawn come from the host.
@@ -104,7 +104,7 @@ def generate(
     eos: int | Sequence[int] = (),
     rng: "rngs.Generator | rngs.Rngs | None" = None,
 ) -> list[Any]:
-    """Returns the tokens that a model continues a prompt with.
+    """Returns the tokens with which a model continues a prompt.
 
     Args:
         model, prompt, max_tokens, temperature, top_k, top_p, eos, rng: see `stream_generate`.
@@ -139,7 +139,7 @@ def generate(
 
 
 def _texts_of_prompt(prompt: Any) -> tuple[list[list[int]], bool]:
-    """Returns the texts of a prompt, and whether it is a single text instead of a batch.
+    """Returns the token lists of a prompt, and whether it is a single text instead of a batch.
 
     Raises:
         ShapeError: if the prompt or a text is empty, or has other axes.
@@ -159,7 +159,7 @@ def _texts_of_prompt(prompt: Any) -> tuple[list[list[int]], bool]:
 
 
 def _end_tokens(eos: int | Sequence[int]) -> frozenset[int]:
-    """Returns the tokens that end a text.
+    """Returns the option `eos`, a token or several that end a text, as a set.
 
     Raises:
         ArgumentTypeError: if they are no integers.
@@ -174,7 +174,7 @@ def _end_tokens(eos: int | Sequence[int]) -> frozenset[int]:
 def _token_steps(
     model: LanguageModel, texts: list[list[int]], is_single: bool, limit: int | None, ends: frozenset[int], options: Any
 ) -> Iterator[Any]:
-    """Yields the tokens; between two of them everything but the weights and the caches is on the host."""
+    """Yields the new tokens of each step, one for each text, until all texts have ended or the limit is reached."""
     caches, longest_length = model.caches(), max(map(len, texts))
     padding = tuple(longest_length - len(text) for text in texts)
     if any(padding):
@@ -217,7 +217,7 @@ def _sample_tokens(
     if top_p is not None and top_p < 1:
         sorted_logits = ops.sort(logits, -1, descending=True)
         probabilities = ops.softmax(sorted_logits, -1)
-        # The first tokens, before which the probabilities add up to less than p.
+        # A token is kept if the probabilities of the tokens before it add up to less than top_p.
         kept_count = ops.sum(
             ops.less(ops.subtract(ops.cumsum(probabilities, -1), probabilities), top_p), -1, keepdims=True
         )

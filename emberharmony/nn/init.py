@@ -33,7 +33,7 @@ _LINEAR = (
 
 
 class Initializer:
-    """Makes the first tensor of a parameter: a call with a shape returns it.
+    """An initializer of parameters: a call with a shape returns a tensor of initial values.
 
     The functions of this module make initializers. They are compared and pickled by their options.
 
@@ -65,7 +65,7 @@ class Initializer:
     def __call__(
         self, shape: Shape, *, rng: "rngs.Generator | rngs.Rngs | None" = None, dtype: DTypeLike | None = None
     ) -> Tensor:
-        """Returns a tensor of a shape.
+        """Returns a tensor of initial values of a shape.
 
         Args:
             shape: of the parameter.
@@ -100,7 +100,7 @@ class Initializer:
 
 
 def apply(parameter: C, initializer: Callable[..., Tensor], *, rng: "rngs.Generator | rngs.Rngs | None" = None) -> C:
-    """Gives an existing parameter a new value by an initializer, and returns it; shape, dtype and device stay.
+    """Assigns a new value from an initializer to an existing parameter, and returns the parameter.
 
     Args:
         parameter: a `Parameter` or `Buffer`.
@@ -399,7 +399,7 @@ he_uniform, he_normal = kaiming_uniform, kaiming_normal
 
 
 def _tensor_of_values(values: HostArray, dtype: DTypeLike) -> Tensor:
-    """Returns values that were computed on the host in float64; narrower dtypes are rounded by way of float32.
+    """Returns float64 values of the host as a tensor of a dtype; 16-bit dtypes are rounded by way of float32.
 
     Backends differ in whether they round float64 to half precision in one step or in two.
     """
@@ -415,7 +415,7 @@ def _normal(mean: float, std: float, shape: tuple[int, ...], rng: Any, dtype: DT
 
 
 def _uniform_with_std(std: float, *argument: Any) -> Tensor:
-    """Returns uniform numbers around 0 of a standard deviation."""
+    """Returns uniform random numbers of mean 0 with the given standard deviation."""
     bound = math.sqrt(3.0) * std
     return _uniform(-bound, bound, *argument)
 
@@ -451,7 +451,7 @@ def _kaiming_initializer(
 
 
 def _require_option(name: str, holds: bool, message: str) -> None:
-    """Checks an option.
+    """Raises an error with the given message if an option of an initializer is not allowed.
 
     Raises:
         ArgumentError: if the condition does not hold.
@@ -461,7 +461,7 @@ def _require_option(name: str, holds: bool, message: str) -> None:
 
 
 def _require_matrix(name: str, shape: tuple[int, ...]) -> None:
-    """Checks that a shape is that of a matrix.
+    """Checks that the shape for an initializer has two axes.
 
     Raises:
         ShapeError: if it is not.

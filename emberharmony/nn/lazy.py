@@ -1,4 +1,4 @@
-"""Layers whose input sizes are found at their first call."""
+"""`nn.build`, which creates the parameters of layers whose input sizes are found by a call."""
 
 from typing import Any, NoReturn, TypeVar
 
@@ -11,7 +11,7 @@ M = TypeVar("M", bound=Module)
 
 
 class UninitializedParameter(Parameter):
-    """A parameter whose shape `nn.build` finds.
+    """A placeholder for a parameter whose shape is unknown until `nn.build` has found it.
 
     Args:
         layer: the layer that has the parameter.
@@ -25,7 +25,7 @@ class UninitializedParameter(Parameter):
         self.layer = type(layer).__name__
 
     def on(self, bound: Any) -> NoReturn:
-        """Raises the error that says how to find the shape.
+        """Raises an error that says that the parameter has no shape yet and how to find it.
 
         Raises:
             UninitializedParameterError: always.
@@ -38,12 +38,12 @@ class UninitializedParameter(Parameter):
         )
 
     def tensor_and_home(self) -> NoReturn:
-        """Raises the error of `on`."""
+        """Raises the error that the parameter has no shape yet."""
         self.on(None)
 
     @property
     def value(self) -> NoReturn:
-        """Raises the error of `on`."""
+        """Raises the error that the parameter has no shape yet."""
         self.on(None)
 
     @value.setter
@@ -55,7 +55,7 @@ class UninitializedParameter(Parameter):
 
 
 def build(module: M, *examples: Any) -> M:
-    """Makes the parameters of layers whose input sizes were given as None, and returns the module.
+    """Creates the parameters of layers whose input sizes were given as None, and returns the module.
 
     Nothing is computed: the module runs on shapes.
 
@@ -98,7 +98,7 @@ def build(module: M, *examples: Any) -> M:
 
 
 def _class_that_builds(kind: type[Any], shapes: dict[Module, tuple[int, ...]]) -> type[Any]:
-    """Returns a class like a layer's, whose calls note the shape of the input and make parameters without values."""
+    """Returns a subclass of a layer's class whose calls record the input's shape and create abstract parameters."""
 
     def call(self: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
         shapes.setdefault(self, tuple(x.shape))

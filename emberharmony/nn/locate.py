@@ -1,4 +1,4 @@
-"""Names the layer in which an error was raised, from the frames of the call.
+"""Finds the layer in which an error is raised, by looking at the frames of the call stack.
 
 A layer does not know its name in a model, and hooks that tell it would cost every call. So only an error that is raised
 asks: the first argument of the innermost frame that is a module is the layer, that of the outermost is the model, and
@@ -40,7 +40,7 @@ def location() -> str:
     class_name, outer_class_name = type(inner_module).__name__, type(outer_module).__name__
     if name:
         return f"{name} of {outer_class_name}, {_indefinite_article(class_name)} {class_name}"
-    # A layer that is being made has no name yet.
+    # While a layer is constructed it has no name in its model yet.
     return class_name if inner_module is outer_module else f"{class_name} of {outer_class_name}"
 
 
@@ -56,14 +56,14 @@ def fault(error: EmberError) -> EmberError:
 
 
 class _Tracker:
-    """Tells where calls of modules are while ops are observed; the code for it is imported then."""
+    """A tracker that wraps the calls of modules while ops are observed; it imports the code for it when needed."""
 
     def start(self) -> None:
-        """Begins."""
+        """Starts wrapping the calls of modules."""
         calls.CALLS.start()
 
     def stop(self) -> None:
-        """Ends."""
+        """Stops wrapping the calls of modules."""
         calls.CALLS.stop()
 
 

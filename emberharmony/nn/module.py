@@ -51,7 +51,7 @@ class Module(walk.Holder):
     training: bool = True
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Sets an attribute.
+        """Sets an attribute, and refuses a plain tensor in the place of a parameter or buffer.
 
         Raises:
             ArgumentTypeError: if a tensor would replace a parameter or buffer, so that none is trained or saved.
@@ -98,7 +98,7 @@ class Module(walk.Holder):
         return [child for child in walk.children(self) if isinstance(child, Module)]
 
     def named_parameters(self, trainable: bool | None = None) -> Iterator[tuple[str, Parameter]]:
-        """Yields the name of each parameter, and the parameter; one that stands in two places is yielded once.
+        """Yields (name, parameter) for each parameter in this module and inner ones; a shared parameter comes once.
 
         Args:
             trainable: True or False gives only the parameters that are, or are not, trainable; None gives all.
@@ -116,7 +116,7 @@ class Module(walk.Holder):
         return [cell for _, cell in self.named_parameters(trainable)]
 
     def named_buffers(self) -> Iterator[tuple[str, Buffer]]:
-        """Yields the name of each buffer, and the buffer; one that stands in two places is yielded once."""
+        """Yields (name, buffer) for each buffer in this module and inner ones; a shared buffer comes once."""
         for name, cell in walk.named_cells(self):
             if isinstance(cell, Buffer):
                 yield name, cell
@@ -242,7 +242,7 @@ class Module(walk.Holder):
         return loaded
 
     def loading(self, values: "state.Values") -> list[Step]:
-        """Returns the steps of `load_state_dict`, for a caller that loads more at once; see there for its errors.
+        """Returns the assignments that `load_state_dict` makes, without making them.
 
         Args:
             values: tensors by name, as `load_state_dict` takes them.
@@ -265,7 +265,7 @@ class Module(walk.Holder):
         return self if backend is None else to_backend(self, backend)
 
     def train(self: M, mode: bool = True) -> M:
-        """Makes this module and all modules in it behave as in training, and returns it.
+        """Sets this module and all inner modules to training mode, or another mode, and returns this module.
 
         Args:
             mode: whether modules behave as in training; else as in evaluation.
@@ -275,7 +275,7 @@ class Module(walk.Holder):
         return self
 
     def eval(self: M) -> M:
-        """Makes this module and all modules in it behave as in use after training, and returns it."""
+        """Sets this module and all inner modules to evaluation mode, and returns this module."""
         return self.train(False)
 
     def freeze(self: M, *patterns: str) -> M:
@@ -340,13 +340,13 @@ class Module(walk.Holder):
             specs: for the output shapes, what the module is called with: tensors or `TensorSpec`. Nothing is computed.
             depth: how many levels are shown; None shows all.
         """
-        # Imported here, because only those who ask for the table need it.
+        # The module is imported only here, because only callers of `summary` need it.
         from emberharmony.nn.summary import summary
 
         return summary(self, specs, depth)
 
     def _repr_html_(self) -> str:
-        """Returns what notebooks show: the table of `summary`."""
+        """Returns HTML for notebooks: the table of `summary`."""
         from emberharmony.nn.summary import as_html
 
         return as_html(self)
@@ -365,7 +365,7 @@ class Module(walk.Holder):
 
 def _constructor_options(module: Module) -> list[str]:
     """Returns the arguments of the constructor that attributes of the same name hold, if they are not the defaults."""
-    # Imported here, because only those who print a module need it.
+    # The module is imported only here, because only the `repr` of a module needs it.
     import inspect
 
     shown_items: list[str] = []

@@ -1,4 +1,4 @@
-"""Modules as nodes of trees.
+"""Registers modules as tree nodes: they are flattened to the attributes that contain tensors.
 
 Attributes that hold cells, tensors or nodes are children, the rest is static. Random generators do not count when two
 structures are compared, so models with dropout can be stacked into an ensemble. `ops.grad` leaves None in the places of
@@ -62,7 +62,7 @@ def flatten_module(module: Holder) -> tuple[dict[str, Any], tuple[type[Holder], 
 
 
 def unflatten_module(static: tuple[type[Holder], Static], children: dict[str, Any]) -> Holder:
-    """Returns a module with these attributes."""
+    """Returns a new module of a class with the given static attributes and tensor attributes."""
     cls, attributes = static
     module = object.__new__(cls)
     vars(module).update(attributes)

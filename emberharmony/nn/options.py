@@ -1,4 +1,4 @@
-"""The checks of the options of layers, when a layer is made."""
+"""Functions that check the options of layers' constructors and return them converted."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from emberharmony.nn.locate import fault
 
 
 def length(name: str, value: Any, least: int = 1) -> int:
-    """Returns an option that is a number of features, channels or elements.
+    """Returns an option of a layer as an integer after a check that it is at least a minimum.
 
     Raises:
         ArgumentError: if it is too small.
@@ -26,7 +26,7 @@ def length(name: str, value: Any, least: int = 1) -> int:
 
 
 def flag(name: str, value: Any) -> bool:
-    """Returns an option that is True or False.
+    """Returns an option of a layer after a check that it is True or False.
 
     Raises:
         ArgumentTypeError: if it is a text, a layer or a function, which would count as True.
@@ -38,7 +38,7 @@ def flag(name: str, value: Any) -> bool:
 
 
 def lengths(name: str, value: Any, axes: int, least: int = 1) -> tuple[int, ...]:
-    """Returns an option that has one integer for each axis, or the same for all.
+    """Returns an option of a layer as a tuple of integers, one for each axis, after a check.
 
     Raises:
         ArgumentError: if one is too small, or their number is wrong.
@@ -52,7 +52,7 @@ def lengths(name: str, value: Any, axes: int, least: int = 1) -> tuple[int, ...]
 
 
 def choice(name: str, value: Any, known: tuple[str, ...]) -> str:
-    """Returns an option that is one of some names.
+    """Returns an option of a layer after a check that it is one of the known names.
 
     Raises:
         ArgumentError: if it is not; the message has the nearest name.
@@ -64,7 +64,7 @@ def choice(name: str, value: Any, known: tuple[str, ...]) -> str:
 
 
 def share(name: str, value: Any) -> float:
-    """Returns an option that is a probability.
+    """Returns an option of a layer as a float after a check that it is from 0 to 1.
 
     Raises:
         ArgumentError: if it is not within 0 and 1.
@@ -78,7 +78,7 @@ def share(name: str, value: Any) -> float:
 
 
 def number(name: str, value: Any) -> float:
-    """Returns an option that is a number.
+    """Returns an option of a layer as a float after a check that it is a number.
 
     Raises:
         ArgumentTypeError: if it is something else.

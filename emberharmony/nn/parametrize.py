@@ -44,7 +44,7 @@ class ParametrizationList(Module):
         self._chain = [parametrization]
 
     def append(self, parametrization: Module) -> None:
-        """Adds a module, which takes what the modules before it return.
+        """Adds a module at the end of the chain that computes the parameter.
 
         Args:
             parametrization: a module that takes and returns one tensor.
@@ -59,11 +59,11 @@ class ParametrizationList(Module):
         self._chain[int(key)] = member
 
     def originals(self) -> list[Parameter]:
-        """Returns the parameters that the first module takes."""
+        """Returns the original parameters, from which the chain of modules computes the parameter."""
         return [value for value in vars(self).values() if isinstance(value, Parameter)]
 
     def __call__(self) -> Any:
-        """Returns the computed tensor, in a parameter that is not one of the layer."""
+        """Computes the parameter from the original ones, and returns it as a parameter that is not registered."""
         originals = self.originals()
         computed_value = self._chain[0](*(original.value for original in originals))
         for module in self._chain[1:]:
@@ -77,19 +77,19 @@ class _Parametrized(Module):
     parametrizations: dict[str, ParametrizationList]
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        # `pickle` finds a class by its name, but this one is in no module, so its parts are pickled instead.
+        # `pickle` finds classes by name, but the class with computed parameters has none, so its origin is pickled.
         return _empty_layer, (_plain_class(type(self)), tuple(self.parametrizations)), vars(self)
 
 
 def _plain_class(kind: type[Any]) -> Any:
-    """Returns the class of a layer without computed parameters."""
+    """Returns the original class of a layer with computed parameters."""
     class_line = kind.__mro__
     return class_line[class_line.index(_Parametrized) + 1] if issubclass(kind, _Parametrized) else kind
 
 
 @functools.cache
 def _class_with(kind: Any, names: tuple[str, ...]) -> Any:
-    """Returns a class like that of a layer, in which some parameters are computed."""
+    """Returns a subclass of a layer's class with properties that compute the named parameters."""
 
     def make_property(name: str) -> property:
         return property(lambda self: self.parametrizations[name]())
@@ -98,12 +98,12 @@ def _class_with(kind: Any, names: tuple[str, ...]) -> Any:
 
 
 def _empty_layer(kind: Any, names: tuple[str, ...]) -> Any:
-    """Returns a layer without attributes, for `pickle` and `copy`."""
+    """Returns a new layer with computed parameters and without attributes, which `pickle` and `copy` fill."""
     return object.__new__(_class_with(kind, names))
 
 
 def register(module: M, name: str, parametrization: Module) -> M:
-    """Makes a parameter of a layer the output of a module, and returns the layer.
+    """Replaces a parameter of a layer by the output of a module of new parameters, and returns the layer.
 
     The module is called with the original parameter each time the layer reads the parameter. If it has a method
     `right_inverse`, this gets the present value and returns that of the original parameter, or a tuple of the values of
@@ -142,7 +142,7 @@ def register(module: M, name: str, parametrization: Module) -> M:
 
 
 def remove(module: M, name: str) -> M:
-    """Makes a computed parameter a plain one with its present value, and returns the layer.
+    """Replaces a computed parameter by a plain one with its present value, and returns the layer.
 
     Args:
         module: the module that has the parametrization.

@@ -1,4 +1,4 @@
-"""Random numbers for layers: streams by name, and the stream of a layer to which none was given."""
+"""`Rngs`, random generators by name for layers, and the generator of a layer to which none was given."""
 
 from typing import Any, TypeAlias
 
@@ -50,7 +50,7 @@ class Rngs:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continues where the streams were whose `state_dict` this is.
+        """Sets all streams to the states in a state dict.
 
         Streams that exist stay the same objects, so layers that have one continue with it.
 
@@ -61,7 +61,7 @@ class Rngs:
         commit(self.loading(state))
 
     def loading(self, state: dict[str, Any]) -> list[Step]:
-        """Returns the steps of `load_state_dict`, for a caller that loads more at once; see there for its errors."""
+        """Returns the assignments that `load_state_dict` makes, without making them."""
         if not isinstance(state, dict) or not isinstance(state.get("streams"), dict):
             raise ArgumentTypeError(f"the state of an Rngs has 'default' and 'streams', but this is {brief(state)}")
         stream_by_name = {name: self._streams.get(name) or ops.random.Generator(0) for name in state["streams"]}
@@ -72,7 +72,7 @@ class Rngs:
 
 
 def generator(rng: "Generator | Rngs | None", stream: str = "params") -> Generator:
-    """Returns the generator of a layer.
+    """Returns the random generator of a layer for its option `rng`.
 
     Args:
         rng: a generator, streams by name, or None: then a generator is made whose seed is drawn from the default stream

@@ -1,4 +1,4 @@
-"""Spatial axes: the layout of inputs, layers for 1, 2 and 3 of them, and a batch or a single sample."""
+"""Helpers of layers with spatial axes: the base of their 1d, 2d and 3d classes, and the checks of inputs."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias, TypeVar, cast
@@ -41,7 +41,7 @@ class Spatial(Module):
 
 
 def data_format(value: Any) -> DataFormat:
-    """Returns the option `data_format`.
+    """Returns the option `data_format` after a check that it is "channels_first" or "channels_last".
 
     Raises:
         ArgumentError: if it is unknown.
@@ -50,7 +50,7 @@ def data_format(value: Any) -> DataFormat:
 
 
 def apply_to_batch(function: Callable[[Any], T], x: TensorLike, axes: int) -> T:
-    """Returns the result of a function of a batch, for a batch or for a single sample without a batch axis.
+    """Applies a function of a batch to a batch, or to a single sample, which gets a batch axis meanwhile.
 
     Args:
         function: takes and returns tensors with a batch axis, channels and spatial axes.
@@ -78,7 +78,7 @@ def apply_to_batch(function: Callable[[Any], T], x: TensorLike, axes: int) -> T:
 
 
 def before_and_after(name: str, value: Any, axes: int) -> tuple[int, ...]:
-    """Returns an option that has two integers for each spatial axis, the last axis first, or the same for all.
+    """Returns an option as integers before and after each spatial axis, the last axis first, after a check.
 
     Raises:
         ArgumentError: if their number is wrong.

@@ -1,4 +1,4 @@
-"""The state of a module by names: reading it, assigning it, and casting it."""
+"""Reads, assigns and casts the parameters and buffers of a module by name."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ Values: TypeAlias = Mapping[str, Any]
 
 
 class Loaded(NamedTuple):
-    """What `load_state_dict` did.
+    """The result of `load_state_dict`: the names of loaded, missing, unexpected and cast tensors.
 
     Attributes:
         loaded: the names whose tensors were assigned.
@@ -68,7 +68,7 @@ def loading(
     keep_dtype: bool,
     layout: str,
 ) -> tuple[list[Step], Loaded]:
-    """Returns the steps that assign tensors to a module by name, and what they do; see `Module.load_state_dict`."""
+    """Returns the assignments of tensors to a module by name, and which names they load; see `load_state_dict`."""
     if not isinstance(values, Mapping):
         advice = "; io.load_model(model, path) reads a file" if isinstance(values, (str, os.PathLike)) else ""
         raise ArgumentTypeError(f"load_state_dict() takes a dict from names to tensors, not {brief(values)}{advice}")
@@ -113,7 +113,7 @@ def loading(
 def _new_tensors(
     module: walk.Holder, cells: Mapping[str, Cell], values: Mapping[str, Any], keep_dtype: bool
 ) -> tuple[dict[Cell, Any], list[str], list[str]]:
-    """Returns the tensor that each cell gets, the names of tensors that are cast, and what is wrong with the others."""
+    """Returns the new tensor of each cell, the names of tensors that are cast, and texts on tensors that do not fit."""
     new_tensor_by_cell: dict[Cell, Any] = {}
     cast_names: list[str] = []
     faults: list[str] = []
@@ -155,7 +155,7 @@ def converted_state_dict(module: walk.Holder, values: Values, source: str, layou
 
 
 def _layout_module() -> Any:
-    # Imported here, because only those who read or write another layout need the table.
+    # The module is imported only here, because only callers with another layout than PyTorch's need its table.
     from emberharmony.nn.layouts import model
 
     return model
@@ -168,7 +168,7 @@ def _layout_hint(
     layout: str,
     argument: str = "layout",
 ) -> str:
-    """Returns the end of a message that says which other layout tensors fit."""
+    """Returns a hint for messages that names the other layout which the tensors fit; empty if there is none."""
     try:
         text: str = _layout_module().hint(module, _shapes(module, places_by_name), given_tensors, layout, argument)
     except UninitializedParameterError:
@@ -177,7 +177,7 @@ def _layout_hint(
 
 
 def _prefix_hint(own_keys: Iterable[str], given_keys: Iterable[str]) -> str:
-    """Returns the end of a message that says by which prefix all names differ, else an empty string."""
+    """Returns a hint for messages on a prefix by which all names differ; empty if there is none."""
     own_names, given_names = sorted(own_keys), sorted(given_keys)
     if not own_names or own_names == given_names or len(own_names) != len(given_names):
         return ""
@@ -191,7 +191,7 @@ def _prefix_hint(own_keys: Iterable[str], given_keys: Iterable[str]) -> str:
 
 
 def _hint_to_load_rest(faults: Sequence[str], given_tensors: Values) -> str:
-    """Returns the end of a message that says how to load the tensors that fit, if others are wrong."""
+    """Returns a hint for messages on how to load only the tensors that fit, if some do not."""
     if len(faults) < len(given_tensors) and all(fault.startswith("wrong: ") for fault in faults):
         return (
             "\nmake the model with the sizes of these tensors; or, to load the rest, leave these out of the dict (that "
@@ -206,7 +206,7 @@ def _hint_to_load_rest(faults: Sequence[str], given_tensors: Values) -> str:
 
 
 def _shapes(module: walk.Holder, cells_by_name: Mapping[str, Cell]) -> dict[str, tuple[int, ...]]:
-    """Returns the shapes of parameters and buffers, which stay on their backend."""
+    """Returns the shapes of parameters and buffers by name, without moving them to another backend."""
     shape_by_name = {}
     for name, cell in cells_by_name.items():
         with _name_in_error(module, name):
@@ -216,7 +216,7 @@ def _shapes(module: walk.Holder, cells_by_name: Mapping[str, Cell]) -> dict[str,
 
 
 def cast_steps(cells: Iterable[Cell], dtype: Any, device: Any) -> list[Step]:
-    """Returns the steps that cast floating cells and move all to a device.
+    """Returns the assignments that cast floating parameters and buffers and move all to a device.
 
     Raises:
         DTypeError: if the dtype is not floating.
@@ -233,7 +233,7 @@ def cast_steps(cells: Iterable[Cell], dtype: Any, device: Any) -> list[Step]:
 
 
 def _tensor_of_cell(module: walk.Holder, name: str, cell: Cell) -> Any:
-    """Returns the tensor of a cell.
+    """Returns the tensor of a parameter or buffer; an error that it has no shape yet gets its name.
 
     Raises:
         UninitializedParameterError: if its shape is not known yet; the message has the name.
@@ -244,7 +244,7 @@ def _tensor_of_cell(module: walk.Holder, name: str, cell: Cell) -> Any:
 
 @contextmanager
 def _name_in_error(module: walk.Holder, name: str) -> Iterator[None]:
-    """Puts the name of a parameter into the error that says it has no shape yet."""
+    """Adds a parameter's name to the error that it has no shape yet, if a block raises this error."""
     try:
         yield
     except UninitializedParameterError as error:
@@ -300,7 +300,7 @@ def _tensor_of_value(value: Any) -> Any:
 
 
 def _require_like(tensor: Any, before: Any) -> None:
-    """Checks that a tensor can take the place of another.
+    """Checks that a new tensor has the shape of the old one, and a dtype that can be cast to its dtype.
 
     Raises:
         StateDictError: if the shapes differ, or the kinds of dtypes.

@@ -1,4 +1,4 @@
-"""The table of the modules of a model."""
+"""Makes the table of `Module.summary`: names, classes, output shapes and sizes of all modules."""
 
 import math
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ _HEAD = ("name", "module", "output", "parameters", "bytes")
 
 
 class Summary(str):
-    """The table as text, which notebooks show as a table."""
+    """The summary of a module: a string with a table, which notebooks show as HTML."""
 
     __slots__ = ("html",)
     html: str
@@ -25,12 +25,12 @@ class Summary(str):
         return str(self)
 
     def _repr_html_(self) -> str:
-        """Returns what notebooks show."""
+        """Returns the table as HTML for notebooks."""
         return self.html
 
 
 def summary(module: walk.Holder, specs: tuple[Any, ...], depth: int | None) -> Summary:
-    """Returns the table; see `Module.summary`."""
+    """Returns the table of a module's inner modules as text; see `Module.summary`."""
     body_rows, total_row = _summary_rows(module, specs, depth), _total_row(module)
     if not specs:
         body_rows = [(name, class_name, *numbers) for name, class_name, _, *numbers in body_rows]
@@ -49,7 +49,7 @@ def summary(module: walk.Holder, specs: tuple[Any, ...], depth: int | None) -> S
 
 
 def as_html(module: walk.Holder) -> str:
-    """Returns the table as HTML for notebooks: with the options of the layers, and without outputs."""
+    """Returns the table of a module as HTML for notebooks, with the options of layers and without output shapes."""
     modules_by_name = dict(walk.named_modules(module))
     rows = [
         (
@@ -69,7 +69,7 @@ def _summary_rows(module: walk.Holder, specs: tuple[Any, ...], depth: int | None
     rows: list[tuple[str, ...]] = []
     names: list[str] = []
     for name, submodule in walk.named_modules(module):
-        # A list is no level.
+        # Only outer modules count as levels of depth; a plain list of modules does not.
         level = 0 if depth is None else sum(name.startswith(f"{outer_name}.") for outer_name in names)
         names.append(name)
         if depth is None or level < depth or not name:
@@ -103,7 +103,7 @@ def _element_count(cells: Sequence[Cell]) -> int:
 
 
 def _output_shapes(module: walk.Holder, specs: tuple[Any, ...]) -> dict[str, str]:
-    """Returns the shapes of what each module returns, by name, without computing anything."""
+    """Returns the output shapes of all modules by name, found by abstract evaluation without any computation."""
     for spec in specs:
         if isinstance(spec, (tuple, list)) and spec and all(isinstance(length, int) for length in spec):
             raise ArgumentTypeError(
@@ -120,7 +120,7 @@ def _output_shapes(module: walk.Holder, specs: tuple[Any, ...]) -> dict[str, str
 
 
 def _class_noting_shapes(kind: type[Any], name: str, shapes: dict[str, str]) -> type[Any]:
-    """Returns a class like a layer's, whose calls note the shapes of the outputs."""
+    """Returns a subclass of a layer's class whose calls record the shapes of the outputs."""
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         output = kind.__call__(self, *args, **kwargs)

@@ -1,4 +1,4 @@
-"""Where the modules, parameters and buffers of a model are: in attributes, and in lists, tuples and dicts there.
+"""Finds the modules, parameters and buffers of a model in attributes, and in lists, tuples and dicts there.
 
 The cells are found when somebody asks for names, so a call of a layer costs one frame, and `__setattr__` registers
 nothing. A parameter in an object of another kind would have no name, and its value would be lost when the model is
@@ -17,7 +17,7 @@ from emberharmony.core.trees.objects import held_in, instances_in
 
 
 class Holder:
-    """What the walk enters: the base of `Module`."""
+    """The base of `Module`: an object whose attributes are searched for modules, parameters and buffers."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -25,11 +25,11 @@ class Holder:
             listener(cls)
 
     def members(self) -> Iterator[tuple[str, Any]]:
-        """Yields the name and the value of each attribute; containers replace it to give their parts other names."""
+        """Yields (name, value) for each attribute; containers override it to yield their members."""
         yield from vars(self).items()
 
     def put_member(self, key: str, member: Any) -> None:
-        """Sets an attribute; containers replace it."""
+        """Sets a member by its key, by default an attribute; containers override it."""
         setattr(self, key, member)
 
 
@@ -37,7 +37,7 @@ H = TypeVar("H", bound=Holder)
 
 
 class Place(NamedTuple):
-    """A place that a module stands in.
+    """The place of a module in a model: its holder and its attribute or key there.
 
     Attributes:
         holder: the module, list, tuple or dict that holds it.
@@ -50,7 +50,7 @@ class Place(NamedTuple):
     module: Holder
 
     def put(self, module: Holder) -> None:
-        """Puts another module into the place.
+        """Replaces the module in this place by another one.
 
         Raises:
             ArgumentTypeError: if the place is in a tuple.
@@ -68,7 +68,7 @@ _PLAIN = frozenset((bool, int, float, str, bytes, type(None)))
 
 
 class _Foreign(dict[type, bool]):
-    """A cache from a class to whether it is that of a layer or parameter of another library."""
+    """A cache that tells for a class whether it is a layer or parameter class of another library."""
 
     def __missing__(self, cls: type) -> bool:
         names_and_libraries = ((base.__name__, base.__module__.partition(".")[0]) for base in cls.__mro__)
@@ -84,13 +84,13 @@ _IS_FOREIGN = _Foreign()
 
 
 def foreign_class_text(value: Any) -> str:
-    """Returns the class of a layer or parameter of another library in words; an empty string for any other object."""
+    """Returns a text with the class of a layer or parameter of another library; empty for other objects."""
     cls = value.__class__
     return f"a {cls.__module__.partition('.')[0]} {cls.__name__}" if _IS_FOREIGN[cls] else ""
 
 
 class _Contents:
-    """What a module holds directly: its cells and the places of its modules, each with its name."""
+    """The direct contents of a module: its parameters and buffers, and the places of inner modules, by name."""
 
     def __init__(self, owner: Holder) -> None:
         self.cells: list[tuple[str, Cell]] = []
@@ -122,7 +122,7 @@ class _Contents:
 
 
 class _Met(NamedTuple):
-    """A module that was met on the walk, with its name, its place and what it holds."""
+    """A module found in a model: its name, its place and its direct contents."""
 
     name: str
     place: Place
@@ -130,7 +130,7 @@ class _Met(NamedTuple):
 
 
 def _modules_with_places(root: Holder) -> Iterator[_Met]:
-    """Yields the modules of a model from the outside to the inside; one that stands in two places is yielded twice.
+    """Yields the modules of a model, outer ones first; a module in two places is yielded twice.
 
     Raises:
         ArgumentError: if a module holds itself, directly or through its parts.

@@ -31,7 +31,7 @@ class Activation(Module):
         super().__init_subclass__(**kwargs)  # last, because an open `ops.record` wraps the call that it finds
 
     def check(self) -> None:
-        """Checks the options that the types do not say."""
+        """Checks the values of the options after the constructor has stored them; subclasses may define it."""
 
 
 def _constructor_of_options(kinds: dict[str, Any], options: dict[str, Any]) -> Callable[..., None]:

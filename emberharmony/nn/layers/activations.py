@@ -248,7 +248,7 @@ class Softsign(Activation, op=ops.softsign):
 
 
 def _with_default_axis(op: Callable[[Any, int], Tensor]) -> Callable[[Any, int | None], Any]:
-    """Returns a function whose axis may be None: then it is 0 for inputs with 0, 1 or 3 axes, else 1."""
+    """Wraps a function of an axis so that None means axis 0 for inputs with 0, 1 or 3 axes, else axis 1."""
 
     def over_axis(x: TensorLike, dim: int | None) -> Tensor:
         return op(x, (0 if ops.ndim(x) in (0, 1, 3) else 1) if dim is None else dim)

@@ -1,4 +1,4 @@
-"""Attention layers."""
+"""`MultiheadAttention`, the layer of attention with several heads."""
 
 import math
 from typing import Any
@@ -100,7 +100,7 @@ class MultiheadAttention(Module):
         self._initialize(bias, add_bias_kv, rngs.generator(rng), dtype)
 
     def _check_heads(self, rope: Module | None) -> None:
-        """Checks that the numbers of heads divide, and that the rotation fits.
+        """Checks that the numbers of heads divide the sizes, and that the rotary encoding fits the heads.
 
         Raises:
             ArgumentError: if not.
@@ -196,7 +196,7 @@ class MultiheadAttention(Module):
         return (ops.squeeze(outputs, 0), ops.squeeze(weights, 0)) if is_single else (outputs, weights)
 
     def _check_inputs(self, query: Tensor, key: Tensor, value: Tensor) -> None:
-        """Checks the shapes of query, key and value.
+        """Checks that the shapes of query, key and value fit the layer and each other.
 
         Raises:
             ShapeError: if they do not fit the layer or each other.
@@ -222,7 +222,7 @@ class MultiheadAttention(Module):
             )
 
     def _project(self, query: Tensor, key: Tensor, value: Tensor) -> "list[Tensor] | tuple[Tensor, ...]":
-        """Returns queries, keys and values as the heads take them, side by side."""
+        """Returns the linear projections of query, key and value, with all heads in the last axis."""
         width, key_width = self.embed_dim, self.head_dim * self.num_kv_heads
         split_points = [width, width + key_width]
         if self.in_proj_weight is not None and key is query and value is query:
@@ -238,14 +238,14 @@ class MultiheadAttention(Module):
         ]
 
     def _split_heads(self, x: Tensor) -> Tensor:
-        """Returns a tensor of the axes of the input as one of (batch, time, heads, width)."""
+        """Returns a projection in the shape (batch, time, heads, width)."""
         if len(x.shape) == 2:
             return ops.reshape(x, (1, x.shape[0], -1, self.head_dim))
         x = ops.reshape(x, (*x.shape[:2], -1, self.head_dim))
         return x if self.batch_first else ops.swapaxes(x, 0, 1)
 
     def _append_keys(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns keys and values with the learned ones and the zeros at their end, as the options say."""
+        """Appends learned vectors or zeros to keys and values, as `add_bias_kv` and `add_zero_attn` say."""
         row_shape = (k.shape[0], 1, self.num_kv_heads, self.head_dim)
         if self.bias_k is not None and self.bias_v is not None:
             parameter_shape = (1, 1, self.num_kv_heads, self.head_dim)
@@ -258,7 +258,7 @@ class MultiheadAttention(Module):
     def _bias_and_mask(
         self, sizes: tuple[int, int, int], padding: TensorLike | None, mask: TensorLike | None, extra_columns: int
     ) -> "tuple[Tensor | None, Tensor | None]":
-        """Returns what is added to the logits, and which keys are looked at, each broadcast to four axes, or None.
+        """Returns the sum of float masks and the conjunction of boolean ones, each broadcastable to four axes, or None.
 
         Args:
             sizes: the lengths of the batch, of the queries and of the keys.
@@ -325,7 +325,7 @@ MultiHeadAttention = MultiheadAttention
 
 
 def _append_true(mask: Tensor, extra_columns: int) -> Tensor:
-    """Returns a boolean mask with more keys at its end, which are looked at."""
+    """Returns a boolean mask with further columns of True at its end, for keys that are always attended to."""
     if not extra_columns:
         return mask
     return ops.concatenate(

@@ -1,4 +1,4 @@
-"""Convolutions.
+"""Convolution layers: plain, depthwise and separable ones, for 1, 2 and 3 spatial axes.
 
 A layer keeps its kernel as PyTorch lays it out, on every backend, so that one state dict fits all, and `ops.conv` gets
 a transposed view. A contiguous kernel would be no faster (0.96 to 1.09 times), so layers cache none.
@@ -69,7 +69,7 @@ class Convolution(spatial.Spatial):
             self._initialize(bias, generator, dtype)
 
     def _channel_lengths(self, sources: int) -> tuple[int, int]:
-        """Returns the first two lengths of the weight, for a number of channels of the input."""
+        """Returns the first two lengths of the weight, those of its channels, for a number of input channels."""
         return self.out_channels, sources // self.groups
 
     def _initialize(self, bias: bool, rng: "rngs.Generator", dtype: DTypeLike | None) -> None:
@@ -84,18 +84,18 @@ class Convolution(spatial.Spatial):
             raise fault(ArgumentError(f"groups={self.groups} does not divide {name}={channels}"))
 
     def build(self, shape: tuple[int, ...]) -> None:
-        """Makes the parameters for an input of a shape, if there are none yet."""
+        """Creates the parameters for the shape of an input, if they do not exist yet."""
         if self.in_channels is None:
             self.in_channels = shape[-self.axes - 1 if self.data_format == "channels_first" else -1]
             self._initialize(*vars(self).pop("_build"))
 
     def _is_batch(self, x: Any) -> bool:
-        """Returns whether an input has a batch, the right number of spatial axes and the right channels."""
+        """Returns whether an input is a tensor with a batch axis and the expected axes and channels."""
         shape = getattr(x, "shape", ())
         return len(shape) == self._ndim and shape[self._channel_axis] == self.in_channels
 
     def _call_unusual(self, x: TensorLike, *args: Any) -> Tensor:
-        """Returns the output for a list, or for a sample without a batch.
+        """Returns the output for an input that is a list or lacks a batch axis; raises the error for a wrong shape.
 
         Raises:
             ShapeError: if the channels or the number of axes are wrong.
@@ -185,7 +185,7 @@ class _Conv(Convolution):
             self._zeros = "valid"
 
     def _padding_pairs(self) -> list[tuple[int, int]]:
-        """Returns the elements to add before and after each spatial axis."""
+        """Returns the numbers of elements to add before and after each spatial axis."""
         if isinstance(self.padding, str):
             total_paddings = [
                 axis_dilation * (k - 1) for axis_dilation, k in zip(self.dilation, self.kernel_size, strict=True)
@@ -443,7 +443,7 @@ class SeparableConv3d(_SeparableConv, axes=3):
 
 
 def _padding_option(value: Any, axes: int) -> Any:
-    """Returns the option `padding`: "same", "valid", or one integer or one pair for each axis.
+    """Returns the checked option `padding`: "same", "valid", or an integer or a pair for each axis.
 
     Raises:
         ArgumentError: if it is none of these.

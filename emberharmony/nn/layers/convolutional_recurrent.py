@@ -1,4 +1,4 @@
-"""Recurrent layers whose states are images."""
+"""`ConvLSTM2d`, a recurrent layer whose inputs and states are images."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +16,7 @@ from emberharmony.types import Tensor, TensorLike
 
 
 class ConvLSTM2d(Module):
-    """A long short-term memory whose products are convolutions of images.
+    """A long short-term memory (LSTM) that convolves images instead of multiplying vectors by matrices.
 
     A call takes the images and a pair `hx` of the first state and cell state, zeros if None, and returns the outputs
     and the pair of the last ones.
@@ -103,7 +103,7 @@ class ConvLSTM2d(Module):
     def _states(
         self, gates: Tensor, is_single: bool, hx: "tuple[TensorLike, TensorLike] | None"
     ) -> tuple[Tensor, Tensor]:
-        """Returns the two first states, each with a batch.
+        """Returns the initial state and cell state with a batch axis: the given ones after a check, or zeros.
 
         Raises:
             ShapeError: if they do not fit.

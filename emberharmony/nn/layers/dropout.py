@@ -1,4 +1,4 @@
-"""Dropout: layers that disturb their input in training, by random numbers that are the same on every backend."""
+"""Dropout layers and other layers that add random noise to their input in training."""
 
 import math
 from typing import Any
@@ -13,7 +13,7 @@ from emberharmony.types import Tensor, TensorLike
 
 
 class _Noise(Module):
-    """The base of these layers: in training it changes the input, and after `eval` it returns it.
+    """The base of noise layers: in training the input is changed at random, after `eval` it is returned unchanged.
 
     Attributes:
         rng: draws the random numbers.
@@ -25,7 +25,7 @@ class _Noise(Module):
         return self._disturb(spatial.tensor(x)) if self.training else spatial.tensor(x)
 
     def _disturb(self, x: Tensor) -> Tensor:
-        """Returns the changed input."""
+        """Returns the input changed at random; subclasses define it."""
         raise NotImplementedError
 
 
@@ -155,12 +155,12 @@ _LOWEST = -1.0507009873554805 * 1.6732632423543772
 
 
 def _keep_mask(x: Tensor, p: float, shape: tuple[int, ...], rng: "rngs.Generator") -> Tensor:
-    """Returns a mask on the device of a tensor that is False with probability p."""
+    """Returns a random boolean mask of a shape, which is False with probability p, on the device of a tensor."""
     return ops.less(ops.to_device(ops.random.uniform(shape, generator=rng), ops.get_device(x)), 1.0 - p)
 
 
 def _alpha_dropped(x: Tensor, p: float, shape: tuple[int, ...], rng: "rngs.Generator") -> Tensor:
-    """Returns alpha dropout with a random mask of a shape, which is broadcast to that of the input."""
+    """Returns the input after alpha dropout with a random mask, whose shape broadcasts to the input's."""
     if p == 1.0:
         return ops.multiply(x, 0.0)
     x = ops.add(x, 0.0)
@@ -295,7 +295,7 @@ class GaussianNoise(_Noise):
 
 
 def _normal_like(x: Tensor, mean: float, stddev: float, rng: "rngs.Generator") -> Tensor:
-    """Returns normal numbers of the shape and the floating dtype of a tensor."""
+    """Returns normal random numbers in the shape and the floating dtype of a tensor."""
     noise_dtype: Any = x.dtype if ops.dtype(x).is_floating else None
     return ops.to_device(ops.random.normal(x.shape, mean, stddev, noise_dtype, generator=rng), ops.get_device(x))
 

@@ -14,7 +14,7 @@ from emberharmony.types import Tensor, TensorLike
 
 
 class _Table(Module):
-    """The base of these layers: a table of vectors, whose initial values are normal numbers of mean 0 and variance 1.
+    """The base of embeddings: a table of vectors, initialized by normal numbers of mean 0 and variance 1.
 
     Attributes:
         weight: (num_embeddings, embedding_dim).
@@ -48,7 +48,7 @@ class _Table(Module):
         return row_index % self.num_embeddings
 
     def _look_up(self, indices_given: Any) -> Tensor:
-        """Returns the rows at indices, with the gradients that the options ask for."""
+        """Returns the rows of the table at indices, with gradients changed as the options of the layer say."""
         rows = ops.embedding(indices_given, self.weight)  # which checks the indices in a list on every backend
         if self.padding_idx is None and not self.scale_grad_by_freq:
             return rows
@@ -60,7 +60,7 @@ class _Table(Module):
             index_counts = ops.segment_sum(
                 ops.ones_like(flat_indices, dtype=rows.dtype), flat_indices, self.num_embeddings
             )
-            # The difference is 0, but its gradient is divided by how often the index occurs.
+            # The added term is 0, and divides the gradient of each row by the number of times its index occurs.
             rows = ops.add(
                 constant_rows,
                 ops.divide(
@@ -123,7 +123,7 @@ class Embedding(_Table):
         *,
         scale_grad_by_freq: bool = False,
     ) -> "Embedding":
-        """Returns a layer with a given table.
+        """Returns an embedding layer with a given table as weight.
 
         Args:
             embeddings: the table, (num_embeddings, embedding_dim), of a floating dtype.
@@ -208,7 +208,7 @@ class EmbeddingBag(_Table):
         super().__init__(num_embeddings, embedding_dim, padding_idx, scale_grad_by_freq, rng, dtype)
 
     def __call__(self, input: Any, offsets: Any = None, per_sample_weights: TensorLike | None = None) -> Tensor:
-        """Returns the vector of each bag.
+        """Returns the sum, mean or maximum of the table's rows for each bag of indices.
 
         Args:
             input: the indices, of shape (bags, length) or (n,).
@@ -247,7 +247,7 @@ class EmbeddingBag(_Table):
     def _bag_reducers(
         self, shape: tuple[int, ...], offsets: Any
     ) -> tuple[Callable[[Any], Tensor], Callable[[Any], Tensor], int]:
-        """Returns functions for the sums and the maxima over the indices of each bag, and the number of bags.
+        """Returns a function that sums over each bag, one that takes maxima, and the number of bags.
 
         Raises:
             ShapeError: if the shapes do not fit.

@@ -1,4 +1,4 @@
-"""Linear layers."""
+"""The layers `Identity`, `Linear` and `Bilinear`."""
 
 import math
 from typing import Any
@@ -91,7 +91,7 @@ class Linear(Module):
 
 
 def linear_of(part: Any) -> Linear | None:
-    """Returns the linear layer that a module is, or the one that a layer of another layout is; None for other modules.
+    """Returns a module that is a linear layer, or its conversion by `to_linear`; None for other modules.
 
     Args:
         part: a module. One whose weight has another layout has a method `to_linear`, which returns a linear layer with

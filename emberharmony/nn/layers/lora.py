@@ -82,7 +82,7 @@ class LoRALinear(Linear):
         *,
         rng: "rngs.Generator | rngs.Rngs | None" = None,
     ) -> "LoRALinear":
-        """Returns a layer around the weight and the bias of a linear layer, which become untrainable.
+        """Returns a LoRA layer with the weight and bias of a linear layer, which become untrainable.
 
         Args:
             linear: the layer whose weight and bias the new one keeps.
@@ -104,7 +104,7 @@ class LoRALinear(Linear):
         return ops.add(super().__call__(x), self.lora_b(ops.multiply(low_rank_x, self.alpha / self.rank)))
 
     def merged(self) -> Linear:
-        """Returns a linear layer that computes the same after training, with a trainable weight of its own.
+        """Returns a linear layer whose weight is the sum of the original weight and the trained update.
 
         Example:
             >>> layer = nn.LoRALinear(2, 3, rank=1)

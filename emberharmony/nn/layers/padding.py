@@ -12,7 +12,7 @@ from emberharmony.types import Tensor, TensorLike
 
 
 class _Pad(spatial.Spatial):
-    """The base of these layers: adds elements around the last axes, or cuts them off.
+    """The base of padding layers: adds elements around the last axes, or cuts them off for negative numbers.
 
     Args:
         padding: one integer for all sides, or two for each axis, the last axis first: (left, right) or (left, right,
@@ -49,7 +49,7 @@ class _Pad(spatial.Spatial):
         padding_widths = [(0, 0)] * missing_axis_count + self._added
         if self._kept is None:
             return ops.pad(x, padding_widths, self.mode, self.value)
-        # Elements that are cut off are mirrored or repeated first, but the modes "wrap" and "constant" do not see them.
+        # The modes "reflect" and "edge" pad before elements are cut off, "wrap" and "constant" pad afterwards.
         pads_first = self.mode in ("reflect", "edge")
         x = ops.pad(x, padding_widths, self.mode, self.value) if pads_first else x
         if any(n < out for n, out in zip(reversed(x.shape), self._cut, strict=False)):

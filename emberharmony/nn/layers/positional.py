@@ -1,4 +1,4 @@
-"""Positional encodings."""
+"""Layers of positional encodings, such as `RoPE` and `ALiBi`."""
 
 import math
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from emberharmony.types import Tensor, TensorLike
 
 
 def _require_even(name: str, value: int) -> int:
-    """Returns a number of features, which are rotated or made in pairs.
+    """Returns an option that is a number of features after a check that it is positive and even.
 
     Raises:
         ArgumentError: if it is odd.
@@ -91,7 +91,7 @@ class ALiBi(Module):
 
     @staticmethod
     def slopes(num_heads: int) -> list[float]:
-        """Returns the factor of the distance for each head, a geometric sequence.
+        """Returns the slope of each attention head, the factor of its distance penalty: a geometric sequence.
 
         Args:
             num_heads: the number of heads.
@@ -101,7 +101,7 @@ class ALiBi(Module):
         return factors + [2.0 ** (-4.0 * (2 * i + 1) / power_of_two) for i in range(num_heads - power_of_two)]
 
     def bias(self, num_heads: int, queries: int, keys: int, offset: int = 0, dtype: DTypeLike | None = None) -> Tensor:
-        """Returns what is added to the logits, (1, heads, queries, keys).
+        """Returns the bias for the logits of attention, (1, heads, queries, keys): the negative scaled distances.
 
         Args:
             num_heads: the number of heads.
@@ -176,7 +176,7 @@ class SinusoidalPositionalEncoding(Module):
     def __call__(self, x: TensorLike) -> Tensor:
         positions = ops.expand_dims(x, -1)
         positions_dtype = ops.dtype(positions)
-        # In half precision the angles of positions over 2,048 would be off by whole radians.
+        # The angles are computed in float32, because float16 would be off by radians for positions over 2,048.
         wide_dtype: DTypeLike = (
             positions_dtype if positions_dtype.is_floating and positions_dtype.itemsize > 4 else "float32"
         )

@@ -23,7 +23,7 @@ Where = Callable[[str, Module], bool]
 
 
 class QuantizationError(Record):
-    """How far the values of a quantised weight are from those of the weight.
+    """The error of a quantised weight: the largest difference from the original, and the relative root mean square.
 
     Attributes:
         largest: the greatest absolute difference.
@@ -39,7 +39,7 @@ class QuantizationError(Record):
 
 
 class _Quantized(Module):
-    """The base of these layers: a quantised matrix in three tensors.
+    """The base of quantised layers, whose matrix is stored as packed integers, scales and biases.
 
     A backend may have a kernel that reads the integers in another layout. Then `weight` holds them in that layout from
     the first product on, until somebody reads it.
@@ -62,7 +62,7 @@ class _Quantized(Module):
         return ops.quantized_matmul(x, weight, scales, biases, group_size=self.group_size, bits=self.bits)
 
     def _kernel_weight(self, x: TensorLike, makes_buffers: bool = True) -> Any:
-        """Returns the integers in the layout that a kernel of the active backend reads; None if it reads words.
+        """Returns the packed weight in the layout that the active backend's kernel reads; None if it has none.
 
         Args:
             x: what they are used with.
@@ -133,7 +133,7 @@ class QuantizedLinear(_Quantized):
 
     @classmethod
     def from_linear(cls, linear: Linear, group_size: int = 64, bits: int = 4) -> "QuantizedLinear":
-        """Returns a layer with the quantised weight of a linear layer, and its bias itself.
+        """Returns a quantised layer made from the weight of a linear layer, with the same bias object.
 
         Args:
             linear: the layer whose weight is quantised, in rows of its inputs.
@@ -152,7 +152,7 @@ class QuantizedLinear(_Quantized):
         return product if self.bias is None else ops.add(product, self.bias)
 
     def dequantized(self) -> Linear:
-        """Returns a linear layer that computes the same, with a trainable weight and this layer's bias itself."""
+        """Returns a linear layer with the dequantised weight, which is trainable, and the same bias object."""
         layer = Linear(self.in_features, self.out_features, False, rng=ops.random.Generator(0))
         layer.weight, layer.bias = Parameter(self._dequantized_weight()), self.bias
         return layer.train(self.training)
@@ -207,7 +207,7 @@ class QuantizedEmbedding(_Quantized):
 
     @classmethod
     def from_embedding(cls, embedding: Embedding, group_size: int = 64, bits: int = 4) -> "QuantizedEmbedding":
-        """Returns a layer with the quantised table of an embedding.
+        """Returns a quantised layer made from the table of an embedding.
 
         Args:
             embedding: the layer whose table is quantised, in rows.
@@ -242,12 +242,12 @@ class QuantizedEmbedding(_Quantized):
         return self._product(x)
 
     def dequantized(self) -> Embedding:
-        """Returns an embedding that computes the same, with a trainable table."""
+        """Returns an embedding layer with the dequantised table, which is trainable."""
         return Embedding.from_pretrained(self._dequantized_weight(), freeze=False).train(self.training)
 
 
 def quantize(model: Module, *, bits: int = 4, group_size: int = 64, where: Where | None = None) -> dict[str, Module]:
-    """Quantises the linear layers and embeddings of a model, which changes, and returns the new layers by name.
+    """Replaces the linear layers and embeddings of a model by quantised ones, and returns these by name.
 
     Either all of them change or, if there is an error, none. `LoRALinear` and layers of other classes stay as they are.
     A weight that two layers share is quantised for each. The weights of a saved quantised model are loaded into a model
@@ -279,7 +279,7 @@ def quantize(model: Module, *, bits: int = 4, group_size: int = 64, where: Where
 
 
 def dequantize(model: Module) -> dict[str, Module]:
-    """Puts linear layers and embeddings in the place of the quantised ones, and returns the new layers by name.
+    """Replaces the quantised layers of a model by linear layers and embeddings, and returns these by name.
 
     Their weights are trainable, and have the values of the quantised ones.
 
@@ -337,7 +337,7 @@ def quantization_error(
 
 
 def _quantize_layer(name: str, layer: Any, group_size: int, bits: int) -> QuantizedLinear | QuantizedEmbedding:
-    """Returns a layer quantised.
+    """Returns the quantised layer for a linear layer or an embedding.
 
     Raises:
         ShapeError: if `group_size` does not divide the rows of the weight; the message has the name of the layer.
@@ -352,7 +352,7 @@ def _quantize_layer(name: str, layer: Any, group_size: int, bits: int) -> Quanti
 
 
 def _layers_to_quantize(model: Module, where: Where | None) -> Iterator[tuple[str, Any]]:
-    """Yields the name of each layer that is to be quantised, and the layer.
+    """Yields (name, layer) for each linear layer and embedding of a model that shall be quantised.
 
     Raises:
         ArgumentError: if there is none, or the model is one itself.
@@ -386,7 +386,7 @@ def _layers_to_quantize(model: Module, where: Where | None) -> Iterator[tuple[st
 
 
 def _replace_layers(model: Module, new_layers: dict[int, Module], function: str) -> dict[str, Module]:
-    """Puts layers into all places of others, given by identity, and returns them by name."""
+    """Replaces layers of a model, given by identity, by new ones in all their places, and returns these by name."""
     places_by_name = {
         name: place_of_layer
         for name, place_of_layer in walk.places(model).items()

@@ -1,4 +1,4 @@
-"""Recurrent layers."""
+"""The recurrent layers `RNN`, `GRU`, `LSTM` and `Bidirectional`."""
 
 import math
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ States: TypeAlias = Sequence[Any]
 
 
 class _Recurrent(Module):
-    """What the recurrent layers have in common: layers one above the other, each in one or two directions."""
+    """The base of recurrent layers: a stack of layers, each of which runs in one or two directions."""
 
     _gates = 1
 
@@ -61,16 +61,16 @@ class _Recurrent(Module):
                     setattr(self, name, Parameter(rngs.uniform(generator, shape, bound, dtype)))
 
     def _run_direction(self, x: Tensor, states: States, names: list[str], time_major: bool, reverse: bool) -> States:
-        """Returns the outputs of one layer in one direction, and its last states."""
+        """Runs one layer in one direction over a sequence, and returns its outputs and last states."""
         raise NotImplementedError
 
     def _weights(self, names: list[str]) -> tuple[Any, Any, Any, Any]:
-        """Returns two matrices, and two biases or None."""
+        """Returns the two weight matrices of one layer and direction, and its two biases or None."""
         biases = (getattr(self, names[2]), getattr(self, names[3])) if self.bias else (None, None)
         return getattr(self, names[0]), getattr(self, names[1]), *biases
 
     def _run(self, x: TensorLike, given_states: "tuple[TensorLike, ...] | None") -> "tuple[Tensor, States]":
-        """Returns the outputs and the last states of all layers, with the axes of the input."""
+        """Runs all layers over an input, and returns the outputs of the last layer and the last states of all."""
         x = spatial.tensor(x)
         input_shape = x.shape
         if len(input_shape) not in (2, 3) or input_shape[-1] != self.input_size:
@@ -107,7 +107,7 @@ class _Recurrent(Module):
         return (ops.squeeze(x, 1), [ops.squeeze(state, 1) for state in states]) if is_single else (x, states)
 
     def _initial_states(self, batch: int, is_single: bool, given_states: "tuple[TensorLike, ...] | None") -> list[Any]:
-        """Returns the states with which each layer and direction begins; None stands for zeros.
+        """Returns the initial states of each layer and direction after a check; None stands for zeros.
 
         Raises:
             ShapeError: if those that are given do not fit.

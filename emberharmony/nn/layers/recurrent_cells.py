@@ -1,4 +1,4 @@
-"""One step of recurrent layers."""
+"""The recurrent cells `RNNCell`, `GRUCell` and `LSTMCell`, which compute one time step."""
 
 import math
 from typing import Any
@@ -16,7 +16,7 @@ NONLINEARITIES = ("tanh", "relu")
 
 
 class _Cell(Module):
-    """What the cells have in common: the weights of one step.
+    """The base of recurrent cells: the weights of one step and the check of the state.
 
     Attributes:
         weight_ih: (gates * hidden_size, input_size).
@@ -41,7 +41,7 @@ class _Cell(Module):
         self.bias_hh = Parameter(rngs.uniform(generator, (row_count,), bound, dtype)) if bias else None
 
     def _state_or_zeros(self, name: str, x: Tensor, state: TensorLike | None) -> Tensor:
-        """Returns a state that fits an input; zeros if none is given.
+        """Returns the given state after a check that its shape fits the input; zeros if none is given.
 
         Raises:
             ShapeError: if it does not fit.
@@ -115,7 +115,7 @@ class RNNCell(_Cell):
 
 
 class GRUCell(_Cell):
-    """One step of `GRU`.
+    """A cell that computes one time step of `GRU`.
 
     Shape: x (..., input_size) and hx (..., hidden_size) to (..., hidden_size).
 
@@ -155,7 +155,7 @@ class GRUCell(_Cell):
 
 
 class LSTMCell(_Cell):
-    """One step of `LSTM`.
+    """A cell that computes one time step of `LSTM`.
 
     Shape: x (..., input_size) and a pair hx of shapes (..., hidden_size) to a pair of these shapes: the state, which is
     the output, and the cell state.
@@ -203,12 +203,12 @@ class LSTMCell(_Cell):
 
 
 def zeros(shape: tuple[int, ...], weight: Any) -> Tensor:
-    """Returns zeros with the dtype and on the device of a weight."""
+    """Returns zeros of a shape, with the dtype and on the device of a weight."""
     return ops.to_device(ops.zeros(shape, ops.dtype(weight)), ops.get_device(weight))
 
 
 def pair_of_states(hx: Any) -> "tuple[TensorLike, TensorLike]":
-    """Returns the two states of an LSTM.
+    """Returns the argument `hx` of an LSTM after a check that it is a pair of state and cell state.
 
     Raises:
         ArgumentTypeError: if it is no pair.
@@ -219,13 +219,13 @@ def pair_of_states(hx: Any) -> "tuple[TensorLike, TensorLike]":
 
 
 def rnn_step(by_input: Tensor, by_state: Tensor, nonlinearity: str) -> Tensor:
-    """Returns the next state of a simple recurrent layer from the two products."""
+    """Returns the next state of a simple recurrent layer from the products of input and state with the weights."""
     sum_of_products = ops.add(by_input, by_state)
     return ops.tanh(sum_of_products) if nonlinearity == "tanh" else ops.relu(sum_of_products)
 
 
 def gru_step(by_input: Tensor, by_state: Tensor, h: Tensor) -> Tensor:
-    """Returns the next state of a gated recurrent unit from the two products and the state before."""
+    """Returns the next state of a GRU from the products of input and state with the weights, and the old state."""
     reset, update, candidate = ops.split(by_input, 3, -1)
     reset_h, update_h, candidate_h = ops.split(by_state, 3, -1)
     update_gate = ops.sigmoid(ops.add(update, update_h))
@@ -234,7 +234,7 @@ def gru_step(by_input: Tensor, by_state: Tensor, h: Tensor) -> Tensor:
 
 
 def lstm_step(gates: Tensor, c: Tensor, axis: int = -1) -> tuple[Tensor, Tensor]:
-    """Returns the next state and cell state of an LSTM from the sum of the products and the cell state before.
+    """Returns the next state and cell state of an LSTM from the sum of its gates' products and the old cell state.
 
     Args:
         gates: the four gates, one after the other on the axis.

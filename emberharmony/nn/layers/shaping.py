@@ -307,12 +307,12 @@ class Fold(Module):
 
 
 def _axis_option(name: str, value: Any) -> int:
-    """Returns an option that is an axis, counted from the end if it is negative."""
+    """Returns an option of a layer after a check that it is an axis, an integer that may be negative."""
     return length(name, value, least=-64)
 
 
 def _axis_from_start(name: str, axis: int, count: int) -> int:
-    """Returns an axis counted from the beginning.
+    """Returns a possibly negative axis counted from the beginning, after a check that it exists.
 
     Raises:
         AxisError: if there is no such axis.
@@ -323,7 +323,7 @@ def _axis_from_start(name: str, axis: int, count: int) -> int:
 
 
 def _lengths_option(name: str, value: Any) -> tuple[int, ...]:
-    """Returns an option that is a sequence of lengths, one of which may be -1."""
+    """Returns an option of a layer as a tuple of lengths, after a check that at most one is -1."""
     if not isinstance(value, (tuple, list)):
         value = (value,)
     sizes = tuple(length(name, axis_size, least=-1) for axis_size in value)
@@ -333,7 +333,7 @@ def _lengths_option(name: str, value: Any) -> tuple[int, ...]:
 
 
 def _complete_lengths(count: int, parts: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Returns lengths in which -1 is replaced by the rest.
+    """Returns lengths of axes in which -1 is replaced by the length that gives the known product.
 
     Raises:
         ShapeError: if their product is not the number of elements.
@@ -349,7 +349,7 @@ def _complete_lengths(count: int, parts: tuple[int, ...], shape: tuple[int, ...]
 
 
 def _image_shape(x: Tensor, data_format: DataFormat) -> list[int]:
-    """Returns the shape (*batch, channels, height, width).
+    """Returns the shape of images as (*batch, channels, height, width), whatever their data format is.
 
     Raises:
         ShapeError: if there are fewer than three axes.

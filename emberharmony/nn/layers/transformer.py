@@ -34,7 +34,7 @@ _NAMED: dict[str, Callable[[Any], Any]] = {"relu": ops.relu, "gelu": _gelu}
 
 
 class _Layer(Module):
-    """What the layers of encoders and decoders have in common: the linear layers and their place after attention."""
+    """The base of encoder and decoder layers: the two linear layers, and the order of normalisation."""
 
     def _prepare(
         self,
@@ -142,7 +142,7 @@ class TransformerEncoderLayer(_Layer):
 
 
 class TransformerDecoderLayer(_Layer):
-    """As `TransformerEncoderLayer`, with attention to the output of an encoder between its two parts.
+    """Attention of a sequence to itself, attention to the output of an encoder, and two linear layers.
 
     A call takes the sequence, the output of the encoder, and in this order the masks `tgt_mask`, `memory_mask`,
     `tgt_key_padding_mask` and `memory_key_padding_mask`, `tgt_is_causal` and `memory_is_causal`, and as a keyword the
@@ -242,7 +242,7 @@ class TransformerDecoderLayer(_Layer):
 
 
 class _Stack(Module):
-    """What encoders and decoders have in common: layers one after the other, and a normalisation at the end."""
+    """The base of encoders and decoders: a sequence of copies of a layer, and a normalisation at the end."""
 
     def __init__(self, layer: Module, num_layers: int, norm: Module | None) -> None:
         if not isinstance(layer, Module):
@@ -252,7 +252,7 @@ class _Stack(Module):
         self.norm = norm
 
     def _run(self, x: TensorLike, args: tuple[Any, ...], caches: Sequence[KVCache] | None) -> Tensor:
-        """Returns the output of all layers.
+        """Runs an input through all layers and the final normalisation, and returns the output.
 
         Raises:
             ArgumentError: if there is not one cache for each layer.

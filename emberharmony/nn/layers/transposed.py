@@ -1,4 +1,4 @@
-"""Transposed convolutions."""
+"""Layers of transposed convolutions, for 1, 2 and 3 spatial axes."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -80,7 +80,7 @@ class _ConvTranspose(Convolution):
         return sources, self.out_channels // self.groups
 
     def __call__(self, x: TensorLike, output_size: Sequence[int] | None = None) -> Tensor:
-        """Returns the output.
+        """Returns the transposed convolution of an input, of the given output size or the default one.
 
         Args:
             x: the input.
@@ -107,7 +107,7 @@ class _ConvTranspose(Convolution):
         )
 
     def _output_padding(self, x: Tensor, output_size: Sequence[int]) -> tuple[int, ...]:
-        """Returns the output padding that gives an output of a size."""
+        """Returns the output padding with which the output has a requested size."""
         output_lengths = tuple(output_size)
         output_lengths = (
             output_lengths[-self.axes :]

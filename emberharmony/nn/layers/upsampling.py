@@ -1,4 +1,4 @@
-"""Layers that enlarge or shrink the spatial axes."""
+"""Layers that resize the spatial axes of images by interpolation."""
 
 import math
 from collections.abc import Callable, Sequence

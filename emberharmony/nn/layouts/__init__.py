@@ -1,1 +1,1 @@
-"""The tensors of layers in the layouts of PyTorch, MLX and Keras: a row for each class, and conversion by the rows."""
+"""Conversion of the tensors of models between the layouts of PyTorch, MLX and Keras, by a table of layers."""

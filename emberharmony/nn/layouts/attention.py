@@ -1,4 +1,4 @@
-"""The rows of attention: PyTorch packs the projections of queries, keys and values, the others have three layers."""
+"""The rows of the layout table for attention: MLX and Keras have a layer for each projection PyTorch packs."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,7 +9,7 @@ _ROLES = ("query", "key", "value")
 
 
 def _projections(layer: Any) -> Iterator[tuple[str, str, Part]]:
-    """Yields the name of each projection, "weight" or "bias", and the part of the layer that it is."""
+    """Yields (projection, "weight" or "bias", part) for the projections in a layer's packed parameters."""
     width, key_width = layer.embed_dim, layer.head_dim * layer.num_kv_heads
     row_stops = (width, width + key_width, width + 2 * key_width)
     for role, start, stop in zip(_ROLES, (0, *row_stops), row_stops, strict=False):

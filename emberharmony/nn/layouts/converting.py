@@ -1,4 +1,4 @@
-"""Conversion of the tensors of a model between its own layout, which is PyTorch's, and another one."""
+"""Converts the tensors of a model between its own layout, which is PyTorch's, and another one by a plan."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ from emberharmony.nn.layouts.row import Part
 
 
 class Read(NamedTuple):
-    """The tensors of a model that were made of tensors in another layout.
+    """The result of converting tensors to a model's own layout: new tensors, and missing and misfit names.
 
     Attributes:
         values: the tensors in the layout of the model, by name.
@@ -26,7 +26,7 @@ class Read(NamedTuple):
 
 
 def to_layout(plan: Plan, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the tensors of a model in a layout.
+    """Converts the tensors of a model to the layout of a plan.
 
     Args:
         plan: the tensors in the layout.
@@ -50,7 +50,7 @@ def to_layout(plan: Plan, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read(plan: Plan, values: Mapping[str, Any]) -> Read:
-    """Returns the tensors of a model that are made of tensors in a layout.
+    """Converts tensors in the layout of a plan to the tensors of a model.
 
     Args:
         plan: the tensors in the layout.
@@ -104,7 +104,7 @@ def hints(missing: Iterable[str], unexpected: Iterable[str], plan: Plan) -> list
 
 
 def _note_blocks(wanted: dict[str, set[int]], parts: Iterable[Part]) -> None:
-    """Notes at which rows the blocks of each parameter begin."""
+    """Records for each parameter of ours at which rows the blocks begin that the given parts stand for."""
     for part in parts:
         for source in (part.source, part.plus):
             if source:
@@ -112,7 +112,7 @@ def _note_blocks(wanted: dict[str, set[int]], parts: Iterable[Part]) -> None:
 
 
 def _rows_of_part(values: Mapping[str, Any], part: Part) -> Any:
-    """Returns the rows of a parameter that a part takes, plus those of a second one if the part is a sum."""
+    """Returns the rows of a parameter that a part consists of, plus a second parameter's if the part is a sum."""
     source_tensor = values[part.source]
     rows = source_tensor if part.start is None else source_tensor[part.start : part.stop]
     if part.plus is None:

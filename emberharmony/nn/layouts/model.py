@@ -1,4 +1,4 @@
-"""What `Module.state_dict`, `load_state_dict` and `convert_state_dict` do with other layouts than PyTorch's."""
+"""Converts the tensors of a module to and from the layouts of MLX and Keras, for `state_dict` and its relatives."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ Shapes = Mapping[str, Shape]
 
 
 def to_layout(module: Holder, shapes: Shapes, values: Mapping[str, Any], layout: str) -> dict[str, Any]:
-    """Returns the tensors of a module in a layout."""
+    """Converts the tensors of a module to another layout, and returns them by their names there."""
     return converting.to_layout(plan(module, shapes, layout), values)
 
 
@@ -25,7 +25,7 @@ def read(
     layout: str,
     strict: bool,
 ) -> tuple[dict[str, Any], list[str], list[str]]:
-    """Returns the tensors of a module made of those in a layout, the names that the layout lacks, and what is wrong.
+    """Converts tensors in another layout to a module's own; returns them, unexpected names, and texts on faults.
 
     Args:
         module: the module.
@@ -58,7 +58,7 @@ def read(
 
 
 def hint(module: Holder, shapes: Shapes, values: Mapping[str, Any], layout: str, argument: str = "layout") -> str:
-    """Returns the end of a message that names the layout that all tensors fit, or else what wrong tensors fit.
+    """Returns a hint for messages that names another layout which all tensors, or the wrong ones, fit.
 
     Args:
         module: the module.

@@ -1,4 +1,4 @@
-"""The tensors of a model in a layout: their names, their shapes, and what they are made of."""
+"""Plans the conversion of a model to a layout: the name, shape and source parameters of each tensor there."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -15,7 +15,7 @@ Shape = tuple[int, ...]
 
 
 class Placed(NamedTuple):
-    """A tensor of a model in a layout.
+    """A tensor in the plan of a layout: its shape, the layer, and the parts of parameters that it consists of.
 
     Attributes:
         weight: what it is made of, with the names that the model has.
@@ -32,12 +32,12 @@ class Placed(NamedTuple):
     joined: Shape
 
     def steps(self, backward: bool = False) -> Rearrangement | None:
-        """Returns how the axes of the joined parts become those of the tensor, or back; None if they are the same."""
+        """Returns the rearrangement of axes from the joined parts to the tensor, or back; None if none is needed."""
         return _axis_steps(self.weight, self.shape if backward else self.joined, backward)
 
 
 class Plan(NamedTuple):
-    """The tensors of a model in a layout.
+    """The plan of a model in a layout: its tensors by name, and the parameters that the layout leaves out.
 
     Attributes:
         placed: the tensors by name.
@@ -53,7 +53,7 @@ class Plan(NamedTuple):
 
 
 def plan(model: walk.Holder, shapes: Mapping[str, Shape], layout: str) -> Plan:
-    """Returns the tensors of a model in a layout.
+    """Makes the plan of a model in a layout, with a tensor for each weight of its layers.
 
     Args:
         model: the model.
@@ -101,7 +101,7 @@ def _weights_of_layer(
     own_prefix: str,
     native_prefix: str,
 ) -> Iterator[tuple[Weight, str]]:
-    """Yields the tensors of a layer and of those in it, each with the layer.
+    """Yields (weight, layer) for the weights of a layer and its inner layers in a layout.
 
     Args:
         layer: the layer.

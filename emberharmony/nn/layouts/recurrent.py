@@ -1,4 +1,4 @@
-"""The rows of recurrent layers.
+"""The rows of the layout table for recurrent layers.
 
 PyTorch adds two biases, the others one; that is their sum, which becomes the first one when it is read back. Only the
 new value of a GRU needs two, because the reset gate is between them. The others have no layers one above the other:
@@ -15,7 +15,7 @@ _TURNED = "r i -> i r"
 
 
 def _prefixes(layer: Any) -> Iterator[tuple[str, str]]:
-    """Yields the beginning of the names of each layer and direction, and the end of the names of its parameters."""
+    """Yields (prefix, suffix) for each layer and direction: of the names in the layout and of our parameters."""
     if not hasattr(layer, "num_layers"):  # a cell
         yield "", ""
         return
@@ -29,7 +29,7 @@ def _prefixes(layer: Any) -> Iterator[tuple[str, str]]:
 
 
 def _layer_row(layer: Any, weights: Callable[[str, str], tuple[Weight, ...]], prefix: str = "") -> Row:
-    """Returns the row of a layer.
+    """Returns the row of a recurrent layer, from a function that gives the weights of one layer and direction.
 
     Args:
         layer: the layer.

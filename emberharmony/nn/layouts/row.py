@@ -1,4 +1,4 @@
-"""What a row of the table of layouts is made of."""
+"""The classes of which rows of the layout table consist: `Part`, `Weight` and `Row`."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 
 class Part(NamedTuple):
-    """Rows of a parameter of ours, of which a tensor of another library is made.
+    """A part of a tensor of another library: a range of rows of a parameter of ours.
 
     Attributes:
         source: the name of the parameter in its layer.
@@ -22,7 +22,7 @@ class Part(NamedTuple):
 
 
 class Weight(NamedTuple):
-    """A tensor in the layout of another library.
+    """A tensor in the layout of another library: its name, its parts, and the order of its axes.
 
     Attributes:
         name: its name there.
@@ -38,7 +38,7 @@ class Weight(NamedTuple):
     lengths: Mapping[str, int] = MappingProxyType({})
 
     def within_model(self, theirs: str, ours: str, layer: Any) -> "Weight":
-        """Returns the tensor with the names that it has in a model, and all lengths.
+        """Returns the weight with full names of a model instead of a layer's, and with the lengths of its axes.
 
         Args:
             theirs, ours: the name of the layer in both libraries, with a dot at its end.
@@ -50,12 +50,12 @@ class Weight(NamedTuple):
         return Weight(theirs + self.name, tuple(parts), self.pattern, {**self.lengths, **length_by_name})
 
     def sources(self) -> list[str]:
-        """Returns the names of the parameters that it is made of, each once."""
+        """Returns the names of the parameters of which the tensor consists, each once."""
         return list(dict.fromkeys(name for part in self.parts for name in (part.source, part.plus) if name))
 
 
 class Row(NamedTuple):
-    """How the tensors of a layer are called and ordered in another library; what it does not name is as in PyTorch.
+    """The names and layouts of a layer's tensors in another library; tensors that are not named are as in PyTorch.
 
     Attributes:
         weights: the tensors that have another name or other axes there.
@@ -68,15 +68,15 @@ class Row(NamedTuple):
     left_out: tuple[str, ...] = ()
 
     def child(self, name: str) -> str:
-        """Returns the name of a module of the layer in the other library."""
+        """Returns the name that an inner module of the layer has in the other library."""
         return self.children.get(name) or self.children.get("*", "*").replace("*", name)
 
 
 def weight_of(name: str, source: str, pattern: str = "") -> Weight:
-    """Returns a tensor that is made of one parameter."""
+    """Returns the `Weight` of another library that corresponds to one parameter of ours."""
     return Weight(name, (Part(source),), pattern)
 
 
 def row(*weights: Weight, left_out: Iterable[str] = (), **children: str) -> Row:
-    """Returns a row of some tensors and modules."""
+    """Returns a `Row` of the given weights and names of inner modules."""
     return Row(weights, MappingProxyType(children), tuple(left_out))

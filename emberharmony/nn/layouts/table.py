@@ -1,4 +1,4 @@
-"""The table of layouts: for each class of layers its row for MLX and for Keras.
+"""The layout table: for each class of layers the names and layouts of its tensors in MLX and Keras.
 
 The patterns begin with PyTorch's axes: o are outputs, i inputs, r rows of several gates, "..." the axes of a kernel.
 
@@ -23,7 +23,7 @@ SAME = Row()
 
 
 class Layouts(NamedTuple):
-    """The rows of a class.
+    """The rows of a class of layers for MLX and for Keras.
 
     Attributes:
         mlx: the row for `mlx.nn`.
@@ -170,7 +170,7 @@ def layouts_of(kind: type[Any]) -> Layouts | None:
 
 
 def row_of(layer: Any, layout: str) -> Row:
-    """Returns the row of a layer in a layout."""
+    """Returns the row of a layer in a layout; the row `SAME` if all its tensors are as in PyTorch."""
     layouts = layouts_of(type(layer))
     if layouts is None or layout == "torch":
         return SAME

@@ -173,7 +173,7 @@ def binary_cross_entropy(
     is_inside = ops.greater(ops.multiply(p, _one_minus(p)), _LEAST_PRODUCT)
     safe_p = ops.where(is_inside, p, 0.5)
     loss_inside = _binary_log_loss(t, ops.log(safe_p), ops.log1p(ops.negative(safe_p)))
-    # At the ends the value is constant, and the gradient is that of a line.
+    # Near probabilities 0 and 1 the value is that of clipped logarithms, and the gradient is that of a line.
     constant_p = ops.stop_gradient(p)
     linear_loss = ops.multiply(ops.subtract(p, constant_p), ops.divide(ops.subtract(constant_p, t), _LEAST_PRODUCT))
     clipped_logs = [ops.clip(ops.log(q), _LEAST_LOG, None) for q in (constant_p, _one_minus(constant_p))]
@@ -218,7 +218,7 @@ def binary_cross_entropy_with_logits(
         LOOKS[-1](name, x, None)
     warn_of_order(name, x, t)
     require_probabilities(name, "target", t)
-    # -abs(x) is 2 * below - x, and softplus(-x) is tail - below. Small losses keep their digits if the tail comes last.
+    # With m = min(x, 0), softplus(-x) = log1p(exp(2 m - x)) - m. Adding the logarithm last keeps small losses exact.
     negative_part = ops.clip(x, None, 0.0)
     log_term = ops.log1p(ops.exp(ops.subtract(ops.multiply(negative_part, 2.0), x)))
     if pos_weight is not None:
@@ -268,7 +268,7 @@ def focal(
     loss = binary_cross_entropy_with_logits(x, t, reduction="none")
     if gamma:
         wrong_probability = _mix_by_target(t, ops.sigmoid(ops.negative(x)), ops.sigmoid(x))
-        # At 0 the derivative of a power below 1 is infinite.
+        # The probability is kept above 0, where the derivative of a power below 1 would be infinite.
         loss = ops.multiply(loss, ops.power(ops.clip(wrong_probability, 1e-30, None), gamma))
     if alpha is not None:
         loss = ops.multiply(loss, ops.add(ops.multiply(t, 2.0 * alpha - 1.0), 1.0 - alpha))
@@ -360,7 +360,7 @@ def _mix_by_target(t: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
 
 
 def _one_minus(x: Tensor) -> Tensor:
-    """Returns `1 - x`; a number as the first operand would take the slow path of dispatch."""
+    """Returns `1 - x`, computed as `-x + 1`, because a number as first operand takes the slow path of dispatch."""
     return ops.add(ops.negative(x), 1.0)
 
 
@@ -376,7 +376,7 @@ def _cross_entropy_of_shares(
     reduction: Reduction,
     axis: int | None,
 ) -> Tensor:
-    """Returns the cross-entropy with probabilities."""
+    """Returns the cross-entropies of logits with class probabilities as targets, reduced."""
     name = "cross_entropy"
     require(name, "label_smoothing", smoothing, 0.0 <= smoothing <= 1.0, "a number from 0 to 1")
     require_reduction(name, reduction)
@@ -411,7 +411,7 @@ def _cross_entropy_of_shares(
 
 
 def _negative_log_of_class(logs: Tensor, place: Tensor, class_axis: int) -> Tensor:
-    """Returns the negative logarithm for the class at each position."""
+    """Returns the negative log-probability of the target class at each position."""
     return ops.negative(
         ops.squeeze(ops.take_along_axis(logs, ops.expand_dims(place, class_axis), class_axis), class_axis)
     )
@@ -420,7 +420,7 @@ def _negative_log_of_class(logs: Tensor, place: Tensor, class_axis: int) -> Tens
 def _weighted_losses(
     losses: Tensor, place: Tensor, is_kept: Tensor | None, weights: Tensor | None
 ) -> tuple[Tensor, Tensor | None]:
-    """Returns the weighted loss at each position, and the weight of each in the mean; None if all weights are 1."""
+    """Returns the weighted loss at each position, and the weights for the mean, or None if all are 1."""
     if weights is not None:
         counted_weights = ops.take(weights, place, 0)
         losses = ops.multiply(losses, counted_weights)
@@ -435,7 +435,7 @@ def _weighted_losses(
 def _reduce_weighted(
     name: str, losses: Tensor, counted_weights: Tensor | None, reduction: Reduction, kind: DType
 ) -> Tensor:
-    """Returns the losses reduced; the mean is divided by the sum of what each position counts."""
+    """Returns the losses reduced; a mean is the sum of the losses divided by the sum of the weights."""
     if counted_weights is None:
         return reduce_losses(name, losses, reduction, kind)
     if reduction == "none":
@@ -443,7 +443,7 @@ def _reduce_weighted(
     loss_sum = ops.sum(losses)
     if reduction != "mean":
         return in_result_dtype(loss_sum, kind)
-    # If no position counts, the mean is NaN and its gradient 0; MLX would give the gradient NaN.
+    # If all weights are 0, the mean is NaN with the gradient 0; without this MLX gives a NaN gradient.
     divisor = ops.sum(counted_weights)
     has_weight = ops.not_equal(divisor, 0.0)
     mean = ops.divide(loss_sum, ops.where(has_weight, divisor, 1.0))

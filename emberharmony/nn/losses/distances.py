@@ -135,7 +135,7 @@ def triplet_margin_with_distance(
     swap: bool = False,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    """Returns the loss of `triplet_margin` for a distance of one's own.
+    """Returns the loss of `triplet_margin` with a given distance function.
 
     Args:
         anchor, positive, negative: tensors that `distance_function` takes, such as vectors `(..., features)`.

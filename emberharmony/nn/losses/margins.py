@@ -216,7 +216,7 @@ def multilabel_soft_margin(
 
 
 def _require_classes(name: str, x: Tensor) -> None:
-    """Checks the shape of the scores of classes.
+    """Checks that scores have a last axis of classes, and at most a batch axis before it.
 
     Raises:
         ShapeError: if it is neither (classes,) nor (batch, classes), or if there are no classes.

@@ -48,7 +48,7 @@ def require_reduction(name: str, reduction: Any, known: tuple[str, ...] = REDUCT
 
 
 def require(name: str, option: str, value: Any, allowed: bool, expected: str) -> None:
-    """Checks the value of an option.
+    """Raises an error with the expected values if an option of a loss is not allowed.
 
     Raises:
         ArgumentError: if it is not allowed.
@@ -58,14 +58,14 @@ def require(name: str, option: str, value: Any, allowed: bool, expected: str) ->
 
 
 def operands(name: str, *values: TensorLike) -> tuple[list[Tensor], DType]:
-    """Returns operands as tensors of one dtype in which a loss is computed, and the dtype of the result.
+    """Converts the operands of a loss to tensors of one dtype, and returns them and the dtype of the result.
 
     Half precision is computed in float32, and integers in the default float.
 
     Raises:
         DTypeError: if an operand is complex.
     """
-    # A tensor that is being differentiated would hand each call of an op to its tape.
+    # A traced tensor is used as it is, because converting it would be a further call on its tape.
     tensors: list[Any] = [value if isinstance(value, TensorProxy) else ops.convert_to_tensor(value) for value in values]
     dtypes = [selection.current().dtype_of(x) for x in tensors]
     result_dtype = dtypes[0] if dtypes.count(dtypes[0]) == len(dtypes) else ops.result_type(*tensors)
@@ -83,7 +83,7 @@ def operands(name: str, *values: TensorLike) -> tuple[list[Tensor], DType]:
 
 
 def matching_operands(name: str, **values: TensorLike) -> tuple[list[Tensor], DType]:
-    """Returns operands that must have one shape; see `operands`.
+    """Converts the operands of a loss as `operands` does, after a check that they have the same shape.
 
     Raises:
         ShapeError: if the shapes differ.
@@ -98,7 +98,7 @@ def matching_operands(name: str, **values: TensorLike) -> tuple[list[Tensor], DT
 
 
 def _way_to_match(name: str, shape: tuple[int, ...], wanted: tuple[int, ...]) -> str:
-    """Returns how an operand gets the shape of the first one, or what in the model makes the shapes differ."""
+    """Returns a hint for messages on how an operand of a loss gets the shape of the first operand."""
     if math.prod(shape) == math.prod(wanted):
         return f"; use ops.reshape({name}, {wanted})"
     if len(shape) == len(wanted) and shape[:-1] == wanted[:-1]:
@@ -108,7 +108,7 @@ def _way_to_match(name: str, shape: tuple[int, ...], wanted: tuple[int, ...]) ->
 
 
 def warn_of_order(name: str, x: Any, target: Any) -> None:
-    """Warns if a target comes before the output of a model, as in Keras: the other is differentiated, or fractional."""
+    """Warns if target and model output seem to be exchanged, as Keras orders them: only the target has a derivative."""
     if not _has_derivative(x) and (_has_derivative(target) or _are_labels(x, target)):
         warnings.warn(
             f"{name}(): the order is (output, target), unlike in Keras; here the target is what depends on the model",
@@ -122,7 +122,7 @@ def _has_derivative(x: Any) -> bool:
 
 
 def _are_labels(x: Any, target: Any) -> bool:
-    """Returns whether the first operand is 0 and 1, and the second is not, where the host has them."""
+    """Returns whether the first operand consists of 0 and 1 and the second does not, if the host can read both."""
     if _has_derivative(target):
         return False
     backend = selection.current()
@@ -133,7 +133,7 @@ def _are_labels(x: Any, target: Any) -> bool:
 
 
 def require_probabilities(name: str, which: str, x: Any) -> None:
-    """Checks that the elements of a tensor are from 0 to 1, where the host has them.
+    """Checks that the elements of a tensor are from 0 to 1, if the host can read them without waiting.
 
     Raises:
         ArgumentError: if one is not.
@@ -151,7 +151,7 @@ def require_probabilities(name: str, which: str, x: Any) -> None:
 
 
 def option_tensor(name: str, option: str, value: Any, x: Tensor) -> Tensor:
-    """Returns an option that is a tensor in the dtype of `x`, to whose shape it broadcasts.
+    """Returns a tensor option of a loss cast to the dtype of `x`, after a check that it broadcasts to its shape.
 
     Raises:
         ShapeError: if it does not broadcast.
@@ -167,7 +167,7 @@ def option_tensor(name: str, option: str, value: Any, x: Tensor) -> Tensor:
 
 
 def class_weight(name: str, weight: Any, classes: int, x: Tensor) -> Tensor:
-    """Returns the weight of each class in the dtype of `x`.
+    """Returns the vector of class weights cast to the dtype of `x`, after a check of its length.
 
     Raises:
         ShapeError: if it is not a vector with one element for each class.
@@ -181,7 +181,7 @@ def class_weight(name: str, weight: Any, classes: int, x: Tensor) -> Tensor:
 
 
 def class_axis(name: str, x: Tensor, axis: int | None) -> int:
-    """Returns the axis of the classes: 1, or 0 if there is no other, unless it is given.
+    """Returns the class axis: the given one after a check, by default 1, or 0 for a vector.
 
     Raises:
         ShapeError: if `x` has no such axis.
@@ -200,7 +200,7 @@ def class_axis(name: str, x: Tensor, axis: int | None) -> int:
 def class_ids(
     name: str, target: Any, of_input: tuple[int, ...], class_axis: int, ignored: int | None = None
 ) -> tuple[Tensor, Tensor | None]:
-    """Returns class ids as indices of classes, and which positions count; None if all do.
+    """Returns class ids as valid indices, and a mask of positions that are not ignored, or None if all count.
 
     Ids are checked where the host has them: in lists and arrays, in tensors of NumPy and of PyTorch on the CPU, and in
     checked mode in those of MLX. Elsewhere an id that is not a class becomes an index that is out of range.
@@ -230,13 +230,13 @@ def class_ids(
     is_kept = None if ignored is None else ops.not_equal(ids, ignored)
     valid_ids = ids if is_kept is None else ops.where(is_kept, ids, 0)
     if host_ids is None:
-        # A negative index would count from the last class.
+        # A negative id would index from the last class, so it is replaced by an index out of range.
         valid_ids = ops.where(ops.less(valid_ids, 0), class_count, valid_ids)
     return valid_ids, is_kept
 
 
 def _host_ids(name: str, target: Any) -> Any:
-    """Returns class ids in a list or array as an int64 array.
+    """Returns class ids in a list or NumPy array as an int64 array, after a check that they are integers.
 
     Raises:
         ArgumentTypeError: if they are not integers.
@@ -250,7 +250,7 @@ def _host_ids(name: str, target: Any) -> Any:
 
 
 def require_ids_of(name: str, ids: Any, of_input: tuple[int, ...], class_axis: int) -> None:
-    """Checks class ids; see `require_ids`, whose errors get the names of the loss and of the layer."""
+    """Checks that class ids have the right shape and range; errors name the loss and the layer."""
     try:
         require_ids(tuple(ids.shape), ops.dtype(ids), of_input, class_axis)
     except (ArgumentTypeError, ShapeError) as error:
@@ -258,7 +258,7 @@ def require_ids_of(name: str, ids: Any, of_input: tuple[int, ...], class_axis: i
 
 
 def listed_ids(name: str, target: Any, classes: int, ignored: int | None) -> Any:
-    """Returns class ids for an op that checks those in tensors where it can; ids in lists and arrays are checked here.
+    """Returns class ids for an op that checks tensors itself; ids in lists and NumPy arrays are checked here.
 
     Raises:
         IndexOutOfBoundsError: if an id in a list or array is not a class.
@@ -292,7 +292,7 @@ def shortfall(x: Tensor, margin: float) -> Tensor:
 
 
 def reduce_losses(name: str, loss: Tensor, reduction: Reduction, kind: DType) -> Tensor:
-    """Returns the losses of all elements reduced, in the dtype of the result."""
+    """Returns the losses, their mean or their sum, in the dtype of the result."""
     require_reduction(name, reduction)
     if reduction == "mean":
         loss = ops.mean(loss)
@@ -302,6 +302,6 @@ def reduce_losses(name: str, loss: Tensor, reduction: Reduction, kind: DType) ->
 
 
 def in_result_dtype(x: Tensor, kind: DType) -> Tensor:
-    """Returns a result in the dtype of the operands; in an `ops.autocast` block losses stay in float32."""
+    """Returns a loss cast to the dtype of the result; in an `ops.autocast` block it stays in float32."""
     bound = selection.active()
     return x if bound.backend.dtype_of(x) == kind or bound.variant else ops.cast(x, kind)

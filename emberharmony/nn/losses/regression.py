@@ -118,7 +118,7 @@ def log_cosh(input: TensorLike, target: TensorLike, *, reduction: Reduction = "m
     """
     (x, y), result_dtype = matching_operands("log_cosh", input=input, target=target)
     magnitude = ops.absolute(ops.subtract(x, y))
-    # log(cosh(x)) = log(1 + 2 sinh(x / 2)**2); the other form loses the digits of a small result.
+    # For small x, log(cosh(x)) is computed as log1p(2 sinh(x / 2)**2), because the other form loses digits there.
     near_value = ops.log1p(ops.multiply(ops.square(ops.sinh(ops.multiply(ops.clip(magnitude, None, 1.0), 0.5))), 2.0))
     far_value = ops.subtract(ops.add(magnitude, ops.log1p(ops.exp(ops.multiply(magnitude, -2.0)))), math.log(2.0))
     return reduce_losses(
@@ -236,6 +236,6 @@ def _huber(x: Tensor, y: Tensor, delta: float) -> Tensor:
 
 
 def _broadcast_axes(own_shape: tuple[int, ...], shape: tuple[int, ...]) -> int:
-    """Returns how many axes of length 1 are broadcast; 0 if an axis does not fit."""
+    """Returns the number of axes of length 1 that are broadcast to a shape; 0 if another axis differs."""
     wrong_axes = [a for a, b in zip(own_shape, shape, strict=True) if a != b]
     return len(wrong_axes) if all(a == 1 for a in wrong_axes) else 0

@@ -83,7 +83,7 @@ def ctc(
 
 
 def _lengths_vector(given_lengths: Any, batch: int) -> Any:
-    """Returns lengths as a vector: a tensor, or a list that `ops.ctc_loss` checks."""
+    """Returns input or target lengths as a vector of the batch, a tensor or a list."""
     if not ops.is_tensor(given_lengths) and not isinstance(given_lengths, Cell):
         return [given_lengths] * batch if isinstance(given_lengths, int) else given_lengths
     tensor = ops.convert_to_tensor(given_lengths)
@@ -91,7 +91,7 @@ def _lengths_vector(given_lengths: Any, batch: int) -> Any:
 
 
 def _labels_matrix(targets: Any, lengths: Any, batch: int, classes: int) -> Tensor:
-    """Returns the labels as a matrix, in which those that do not count are 0, and negative ones out of range.
+    """Returns the labels of all targets as a matrix (batch, labels), with 0 beyond the target lengths.
 
     Raises:
         IndexOutOfBoundsError: if a label that the host knows is too large.

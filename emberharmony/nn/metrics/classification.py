@@ -40,7 +40,7 @@ class Accuracy(Metric):
         return {"right": 0, "count": 0}
 
     def update(self, predictions: TensorLike, target: TensorLike) -> None:
-        """Adds predictions: scores with an axis of classes, one score for each target, or class ids.
+        """Counts the right predictions of a batch, given as scores of classes, scores of one class, or class ids.
 
         Args:
             predictions: scores with an axis of classes, one score for each target, or class ids.
@@ -81,7 +81,7 @@ class TopK(Metric):
         return {"right": 0, "count": 0}
 
     def update(self, scores: TensorLike, target: TensorLike) -> None:
-        """Adds scores with an axis of classes, and class ids.
+        """Counts the targets of a batch that are among the classes with the k highest scores.
 
         Args:
             scores: scores with an axis of classes.
@@ -126,7 +126,7 @@ class ConfusionMatrix(Metric):
         return {"counts": host.confusion(host.zeros(0), host.zeros(0), self.num_classes)}
 
     def update(self, predictions: TensorLike, target: TensorLike) -> None:
-        """Adds predictions; see `Accuracy.update`.
+        """Adds a batch of predictions and targets to the counts; see `Accuracy.update` for the predictions.
 
         Args:
             predictions: scores with an axis of classes, one score for each target, or class ids.
@@ -192,7 +192,7 @@ class _Ratio(ConfusionMatrix):
 
     @staticmethod
     def numerator_and_denominator(right: Any, false_positive: Any, false_negative: Any) -> tuple[Any, Any]:
-        """Returns the numerator and the denominator of the ratio."""
+        """Returns numerator and denominator of the metric from the counts of right and wrong predictions."""
         raise NotImplementedError
 
 
@@ -281,7 +281,7 @@ class AUC(Metric):
         return {"scores": host.zeros(0), "target": host.checked_ids("target", host.zeros(0), 2)}
 
     def update(self, scores: TensorLike, target: TensorLike) -> None:
-        """Adds scores, and for each 1 or 0, whether the example is positive.
+        """Stores a batch of scores and of labels, 1 for positive examples and 0 for others.
 
         Args:
             scores: a score for each example, of any shape; a higher one means positive.
@@ -325,7 +325,7 @@ class Perplexity(Metric):
         return {"log_likelihood": 0.0, "count": 0}
 
     def update(self, logits: TensorLike, target: TensorLike) -> None:
-        """Adds logits with an axis of classes, and class ids.
+        """Adds the log-likelihoods of a batch of class ids under logits to the sum.
 
         Args:
             logits: logits with an axis of classes.

@@ -1,4 +1,4 @@
-"""The base of metrics, and the mean."""
+"""`Metric`, the base class of metrics, and `Mean`, the metric of a weighted mean."""
 
 import math
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ class Metric:
         self._state = self.initial()
 
     def initial(self) -> dict[str, Any]:
-        """Returns the sums before the first update, by name."""
+        """Returns the initial sums of the metric by name, before any update."""
         raise NotImplementedError
 
     def compute(self) -> Any:
@@ -40,11 +40,11 @@ class Metric:
         raise NotImplementedError
 
     def reset(self) -> None:
-        """Forgets all updates."""
+        """Resets the sums to their initial values."""
         self._state = self.initial()
 
     def merge(self: M, other: M) -> M:
-        """Adds what another metric of the same class and options has seen, and returns this metric.
+        """Adds the sums of another metric of the same class and options to this one, and returns this metric.
 
         Args:
             other: a metric of the same class and options.
@@ -68,7 +68,7 @@ class Metric:
         return {name: value.tolist() if hasattr(value, "tolist") else value for name, value in self._state.items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues with the sums of a state.
+        """Replaces the sums by those of a state dict.
 
         Raises:
             ArgumentError: if it is not the state of a metric of this class and options; nothing is changed.
@@ -114,7 +114,7 @@ class Mean(Metric):
         return {"total": 0.0, "weight": 0.0}
 
     def update(self, values: TensorLike, weight: TensorLike = 1.0) -> None:
-        """Adds numbers with their weights, which broadcast; for a mean over a batch pass the length of the batch.
+        """Adds numbers with their weights, which broadcast, to the weighted mean.
 
         Args:
             values: numbers of any shape.
@@ -131,7 +131,7 @@ class Mean(Metric):
 
 
 def on_host(name: str, value: TensorLike) -> HostArray:
-    """Returns a tensor, array or list on the host.
+    """Returns a tensor, array or list as a NumPy array.
 
     Raises:
         ArgumentTypeError: if it does not hold real numbers.
@@ -144,5 +144,5 @@ def on_host(name: str, value: TensorLike) -> HostArray:
 
 
 def quotient(total: float, count: float) -> float:
-    """Returns a quotient; NaN if the divisor is 0."""
+    """Returns the quotient of a total and a count; NaN if the count is 0."""
     return total / count if count else math.nan

@@ -29,7 +29,7 @@ class MSE(Metric):
         return {"total": 0.0, "count": 0}
 
     def update(self, predictions: TensorLike, target: TensorLike) -> None:
-        """Adds predictions and targets of one shape.
+        """Adds the errors of a batch of predictions and targets, which have the same shape.
 
         Args:
             predictions, target: real tensors of one shape.
@@ -83,7 +83,7 @@ class R2(Metric):
         return {"error": 0.0, "count": 0, "mean": 0.0, "squares": 0.0}
 
     def update(self, predictions: TensorLike, target: TensorLike) -> None:
-        """Adds predictions and targets of one shape.
+        """Adds the errors of a batch of predictions and targets, which have the same shape.
 
         Args:
             predictions, target: real tensors of one shape.
@@ -123,7 +123,7 @@ class R2(Metric):
 
 
 def _as_float64_pair(predictions: TensorLike, target: TensorLike) -> tuple[HostArray, HostArray]:
-    """Returns predictions and targets of one shape in float64."""
+    """Returns predictions and targets as float64 arrays after a check that they have the same shape."""
     predicted, expected = on_host("predictions", predictions), on_host("target", target)
     host.require_shape("predictions", predicted, expected.shape, "that of target")
     return predicted.astype("float64"), expected.astype("float64")

@@ -1,1 +1,1 @@
-"""`nn.fit`: the loop, what it shows, and how it goes on from a checkpoint."""
+"""`nn.fit`: the training loop, the display of its progress, and resuming from a checkpoint."""

@@ -1,4 +1,4 @@
-"""The checks of the arguments of `fit`, and of what the first batch shows of them."""
+"""Checks the arguments of `fit` before training, and with the first batch."""
 
 import inspect
 import math
@@ -14,7 +14,7 @@ from emberharmony.transforms import parameterless
 
 
 def require_parts(module: Any, loss_fn: Any, optimizer: Any, batches: Any, validation: Any) -> None:
-    """Checks what is trained, by what, and on what.
+    """Checks the types of the module, the loss, the optimizer and the batches that `fit` gets.
 
     Raises:
         ArgumentError: if no parameter is trained.
@@ -53,7 +53,7 @@ def require_parts(module: Any, loss_fn: Any, optimizer: Any, batches: Any, valid
 
 
 def _require_own_loss(loss_fn: Any) -> None:
-    """Refuses a loss of predictions and targets, which would get the arrays of a batch and never call the model."""
+    """Checks that `fit` gets a loss of the batch, which calls the model, and not one of predictions and targets."""
     loss_function = loss_fn if hasattr(loss_fn, "__name__") else type(loss_fn)
     if getattr(loss_function, "__module__", "").startswith("emberharmony.nn.losses"):
         name = getattr(loss_function, "__name__", "loss_fn")
@@ -65,7 +65,7 @@ def _require_own_loss(loss_fn: Any) -> None:
 
 
 def require_numbers(numbers: Mapping[str, Any], callbacks: Any) -> None:
-    """Checks the numbers, which are None or positive, and the callbacks.
+    """Checks that the numeric arguments of `fit` are None or positive, and that its callbacks are functions.
 
     Raises:
         ArgumentError: if a number is not positive, or both `steps` and `epochs` are given.
@@ -85,7 +85,7 @@ def require_numbers(numbers: Mapping[str, Any], callbacks: Any) -> None:
 
 
 def require_loss_of_batch(loss_fn: Any, inputs: tuple[Any, ...]) -> None:
-    """Checks that a loss takes the parts of a batch.
+    """Checks that the loss of `fit` takes as many arguments as a batch has parts.
 
     Raises:
         ArgumentTypeError: if it takes more or fewer arguments.
@@ -105,7 +105,7 @@ def require_loss_of_batch(loss_fn: Any, inputs: tuple[Any, ...]) -> None:
 
 
 def warn_of_double_precision(module: Module, loss_fn: Any, inputs: tuple[Any, ...], loss: Any) -> None:
-    """Warns of the parts of a batch, and of parameters and buffers, that make a model of float32 compute in float64.
+    """Warns if a batch or some parameters are float64, so that a float32 model computes in float64.
 
     Args:
         module: the model; one whose parameters are all of float64 means it.
@@ -139,7 +139,7 @@ def _is_double(x: Any) -> bool:
 
 
 def _names_of_parts(loss_fn: Any, count: int) -> list[str]:
-    """Returns the names that a loss gives to the parts of a batch, or their numbers where it has none."""
+    """Returns the names of the loss's parameters for the parts of a batch, or numbers where it has none."""
     try:
         names = list(inspect.signature(loss_fn).parameters)
     except (TypeError, ValueError):  # a function of C does not say what it takes
@@ -148,7 +148,7 @@ def _names_of_parts(loss_fn: Any, count: int) -> list[str]:
 
 
 def warn_of_missing_parameters(module: Module, optimizer: Any) -> None:
-    """Warns of parameters of a model that an optimizer lacks, if it has some that the model lost."""
+    """Warns of parameters of a model that the optimizer lacks, if it has parameters that the model no longer has."""
     if not hasattr(optimizer, "parameters"):
         return
     optimized_cells, trained_by_name = set(optimizer.parameters()), dict(module.named_parameters(True))
@@ -162,7 +162,7 @@ def warn_of_missing_parameters(module: Module, optimizer: Any) -> None:
 
 
 def warn_of_end(epoch: int, wanted: float) -> None:
-    """Warns that the batches ended before all epochs, as an iterator does, which gives its items once."""
+    """Warns that the batches ended before all epochs, because an iterator yields its items only once."""
     if 0 < epoch < math.ceil(wanted):
         warnings.warn(
             f"fit() made {epoch} of {wanted} epochs, because batches gave no more: an iterator gives its items once, "

@@ -1,4 +1,4 @@
-"""The block of the first step of `fit`, in which losses of logits notice probabilities."""
+"""Checks in the first step of `fit` that indices are valid and that losses of logits get no probabilities."""
 
 import contextlib
 import warnings
@@ -20,7 +20,7 @@ _NEAR = 1e-3
 
 @contextlib.contextmanager
 def first_step(module: Module) -> Iterator[None]:
-    """Returns a block for the first step: indices are checked, and losses of logits warn of probabilities.
+    """A context for the first training step that checks indices and warns if losses of logits get probabilities.
 
     Args:
         module: the model.

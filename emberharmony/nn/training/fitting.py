@@ -1,4 +1,4 @@
-"""`fit`: a training loop for those who do not need one of their own."""
+"""`fit`, a ready training loop."""
 
 import contextlib
 import math
@@ -20,16 +20,16 @@ from emberharmony.optim import clipping
 
 
 class Trainer(Protocol):
-    """What `fit` needs of an optimizer; those of `emberharmony.optim` have it."""
+    """The protocol of an optimizer for `fit`, which the optimizers of `emberharmony.optim` follow."""
 
     def step(self) -> None:
-        """Changes the parameters by their gradients, and clears these."""
+        """Updates the parameters by their gradients, and clears the gradients."""
 
     def zero_grad(self) -> None:
-        """Clears the gradients."""
+        """Clears the gradients of all parameters."""
 
     def learning_rates(self) -> list[float]:
-        """Returns the learning rate of each group."""
+        """Returns the learning rate of each group of parameters."""
 
 
 class NonFiniteLossWarning(UserWarning):
@@ -53,7 +53,7 @@ def fit(
     checkpoint_every: int | None = None,
     random: Any = None,
 ) -> History:
-    """Trains a module, and returns what was noted of each step.
+    """Trains a module on batches, and returns the history of the steps: losses, gradient norms and times.
 
     Each step computes the loss of a batch and its gradients, and calls `optimizer.step()`. Ctrl-C ends the training
     after a whole step: module, optimizer and history are as after that step. If a loss or a gradient is NaN or
@@ -134,7 +134,7 @@ def fit(
 
 
 class _Run:
-    """One call of `fit`: see there for the arguments.
+    """The training of one call of `fit`, with its history; see `fit` for the arguments.
 
     Attributes:
         history: the steps that were made in this call.
@@ -164,11 +164,11 @@ class _Run:
 
     @property
     def steps_made(self) -> int:
-        """How many steps have been made, with those before a checkpoint that was restored."""
+        """The number of steps made so far, including those before a restored checkpoint."""
         return len(self.history) + (0 if self._saves is None else self._saves.restored)
 
     def train(self, position: Position, steps: int | None, epochs: int | None) -> None:
-        """Makes steps until the number of steps or of epochs is reached, or there is a reason to stop."""
+        """Makes training steps until the number of steps or epochs is reached, or a fault or callback stops it."""
         while epochs is None or position.epoch < epochs:
             batches = position.remaining_batches()
             while True:
@@ -193,7 +193,7 @@ class _Run:
             self._save_if_due(True)
 
     def note_interruption(self) -> None:
-        """Notes an interruption, and takes the step back that it found unfinished."""
+        """Records an interruption as the reason of the end, and undoes an unfinished step."""
         self.history.stopped = "interrupted"
         has_no_gradient = [cell.grad is None for cell in self._module.parameters(trainable=True)]
         if self._pending is not None and self._pending.step == self.steps_made + 1 and all(has_no_gradient):
@@ -212,7 +212,7 @@ class _Run:
             self.save()
 
     def _make_step(self, inputs: tuple[Any, ...]) -> bool:
-        """Makes a step, and returns whether the training goes on."""
+        """Makes a training step with validation and callbacks if they are due, and returns whether to continue."""
         fault = self._change_parameters(inputs)
         if fault:
             if self._saves is not None:
@@ -232,12 +232,12 @@ class _Run:
         return not self.history.stopped
 
     def _change_parameters(self, inputs: tuple[Any, ...]) -> str:
-        """Changes the parameters and notes the step, or returns why the training must stop."""
+        """Computes gradients, updates the parameters and records the step; returns why to stop, or an empty text."""
         start_time, number = time.perf_counter(), self.steps_made + 1
         parameters = self._module.parameters(trainable=True)
         if number == 1:
             arguments.require_loss_of_batch(self._loss_fn, inputs)
-        # The first step checks labels and other indices, since MLX reads beyond its tensors without an error.
+        # Only the first step checks indices, such as labels: on MLX a wrong index reads other memory without an error.
         with first_step(self._module) if number == 1 else contextlib.nullcontext():
             loss = ops.backward(lambda: self._loss_fn(*inputs), parameters)
         loss = _mean_over_ranks(self._module, loss)
@@ -262,7 +262,7 @@ class _Run:
 
 
 def _mean_over_ranks(module: Module, loss: Any) -> Any:
-    """Returns the mean loss of all ranks if the module is trained by several, whose gradients it averages."""
+    """Averages gradients and loss over all ranks for a `DataParallel` module; returns the loss of other modules."""
     parallel_module = sys.modules.get("emberharmony.nn.data_parallel")
     if parallel_module is not None and isinstance(module, parallel_module.DataParallel):
         return module.synchronize(loss)
@@ -282,7 +282,7 @@ def _python_number(x: Any) -> float:
 
 
 def _way_out(inputs: tuple[Any, ...], number: int) -> str:
-    """Returns advice for the error about a loss that is not finite."""
+    """Returns a hint for the message on a loss that is not finite."""
     if not all(map(_is_finite, filter(ops.is_tensor, ops.tree_leaves(inputs)))):
         return "the batch itself has NaN or infinite values: replace them (ops.nan_to_num) or leave their rows out"
     advice = "fit() in \"with ops.checked('nan'):\" names the op that makes the first NaN or infinity"
@@ -296,7 +296,7 @@ def _is_finite(x: Any) -> bool:
 
 
 def _tensor_of_part(part: Any) -> Any:
-    """Returns a part of a batch, an array of NumPy as a tensor: PyTorch refuses `array + tensor`."""
+    """Returns a part of a batch, with NumPy arrays converted to tensors."""
     has_memory = hasattr(part, "__array_interface__")  # emberlint: ignore[backend-isinstance] -- data of the user
     is_array = has_memory and part.dtype.kind in "biufc"
     return ops.convert_to_tensor(part) if is_array else part

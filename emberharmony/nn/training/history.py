@@ -1,4 +1,4 @@
-"""What `fit` notes of a training."""
+"""`History`, the record of a training's steps that `fit` returns."""
 
 import math
 from typing import TYPE_CHECKING, Any
@@ -26,11 +26,11 @@ class History(list[Step]):
 
     @property
     def validations(self) -> list[tuple[int, float]]:
-        """The number of each step after which the validation loss was computed, and that loss."""
+        """Pairs (step number, validation loss) for the steps after which the validation loss was computed."""
         return [(step.step, step.validation) for step in self if step.validation is not None]
 
     def plot(self, axes: Any = None) -> Any:
-        """Draws the losses with matplotlib, and returns its axes.
+        """Draws the losses of the steps with matplotlib, and returns the axes of the plot.
 
         Args:
             axes: the axes of matplotlib to draw into; None makes a figure.
@@ -39,7 +39,7 @@ class History(list[Step]):
             ArgumentTypeError: if `axes` are none of matplotlib.
             BackendUnavailableError: if matplotlib is missing.
         """
-        # Imported here, because only those who draw need it.
+        # The modules are imported only here, because only `plot` needs them.
         from emberharmony.core.errors import BackendUnavailableError
 
         if axes is not None and not hasattr(axes, "plot"):
@@ -62,7 +62,7 @@ class History(list[Step]):
     if not TYPE_CHECKING:  # a type checker knows the item of a list
 
         def __getitem__(self, key: Any) -> Any:
-            """Returns a step, or several as a list.
+            """Returns the record of a step, or for a slice a list of records.
 
             Raises:
                 ArgumentTypeError: if the key is the name of a series, as in Keras.
@@ -86,12 +86,12 @@ class History(list[Step]):
         )
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        """Shows the summary in IPython, which would print all steps of a list."""
+        """Prints the summary in IPython, which would otherwise print all steps as a list."""
         printer.text(repr(self))
 
     def _repr_html_(self) -> str:
-        """Returns what notebooks show: the summary, and the losses as a curve."""
-        # Imported here, because only notebooks need it.
+        """Returns HTML for notebooks: the summary, and a curve of the losses."""
+        # The module is imported only here, because only notebooks need it.
         from html import escape
 
         from emberharmony.core.display.picture import curve

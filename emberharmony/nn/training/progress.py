@@ -1,4 +1,4 @@
-"""The progress of a training: a bar in a notebook or, with rich, in a terminal; elsewhere a line now and then."""
+"""Shows the progress of a training: a bar in notebooks and terminals, elsewhere a line now and then."""
 
 import importlib.util
 import sys
@@ -13,7 +13,7 @@ _REDRAWN = 0.1
 
 
 class Step(NamedTuple):
-    """What `fit` notes of a step.
+    """The record of one training step of `fit`: loss, learning rate, gradient norm and time.
 
     Attributes:
         step: its number, from 1 on.
@@ -33,7 +33,7 @@ class Step(NamedTuple):
 
 
 class _NotebookBar:
-    """A bar that a notebook shows below the cell.
+    """A progress bar that a notebook shows below the cell.
 
     Args:
         total: how many steps there will be; None if this is unknown.
@@ -47,7 +47,7 @@ class _NotebookBar:
         self._handle = display(html(""), display_id=True)
 
     def update(self, step: int, text: str) -> None:
-        """Shows a step, but no more than ten in a second."""
+        """Shows a step in the notebook, at most ten times in a second."""
         current_time = time.monotonic()
         self._last = step, text
         if current_time - self._shown >= _REDRAWN:
@@ -55,7 +55,7 @@ class _NotebookBar:
             self.stop()
 
     def stop(self) -> None:
-        """Shows the last step, if it is not shown yet."""
+        """Shows the last step in the notebook, if it is not shown yet."""
         if self._last is not None:
             step, text = self._last
             self._last = None
@@ -65,14 +65,14 @@ class _NotebookBar:
 
 
 class _TerminalBar:
-    """A bar of rich on the standard error stream.
+    """A progress bar of the library rich on the standard error stream.
 
     Args:
         total: how many steps there will be; None if this is unknown.
     """
 
     def __init__(self, total: int | None) -> None:
-        # Imported here, because `fit` works without rich.
+        # The library rich is imported only here, because `fit` also works without it.
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -86,15 +86,15 @@ class _TerminalBar:
         self._bar.update(self._task, completed=step, description=text)
 
     def stop(self) -> None:
-        """Ends the drawing."""
+        """Stops the drawing of the bar in the terminal."""
         self._bar.stop()
 
 
 def _bar(total: int | None) -> Any:
-    """Returns a bar for the notebook or the terminal that the program runs in; None if it runs in neither."""
+    """Returns a progress bar for the present notebook or terminal; None if the program runs in neither."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if hasattr(shell, "kernel"):
-        # Imported here, because only notebooks have it.
+        # IPython is imported only here, because only notebooks have it.
         from IPython.display import HTML, display
 
         return _NotebookBar(total, display, HTML)
@@ -104,7 +104,7 @@ def _bar(total: int | None) -> Any:
 
 
 class Progress:
-    """A context in which the steps of a training are shown.
+    """A context manager that shows the steps of a training.
 
     Args:
         total: how many steps there will be; None if this is unknown.

@@ -1,4 +1,4 @@
-"""What `fit` does with checkpoints: it resumes from one, saves some, and takes an interrupted step back."""
+"""The checkpoints of `fit`: resumes a training from one, saves new ones, and undoes an interrupted step."""
 
 from collections.abc import Iterable, Iterator, Sized
 from itertools import islice
@@ -12,7 +12,7 @@ from emberharmony.nn.module import Module
 
 
 class Saver(Protocol):
-    """What `fit` needs of checkpoints; `emberharmony.io.Checkpoint` has it."""
+    """The protocol of checkpoints for `fit`, which `emberharmony.io.Checkpoint` follows."""
 
     def save(self, step: int, **parts: Any) -> Any:
         """Saves the parts of a training after a step."""
@@ -25,7 +25,7 @@ class Saver(Protocol):
 
 
 class Position:
-    """How far a training is in its data: which epoch, and which batch in it.
+    """The position of a training in its data: the epoch, and the batch in the epoch.
 
     Args:
         batches: the batches of an epoch.
@@ -41,23 +41,23 @@ class Position:
         self.epoch = self.batch = 0
 
     def parts(self) -> dict[str, Any]:
-        """Returns what a checkpoint saves of the data."""
+        """Returns the parts of a checkpoint on the data: the position, and the batches if they have a state."""
         return {"fit": self, **({"batches": self._batches} if self._stateful else {})}
 
     def state_dict(self) -> dict[str, int]:
-        """Returns the position."""
+        """Returns the epoch and batch of the position by name."""
         return {"epoch": self.epoch, "batch": self.batch}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
-        """Goes to a position."""
+        """Sets the position to the epoch and batch in a state dict."""
         commit(self.loading(state))
 
     def loading(self, state: dict[str, int]) -> list[Step]:
-        """Returns the steps of `load_state_dict`, for a caller that loads more at once."""
+        """Returns the assignments that `load_state_dict` makes, without making them."""
         return [assignment(self, "epoch", int(state["epoch"])), assignment(self, "batch", int(state["batch"]))]
 
     def rewinding(self) -> list[Step]:
-        """Returns the steps that set position and batches back to where they are now."""
+        """Returns assignments that later set the position and the batches back to their present state."""
         steps, batches = self.loading(self.state_dict()), self._batches
         if hasattr(batches, "rewinding"):
             return [*steps, *batches.rewinding()]
@@ -77,7 +77,7 @@ class Position:
         return isinstance(self._batches, Sized) and self.batch >= len(self._batches)
 
     def end_epoch(self) -> None:
-        """Goes to the beginning of the next epoch."""
+        """Sets the position to the beginning of the next epoch."""
         commit([assignment(self, "epoch", self.epoch + 1), assignment(self, "batch", 0)])
 
 
@@ -126,7 +126,7 @@ class Saves:
         self.restored = self._saved = 0 if checkpoint.latest() is None else checkpoint.restore(**self._parts)
 
     def begin_step(self) -> None:
-        """Notes where the training is, for `take_back`."""
+        """Records the state of data, generators and buffers before a step, for `take_back`."""
         rewinding_changes = [
             *self._position.rewinding(),
             *(buffer.replacing(buffer.value) for buffer in self._module.buffers()),
@@ -138,15 +138,15 @@ class Saves:
         )
 
     def take_back(self) -> None:
-        """Sets data, generators and buffers back to where they were when the step began that was interrupted."""
+        """Restores the state of data, generators and buffers from before the interrupted step."""
         commit(self._back)
 
     def save(self, step: int, **extra: float | None) -> None:
-        """Saves a checkpoint after a step, unless there is one already."""
+        """Saves a checkpoint after a step, unless one has been saved after this step."""
         if step > self._saved:
             self._checkpoint.save(step, **self._parts, extra=extra)
             self._saved = step
 
     def are_due(self, step: int, epoch_ended: bool) -> bool:
-        """Returns whether a checkpoint is saved after a step."""
+        """Returns whether a checkpoint is due after a step, by its number or at the end of an epoch."""
         return epoch_ended if self._every is None else step % self._every == 0

@@ -1,4 +1,4 @@
-"""Normalisations with running statistics: of batches, and of the samples of a batch."""
+"""Batch and instance normalisation, layers that may keep running means and variances."""
 
 import math
 from collections.abc import Sequence
@@ -60,7 +60,7 @@ class _Running(spatial.Spatial):
             self._initialize(*vars(self).pop("_build"))
 
     def _find_channel_axis(self, x: Tensor) -> int:
-        """Returns the axis of the channels of a batch.
+        """Returns the channel axis of a batch after a check of the number of channels.
 
         Raises:
             ShapeError: if their number is wrong.
@@ -82,7 +82,7 @@ class _Running(spatial.Spatial):
         return ops.batch_normalization(x, mean, variance, axis, self.bias, self.weight, self.eps)
 
     def _normalize_by_own(self, x: Tensor, reduced_axes: Sequence[int], axis: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns the input normalised by its own mean and variance over axes, and these two statistics."""
+        """Returns the input normalised by its own mean and variance over axes, the mean and the variance."""
         widened_x = widen(x)
         mean = ops.mean(widened_x, reduced_axes, True)
         centred = ops.subtract(widened_x, mean)
@@ -98,7 +98,7 @@ class _Running(spatial.Spatial):
         return normalized_x if widened_x is x else ops.cast(normalized_x, ops.result_type(x, 0.0)), mean, variance
 
     def _move_running(self, running: Buffer, statistic: Tensor, share: Any) -> None:
-        """Moves a running statistic by a share of the way to one of the batch, which has no gradient."""
+        """Moves a running statistic towards the statistic of a batch by a share of their difference."""
         old_value = running.value
         new_value = ops.add(old_value, ops.multiply(ops.subtract(ops.stop_gradient(statistic), old_value), share))
         running.value = new_value if new_value.dtype == old_value.dtype else ops.cast(new_value, old_value.dtype)

@@ -1,4 +1,4 @@
-"""Normalisations over axes of each sample, which keep no statistics."""
+"""Normalisation layers over axes of each sample, without running statistics, such as `LayerNorm`."""
 
 from collections.abc import Sequence
 
@@ -26,7 +26,7 @@ class _LastAxes(Module):
         self._axis = -1 if rank == 1 else tuple(range(-rank, 0))
 
     def _input_tensor(self, given: TensorLike) -> Tensor:
-        """Returns the input as a tensor.
+        """Returns the input as a tensor after a check that its last axes have the layer's lengths.
 
         Raises:
             ShapeError: if its last axes do not have the lengths.

@@ -1,1 +1,1 @@
-"""Layers that take the maximum or the mean of windows."""
+"""Pooling layers, which take the maximum or the mean of windows."""

@@ -1,4 +1,4 @@
-"""Pools with windows of a fixed size, and what puts maxima back into their places."""
+"""Pooling layers with windows of a fixed size, and `MaxUnpool` layers, which put maxima back to their places."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -126,7 +126,7 @@ class _MaxUnpool(spatial.Spatial):
         self.padding, self.data_format = lengths("padding", padding, axis_count, 0), spatial.data_format(data_format)
 
     def __call__(self, x: TensorLike, indices: TensorLike, output_size: Sequence[int] | None = None) -> Tensor:
-        """Returns the output.
+        """Returns zeros in the unpooled shape with the elements of `x` at the indices of the maximum pool.
 
         Args:
             x: the results of a pool.
