@@ -101,7 +101,8 @@ def _scatter_x(g: T, y: T, x: T, indices: T, updates: T, reduction: str | None =
         return scatter_update(g, indices, zeros_like(updates))
     if reduction == "mul":
         return multiply(g, scatter_update(ones_like(x), indices, updates, "mul"))
-    return multiply(g, divide_no_nan(equal(x, y), _count_extremes(x, y, indices, updates)))
+    # The counts are float32, so a cotangent of float64 is divided by them, not multiplied by their reciprocals.
+    return divide_no_nan(where(equal(x, y), g, 0.0), _count_extremes(x, y, indices, updates))
 
 
 def _scatter_updates(g: T, y: T, x: T, indices: T, updates: T, reduction: str | None = None) -> T:
@@ -113,7 +114,7 @@ def _scatter_updates(g: T, y: T, x: T, indices: T, updates: T, reduction: str | 
     if reduction == "mul":
         return multiply(picked_slices, _other_factors(x, indices, updates))
     extreme_counts = _slices_at(_count_extremes(x, y, indices, updates), indices)
-    return multiply(picked_slices, divide_no_nan(equal(updates, _slices_at(y, indices)), extreme_counts))
+    return divide_no_nan(where(equal(updates, _slices_at(y, indices)), picked_slices, 0.0), extreme_counts)
 
 
 def _other_factors(x: T, indices: T, updates: T) -> T:

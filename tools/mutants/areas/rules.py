@@ -4,6 +4,15 @@ from mutants.mutant import Mutant
 
 MUTANTS = [
     Mutant(
+        name="rules-ties-of-scattered-extremes-in-float32",
+        module="emberharmony/rules/arrays/indexing.py",
+        function="_scatter_x",
+        original="divide_no_nan(where(equal(x, y), g, 0.0), _count_extremes(x, y, indices, updates))",
+        replacement="multiply(g, divide_no_nan(equal(x, y), _count_extremes(x, y, indices, updates)))",
+        tests=("tests/backend/test_rare_calls.py -k 'gradients and updates and jax'",),
+        why="the gradient of a scattered maximum in float64 has the digits of float32 where elements are equal",
+    ),
+    Mutant(
         name="registered-rule-of-too-few-gradients",
         module="emberharmony/rules/registration.py",
         function="_checked_rule.full_rule",
