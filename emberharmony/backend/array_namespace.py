@@ -58,7 +58,7 @@ class ArrayNamespace(ModuleType):
                 yield name
 
     def _make_attribute(self, name: str) -> Any:
-        """Makes and keeps the attribute of this name.
+        """Makes and keeps the attribute of this name at its first use.
 
         Raises:
             AttributeError: if there is none; the message has the nearest name.
@@ -80,7 +80,7 @@ class ArrayNamespace(ModuleType):
                 f"{', '.join(self._backend.dtypes.available)}",
                 name=name,
             )
-        # Another thread may have made it in the meantime: keep the first.
+        # Another thread may have made the attribute in the meantime: keep the first one.
         return self.__dict__.setdefault(name, _bound_object(self._backend, name, attribute))
 
     def __dir__(self) -> list[str]:
@@ -108,7 +108,7 @@ def _namespace_of(backend: str, part: str) -> ArrayNamespace:
 
 
 def _bound_object(backend: Any, name: str, value: Any) -> Any:
-    """Returns a public object of `ops` for one backend."""
+    """Returns the form of a public object of `ops` that is bound to one backend."""
     if isinstance(value, DType):
         return backend.dtypes.native(value)
     if isinstance(value, ModuleType):

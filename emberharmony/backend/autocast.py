@@ -37,11 +37,11 @@ class _Casting:
 
     @property
     def bound(self) -> "_Casting":
-        """The ops that an override of the backend installs."""
+        """The ops that an override of the backend installs, which are these themselves."""
         return self
 
     def over(self, inner: Any) -> "_Casting":
-        """Returns the ops that cast for `inner`, other ops of the backend, as these do for their own."""
+        """Returns ops that cast the arguments of `inner`, other ops of the backend, by the same rules of `autocast`."""
         return _Casting(self.inner.over(inner), self.half)
 
     def __getattr__(self, name: str) -> Any:
@@ -56,7 +56,7 @@ class _Casting:
         return wrapped_op
 
     def _cast(self, inner: Any, target: str | None, spec: OpSpec) -> Any:
-        """Returns a function that casts the tensors of a call, and runs a composite without the rules."""
+        """Returns an op that casts its tensors first; a composite then runs without the rules of `autocast`."""
         backend, composite = self.inner.backend, spec.composite
         whole_list_names = {p.name for p in spec.parameters if p.role == "TensorLike"}
         positional_names = [p.name for p in spec.parameters if not p.keyword_only]

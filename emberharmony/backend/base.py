@@ -146,18 +146,18 @@ class Backend(Categories, Steps, Transforms, Probes, ProductPrecision, HostMemor
         self.kinds = Kinds(self.dtypes)
 
     def take_prefix(self) -> None:
-        """Takes a prefix that no other backend object has, because the ops of all share one namespace of globals."""
+        """Gives this backend object a unique prefix, because the ops of all backends share one namespace of globals."""
         self.prefix = self.name if self.name not in _TAKEN else f"{self.name}{next(_PREFIXES)}"
         _TAKEN.add(self.prefix)
 
     @property
     def without_watchers(self) -> Backend:
-        """The backend itself, or the one that it stands for if it only tells watchers of the calls."""
+        """The backend itself, or the backend that it wraps if it only reports the calls to watchers."""
         return self
 
     @classmethod
     def tape_methods(cls) -> dict[str, Any]:
-        """Returns the methods by which a backend differentiates with the tape, whatever its library can do."""
+        """Returns by name the methods by which a backend differentiates with the tape instead of its library."""
         method_names = (
             "pullback",
             "gradients",
@@ -206,7 +206,7 @@ class Backend(Categories, Steps, Transforms, Probes, ProductPrecision, HostMemor
         return isinstance(x, TensorProxy) and x.wants_derivative
 
     def may_keep(self, tensor: Any) -> bool:
-        """Returns whether a cell may keep a tensor after the transforms that are running.
+        """Returns whether a parameter or buffer may keep a tensor beyond the end of the transforms that are running.
 
         Args:
             tensor: a native or traced tensor of any shape and dtype.
@@ -214,7 +214,7 @@ class Backend(Categories, Steps, Transforms, Probes, ProductPrecision, HostMemor
         return not isinstance(tensor, TensorProxy) and not self.is_traced(tensor)
 
     def plain(self, tensor: Any) -> Any:
-        """Returns a tensor in the form that cells hold: without the library's own record of how it was computed.
+        """Returns a tensor without the library's own record of how it was computed, as parameters and buffers keep it.
 
         A tensor that a running transform differentiates, and one of another backend, is unchanged.
 
@@ -225,7 +225,7 @@ class Backend(Categories, Steps, Transforms, Probes, ProductPrecision, HostMemor
 
     @staticmethod
     def aliases(a: Any, b: Any) -> bool:
-        """Returns whether a tensor lies in the memory of another, on a backend whose tensors have such memory.
+        """Returns whether two tensors share memory; False on a backend whose tensors never do.
 
         Args:
             a: a native tensor of any shape.
@@ -284,7 +284,7 @@ class Backend(Categories, Steps, Transforms, Probes, ProductPrecision, HostMemor
         return False
 
     def quantized_forms(self, w: Any, scales: Any, biases: Any, bits: int) -> tuple[Form, Any, Any] | None:
-        """Returns what a layer shall hold in the place of a quantised matrix, to multiply fast; None to change nothing.
+        """Returns a quantised matrix, its scales and biases in a layout that multiplies faster; None if there is none.
 
         The results are a form of `w`, whose layout `quantized_matmul` and `quantized_rows` take in the place of `w`,
         and equal scales and biases, perhaps with other strides.
@@ -298,7 +298,7 @@ class Backend(Categories, Steps, Transforms, Probes, ProductPrecision, HostMemor
         return None
 
     def quantized_rows(self, layout: Any, indices: Any, rows: int, bits: int) -> Any:
-        """Returns some rows, as words, of a quantised matrix of `rows` rows in the layout of `quantized_forms`.
+        """Returns the rows at some indices, as packed words, of a quantised matrix in the layout of `quantized_forms`.
 
         Args:
             layout: what `quantized_forms` returned for `w`.
@@ -336,7 +336,7 @@ class Backend(Categories, Steps, Transforms, Probes, ProductPrecision, HostMemor
         raise NotImplementedError
 
     def pack(self, tensor: Any) -> HostBits:
-        """Returns the bits of a tensor on the host, perhaps in the memory of the tensor.
+        """Returns a tensor's values as bits in an array on the host, which may share the memory of the tensor.
 
         Args:
             tensor: a tensor of this backend of any shape and dtype, or what `convert` takes.
@@ -352,7 +352,7 @@ class Backend(Categories, Steps, Transforms, Probes, ProductPrecision, HostMemor
         return HostBits(array if array.flags.writeable else array.copy(), neutral_dtype.name)
 
     def unpack(self, packed: HostBits, device: Any = None) -> Any:
-        """Returns bits on the host as a native tensor with memory of its own.
+        """Returns a native tensor, with memory of its own, that is made of the bits that `pack` returned.
 
         Args:
             packed: what `pack` returned, here or on another backend, of any shape and dtype.
@@ -403,7 +403,7 @@ class Backend(Categories, Steps, Transforms, Probes, ProductPrecision, HostMemor
         return None
 
     def device_scope(self, device: Any) -> contextlib.AbstractContextManager[None]:
-        """Returns the context manager behind `with ops.device(...)`.
+        """Returns the context manager behind `with ops.device(...)`, which sets the default device of its block.
 
         Args:
             device: the name of a device as `ops.get_available_devices` gives it, such as "cpu".
@@ -500,7 +500,7 @@ class Backend(Categories, Steps, Transforms, Probes, ProductPrecision, HostMemor
 
     @staticmethod
     def option(value: Any) -> Any:
-        """Returns an argument that is not a tensor; a NumPy boolean becomes a Python one, which all libraries take.
+        """Returns an option of an op unchanged, but a NumPy boolean as a Python one, which all libraries take.
 
         Args:
             value: the argument as the caller gave it.
@@ -570,7 +570,7 @@ class Backend(Categories, Steps, Transforms, Probes, ProductPrecision, HostMemor
         return self.composed(name)
 
     def composed(self, name: str) -> Callable[..., Any]:
-        """Returns a composite's own body, run with this backend active; overrides use it as their fallback.
+        """Returns the body of a composite, run with this backend active; a backend's own definition falls back on it.
 
         Args:
             name: the name of the composite, which must not be an alias.
@@ -590,7 +590,7 @@ class Backend(Categories, Steps, Transforms, Probes, ProductPrecision, HostMemor
         return composite
 
     def call_with_own_ops(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Calls a function with the ops of this backend, whatever block it is in.
+        """Calls a function with the ops of this backend, also inside of a block that overrides the backend or its ops.
 
         Args:
             function: the function, which calls ops.
@@ -609,7 +609,7 @@ class Backend(Categories, Steps, Transforms, Probes, ProductPrecision, HostMemor
         return variable
 
     def custom_vjp(self, forward: TensorFunction, backward: Callable[..., Any], primals: Sequence[Any]) -> list[Any]:
-        """Returns the list of tensors `forward(*primals)`, with `backward` as its derivative.
+        """Returns the list of tensors `forward(*primals)`, whose gradients `backward` computes.
 
         Args:
             forward: a function of native tensors that returns a sequence of them.

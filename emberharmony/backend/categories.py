@@ -23,7 +23,7 @@ class Categories:
     """By what the definitions of ops whose declarations say what they take become whole ops; None leaves them."""
 
     def __init_subclass__(cls) -> None:
-        """Imports the definitions of the classes above, whose attributes the methods of a subclass may name."""
+        """Imports the definitions of the base classes, because the methods of a subclass may name their attributes."""
         for base_class in cls.__mro__[1:]:
             for category in list(vars(base_class).get("categories", ())):
                 base_class._import_category(category)  # type: ignore[attr-defined]
@@ -35,7 +35,7 @@ class Categories:
 
     @classmethod
     def import_categories(cls) -> None:
-        """Imports all definitions."""
+        """Imports the definitions of all categories of ops."""
         for category in list(cls.categories):
             cls._import_category(category)
 
@@ -66,7 +66,7 @@ class Categories:
 
     @classmethod
     def _complete_definitions(cls, owners: Iterable[type]) -> None:
-        """Makes whole ops of the functions of promoted tensors that the first of these classes defines for each op."""
+        """Adds the promotion of operands to each op that one of these classes defines for tensors of one dtype."""
         if cls.promotion is None:
             return
         missing_names = {name for name, spec in OPS.items() if spec.facts.takes}
@@ -74,7 +74,7 @@ class Categories:
             for name in missing_names & owner.__dict__.keys():
                 definition = owner.__dict__[name]
                 function = definition.__func__ if isinstance(definition, staticmethod) else definition
-                # Others are whole already, methods, or unsupported.
+                # Other definitions promote their operands already, are methods, or are unsupported.
                 if isinstance(definition, Direct) or (function is not definition and not hasattr(function, "__fast__")):
                     spec = OPS[name]
                     complete_op = cls.promotion.complete_op(function, spec.facts, spec.declared.__code__.co_argcount)

@@ -83,7 +83,7 @@ def current() -> "TensorBackend":
 
 
 def choose() -> tuple[Backend, str]:
-    """Returns the backend that the environment, the settings file or the machine selects, and which of these did."""
+    """Returns the backend that the environment, the settings file or the machine selects, and which of them did so."""
     backend_name = os.environ.get(ENVIRONMENT)
     _VARIABLE.append(backend_name)
     atexit.register(_warn_of_late_variable)
@@ -103,7 +103,7 @@ _VARIABLE: list[str | None] = []
 
 
 def _warn_of_late_variable() -> None:
-    """Warns once if the program set the environment variable too late: when it asks for the backend, or ends."""
+    """Warns once if the program set the environment variable after the backend was chosen."""
     current_name = os.environ.get(ENVIRONMENT)
     if not _VARIABLE or not current_name or current_name == _VARIABLE[-1] or selection.source() == "set_backend":
         return
@@ -126,7 +126,7 @@ def _load_for(name: str, asker: str) -> Backend:
 
 
 def load_at_import() -> None:
-    """Loads a backend that has to be there before the first call of an op; `ops` calls this at the end of its import.
+    """Loads the backend of the environment variable if it must be loaded before the first call of an op.
 
     The choice waits for the first call, so a program that sets its backend does not load two. But JAX's backend and
     plug-ins may configure their libraries, which a program may use itself before that, and Dynamo cannot trace a first
@@ -148,7 +148,7 @@ def load_at_import() -> None:
 
 
 def choose_if_named() -> None:
-    """Chooses the backend of a process that has none, if the environment or the settings name one that loads."""
+    """Chooses the backend of a process without one, if the environment or the settings file names one that can load."""
     if os.environ.get(ENVIRONMENT) or settings.exists():
         with contextlib.suppress(EmberError):
             selection.current()

@@ -45,7 +45,7 @@ _WAY_OUT: dict[type[EmberError], str] = {
 def explain(
     backend: Any, op: str, error: Exception, arguments: tuple[Any, ...], error_class: type[EmberError] | None
 ) -> EmberError:
-    """Returns the typed error for a native one.
+    """Returns the typed error for a native error, with a message that names the op, the arguments and a way out.
 
     Args:
         backend: the backend that ran the op.
@@ -83,7 +83,7 @@ def explain(
 
 
 def other_library_hint(spec: OpSpec, arguments: tuple[Any, ...]) -> str:
-    """Returns a hint if the arguments of a call are those of another library, else an empty string.
+    """Returns a hint if a call passes arguments as another library takes them, else an empty string.
 
     `zeros(2, 3)` gives 3 as the dtype, `concatenate(a, b)` gives b as the axis, and `where(condition)` gives indices in
     other libraries.
@@ -109,7 +109,7 @@ def _has_axes(value: Any) -> bool:
 
 
 def _misfit_argument(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
-    """Returns which argument is not the text or mapping that the op declares, else an empty string."""
+    """Returns a hint about an argument that is not the text or mapping that the op declares, else an empty string."""
     for parameter, value in zip(spec.parameters, arguments, strict=False):
         expected_class = _KINDS.get(parameter.annotation.partition("[")[0].removesuffix(" | None"))
         if expected_class is not None and value is not None and not isinstance(value, expected_class):
@@ -119,7 +119,7 @@ def _misfit_argument(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> 
 
 
 def _misplaced_argument(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
-    """Returns the order of arguments if a tensor stands for an option, or a text for a tensor; else an empty string."""
+    """Returns a hint with the order of arguments if a tensor stands for an option, or a text for a tensor; else ""."""
     for parameter, value in zip(spec.parameters, arguments, strict=False):
         is_tensor = hasattr(value, "dtype") and _has_axes(value)
         is_option, is_of_tensor = parameter.annotation.startswith(_OPTIONS), parameter.role in ("Operand", "TensorLike")
@@ -167,7 +167,7 @@ def _brief_value(backend: Any, value: Any) -> str:
 
 
 def _hint_for_shapes(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
-    """Returns that the operands' shapes, as "(2, 3) and (2,)", do not broadcast, and the way out; or an empty text."""
+    """Returns a hint if the shapes of the operands do not broadcast, such as (2, 3) and (2,), else an empty string."""
     shape_by_name = {
         parameter.name: tuple(value.shape)
         for parameter, value in zip(spec.parameters, arguments, strict=False)
@@ -193,7 +193,7 @@ def _can_broadcast(shapes: Iterable[tuple[int, ...]]) -> bool:
 
 
 def _hint_for_axis(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
-    """Returns along which axis tensors of other lengths could be joined, else an empty string."""
+    """Returns a hint with the only axis along which the tensors could be joined, else an empty string."""
     arguments_by_name = {parameter.name: value for parameter, value in zip(spec.parameters, arguments, strict=False)}
     tensors = next(
         (arguments_by_name[parameter.name] for parameter in spec.parameters if parameter.role == "Tensors"), None
@@ -216,7 +216,7 @@ def _hint_for_axis(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> st
 
 
 def _hint_for_size(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
-    """Returns that a new shape has another number of elements, and which one would fit; else an empty string."""
+    """Returns a hint with a fitting shape if that given to `reshape` has another number of elements; else ""."""
     if spec.name != "reshape" or not backend.is_tensor(arguments[0]):
         return ""
     old_shape = tuple(arguments[0].shape)

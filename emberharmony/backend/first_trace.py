@@ -19,7 +19,7 @@ STEPS: list[Callable[[], None]] = []
 
 
 class _BeforeDynamo:
-    """A finder of modules that finds none, and that Python asks before the others."""
+    """A finder of modules that finds none; Python asks it first, so it sees when PyTorch's compiler is imported."""
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:

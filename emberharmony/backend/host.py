@@ -40,18 +40,18 @@ _DEEPEST = 64
 
 
 def _are_numbers(kinds: set[type]) -> bool:
-    """Returns whether classes are those of numbers of Python and NumPy, which are no tensors, and hold none."""
+    """Returns whether all classes of a set are classes of numbers of Python or NumPy."""
     return kinds <= _NUMBERS or all(cls in _NUMBERS or issubclass(cls, np.generic) for cls in kinds)
 
 
 @functools.lru_cache(maxsize=256)
 def name_of(dtype: np.dtype[Any]) -> str:
-    """Returns the name of a NumPy dtype, which NumPy (2.4) composes in 5 µs each time."""
+    """Returns the name of a NumPy dtype from a cache, because NumPy 2.4 composes it in 5 µs each time."""
     return dtype.name
 
 
 def is_integer(value: object) -> bool:
-    """Returns whether a value is an integer of Python or NumPy, which no number or list of Python imports."""
+    """Returns whether a value is an integer of Python or NumPy; does not import NumPy."""
     cls = value.__class__
     return cls in _WHOLE if cls in HOLD_NUMBERS else isinstance(value, (int, np.integer))
 
@@ -96,12 +96,12 @@ def plain_array(value: Any) -> np.ndarray[Any, Any]:
 
 
 def dtype_or_number(operand: Any) -> Any:
-    """Returns the dtype of a NumPy array, for ops on tensors of another library; anything else unchanged."""
+    """Returns the dtype of a NumPy array, and anything else, such as a number, unchanged."""
     return plain_array(operand).dtype if isinstance(operand, np.ndarray) else operand
 
 
 def kinds_of(value: Any, depth: int = 1) -> set[type] | None:
-    """Returns the classes of the Python numbers in a list or tuple; None if it holds more than these and such lists."""
+    """Returns the classes of the Python numbers in a nested list or tuple; None if it contains anything else."""
     classes = set(map(type, value))
     if classes <= _NUMBERS:
         return classes
@@ -170,7 +170,7 @@ def _integer_array(value: Any, dtype: DType) -> np.ndarray[Any, Any] | None:
 
 
 def _as_array(value: Any, convert: Callable[[Any], np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
-    """Returns a value converted by a function of NumPy.
+    """Returns a value converted by a function of NumPy, whose error becomes a typed one that says how to convert it.
 
     Raises:
         ArgumentTypeError: if it does not convert to an array.
@@ -187,14 +187,14 @@ def _as_array(value: Any, convert: Callable[[Any], np.ndarray[Any, Any]]) -> np.
 
 
 def _is_text(value: Any) -> bool:
-    """Returns whether all items of nested lists are text."""
+    """Returns whether a value is text, or a nested list of text."""
     if isinstance(value, (list, tuple)):
         return all(map(_is_text, value))
     return isinstance(value, (str, bytes)) or getattr(getattr(value, "dtype", None), "kind", "") in ("U", "S")
 
 
 def _conversion_advice(value: Any) -> str:
-    """Returns how something becomes numbers of which NumPy made an array of objects."""
+    """Returns advice how to convert a value to numbers, of which NumPy made an array of objects."""
     if value is None:
         return (
             "a function without return gives it: return the result of __call__, and of the loss; "
@@ -224,7 +224,7 @@ def _conversion_advice(value: Any) -> str:
 
 
 def _check_dtype(value: Any, array: np.ndarray[Any, Any], host: bool) -> None:
-    """Checks that some backend has the dtype of an array that was made from a value.
+    """Checks that an array, made from a user's value, has a dtype that some backend supports.
 
     Args:
         value: the value.
@@ -322,7 +322,7 @@ def bfloat16_of_numpy() -> np.dtype[Any]:
 
 
 def safe_key(key: Any) -> Any:
-    """Returns the key of a NumPy array, of which NumPy (2.4) would wrap indices of uint64 around.
+    """Returns a key for a NumPy array with its indices of uint64 as int64, because NumPy 2.4 would wrap them around.
 
     Raises:
         ArgumentTypeError: if the key is a masked array, or holds one.

@@ -60,7 +60,7 @@ def precision(state: State | None = None) -> "dict[str, str] | PrecisionBlock":
 
 
 class PrecisionBlock(Scope, contextlib.ContextDecorator):
-    """A block in which float32 is multiplied in a precision; see `ops.precision`."""
+    """A block in which float32 tensors are multiplied in a given precision; see `ops.precision`."""
 
     _stack: Any = Requests()
 

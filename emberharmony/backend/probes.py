@@ -42,7 +42,7 @@ class Probes:
         return self.bound.sum(self.bound.absolute(tensor))
 
     def failures(self, probes: Sequence[Any], needed: Sequence[Any] = ()) -> list[int]:
-        """Returns the places of the probes that are not finite.
+        """Returns the indices of those of the results of `probe` that are not finite.
 
         Args:
             probes: what `probe` returned.
@@ -77,11 +77,11 @@ class Probes:
         return False
 
     def node_of(self, tensor: Any) -> Any:
-        """Returns the node of the library's graph that made a tensor, which can be a key; None if there is none."""
+        """Returns the node of the library's graph that computed a tensor, a hashable object; None if there is none."""
         return None
 
     def look_at_nodes(self, loss: Any, notes: Mapping[Any, Any], look: Callable[[Any], Callable[..., None]]) -> None:
-        """Lets functions look at the gradients that the nodes of a graph are going to compute.
+        """Registers functions that are called with the gradients that the nodes of a loss's graph compute later.
 
         Args:
             loss: the result whose gradient will be computed.

@@ -30,7 +30,7 @@ _ABSORBS: dict[type, tuple[str, ...]] = {
 
 
 class _Table(dict[Any, Any]):
-    """A table from two native dtypes to the one that they promote to.
+    """A dict from pairs of native dtypes to the native dtype that they promote to.
 
     The keys are native dtypes, since they hash faster than neutral ones and `torch.compile` can trace them.
     """
@@ -105,7 +105,7 @@ class Direct:
         self.native, self.full, self.guard, self.weak, self.when, self.plain = native, full, guard, weak, when, plain
 
     def __call__(self, *tensors: Any) -> Any:
-        """Calls the function of tensors of one dtype."""
+        """Calls the native function on tensors of one dtype."""
         return (self.full or self.native)(*tensors)
 
 
@@ -118,7 +118,7 @@ def direct(
     when: str | None = None,
     plain: str = "",
 ) -> Any:
-    """Returns the definition of an op by a function of the library that dispatch may call itself.
+    """Returns an op's definition by a native function that dispatch may call directly for operands of one dtype.
 
     It may call it for tensors of one dtype for which the function follows the declaration of the op. All other operands
     are brought to one dtype first, which is checked.
@@ -298,7 +298,7 @@ class Promotion:
         return x if self.kinds[x.dtype] in ("float", "complex") else self.to(x, default_float())
 
     def complete_op(self, own: Native, facts: Facts, count: int) -> Native:
-        """Returns the whole op: it brings the operands to one dtype, refuses others, and calls the backend's function.
+        """Returns an op that casts its operands to their common dtype, checks it, and calls the backend's function.
 
         Args:
             own: what the backend defines: `direct(...)`, or a function of tensors of one dtype.
@@ -315,7 +315,7 @@ class Promotion:
         return fast(own.native, condition, weak_condition, plain=is_plain)(self._promoting(full_op, facts, count))
 
     def for_all_dtypes(self, native: Native, facts: Facts, count: int) -> Native:
-        """Returns a native function for all dtypes that the op takes; those of some libraries lack some of them.
+        """Returns a native function extended to all dtypes of the op; some libraries lack kernels for some dtypes.
 
         Args:
             native: the function of the library.
@@ -344,13 +344,13 @@ class Promotion:
         return promoting_op
 
     def _unary_conditions(self, definition: Direct, facts: Facts) -> tuple[str, str, str]:
-        """Returns when dispatch calls the native function: for a tensor, for a number, and by the published type."""
+        """Returns the conditions, as source, under which dispatch calls a native function of one operand directly."""
         if definition.when is None and facts.gives == "float":
             return self.inexact, self.element, self.plain_inexact
         return definition.when or "", definition.weak if isinstance(definition.weak, str) else "", definition.plain
 
     def _binary_conditions(self, definition: Direct, facts: Facts) -> tuple[str, str, str]:
-        """Returns when dispatch calls the native function: for two tensors, for a number, and by the published type."""
+        """Returns the conditions, as source, under which dispatch calls a native function of two operands directly."""
         is_inexact = facts.gives == "float"
         guard = definition.guard
         if guard is None:
@@ -386,7 +386,7 @@ class Promotion:
 
 
 def _condition_of_both(same_dtype: str, conditions: str) -> str:
-    """Returns the condition that two tensors have the same dtype and that a further condition holds.
+    """Returns the source of a condition: that two tensors have the same dtype, and a further condition.
 
     If the further one begins with the dtype of the first tensor, it takes it from a local: reading it from the tensor
     again costs 280 instructions (NumPy).
@@ -399,7 +399,7 @@ def _condition_of_both(same_dtype: str, conditions: str) -> str:
 
 
 def nonnegative_axis(axis: Any, ndim: int) -> int:
-    """Returns one axis as a number from 0 to ndim - 1.
+    """Returns an axis, which may be negative, as a number from 0 to ndim - 1.
 
     Raises:
         ArgumentError: if several axes are given.
@@ -412,7 +412,7 @@ def nonnegative_axis(axis: Any, ndim: int) -> int:
 
 
 def tensor_and_axis(x: Any, axis: int | None, least: int = 0) -> tuple[Any, int]:
-    """Returns a tensor and the axis to work along; without an axis, the flattened tensor and 0.
+    """Returns a tensor and its axis, counted from 0; if the axis is None, the flattened tensor and 0.
 
     Args:
         x: the tensor.
@@ -428,7 +428,7 @@ def shape_after_reduction(shape: Any, axes: tuple[int, ...], keepdims: bool) -> 
 
 
 def require_nonempty(shape: Any, axis: Any) -> None:
-    """Checks that a reduction without an identity has elements to reduce.
+    """Checks that an axis has elements, for a reduction that has no result for none, such as a maximum.
 
     Raises:
         ShapeError: if one of the axes has length 0.

@@ -16,7 +16,7 @@ _LOOKS, _DEVICE = attrgetter("__class__", "shape", "dtype"), attrgetter("device"
 
 
 class Traits(Record):
-    """Facts about tensors that hold for all others like them.
+    """Facts about lists of tensors, which hold for all lists of tensors of the same shapes, dtypes and devices.
 
     Attributes:
         match: takes as many tensors, and returns whether each has the class, the shape, the dtype and the device of the
@@ -41,7 +41,7 @@ class Steps:
     """The most elements of a tensor for which `as_vector` and `split_vector` take less time than a few calls of ops."""
 
     def traits_of(self, columns: Sequence[Sequence[Any]]) -> Traits:
-        """Returns the facts about lists of tensors, so that each step of an optimizer asks no more than `match`.
+        """Returns the facts about lists of tensors; later steps of an optimizer only ask whether their tensors match.
 
         Programs take one dtype.
         """
@@ -56,7 +56,7 @@ class Steps:
         return Traits(lambda *others: looks(others) == tensor_looks, len({tensor.dtype for tensor in tensors}) == 1)
 
     def may_keep_all(self, tensors: Sequence[Any]) -> bool:
-        """Returns whether cells may surely keep these tensors as they are; if not, each is checked by itself."""
+        """Returns whether parameters may keep all these tensors as they are; if False, the caller checks each one."""
         return all(map(self.may_keep, tensors))
 
     def evaluate(self, tensors: list[Any]) -> None:
@@ -77,11 +77,11 @@ class Steps:
         ]
 
     def has_kernel(self, update: "Update", like: Any) -> bool:
-        """Returns whether the library computes an update of a list of tensors like this one by one call."""
+        """Returns whether the library computes an optimizer's update of many tensors like this one by one call."""
         return False
 
     def run_update(self, update: "Update", columns: Sequence[Sequence[Any]]) -> list[Sequence[Any]] | None:
-        """Returns what a program of elementwise ops computes from lists of tensors.
+        """Returns the lists of tensors that an optimizer's program of elementwise ops computes from lists of tensors.
 
         Args:
             update: the program and its numbers.

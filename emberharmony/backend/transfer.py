@@ -65,7 +65,7 @@ def to_backend(obj: T, name: "BackendLike | Backend | TensorBackend") -> T:
 
 
 class _Move:
-    """The conversion of everything in an object, and the steps that put the results into their places.
+    """The move of all tensors in an object to another backend: it converts them, and collects the assignments.
 
     Args:
         home: the ops of the backend to move to.
@@ -79,11 +79,11 @@ class _Move:
         self._kept_objects: list[Any] = []  # keeps what was met, so that no other object gets its id
 
     def steps(self) -> Iterator[Step]:
-        """Returns the steps that exchange everything."""
+        """Returns the steps that assign the moved tensors, of all parameters and other objects."""
         return chain(self._exchanges, *self._cells)
 
     def value(self, value: Any, place: str) -> Any:
-        """Returns what takes the place of a value: itself if it can be changed, or has nothing to move.
+        """Returns a value with its tensors moved: a new object, or itself if it can be changed or has no tensors.
 
         Args:
             value: anything.
@@ -128,14 +128,14 @@ class _Move:
             raise error_class(f"{place} cannot move to backend {self._home.backend.name!r}: {error}") from error
 
     def _move_items(self, holder: Any, assign: Any, items: Iterable[tuple[Any, Any, str]]) -> None:
-        """Notes the steps that assign to a holder what takes the places of its items."""
+        """Notes an assignment to a dict, list or object for each item that is replaced by a moved one."""
         for key, item, target in items:
             new_item = self.value(item, target)
             if new_item is not item:
                 self._exchanges.append((assign, holder, key, new_item))
 
     def _move_object(self, value: Any, place: str) -> Any:
-        """Moves what is in the attributes of an object; a frozen dataclass that changes is made anew."""
+        """Moves the tensors in the attributes of an object; returns a copy of a frozen dataclass that changes."""
         placed_attributes = [(name, item, f"{place}.{name}") for name, item in getattr(value, "__dict__", {}).items()]
         slots = [
             (name, getattr(value, name), f"{place}.{name}") for name in SLOTS[value.__class__] if hasattr(value, name)

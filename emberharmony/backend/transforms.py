@@ -21,7 +21,7 @@ Pushforward = Callable[[Sequence[Any]], tuple[list[Any], list[Any]]]
 
 
 class _ByTape:
-    """A function of `transforms.backward` as a method, whose first use puts the function itself in its place."""
+    """A descriptor for a function of `transforms.backward` as a method; its first use imports the function."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -46,7 +46,7 @@ class Transforms:
     """
 
     def with_slope(self, op: str, arguments: Sequence[Any]) -> tuple[Any, Any] | None:
-        """Returns a scalar that an op computes, and its derivative by the first argument, in less time than one by one.
+        """Returns an op's scalar result and its derivative by the first argument, computed together; None if it cannot.
 
         Args:
             op: an op whose rule is in `SLOPES` of `emberharmony.transforms.rule_registry`.
@@ -78,7 +78,7 @@ class Transforms:
         pullback, gradients = _ByTape("pullback"), _ByTape("gradients")
 
     def constants(self, tensors: Sequence[Any]) -> list[Any]:
-        """Returns tensors as ones that nothing differentiates."""
+        """Returns tensors as constants, which nothing differentiates."""
         if not self.is_twin and self.may_keep_all(tensors):
             return list(tensors)
         return list(map(self.bound.stop_gradient, tensors))
@@ -94,7 +94,7 @@ class Transforms:
         return self.transpose_pullback(fn, primals)
 
     def transpose_pullback(self, fn: TensorFunction, primals: Sequence[Any]) -> Pushforward:
-        """Returns the same as `linearize`, as the pullback of the pullback: a pullback is linear in its cotangents.
+        """Returns a function from tangents to outputs and tangents, like `linearize`, by the pullback of the pullback.
 
         Source: Townsend, "A new trick for calculating Jacobian vector products" (2017).
         """

@@ -66,7 +66,7 @@ class AbstractBackend(
 
     @classmethod
     def over(cls, wrapped: Backend) -> AbstractBackend:
-        """Returns the backend that computes the shapes of a backend's results; there is one for each backend object."""
+        """Returns the backend that computes shapes as another backend does; there is one for each backend object."""
         if isinstance(wrapped, AbstractBackend):  # a call inside of another one
             return wrapped
         wrapped = wrapped.without_watchers
@@ -81,11 +81,11 @@ class AbstractBackend(
         return self.wrapped.version
 
     def tensor_of(self, shape: Sequence[int], dtype: Any, known: Any = None) -> AbstractTensor:
-        """Returns a tensor of a shape and a native dtype."""
+        """Returns a tensor without values that has this shape and native dtype."""
         return AbstractTensor(self, shape, dtype, known)
 
     def single_element(self, value: Any) -> Any:
-        """Returns a tensor as one of the wrapped backend that has one element, 1; other values are unchanged."""
+        """Returns, for a tensor, a tensor of the wrapped backend with the single element 1; other values unchanged."""
         if isinstance(value, list):
             return [self.single_element(item) for item in value]
         if not isinstance(value, AbstractTensor):
@@ -93,7 +93,7 @@ class AbstractBackend(
         shape, neutral_dtype = (1,) * value.ndim, self.dtypes.neutral[value.dtype]
         if neutral_dtype == "bfloat16":  # which NumPy has only with ml_dtypes
             return self.wrapped.bound.ones(shape, value.dtype)
-        # A new one each time, because the default device may have changed since.
+        # Make a new tensor each time, because the default device may have changed since.
         return self.wrapped.from_numpy(np.ones(shape, neutral_dtype.name))
 
     def from_numpy(self, array: np.ndarray[Any, Any]) -> AbstractTensor:
@@ -133,7 +133,7 @@ class AbstractBackend(
         return isinstance(value, AbstractTensor) or self.wrapped.is_tensor(value)
 
     def device_scope(self, device: Any) -> Any:
-        """Returns the context manager of the wrapped backend."""
+        """Returns the wrapped backend's context manager for `with ops.device(...)`."""
         return self.wrapped.device_scope(device)
 
     def pullback(
@@ -160,5 +160,5 @@ class AbstractBackend(
         return [self.bound.broadcast_to(y, (slice_count, *y.shape)) for y in slice_results]
 
     def cannot_transform(self, error: BaseException | None) -> bool:
-        """Returns whether an error says that a value was read."""
+        """Returns whether an error says that a value of a tensor without values was read."""
         return isinstance(error, NoValueError)

@@ -1,4 +1,4 @@
-"""The ops that create tensors, as shapes."""
+"""The shapes and dtypes of the results of the ops that create tensors."""
 
 from __future__ import annotations
 
@@ -69,9 +69,9 @@ def _range_without_values(
         raise ArgumentError("step must not be 0")
     check_ends(low, high, step)
     are_integers = all(map(is_integer, (low, high, step)))
-    # Lengths of other ranges are rounded to float64, as NumPy and the backends do.
+    # Compute the length of a range of floats in float64, as NumPy and the backends do.
     length = len(range(low, high, step)) if are_integers else max(math.ceil((high - low) / step), 0)
-    # The ends are converted alone, because an integer dtype may not hold them.
+    # Convert the first and the last number, because an integer dtype may be too narrow for them.
     for end in (low, low + (length - 1) * step) if are_integers and length else ():
         dtype_from(backend, name, end, end + 1, 1, dtype, device)
     return backend.tensor_of((length,), dtype_from(backend, name, low, low + 0 * high, step, dtype, device))
@@ -142,7 +142,7 @@ class AbstractCreation:
 
 
 def diagonal_length(rows: int, columns: int, offset: int) -> int:
-    """Returns the length of a diagonal of a matrix."""
+    """Returns the number of elements on a diagonal of a matrix, at an offset from the main one."""
     return max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
 
 

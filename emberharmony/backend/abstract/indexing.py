@@ -1,4 +1,4 @@
-"""The ops that read and write by index, as shapes."""
+"""The shapes and dtypes of the results of the ops that read and write by index."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class AbstractIndexing:
         )
 
     def _mask_axes(self, part: Any) -> int | None:
-        """Returns how many axes a part of a key masks: -1 for a tensor of integers, None for anything else."""
+        """Returns the number of axes of a boolean mask in a key; -1 for a tensor of integers, None for other parts."""
         if not isinstance(part, AbstractTensor):
             return None
         if self.kind_of(part) == "bool":

@@ -1,4 +1,4 @@
-"""Products, decompositions and Fourier transforms, as shapes."""
+"""The shapes and dtypes of the results of products, decompositions and Fourier transforms."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Shapes = Callable[[AbstractTensor], Sequence[Sequence[int]]]
 
 
 def _decomposition_rule(shapes: Shapes) -> Rule:
-    """Returns the rule of a decomposition, from the function that gives the shapes of its results."""
+    """Returns the rule for the shapes of a decomposition, made of the function that gives the shapes of its results."""
 
     def decompose(backend: AbstractBackend, name: str, x: AbstractTensor, *options: Any) -> Any:
         return _result_tensors(backend, shapes(x), call_with_one_element(backend, name, x, *options))
@@ -30,7 +30,7 @@ def _decomposition_rule(shapes: Shapes) -> Rule:
 
 
 def _result_tensors(backend: AbstractBackend, shapes: Sequence[Sequence[int]], operand: Any) -> Any:
-    """Returns tensors of these shapes with the dtypes, and in the class, of what the wrapped backend found."""
+    """Returns tensors of these shapes with the dtypes of the wrapped backend's results, in the same named tuple."""
     if not isinstance(operand, tuple):
         return backend.tensor_of(shapes[0], operand.dtype)
     results = [
@@ -52,7 +52,7 @@ def _solve(backend: AbstractBackend, name: str, a: AbstractTensor, b: AbstractTe
 
 
 def _transform_rule(halves: bool = False, halved: bool = False) -> Rule:
-    """Returns the rule of a Fourier transform.
+    """Returns the rule for the shape and dtype of a Fourier transform.
 
     Args:
         halves: whether the result is the non-negative half of a spectrum.

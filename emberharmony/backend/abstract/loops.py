@@ -13,7 +13,7 @@ Signature = tuple[TreeDef, list[tuple[tuple[int, ...], Any]]]
 
 
 class AbstractLoops:
-    """Overrides the ops of `ops/flow/control.py` that a value steers, or that would take many equal steps."""
+    """Overrides the ops of `ops/flow/control.py` that depend on values, or whose steps all have equal shapes."""
 
     composed: Callable[[str], Callable[..., Any]]
     tensor_of: Any
@@ -30,7 +30,7 @@ class AbstractLoops:
         return self.composed("switch")(index, branches, *operands)
 
     def _common_result(self, name: str, branches: Sequence[Callable[..., Any]], operands: Sequence[Any]) -> Any:
-        """Returns the result of the first branch, after a check that the others give the same shapes and dtypes."""
+        """Returns the result of the first branch of a `cond`, checked to have the shapes and dtypes of the others."""
         results = [branch(*operands) for branch in branches]
         if any(self._tree_signature(result) != self._tree_signature(results[0]) for result in results):
             raise no_value(f"the branches of {name}() differ in shapes or dtypes, and a tensor decides which one runs")
@@ -74,7 +74,7 @@ class AbstractLoops:
         return self._with_leading_length(self.composed("map")(f, self._with_leading_length(xs, 1)), step_count)
 
     def _count_steps(self, xs: Any, length: int | None) -> int | None:
-        """Returns the number of steps along the first axes of a tree; None if the op must find it, or an error."""
+        """Returns the common length of the first axes of a tree's tensors; None if they differ or if it is 0 or 1."""
         shapes = [self.convert(leaf).shape for leaf in flatten(xs)[0]]
         step_counts = {shape[0] if shape else 0 for shape in shapes} | (set() if length is None else {length})
         step_count = step_counts.pop() if len(step_counts) == 1 else 0

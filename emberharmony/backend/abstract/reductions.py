@@ -1,4 +1,4 @@
-"""The ops that reduce, accumulate, sort and count, as shapes."""
+"""The shapes and dtypes of the results of the ops that reduce, accumulate, sort and count."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the shape and the dtype of an op's result are found without computing it.
+"""The rules by which the shape and the dtype of an op's result are found without computing it.
 
 A rule computes the shape from the shapes and options of the arguments. The dtype, and most errors about dtypes and
 options, come from the wrapped backend, which runs the op on tensors of one element (`call_with_one_element`).
@@ -33,7 +33,7 @@ class Rule:
 
 
 def call_with_one_element(backend: AbstractBackend, name: str, *args: Any, **kwargs: Any) -> Any:
-    """Returns the result of a primitive of the wrapped backend, called with tensors of one element in place of others.
+    """Returns the result of the wrapped backend's primitive, called with tensors of one element in place of the others.
 
     Each tensor keeps its dtype and its number of axes.
     """
@@ -45,7 +45,7 @@ def call_with_one_element(backend: AbstractBackend, name: str, *args: Any, **kwa
 
 
 def dtype_from(backend: AbstractBackend, name: str, *args: Any, **kwargs: Any) -> Any:
-    """Returns the native dtype of the result of a primitive, which the wrapped backend calls on single elements."""
+    """Returns the native dtype of a primitive's result, which the wrapped backend computes from single elements."""
     return call_with_one_element(backend, name, *args, **kwargs).dtype
 
 

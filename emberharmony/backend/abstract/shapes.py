@@ -1,4 +1,4 @@
-"""The ops that change shapes, as shapes."""
+"""The shapes of the results of the ops that change shapes, such as `reshape` and `concatenate`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the bodies of ops share besides ops: promotion of some arguments, wide dtypes, the way to the host and back.
+"""Functions for the bodies of ops: promotion of some arguments, wide dtypes, conversion to host arrays and back.
 
 All work with the ops of the active backend, as the bodies do.
 """

@@ -26,7 +26,7 @@ class UncompiledError(Exception):
 
 
 def as_native(outputs: Sequence[Any]) -> list[Any]:
-    """Returns the outputs of a function as a list of arrays.
+    """Returns the outputs of a function as a list, checked not to be recorded on a tape.
 
     Raises:
         OnTapeError: if an output is recorded on a tape, because the function closes over a tensor that is.
@@ -37,7 +37,7 @@ def as_native(outputs: Sequence[Any]) -> list[Any]:
 
 
 class Compiler(NamedTuple):
-    """How a library compiles.
+    """The functions by which `LibraryFunction` uses one library: its compiler and its class of arrays.
 
     Attributes:
         array: the class of its arrays.
@@ -63,7 +63,7 @@ class LibraryFunction:
         self._graph_by_key: dict[Any, _Graph | None] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Returns the result of the function."""
+        """Returns the result of the function, compiled at the first call with arguments of these kinds."""
         leaves, structure = tree_flatten((args, kwargs))
         if checking() or any(isinstance(leaf, TensorProxy) or _is_passing(leaf) for leaf in leaves):
             return self._fn(*args, **kwargs)
@@ -139,12 +139,12 @@ def _is_passing(leaf: Any) -> bool:
 
 
 def _leaf_kind(leaf: Any, array: Any) -> Any:
-    """Returns the part of a leaf that a graph depends on: an array's shape and dtype, else the leaf and its class."""
+    """Returns the key of an argument in a graph: the shape and dtype of an array, else the argument and its class."""
     return (leaf.shape, leaf.dtype) if isinstance(leaf, array) else constant_kind(leaf)
 
 
 def constant_kind(leaf: Any) -> Any:
-    """Returns a leaf that is no array as a part of a key.
+    """Returns the key of a value that is no array: its class and the value, floats and complex numbers as text.
 
     The class tells 1, 1.0 and True apart, and the text 0.0 and -0.0, which are equal.
     """

@@ -268,7 +268,7 @@ def placement_of(backend: Any) -> Placement:
 
 
 def native_device(device: Any) -> str:
-    """Returns "cpu".
+    """Returns "cpu", the only native device, after a check of the name.
 
     Raises:
         DeviceError: if the device is another one.
@@ -301,12 +301,12 @@ class HostMemory:
     """The default device; None until it is asked for, and each backend object has its own then."""
 
     def dtype(self, x: Any) -> "DType":
-        """Looks it up among the dtypes of the backend."""
+        """Returns the neutral dtype of a tensor."""
         dtype: DType = self.dtype_of(x)
         return dtype
 
     def eval(self, *trees: Any) -> None:
-        """Does nothing: what is computed at once is computed."""
+        """Does nothing, because the backend has computed its tensors already."""
 
     def get_device(self, x: Any) -> str:
         """Names the host."""

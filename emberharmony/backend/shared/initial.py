@@ -11,7 +11,7 @@ from emberharmony.core.dtypes import float64
 
 
 def truncated_normal(rng: Generator, shape: tuple[int, ...], mean: float, std: float, low: float, high: float) -> Array:
-    """Returns normal numbers, drawn anew outside [low, high], by the inverse of the distribution function."""
+    """Returns normal numbers restricted to [low, high], by the inverse of the distribution function."""
     lower_bound, upper_bound = (low - mean) / std, (high - mean) / std
     # The distribution function is precise below 0 alone, so an interval above 0 is reflected.
     sign = -1.0 if lower_bound > 0.0 else 1.0
@@ -25,7 +25,7 @@ def orthogonal(rng: Generator, rows: int, columns: int, gain: float) -> Array:
     """Returns a random matrix with orthonormal rows or columns, the shorter of the two, times the gain."""
     longer_length, shorter_length = max(rows, columns), min(rows, columns)
     q, r = np.linalg.qr(rng.normal((rows, columns), float64).reshape(longer_length, shorter_length))
-    # These signs make the distribution uniform.
+    # These signs make the distribution of the orthogonal matrix uniform.
     q = q * np.where(np.diagonal(r) < 0.0, -1.0, 1.0)
     return gain * (q if rows >= columns else q.T)
 

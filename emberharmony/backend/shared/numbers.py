@@ -32,7 +32,7 @@ class Numbers(NamedTuple):
 
 
 def numbers_in(array: "np.ndarray[Any, Any]") -> Numbers:
-    """Returns what is in an array of float64 or complex128; complex numbers count as zero, or large, by magnitude."""
+    """Returns the counts of NaN, infinities, zeros and negative numbers in an array of float64 or complex128."""
     is_nan, is_infinite = np.isnan(array), np.isinf(array)
     finite_elements = array[~(is_nan | is_infinite)]
     negative_count = 0 if np.iscomplexobj(array) else int(np.count_nonzero(array < 0))
@@ -49,7 +49,7 @@ def numbers_in(array: "np.ndarray[Any, Any]") -> Numbers:
 
 
 def _first_index(mask: "np.ndarray[Any, Any]") -> tuple[int, ...]:
-    """Returns the indices of the first True; () if there is none."""
+    """Returns the indices of the first true element of a mask; () if there is none."""
     if not mask.any():
         return ()
     return tuple(int(i) for i in np.unravel_index(int(np.argmax(mask)), mask.shape))

@@ -1,4 +1,4 @@
-"""How exactly a library multiplies float32: the settings that `ops.precision` changes, and a measurement of the truth.
+"""The precision in which a library multiplies float32: the settings that `ops.precision` changes, and measurements.
 
 A setting says what a library may do; whether the device does it is measured, by a product whose result is known. A
 block sets the library for as long as it is open. PyTorch has one setting for all threads, so a thread or task that asks
@@ -37,7 +37,7 @@ KINDS = ("products", "convolutions")
 
 
 class Setting:
-    """A setting of a library, shared by all blocks that could change it for each other.
+    """A precision setting of a library, which `ops.precision` blocks of several threads share.
 
     Args:
         read: returns what is set.
@@ -51,7 +51,7 @@ class Setting:
 
 
 class Request:
-    """What an open block wants: a precision, and how the library is set for it."""
+    """The request of an open `ops.precision` block: its precision, and the library's setting for it."""
 
     __slots__ = ("setting", "state", "wanted")
 
@@ -60,7 +60,7 @@ class Request:
 
 
 def _requests(entry: Entry | None) -> list[Request]:
-    """Returns what the blocks of a stack want, the innermost first."""
+    """Returns the requests of the open `ops.precision` blocks of a stack, the innermost first."""
     requests = []
     while entry is not None:
         requests.append(entry[0])
@@ -69,18 +69,18 @@ def _requests(entry: Entry | None) -> list[Request]:
 
 
 class Requests:
-    """The blocks of this thread or task, whose changes set the libraries in the same step."""
+    """The stack of open `ops.precision` blocks of this thread or task; a change of it sets the libraries."""
 
     def __init__(self) -> None:
         self._entry: ContextVar[Entry | None] = ContextVar("emberharmony_precision", default=None)
         self._entering = RLock()
 
     def get(self) -> Entry | None:
-        """Returns the entry of the innermost block."""
+        """Returns the stack's entry of the innermost open block, or None."""
         return self._entry.get()
 
     def set(self, entry: Entry | None) -> None:
-        """Makes another entry that of the innermost block, and sets the libraries."""
+        """Makes an entry that of the innermost block, and sets the libraries as it requests."""
         old_requests, new_requests = _requests(self.get()), _requests(entry)
         begun_requests = [request for request in new_requests if request not in old_requests]
         ended_requests = [request for request in old_requests if request not in new_requests]
@@ -101,7 +101,7 @@ class Requests:
 
     @staticmethod
     def _check(wanted: Request, own_requests: Sequence[Request]) -> None:
-        """Checks that no block of another thread or task holds the setting.
+        """Checks that no block of another thread or task requests another precision of the same setting.
 
         Raises:
             UnsupportedOpError: if one does.
@@ -115,11 +115,11 @@ class Requests:
 
     @staticmethod
     def _effect_steps(setting: Setting, after: Sequence[Request]) -> Iterable[Step]:
-        """Returns the steps that set a library as the innermost block wants, or as it was before the first block."""
+        """Returns the steps that set a library as the innermost block requests, or, without one, as it was before."""
         innermost = next((request for request in after if request.setting is setting), None)
         if innermost is not None:
             return setting.steps(innermost.wanted)
-        # Another thread's block wants the same precision, or there would have been an error; then nothing changes.
+        # Open blocks of other threads request the same precision, or there had been an error; so change nothing.
         return compress(setting.steps(setting.base), map(operator.not_, repeat(setting.opened)))
 
 
@@ -151,7 +151,7 @@ _MEASURES = {"products": product_error, "convolutions": convolution_error}
 
 
 def state_of(error: float) -> str:
-    """Returns the precision that makes a relative error of a product of random matrices."""
+    """Returns the precision that a relative error of a product of random matrices shows, such as "float32"."""
     return STATES[sum(not error < limit for limit in _LIMITS)]
 
 
@@ -165,11 +165,11 @@ class ProductPrecision:
     _measured: dict[Any, str] | None = None
 
     def precision_key(self) -> Any:
-        """Returns what the precision depends on, besides the device."""
+        """Returns a key of the settings on which the measured precision depends, besides the device."""
         return None
 
     def precision_setting(self, state: str) -> tuple[Setting, Any] | None:
-        """Returns the setting of the library, and what to set for a precision; None if it has none.
+        """Returns the library's precision setting, and its value for a precision; None if the library has no setting.
 
         Raises:
             UnsupportedOpError: if it has no value for the precision.
@@ -177,7 +177,7 @@ class ProductPrecision:
         return None
 
     def no_precision(self, state: str) -> str:
-        """Returns why a precision cannot be had, and the way out."""
+        """Returns the reason why the library cannot compute in a precision, and the way out, for an error message."""
         return "the library has no setting for it; leave the block out, or run on another backend or device"
 
     def product_precision(self, device: Any = None) -> dict[str, str]:

@@ -109,7 +109,7 @@ class Generator:
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Continues where the generator was whose `state_dict` this is; if an error is raised, nothing has changed.
+        """Sets the generator to a state that `state_dict` returned; if an error is raised, nothing has changed.
 
         Raises:
             ArgumentTypeError: if the state is not a dict.
@@ -119,7 +119,7 @@ class Generator:
         commit(self.loading(state))
 
     def loading(self, state: State) -> list[Step]:
-        """Returns the steps of `load_state_dict`, for a caller that loads more at once; see there for its errors."""
+        """Returns the assignments of `load_state_dict` as steps, for a caller that loads several states at once."""
         reader = random_state.StateReader("the state of a Generator", state)
         reader.check_version()
         source = random_state.generator_from(reader, "Philox")
@@ -318,7 +318,7 @@ def fresh_seed() -> int:
 
 
 def checked_seed(seed: Any) -> int:
-    """Returns a seed, checked.
+    """Returns a seed as an int, checked to be a natural number.
 
     Raises:
         ArgumentError: if it is not a non-negative integer.

@@ -14,7 +14,7 @@ from emberharmony.core.dtypes import DType, float64
 
 
 def stream_of(backend: Any) -> "DefaultStream[np.random.Generator]":  # which would import numpy.random
-    """Returns the default stream of a backend."""
+    """Returns the default random stream of a backend."""
     attributes = backend.without_watchers.__dict__
     stream: DefaultStream[np.random.Generator] | None = attributes.get("_stream")
     if stream is None:
@@ -29,7 +29,7 @@ def _draw_from_stream(name: str, shape: Any, dtype: DType) -> np.ndarray:
 
 
 def uniform(shape: Any, dtype: Any) -> Any:
-    """Returns numbers from 0 to 1, without 1."""
+    """Returns random numbers, uniform in [0, 1), drawn on the host."""
     float_dtype = floating(dtype)
     draws = _draw_from_stream("random", shape, float_dtype)
     # Half precision would round some numbers up to 1, which is excluded.
@@ -37,6 +37,6 @@ def uniform(shape: Any, dtype: Any) -> Any:
 
 
 def normal(shape: Any, dtype: Any) -> Any:
-    """Returns numbers of mean 0 and variance 1."""
+    """Returns random numbers of the standard normal distribution, drawn on the host."""
     float_dtype = floating(dtype)
     return tensor_from_host(_draw_from_stream("standard_normal", shape, float_dtype), float_dtype)

@@ -48,7 +48,7 @@ _BIT, _SIGN, _DIGITS, _MANTISSA, _ROOT_HALF, _LEAST = (
 
 
 def normal(words: np.ndarray) -> np.ndarray:
-    """Returns normal numbers of float32, two for each word, in the memory of the words.
+    """Returns normal numbers of float32, two for each random word of 64 bits, in the memory of the words.
 
     The first half of the memory gives radii, by 32 bits of which the lowest is the sign of the cosine, and the second
     half angles from -pi/2 to pi/2. The numbers are at most 6.6 in magnitude.
@@ -84,7 +84,7 @@ def normal(words: np.ndarray) -> np.ndarray:
 
 
 def _radii(bits: np.ndarray, exponent: np.ndarray, x: np.ndarray, out: np.ndarray) -> None:
-    """Computes `sqrt(-2 log(u))` for u = (number + 1) / 2**31, where the number is that of the upper 31 bits.
+    """Writes `sqrt(-2 log(u))` into an array, for u = (k + 1) / 2**31, where k is made of the upper 31 bits.
 
     Args:
         bits: 32 random bits for each number, which are overwritten.
@@ -109,7 +109,7 @@ def _radii(bits: np.ndarray, exponent: np.ndarray, x: np.ndarray, out: np.ndarra
 
 
 def _polynomial(coefficients: list[Any], x: np.ndarray, out: np.ndarray) -> None:
-    """Computes a polynomial, whose coefficients begin with the constant one."""
+    """Writes the values of a polynomial into an array; the first coefficient is the constant one."""
     np.multiply(x, coefficients[-1], out)
     for coefficient in coefficients[-2:0:-1]:
         np.add(out, coefficient, out)

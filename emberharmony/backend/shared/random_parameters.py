@@ -1,4 +1,4 @@
-"""Checks of what random draws take: the parameters of distributions, shapes and dtypes."""
+"""Checks of the arguments of random draws: the parameters of distributions, shapes and dtypes."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def check_fits_shape(name: str, own_shape: Sequence[int], shape: Sequence[int]) 
 
 
 def on_host(name: str, value: Array, shape: Any, domain: Domain) -> Array:
-    """Returns a parameter, given as a host array, in float64.
+    """Returns a distribution's parameter, given as a host array, in float64, checked against its domain and the shape.
 
     Raises:
         ArgumentError: if a value is outside the domain.
@@ -194,7 +194,7 @@ def check_between(low: Any, high: Any, dtype: DType) -> None:
 
 
 def floating(dtype: Any) -> DType:
-    """Returns the floating dtype of random numbers; None stands for the default float.
+    """Returns the floating dtype of random numbers, checked; None stands for the default float.
 
     Raises:
         DTypeError: if it is not a floating dtype.

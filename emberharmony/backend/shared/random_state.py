@@ -39,7 +39,7 @@ class StateReader:
         self.where, self.state = where, state
 
     def damage_error(self, name: str, expected: str) -> ArgumentError:
-        """Returns the error for an entry."""
+        """Returns the error for a missing or damaged entry of a state."""
         value_text = brief(self.state[name]) if name in self.state else "nothing"
         return ArgumentError(f"{self.where} is damaged: expected {expected} under {name!r}, got {value_text}")
 
@@ -56,7 +56,7 @@ class StateReader:
             )
 
     def integer(self, name: str, low: int = 0, high: int | None = None) -> int:
-        """Returns an integer of at least `low` and at most `high`."""
+        """Returns an entry of a state, checked to be an integer of at least `low` and at most `high`."""
         entry = self.state.get(name)
         if type(entry) is not int or entry < low or (high is not None and entry > high):
             limits_text = f"of at least {low}" if high is None else f"from {low} to {high}"
@@ -64,32 +64,32 @@ class StateReader:
         return entry
 
     def optional(self, name: str, high: int | None = None) -> int | None:
-        """Returns a natural number of at most `high`, or None."""
+        """Returns an entry of a state, checked to be a natural number of at most `high`, or None."""
         return None if name in self.state and self.state[name] is None else self.integer(name, 0, high)
 
     def integers(self, name: str) -> tuple[int, ...]:
-        """Returns a list of natural numbers as a tuple."""
+        """Returns an entry of a state, checked to be a list of natural numbers, as a tuple."""
         entries = self.state.get(name)
         if not isinstance(entries, (list, tuple)) or not all(type(entry) is int and entry >= 0 for entry in entries):
             raise self.damage_error(name, "a list of natural numbers")
         return tuple(entries)
 
     def words(self, name: str, count: int) -> list[int]:
-        """Returns words of 64 bits, which are written as hexadecimal digits."""
+        """Returns an entry of a state, words of 64 bits in hexadecimal digits, as a list of ints."""
         entry = self.state.get(name)
         if not isinstance(entry, str) or len(entry) != 16 * count or set(entry) - _DIGITS:
             raise self.damage_error(name, f"{16 * count} hexadecimal digits")
         return [int(entry[i : i + 16], 16) for i in range(0, len(entry), 16)]
 
     def hexadecimal(self, name: str) -> int:
-        """Returns a natural number of any size, which is written as hexadecimal digits."""
+        """Returns an entry of a state, a natural number in hexadecimal digits, as an int."""
         entry = self.state.get(name)
         if not isinstance(entry, str) or not entry or set(entry) - _DIGITS:
             raise self.damage_error(name, "hexadecimal digits")
         return int(entry, 16)
 
     def inner(self, name: str) -> StateReader:
-        """Returns a reader of the dict under a name."""
+        """Returns a reader of the inner dict that a state has under a name."""
         if not isinstance(self.state.get(name), dict):
             raise self.damage_error(name, "a dict")
         return StateReader(f"{self.where}[{name!r}]", self.state[name])

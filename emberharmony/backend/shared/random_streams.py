@@ -104,7 +104,7 @@ class DefaultStream(Generic[S]):
         self._start, self._clone = start, clone
 
     def get(self) -> S:
-        """Returns the stream to draw from."""
+        """Returns the default random stream to draw from."""
         stream = self._get()
         return stream if self._clone is None else stream_to_draw_from(stream, self._clone)
 
@@ -176,7 +176,7 @@ def checked_streams(backend: str, state: Any) -> tuple[StateReader, _Seed]:
 
 
 def restore_host_stream(state: Any) -> None:
-    """Continues the host's stream, and restarts the others from the seed, on any backend.
+    """Sets the host's default stream to a saved state, and restarts the other default streams from its seed.
 
     Args:
         state: the state of default streams, of which nothing was drawn from that of the backend (`drawn` is False).
@@ -192,7 +192,7 @@ def restore_host_stream(state: Any) -> None:
 
 
 def _seed_of(reader: StateReader, others: dict[object, Any] | None = None) -> _Seed:
-    """Returns a seed with the host's stream, and with other streams, by default those in use."""
+    """Returns the seed of a saved state, with the host's stream and other streams, by default those in use."""
     seed_reader = reader.inner("seed")
     seed_value = None if seed_reader.state.get("value", "") is None else seed_reader.hexadecimal("value")
     seed = _Seed(seed_value, seed_reader.integers("lineage"), seed_reader.integer("forked", 0, sys.maxsize))
@@ -203,7 +203,7 @@ def _seed_of(reader: StateReader, others: dict[object, Any] | None = None) -> _S
 
 
 def restore_streams(seed: _Seed, stream: DefaultStream[S], value: S) -> None:
-    """Continues the default streams with those of `seed`, and with `value` as the backend's own stream."""
+    """Makes the streams of `seed` the default ones, with `value` as the backend's own stream."""
     refuse_effect("the default streams would be restarted")
     seed.streams[stream] = value
     _Process.seed = seed

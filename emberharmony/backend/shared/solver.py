@@ -87,7 +87,7 @@ def not_finite_error(shape: Sequence[int]) -> LinAlgError:
 
 
 def check_qr_mode(mode: str) -> None:
-    """Checks the mode of a QR decomposition.
+    """Checks that the mode of a QR decomposition is a known one.
 
     Raises:
         ArgumentError: if it is unknown.

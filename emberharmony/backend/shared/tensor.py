@@ -26,7 +26,7 @@ DLPACK_ERRORS = (
 
 
 def exporter(x: Any, copy: bool | None = None) -> Any:
-    """Returns an object with the DLPack protocol: `x`, or a copy if `x` is a NumPy array in non-native byte order.
+    """Returns `x`, which has the DLPack protocol, or a copy if it is a NumPy array in non-native byte order.
 
     Raises:
         ArgumentError: if `x` must be copied, but `copy` is False.
@@ -45,7 +45,7 @@ def exporter(x: Any, copy: bool | None = None) -> Any:
 
 
 def import_tensor(x: Any, copy: bool | None) -> np.ndarray:
-    """Returns a tensor of another library as an array on the host, from which a tensor must be made.
+    """Returns a tensor of another library as a NumPy array on the host.
 
     Raises:
         EmberError: as `exporter` does, or if a copy is refused.
@@ -56,7 +56,7 @@ def import_tensor(x: Any, copy: bool | None) -> np.ndarray:
 
 
 def refuse_copy(copy: bool | None) -> None:
-    """Checks that a copy is allowed; called where one is necessary.
+    """Checks that the option `copy` allows a copy, where one is necessary.
 
     Raises:
         ArgumentError: if `copy` is False.

@@ -11,7 +11,7 @@ _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 def _index_letters(subscripts: str, ndims: list[int]) -> tuple[list[str], str]:
-    """Returns the index letters of each operand and of the result; letters stand for the axes of an ellipsis too."""
+    """Returns the index letters of each operand and of the result, with letters in the place of an ellipsis."""
     operand_subscripts, arrow, result_subscripts = subscripts.replace(" ", "").partition("->")
     free_letters = [letter for letter in _LETTERS if letter not in subscripts]
     terms, most_letters = [], 0
@@ -27,14 +27,14 @@ def _index_letters(subscripts: str, ndims: list[int]) -> tuple[list[str], str]:
 
 
 class _Factor:
-    """A tensor with a letter for each axis."""
+    """An operand, or product of operands, of `einsum`: a tensor with an index letter for each axis."""
 
     def __init__(self, tensor: Any, letters: str) -> None:
         self.tensor, self.letters = tensor, letters
 
 
 def _diagonals(ops: Any, factor: _Factor) -> _Factor:
-    """Returns the diagonal of axes with the same letter."""
+    """Returns a factor in which axes with the same letter are replaced by their diagonal."""
     tensor, letters = factor.tensor, factor.letters
     for letter in letters:
         while letters.count(letter) > 1:
@@ -46,7 +46,7 @@ def _diagonals(ops: Any, factor: _Factor) -> _Factor:
 
 
 def _without_ones(ops: Any, factor: _Factor, lengths: dict[str, int]) -> _Factor:
-    """Returns the factor without axes of length 1 that broadcast against longer ones."""
+    """Returns a factor without the axes of length 1 that broadcast against longer axes of other factors."""
     shape = tuple(factor.tensor.shape)
     kept_axes = [i for i, letter in enumerate(factor.letters) if shape[i] == lengths[letter]]
     if len(kept_axes) == len(shape):
@@ -56,7 +56,7 @@ def _without_ones(ops: Any, factor: _Factor, lengths: dict[str, int]) -> _Factor
 
 
 def _sum_unneeded(ops: Any, factor: _Factor, needed_letters: set[str]) -> _Factor:
-    """Returns the sum over the letters that nothing else needs."""
+    """Returns a factor summed over the axes whose letters neither another factor nor the result has."""
     axes = tuple(i for i, letter in enumerate(factor.letters) if letter not in needed_letters)
     if not axes:
         return factor
@@ -66,7 +66,7 @@ def _sum_unneeded(ops: Any, factor: _Factor, needed_letters: set[str]) -> _Facto
 
 
 def _product_of_factors(ops: Any, a: _Factor, b: _Factor, needed_letters: set[str], lengths: dict[str, int]) -> _Factor:
-    """Returns the product of two factors, summed over the letters that nothing else needs."""
+    """Returns the product of two factors, summed over the letters that neither another factor nor the result has."""
     a, b = (
         _sum_unneeded(ops, a, needed_letters | set(b.letters)),
         _sum_unneeded(ops, b, needed_letters | set(a.letters)),
@@ -95,7 +95,7 @@ def _product_of_factors(ops: Any, a: _Factor, b: _Factor, needed_letters: set[st
 
 
 def einsum(subscripts: str, *operands: Any) -> Any:
-    """Returns the sum of products, of two operands after the other as matrices."""
+    """Returns the result of an einsum expression, which multiplies two operands at a time as matrices."""
     check_subscripts(subscripts, *(tuple(x.shape) for x in operands))
     ops = op_globals.active()
     tensors = common(*operands)

@@ -26,7 +26,7 @@ def _adjoint(x: np.ndarray) -> np.ndarray:
 
 
 def are_clear(sums: list[float]) -> bool:
-    """Returns whether the sign of each unit vector is that of its largest plus its smallest component, given here.
+    """Returns whether each sum, of a unit vector's largest and smallest component, exceeds `1 - NEARLY` in magnitude.
 
     No component is above 1. So if the sum exceeds 1 - NEARLY in magnitude, no component of the other sign is nearly as
     large as the largest one.
@@ -89,7 +89,7 @@ def _require_finite_lower(x: np.ndarray) -> np.ndarray:
 
 
 def det(x: np.ndarray) -> np.ndarray:
-    """Returns determinants."""
+    """Returns the determinants of square matrices."""
     return np.linalg.det(square(x))
 
 
@@ -114,24 +114,24 @@ def adjugate(x: np.ndarray) -> np.ndarray:
 
 
 def inv(x: np.ndarray) -> np.ndarray:
-    """Returns inverses."""
+    """Returns the inverses of square matrices."""
     return np.linalg.inv(square(x))
 
 
 def solve(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Returns the solutions of linear equations."""
+    """Returns the solutions of systems of linear equations."""
     check_sides(a, b)
     return np.linalg.solve(a, b)
 
 
 def solve_triangular(a: np.ndarray, b: np.ndarray, lower: bool = False) -> np.ndarray:
-    """Returns the solutions of triangular linear equations."""
+    """Returns the solutions of systems of linear equations whose matrices are triangular."""
     check_sides(a, b)
     return np.linalg.solve(np.tril(a) if lower else np.triu(a), b)
 
 
 def cholesky(x: np.ndarray, upper: bool = False) -> np.ndarray:
-    """Returns triangular factors of positive-definite matrices.
+    """Returns the Cholesky factors, lower or upper triangular, of positive-definite matrices.
 
     Raises:
         LinAlgError: if a matrix is not positive-definite.
@@ -145,7 +145,7 @@ def cholesky(x: np.ndarray, upper: bool = False) -> np.ndarray:
 
 
 def qr(x: np.ndarray, mode: str = "reduced", positive: bool = True) -> QRResult:
-    """Returns orthonormal columns and upper triangular factors, by default with non-negative diagonals."""
+    """Returns the QR decompositions of matrices, by default with non-negative diagonals of R."""
     check_qr_mode(mode)
     q, r = np.linalg.qr(require_matrices(x), "complete" if mode == "complete" else "reduced")
     if not positive:
@@ -158,7 +158,7 @@ def qr(x: np.ndarray, mode: str = "reduced", positive: bool = True) -> QRResult:
 
 
 def svd(x: np.ndarray, full_matrices: bool = True) -> SVDResult:
-    """Returns singular value decompositions."""
+    """Returns the singular value decompositions of matrices."""
     u, s, vh = np.linalg.svd(_require_finite(require_matrices(x)), full_matrices)
     fix_signs(u, vh, full_matrices)
     return SVDResult(u, s, vh)
@@ -180,12 +180,12 @@ def fix_signs(u: np.ndarray, vh: np.ndarray, full_matrices: bool) -> None:
 
 
 def svd_or_values(x: np.ndarray, full_matrices: bool = True, compute_uv: bool = True) -> SVDResult | np.ndarray:
-    """Returns singular value decompositions, or only the singular values."""
+    """Returns the singular value decompositions of matrices, or only the singular values."""
     return svd(x, full_matrices) if compute_uv else svdvals(x)
 
 
 def svdvals(x: np.ndarray) -> np.ndarray:
-    """Returns singular values."""
+    """Returns the singular values of matrices."""
     return np.linalg.svdvals(_require_finite(require_matrices(x)))
 
 
@@ -201,7 +201,7 @@ def eigvalsh(x: np.ndarray) -> np.ndarray:
 
 
 def eig(x: np.ndarray) -> EigResult:
-    """Returns eigenvalues and eigenvectors, always complex."""
+    """Returns the eigenvalues and eigenvectors of square matrices, always complex."""
     # Do not cast real matrices to complex first: LAPACK's real kernel returns exact conjugate pairs of eigenvalues.
     values, vectors = np.linalg.eig(_require_finite(square(x)))
     complex_dtype = np.result_type(x.dtype, np.complex64)
@@ -210,12 +210,12 @@ def eig(x: np.ndarray) -> EigResult:
 
 
 def eigvals(x: np.ndarray) -> np.ndarray:
-    """Returns eigenvalues, always complex."""
+    """Returns the eigenvalues of square matrices, always complex."""
     return np.linalg.eigvals(_require_finite(square(x))).astype(np.result_type(x.dtype, np.complex64), copy=False)
 
 
 def lu_factor(x: np.ndarray) -> LUResult:
-    """Returns triangular factors by partial pivoting, and for each step the row that was swapped with the current one.
+    """Returns the LU factors of matrices in one matrix, and for each step the row that was swapped with its own.
 
     NumPy has no LU decomposition.
     """

@@ -12,7 +12,7 @@ from emberharmony.core.dtypes import DType, as_dtype
 
 
 def solve_on_host(function: Callable[..., Any], operands: Sequence[Any], *options: Any) -> Any:
-    """Returns what a function of `lapack` makes of tensors, as tensors.
+    """Returns the results, as tensors, of a function of `lapack` that is called with tensors copied to the host.
 
     Args:
         function: of host arrays of one dtype and of options, returns an array or a tuple of arrays.
@@ -42,7 +42,7 @@ def _as_tensors(result: Any, dtype: DType) -> Any:
 def transform_on_host(
     name: str, x: Any, n: int | None, axis: int, norm: str, *, refused: tuple[str, ...] = (), halved: bool = False
 ) -> Any:
-    """Returns a transform along one axis.
+    """Returns the Fourier transform of a tensor along one axis, computed by NumPy on the host.
 
     Args:
         name: of the function of `numpy.fft`.

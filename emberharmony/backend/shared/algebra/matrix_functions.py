@@ -1,4 +1,4 @@
-"""The host's part in the exponential of matrices: by which power of 2 each matrix is divided."""
+"""Host computations for the matrix exponential: Padé coefficients, and the power of 2 that divides each matrix."""
 
 from typing import Any
 

@@ -60,7 +60,7 @@ def check_subscripts(subscripts: str, *shapes: Sequence[int]) -> int:
             raise ShapeError(f"{term!r} does not name the axes of a tensor of shape {tuple(shape)}")
         if "..." in term:
             if arrow and "..." not in result_subscripts and len(shape) > len(term_letters):
-                # PyTorch would sum over these axes.
+                # PyTorch would sum over the axes of an ellipsis that the output leaves out.
                 raise ShapeError(f"the output of {subscripts!r} leaves out the axes '...', which cannot be summed")
             head_length = term.index("...")
             tail_length = len(term_letters) - head_length

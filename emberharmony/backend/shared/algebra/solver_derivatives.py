@@ -18,7 +18,7 @@ Tensors = Sequence[Any]
 
 
 class Differentials:
-    """The differentials, computed by one library.
+    """The differentials of decompositions, from tangents of matrices to tangents of factors, computed by one library.
 
     Args:
         xp: its namespace, with NumPy's function names.
@@ -61,7 +61,7 @@ class Differentials:
         return diagonal[..., None] * self._xp.eye(diagonal.shape[-1], dtype=diagonal.dtype)
 
     def real(self, x: Any) -> Any:
-        """Returns the real part."""
+        """Returns the real part of numbers."""
         return self._xp.real(x) if self._is_complex(x) else x
 
     def imaginary(self, x: Any) -> Any:
@@ -75,13 +75,13 @@ class Differentials:
         return self._constant(self._xp.argmax(is_nearly_largest.astype(self._xp.uint8), -2, keepdims=True))
 
     def cholesky(self, primals: Tensors, outputs: Tensors, tangents: Tensors) -> Tensors:
-        """Returns the tangent of the lower factor."""
+        """Returns the tangent of the lower triangular factor of a Cholesky decomposition."""
         (factor,) = outputs
         scaled_tangent = self._within(factor, self.hermitian(tangents[0]))
         return (factor @ (self._xp.tril(scaled_tangent, -1) + self.as_matrix(self.diagonal(scaled_tangent) / 2)),)
 
     def qr(self, primals: Tensors, outputs: Tensors, tangents: Tensors) -> Tensors:
-        """Returns the tangents of Q and R.
+        """Returns the tangents of the factors Q and R of a QR decomposition.
 
         Raises:
             UnsupportedOpError: if Q has more columns than the rank.
@@ -108,7 +108,7 @@ class Differentials:
         return tangent_over_r - q @ r_tangent, self._xp.concatenate([r_tangent @ square_r, extra_columns], -1)
 
     def svd(self, primals: Tensors, outputs: Tensors, tangents: Tensors) -> Tensors:
-        """Returns the tangents of U, the singular values and Vh."""
+        """Returns the tangents of U, the singular values and Vh of a singular value decomposition."""
         u_full, s, vh_full = outputs
         k = s.shape[-1]
         u, v, tangent = u_full[..., :k], self.adjoint(vh_full[..., :k, :]), tangents[0]
@@ -131,7 +131,7 @@ class Differentials:
         return self._pad_columns(u_tangent, u_full), self.real(self.diagonal(scaled_tangent)), self.adjoint(vh_tangent)
 
     def singular_values(self, factors: Tensors, tangent: Any) -> Any:
-        """Returns the tangent of the singular values; `factors` are those of the decomposition."""
+        """Returns the tangent of the singular values, from the factors U and Vh and the tangent of the matrices."""
         u, _, vh = factors
         return self.real(self.diagonal(self.adjoint(u) @ tangent @ self.adjoint(vh)))
 
@@ -162,7 +162,7 @@ class Differentials:
         return self._xp.where(is_same, zeros, 1 / self._xp.where(is_same, ones, gaps))
 
     def _phase_rates(self, columns: Any, tangent: Any) -> Any:
-        """Returns the rates, times i, at which columns must rotate so that their largest components stay real.
+        """Returns, for each column, the rate times i at which its phase must change to keep its largest component real.
 
         Args:
             columns: the vectors, shape (..., n, k).
@@ -173,7 +173,7 @@ class Differentials:
         return -self.imaginary(self._xp.take_along_axis(tangent, largest_index, -2)) / largest
 
     def _pad_columns(self, columns: Any, model: Any) -> Any:
-        """Returns columns followed by zero columns, as many as `like` has in all."""
+        """Returns columns followed by zero columns, so that there are as many as `model` has."""
         missing_count = model.shape[-1] - columns.shape[-1]
         zeros = self._xp.zeros((*model.shape[:-1], missing_count), model.dtype) if missing_count else None
         return columns if zeros is None else self._xp.concatenate([columns, zeros], -1)

@@ -58,7 +58,7 @@ def _as_float(number: Any) -> Any:
 
 
 def check_ends(*numbers: Any) -> None:
-    """Checks the ends and the step of a range.
+    """Checks that no float among the start, the stop and the step of a range is infinite or NaN.
 
     Raises:
         ArgumentError: if one is not finite.
@@ -86,7 +86,7 @@ def ones_on_diagonal(rows: int, columns: int | None, k: int) -> np.ndarray:
 
 
 def triangle_mask(shape: Sequence[int], k: int, lower: bool) -> np.ndarray:
-    """Returns which elements of a matrix are on its k-th diagonal, and below or above it."""
+    """Returns a mask of the elements of a matrix that are on its k-th diagonal, or below it, or else above it."""
     height, width = shape
     k = clip_offset(k, height, width)
     mask = np.tri(height, width, k if lower else k - 1, dtype=bool)
@@ -94,7 +94,7 @@ def triangle_mask(shape: Sequence[int], k: int, lower: bool) -> np.ndarray:
 
 
 def diagonal_places(shape: Sequence[int], k: int, width: int) -> np.ndarray | None:
-    """Returns the places in a vector, with a zero behind it, of the elements of a matrix that has it on its diagonal.
+    """Returns, for a matrix with a vector on its k-th diagonal, each element's index in the vector followed by a 0.
 
     It is None for the shape of a matrix.
 
@@ -121,7 +121,7 @@ def diagonal_places(shape: Sequence[int], k: int, width: int) -> np.ndarray | No
 
 
 def _int64_range(places: range) -> np.ndarray:
-    """Returns a range of int64, not an empty one: np.arange counts in float64, and loses the last of large numbers."""
+    """Returns a nonempty range as int64, without np.arange, which counts in float64 and rounds large numbers."""
     wrapped_step = (places.step + 2**63) % 2**64 - 2**63  # what wraps around in the product comes back by the sum
     return np.arange(len(places)) * wrapped_step + places[0]
 
@@ -166,7 +166,7 @@ class HostMade:
         if result_dtype is int64 or all(number.__class__ in _REAL and number % 1 == 0 for number in (low, high, step)):
             integers, neutral_dtype = range(int(low), int(high), int(step)), self.dtypes.neutral[result_native]
             if result_dtype is int64 and integers:
-                # A cast to a narrower integer dtype would wrap around silently.
+                # Check the first and last integer: a cast to a narrower integer dtype would wrap around silently.
                 for end in (integers[0], integers[-1]):
                     check_fits(end, neutral_dtype)
             largest_magnitude = max(
@@ -177,7 +177,7 @@ class HostMade:
         check_ends(low, high, step)
         array = _int64_range(integers) if result_dtype is int64 and integers else np.arange(low, high, step)
         if any(isinstance(end, int) and not -(2**63) <= end < 2**63 for end in (low, high, step)):
-            # NumPy 2.4 returns an array of objects for such integers. Testing array.dtype would be simpler, but
+            # NumPy 2.4 makes an array of objects of integers beyond 64 bits. Testing array.dtype would be simpler, but
             # torch.compile (torch 2.13) cannot trace it.
             array = array.astype(np.int64 if result_dtype is int64 else np.float64)
         return self._place_array(array, result_native, device)
@@ -190,7 +190,7 @@ class HostMade:
         return self._place_array(np.arange(places.start, places.stop, places.step), dtype, device)
 
     def _shares_of_ends(self, span: Any, num: int, endpoint: bool) -> tuple[Any, Any]:
-        """Returns the share of the last end, and that of the first end, in each sample, as tensors that fit a span."""
+        """Returns the weights of `stop` and of `start` in each of `num` evenly spaced samples between them."""
         shares = np.linspace(0.0, 1.0, num, endpoint).reshape(-1, *(1,) * len(span.shape))
         check_memory((shares.size, *span.shape), self.dtypes.neutral[span.dtype].itemsize, self._memory)
         share_dtype = span.dtype if self.dtypes.neutral[span.dtype].is_floating else self.dtypes[default_float()]
@@ -281,7 +281,7 @@ class HostMade:
             sign = self.sign(start_tensor)
             start_tensor, stop_tensor = self.divide(start_tensor, sign), self.divide(stop_tensor, sign)
             stop_shares, start_shares = self._shares_of_ends(self.multiply(start_tensor, stop_tensor), num, endpoint)
-            # The product of these powers is exactly `start` and `stop` at the ends.
+            # A product of powers of `start` and `stop` is exactly `start` at one end and `stop` at the other.
             samples = self.multiply(
                 sign, self.multiply(self.power(start_tensor, start_shares), self.power(stop_tensor, stop_shares))
             )
@@ -328,7 +328,7 @@ class HostMade:
         return self.power(x[:, None], power_tensor)
 
     def _window(self, rising: Callable[[np.ndarray, int], np.ndarray], x: int, dtype: Any, device: Any) -> Any:
-        """Returns a symmetric window of `x` points.
+        """Returns a symmetric window function of `x` points, from the function that gives its rising half.
 
         Args:
             rising: the first half of the window, the middle included. It is a function of `n`, which counts from

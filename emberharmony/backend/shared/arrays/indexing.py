@@ -61,7 +61,7 @@ def _is_near(number: Any) -> bool:
 
 
 def slice_within(part: slice, length: int) -> slice:
-    """Returns an equivalent slice of an axis of this length, whose numbers do not exceed the length.
+    """Returns a slice that selects the same of an axis of this length, with start, stop and step within the length.
 
     Raises:
         RangeError: if the slice has a step and the axis is so long that their sum may not fit 32 bits.
@@ -70,14 +70,14 @@ def slice_within(part: slice, length: int) -> slice:
         raise RangeError(f"an axis of length {length} takes slices of step 1 only: the backend counts in 32 bits")
     start, stop, step = part.indices(length)
     if start < 0:
-        # The slice goes backwards from before the first element, so it is empty.
+        # A slice that goes backwards from before the first element is empty.
         return slice(0, 0)
     last_length = max(length, 1)
     return slice(start, None if stop < 0 else stop, max(min(step, last_length), -last_length))
 
 
 def parts_of(key: Any, shape: Any, mask_axes: MaskAxes) -> Iterator[tuple[Any, int, bool]]:
-    """Yields the parts of a key, each with the first axis it reads and whether it is a mask; host parts are checked.
+    """Yields the parts of a key, checked, each with the first axis it reads and whether it is a mask.
 
     Integers are yielded as indices from 0 up; lists, tuples and NumPy arrays as arrays of booleans, or of int64 from 0
     up; None, Ellipsis, slices and the backend's own tensors unchanged. Values of the backend's tensors are not read.
@@ -155,12 +155,12 @@ def _axes_read(part: Any, mask: bool) -> int:
 
 
 def nonnegative_indices(indices: np.ndarray, length: int) -> np.ndarray:
-    """Returns int64 indices from 0 to length - 1 for indices from -length to length - 1.
+    """Returns an array of indices, some of which may be negative, as int64 indices from 0 to length - 1.
 
     Raises:
         IndexOutOfBoundsError: if one is out of bounds; the message names the first.
     """
-    # Read as unsigned, negative indices are the largest numbers, so one maximum checks both bounds.
+    # Viewed as unsigned, negative indices are the largest numbers, so one maximum checks both bounds.
     if indices.size and int(np.maximum.reduce(indices.view(np.uint64), None)) < length:
         return indices
     is_outside = (indices < -length) | (indices >= length)
@@ -175,7 +175,7 @@ def nonnegative_indices(indices: np.ndarray, length: int) -> np.ndarray:
 
 
 def nonnegative_index(index: int, length: int) -> int:
-    """Returns an index from 0 to length - 1 for one from -length to length - 1.
+    """Returns an index, which may be negative, as one from 0 to length - 1.
 
     Raises:
         IndexOutOfBoundsError: if it is out of bounds.
@@ -186,7 +186,7 @@ def nonnegative_index(index: int, length: int) -> int:
 
 
 def block_slices(shape: Sequence[int], start: Sequence[Any], lengths: Sequence[int]) -> tuple[slice, ...]:
-    """Returns the slices of a block within a tensor.
+    """Returns the slice of each axis that selects a block of a tensor, by its first indices and its lengths.
 
     Args:
         shape: of the tensor.
@@ -213,7 +213,7 @@ def block_slices(shape: Sequence[int], start: Sequence[Any], lengths: Sequence[i
 
 
 def class_count(num_classes: int, ids: Any) -> int:
-    """Returns the number of classes, after checks of this number and of the dtype of the ids.
+    """Returns the number of classes as an int, and checks that class ids are integers.
 
     Raises:
         ArgumentTypeError: if it is not an integer, or the ids are no integers.
@@ -265,7 +265,7 @@ def index_columns(indices: Any, shape: Sequence[int]) -> tuple[np.ndarray, ...]:
 
 
 def checked_reduction(reduction: str | None, reductions: Container[str]) -> str | None:
-    """Returns the name of a reduction, checked.
+    """Returns the name of a reduction, after a check that it is one of the given reductions, or None.
 
     Raises:
         ArgumentError: if it is not None and unknown.
@@ -290,12 +290,12 @@ def require_elements(length: int, count: int) -> None:
 
 
 def flat_indices(shape: Sequence[int]) -> np.ndarray:
-    """Returns the places of the elements of a tensor in the flattened one."""
+    """Returns, for each element of a tensor of this shape, its index in the flattened tensor."""
     return np.arange(math.prod(shape)).reshape(shape)
 
 
 def flat_selection(key: tuple[Any, ...], shape: Sequence[int]) -> np.ndarray:
-    """Returns the places in a flattened tensor that a key selects, whose parts are on the host.
+    """Returns the indices in the flattened tensor of the elements that a key on the host selects.
 
     Raises:
         EmberError: if the key does not fit the shape.
@@ -305,7 +305,7 @@ def flat_selection(key: tuple[Any, ...], shape: Sequence[int]) -> np.ndarray:
 
 
 def places_along(indices: Any, shape: Sequence[int], axis: int) -> np.ndarray:
-    """Returns the places in a flattened tensor of indices along an axis that differ for the other axes.
+    """Returns the indices in the flattened tensor of the elements that `take_along_axis` would read.
 
     Raises:
         IndexOutOfBoundsError: if an index is out of bounds.
@@ -330,7 +330,7 @@ def places_with_block(shape: Sequence[int], start: Any, lengths: Sequence[int]) 
 
 
 def places_on_diagonal(x: Any, offset: int, axis1: int, axis2: int) -> np.ndarray:
-    """Returns the places of a diagonal in a flattened tensor."""
+    """Returns the indices in the flattened tensor of the elements on a diagonal of two axes."""
     return (
         flat_indices(require_matrices(x).shape).diagonal(clip_offset(offset, FURTHEST, FURTHEST), axis1, axis2).copy()
     )
@@ -346,7 +346,7 @@ def triangle_indices(lower: bool, n: int, k: int, m: int | None) -> tuple[np.nda
 
 
 class Scattered:
-    """The places in which updates are written, as rows of the elements that one vector of indices names.
+    """A plan of a scatter: the rows that updates are written to, a row being the elements under one index vector.
 
     Attributes:
         shape: that of the indices without their last axis.
@@ -373,19 +373,19 @@ class Scattered:
         self.order = np.argsort(self.places, kind="stable")
 
     def row_sources(self) -> np.ndarray:
-        """Returns where each row stands among the old rows and the updates behind them: the last update of each."""
+        """Returns, for each row of the result, its index among the old rows followed by the updates."""
         source_rows = np.arange(self.count)
         source_rows[self.places[self.order]] = self.count + self.order
         return source_rows
 
     def with_rows_at(self, places: np.ndarray) -> np.ndarray:
-        """Returns the plan of a scatter with one new row at each of these places."""
+        """Returns, for each row after new rows are written at places, its index among the old and the new rows."""
         source_rows = np.arange(self.count)
         source_rows[places] = self.count + np.arange(len(places))
         return source_rows
 
     def steps(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yields, for steps that double, the earlier update of each in this order, and whether its place is equal."""
+        """Yields, for doubling distances, the index of each update's predecessor, and whether it has the same row."""
         ordered_places, step, count = self.places[self.order], 1, len(self.order)
         while step < count and (ordered_places[step:] == ordered_places[:-step]).any():
             is_repeated = np.concatenate([np.zeros(step, bool), ordered_places[step:] == ordered_places[:-step]])
@@ -393,7 +393,7 @@ class Scattered:
             step *= 2
 
     def last_updates(self) -> tuple[np.ndarray, np.ndarray]:
-        """Returns, for each place that is written, where its last update stands in `order`, and these places."""
+        """Returns the index in `order` of the last update of each row that is written, and these rows."""
         ordered_places = self.places[self.order]
         last_positions = np.flatnonzero(np.concatenate([ordered_places[1:] != ordered_places[:-1], np.ones(1, bool)]))
         return last_positions, ordered_places[last_positions]

@@ -28,7 +28,7 @@ _MANY = 1024
 
 
 def rearrangement(pattern: str, shape: Sequence[int], lengths: Mapping[str, int]) -> Rearrangement:
-    """Returns the steps of a pattern for a tensor of this shape; they are cached.
+    """Returns the reshapes and the transpose of a `rearrange` pattern for a tensor of this shape, from a cache.
 
     Args:
         pattern: as `rearrange` takes it.

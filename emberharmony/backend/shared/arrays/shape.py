@@ -37,7 +37,7 @@ PAD_MODES = ("constant", "reflect", "symmetric", "edge", "wrap")
 
 
 def _way_to_shape(shape: Any) -> str:
-    """Returns how something becomes a shape, or an empty string."""
+    """Returns advice for the error about a value that is not a shape, or an empty string."""
     lengths = shape if isinstance(shape, (tuple, list)) else (shape,)
     if any(length is None for length in lengths):
         return "; write the number of rows in the place of None"
@@ -77,7 +77,7 @@ def as_shape(shape: Any) -> tuple[int, ...]:
 
 
 def check_copy(copy: Any) -> None:
-    """Checks the option `copy` of `reshape`, which a call `reshape(x, 2, 3)` would set to a length of the shape.
+    """Checks that the option `copy` of `reshape` is a boolean or None: in `reshape(x, 2, 3)` it is a length instead.
 
     Raises:
         ArgumentTypeError: if it is not True, False or None.
@@ -90,7 +90,7 @@ def check_copy(copy: Any) -> None:
 
 
 def part_bounds(length: int, indices_or_sections: Any) -> list[tuple[int, int]]:
-    """Returns the (start, stop) of each part into which `split` divides an axis.
+    """Returns the bounds (start, stop) of each part into which `split` divides an axis.
 
     Args:
         length: of the axis.
@@ -127,7 +127,7 @@ def cut_indices_of(length: int, indices_or_sections: Any) -> list[int]:
 
 
 def _count_of_parts(length: int, sections: Any) -> int:
-    """Returns the number of parts of an axis.
+    """Returns the number of parts into which to divide an axis, checked.
 
     Raises:
         ArgumentError: if there are so many empty parts that a list of them would exhaust the memory.
@@ -141,7 +141,7 @@ def _count_of_parts(length: int, sections: Any) -> int:
 
 
 def clip_offset(offset: Any, rows: int = _FAR, columns: int = _FAR) -> int:
-    """Returns the offset of a diagonal, clipped to the first one outside the matrix: all diagonals outside are empty.
+    """Returns a diagonal's offset, clipped to the first diagonal outside of the matrix, because all those are empty.
 
     Raises:
         ArgumentTypeError: if the offset is not an integer.
@@ -153,7 +153,7 @@ def clip_offset(offset: Any, rows: int = _FAR, columns: int = _FAR) -> int:
 
 
 def plane_axes(axes: Sequence[int], ndim: int) -> tuple[int, int]:
-    """Returns two different axes, counted from 0.
+    """Returns the two axes of a plane, checked to differ and counted from 0.
 
     Raises:
         AxisError: if there are not two axes, or one is repeated or out of range.
@@ -253,7 +253,7 @@ def counts_per_slice(repeats: Any, length: int) -> np.ndarray:
 
 
 def total(counts: np.ndarray) -> int:
-    """Returns the sum of counts of repetitions, before an array on the host gets an index for each of them.
+    """Returns the sum of counts of repetitions, checked to be small enough for an array of indices.
 
     Raises:
         OutOfMemoryError: if no memory holds the indices.
@@ -276,7 +276,7 @@ def repeated_places(repeats: Any, shape: Sequence[int], axis: int) -> np.ndarray
 
 
 def tile_shapes(repeats: Any, shape: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """Returns three shapes for copies side by side: with an axis before each one, with copies along it, and joined.
+    """Returns three shapes for `tile`: with an axis of length 1 before each axis, with copies there, and joined.
 
     Raises:
         EmberError: if the counts are no integers from 0 up, or no memory holds the result.
@@ -302,7 +302,7 @@ def require_matrices(x: Any) -> Any:
 
 
 def cast_for_join(tensors: list[Any], promotion: Promotion) -> list[Any]:
-    """Returns tensors cast to their common dtype, ready to be joined.
+    """Returns tensors cast to their common dtype, for `concatenate` and `stack`.
 
     Raises:
         ShapeError: if the list is empty.
@@ -332,7 +332,7 @@ def shifts_of(shift: Any, axes: tuple[int, ...]) -> tuple[tuple[int, ...], tuple
 
 
 def axis_order(axes: Sequence[Any], ndim: int) -> tuple[int, ...]:
-    """Returns an order of all axes, counted from 0.
+    """Returns a permutation of all axes, checked and counted from 0.
 
     Raises:
         AxisError: if an axis is out of range, repeated or left out.
@@ -396,7 +396,7 @@ def unstack_axis(num: int | None, axis: int, shape: Sequence[int]) -> int:
 
 
 def check_complex_pairs(shape: Sequence[int]) -> None:
-    """Checks that the last axis has the real and the imaginary part.
+    """Checks that the last axis has length 2, for the real and the imaginary part.
 
     Raises:
         ShapeError: if it does not.

@@ -1,4 +1,4 @@
-"""Layout of what a key selects, computed on the host, for writing by any key that `get_item` reads by."""
+"""The positions that a key selects, computed on the host, for writing by any key that `get_item` reads by."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -43,7 +43,7 @@ class Selection(NamedTuple):
 
 
 def selection_of(parts: Sequence[tuple[Any, int, bool]], shape: Sequence[int], nonzero: Nonzero) -> Selection:
-    """Returns what a key selects, with the axes in the order of NumPy.
+    """Returns the selection of a key: the shape, axes and indices of what it selects, in the order of NumPy.
 
     Args:
         parts: those of the key, from `parts_of`.
@@ -60,7 +60,7 @@ def selection_of(parts: Sequence[tuple[Any, int, bool]], shape: Sequence[int], n
     ] = []  # the length; the axis of the tensor; its range, if not whole
     arrays: list[tuple[int | None, Any]] = []
     block_start, block_lengths, is_block = [0] * len(shape), list(shape), True
-    joint_axis, has_followed, is_split = 0, False, False  # `apart`: whether other parts separate the index tensors
+    joint_axis, has_followed, is_split = 0, False, False  # `is_split`: whether other parts separate the index tensors
     for (key_part, axis, mask), end in zip(parts, next_axes, strict=True):
         indices = _axis_indices(key_part, mask, nonzero)
         if indices is not None:
@@ -148,7 +148,7 @@ def stack_columns(columns: Sequence[Any], column_shapes: Sequence[tuple[int, ...
 
 
 def check_mode(mode: str) -> None:
-    """Checks the mode of a write.
+    """Checks that the mode of `set_item` or `put_along_axis` is a known one.
 
     Raises:
         ArgumentError: if it is unknown.
@@ -187,7 +187,7 @@ def check_held(own_dtype: DType, kind: DType, weak: bool) -> None:
 
 
 def value_like(backend: Any, promotion: Promotion, value: Any, x: Any) -> Any:
-    """Returns a value as a tensor of a backend in the dtype of `x`; frequent kinds of values cost little.
+    """Returns a value as a tensor of a backend in the dtype of `x`, with shortcuts for frequent kinds of values.
 
     Raises:
         EmberError: as `convert_like` does.
@@ -222,7 +222,7 @@ def _fits_kind(value: Any, kind: str) -> bool:
 
 
 def checked_pair(backend: Any, promotion: Promotion, x: Any, key: Any, value: Any, mode: str) -> tuple[Any, Any]:
-    """Returns what a plain key selects, and the value without the leading axes of length 1 that this does not have.
+    """Returns the tensor that a plain key selects, and the value to write without superfluous leading axes.
 
     Raises:
         ArgumentError: if the mode is unknown.

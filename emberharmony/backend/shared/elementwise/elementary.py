@@ -73,7 +73,7 @@ def in_double(function: Callable[[Any, Any], Any], xp: Any, x: Any) -> Any:
 
 
 def polynomial_ratio(y: Any, top: float, upper: Sequence[float], lower: Sequence[float]) -> Any:
-    """Returns a quotient of two polynomials by Horner's rule.
+    """Returns the quotient of two polynomials in `y`, each evaluated by Horner's rule.
 
     Args:
         y: the argument.
@@ -98,12 +98,12 @@ def at_least(xp: Any, y: Any, bound: float) -> Any:
 
 
 def harmless_outside(xp: Any, mask: Any, x: Any, other: float) -> Any:
-    """Returns `x` where the mask is true, else a harmless number, so that no piece sees arguments of another one."""
+    """Returns `x` where the mask is true, else a given number for which the function is harmless."""
     return xp.where(mask, x, other)
 
 
 def gauss(xp: Any, y: Any, exp: Callable[[Any], Any]) -> Any:
-    """Returns `exp(-y * y)` to full precision: the square of `head`, a multiple of 1/16, is exact."""
+    """Returns `exp(-y * y)` to full precision, by a multiple of 1/16 near `y`, whose square is exact."""
     rounded_y = xp.floor(y * 16.0) / 16.0
     return exp(-rounded_y * rounded_y) * exp(-(y - rounded_y) * (y + rounded_y))
 
@@ -133,7 +133,7 @@ def _erfc_tail(xp: Any, y: Any, exp: Callable[[Any], Any]) -> Any:
 
 def erf(xp: Any, x: Any, exp: Callable[[Any], Any] | None = None) -> Any:
     """Returns the error function of a float64 tensor."""
-    # Each branch gets arguments of its own range only. Outside, it may overflow, and `where` would let the NaN into
+    # Give each branch arguments of its own range only. Outside, it may overflow, and `where` would let the NaN into
     # the gradient.
     y = xp.abs(x)
     tail_result = 1.0 - _erfc_tail(xp, at_least(xp, y, SMALL), exp or xp.exp)
@@ -142,7 +142,7 @@ def erf(xp: Any, x: Any, exp: Callable[[Any], Any] | None = None) -> Any:
 
 
 def polynomial(x: Any, coefficients: Sequence[float]) -> Any:
-    """Returns a polynomial by Horner's rule; the highest degree is the first one."""
+    """Returns the value of a polynomial at `x` by Horner's rule; the first coefficient has the highest degree."""
     result = coefficients[0] * x + coefficients[1]
     for coefficient in coefficients[2:]:
         result = result * x + coefficient
@@ -181,7 +181,7 @@ def erfinv(xp: Any, x: Any) -> Any:
 
 
 def chebyshev(x: Any, coefficients: Sequence[float]) -> Any:
-    """Returns a Chebyshev series by Clenshaw's rule, for `x` from -2 to 2; the highest degree is the first one."""
+    """Returns a Chebyshev series at `x` from -2 to 2 by Clenshaw's rule; the highest degree comes first."""
     second_last, previous, current = 0.0, 0.0, coefficients[0] + 0.0 * x
     for coefficient in coefficients[1:]:
         second_last, previous = previous, current

@@ -1,4 +1,4 @@
-"""Rounding to decimals, in the same steps on every backend, and the replacements of `nan_to_num`."""
+"""Rounding to a number of decimals, by the same steps on every backend, and the replacements of `nan_to_num`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LONGEST = 20
 
 
 class Decimals:
-    """The rounding ops of every backend; a backend's `_nearest` and `_round_scaled` say how it rounds floats.
+    """The op `round` of every backend, over the methods `_nearest` and `_round_scaled` by which each rounds floats.
 
     The body of `round` does the same over ops; it takes 8.5 times as long on NumPy, for few elements.
     """
@@ -58,11 +58,11 @@ class Decimals:
     """The native function that rounds floats to integers, halves to the even one."""
 
     def _element_bytes(self, x: Any) -> int:
-        """Returns the number of bytes of an element."""
+        """Returns the number of bytes of an element of a tensor."""
         return int(x.itemsize)
 
     def _round_scaled(self, x: Any, decimals: int, bound: float) -> Any:
-        """Returns floats of 32 or 64 bits, rounded to decimals whose power of ten fits into their dtype.
+        """Returns floats of 32 or 64 bits rounded to a number of decimals, by scaling with a power of ten that fits.
 
         If `decimals` is positive, numbers of magnitude `bound` or more have no such decimals, so they are returned
         unchanged: scaling them could change their last digit, or overflow.
@@ -95,7 +95,7 @@ class Decimals:
         # Rounding has derivative 0 everywhere, so numbers that it returns unchanged must have derivative 0 too.
         constant_x = self.stop_gradient(x)
         if decimals < 0:
-            # Every finite number rounds to 0, with the sign of the number.
+            # At so few decimals every finite number rounds to 0, with the sign of the number.
             return self.where(self.isfinite(constant_x), self.multiply(x, 0.0), constant_x)
         if decimals > largest_scale + _DIGITS:
             return constant_x
@@ -118,7 +118,7 @@ class Decimals:
         unit_count = self.floor_divide(half_unit_count, 2)
         is_beyond_half = self.logical_or(self.greater(remainder, 0), self.not_equal(self.mod(unit_count, 2), 0))
         rounds_up = self.logical_and(self.not_equal(self.mod(half_unit_count, 2), 0), is_beyond_half)
-        # If the power of ten does not fit into the dtype, it wraps around, as the result then does.
+        # A power of ten that does not fit into the integer dtype wraps around, as the result then does.
         unit = (2 * half_unit - limits.min) % 2**limits.bits + limits.min
         return self.multiply(self.add(unit_count, self.cast(rounds_up, x.dtype)), unit)
 

@@ -27,13 +27,13 @@ class _Arithmetic:
         return getattr(self._bound, _NAMES.get(name, name))
 
     def where(self, mask: Any, x1: Any, x2: Any) -> Any:
-        """Returns elements of two tensors or numbers; two numbers take the widest float."""
+        """Returns `where` of two tensors or numbers; two numbers become tensors of the widest float."""
         if not hasattr(x1, "dtype") and not hasattr(x2, "dtype"):
             x1 = cast_to_widest(tensor_from_host(np.asarray(x1), float32))
         return self._bound.where(mask, x1, x2)
 
     def entries(self, table: tuple[float, ...], index: Any) -> Any:
-        """Returns the entries of a table at indices, which may be whole numbers of a floating dtype."""
+        """Returns the entries of a table of numbers at indices, which may be whole numbers of a floating dtype."""
         return self._bound.take(self._place_array(np.asarray(table), index), self._bound.cast(index, "int64"))
 
     def column(self, numbers: tuple[float, ...], x: Any) -> Any:
@@ -61,7 +61,7 @@ def by_series(series: Callable[..., Any], *operands: Any) -> Any:
     if len(wide_tensors) > 1:
         shape = np.broadcast_shapes(*(tuple(x.shape) for x in wide_tensors))
         wide_tensors = [bound.broadcast_to(x, shape) for x in wide_tensors]
-    # NumPy warns of elements that another piece computes.
+    # NumPy warns of elements that are outside of the range of one formula, although another one computes them.
     with np.errstate(all="ignore"):
         wide_result = series(_Arithmetic(bound, DOUBLE if dtype == "float64" else SINGLE), *wide_tensors)
     return bound.cast(wide_result, dtype)

@@ -113,18 +113,18 @@ def sine_over(r: Any) -> Any:
 
 
 def offset_from_nearest(xp: Any, x: Any) -> Any:
-    """Returns the distance from the nearest integer, which is exact."""
+    """Returns the signed distance of `x` from the nearest integer, exactly."""
     return x - xp.floor(x + 0.5)
 
 
 def _shift_into_1_to_3(xp: Any, x: Any) -> tuple[Any, Any]:
-    """Returns how many steps of 1 move `x`, from 0 to 10, to [1, 3], and the distance of the moved one from 1."""
+    """Returns how many steps of 1 move `x`, from 0 to 10, into [1, 3], and the moved number less 1."""
     steps = xp.floor(x) - 2.0
     return steps, xp.where(x < 1.0, x, xp.where(steps > 0.0, x - steps, x) - 1.0)
 
 
 def _gamma_ratio(xp: Any, x: Any, steps: Any) -> Any:
-    """Returns `gamma(x) / gamma(moved)`."""
+    """Returns `gamma(x) / gamma(moved)`, where `moved` is `x` moved into [1, 3] by steps of 1."""
     product = xp.where(x < 1.0, 1.0 / x, 1.0)
     for k in range(1, 9):
         product = xp.where(steps >= k, product * (x - k), product)
@@ -132,7 +132,7 @@ def _gamma_ratio(xp: Any, x: Any, steps: Any) -> Any:
 
 
 def _digamma_difference(xp: Any, x: Any, steps: Any) -> Any:
-    """Returns `digamma(x) - digamma(moved)`."""
+    """Returns `digamma(x) - digamma(moved)`, where `moved` is `x` moved into [1, 3] by steps of 1."""
     total = xp.where(x < 1.0, -1.0 / x, 0.0)
     for k in range(1, 9):
         is_used = steps >= k
@@ -170,7 +170,7 @@ def log_gamma(xp: Any, x: Any) -> Any:
 
 def _log_gamma_near(xp: Any, x: Any) -> Any:
     steps, offset_from_1 = _shift_into_1_to_3(xp, x)
-    # The product would overflow for tiny numbers.
+    # The ratio of gamma functions would overflow for tiny numbers, so take the logarithm of `x` itself.
     is_tiny = x < 1.0
     logarithm = xp.log(xp.where(is_tiny, x, _gamma_ratio(xp, xp.where(is_tiny, 1.0, x), steps)))
     return _gammaln_on_1_to_3(offset_from_1) + xp.where(is_tiny, -logarithm, logarithm)
@@ -203,7 +203,7 @@ def digamma(xp: Any, x: Any) -> Any:
     far_result = xp.pick(~is_near, partial(digamma_far, xp), at_least(xp, y, _ASYMPTOTIC))
     positive_result = xp.where(is_near, near_result, far_result)
     result = xp.where(is_right, positive_result, xp.pick(x < 0.0, partial(_digamma_left, xp), x, positive_result))
-    # 1 / x tells the two zeros apart.
+    # 1 / x has the sign of the zero.
     return xp.where(xp.isnan(x), x, xp.where(x == 0.0, -1.0 / x, xp.where(x == math.inf, x, result)))
 
 
@@ -243,7 +243,7 @@ def _hurwitz(xp: Any, s: Any, q: Any, rest: Any = 0.0, scale: Any = 1.0) -> Any:
         if k < _DIRECT:
             partial_sum = partial_sum + power
     tail_integral = xp.power(argument / scale, 1.0 - s) * (1.0 - (s - 1.0) * slope) * (scale / (s - 1.0))
-    # Where `s` is larger, the power is 0.
+    # Where `s` is larger than 2000, the power is 0.
     order = at_most(xp, s, 2000.0)
     factor, corrections = order / argument, 0.5 + 0.0 * argument
     for j, b in enumerate(_BERNOULLI, 1):
@@ -269,7 +269,7 @@ def _zeta(xp: Any, s: Any, q: Any, scale: Any = 1.0) -> Any:
 
 
 def _zeta_left(xp: Any, s: Any, q: Any, positive_zeta: Any, scale: Any) -> Any:
-    """Returns `_zeta` for q <= 0, where `above` is the sum of the terms below `q`, but for their sign."""
+    """Returns `_zeta` for q <= 0, where `positive_zeta` is `_zeta` of `1 - q`."""
     r = offset_from_nearest(xp, q)
     sign = xp.where(s - 2.0 * xp.floor(s / 2.0) == 0.0, 1.0, -1.0)
     nearest_term = xp.power(xp.abs(r) / scale, -s) * xp.where(r < 0.0, sign, 1.0)
@@ -286,7 +286,7 @@ def zeta(xp: Any, s: Any, q: Any) -> Any:
     result = xp.where((q < 0.0) & (s != xp.floor(s)), math.nan, result)
     limit_values = xp.where(q > 1.0, 0.0, xp.where(q == 1.0, 1.0, math.inf))
     result = xp.where(is_at_end, limit_values, result)
-    # At its poles the function is infinite whatever `s`.
+    # At the poles, the integers q <= 0, the zeta function is infinite for every `s`.
     is_pole = (s == 1.0) | ((s > 1.0) & (q <= 0.0) & (q == xp.floor(q)))
     result = xp.where(is_pole, math.inf, xp.where(s < 1.0, math.nan, result))
     return xp.where(xp.isnan(s) | xp.isnan(q), math.nan, result)
@@ -299,21 +299,21 @@ def polygamma(xp: Any, n: Any, x: Any) -> Any:
     is_regular = (xp.abs(x) < math.inf) & (x != 0.0)
     is_exact = order < _EXACT
     index = at_most(xp, order, _EXACT - 1.0)
-    # Beyond, Stirling's formula, with the power of two next to the base as the scale.
+    # For orders beyond the table of factorials use Stirling's formula, scaled by the power of two next to the base.
     large_n = at_least(xp, order, _EXACT - 1.0)
     base = large_n / math.e
     pow2 = xp.power(2.0 + 0.0 * large_n, xp.floor(xp.log(base) / math.log(2.0)))
     factor = xp.sqrt(2.0 * math.pi * large_n) * xp.power(base / pow2, large_n) * xp.exp(stirling(large_n)) / pow2
     pow2 = xp.where(is_exact, xp.entries(_SCALES, index), pow2)
     factor = xp.where(is_exact, xp.entries(_FACTORIALS, index), factor)
-    # Neither the factor nor the sum may overflow, or vanish, before their product does.
+    # Scale so that neither the factor nor the sum overflows, or vanishes, where their product does not.
     is_beyond_pow2 = is_regular & (x > pow2)
     factor = factor * xp.where(is_beyond_pow2, xp.power(0.5 + 0.0 * order, order + 1.0), 1.0)
     pow2 = pow2 * xp.where(is_beyond_pow2, 2.0, 1.0)
     magnitude = factor * _zeta(xp, order + 1.0, harmless_outside(xp, is_regular, x, 1.0), pow2)
     magnitude = xp.where(is_regular, magnitude, xp.where(x == math.inf, 0.0, math.inf))
     is_even = order - 2.0 * xp.floor(order / 2.0) == 0.0
-    # At 0 the result has the sign of x ** -(n + 1).
+    # At x = 0 the result has the sign of x ** -(n + 1).
     result = xp.where(is_even, -1.0, 1.0) * magnitude
     result = xp.where((x == 0.0) & is_even, -1.0 / x, result)
     is_order_0 = n == 0.0
@@ -323,7 +323,7 @@ def polygamma(xp: Any, n: Any, x: Any) -> Any:
 
 
 def _scaled_bessel(xp: Any, y: Any, near_function: Any, far_function: Any) -> tuple[Any, Any]:
-    """Returns a Chebyshev series in `y` up to 8, and one in `1 / y`, over the square root, beyond."""
+    """Returns a Chebyshev series in `y` for y <= 8, and one in `1 / y`, divided by the root of `y`, for y > 8."""
     y_from_8 = at_least(xp, y, 8.0)
     near_result = chebyshev(at_most(xp, y, 8.0) / 2.0 - 2.0, near_function)
     return near_result, chebyshev(32.0 / y_from_8 - 2.0, far_function) / xp.sqrt(y_from_8)
@@ -365,7 +365,7 @@ def _beta_factors(xp: Any, a: Any, b: Any) -> tuple[Any, Any, Any, Any]:
     """
     p, q = xp.where(a < b, a, b), xp.where(a < b, b, a)
     total = p + q
-    # The approximation at p + 1, q + 1 and p + q + 1, so that nothing overflows before the result does.
+    # Approximate at p + 1, q + 1 and p + q + 1, so that nothing overflows before the result does.
     scaled = _lanczos(p + 1.0) * (_lanczos(q + 1.0) / _lanczos(total + 1.0)) * (1.0 + p / q)
     base, base_of_total = p + (_LANCZOS + 0.5), total + (_LANCZOS + 0.5)
     return scaled * xp.sqrt(base / math.e), base / base_of_total, p, (q + 0.5) * xp.log1p(-p / base_of_total)
@@ -382,7 +382,7 @@ def positive_betaln(xp: Any, a: Any, b: Any) -> Any:
     """Returns `betaln(a, b)` for a, b > 0."""
     factor, power_base, p, exponent = _beta_factors(xp, a, b)
     log_beta = xp.log(factor) - xp.log(p) + (p * xp.log(power_base) + exponent)
-    # Exact at the root (1, 1), where the negative logarithm would be -0.
+    # The result is exact where a or b is 1; at (1, 1) the negative logarithm would be -0.
     return xp.where((a == 1.0) | (b == 1.0), 0.0 - xp.log(a * b), log_beta)
 
 
@@ -415,7 +415,7 @@ def _beta_left(xp: Any, logarithm: bool, low: Any, high: Any) -> Any:
     a, b = harmless_outside(xp, is_regular, low, 0.5), harmless_outside(xp, is_regular, high, 0.5)
     log_beta = gammaln(xp, a) + gammaln(xp, b) - gammaln(xp, a + b)
     is_zero_limit = (high == math.inf) & (low > 0.0) & (low < math.inf)
-    # The function grows like a power of the infinite argument, with the sign of the gamma function of the other.
+    # The beta function grows like a power of an infinite argument, with the sign of the gamma function of the other.
     is_infinite_ratio = (high == math.inf) & (low < 0.0) & (low > -math.inf) & ~is_pole
     if logarithm:
         limits = xp.where(is_pole | is_infinite_ratio, math.inf, xp.where(is_zero_limit, -math.inf, math.nan))

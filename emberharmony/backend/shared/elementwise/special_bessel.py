@@ -23,7 +23,7 @@ _J1_NEAR = (
     *(3.9542097799456666e-10, -6.145000881067649e-09, 7.067369727478163e-08, -5.623691032268321e-07),
     *(2.762287685049543e-06, -6.56677731440147e-06),
 )
-# Those in (8 / x) ** 2 of the factors P and Q / (x / 8) of the form for x > 8.
+# The Chebyshev coefficients in (8 / x) ** 2, for x > 8, of the factors P and Q / (x / 8) of cosine and sine.
 _J0_P = (
     *(1.6305919233744186e-17, -1.0011513723467786e-16, 6.748072215733873e-16, -5.069034095935236e-15),
     *(4.3265957431549404e-14, -4.3045788699253914e-13, 5.168262387349193e-12, -7.86409137723707e-11),
@@ -70,7 +70,7 @@ def _bessel_below_8(x: Any, coefficients: Sequence[float], roots: Roots) -> Any:
 
 
 def _bessel_beyond_8(xp: Any, x: Any, p: Sequence[float], q: Sequence[float], first: bool) -> Any:
-    """Returns the function of order 0, or of the first order, for x >= 8."""
+    """Returns the Bessel function of order 0 or 1 for x >= 8, by Chebyshev series of its amplitudes."""
     inverse = 8.0 / x
     chebyshev_argument = inverse * inverse * 4.0 - 2.0
     sine, cosine = xp.sin(x), xp.cos(x)

@@ -1,4 +1,4 @@
-"""The parts of the special functions that are the same on libraries that bind `special` function by function."""
+"""The parts of the special functions that are the same on the libraries that bind the functions of `special`."""
 
 import functools
 import types
@@ -27,7 +27,7 @@ _SMOOTH = ("exp", "full_like", "log", "log1p", "sign", "where")
 
 
 def compute_everywhere(mask: Any, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Returns the function of all elements: to pick those where the mask is true would read the mask."""
+    """Returns a function of all elements, for libraries in which selecting those of a mask would read the mask."""
     return function(*arguments)
 
 
@@ -38,7 +38,7 @@ def namespace(
     digits: special_integrals.Digits,
     **others: Any,
 ) -> types.SimpleNamespace:
-    """Returns a namespace that the shared functions compute with; unless others say so, it picks nothing.
+    """Returns the namespace of a library's functions with which the shared special functions compute.
 
     Args:
         library: has functions with NumPy's names.
@@ -61,7 +61,7 @@ def namespace(
 
 
 def special_ops_class(op: Callable[[str], Callable[..., Any]]) -> Any:
-    """Returns a class with the ops of `special.py` and `transcendental.py` in `ops/elementwise`, each made by its name.
+    """Returns a class with the special functions of `ops/elementwise` as methods, each made by `op(name)`.
 
     Args:
         op: returns the function of an op.
@@ -72,7 +72,7 @@ def special_ops_class(op: Callable[[str], Callable[..., Any]]) -> Any:
 def smooth_namespace(
     ops: type, library: Any, inner: Callable[[str], Callable[..., Any]], **others: Any
 ) -> types.SimpleNamespace:
-    """Returns a namespace that the derivatives compute with.
+    """Returns the namespace with which the derivatives of special functions compute; it is differentiable itself.
 
     Args:
         ops: has the special functions, all of which can be differentiated.
@@ -86,7 +86,7 @@ def smooth_namespace(
 
 
 def shared_function_of(name: str) -> Callable[..., Any]:
-    """Returns the shared function of an op, called with a namespace and tensors."""
+    """Returns the shared special function of an op's name; it takes a namespace and tensors."""
     if name in INNER:
         base, argument_positions = INNER[name]
         return functools.reduce(partial_of, argument_positions, shared_function_of(base))
@@ -104,7 +104,7 @@ def shared_function_of(name: str) -> Callable[..., Any]:
 
 
 def operands(name: str, promotion: Promotion, arguments: tuple[Any, ...]) -> list[Any]:
-    """Returns the arguments of an op as tensors of one real floating dtype.
+    """Returns the arguments of a special function as tensors of one real floating dtype.
 
     Raises:
         UnsupportedOpError: if an argument that has no derivative is being differentiated.

@@ -15,7 +15,7 @@ _FAR = 100.0
 
 
 def no_gradient_error(name: str) -> UnsupportedOpError:
-    """Returns the error for an argument that has no gradient."""
+    """Returns the error for a gradient by an argument of a special function that has no derivative."""
     return UnsupportedOpError(f"there is no gradient with respect to {name!r}: pass a number, or ops.stop_gradient(x)")
 
 
@@ -38,7 +38,7 @@ def _quotient(s: Any, x: Any, y: Any) -> Any:
 
 
 def _erfcx(s: Any, x: Any, y: Any) -> Any:
-    # Far out, the two terms would cancel, so use the asymptotic series.
+    # For large x the two terms would cancel, so use the asymptotic series.
     is_far = x > _FAR
     z = 1.0 / s.where(is_far, x, _FAR)
     z = z * z

@@ -12,7 +12,7 @@ Slope = Any
 
 
 class Dual:
-    """A tensor or number, and its derivative."""
+    """A dual number: a tensor or number, and its derivative."""
 
     __slots__ = ("slope", "value")
 
@@ -21,7 +21,7 @@ class Dual:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of the tensor."""
+        """The shape of the dual number's tensor."""
         return tuple(self.value.shape)
 
     def __add__(self, other: Any) -> "Dual":
@@ -85,7 +85,7 @@ def _add_slopes(a: Slope, b: Slope) -> Slope:
 
 
 class _Duals:
-    """A namespace of dual numbers over one of tensors; it picks nothing."""
+    """A namespace of functions of dual numbers, over a namespace of functions of tensors."""
 
     picks = False
 
@@ -94,7 +94,7 @@ class _Duals:
 
     @staticmethod
     def pick(mask: Any, function: Callable[..., Dual], *arguments: Dual) -> Dual:
-        """Returns the function of all elements."""
+        """Returns a function of dual numbers for all elements, whatever the mask."""
         return function(*arguments)
 
     def column(self, numbers: Any, x: Dual) -> Dual:
@@ -102,7 +102,7 @@ class _Duals:
         return Dual(self._xp.column(numbers, x.value))
 
     def entries(self, table: Any, index: Dual) -> Dual:
-        """Returns the entries of a table at whole numbers."""
+        """Returns the entries of a table of numbers at whole indices, as constants."""
         return Dual(self._xp.entries(table, index.value))
 
     def where(self, mask: Any, x1: Any, x2: Any) -> Dual:
@@ -114,7 +114,7 @@ class _Duals:
         return Dual(self._xp.where(mask, a.value, b.value), slope)
 
     def isnan(self, x: Dual) -> Any:
-        """Returns where the value is NaN."""
+        """Returns a mask of the elements whose value is NaN."""
         return self._xp.isnan(x.value)
 
     def floor(self, x: Dual) -> Dual:
@@ -126,39 +126,39 @@ class _Duals:
         return Dual(self._xp.sum(x.value, axis), None if x.slope is None else self._xp.sum(x.slope, axis))
 
     def abs(self, x: Dual) -> Dual:
-        """Returns the absolute value."""
+        """Returns the absolute value of a dual number."""
         slope = None if x.slope is None else self._xp.where(x.value < 0.0, -x.slope, x.slope)
         return Dual(self._xp.abs(x.value), slope)
 
     def exp(self, x: Dual) -> Dual:
-        """Returns the exponential."""
+        """Returns the exponential of a dual number."""
         value = self._xp.exp(x.value)
         return Dual(value, _scaled_slope(x.slope, value))
 
     def expm1(self, x: Dual) -> Dual:
-        """Returns the exponential less 1."""
+        """Returns the exponential of a dual number less 1."""
         value = self._xp.expm1(x.value)
         return Dual(value, _scaled_slope(x.slope, value + 1.0))
 
     def log(self, x: Dual) -> Dual:
-        """Returns the logarithm."""
+        """Returns the logarithm of a dual number."""
         return Dual(self._xp.log(x.value), None if x.slope is None else x.slope / x.value)
 
     def log1p(self, x: Dual) -> Dual:
-        """Returns the logarithm of 1 more."""
+        """Returns the logarithm of 1 plus a dual number."""
         return Dual(self._xp.log1p(x.value), None if x.slope is None else x.slope / (x.value + 1.0))
 
     def sqrt(self, x: Dual) -> Dual:
-        """Returns the square root."""
+        """Returns the square root of a dual number."""
         value = self._xp.sqrt(x.value)
         if x.slope is None:
             return Dual(value)
-        # Where a piece of a function is cut off, the root of 0 has the derivative 0.
+        # The root of 0, which occurs where a range is cut off, gets the derivative 0 instead of infinity.
         is_zero = value == 0.0
         return Dual(value, self._xp.where(is_zero, 0.0, x.slope / (2.0 * self._xp.where(is_zero, 1.0, value))))
 
     def power(self, x1: Any, x2: Any) -> Dual:
-        """Returns a power."""
+        """Returns a dual number to the power of another one."""
         a, b = _dual(x1), _dual(x2)
         value = self._xp.power(a.value, b.value)
         base_slope = None if a.slope is None else a.slope * (b.value / a.value)

@@ -39,7 +39,8 @@ _E1_FAR = (
     *(-5.65964914577193e-07, 2.9856275144792833e-06, -1.7173329989377674e-05, 0.00010999134432661389),
     *(-0.0008097559457557386, 0.007224101543746595, -0.08648117855259871, 1.8107081999246983),
 )
-# Those of (Ei(x) - log(x / root)) / (x - root) up to 6, and of x exp(-x) Ei(x) in 1 / x up to 12, up to 30 and beyond.
+# Chebyshev coefficients of (Ei(x) - log(x / root)) / (x - root) up to 6, and of x exp(-x) Ei(x) in 1 / x up to 12,
+# up to 30 and beyond.
 _EI_NEAR = (
     *(1.0752799606371169e-16, 1.5701440360230516e-15, 2.1876473555324577e-14, 2.901505315385807e-13),
     *(3.6539244499196015e-12, 4.356558086355594e-11, 4.902148216697985e-10, 5.187110649842181e-09),
@@ -75,7 +76,7 @@ _EI_FAR = (
 _EULER = 0.57721566490153286
 _ROOT, _ROOT_REST = 0.3725074107813666, 1.3140183414386028e-17
 _BRANCH, _BRANCH_REST = 0.36787944117144233, -1.2428753672788363e-17
-# Lambert's function in sqrt(2 (e x + 1)).
+# The power series of Lambert's function in sqrt(2 (e x + 1)).
 _LAMBERT = (
     *(3.907668486743905e-05, -5.811360750441382e-05, 8.665035805208128e-05, -0.00012957426685274883),
     *(0.00019438727605453933, -0.00029267722472962746, 0.0004424730618146209, -0.0006720616311561362),
@@ -90,7 +91,7 @@ _ROOT_2PI = math.sqrt(2.0 * math.pi)
 
 
 def _large_gamma(xp: Any, a: Any) -> tuple[Any, Any]:
-    """Returns two factors of `gamma(a)` for a >= 10, neither of which overflows up to 200."""
+    """Returns two factors whose product is `gamma(a)`, for a >= 10; neither overflows for a up to 200."""
     a = at_most(xp, a, 200.0)
     half_power = xp.power(a, 0.5 * a - 0.25)
     return half_power, half_power * xp.exp(-a) * (xp.exp(stirling(a)) * _ROOT_2PI)
@@ -146,7 +147,7 @@ def exp1(xp: Any, x: Any) -> Any:
     """Returns the exponential integral E1; NaN for negative numbers, and infinite at 0."""
     is_near, is_far = (x > 0.0) & (x < 1.0), x >= 1.0
     near_result = xp.pick(is_near, partial(_exp1_near, xp), harmless_outside(xp, is_near, x, 0.5))
-    # Beyond, the result is 0, also that of infinity.
+    # Beyond 800 the result is 0, also at infinity.
     large_x = at_most(xp, harmless_outside(xp, is_far, x, 1.0), 800.0)
     far_result = xp.exp(-large_x) * xp.pick(is_far, partial(_exp1_far, xp), large_x) / large_x
     return xp.where(is_near, near_result, xp.where(is_far, far_result, xp.where(x == 0.0, math.inf, math.nan)))
@@ -177,7 +178,7 @@ def expi(xp: Any, x: Any) -> Any:
     is_near, is_far = (x > 0.0) & (x < 6.0), (x >= 6.0) & (x < math.inf)
     near_result = xp.pick(is_near, partial(_expi_near, xp), harmless_outside(xp, is_near, x, 1.0))
     large_x = at_most(xp, harmless_outside(xp, is_far, x, 6.0), 800.0)
-    # The exponential may overflow where the result does not.
+    # The exponential may overflow where the result does not, so multiply by its square root twice.
     root_of_exp = xp.exp(0.5 * large_x)
     far_result = root_of_exp * (xp.pick(is_far, partial(_expi_far, xp), large_x) / large_x) * root_of_exp
     negative_result = -xp.pick(x < 0.0, partial(exp1, xp), harmless_outside(xp, x < 0.0, -x, 1.0))

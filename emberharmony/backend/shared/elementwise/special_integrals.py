@@ -54,14 +54,14 @@ def _symmetric_quadrature(nodes: tuple[float, ...], weights: tuple[float, ...]) 
 
 
 def _half_line_rule(step: float, first: int, last: int) -> Rule:
-    """Returns the nodes `exp(t - exp(-t))` for t at equal distances, and the derivatives by t, times the distance."""
+    """Returns a quadrature from 0 to infinity: nodes `exp(t - exp(-t))` for equidistant t, and their weights."""
     t_values = [step * k for k in range(first, last)]
     nodes = tuple(math.exp(t - math.exp(-t)) for t in t_values)
     return nodes, tuple(step * (1.0 + math.exp(-t)) * node for t, node in zip(t_values, nodes, strict=True))
 
 
 class Digits(NamedTuple):
-    """How much is computed for a precision."""
+    """The numbers of nodes and terms that are computed for a precision, of float32 or float64."""
 
     depth: float
     """The logarithm of the largest value of an integrand over the smallest one that counts."""
@@ -147,7 +147,7 @@ def _expm1_less(xp: Any, z: Any) -> Any:
 
 
 def _small_density(xp: Any, a: Any, x: Any) -> Any:
-    # Divide by gamma(1 + a), which does not overflow.
+    # Use a / gamma(1 + a) for 1 / gamma(a), because gamma(a) overflows for tiny a.
     return a * xp.power(x, a) * xp.exp(-x) / gamma_next(xp, a, xp.digits.gamma)
 
 
@@ -182,7 +182,7 @@ def _gamma_near(xp: Any, upper: Any, a: Any, x: Any, density: Any) -> Any:
 
 
 def _gamma_flat(xp: Any, a: Any, x: Any) -> Any:
-    """Returns the upper function for a, x <= 1: of the lower one, 1 is taken out of a series with alternating signs."""
+    """Returns the upper incomplete gamma function for a, x <= 1, by an alternating series without cancellation."""
     decrease, remainder = 1.0 + 0.0 * x, 0.0 * x
     for k in range(1, xp.digits.near):
         decrease = decrease * (x * (-1.0 / k))
@@ -218,14 +218,14 @@ def gamma_far(xp: Any, upper: Any, a: Any, x: Any, density: Any) -> Any:
 
 
 def gamma_tail(xp: Any, upper: Any, a: Any, x: Any, density: Any) -> Any:
-    """Returns an incomplete gamma function of positive, finite numbers: the upper one where a mask is true."""
+    """Returns the upper incomplete gamma function of positive, finite numbers where a mask is true, else the lower."""
     is_close = (x <= 1.0) | ((x < a) & (a < 6.0))
     near_value = _gamma_near(xp, upper, a, xp.where(is_close, x, 0.5), density)
     return xp.where(is_close, near_value, gamma_far(xp, upper, a, xp.where(is_close, 2.0, x), density))
 
 
 def _choose_by_mask(xp: Any, mask: Any, quick_function: Any, careful: Any, *arguments: Any) -> Any:
-    """Returns `careful(xp, *arguments)`, or `quick` where the mask is true, if the namespace picks."""
+    """Returns `careful(xp, *arguments)`; where a mask is true, `quick_function`, if the namespace selects elements."""
     if not xp.picks:
         return careful(xp, *arguments)
     if mask.all():
@@ -306,11 +306,11 @@ def _beta_carefully(xp: Any, a: Any, b: Any, ratio: Any, width: Any) -> Any:
 
 
 def _beta_lower(xp: Any, a: Any, b: Any, x: Any, y: Any, density: Any) -> Any:
-    """Returns the regularized incomplete beta function, where x + y = 1, x < a / (a + b - 1).
+    """Returns the regularized incomplete beta function of x < a / (a + b - 1) by a quadrature; y is 1 - x.
 
     The integral is over `s`, the logarithm of `x` over the variable of integration.
     """
-    # Below 1, raise `a` by 1, for otherwise the integral would have two scales.
+    # Where a is below 1, integrate with a + 1, because the integrand for `a` would have two scales.
     is_raised = a < 1.0
     a1 = xp.where(is_raised, a + 1.0, a)
     ratio = x / y
@@ -330,7 +330,7 @@ def beta_within(xp: Any, p: Any, q: Any, z: Any, density: Any) -> Any:
 
 
 def beta_sides(xp: Any, p: Any, q: Any, z: Any, complement: Any, density: Any) -> tuple[Any, Any]:
-    """Returns which side of the regularized incomplete beta function is computed, lower or upper, and its value.
+    """Returns whether the lower part of the regularized incomplete beta function is computed, or the upper; and it.
 
     Args:
         xp: the namespace.
@@ -343,7 +343,7 @@ def beta_sides(xp: Any, p: Any, q: Any, z: Any, complement: Any, density: Any) -
     Returns:
         Whether it is the function itself, and the part.
     """
-    # Compute the smaller part, except where its integrand would have two scales that are far apart.
+    # Compute the smaller of the lower and the upper part, except where its integrand has two very different scales.
     odds = z / complement
     is_left = odds * q <= p
     is_far = (q < 1.0) & (odds > 30.0 * p) & (odds > 30.0)

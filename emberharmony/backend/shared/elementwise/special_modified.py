@@ -87,7 +87,7 @@ _DEBYE: tuple[tuple[float, ...], ...] = (
         *(6252951.493434797,),
     ),
 )
-# The Chebyshev coefficients in m * m, up to 1/4, of the two functions of gamma(1 - m) and gamma(1 + m) of Temme.
+# The Chebyshev coefficients in m * m, up to 1/4, of Temme's two combinations of 1/gamma(1 - m) and 1/gamma(1 + m).
 _TEMME_1 = (
     *(-3.680298480635798e-17, -1.3563951023664248e-13, 3.67795398857441e-11, 6.943766448667449e-09),
     *(-3.470626964904318e-06, 0.0003087090173085368, 0.006516511267073688, -1.142022680371168),
@@ -103,7 +103,7 @@ _NODES = tuple(0.11 * k for k in range(-41, 42))
 
 
 def _debye_sum(xp: Any, v: Any, w: Any, sign: float) -> Any:
-    """Returns the sum of Debye's expansion, for iv (1.0) or kv (-1.0)."""
+    """Returns the sum of Debye's expansion of iv, if `sign` is 1.0, or of kv, if it is -1.0."""
     signed_inverse = sign / w
     square = (v / w) * (v / w)
     series_sum = 0.0 * w
@@ -127,7 +127,7 @@ def _iv_near(xp: Any, v: Any, x: Any) -> Any:
 
 def _iv_far(xp: Any, v: Any, x: Any) -> Any:
     w = xp.sqrt(v * v + x * x)
-    # The exponential may overflow where the result does not.
+    # The exponential may overflow where the result does not, so multiply by its square root twice.
     root_of_exp = xp.exp(0.5 * _debye_exponent(xp, v, x, w))
     return root_of_exp * (_debye_sum(xp, v, w, 1.0) / xp.sqrt(2.0 * math.pi * w)) * root_of_exp
 

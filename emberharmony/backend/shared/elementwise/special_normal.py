@@ -16,7 +16,7 @@ from emberharmony.backend.shared.elementwise.elementary import (
     scaled_erfc_tail,
 )
 
-# Numerators and denominators of the quantile, for probabilities near 1/2, small and tiny ones.
+# Coefficients of the normal quantile's numerators and denominators, for probabilities near 1/2, small and tiny.
 _QUANTILE_NEAR_TOP = (
     *(2509.0809287301227, 33430.57558358813, 67265.7709270087, 45921.95393154987),
     *(13731.69376550946, 1971.5909503065513, 133.14166789178438, 3.3871328727963665),
@@ -48,7 +48,7 @@ def erfcx(xp: Any, x: Any) -> Any:
     """Returns `exp(x * x) * erfc(x)`."""
     y = xp.abs(x)
     tail = scaled_erfc_tail(xp, at_least(xp, y, SMALL))
-    # Beyond, the result is infinite.
+    # Beyond 27 the result for negative x is infinite.
     bounded_y = at_most(xp, y, 27.0)
     rounded_y = xp.floor(bounded_y * 16.0) / 16.0
     exp_of_square = xp.exp(rounded_y * rounded_y) * xp.exp((bounded_y - rounded_y) * (bounded_y + rounded_y))
@@ -58,7 +58,7 @@ def erfcx(xp: Any, x: Any) -> Any:
 
 
 def _normal_tail(xp: Any, y: Any) -> Any:
-    """Returns the probability of more than `y` >= 0.67."""
+    """Returns the probability that a standard normal number exceeds `y`, for y >= 0.67."""
     bounded_y = at_most(xp, y, 40.0)
     rounded_y = xp.floor(bounded_y * 16.0) / 16.0
     gaussian = xp.exp(-0.5 * rounded_y * rounded_y) * xp.exp(-0.5 * (bounded_y - rounded_y) * (bounded_y + rounded_y))

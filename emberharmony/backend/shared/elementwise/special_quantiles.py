@@ -27,7 +27,7 @@ _STEPS = 5
 
 
 def _halley_step(xp: Any, low: Any, tail: Any, wanted: Any, density: Any, log_slope: Any) -> Any:
-    """Returns Halley's step towards the place where a tail has the wanted size.
+    """Returns Halley's step from a point towards the point where a distribution's tail has the wanted probability.
 
     Args:
         xp: the namespace.
@@ -42,12 +42,12 @@ def _halley_step(xp: Any, low: Any, tail: Any, wanted: Any, density: Any, log_sl
     log_error, rate = xp.log(xp.where(is_tiny, 1.0, wanted) / tail), density / tail
     curvature = log_error * (xp.where(low, log_slope, -log_slope) - rate) / (2.0 * rate)
     step = log_error / rate / at_least(xp, 1.0 + curvature, 0.3)
-    # Where the tail is 0 in float64, go on towards the middle.
+    # Where the tail underflows to 0, step by 1 towards the middle of the distribution.
     return xp.where(low, 1.0, -1.0) * xp.where(is_tiny, 1.0, at_most(xp, at_least(xp, step, -700.0), 700.0))
 
 
 def _repeat_steps(xp: Any, step: Callable[[Any], Any], x: Any) -> Any:
-    """Returns a number after all steps, by a loop of the namespace if it has one, which is compiled once."""
+    """Returns `x` after `step` was applied a fixed number of times, by the namespace's compiled loop if it has one."""
     loop = getattr(xp, "loop", None)
     if loop is not None:
         return loop(_STEPS, step, x)
@@ -57,7 +57,7 @@ def _repeat_steps(xp: Any, step: Callable[[Any], Any], x: Any) -> Any:
 
 
 def _student_parts(xp: Any, n: Any, size: Any) -> tuple[Any, Any, Any]:
-    """Returns the tail of Student's distribution beyond `size * sqrt(n)`, the part from 0 to there, and the density.
+    """Returns the probability beyond `size * sqrt(n)` in Student's distribution, that from 0 to there, and the density.
 
     The density is that of the inverse hyperbolic sine of `size`.
     """
@@ -116,7 +116,7 @@ def stdtrit(xp: Any, df: Any, p: Any) -> Any:
     exp_of_v = xp.exp(at_most(xp, v, 709.0))
     scaled_t = at_least(xp, 0.5 * (exp_of_v - 1.0 / exp_of_v), 1e-300)
     tail, central_part, density = _student_parts(xp, n, scaled_t)
-    # A last step, relative to the result, of which `v` has lost digits.
+    # Correct the result itself by a last relative step, because `v` has fewer of its digits.
     density = density * (-xp.expm1(-2.0 * v) / (1.0 + xp.exp(-2.0 * v)))
     relative_change = xp.where(is_central, central_probability - central_part, tail - target_probability) / xp.where(
         density > 0.0, density, 1.0
@@ -136,7 +136,7 @@ def gammaincinv(xp: Any, a: Any, y: Any) -> Any:
     q = 1.0 - p
     is_low = p <= 0.5
     target_probability = xp.where(is_low, p, q)
-    # From the first term of the power series, from the first of the asymptotic one, or for large `a`.
+    # Start from the first term of the power series, of the asymptotic one, or, for large `a`, from a normal quantile.
     log_of_small = (xp.log(p) + log_gamma(xp, n + 1.0)) / n
     depth = at_least(xp, -xp.log(q) - log_gamma(xp, n), 1.0)
     far_start = xp.log(depth + (n - 1.0) * xp.log(depth))
@@ -152,7 +152,7 @@ def gammaincinv(xp: Any, a: Any, y: Any) -> Any:
         return u + _halley_step(xp, is_low, gamma_tail(xp, ~is_low, n, x, density), target_probability, density, n - x)
 
     u = _repeat_steps(xp, step, u)
-    # Below, the first term of the series is the function.
+    # Where u is that low, the first term of the power series is the function.
     is_far = u < -690.0
     x = xp.exp(at_least(xp, u, -700.0))
     density = gamma_density(xp, n, x)
@@ -197,7 +197,7 @@ def _beta_start(xp: Any, m: Any, n: Any, p: Any, q: Any) -> tuple[Any, Any]:
         p: the probability below x.
         q: the probability above x.
     """
-    # Either a normal quantile, or the first terms of the power series at both ends.
+    # Start from a normal quantile, or from the first terms of the power series at both ends.
     is_large = (m >= 1.0) & (n >= 1.0)
     m_term, n_term = xp.where(is_large, 2.0 * m - 1.0, 1.0), xp.where(is_large, 2.0 * n - 1.0, 1.0)
     z = -ndtri(xp, p)
@@ -215,7 +215,7 @@ def _beta_start(xp: Any, m: Any, n: Any, p: Any, q: Any) -> tuple[Any, Any]:
         xp.log(-xp.expm1(log_complement)) - log_complement,
     )
     u = xp.where(is_large, xp.log(m / n) - 2.0 * at_most(xp, at_least(xp, w, -300.0), 300.0), first_guess)
-    # Each of the first terms is a bound if the other parameter is at least 1.
+    # The first term of each power series is a bound of the solution if the other parameter is at least 1.
     mass = positive_betaln(xp, m, n)
     log_start = at_most(xp, (xp.log(p * m) + mass) / m, -1e-9)
     log_complement = at_most(xp, (xp.log(q * n) + mass) / n, -1e-9)
@@ -253,7 +253,7 @@ def betaincinv(xp: Any, a: Any, b: Any, y: Any) -> Any:
     relative_change = xp.where(is_low, target_probability - lower_tail, upper_tail - target_probability) / xp.where(
         density > 0.0, density, 1.0
     )
-    # Close to 0, the first term of the series is the function.
+    # Where x is close to 0, the first term of the power series is the function.
     result = xp.where(is_far, xp.exp(log_start), x * (1.0 + relative_change * (1.0 - x)))
     in_domain = (a > 0.0) & (b > 0.0) & ((a < math.inf) | (b < math.inf)) & (y >= 0.0) & (y <= 1.0)
     is_zero, is_one = (y == 0.0) | ((b == math.inf) & (y < 1.0)), (y == 1.0) | (a == math.inf)

@@ -20,7 +20,7 @@ else:
 
 
 def axis_and_length(shape: Sequence[int], n: int | None, axis: int, norm: str, halved: bool = False) -> tuple[int, int]:
-    """Returns the axis of a transform, counted from 0, and its length.
+    """Returns the axis of a Fourier transform, counted from 0, and the length of the transform.
 
     Args:
         shape: of the input.
@@ -46,7 +46,7 @@ def axis_and_length(shape: Sequence[int], n: int | None, axis: int, norm: str, h
 
 
 def named_by_keras(transform: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns a transform along one axis that also takes its length as `fft_length`; see `length_of`."""
+    """Returns a Fourier transform along one axis that also takes its length as Keras names it, `fft_length`."""
 
     def transform_of_length(
         x: Any, n: int | None = None, axis: int = -1, norm: str = "backward", *, fft_length: Any = None
@@ -70,7 +70,7 @@ def length_of(n: int | None, fft_length: int | None) -> int | None:
 def axes_and_lengths(
     shape: Sequence[int], s: Sequence[int] | None, axes: Sequence[int] | None, norm: str, halved: bool = False
 ) -> list[tuple[int, int]]:
-    """Returns the axes and lengths of a transform along several axes; `halved` applies to the last one.
+    """Returns the axes, counted from 0, of a Fourier transform along several axes, each with its length.
 
     `axis_and_length` says what `halved` means.
 
@@ -95,7 +95,7 @@ def axes_and_lengths(
 
 
 def frequencies(n: int, d: float, halved: bool, dtype: DType) -> np.ndarray:
-    """Returns the frequencies of the terms of a transform of length n, those below zero last.
+    """Returns the frequencies of the terms of a Fourier transform of length n, the negative ones last.
 
     Args:
         d: the distance from one sample to the next.
@@ -114,6 +114,6 @@ def frequencies(n: int, d: float, halved: bool, dtype: DType) -> np.ndarray:
     if not halved:
         harmonics[(length + 1) // 2 :] -= length
     harmonics /= float(length * d)
-    # MLX has no float64 on a GPU.
+    # Return float32 where that suffices, because MLX has no float64 on a GPU.
     is_single_precision = (dtype.is_floating or dtype.is_complex) and dtype not in ("float64", "complex128")
     return harmonics.astype(np.float32) if is_single_precision else harmonics

@@ -1,4 +1,4 @@
-"""Computes on the CPU what the image ops need: layouts, weights of resampling and smoothing, affine transforms."""
+"""Host computations for the image ops: axes, weights of resampling and smoothing, perspective transforms."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -69,7 +69,7 @@ def fitting_value(value: float, dtype: DType) -> float:
 def margins(
     before: int | None, after: int | None, target: int | None, length: int, outward: int, names: str
 ) -> tuple[int, int]:
-    """Returns how much padding or cropping changes an axis at both of its ends.
+    """Returns how many pixels padding or cropping adds or removes before and after an axis.
 
     Args:
         before: the change at the start.
@@ -122,7 +122,7 @@ KERNELS: dict[str, tuple[Callable[[Array], Array], float]] = {
 
 
 def check_method(method: str, methods: Sequence[str] = tuple(KERNELS)) -> None:
-    """Checks the name of a resampling method.
+    """Checks that the name of a resampling method is a known one.
 
     Raises:
         ArgumentError: if it is unknown.
@@ -139,7 +139,7 @@ class Taps(Record):
 
 
 def resampling(length: int, target: int, step: float, translation: float, method: str, antialias: bool) -> Taps:
-    """Returns the weights that resample an axis.
+    """Returns the indices of the input pixels, and their weights, by which an axis is resampled.
 
     The centre of pixel i is at i + 1/2. A sample outside the axis is 0.
 
@@ -194,7 +194,7 @@ def nearest_indices(length: int, target: int) -> Array:
 
 
 def proportional_size(size: Sequence[int], target: Sequence[int]) -> tuple[int, int]:
-    """Returns the height for the image's width, and the width for its height, in the aspect ratio of the target.
+    """Returns the height for an image's width, and the width for its height, in the aspect ratio of the target size.
 
     Args:
         size: the (height, width) of the image.

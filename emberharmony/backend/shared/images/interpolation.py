@@ -1,4 +1,4 @@
-"""Interpolation: the options, and the lengths and positions that follow from them."""
+"""The geometry of the op `interpolate`: lengths, steps and positions that follow from its options."""
 
 import math
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ _CUBIC = -0.75
 
 
 class Geometry(NamedTuple):
-    """What follows from the options.
+    """The spatial axes of an interpolation, their old and new lengths, and the steps between positions.
 
     Attributes:
         axes: the spatial axes.
@@ -34,7 +34,7 @@ class Geometry(NamedTuple):
 def geometry(
     shape: Sequence[int], size: Any, scale_factor: Any, mode: str, corners: Any, recompute: Any, last: bool
 ) -> Geometry:
-    """Returns the lengths and steps of an interpolation.
+    """Returns the axes, lengths and steps of an interpolation, from the options of `interpolate`.
 
     Raises:
         ArgumentError: if an option is wrong, or does not belong to the others.

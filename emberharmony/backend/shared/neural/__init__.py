@@ -1,1 +1,1 @@
-"""What backends share of what layers of neural networks compute."""
+"""Checks and computations that backends share for the layers of neural networks."""

@@ -57,7 +57,7 @@ def check_attention(query: Any, key: Any, value: Any, bias: Any, mask: Any) -> N
 
 
 def check_rotation(shape: Sequence[int], place: int, dims: int | None, base: float, frequencies: Any) -> int:
-    """Returns the number of pairs of features that `rope` rotates.
+    """Returns the number of pairs of features that `rope` rotates, after checks of its arguments.
 
     Args:
         shape: of the tensor.
@@ -157,7 +157,7 @@ def rotation_tables(
 
 
 def _keep_result(results: dict[Any, Any], key: Any, result: Any) -> None:
-    """Keeps a result with the latest ones."""
+    """Stores a result in a dict of the latest results, which is cleared first if it is full."""
     if len(results) >= _MANY:
         results.clear()
     results[key] = result
@@ -173,7 +173,7 @@ def whole_rotation(
     frequencies: Any,
     axis: int,
 ) -> int | None:
-    """Returns the axis of the positions if `rotation_tables` serves the arguments of `rope`, else None.
+    """Returns the axis of the positions if `rotation_tables` supports the arguments of `rope`, else None.
 
     It serves rotations of all features in halves, from a position that is an integer.
     """

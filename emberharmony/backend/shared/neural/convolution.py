@@ -53,7 +53,7 @@ def padding_pairs(padding: Any, n: int) -> tuple[tuple[int, int], ...] | None:
     if padding.__class__ is str and padding in ("valid", "same"):
         return None
     pad_pairs: Any = ()
-    # A text gives no pairs of integers, so it is refused below.
+    # A word other than "valid" and "same" gives no pairs of integers, so it is refused below.
     with contextlib.suppress(TypeError, ValueError):
         is_single = hasattr(padding, "__index__") and not getattr(padding, "ndim", 0)
         pairs = [
@@ -70,7 +70,7 @@ def padding_pairs(padding: Any, n: int) -> tuple[tuple[int, int], ...] | None:
 
 
 def distinct_windows(length: int, count: int) -> Sequence[int]:
-    """Returns, of `count` adaptive windows on an axis, each that differs from the window before it.
+    """Returns the indices of those of `count` adaptive windows on an axis that differ from the window before.
 
     Window i reaches from `floor(i * length / count)` to `ceil((i + 1) * length / count)`.
     """
@@ -93,7 +93,7 @@ def spatial_axis_count(ndim: int) -> int:
 
 
 def check_channels(shape: Sequence[int], kernel: Sequence[int]) -> int:
-    """Returns the number of groups of a convolution.
+    """Returns the number of groups of a convolution, after a check that the kernel fits the tensor.
 
     Args:
         shape: of the tensor, (batch, *spatial, channels).
@@ -110,7 +110,7 @@ def check_channels(shape: Sequence[int], kernel: Sequence[int]) -> int:
 
 
 def check_depthwise(shape: Sequence[int], kernel: Sequence[int], first: bool = False) -> None:
-    """Checks that a kernel has the channels of a tensor.
+    """Checks that the kernel of a depthwise convolution has as many channels as the tensor.
 
     Args:
         shape: of the tensor.
@@ -136,7 +136,7 @@ def _check_axes(shape: Sequence[int], kernel: Sequence[int]) -> None:
 
 
 def check_bias(bias: Any, outputs: int) -> None:
-    """Checks the bias of a convolution.
+    """Checks that the bias of a convolution is None, or a vector with one number for each output channel.
 
     Raises:
         ShapeError: if it is not None and not a vector with one number for each output channel.
@@ -188,7 +188,7 @@ def windows(
     dilation_rate: Any = 1,
     ceil_mode: bool = False,
 ) -> Windows:
-    """Returns the windows of a size on axes of these lengths.
+    """Returns the windows of a convolution or pool on spatial axes of these lengths, with the padding.
 
     Padding "same" gives `ceil(length / stride)` windows, "valid" as many as fit without zeros, and numbers as many as
     fit with that many zeros. With `ceil_mode` there is one window more if elements are left, unless it would begin in
@@ -233,7 +233,7 @@ _remembered = functools.lru_cache(maxsize=256)(windows)
 
 
 def recent_windows(lengths: Sequence[int], size: Sequence[int], strides: Any, padding: Any, dilation: Any) -> Windows:
-    """Returns the same as `windows`, which it remembers if the options are single numbers and a word.
+    """Returns the same as `windows`, from a cache if the options are single numbers and a word.
 
     `torch.compile` must not trace it: its lengths may be symbols.
     """
@@ -243,7 +243,7 @@ def recent_windows(lengths: Sequence[int], size: Sequence[int], strides: Any, pa
 
 
 class Pool(Record):
-    """The windows of a pool, and the padding that was asked for, to which `ceil_mode` may have added."""
+    """The windows of a pool, and the padding that the caller asked for, which `ceil_mode` may have enlarged."""
 
     plan: Windows
     given: tuple[tuple[int, int], ...]
@@ -251,14 +251,14 @@ class Pool(Record):
     """The size of the windows that was asked for; with padding "same" the plan may have smaller ones."""
 
     def extra_padding(self) -> list[tuple[int, int]]:
-        """Returns, for each axis of a tensor (batch, *spatial, channels), the elements beyond the padding asked for."""
+        """Returns, for each axis, how far the padding before and after it exceeds the padding that was asked for."""
         actual_and_asked = zip(self.plan.padding, self.given, strict=True)
         return [(0, 0), *((0, after - asked_padding) for (_, after), (_, asked_padding) in actual_and_asked), (0, 0)]
 
 
 @functools.lru_cache(maxsize=256)
 def window_shape_and_axes(shape: tuple[int, ...], size: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Returns the shape that parts a tensor (batch, *spatial, channels) into windows, and the axes within a window.
+    """Returns the shape that splits each spatial axis into windows of a size, and the axes within a window.
 
     Raises:
         NotImplementedError: if elements are left over.
@@ -307,7 +307,7 @@ def pool_windows(
 
 
 def divisor(value: Any) -> int:
-    """Returns the number that divides the sums of a pool.
+    """Returns the divisor that an average pool's option gives for the sums of windows, checked not to be 0.
 
     Raises:
         ArgumentError: if it is not an integer other than 0.
@@ -319,7 +319,7 @@ def divisor(value: Any) -> int:
 
 
 class Transposed(Record):
-    """The geometry of a transposed convolution: per spatial axis, its options and the zeros around the spread input."""
+    """The geometry of a transposed convolution: the options of each spatial axis, and the zeros around its input."""
 
     strides: tuple[int, ...]
     dilation: tuple[int, ...]
@@ -335,7 +335,7 @@ class Transposed(Record):
         return [(r - before, r - after) for r, (before, after) in zip(kernel_spans, self.around, strict=True)]
 
     def lengths(self, lengths: Sequence[int], size: Sequence[int]) -> list[int]:
-        """Returns the lengths of the result's spatial axes, for those of the input and of the kernel."""
+        """Returns the lengths of the result's spatial axes, from those of the input and of the kernel."""
         axis_options = zip(lengths, self.strides, self.around, size, self.dilation, strict=True)
         return [
             (n - 1) * step + 1 + sum(zeros) - (k - 1) * axis_dilation
@@ -386,7 +386,7 @@ def transposed_geometry(
 def _transposed_padding(
     size: int, stride: int, dilation: int, padding: str | tuple[int, int], output_padding: int | None
 ) -> tuple[int, int]:
-    """Returns the zeros before and after one axis of the spread input.
+    """Returns the zeros before and after one axis of the dilated input of a transposed convolution.
 
     Source: Keras, whose transposed convolution is the gradient of `conv` with the same options; PyTorch for numbers.
     """
@@ -398,7 +398,7 @@ def _transposed_padding(
         end_padding = max(kernel_span, stride) - kernel_span if output_padding is None else output_padding
         return kernel_span - 1, kernel_span - 1 + end_padding
     if output_padding is None:
-        # The same as padding "SAME" of jax.lax.conv_transpose.
+        # Pad as "SAME" of jax.lax.conv_transpose does.
         total_padding = kernel_span + stride - 2
         before = kernel_span - 1 if stride > kernel_span - 1 else -(-total_padding // 2)
         return before, total_padding - before

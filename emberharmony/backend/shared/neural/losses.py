@@ -1,4 +1,4 @@
-"""The checks of losses, on all backends."""
+"""Checks of the arguments of losses, the same on all backends."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def check_cross_entropy(
 
 
 def require_ids(shape: tuple[int, ...], kind: DType, of_input: tuple[int, ...], class_axis: int) -> None:
-    """Checks the shape and the dtype of class ids.
+    """Checks that class ids are integers of the input's shape without the class axis.
 
     Args:
         shape: the shape of the ids.
@@ -94,7 +94,7 @@ def require_ids(shape: tuple[int, ...], kind: DType, of_input: tuple[int, ...], 
 
 
 def counted_mask(ids: np.ndarray, classes: int, ignored: int | None) -> np.ndarray | None:
-    """Returns which class ids count; None if all do.
+    """Returns a mask of the class ids that are not ignored, after a check of their range; None if none is ignored.
 
     Raises:
         IndexOutOfBoundsError: if an id is neither a class nor ignored.

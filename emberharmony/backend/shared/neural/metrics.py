@@ -1,4 +1,4 @@
-"""What metrics compute on the host, in float64 and in integers."""
+"""Computations of metrics on the host, in float64 and in integers."""
 
 from typing import Any
 
@@ -25,12 +25,12 @@ def checked_numbers(name: str, value: Any) -> Array:
 
 
 def zeros(*shape: int) -> Array:
-    """Returns zeros in float64."""
+    """Returns an array of zeros in float64."""
     return np.zeros(shape)
 
 
 def state_array(values: Any) -> Array:
-    """Returns the numbers of a state as an array of float64 or int64."""
+    """Returns the numbers of a metric's saved state as an array of float64 or int64."""
     numbers = np.asarray(values)
     return numbers.astype(np.int64 if numbers.dtype.kind in "iu" else np.float64)
 
@@ -54,7 +54,7 @@ def weighted_sums(values: Array, weights: Array) -> tuple[float, float]:
 
 
 def require_shape(name: str, array: Array, expected: tuple[int, ...], expected_name: str) -> None:
-    """Checks a shape.
+    """Checks that an array has an expected shape.
 
     Raises:
         ShapeError: if it is another.
@@ -82,7 +82,7 @@ def classes_of(predictions: Array, target: Array, axis: int, threshold: float) -
 
 
 def checked_ids(name: str, values: Array, classes: int) -> Array:
-    """Returns class ids, checked.
+    """Returns class ids as int64, checked to be whole numbers from 0 to the number of classes less 1.
 
     Raises:
         ArgumentTypeError: if they are not integers.
@@ -108,7 +108,7 @@ def confusion(predicted: Array, target: Array, classes: int) -> Array:
 
 
 def ranks(scores: Array, target: Array, axis: int) -> Array:
-    """Returns how many classes come before the target by their scores; of equal ones the first comes first."""
+    """Returns, for each target class, how many classes rank before it by their scores, equal scores by their order."""
     scores = _scores_last(scores, target, axis)
     target_indices = checked_ids("target", target, scores.shape[-1])[..., None]
     target_score = np.take_along_axis(scores, target_indices, -1)
@@ -118,7 +118,7 @@ def ranks(scores: Array, target: Array, axis: int) -> Array:
 
 
 def log_likelihoods(logits: Array, target: Array, axis: int, ignored: int) -> tuple[float, int]:
-    """Returns the sum of the logarithms of the probabilities of class ids, and how many count."""
+    """Returns the sum of the log-probabilities of the class ids that are not ignored, and the number of these ids."""
     logits = _scores_last(logits, target, axis)
     is_kept = target != ignored
     target_indices = checked_ids("target", np.where(is_kept, target, 0), logits.shape[-1])[..., None]

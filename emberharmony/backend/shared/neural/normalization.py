@@ -1,4 +1,4 @@
-"""Normalisations: what the backends share."""
+"""Checks of the arguments of batch and group normalisation, the same on all backends."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""The checks of quantised matrices, on all backends."""
+"""Checks of quantised matrices and of the ops that take them, the same on all backends."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ NARROW = ("float32", "float16", "bfloat16")
 
 
 def check_options(group_size: Any, bits: Any) -> None:
-    """Checks how values are grouped and packed.
+    """Checks that the group size and the bits of a quantisation are supported.
 
     Raises:
         ArgumentError: if the format has no such group or width.
@@ -65,7 +65,7 @@ def check_packed(kind: str, w: Any, scales: Any, biases: Any, group_size: int, b
 
 
 def check_columns(table: Any, scales: Any, biases: Any, group_size: int) -> None:
-    """Checks that scales and biases fit to a matrix by columns, which PyTorch's layers hold.
+    """Checks that scales and biases fit a quantised matrix that is stored by columns, as PyTorch's layers store it.
 
     Args:
         table: the shape of the table, (columns, bytes).

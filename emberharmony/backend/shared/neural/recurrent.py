@@ -9,7 +9,7 @@ from emberharmony.core.errors import ArgumentError, ShapeError
 def check_recurrent(
     gates: int, x: Any, weights: Sequence[Any], time_major: bool, weight_hr: Any = None
 ) -> tuple[int, int, int]:
-    """Returns the batch size, the length of the state and the length of the outputs of a recurrent layer.
+    """Returns the batch size and the lengths of state and outputs of a recurrent layer, after checks of its arguments.
 
     Args:
         gates: the number of blocks of rows that the weights have.
@@ -65,7 +65,7 @@ def check_state(name: str, state: Any, batch: int, length: int, layer_axis: bool
 
 
 def check_activation(activation: str) -> None:
-    """Checks the activation of a plain recurrent layer.
+    """Checks that the activation of a plain recurrent layer is "tanh" or "relu".
 
     Raises:
         ArgumentError: if it is neither "tanh" nor "relu".

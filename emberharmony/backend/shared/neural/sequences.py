@@ -51,7 +51,7 @@ def beam_search(logits: Array, lengths: Array, beam_width: int, top_paths: int, 
 
 
 def _next_beam(beam: _Beam, row: Array, width: int, blank: int) -> _Beam:
-    """Returns the beam after one more step.
+    """Returns the most probable label sequences after one more time step of a CTC model's outputs.
 
     Args:
         beam: the beam before the step.
@@ -94,7 +94,7 @@ def _largest_indices(values: Array, count: int) -> Array:
     Values of -inf are left out.
     """
     if count < len(values):
-        # Not `values >= …`, which would be False for NaN.
+        # A comparison by `>=` would be False for NaN, and would leave NaN out.
         largest_indices = np.flatnonzero(~(values < np.partition(values, -count)[-count]))
     else:
         largest_indices = np.arange(len(values))

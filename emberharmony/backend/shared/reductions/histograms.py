@@ -1,4 +1,4 @@
-"""The arguments of histograms and counts."""
+"""Checks and host computations of histograms and of counts of integers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def edges(low: float, high: float, bins: int, limits: tuple[float, float] | None
 
 
 def check_weights(weights: Any, x: Any) -> None:
-    """Checks that a vector to count has one weight for each element.
+    """Checks that the weights of a count or histogram are one for each element of the vector.
 
     Raises:
         ShapeError: if it does not; some libraries would broadcast the weights.
@@ -55,7 +55,7 @@ def check_weights(weights: Any, x: Any) -> None:
 
 
 def countable(x: np.ndarray) -> np.ndarray:
-    """Returns a vector of non-negative integers as int64.
+    """Returns a vector to count as int64, checked to consist of non-negative integers.
 
     Raises:
         ArgumentError: if an integer is negative.

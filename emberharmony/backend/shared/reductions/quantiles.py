@@ -1,4 +1,4 @@
-"""Quantiles, as positions between the elements of a sorted axis."""
+"""The positions of quantiles between the elements of a sorted axis."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ def places(q: np.ndarray[Any, Any], length: Any, method: str) -> tuple[np.ndarra
 
 
 def quantile_array(q: Any) -> np.ndarray:
-    """Returns the quantiles of a call as a float64 array.
+    """Returns the quantiles that a call asks for as a float64 array, checked not to be differentiated.
 
     Raises:
         UnsupportedOpError: if they are a tensor that is being differentiated.

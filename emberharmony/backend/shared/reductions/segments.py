@@ -23,7 +23,7 @@ else:
 
 
 def count_segments(ids: np.ndarray, num_segments: int | None) -> int:
-    """Returns the number of segments, by default one more than the largest id.
+    """Returns the number of segments, by default one more than the largest id, after a check of the ids.
 
     Raises:
         ArgumentTypeError: if `num_segments` is not an integer.

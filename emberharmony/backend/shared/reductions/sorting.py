@@ -21,7 +21,7 @@ else:
 
 
 def side_of(side: str) -> str:
-    """Returns the `side` of a search, checked.
+    """Returns the option `side` of `searchsorted`, checked to be "left" or "right".
 
     Raises:
         ArgumentError: if it is neither "left" nor "right".
@@ -32,7 +32,7 @@ def side_of(side: str) -> str:
 
 
 def sorter_of(sorter: Any, length: int) -> np.ndarray:
-    """Returns the indices that sort a vector of this length, checked.
+    """Returns the option `sorter` of `searchsorted` as indices from 0, checked to fit a vector of this length.
 
     Raises:
         ArgumentTypeError: if they are not integers.
