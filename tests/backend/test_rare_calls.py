@@ -142,7 +142,9 @@ USUAL: dict[str, Call] = {
     "block of a tensor": lambda x, v: ops.slice(x, (0, 1), (2, 2)),
     "block written": lambda x, v: ops.slice_update(x, (0, 1), ops.ones((2, 2))),
     "row by a number": lambda x, v: ops.get_item(x, 1),
-    "rows by a slice": lambda x, v: [ops.get_item(v, slice(1, 3)), ops.get_item(v, slice(None, None, -1))],
+    "rows by a slice": lambda x, v: [
+        ops.get_item(v, key) for key in (slice(1, 3), slice(None, None, -1), slice(0, None, 2), ...)
+    ],
     "mask and number": lambda x, v: ops.set_item(x, (ops.convert_to_tensor([True, False]), 1), 9.0),
     "numbers written": lambda x, v: [
         ops.set_item(x, (0, slice(1, None)), 5.0, mode) for mode in ("set", "add", "multiply")
@@ -292,6 +294,7 @@ INDEXED: dict[str, Call] = {
     "special functions known late": lambda x, v: [
         f(ops.add(ops.abs(x), 0.5)) for f in (ops.gammaln, ops.digamma, ops.erfcx, ops.exp2)
     ],
+    "segments by index alone": lambda x, v: ops.segment_sum(ops.transpose(x), v),
     "classes": lambda x, v: ops.one_hot(v, 4),
     "edges of a histogram": lambda x, v: list(ops.histogram(x, 4, (-2.0, 4.0))),
 }
@@ -299,7 +302,11 @@ INDEXED: dict[str, Call] = {
 CALLS = {**RARE, **USUAL, **INDEXED}
 COUNTS = ("counts by weights", "counts of no elements", "weights of no elements")
 MASKS = ("mask of no axes", "value wider than rows of one", "values of more rows than a mask selects")
-UNKNOWN = ("indices of a number", "repeated by counts", "segments of unknown number", *MASKS, *COUNTS, "sorted")
+UNKNOWN = (
+    *("indices of a number", "repeated by counts", "segments of unknown number", "segments by index alone", "sorted"),
+    *MASKS,
+    *COUNTS,
+)
 """The shapes of these results, or of what they write, depend on values."""
 OF_VALUES = (
     "singular values of infinity",

@@ -12,7 +12,9 @@ from emberharmony import ops
 from emberharmony.backend import discovery
 from emberharmony.backend.jax import device_ops, dtypes
 from emberharmony.backend.jax.flow import host_programs
+from emberharmony.core import selection
 from emberharmony.core.errors import BackendUnavailableError, DeviceError, DTypeError, TracedTensorError
+from emberharmony.transforms.recorder import Recorder
 
 X = np.array([1.0, 2.0, 3.0])
 
@@ -92,6 +94,15 @@ def test_transforms_of_jax_run_within_those_that_checks_record() -> None:
         assert ops.grad(function)(X).tolist() == wanted
         with ops.checked("nan"):
             assert ops.grad(function)(X).tolist() == wanted
+
+
+def test_a_custom_gradient_of_what_a_record_holds_is_recorded_by_its_ops(jax_backend: Any) -> None:
+    square = ops.custom_gradient(lambda x: (ops.square(x), lambda x, upstream: ops.multiply(upstream, 3.0)))
+    record = Recorder(selection.current(), [ops.asarray(X)])
+    traced = record.tensor(0)
+    assert square(traced).value.tolist() == [1.0, 4.0, 9.0]
+    assert [call.function for call in record.calls] == ["square"]
+    assert jax_backend.run_update(None, [[traced]]) is None
 
 
 def test_errors_of_functions_pass_through_the_transforms() -> None:

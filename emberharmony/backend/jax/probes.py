@@ -25,7 +25,7 @@ class JAXProbes(Probes):
         if concrete_tensor is None:
             return 0.0  # the values are not at hand
         host_array = at_hand(concrete_tensor)
-        if host_array is None:
+        if host_array is None:  # needs an accelerator
             return super().probe(concrete_tensor)
         widened_array = host_array if host_array.dtype.itemsize > 2 else host_array.astype(np.float32)
         with np.errstate(all="ignore"):
