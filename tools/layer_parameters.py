@@ -30,10 +30,10 @@ def words(found: Any) -> str:
 
 def text() -> str:
     """Returns the text of the file."""
-    from emberlint.knowledge.replacements import PACKAGE, table
+    from emberlint.knowledge.replacements import PACKAGE, replacement_table
     from emberlint.knowledge.signatures import signatures
 
-    names = {one.op for one in table().values()} | {one.op for one in signatures().values()}
+    names = {one.op for one in replacement_table().values()} | {one.op for one in signatures().values()}
     rows = [f"{name},{words(resolve_name(name))}\n" for name in sorted(names) if name.startswith(PACKAGE)]
     return "".join([HEADER, "op,parameters\n", *rows])
 

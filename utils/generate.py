@@ -97,14 +97,14 @@ def protocol_stub() -> str:
 
 def lint_parameters() -> str:
     """Returns the text of `parameters.csv`: the parameters of each op that replaces a native function."""
-    from emberlint.knowledge.replacements import table
+    from emberlint.knowledge.replacements import replacement_table
     from emberlint.knowledge.signatures import signatures
 
     known = members(ops) | {
         f"{space}.{name}": spec for space in NAMESPACES for name, spec in members(getattr(ops, space)).items()
     }
     lines = [HEADER, "op,parameters\n"]
-    for name in sorted({one.op for one in table().values()} | {one.op for one in signatures().values()}):
+    for name in sorted({one.op for one in replacement_table().values()} | {one.op for one in signatures().values()}):
         spec = known.get(name)
         if spec is None:
             continue  # a constant such as `ops.pi`, or a layer, which `layers.csv` has

@@ -60,14 +60,14 @@ def breaches(project: Project) -> Iterator[Breach]:
         return
     import_graph = Graph(project)
     for contract in contracts:
-        _check_names(import_graph, contract)
+        _check_packages_exist(import_graph, contract)
         if contract.type == "protected":
             yield from _protected_imports(import_graph, contract)
         else:
             yield from _forbidden_imports(import_graph, contract, list(_forbidden_pairs(contract)))
 
 
-def _check_names(graph: Graph, contract: Contract) -> None:
+def _check_packages_exist(graph: Graph, contract: Contract) -> None:
     """Checks that each package a contract names exists, because a contract about a missing package always holds.
 
     A missing module of an existing package is allowed: it may be a layer that is still to be written.

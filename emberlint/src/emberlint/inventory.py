@@ -10,7 +10,7 @@ from emberlint.knowledge.replacements import neutral_dtype, replacement
 from emberlint.knowledge.signatures import signatures
 from emberlint.source.method_calls import method_calls
 from emberlint.source.native_uses import native_uses
-from emberlint.source.rename import is_plain
+from emberlint.source.rename import is_plain_rename
 from emberlint.source.source_file import SourceFile
 
 IN_ANNOTATION = " (annotation)"  # the suffix of a native type's name that stands in an annotation
@@ -44,15 +44,17 @@ class Inventory:
             self.imports.update(
                 root_package
                 for root_package in (name.name.partition(".")[0] for name in node.names)
-                if root_package in file.foreign
+                if root_package in file.foreign_libraries
             )
         for import_statement in file.index.nodes(ast.ImportFrom):
             root_package = (import_statement.module or "").partition(".")[0]
-            self.imports.update([root_package] if root_package in file.foreign and not import_statement.level else [])
+            self.imports.update(
+                [root_package] if root_package in file.foreign_libraries and not import_statement.level else []
+            )
         annotation_nodes = _annotation_nodes(file)
         for use in native_uses(file):
             is_type = use.node in annotation_nodes and use.origin in file.settings.tensor_types
-            self._count_use(file, use.origin + IN_ANNOTATION * is_type, use.node, is_type or is_plain(file, use))
+            self._count_use(file, use.origin + IN_ANNOTATION * is_type, use.node, is_type or is_plain_rename(file, use))
         for call, origin in _tensor_method_calls(file):
             self._count_use(file, origin, call, plain=False)
 

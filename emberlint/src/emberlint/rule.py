@@ -84,9 +84,9 @@ class AnyRule(ABC):
         end_line = getattr(node, "end_lineno", None) or line
         end_column_offset = getattr(node, "end_col_offset", None) or column_offset
         span = (line, file.column(line, column_offset), end_line, file.column(end_line, end_column_offset))
-        return self.at(file.path, span, tier=tier, reason=reason, fix=fix, rank=rank, **words)
+        return self.finding_at(file.path, span, tier=tier, reason=reason, fix=fix, rank=rank, **words)
 
-    def at(
+    def finding_at(
         self,
         path: str,
         place: tuple[int, int, int, int],

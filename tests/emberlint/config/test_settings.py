@@ -63,11 +63,11 @@ def test_configured_roles_come_before_the_defaults() -> None:
 
 def test_the_role_determines_the_foreign_libraries() -> None:
     settings = Settings(backends=("numpy", "torch"), host=("numpy",))
-    assert settings.foreign(Role("frontend")) == {"numpy", "torch"}
-    assert settings.foreign(Role("backend", "torch")) == set()
-    assert settings.foreign(Role("backend", "numpy")) == {"torch"}
-    assert settings.foreign(Role("backend")) == set()
-    assert settings.foreign(Role("test")) == set()
+    assert settings.foreign_libraries(Role("frontend")) == {"numpy", "torch"}
+    assert settings.foreign_libraries(Role("backend", "torch")) == set()
+    assert settings.foreign_libraries(Role("backend", "numpy")) == {"torch"}
+    assert settings.foreign_libraries(Role("backend")) == set()
+    assert settings.foreign_libraries(Role("test")) == set()
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from emberharmony import ops
-from emberlint.knowledge.replacements import PACKAGE, table
+from emberlint.knowledge.replacements import PACKAGE, replacement_table
 from emberlint.knowledge.signatures import DROPPED, Signature, candidates, signatures, translate
 from tests.together import together
 
@@ -67,7 +67,7 @@ def test_the_parameters_of_recurrent_layers() -> None:
 
 
 def test_every_row_names_a_replacement_too() -> None:
-    assert {one.native for one in ROWS.values()} <= set(table())
+    assert {one.native for one in ROWS.values()} <= set(replacement_table())
 
 
 INPUTS: dict[str, tuple[Any, ...]] = {
@@ -142,7 +142,7 @@ def test_pools_have_the_values_of_the_library(name: str, arguments: tuple[Any, .
 @pytest.mark.parametrize("library", ["mlx.nn", "mlx.optimizers"])
 def test_the_names_of_mlx_exist(library: str) -> None:
     pytest.importorskip("mlx.core")
-    names = [name for name in table() if name.startswith(f"{library}.")]
+    names = [name for name in replacement_table() if name.startswith(f"{library}.")]
     assert len(names) > 10
     assert all(resolve_name(name) is not None for name in names)
 

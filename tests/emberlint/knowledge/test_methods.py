@@ -7,7 +7,7 @@ import pytest
 
 from emberharmony import ops
 from emberharmony.backend.discovery import is_installed
-from emberlint.knowledge.methods import LIBRARIES, OF_TORCH, TENSORS, libraries_with, library_tie_reason, op_of
+from emberlint.knowledge.methods import LIBRARIES, OF_TORCH, TENSORS, libraries_by_method, library_tie_reason, op_of
 from emberlint.knowledge.signatures import signatures
 
 
@@ -19,8 +19,8 @@ def test_the_tensors_of_a_library_have_the_methods(library: str) -> None:
         kind: Any = type(ops.ones(3))
     own = {"torch": "torch.Tensor", "numpy": "numpy.ndarray"}
     kind = resolve_name(own[library]) if library in own else kind
-    has = {name for name in libraries_with() if callable(getattr(kind, name, None))}
-    assert has == {name for name, some in libraries_with().items() if library in some}
+    has = {name for name in libraries_by_method() if callable(getattr(kind, name, None))}
+    assert has == {name for name, some in libraries_by_method().items() if library in some}
 
 
 def test_the_table_of_signatures_has_no_other_methods() -> None:
@@ -29,7 +29,7 @@ def test_the_table_of_signatures_has_no_other_methods() -> None:
         for name in signatures()
         if name.startswith(tuple(f"{one}." for one in TENSORS.values())) and ".at." not in name
     }
-    assert named == set(libraries_with())
+    assert named == set(libraries_by_method())
     assert named >= OF_TORCH
 
 

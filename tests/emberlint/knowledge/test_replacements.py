@@ -16,7 +16,7 @@ from emberharmony import ops
 from emberharmony.backend.discovery import BUILTIN, is_installed
 from emberharmony.core.errors import EmberError
 from emberlint.knowledge.arguments import fits, parameters
-from emberlint.knowledge.replacements import PACKAGE, WAYS, Replacement, replacement, table
+from emberlint.knowledge.replacements import PACKAGE, WAYS, Replacement, replacement, replacement_table
 
 INSTALLED = [name for name in BUILTIN if is_installed(name)]
 MODULES = {"numpy": "numpy", "torch": "torch", "mlx": "mlx.core"}
@@ -84,7 +84,7 @@ def is_same(one: Any, other: Any) -> bool:
 def test_a_plain_rename_gives_the_same_numbers(library: str) -> None:
     compared, differ = 0, []
     with ops.use_backend(library):
-        for name, found in table().items():
+        for name, found in replacement_table().items():
             function, known = native(name), parameters().get(found.op)
             if name.partition(".")[0] != library or not found.is_rename or known is None or name in MENDED:
                 continue
@@ -128,7 +128,7 @@ def positional(name: str) -> list[str]:
 @pytest.mark.parametrize("library", INSTALLED)
 def test_an_optional_argument_of_a_plain_rename_means_the_same_parameter(library: str) -> None:
     compared, differ = 0, []
-    for name, found in table().items():
+    for name, found in replacement_table().items():
         known = parameters().get(found.op)
         if name.partition(".")[0] != library or not found.is_rename or known is None or known.variadic:
             continue
@@ -164,7 +164,7 @@ def test_the_replacement_of_a_native_function(origin: str, expected: Replacement
 
 
 def test_every_replacement_exists() -> None:
-    for found in table().values():
+    for found in replacement_table().values():
         value = resolve_name(found.op) if found.op.startswith(PACKAGE) else attrgetter(found.op)(ops)
         assert (found.op in parameters()) or not callable(value) or isinstance(value, type), found.op
         assert callable(value) or isinstance(value, float | None), found.op

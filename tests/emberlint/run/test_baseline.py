@@ -8,7 +8,7 @@ import pytest
 from emberlint.config.errors import UsageError
 from emberlint.config.settings import Settings
 from emberlint.findings import Finding
-from emberlint.run.baseline import apply, read, shrink, stale_findings
+from emberlint.run.baseline import apply_baseline, read, shrink, stale_findings
 from emberlint.run.engine import check_texts
 from emberlint.run.registry import all_rules
 
@@ -23,9 +23,9 @@ def findings(source: str) -> list[Finding]:
 def test_accepted_findings_stay_accepted_when_their_lines_move(tmp_path: Path) -> None:
     file = tmp_path / "accepted.json"
     shrink(file, findings("import numpy\n"), CHECKED)
-    new, left = apply(findings("'''Longer now.'''\n\nimport   numpy\nimport torch\n"), read(file))
+    new, left = apply_baseline(findings("'''Longer now.'''\n\nimport   numpy\nimport torch\n"), read(file))
     assert [one.line for one in new] == [3, 4]
-    new, left = apply(findings("'''Longer now.'''\n\nimport numpy\nimport torch\n"), read(file))
+    new, left = apply_baseline(findings("'''Longer now.'''\n\nimport numpy\nimport torch\n"), read(file))
     assert [one.line for one in new] == [4]
     assert not left
 
@@ -33,7 +33,7 @@ def test_accepted_findings_stay_accepted_when_their_lines_move(tmp_path: Path) -
 def test_the_same_line_twice_counts_twice(tmp_path: Path) -> None:
     file = tmp_path / "accepted.json"
     shrink(file, findings("import numpy\n"), CHECKED)
-    new, _ = apply(findings("import numpy\nimport numpy\n"), read(file))
+    new, _ = apply_baseline(findings("import numpy\nimport numpy\n"), read(file))
     assert len(new) == 1
 
 
@@ -42,7 +42,7 @@ def test_a_baseline_only_shrinks(tmp_path: Path) -> None:
     shrink(file, findings("import numpy\nimport torch\n"), CHECKED)
     assert sum(read(file).values()) == 2
     shrink(file, findings("import torch\nimport jax\n"), CHECKED)
-    new, _ = apply(findings("import torch\nimport jax\n"), read(file))
+    new, _ = apply_baseline(findings("import torch\nimport jax\n"), read(file))
     assert [one.line for one in new] == [2]
 
 
@@ -56,7 +56,7 @@ def test_entries_of_files_not_checked_are_kept(tmp_path: Path) -> None:
 def test_a_stale_entry_is_a_finding(tmp_path: Path) -> None:
     file = tmp_path / "accepted.json"
     shrink(file, findings("import numpy\nimport torch\n"), CHECKED)
-    _, left = apply(findings("import torch\n"), read(file))
+    _, left = apply_baseline(findings("import torch\n"), read(file))
     found = stale_findings(file, "accepted.json", left, CHECKED)
     assert [one.code for one in found] == ["EMB905"]
     gone = next(iter(left))

@@ -10,7 +10,7 @@ from emberlint.findings import Report
 from emberlint.run import check as single
 from emberlint.run import pool
 from emberlint.run.engine import check
-from emberlint.run.order import in_order
+from emberlint.run.order import group_in_import_order
 from emberlint.source.discover import discover
 
 CODES = frozenset({"EMB201", "EMB304"})
@@ -114,9 +114,9 @@ def test_several_processes_find_the_same(tree: Path, monkeypatch: pytest.MonkeyP
 def test_the_order_of_a_circle_does_not_depend_on_the_first_file() -> None:
     imported = {"a": "bc", "b": "d", "c": "", "d": "a", "e": "d"}
     edges = imported.__getitem__
-    assert in_order("abcde", edges, edges) == [["c"], ["d", "b", "a"], ["e"]]
+    assert group_in_import_order("abcde", edges, edges) == [["c"], ["d", "b", "a"], ["e"]]
     for start in ("ae", "de", "eb"):
-        groups = in_order(start, edges, edges)
+        groups = group_in_import_order(start, edges, edges)
         assert [one for one in groups if len(one) > 1] == [["d", "b", "a"]]
         assert groups[-1] == ["e"]
 
@@ -134,7 +134,7 @@ def test_imports_inside_functions_decide_the_order_of_a_circle_last() -> None:
     imported = {"a": "bd", "b": "c", "c": "a", "d": "c"}
     at_once = {"a": "b", "b": "c", "c": "", "d": ""}
     for start in "abcd":
-        (group,) = in_order(start, imported.__getitem__, at_once.__getitem__)
+        (group,) = group_in_import_order(start, imported.__getitem__, at_once.__getitem__)
         assert group.index("c") < group.index("b") < group.index("a")
 
 
@@ -175,5 +175,5 @@ def test_a_long_chain_of_imports_needs_no_recursion() -> None:
     def edges(path: str) -> list[str]:
         return [following[path]] if path in following else []
 
-    groups = in_order(paths, edges, edges)
+    groups = group_in_import_order(paths, edges, edges)
     assert [one for (one,) in groups] == paths[::-1]

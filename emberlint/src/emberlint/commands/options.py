@@ -22,7 +22,7 @@ from emberlint.config.tiers import Tier
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 
-def selection(function: FunctionT) -> FunctionT:
+def add_selection_options(function: FunctionT) -> FunctionT:
     """Adds the argument PATHS and the options that choose rules to a command."""
     for group, codes in [*GROUPS.items()][::-1]:
         add_flag = click.option(

@@ -9,7 +9,7 @@ import click
 
 from emberlint.commands import options
 from emberlint.config.errors import UsageError
-from emberlint.knowledge.methods import libraries_with
+from emberlint.knowledge.methods import libraries_by_method
 from emberlint.run.check import source_file
 from emberlint.run.engine import shelf_for
 from emberlint.run.library import Library
@@ -81,7 +81,7 @@ def port(
     path_roles = [(relative(path, project_settings.root), "frontend") for path in paths if path.is_file()]
     settings = project_settings.with_(roles=(*path_roles, *project_settings.roles, ("**", "frontend")))
     files = options.files_for(paths, settings)
-    own_names = find_own_methods(files.values(), libraries_with().keys())
+    own_names = find_own_methods(files.values(), libraries_by_method().keys())
     library = Library(Modules(settings))
     result_by_path: dict[str, Any] = {}
     changed_by_path: dict[str, tuple[str, Path, Repaired]] = {}

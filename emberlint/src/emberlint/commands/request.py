@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from emberlint.config.configuration import find_root, load, version
+from emberlint.config.configuration import find_root, load, require_version
 from emberlint.config.groups import GROUPS
 from emberlint.config.settings import Settings, one_of
 from emberlint.config.tiers import Tier
@@ -12,7 +12,7 @@ from emberlint.findings import Finding
 from emberlint.source.discover import discover, relative
 
 
-def words(given: Iterable[str]) -> list[str]:
+def split_words(given: Iterable[str]) -> list[str]:
     """Returns the words of an option that may be repeated or contain commas."""
     return [word.strip() for text in given for word in text.split(",") if word.strip()]
 
@@ -40,8 +40,8 @@ def settings_at(
     if min_tier is not None:
         settings = settings.with_(min_tier=Tier[min_tier])
     if target_version is not None:
-        settings = settings.with_(target_version=version("--target-version", target_version))
-    return settings.with_(exclude=(*settings.exclude, *words(exclude)))
+        settings = settings.with_(target_version=require_version("--target-version", target_version))
+    return settings.with_(exclude=(*settings.exclude, *split_words(exclude)))
 
 
 class RuleChoice(NamedTuple):
@@ -75,9 +75,9 @@ def choice(
     extend_select: Iterable[str] = (),
 ) -> RuleChoice:
     """Returns the rules that options and configuration choose; options take precedence."""
-    wanted_codes = [*words(select), *(code for group in groups for code in GROUPS[group])] or [*settings.select]
-    extended_codes = [*settings.extend_select, *words(extend_select)] if wanted_codes else []
-    return RuleChoice((*wanted_codes, *extended_codes), (*settings.ignore, *words(ignore)))
+    wanted_codes = [*split_words(select), *(code for group in groups for code in GROUPS[group])] or [*settings.select]
+    extended_codes = [*settings.extend_select, *split_words(extend_select)] if wanted_codes else []
+    return RuleChoice((*wanted_codes, *extended_codes), (*settings.ignore, *split_words(ignore)))
 
 
 def codes_for(

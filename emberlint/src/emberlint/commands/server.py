@@ -14,7 +14,7 @@ def server() -> None:
     It speaks the Language Server Protocol on standard input and output.
     """
     try:
-        create = import_module("emberlint.server.protocol").create  # not at the top: it needs pygls
+        start_server = import_module("emberlint.server.protocol").create_server  # not at the top: it needs pygls
     except ModuleNotFoundError as error:
         raise UsageError(f"the server needs {error.name}: pip install 'emberlint[server]'") from error
-    create().start_io()
+    start_server().start_io()

@@ -132,7 +132,7 @@ def _require_tier(where: str, value: object) -> Tier:
     return Tier[str(value)]
 
 
-def version(where: str, value: object) -> tuple[int, int]:
+def require_version(where: str, value: object) -> tuple[int, int]:
     """Returns the version of Python that `py312` or `3.12` names."""
     version_match = re.fullmatch(r"(?:py)?(3)\.?(\d+)", value) if isinstance(value, str) else None
     if version_match is None:
@@ -222,7 +222,7 @@ def _read_contract(where: str, value: object) -> Contract:
 READERS: Mapping[str, Callable[[str, object], object]] = {
     "preset": _require_preset,
     "src": _read_folders,
-    "target-version": version,
+    "target-version": require_version,
     "select": _require_texts,
     "extend-select": _require_texts,
     "ignore": _require_texts,

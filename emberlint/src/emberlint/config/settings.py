@@ -129,7 +129,7 @@ class Settings(NamedTuple):
         """Returns the role of a file, from the first pattern that matches its path."""
         return _role_of_path(path, self.roles, self.backends)
 
-    def foreign(self, role: Role) -> frozenset[str]:
+    def foreign_libraries(self, role: Role) -> frozenset[str]:
         """Returns the native libraries that a file of this role may not use."""
         if role.kind == "frontend":
             return frozenset(self.backends)

@@ -39,7 +39,7 @@ class Analysis(Flow):
     def run(self, tree: ast.Module) -> None:
         """Analyses a module in rounds until no inferred value changes."""
         for round_index in range(_ROUNDS):
-            self.block(tree.body, self.module)
+            self.execute_block(tree.body, self.module)
             self._analyse_pending()
             dirty_units, self.dirty = [*self.dirty], {}
             if not dirty_units and (round_index or not self.is_forward):
@@ -76,7 +76,7 @@ class Analysis(Flow):
         if isinstance(node, ast.Lambda):
             unit.returns.append(self.evaluate(node.body, env))
         else:
-            self.block(node.body, env)
+            self.execute_block(node.body, env)
         self.unit, self.depth, self.loops = state_before
         unit.state = v.Progress.DONE
         if unit.readers and _are_different(result_before, refine(unit.declared, self._join_returns(unit))):
@@ -202,7 +202,7 @@ class Analysis(Flow):
             elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
                 self._define_field(unit, statement, env, class_env)
             else:
-                self.block([statement], class_env)
+                self.execute_block([statement], class_env)
         for name, value in class_env.vars.items():
             if name not in unit.methods and name not in unit.declared:
                 stored_value = value.pass_on(f"kept in `.{name}`", value.node) if isinstance(value, v.Tensor) else value
@@ -289,7 +289,7 @@ class Analysis(Flow):
 
     # Names of other files
 
-    def external(self, origin: str) -> v.Value:
+    def external_value(self, origin: str) -> v.Value:
         """Returns the value of a name of another file of the project, or None."""
         if self.reader is None or self.kinds.is_op(origin) or self.kinds.is_tensor_type(origin):
             return None  # the settings on a name count more than the project's own file of that name
@@ -305,13 +305,13 @@ class Analysis(Flow):
 
     def is_informative(self, origin: str) -> bool:
         """Returns whether something imported tells an importer more than its name does."""
-        return self.kinds.is_rooted(origin) or self.external(origin) is not None
+        return self.kinds.is_in_tensor_library(origin) or self.external_value(origin) is not None
 
-    def alias(self, node: ast.expr) -> v.Value:
+    def alias_value(self, node: ast.expr) -> v.Value:
         """Returns the value of a name whose annotation is a given expression."""
         return self.annotations.resolve(node, self.module)
 
-    def note_growth(self, container: v.Sequence | v.Mapping) -> None:
+    def mark_readers(self, container: v.Sequence | v.Mapping) -> None:
         """Marks the functions that read a container for another analysis, because it holds something new."""
         for unit in self.classes.values():
             for name, value in unit.attributes.items():

@@ -41,7 +41,7 @@ class Lookup(Protocol):
         """Returns whether a name is bound in a scope, and its inferred value."""
         ...
 
-    def external(self, origin: str) -> v.Value:
+    def external_value(self, origin: str) -> v.Value:
         """Returns the value of a name of another file of the project, or None."""
         ...
 
@@ -117,7 +117,7 @@ class Annotations:
         return None
 
     def _value_of_named_type(self, origin: str, node: ast.expr) -> v.Value:
-        value = self.analysis.external(origin)
+        value = self.analysis.external_value(origin)
         if isinstance(value, v.Class):
             return self._as_instance(value)
         if isinstance(value, v.Alias):

@@ -71,11 +71,11 @@ class BuiltinCalls(Calls):
         if arguments.first() is None and isinstance(node, ast.Call) and node.args and type(node.args[0]) is ast.Name:
             result_kind = BUILTINS.get(node.args[0].id, "unknown")
             return v.Sequence(SIMPLE.get(result_kind))
-        return v.Sequence(from_container(self.callback(arguments.first(), element_values, arguments), node))
+        return v.Sequence(from_container(self.call_callback(arguments.first(), element_values, arguments), node))
 
     def _builtin_filter(self, name: str, arguments: Arguments) -> v.Value:
         element_value = v.element_of(arguments.positional[1]) if len(arguments.positional) > 1 else None
-        self.callback(arguments.first(), [element_value], arguments)
+        self.call_callback(arguments.first(), [element_value], arguments)
         return v.Sequence(element_value)
 
     def _builtin_sum(self, name: str, arguments: Arguments) -> v.Value:

@@ -9,7 +9,7 @@ from emberlint.config.tiers import Tier
 from emberlint.inference import values as v
 from emberlint.inference.annotations import typed_dict_value
 from emberlint.inference.expressions import Expressions, from_container
-from emberlint.inference.forms import mapped, refine
+from emberlint.inference.forms import map_leaves, refine
 from emberlint.inference.methods import Arguments, mapping_method, sequence_method
 from emberlint.knowledge.kinds import (
     BUILTINS,
@@ -48,7 +48,7 @@ class Calls(Expressions):
         """Analyses the body of a function to infer its results."""
 
     @abstractmethod
-    def note_growth(self, container: v.Sequence | v.Mapping) -> None:
+    def mark_readers(self, container: v.Sequence | v.Mapping) -> None:
         """Marks the functions that read a changed container for another analysis."""
 
     @abstractmethod
@@ -213,7 +213,7 @@ class Calls(Expressions):
         return self._call_layer(callee, arguments) if callee.unit.is_module else None
 
     def _call_layer(self, callee: v.Value, arguments: Arguments) -> v.Value:
-        tensors = [value for value in arguments.everything() if isinstance(value, v.Tensor)]
+        tensors = [value for value in arguments.all_values() if isinstance(value, v.Tensor)]
         if tensors:
             return tensors[0].pass_on("a layer called with a tensor returns a tensor", arguments.node)
         return v.Tensor(Tier.C, "a layer returns a tensor", arguments.node)
@@ -223,7 +223,7 @@ class Calls(Expressions):
         if not isinstance(base, v.Instance):
             return None
         origins = [origin for unit in base.unit.lineage() for origin in unit.foreign]
-        if not (base.unit.is_module or any(map(self.kinds.is_rooted, origins))):
+        if not (base.unit.is_module or any(map(self.kinds.is_in_tensor_library, origins))):
             return None
         if name in WEIGHT_METHODS:
             return v.Tensor(Tier.A, f"`{name}` of a module class creates a tensor", arguments.node)
@@ -276,9 +276,9 @@ class Calls(Expressions):
             and isinstance(arguments.first(), v.Mapping)
             and not callee.options
         )
-        return mapped(leaf, [arguments.first()]) if has_dict_form else leaf([arguments.first()])
+        return map_leaves(leaf, [arguments.first()]) if has_dict_form else leaf([arguments.first()])
 
-    def callback(self, function: v.Value, values: list[v.Value], arguments: Arguments) -> v.Value:
+    def call_callback(self, function: v.Value, values: list[v.Value], arguments: Arguments) -> v.Value:
         """Returns the result of a function passed to another function, which calls it with these values."""
         return self.apply(function, Arguments(arguments.node, arguments.env, values))
 
@@ -295,13 +295,13 @@ class Calls(Expressions):
             else sequence_method(base, name, arguments)
         )
         if not v.same(element_before, base.element):
-            self.note_growth(base)
+            self.mark_readers(base)
         return result_value
 
     def _tensor_method(self, base: v.Tensor, name: str, arguments: Arguments) -> v.Value:
         if name in PLAIN_METHODS or name.startswith("is_"):
             return v.NUMBER
-        if name == "size" and not arguments.everything() and not arguments.starred:
+        if name == "size" and not arguments.all_values() and not arguments.starred:
             return v.shape()
         if name in FRAME_METHODS:
             return None

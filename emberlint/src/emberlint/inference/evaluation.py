@@ -53,14 +53,14 @@ class Evaluation(ABC):
         }
 
     @abstractmethod
-    def external(self, origin: str) -> v.Value:
+    def external_value(self, origin: str) -> v.Value:
         """Returns the value of a name of another file of the project, or None."""
 
     def imported_value(self, origin: str) -> v.Value:
         """Returns the value of something imported: what its file says of it, else a number or its origin."""
         value = self._named.get(origin)
         if value is None:
-            value = self.external(origin)
+            value = self.external_value(origin)
             if value is None:
                 value = v.Imported(origin)
                 if self.kinds.is_constant(origin):
@@ -124,7 +124,7 @@ class Evaluation(ABC):
             self.dirty[unit] = None
         return unit
 
-    def elements(self, value: v.Value, why: str, node: ast.expr) -> v.Value:
+    def iterated_element(self, value: v.Value, why: str, node: ast.expr) -> v.Value:
         """Returns the element that iterating over a value yields; for an instance its methods decide."""
         if not isinstance(value, v.Instance):
             return v.element_of(value, why, node)

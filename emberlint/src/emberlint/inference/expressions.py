@@ -146,7 +146,7 @@ class Expressions(Operations):
     _Set = _List
 
     def _Starred(self, node: ast.Starred, env: v.Env) -> v.Value:
-        return self.elements(self.evaluate(node.value, env), "", node)
+        return self.iterated_element(self.evaluate(node.value, env), "", node)
 
     def _Dict(self, node: ast.Dict, env: v.Env) -> v.Value:
         mapping = v.Mapping()
@@ -171,7 +171,7 @@ class Expressions(Operations):
             iterated_value = self.evaluate(generator.iter, comprehension_env)
             self.bind(
                 generator.target,
-                self.elements(iterated_value, "an element of a tensor", generator.iter),
+                self.iterated_element(iterated_value, "an element of a tensor", generator.iter),
                 comprehension_env,
             )
             for test in generator.ifs:

@@ -34,7 +34,7 @@ class Flow(Narrowing):
     def bind_import(self, node: ast.Import | ast.ImportFrom, env: v.Env) -> None:
         """Binds the names that an import statement defines."""
 
-    def block(self, body: Statements[ast.stmt], env: v.Env) -> bool:
+    def execute_block(self, body: Statements[ast.stmt], env: v.Env) -> bool:
         """Executes statements; returns whether the end of the block is never reached."""
         is_ended = False
         for statement in body:
@@ -168,7 +168,7 @@ class Flow(Narrowing):
         element_before = container.element
         change()
         if not v.same(element_before, container.element):
-            self.note_growth(container)
+            self.mark_readers(container)
 
     # Simple statements
 
@@ -253,7 +253,7 @@ class Flow(Narrowing):
     ) -> tuple[Updates | None, Updates]:
         """Executes a branch; returns the values of names at its end, or None if the end is never reached."""
         names_before, env.vars = env.vars, names
-        is_ended = self.block(body, env)
+        is_ended = self.execute_block(body, env)
         names, env.vars = env.vars, names_before
         return (None if is_ended else names), learned
 
@@ -278,10 +278,10 @@ class Flow(Narrowing):
 
     def _Try(self, node: ast.Try | ast.TryStar, env: v.Env) -> bool:
         value_by_name_before = dict(env.vars)
-        is_ended = self.block(node.body, env)
+        is_ended = self.execute_block(node.body, env)
         names_in_handlers = merge_states([value_by_name_before, env.vars])
         if not is_ended:
-            is_ended = self.block(node.orelse, env)
+            is_ended = self.execute_block(node.orelse, env)
         branch_ends: list[tuple[Updates | None, Updates]] = [(None if is_ended else env.vars, {})]
         for handler in node.handlers:
             value_by_name = dict(names_in_handlers)
@@ -289,7 +289,7 @@ class Flow(Narrowing):
                 value_by_name[handler.name] = None
             branch_ends.append(self._execute_branch(handler.body, value_by_name, env, {}))
         is_ended = self._merge_branches(branch_ends, names_in_handlers, env)
-        return self.block(node.finalbody, env) or is_ended
+        return self.execute_block(node.finalbody, env) or is_ended
 
     _TryStar = _Try
 
@@ -302,7 +302,7 @@ class Flow(Narrowing):
                 if isinstance(manager_value, v.Instance):
                     entered_value = self.call_method(manager_value, "__enter__", [], item.context_expr)
                 self.bind(item.optional_vars, entered_value, env)
-        return self.block(node.body, env)
+        return self.execute_block(node.body, env)
 
     _AsyncWith = _With
 
@@ -340,14 +340,14 @@ class Flow(Narrowing):
 
     def _For(self, node: ast.For | ast.AsyncFor, env: v.Env) -> None:
         iterated_value = self.evaluate(node.iter, env)
-        element = self.elements(iterated_value, "an element of a tensor", node.iter)
+        element = self.iterated_element(iterated_value, "an element of a tensor", node.iter)
 
         def run_body() -> None:
             self.bind(node.target, element, env)
-            self.block(node.body, env)
+            self.execute_block(node.body, env)
 
         self._execute_loop(run_body, env)
-        self.block(node.orelse, env)
+        self.execute_block(node.orelse, env)
 
     _AsyncFor = _For
 
@@ -355,12 +355,12 @@ class Flow(Narrowing):
         def run_body() -> None:
             self.evaluate(node.test, env)
             env.vars.update(self.narrow(node.test, env)[0])
-            self.block(node.body, env)
+            self.execute_block(node.body, env)
 
         self._execute_loop(run_body, env)
         if not any(isinstance(node, ast.Break) for statement in node.body for node in ast.walk(statement)):
             env.vars.update(self.narrow(node.test, env)[1])
-        self.block(node.orelse, env)
+        self.execute_block(node.orelse, env)
 
     def _execute_loop(self, run_body: Callable[[], None], env: v.Env) -> None:
         """Executes a loop body, and a second time if the body changed the values it started from."""

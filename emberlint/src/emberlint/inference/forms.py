@@ -18,13 +18,15 @@ def refine(declared: v.Value, known: v.Value) -> v.Value:
     return known if declared is None else declared
 
 
-def mapped(function: Callable[[list[v.Value]], v.Value], trees: list[v.Value]) -> v.Value:
+def map_leaves(function: Callable[[list[v.Value]], v.Value], trees: list[v.Value]) -> v.Value:
     """Returns the result of a function applied to the leaves of trees, with the nesting of the first tree."""
     first_tree = trees[0]
     if isinstance(first_tree, v.Mapping) and first_tree.by_key:
         return v.Mapping(
             {
-                key: mapped(function, [tree.by_key.get(key) if isinstance(tree, v.Mapping) else None for tree in trees])
+                key: map_leaves(
+                    function, [tree.by_key.get(key) if isinstance(tree, v.Mapping) else None for tree in trees]
+                )
                 for key in first_tree.by_key
             }
         )

@@ -8,9 +8,9 @@ from emberlint.inference import values as v
 from emberlint.inference.builtin_calls import SIMPLE, BuiltinCalls
 from emberlint.inference.dtypes import of_call
 from emberlint.inference.expressions import from_container
-from emberlint.inference.forms import mapped
+from emberlint.inference.forms import map_leaves
 from emberlint.inference.methods import Arguments
-from emberlint.inference.numpy_calls import plain_result
+from emberlint.inference.numpy_calls import non_array_result
 from emberlint.knowledge.arguments import parameters
 
 
@@ -30,7 +30,7 @@ class LibraryCalls(BuiltinCalls):
             node = arguments.node
             if (
                 isinstance(node, ast.Call)
-                and (plain_value := plain_result(origin, node, arguments.positional)) is not None
+                and (plain_value := non_array_result(origin, node, arguments.positional)) is not None
             ):
                 return plain_value
             if isinstance(node, ast.Call) and node.args:
@@ -103,7 +103,7 @@ class LibraryCalls(BuiltinCalls):
     def _special_reduce(self, origin: str, arguments: Arguments) -> v.Value:
         element_value = v.element_of(arguments.positional[1]) if len(arguments.positional) > 1 else None
         initial_value = arguments.positional[2] if len(arguments.positional) > 2 else element_value
-        callback_result = self.callback(
+        callback_result = self.call_callback(
             arguments.first(), [v.join(initial_value, element_value), element_value], arguments
         )
         return v.join(initial_value, callback_result)
@@ -121,7 +121,7 @@ class LibraryCalls(BuiltinCalls):
             return v.Mapping(
                 element={"list": v.Sequence(items=[]), "set": v.Sequence(items=[])}.get(node.args[0].id, v.NUMBER)
             )
-        return v.Mapping(element=self.callback(factory_function, [], arguments))
+        return v.Mapping(element=self.call_callback(factory_function, [], arguments))
 
     def _special_counter(self, origin: str, arguments: Arguments) -> v.Value:
         return v.Mapping(element=v.NUMBER)
@@ -167,7 +167,7 @@ class LibraryCalls(BuiltinCalls):
     def _special_starmap(self, origin: str, arguments: Arguments) -> v.Value:
         row_value = v.element_of(arguments.positional[1]) if len(arguments.positional) > 1 else None
         argument_values = row_value.items if isinstance(row_value, v.Sequence) and row_value.items is not None else []
-        return v.Sequence(self.callback(arguments.first(), argument_values, arguments))
+        return v.Sequence(self.call_callback(arguments.first(), argument_values, arguments))
 
     def _special_binary(self, origin: str, arguments: Arguments) -> v.Value:
         tensors = [value for value in arguments.positional if isinstance(value, v.Tensor)]
@@ -186,14 +186,16 @@ class LibraryCalls(BuiltinCalls):
         """Returns the result of `ops.map(f, xs)` or `ops.scan(f, ...)`, where the op calls `f` with tensors."""
         last_name = origin.rpartition(".")[2]
         if last_name == "tree_map" and len(arguments.positional) > 1:
-            return mapped(lambda leaves: self.callback(arguments.first(), leaves, arguments), arguments.positional[1:])
+            return map_leaves(
+                lambda leaves: self.call_callback(arguments.first(), leaves, arguments), arguments.positional[1:]
+            )
         argument_tensor = v.Tensor(Tier.B, f"`{origin}` calls it with tensors", arguments.node)
         for value in arguments.positional:
             if isinstance(value, v.Function) and last_name != "cond":
                 signature = value.unit.node.args
-                self.callback(value, [argument_tensor] * len(signature.args), arguments)
+                self.call_callback(value, [argument_tensor] * len(signature.args), arguments)
         if last_name == "cond":
-            return v.join_all([self.callback(value, [], arguments) for value in arguments.positional[1:3]])
+            return v.join_all([self.call_callback(value, [], arguments) for value in arguments.positional[1:3]])
         result_tensor = v.Tensor(Tier.B, f"`{origin}` returns tensors", arguments.node)
         return (
             v.Sequence(result_tensor) if last_name in ("scan", "while_loop") else result_tensor

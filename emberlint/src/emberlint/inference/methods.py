@@ -22,7 +22,7 @@ class Arguments:
         """Returns the first positional argument, or None if there is none."""
         return self.positional[0] if self.positional else None
 
-    def everything(self) -> list[v.Value]:
+    def all_values(self) -> list[v.Value]:
         """Returns the values of all arguments, positional and by keyword."""
         return [*self.positional, *self.keywords.values()]
 

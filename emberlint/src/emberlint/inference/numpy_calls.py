@@ -16,7 +16,7 @@ _CODES = ("O", "S", "U", "<U", ">U", "|S", "|O")
 _MAKING = frozenset(("array", "asarray", "asanyarray", "empty", "full", "zeros", "ones", "fromiter", "ndarray"))
 
 
-def plain_result(origin: str, node: ast.Call, given: list[v.Value]) -> v.Value:
+def non_array_result(origin: str, node: ast.Call, given: list[v.Value]) -> v.Value:
     """Returns the result of a call of NumPy if it is no array of numbers, else None."""
     if not origin.startswith("numpy."):
         return None
@@ -31,10 +31,10 @@ def plain_result(origin: str, node: ast.Call, given: list[v.Value]) -> v.Value:
     dtype_node = next((keyword.value for keyword in node.keywords if keyword.arg == "dtype"), None)
     if dtype_node is None:
         return v.OBJECT if given and isinstance(given[0], v.Sequence) and given[0].element is v.STRING else None
-    return v.OBJECT if _is_plain(dtype_node) else None
+    return v.OBJECT if _is_object_or_text(dtype_node) else None
 
 
-def _is_plain(dtype: ast.expr) -> bool:
+def _is_object_or_text(dtype: ast.expr) -> bool:
     """Returns whether a dtype is that of objects or of text."""
     if isinstance(dtype, ast.Constant) and isinstance(dtype.value, str):
         return dtype.value in _DTYPES or dtype.value.startswith(_CODES)

@@ -32,7 +32,7 @@ class Operations(Evaluation):
         if isinstance(left, v.Tensor):
             defines_operator = isinstance(op, ast.Pow) and self._is_foreign(right)
             stronger_tensor = self._stronger_tensor(left, right).of_dtype(result(op, left, right))
-            return None if defines_operator or self._refuses(right, left) else stronger_tensor
+            return None if defines_operator or self._disproves_tensor(right, left) else stronger_tensor
         if isinstance(right, v.Tensor):
             if left is v.STRING or v.is_opaque(left) or isinstance(left, v.Mapping):
                 return left
@@ -40,7 +40,7 @@ class Operations(Evaluation):
                 return None
             if isinstance(left, v.Instance):
                 return self._call_operator(left, op, right, node)
-            return None if self._refuses(left, right) else right.of_dtype(result(op, left, right))
+            return None if self._disproves_tensor(left, right) else right.of_dtype(result(op, left, right))
         if isinstance(left, v.Instance) or isinstance(right, v.Instance):
             return self._call_operator(left, op, right, node) if isinstance(left, v.Instance) else None
         if isinstance(left, v.Sequence) and isinstance(right, v.Sequence):
@@ -60,7 +60,11 @@ class Operations(Evaluation):
 
     def _is_foreign(self, value: v.Value) -> bool:
         """Returns whether a value is from another package, which as an exponent defines the operator: `tree**ω`."""
-        if not isinstance(value, v.Imported) or is_stdlib(value.origin) or self.kinds.is_rooted(value.origin):
+        if (
+            not isinstance(value, v.Imported)
+            or is_stdlib(value.origin)
+            or self.kinds.is_in_tensor_library(value.origin)
+        ):
             return False
         return value.origin.partition(".")[0] != self.package.partition(".")[0]
 
@@ -69,7 +73,7 @@ class Operations(Evaluation):
         return right if isinstance(right, v.Tensor) and right.tier > left.tier else left
 
     @staticmethod
-    def _refuses(other: v.Value, tensor: v.Tensor) -> bool:
+    def _disproves_tensor(other: v.Value, tensor: v.Tensor) -> bool:
         """Returns whether the other operand proves that an operand is not a tensor."""
         if other is v.STRING:
             return True
@@ -123,7 +127,7 @@ class Operations(Evaluation):
                     and second_operand.unit.method(OPERATORS[type(op)].method)
                 ):
                     return None
-                if self._refuses(second_operand, first_operand) or (
+                if self._disproves_tensor(second_operand, first_operand) or (
                     second_operand is v.NONE and first_operand.tier is Tier.C
                 ):
                     return None

@@ -39,7 +39,7 @@ class Analysed(Protocol):
         """Returns whether something imported tells an importer more than its name does."""
         ...
 
-    def alias(self, node: ast.expr) -> v.Value:
+    def alias_value(self, node: ast.expr) -> v.Value:
         """Returns the value of a name whose annotation is a given expression."""
         ...
 
@@ -72,7 +72,7 @@ class _Writer:
             self.is_informative = True
             return ["i", value.origin]
         if value is None and name in self.analysis.aliases:
-            encoded_alias = self.encode_value(self.analysis.alias(self.analysis.aliases[name]))
+            encoded_alias = self.encode_value(self.analysis.alias_value(self.analysis.aliases[name]))
             return None if encoded_alias is None else ["y", encoded_alias]
         return self.encode_value(value)
 
@@ -334,13 +334,13 @@ class SummaryReader:
                 }
             )
         for method_name, (method_kind, result, returns) in encoded_class["methods"].items():
-            unit.methods[method_name] = self._decoded_method(
+            unit.methods[method_name] = self._decode_method(
                 unit, method_name, method_kind, self.decode_value(result, f"{origin}.{method_name}"), returns
             )
         return unit
 
     @staticmethod
-    def _decoded_method(owner: v.ClassUnit, name: str, kind: str, result: v.Value, returns: bool) -> v.FunctionUnit:
+    def _decode_method(owner: v.ClassUnit, name: str, kind: str, result: v.Value, returns: bool) -> v.FunctionUnit:
         no_parameters = ast.arguments([], [], None, [], [], None, [])
         unit = v.FunctionUnit(ast.FunctionDef(name, no_parameters, [], []), v.Env(None, None))
         unit.owner, unit.kind, unit.declared = owner, kind, result

@@ -213,7 +213,7 @@ class Kinds:
         self._kind_by_origin: dict[str, str] = {}
         self._constants: dict[str, bool] = {}
 
-    def is_rooted(self, origin: str) -> bool:
+    def is_in_tensor_library(self, origin: str) -> bool:
         """Returns whether an origin is in a library of tensors: a facade, a backend, or one with configured types."""
         return origin.partition(".")[0] in self.roots
 
@@ -251,7 +251,7 @@ class Kinds:
         """Returns whether an origin is a configured tensor type, or a parameter type next to a module class."""
         if origin in self.tensor_types:
             return True
-        return origin.rpartition(".")[2] in ("Parameter", "Variable") and self.is_rooted(origin)
+        return origin.rpartition(".")[2] in ("Parameter", "Variable") and self.is_in_tensor_library(origin)
 
     def is_module_class(self, origin: str) -> bool:
         """Returns whether an origin is a class whose instances are called with tensors."""
@@ -261,7 +261,7 @@ class Kinds:
         if origin.startswith(self.layer_packages):
             return last_name[:1].isupper()
         # The name `Model` alone proves little: database tables and forms are called so too.
-        is_class_name = self.is_rooted(origin) and last_name.endswith(("Model", "Cell"))
+        is_class_name = self.is_in_tensor_library(origin) and last_name.endswith(("Model", "Cell"))
         return is_class_name or (last_name.endswith(("Module", "Layer")) and not is_stdlib(origin))
 
     def result_kind(self, origin: str) -> str:

@@ -22,7 +22,7 @@ _TOO = frozenset({"axis", "keepdims"})
 
 
 @cache
-def libraries_with() -> Mapping[str, frozenset[str]]:
+def libraries_by_method() -> Mapping[str, frozenset[str]]:
     """Returns the libraries whose tensors have a method, by its name."""
     csv_text = files("emberlint.knowledge").joinpath("methods.csv").read_text(encoding="utf-8")
     return {row["method"]: frozenset(row["libraries"].split()) for row in csv.DictReader(csv_text.splitlines())}
@@ -52,7 +52,7 @@ def op_of(method: str, positional: int, keywords: Sequence[str], library: str = 
 
 def library_tie_reason(method: str, positional: int, keywords: Sequence[str]) -> str:
     """Returns why a call of a method works on the tensors of some libraries only, or an empty string."""
-    libraries = libraries_with().get(method)
+    libraries = libraries_by_method().get(method)
     if libraries is None:
         return ""
     if len(libraries) < len(LIBRARIES):
@@ -76,7 +76,7 @@ def is_torch_receiver(method: str, call: ast.Call) -> bool:
 
     `view` takes numbers there only, and a dtype in NumPy; `size` takes an axis there only, and is a number in NumPy.
     """
-    if method in libraries_with() and any(keyword.arg in ("dim", "keepdim") for keyword in call.keywords):
+    if method in libraries_by_method() and any(keyword.arg in ("dim", "keepdim") for keyword in call.keywords):
         return True
     if method == "size":
         return len(call.args) == 1 and not call.keywords

@@ -123,7 +123,7 @@ def program_name(op: str) -> str:
 
 
 @cache
-def table() -> Mapping[str, Replacement]:
+def replacement_table() -> Mapping[str, Replacement]:
     """Returns the table of replacements by the name of the native function."""
     csv_text = files("emberlint.knowledge").joinpath("replacements.csv").read_text(encoding="utf-8")
     return {
@@ -134,7 +134,7 @@ def table() -> Mapping[str, Replacement]:
 
 def replacement(origin: str) -> Replacement | None:
     """Returns the op that replaces a native function, or None."""
-    return table().get(table_name(origin))
+    return replacement_table().get(table_name(origin))
 
 
 def reason_without_op(origin: str) -> str:
@@ -154,9 +154,9 @@ def reason_without_op(origin: str) -> str:
 
 def table_name(origin: str) -> str:
     """Returns the name under which the table lists a native function: that of NumPy for a function of jax.numpy."""
-    if origin not in table():
+    if origin not in replacement_table():
         for name_start, start_in_table in ALIASES:
-            if origin.startswith(name_start) and start_in_table + origin[len(name_start) :] in table():
+            if origin.startswith(name_start) and start_in_table + origin[len(name_start) :] in replacement_table():
                 return start_in_table + origin[len(name_start) :]
     return origin
 
@@ -168,6 +168,6 @@ def neutral_dtype(origin: str) -> str | None:
     return neutral_name if dtype_name in DTYPES and neutral_name in NEUTRAL else None
 
 
-def tensor_type(origin: str) -> str | None:
+def dtype_of_tensor_type(origin: str) -> str | None:
     """Returns the neutral dtype of a type of tensors on the CPU, such as `torch.LongTensor`, or None."""
     return TENSOR_TYPES.get(origin)

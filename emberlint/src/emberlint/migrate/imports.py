@@ -123,7 +123,7 @@ class _Rewriter(cst.CSTTransformer):
             return self._rewrite_star_import(node, source_module)
         aliases_by_module: dict[str, list[cst.ImportAlias]] = {}
         for alias in node.names:
-            aliases_by_module.setdefault(self._place(source_module, alias.evaluated_name), []).append(alias)
+            aliases_by_module.setdefault(self._module_after_move(source_module, alias.evaluated_name), []).append(alias)
         if set(aliases_by_module) == {source_module} and not (self.absolute and node.relative):
             return [node]
         aliases_by_kept_module = {
@@ -132,11 +132,11 @@ class _Rewriter(cst.CSTTransformer):
             if module != self.module or source_module == self.module
         }
         return [
-            self._import_from(node, module, aliases, split=len(aliases_by_module) > 1)
+            self._import_from_module(node, module, aliases, split=len(aliases_by_module) > 1)
             for module, aliases in aliases_by_kept_module.items()
         ]
 
-    def _place(self, base: str, name: str) -> str:
+    def _module_after_move(self, base: str, name: str) -> str:
         """Returns the module from which a name must be imported after the moves."""
         new_module = self.moves.module(base)
         if new_module is not None:
@@ -146,7 +146,7 @@ class _Rewriter(cst.CSTTransformer):
             return submodule.rpartition(".")[0]
         return self.moves.names.get(base, {}).get(name, base)
 
-    def _import_from(
+    def _import_from_module(
         self, node: cst.ImportFrom, place: str, aliases: list[cst.ImportAlias], split: bool
     ) -> cst.BaseSmallStatement:
         imported_aliases = list(aliases)

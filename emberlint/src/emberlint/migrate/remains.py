@@ -20,7 +20,7 @@ def source_without_moved(source: SourceModule, reached_names: Set[str] = frozens
         return None
     if not source.moved and not source.parts:
         return source.text
-    remaining_units = [_remaining_statement(unit, source) for unit in source.rest]
+    remaining_units = [_remaining_statement(unit, source) for unit in source.remaining_units]
     used_names = {name for unit in units(remaining_units) for name in unit.uses} | reached_names
     imported_back_names = sorted(
         name for unit in source.moved for name in unit.binds if not name.startswith("_") or name in used_names
@@ -104,6 +104,6 @@ def shim(source: SourceModule, submodules: Sequence[str]) -> str:
     if exported_names:
         shim_lines += [f"from {source.target} import (", *(f"    {name} as {name}," for name in exported_names), ")"]
     shim_lines += [f"from {source.target} import {name} as {name}" for name in submodules]
-    if any(True for _ in source.stars()):
+    if any(True for _ in source.star_imports()):
         shim_lines.append(f"from {source.target} import *")
     return "\n".join(shim_lines) + "\n"

@@ -55,7 +55,7 @@ class SourceModule:
                     )
         return None
 
-    def stars(self) -> Iterator[str]:
+    def star_imports(self) -> Iterator[str]:
         """Yields the modules of which all names are imported (`import *`)."""
         for unit in self.units:
             if isinstance(unit.tree, ast.ImportFrom) and unit.tree.names[0].name == "*":
@@ -77,14 +77,14 @@ class SourceModule:
         return moved_names
 
     @property
-    def rest(self) -> list[Unit]:
+    def remaining_units(self) -> list[Unit]:
         """The statements that stay, including classes that move in part."""
         return [unit for unit in self.units if unit not in self.moved]
 
     @property
     def is_emptied(self) -> bool:
         """Whether only imports are left of the module."""
-        return all(unit.kind in ("docstring", "future", "import", "all") for unit in self.rest)
+        return all(unit.kind in ("docstring", "future", "import", "all") for unit in self.remaining_units)
 
     @property
     def is_shim(self) -> bool:
@@ -182,7 +182,7 @@ class _Closure:
             elif attribute and module in self.modules:
                 self.select_name(self.modules[module], attribute)
         elif name not in source_module.definitions:
-            for module in source_module.stars():
+            for module in source_module.star_imports():
                 if module in self.modules and self.modules[module] is not source_module:
                     self.select_name(self.modules[module], name)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from emberlint.knowledge.replacements import NEUTRAL, neutral_dtype, tensor_type
+from emberlint.knowledge.replacements import NEUTRAL, dtype_of_tensor_type, neutral_dtype
 from emberlint.knowledge.signatures import Signature
 from emberlint.port import layers, promises
 from emberlint.port.own_methods import Methods
@@ -57,7 +57,7 @@ def reason_against(
     library = signature.native.partition(".")[0]
     dtype, first_argument = arguments.get("dtype"), next(iter(arguments.values()), None)
     if signature.when == "tensor type":
-        if dtype is None or tensor_type(file.native(dtype) or "") is None:
+        if dtype is None or dtype_of_tensor_type(file.native(dtype) or "") is None:
             return f"`{file.segment(call)}` names no type of tensors"
     elif dtype is not None and not is_dtype(file, dtype, is_certain=signature.native in CASTS):
         return f"`{file.segment(dtype)}` has no neutral form, or may be none: pass a dtype such as ops.float32"

@@ -141,7 +141,7 @@ def _is_given_to_loader(file: SourceFile, node: ast.expr) -> bool:
     return isinstance(parent, ast.Call) and node in parent.args[:1] and file.native(parent.func) == LOADER
 
 
-def additions(when: str, call: ast.Call) -> Iterator[tuple[ast.expr, str, str]]:
+def argument_insertions(when: str, call: ast.Call) -> Iterator[tuple[ast.expr, str, str]]:
     """Yields arguments with the texts to insert before and after them, such as `*` before a loader's tensors."""
     value_by_keyword = {keyword.arg: keyword.value for keyword in call.keywords}
     if when == "dataset":

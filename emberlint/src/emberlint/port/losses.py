@@ -138,7 +138,7 @@ def _names_read_after(file: SourceFile, loss: Loss, name: str) -> tuple[str, ...
                 read_names[node.id] = None
             elif function_of(file, last_statement) is None:
                 raise UntranslatableError(f"`{node.id}` is used in a function too")
-    backward_calls = [call for call in calls(file) if is_method(call, "backward")]
+    backward_calls = [call for call in calls_of_file(file) if is_method(call, "backward")]
     loss_function = function_of(file, last_statement)
     if read_names and len([call for call in backward_calls if function_of(file, call) is loss_function]) > 1:
         raise UntranslatableError(f"`{min(read_names)}` is used after the gradients are computed, and there are others")
@@ -240,7 +240,7 @@ def body_of(file: SourceFile, statement: ast.AST | None) -> Sequence[ast.stmt] |
     return None
 
 
-def calls(file: SourceFile) -> Iterator[ast.Call]:
+def calls_of_file(file: SourceFile) -> Iterator[ast.Call]:
     """Yields all call expressions of a file."""
     return iter(file.index.nodes(ast.Call))
 

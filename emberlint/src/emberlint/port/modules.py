@@ -99,10 +99,10 @@ def _forward_changes(file: SourceFile, first: ast.ClassDef) -> Iterator[Change]:
             start_column = line.find("forward", file.column(forward.lineno, forward.col_offset) - 1)
             yield Change(forward.lineno, start_column, start_column + len("forward"), 0, "__call__")
         for call in (node for node in ast.walk(class_node) if isinstance(node, ast.Call)):
-            yield from _called_forward(file, call)
+            yield from _forward_call_changes(file, call)
 
 
-def _called_forward(file: SourceFile, call: ast.Call) -> Iterator[Change]:
+def _forward_call_changes(file: SourceFile, call: ast.Call) -> Iterator[Change]:
     """Yields the change of `self.forward(x)` to `self(x)`, and of `super().forward(x)`."""
     function = call.func
     if not isinstance(function, ast.Attribute) or function.attr != "forward":
@@ -141,7 +141,7 @@ def is_module(file: SourceFile, node: ast.expr, depth: int = 0) -> bool:
             [binding.node for binding in file.names.bindings(node.func)] if isinstance(node.func, ast.Name) else []
         )
         is_own_class = bool(bound_nodes) and all(
-            isinstance(binding, ast.ClassDef) and _is_kind(file, binding) for binding in bound_nodes
+            isinstance(binding, ast.ClassDef) and _derives_from_module(file, binding) for binding in bound_nodes
         )
         return is_own_class or (is_module_use(origin) and origin.startswith("torch.nn.") and origin.count(".") == 2)
     if isinstance(node, ast.Name) and depth < 3:
@@ -152,7 +152,7 @@ def is_module(file: SourceFile, node: ast.expr, depth: int = 0) -> bool:
     return False
 
 
-def _is_kind(file: SourceFile, kind: ast.ClassDef, depth: int = 0) -> bool:
+def _derives_from_module(file: SourceFile, kind: ast.ClassDef, depth: int = 0) -> bool:
     """Returns whether a class of the file derives from a module of PyTorch."""
     if depth > 8:
         return False
@@ -160,7 +160,7 @@ def _is_kind(file: SourceFile, kind: ast.ClassDef, depth: int = 0) -> bool:
         binding.node for base in kind.bases if isinstance(base, ast.Name) for binding in file.names.bindings(base)
     ]
     has_kind_base = any(
-        isinstance(binding, ast.ClassDef) and _is_kind(file, binding, depth + 1) for binding in base_nodes
+        isinstance(binding, ast.ClassDef) and _derives_from_module(file, binding, depth + 1) for binding in base_nodes
     )
     return has_kind_base or any((file.native(base) or "").startswith("torch.nn.") for base in kind.bases)
 

@@ -52,10 +52,10 @@ def _top_package_folder(path: Path) -> Path | None:
     return top_folder
 
 
-def is_own(file: SourceFile, call: ast.Call, function: ast.Attribute) -> bool:
+def is_own_method(file: SourceFile, call: ast.Call, function: ast.Attribute) -> bool:
     """Returns whether a method belongs to a class of this file, to a module, or to a value of another kind."""
     is_defined_here = any(
-        node.name == function.attr and takes(node, call) for node in file.index.nodes(ast.FunctionDef)
+        node.name == function.attr and accepts_call(node, call) for node in file.index.nodes(ast.FunctionDef)
     )
     receiver = function.value
     is_self = isinstance(receiver, ast.Name) and receiver.id in ("self", "cls")
@@ -65,7 +65,7 @@ def is_own(file: SourceFile, call: ast.Call, function: ast.Attribute) -> bool:
     return is_defined_here or is_self or is_super or has_imported_origin or is_no_tensor
 
 
-def takes(function: ast.FunctionDef, call: ast.Call) -> bool:
+def accepts_call(function: ast.FunctionDef, call: ast.Call) -> bool:
     """Returns whether a method of the file takes as many arguments as a call gives; `*` and `**` give any number."""
     parameters = function.args
     if any(isinstance(arg, ast.Starred) for arg in call.args) or any(keyword.arg is None for keyword in call.keywords):

@@ -13,11 +13,11 @@ from emberlint.knowledge.native import Use
 from emberlint.knowledge.replacements import (
     PACKAGE,
     WAYS,
+    dtype_of_tensor_type,
     neutral_dtype,
     program_name,
     reason_without_op,
     replacement,
-    tensor_type,
 )
 from emberlint.knowledge.signatures import PARTS, Signature, UntranslatableError, candidates, translate
 from emberlint.port.annotations import annotation_step, is_annotation
@@ -32,14 +32,14 @@ from emberlint.port.modules import (
     package_space,
     rebindable_names,
 )
-from emberlint.port.own_methods import is_own, takes
+from emberlint.port.own_methods import accepts_call, is_own_method
 from emberlint.port.regions import TRACED, Region, is_inside, regions
 from emberlint.port.step import ANNOTATION, Step
 from emberlint.port.text import NodeEditor, arguments_by_parameter, receivers
 from emberlint.port.training import is_of_parameters, no_grad_step, training_steps
 from emberlint.port.writes import writes, writing_methods
 from emberlint.source.native_uses import native_uses
-from emberlint.source.rename import is_plain
+from emberlint.source.rename import is_plain_rename
 from emberlint.source.source_file import SourceFile
 
 CLASSES = {"numpy": "numpy.ndarray", "torch": "torch.Tensor", "jax": "jax.Array"}
@@ -146,7 +146,7 @@ def _method_steps(file: SourceFile, call: ast.Call, function: ast.Attribute, ter
     library = origin_match[1] if origin_match is not None else ""
     is_of_torch = library not in CLASSES and _is_of_torch(file, call, function, terms)
     is_unsure = is_of_torch or _is_unknown_elsewhere(file, function.value)
-    if is_unsure and any(takes(method, call) for method in terms.own.get(function.attr, ())):
+    if is_unsure and any(accepts_call(method, call) for method in terms.own.get(function.attr, ())):
         op_name = next(op_signatures[0].op for op_signatures in ops_by_owner.values() if op_signatures)
         reason = f"`{file.segment(function.value)}` {OWN}"
         yield Step(call, f".{function.attr}", "method", reason=reason, advice=f"annotate it, or write ops.{op_name}")
@@ -183,11 +183,13 @@ def _size_step(file: SourceFile, call: ast.Call, function: ast.Attribute, terms:
     if file.inference.is_shape(function.value) and not (call.args or call.keywords):
         try:
             math_space = module_spelling(file, call, "math")
-            yield Step(call, name, "method", tuple(NodeEditor(file, call, math_space).method("math.prod")), math_space)
+            yield Step(
+                call, name, "method", tuple(NodeEditor(file, call, math_space).method_changes("math.prod")), math_space
+            )
             return
         except (UntranslatableError, ShadowedError) as error:
             reason = str(error)
-    elif not terms.libraries.isdisjoint({"torch", "emberharmony"}) and not is_own(file, call, function):
+    elif not terms.libraries.isdisjoint({"torch", "emberharmony"}) and not is_own_method(file, call, function):
         name, advice = ".numel", "annotate it, or write ops.size for a tensor, math.prod for a shape"
         reason = f"`{file.segment(function.value)}` may be a tensor or a shape"
     if reason:
@@ -253,7 +255,7 @@ def _is_of_torch(file: SourceFile, call: ast.Call, function: ast.Attribute, term
     is_torch_method = function.attr in OF_TORCH or is_torch_receiver(function.attr, call)
     if "torch" not in terms.libraries or not (is_torch_method or exchanges_axes or casts_tensor):
         return False
-    return not is_own(file, call, function)
+    return not is_own_method(file, call, function)
 
 
 def _is_operand(file: SourceFile, call: ast.Call) -> bool:
@@ -302,7 +304,7 @@ def _call_step(
                 file, call, signature, op_spelling, [] if use is not None else receivers(call), terms
             )
             if signature.part is not None:
-                changes = (*changes, NodeEditor(file, call, op_spelling).without_part())
+                changes = (*changes, NodeEditor(file, call, op_spelling).part_change())
             return Step(call, origin, step_kind, changes, op_spelling)
         except (UntranslatableError, ShadowedError) as error:
             if signature is signatures[0]:
@@ -397,14 +399,14 @@ def _value_step(
 ) -> Step:
     """Returns the step of a dtype, a constant or a function that is passed as a value."""
     neutral_name, substitute = neutral_dtype(use.origin), replacement(use.origin)
-    neutral_name = neutral_name or (tensor_type(use.origin) if is_argument else None)
+    neutral_name = neutral_name or (dtype_of_tensor_type(use.origin) if is_argument else None)
     step_kind = "constant" if use.kind == "use" else use.kind
     op_name = neutral_name or (substitute.op if substitute is not None else "")
     is_known_op = op_name in parameters()
     if not op_name and is_annotation(file, use.node):
         advice = WAYS.get(use.origin, "")
         return Step(use.node, use.origin, ANNOTATION, reason="no type of ops is known to equal it", advice=advice)
-    if not op_name or is_known_op or not (is_argument or is_plain(file, use)):
+    if not op_name or is_known_op or not (is_argument or is_plain_rename(file, use)):
         reason = (
             "a function is passed as a value" if is_known_op or candidate_ops else "no op is known to equal it here"
         )

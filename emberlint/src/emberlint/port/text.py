@@ -9,7 +9,7 @@ from emberlint.knowledge.arguments import parameters
 from emberlint.knowledge.replacements import PACKAGE
 from emberlint.knowledge.signatures import DROPPED, Signature, Translation, UntranslatableError
 from emberlint.port.conditions import BUILTINS
-from emberlint.port.layers import additions
+from emberlint.port.layers import argument_insertions
 from emberlint.source.source_file import SourceFile
 
 WITHOUT_LINE = "\0"  # the text that marks a line to be removed
@@ -72,15 +72,15 @@ class NodeEditor:
             yield from self._receiver_changes(call, op_text, plan.keywords[0])
         else:
             yield self.replace_node(call.func, op_text)
-        for node, opening_text, closing_text in additions(signature.when, call):
-            yield self._insert(node, opening_text)
+        for node, opening_text, closing_text in argument_insertions(signature.when, call):
+            yield self._insertion(node, opening_text)
             if closing_text:
-                yield self._insert(node, closing_text, after=True)
+                yield self._insertion(node, closing_text, after=True)
         for key, node in zip(plan.keywords[receiver_count:], call.args, strict=False):
             if key == DROPPED:
                 yield self._drop_argument(call, node)
             elif key is not None and plan.packed < 0:
-                yield self._insert(node, f"{key}=")
+                yield self._insertion(node, f"{key}=")
         if plan.packed >= 0:
             yield from self._pack_changes(
                 call.args[plan.packed - receiver_count :], plan.keywords[-1 - len(call.keywords)]
@@ -133,7 +133,7 @@ class NodeEditor:
             return Change(line, start_column, len(line_text) - len(text_after) + gap_length, 0, "")
         raise UntranslatableError("an argument has no meaning here: leave it out")
 
-    def _insert(self, node: ast.expr, text: str, after: bool = False) -> Change:
+    def _insertion(self, node: ast.expr, text: str, after: bool = False) -> Change:
         line, offset = (node.end_lineno or 0, node.end_col_offset or 0) if after else (node.lineno, node.col_offset)
         column = self.file.column(line, offset) - 1
         text_line = self.file.lines[line - 1]
@@ -147,12 +147,12 @@ class NodeEditor:
         depth = self.depth + 1 if not after else -self.depth - 1
         return Change(line, column, column, depth, text)
 
-    def method(self, function: str) -> Iterator[Change]:
+    def method_changes(self, function: str) -> Iterator[Change]:
         """Yields the changes of `x.method()` to `function(x)`."""
         assert isinstance(self.node, ast.Call)
         yield from self._receiver_changes(self.node, function, None)
 
-    def without_part(self) -> Change:
+    def part_change(self) -> Change:
         """Returns the change that drops `[0]`, `.values` or `.indices` after the call."""
         parent, call = self.file.parent(self.node), self.node
         assert isinstance(parent, ast.expr)
@@ -190,8 +190,8 @@ class NodeEditor:
             if isinstance(index_part, ast.Slice):
                 yield from self._slice_changes(index_part)
         if isinstance(key, ast.Tuple):
-            yield self._insert(key, "(")
-            yield self._insert(key, ")", after=True)
+            yield self._insertion(key, "(")
+            yield self._insertion(key, ")", after=True)
         end_column = len(line_text[:closing_column].rstrip())
         yield Change(line, end_column, parenthesis_column + 1, 0, ", " if call.args or call.keywords else "")
 
@@ -274,15 +274,15 @@ class NodeEditor:
         opening_text = f"{key}=" if key else ""
         if len(nodes) == 1 and isinstance(nodes[0], ast.Tuple | ast.List):
             if opening_text:
-                yield self._insert(nodes[0], opening_text)
+                yield self._insertion(nodes[0], opening_text)
             return
         is_single = len(nodes) == 1
         if is_single and not isinstance(nodes[0], ast.Constant | ast.UnaryOp | ast.Starred):
             if opening_text:
-                yield self._insert(nodes[0], opening_text)
+                yield self._insertion(nodes[0], opening_text)
             return  # a number or a tuple, which both the native call and the op take
-        yield self._insert(nodes[0], f"{opening_text}(")
-        yield self._insert(nodes[-1], ",)" if is_single else ")", after=True)
+        yield self._insertion(nodes[0], f"{opening_text}(")
+        yield self._insertion(nodes[-1], ",)" if is_single else ")", after=True)
 
     def _fill_change(self, call: ast.Call, plan: Translation, has_arguments: bool) -> Change:
         line, closing_column = (

@@ -12,7 +12,7 @@ from emberlint.fixes.splice import Change
 from emberlint.knowledge.replacements import WAYS
 from emberlint.knowledge.signatures import UntranslatableError
 from emberlint.port.conditions import Terms, is_device, is_dtype
-from emberlint.port.losses import body_of, calls, function_of, is_method, loss_of
+from emberlint.port.losses import body_of, calls_of_file, function_of, is_method, loss_of
 from emberlint.port.modules import HOOKS, KIND, MOVES, has_modules, is_module, package_space
 from emberlint.port.step import Step
 from emberlint.port.text import NodeEditor, line_end
@@ -120,7 +120,7 @@ def _clears_late(file: SourceFile, call: ast.Call) -> bool:
     """Returns whether the gradients are still read after an optimizer's step: none clears them in the same block."""
     assert isinstance(call.func, ast.Attribute)
     receiver_text = ast.dump(call.func.value)
-    clearing_functions = (call.func for call in calls(file) if is_method(call, "zero_grad"))
+    clearing_functions = (call.func for call in calls_of_file(file) if is_method(call, "zero_grad"))
     if not any(
         isinstance(clearing_call, ast.Attribute) and ast.dump(clearing_call.value) == receiver_text
         for clearing_call in clearing_functions
@@ -242,7 +242,7 @@ def _parameters_text(file: SourceFile, call: ast.Call) -> str:
     enclosing_function, scheduler_names = function_of(file, call), _schedulers(file)
     receivers_by_method: dict[str, set[str]] = {"step": set(), "zero_grad": set()}
     clipped_texts = set()
-    for parameters_call in calls(file):
+    for parameters_call in calls_of_file(file):
         if function_of(file, parameters_call) is not enclosing_function:
             continue
         if (
@@ -257,7 +257,7 @@ def _parameters_text(file: SourceFile, call: ast.Call) -> str:
     optimizer_names = receivers_by_method["step"]
     parameter_sources = {
         file.segment(use.args[0])
-        for use in calls(file)
+        for use in calls_of_file(file)
         if _is_optimizer(file, use) and use.args and function_of(file, use) is enclosing_function
     }
     if len(optimizer_names) > 1 or len(receivers_by_method["zero_grad"] - optimizer_names) > 1:
@@ -298,7 +298,7 @@ def _require_cleared(file: SourceFile, call: ast.Call, optimizer: str) -> None:
     Raises:
         UntranslatableError: if it does not.
     """
-    if len([call for call in calls(file) if _is_optimizer(file, call)]) < 2:
+    if len([call for call in calls_of_file(file) if _is_optimizer(file, call)]) < 2:
         return
     statement = file.parent(call)
     block_statements = body_of(file, statement) or ()

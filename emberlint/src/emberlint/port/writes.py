@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from emberlint.knowledge.methods import op_of
-from emberlint.port.own_methods import is_own
+from emberlint.port.own_methods import is_own_method
 from emberlint.source.source_file import SourceFile
 
 OF_CONTAINERS = frozenset(name for kind in (list, dict, set) for name in dir(kind))
@@ -50,7 +50,9 @@ def writes(file: SourceFile) -> Iterator[Write]:
                 reads_by_key.setdefault(key, []).append(read)
     for node, key in targets_and_keys:
         written_tensor = _written_tensor(file, node)
-        shown_read = next((read for read in reads_by_key.get(key, ()) if _is_shown(file, read, read, node)), None)
+        shown_read = next(
+            (read for read in reads_by_key.get(key, ()) if _is_write_visible(file, read, read, node)), None
+        )
         if written_tensor is not None:
             reason = f"it writes to a part of `{file.segment(written_tensor)}`, {_VIEW}"
             yield Write(node, reason, "write to the tensor itself, or take the part with ops.copy")
@@ -73,7 +75,7 @@ def writing_methods(file: SourceFile, libraries: Collection[str]) -> Iterator[Wr
         if not is_writing_method and (evidence is None or evidence.tier.name == "C"):
             continue
         if evidence is not None or not (
-            is_own(file, call, function) or {"torch", "emberharmony"}.isdisjoint(libraries)
+            is_own_method(file, call, function) or {"torch", "emberharmony"}.isdisjoint(libraries)
         ):
             receiver_text = file.segment(function.value)
             advice_text = f"{receiver_text} = ops.{op}({receiver_text}, ...)" if op else "assign the result of an op"
@@ -160,7 +162,7 @@ def _written_tensor(file: SourceFile, node: ast.expr) -> ast.expr | None:
     return None
 
 
-def _is_shown(file: SourceFile, read: ast.expr, first: ast.expr, write: ast.expr, depth: int = 0) -> bool:
+def _is_write_visible(file: SourceFile, read: ast.expr, first: ast.expr, write: ast.expr, depth: int = 0) -> bool:
     """Returns whether a write may run between the read of a part of a tensor and the use of that part.
 
     Args:
@@ -176,7 +178,7 @@ def _is_shown(file: SourceFile, read: ast.expr, first: ast.expr, write: ast.expr
     while isinstance(parent, _HOLDING) and node is not getattr(parent, "test", None):
         assigned_target = _paired_target(file, parent, node)
         if assigned_target is not None:
-            return _is_assigned(file, assigned_target, read, first, write, depth)
+            return _is_write_visible_in(file, assigned_target, read, first, write, depth)
         is_in_container |= not isinstance(parent, ast.IfExp)
         node, parent = parent, file.parent(parent)
     if isinstance(parent, ast.Return):
@@ -190,7 +192,7 @@ def _is_shown(file: SourceFile, read: ast.expr, first: ast.expr, write: ast.expr
     if isinstance(parent, ast.Assign | ast.AnnAssign) and parent.value is node:
         targets = parent.targets if isinstance(parent, ast.Assign) else [parent.target]
         return any(
-            _is_assigned(file, assigned_target, read, first, write, depth, is_in_container)
+            _is_write_visible_in(file, assigned_target, read, first, write, depth, is_in_container)
             for assigned_target in targets
         )
     return False
@@ -208,7 +210,7 @@ def _paired_target(file: SourceFile, node: ast.AST, part: ast.AST) -> ast.expr |
     return None if has_stars else target_tuple.elts[node.elts.index(part)]  # type: ignore[arg-type]
 
 
-def _is_assigned(
+def _is_write_visible_in(
     file: SourceFile,
     target: ast.expr,
     read: ast.expr,
@@ -232,10 +234,12 @@ def _is_assigned(
     if _name_key(file, target) == _name_key(file, _root_of_subscripts(first)):
         return False  # `x = x[1:]`, after which no write reaches what was x
     later_loads = [load for load in _loads_of(file, target) if load is not read]
-    if any(_is_between(file, read, write, load) for load in later_loads):
+    if any(_is_write_between(file, read, write, load) for load in later_loads):
         return True
     return (
-        depth < _DEPTH and not is_held and any(_is_shown(file, load, first, write, depth + 1) for load in later_loads)
+        depth < _DEPTH
+        and not is_held
+        and any(_is_write_visible(file, load, first, write, depth + 1) for load in later_loads)
     )
 
 
@@ -269,7 +273,7 @@ def _may_follow(file: SourceFile, read: ast.expr, write: ast.expr) -> bool:
     )
 
 
-def _is_between(file: SourceFile, read: ast.expr, write: ast.expr, load: ast.expr) -> bool:
+def _is_write_between(file: SourceFile, read: ast.expr, write: ast.expr, load: ast.expr) -> bool:
     """Returns whether a write may run between the read of a part and the load of the name that it is bound to."""
     if _enclosing_function(file, read) is not _enclosing_function(file, write):
         return False

@@ -68,7 +68,7 @@ def entry_of(finding: Finding) -> Entry:
     return Entry(finding.path, finding.code, finding.fingerprint)
 
 
-def apply(findings: Sequence[Finding], accepted: Counter[Entry]) -> tuple[list[Finding], Counter[Entry]]:
+def apply_baseline(findings: Sequence[Finding], accepted: Counter[Entry]) -> tuple[list[Finding], Counter[Entry]]:
     """Returns the findings that are not accepted, and the entries that no longer accept anything."""
     remaining_by_entry = Counter(accepted)
     new_findings: list[Finding] = []
@@ -93,7 +93,7 @@ def stale_findings(
         if entry.path in checked_paths:
             entry_line = next((number for number, text in enumerate(lines, 1) if _is_line_of_entry(text, entry)), 1)
             span = (entry_line, 1, entry_line, len(lines[entry_line - 1]) + 1)
-            entry_findings.append(all_rules()["EMB905"].at(shown_path, span, what=entry.code, where=entry.path))
+            entry_findings.append(all_rules()["EMB905"].finding_at(shown_path, span, what=entry.code, where=entry.path))
     return entry_findings
 
 

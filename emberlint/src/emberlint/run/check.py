@@ -60,7 +60,7 @@ def check_text(
 def unreadable_result(path: str, error: Exception) -> FileResult:
     """Returns the result of a file that could not be read or decoded: one EMB000."""
     reason_text = (isinstance(error, OSError) and error.strerror) or str(error)
-    return FileResult((all_rules()["EMB000"].at(path, (1, 1, 1, 1), what=reason_text),), (), ())
+    return FileResult((all_rules()["EMB000"].finding_at(path, (1, 1, 1, 1), what=reason_text),), (), ())
 
 
 def source_file(path: str, text: str, settings: Settings, shelf: Shelf | None = None) -> SourceFile:
@@ -103,7 +103,7 @@ def _syntax_finding(path: str, text: str, error: Exception, settings: Settings) 
             reason_text += f" (target-version is {target_version[0]}.{target_version[1]})"
         else:
             reason_text += later_python(text, line)
-    return all_rules()["EMB000"].at(path, (line, column, line, column), what=reason_text)
+    return all_rules()["EMB000"].finding_at(path, (line, column, line, column), what=reason_text)
 
 
 def _does_parse(text: str) -> bool:

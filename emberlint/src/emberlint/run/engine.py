@@ -22,7 +22,7 @@ from emberlint.run.library import Library, Shelf
 from emberlint.run.project_check import check_project
 from emberlint.run.results import FileResult
 from emberlint.run.selection import active, check_ignores, is_reported
-from emberlint.run.suppress import apply
+from emberlint.run.suppress import apply_directives
 from emberlint.source.modules import Modules
 from emberlint.source.notebooks.joined import Joined
 from emberlint.source.project import Project
@@ -154,5 +154,7 @@ def _merge_findings(
             for finding in project_findings_by_path.get(path, ())
             if is_reported(finding, settings, active_codes)
         ]
-        unsilenced_findings = apply(path, [*result.findings, *reported_findings], result.directives, active_codes)
+        unsilenced_findings = apply_directives(
+            path, [*result.findings, *reported_findings], result.directives, active_codes
+        )
         yield from sorted(unsilenced_findings, key=lambda one: (one.line, one.column, one.code))

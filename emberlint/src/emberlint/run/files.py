@@ -8,7 +8,7 @@ from emberlint.config.settings import Settings
 from emberlint.run.check import unreadable_result
 from emberlint.run.file_cache import FileCache, digest
 from emberlint.run.library import Library, Shelf, absent_places, is_current
-from emberlint.run.order import in_order
+from emberlint.run.order import group_in_import_order
 from emberlint.run.pool import Task, Work, check_groups
 from emberlint.run.results import FileResult, decode
 from emberlint.source.notebooks.notebook import Notebook
@@ -48,7 +48,7 @@ class Files:
         self._before: Files | None = None
         self._is_same = True  # whether all results so far are those of the earlier run
 
-    def follow(self, before: "Files") -> None:
+    def take_over(self, before: "Files") -> None:
         """Takes over what an earlier run with the same library has read, and the results that are still true.
 
         None of the files that it read besides those to check has changed since, and none was added.
@@ -86,42 +86,42 @@ class Files:
     def check(self, jobs: int) -> dict[str, FileResult]:
         """Returns the results of the files to check, in their order."""
         for path in self.contents:
-            self._recall(path)
+            self._recall_result(path)
         if len(self.entries) == len(self.checked) and self._all_current():
             return {path: self.entries[path] for path in self.contents if path in self.checked}
-        self._run(self._groups([*self.contents]), jobs)
+        self._check_groups(self._groups_in_order([*self.contents]), jobs)
         return {path: self.results[path] for path in self.checked_in_order()}
 
     def shelf(self, path: str) -> Shelf:
         """Checks the files that a file imports, and returns the shelf through which its check sees them."""
-        groups = self._groups([path])
+        groups = self._groups_in_order([path])
         groups[-1] = groups[-1][: groups[-1].index(path)]  # the last group is that of the file itself
-        self._run(groups)
+        self._check_groups(groups)
         return self._shelf(path)
 
-    def _groups(self, paths: Iterable[str]) -> list[list[str]]:
+    def _groups_in_order(self, paths: Iterable[str]) -> list[list[str]]:
         """Returns files and their imports in groups in the order of their checks, and notes hidden files."""
-        groups = in_order(paths, self._imported_files, self._imported_at_once)
+        groups = group_in_import_order(paths, self._imported_files, self._imported_at_once)
         self.library.link(self.near)
         for group in groups:
             if len(group) > 1:
                 self.hidden.update({path: frozenset(group[index:]) for index, path in enumerate(group)})
         return groups
 
-    def _run(self, groups: Sequence[Sequence[str]], jobs: int = 1) -> None:
+    def _check_groups(self, groups: Sequence[Sequence[str]], jobs: int = 1) -> None:
         content_size = sum(len(self.contents[path]) for path in self.contents if path not in self.entries)
         check_groups(
-            Work(groups, self.near, self._prepare, self._finish, content_size), self.library, self.settings, jobs
+            Work(groups, self.near, self._tasks_of, self._store_result, content_size), self.library, self.settings, jobs
         )
 
     def checked_in_order(self) -> Iterable[str]:
         """Yields the files to check, in the order in which they were given."""
         return (path for path in self.contents if path in self.checked)
 
-    def _recall(self, path: str) -> None:
+    def _recall_result(self, path: str) -> None:
         """Looks up the cached result of a file with the same content."""
         self.keys[path] = digest(self.contents[path])
-        encoded_result = self.cache.get(self._name(path), self.keys[path])
+        encoded_result = self.cache.get(self._cache_key(path), self.keys[path])
         if encoded_result is None and path not in self.checked:
             encoded_result = self.cache.get(path, self.keys[path])  # cached by a run that checked the file
         if encoded_result is not None:
@@ -129,7 +129,7 @@ class Files:
             self.near[path] = self.entries[path].near
             self.library.put(path, self.entries[path].summary)
 
-    def _name(self, path: str) -> str:
+    def _cache_key(self, path: str) -> str:
         return path if path in self.checked else SUMMARY + path
 
     def _all_current(self) -> bool:
@@ -151,7 +151,7 @@ class Files:
                 self.contents[path] = (Path(self.settings.root) / path).read_bytes()
             except OSError:
                 return False
-            self._recall(path)
+            self._recall_result(path)
         return True
 
     def _imported_files(self, path: str) -> tuple[str, ...]:
@@ -180,7 +180,7 @@ class Files:
         """Returns whether the summary of a file is known from an earlier check of the same command."""
         return path not in self.contents and self.library.is_known(path)
 
-    def _prepare(self, paths: Iterable[str]) -> list[Task]:
+    def _tasks_of(self, paths: Iterable[str]) -> list[Task]:
         """Returns the tasks of some files; those whose cached result is still true need none."""
         tasks = []
         for path in paths:
@@ -213,8 +213,8 @@ class Files:
     def _shelf(self, path: str) -> Shelf:
         return Shelf(self.library, path, self.near[path], self.hidden.get(path, frozenset()))
 
-    def _finish(self, path: str, result: FileResult) -> None:
-        self.cache.put(self._name(path), self.keys[path], [*result])
+    def _store_result(self, path: str, result: FileResult) -> None:
+        self.cache.put(self._cache_key(path), self.keys[path], [*result])
         self.results[path] = result
         self.library.put(path, result.summary)
 

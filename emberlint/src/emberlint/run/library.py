@@ -59,12 +59,12 @@ class Library:
         self._encoded[path] = summary
         self._digests[path] = _digest(encoded_summary)
         if self.spool is not None and encoded_summary:
-            self._place(path).write_text(encoded_summary, encoding="utf-8")
+            self._summary_file(path).write_text(encoded_summary, encoding="utf-8")
 
     def get(self, path: str) -> Any:
         """Returns the summary of a file, or None if it has none or is not checked yet."""
         if path not in self._encoded and self.spool is not None:
-            summary_file = self._place(path)
+            summary_file = self._summary_file(path)
             self._encoded[path] = (
                 json.loads(summary_file.read_text(encoding="utf-8")) if summary_file.is_file() else None
             )
@@ -84,7 +84,7 @@ class Library:
         self._encoded.pop(path, None)
         self._digests.pop(path, None)
 
-    def _place(self, path: str) -> Path:
+    def _summary_file(self, path: str) -> Path:
         assert self.spool is not None
         return self.spool / f"{blake2b(path.encode(errors='surrogatepass'), digest_size=12).hexdigest()}.json"
 

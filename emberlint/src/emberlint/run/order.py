@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 Edges = Callable[[str], Sequence[str]]
 
 
-def in_order(paths: Iterable[str], imported: Edges, at_once: Edges) -> list[list[str]]:
+def group_in_import_order(paths: Iterable[str], imported: Edges, at_once: Edges) -> list[list[str]]:
     """Returns groups of files, and of the files that they import: each group after those that it imports from.
 
     The files of a group import each other in a circle. Such a circle mostly needs imports inside functions, so within a

@@ -28,7 +28,7 @@ class RunCache:
         current_time = time.time_ns()
         self._root = settings.root
         try:
-            times_by_path = {path: times(file.stat()) for path, file in _all_files(settings, files).items()}
+            times_by_path = {path: size_and_times(file.stat()) for path, file in _all_files(settings, files).items()}
         except OSError:  # a file is gone or unreadable; the check of that file reports it
             times_by_path, self._is_settled = {}, False
         else:
@@ -58,7 +58,7 @@ class RunCache:
 
     def _is_same(self, times_beyond: Mapping[str, Times], absent_paths: Mapping[str, list[str]]) -> bool:
         try:
-            times_by_path = {path: times((self._root / path).stat()) for path in times_beyond}
+            times_by_path = {path: size_and_times((self._root / path).stat()) for path in times_beyond}
             return times_by_path == times_beyond and all(
                 set(os.listdir(self._root / folder)).isdisjoint(names) for folder, names in absent_paths.items()
             )
@@ -71,7 +71,7 @@ class RunCache:
             return
         current_time = time.time_ns()
         try:
-            times_by_path = {path: times((self._root / path).stat()) for path in report.beyond}
+            times_by_path = {path: size_and_times((self._root / path).stat()) for path in report.beyond}
         except OSError:
             return
         if all(is_settled(file_times, current_time) for file_times in times_by_path.values()):
@@ -98,7 +98,7 @@ def _entries_by_path(findings: Iterable[Finding]) -> Entries:
     return entries_by_path
 
 
-def times(stat: stat_result) -> Times:
+def size_and_times(stat: stat_result) -> Times:
     """Returns the size and the times of a file, which tell whether it changed."""
     return [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns]
 

@@ -148,7 +148,7 @@ def closes(closing: Directive, opening: Directive) -> bool:
     return set(opening.codes) <= set(closing.codes) if closing.codes or closing.unknown else True
 
 
-def apply(
+def apply_directives(
     path: str, findings: Iterable[Finding], directives_found: Sequence[Directive], selected: frozenset[str]
 ) -> Iterator[Finding]:
     """Yields the findings that no comment silences, and the findings about the comments themselves."""
@@ -190,19 +190,19 @@ def _unused_directives(
         if "EMB901" in rule_by_code and is_known_verb and directive.verb != "on":
             for code in directive.codes:
                 if (index, code) not in used_directives and code in selected and not code.startswith("EMB9"):
-                    yield rule_by_code["EMB901"].at(path, directive.place, what=all_rules()[code].name)
+                    yield rule_by_code["EMB901"].finding_at(path, directive.place, what=all_rules()[code].name)
         if "EMB902" in rule_by_code:
             if not is_known_verb:
-                yield rule_by_code["EMB902"].at(
+                yield rule_by_code["EMB902"].finding_at(
                     path, directive.place, what=repr(directive.verb), hint=suggestion(directive.verb, VERBS)
                 )
             for unknown_word in directive.unknown:
                 hint = suggestion(unknown_word, codes_by_word())
-                yield rule_by_code["EMB902"].at(path, directive.place, what=repr(unknown_word), hint=hint)
+                yield rule_by_code["EMB902"].finding_at(path, directive.place, what=repr(unknown_word), hint=hint)
         if "EMB903" in rule_by_code and is_known_verb and not directive.codes and not directive.unknown:
-            yield rule_by_code["EMB903"].at(path, directive.place, what=directive.verb)
+            yield rule_by_code["EMB903"].finding_at(path, directive.place, what=directive.verb)
         if "EMB904" in rule_by_code and _lacks_partner(directive, directives_found):
-            yield rule_by_code["EMB904"].at(
+            yield rule_by_code["EMB904"].finding_at(
                 path, directive.place, what=directive.verb, other="on" if directive.verb == "off" else "off"
             )
 

@@ -165,7 +165,7 @@ class Server(LanguageServer):
             self.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Error, f"emberlint: {message}"))
 
 
-def create() -> Server:
+def create_server() -> Server:
     """Returns a language server with all its features registered."""
     server = Server()
     _add_document_events(server)

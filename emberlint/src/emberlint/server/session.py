@@ -184,7 +184,7 @@ class Session:
         cached_baseline = self._baselines.get(baseline_file)
         if cached_baseline is None or cached_baseline[0] != file_stamp:
             cached_baseline = self._baselines[baseline_file] = file_stamp, baseline.read(baseline_file)
-        return baseline.apply(findings, Counter(cached_baseline[1]))[0]
+        return baseline.apply_baseline(findings, Counter(cached_baseline[1]))[0]
 
 
 def _file_stamp(file: Path) -> Stamp:

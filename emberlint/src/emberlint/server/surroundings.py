@@ -13,7 +13,7 @@ from emberlint.config.settings import Settings
 from emberlint.run.file_cache import FileCache
 from emberlint.run.files import Files
 from emberlint.run.library import Library
-from emberlint.run.run_cache import Times, is_settled, times
+from emberlint.run.run_cache import Times, is_settled, size_and_times
 from emberlint.source.modules import Modules
 
 
@@ -40,7 +40,7 @@ class Surroundings:
         self._imports = self._imports_of(text)
         self._run: Files = Files({path: text}, settings, frozenset(), cache, library)
         if before is not None:
-            self._run.follow(before._run)
+            self._run.take_over(before._run)
         self.shelf = self._run.shelf(path)
         own_path = settings.root / path  # the document's own file may change at any time
         summary_by_file = (
@@ -73,6 +73,6 @@ class Surroundings:
 def _all_times(files: Iterable[Path]) -> dict[Path, Times] | None:
     """Returns the times of files and folders, or None if one is gone."""
     try:
-        return {file: times(file.stat()) for file in files}
+        return {file: size_and_times(file.stat()) for file in files}
     except OSError:
         return None

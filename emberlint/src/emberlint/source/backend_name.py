@@ -29,16 +29,16 @@ class BackendNames:
         memoized_result = self._memo.get(node)
         if memoized_result is None:
             self._memo[node] = False  # ends the recursion when a name is defined by itself
-            memoized_result = self._memo[node] = self._holds(node)
+            memoized_result = self._memo[node] = self._computes_backend_name(node)
         return memoized_result
 
-    def _holds(self, node: ast.expr) -> bool:
+    def _computes_backend_name(self, node: ast.expr) -> bool:
         if isinstance(node, ast.Call):
-            return self._call_holds(node)
+            return self._call_returns_name(node)
         if isinstance(node, ast.Name):
             return any(binding.value is not None and self.holds(binding.value) for binding in self.names.bindings(node))
         if isinstance(node, ast.Attribute):
-            return self._attribute(node)
+            return self._is_name_attribute(node)
         if isinstance(node, ast.NamedExpr):
             return self.holds(node.value)
         if isinstance(node, ast.IfExp):
@@ -51,7 +51,7 @@ class BackendNames:
             )
         return False
 
-    def _call_holds(self, call: ast.Call) -> bool:
+    def _call_returns_name(self, call: ast.Call) -> bool:
         function = call.func
         if self._is_getter(function):
             return True
@@ -61,7 +61,7 @@ class BackendNames:
             return self.holds(function.value)
         if self.names.origin(function) in ("os.getenv", "os.environ.get") and call.args:
             return self.names.constant(call.args[0]) in VARIABLES
-        return any(self._returns(definition) for definition in self._definitions(function))
+        return any(self._returns_backend_name(definition) for definition in self._definitions(function))
 
     def _is_getter(self, function: ast.expr) -> bool:
         if not isinstance(function, (ast.Name, ast.Attribute)):
@@ -75,14 +75,18 @@ class BackendNames:
         top_package, name = origin.partition(".")[0], origin.rpartition(".")[2]
         return origin in KERAS or (name in GETTERS and top_package in self.tops)
 
-    def _attribute(self, node: ast.Attribute) -> bool:
+    def _is_name_attribute(self, node: ast.Attribute) -> bool:
         if node.attr in ("name", "__name__") and self._is_backend(node.value):
             return True
         if any(self.holds(value) for value in self.names.stored_attribute(node)):
             return True
         owner = self.names.owner(node)
         if owner is not None:
-            return any(self._returns(method) for method in _methods_named(owner, node.attr) if _is_property(method))
+            return any(
+                self._returns_backend_name(method)
+                for method in _methods_named(owner, node.attr)
+                if _is_property(method)
+            )
         # An assignment `config.backend = ops.get_backend()` makes `config.backend` hold the name in the same file.
         attribute_text = ast.unparse(node)
         return any(self.holds(value) for value in self._stored_values.get(attribute_text, ()))
@@ -105,7 +109,7 @@ class BackendNames:
         owner = self.names.owner(function) if isinstance(function, ast.Attribute) else None
         return [] if owner is None or not isinstance(function, ast.Attribute) else _methods_named(owner, function.attr)
 
-    def _returns(self, function: ast.FunctionDef) -> bool:
+    def _returns_backend_name(self, function: ast.FunctionDef) -> bool:
         """Returns whether a function returns the active backend's name."""
         if function in self._memo:
             return self._memo[function]

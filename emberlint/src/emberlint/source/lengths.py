@@ -32,13 +32,13 @@ def loop_lengths(file: SourceFile, values: ast.expr) -> Iterator[Length]:
     elif function_name == "reversed" and values.args:
         yield from loop_lengths(file, values.args[0])
     elif function_name == "range" and all(
-        _is_one(step) for step in values.args[2:]
+        _is_unit_step(step) for step in values.args[2:]
     ):  # other steps cut a tensor into pieces
         for limit in values.args[:2]:
             yield from lengths(file, limit)
 
 
-def _is_one(step: ast.expr) -> bool:
+def _is_unit_step(step: ast.expr) -> bool:
     """Returns whether a step goes through each index: 1 or -1."""
     return ast.unparse(step) in ("1", "-1")
 
@@ -85,7 +85,7 @@ def _tensor_of_shape(node: ast.expr) -> ast.expr | None:
     return node.value if isinstance(node, ast.Attribute) and node.attr == "shape" else None
 
 
-def is_read(length: Length, index: str, body: list[ast.AST]) -> bool:
+def is_indexed(length: Length, index: str, body: list[ast.AST]) -> bool:
     """Returns whether a body reads or writes the tensor at an index of the measured axis: `t[i]` or `t[:, i, ...]`."""
     tensor_text = ast.unparse(length.tensor)
     subscripts = (node for statement in body for node in ast.walk(statement) if isinstance(node, ast.Subscript))

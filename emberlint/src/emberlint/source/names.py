@@ -203,7 +203,7 @@ class Names:
         return cached_bindings
 
     def _placed_at(self, binding: Binding) -> Placed:
-        return Placed(getattr(binding.node, "lineno", 0), self._block(self._statement(binding.node)), binding)
+        return Placed(getattr(binding.node, "lineno", 0), self._block(self._enclosing_statement(binding.node)), binding)
 
     def _block(self, statement: ast.AST) -> Block:
         """Returns the statement that contains another, and the branch of it that the other is in."""
@@ -222,7 +222,7 @@ class Names:
         )
         return {statement: name for fork, name in block_names for statement in getattr(fork, name)}
 
-    def _statement(self, node: ast.AST) -> ast.AST:
+    def _enclosing_statement(self, node: ast.AST) -> ast.AST:
         while not isinstance(node, ast.stmt) and node in self.tree.parents:
             node = self.tree.parents[node]
         return node
@@ -253,12 +253,12 @@ class Names:
         """
         leading_names = self._naming.get(tops)
         if leading_names is None:
-            leading_names = self._naming[tops] = self._spread(
+            leading_names = self._naming[tops] = self._add_bound_names(
                 {name for name, top_names in self._sources.items() if tops is None or not tops.isdisjoint(top_names)}
             )
         return leading_names
 
-    def _spread(self, names: set[str]) -> set[str]:
+    def _add_bound_names(self, names: set[str]) -> set[str]:
         """Returns the given names, and those that are bound to expressions with them."""
         class_bindings = [scope.bindings for scope in self._scopes.values() if scope.is_class]
         names.update([f".{name}" for body in class_bindings for name in names & body.keys()])
@@ -303,8 +303,8 @@ class Names:
                 return ("importlib.__import__",)
             bindings = self.bindings(node)
             if len(bindings) == 1:
-                return self._bound(bindings[0])
-            return _distinct_origins(origin for binding in bindings for origin in self._bound(binding))
+                return self._origins_of_binding(bindings[0])
+            return _distinct_origins(origin for binding in bindings for origin in self._origins_of_binding(binding))
         if isinstance(node, ast.Attribute):
             base_origins = self.origins(node.value)
             if base_origins:
@@ -326,7 +326,7 @@ class Names:
             return _distinct_origins(origin for value in node.values for origin in self.origins(value))
         return ()
 
-    def _bound(self, binding: Binding) -> tuple[str, ...]:
+    def _origins_of_binding(self, binding: Binding) -> tuple[str, ...]:
         if binding.origin is not None:
             return (binding.origin,)
         return self.origins(binding.value) if binding.value is not None and type(binding.value) in _NAMING else ()
@@ -394,19 +394,19 @@ class Names:
         In `self.old = self.x` before `self.x = new`, the value comes from a base.
         """
         owner = self.owner(node)
-        function = self._function(node)
+        function = self._enclosing_function(node)
         for class_node in () if owner is None else self._lineage(owner):
             assigned_values = self._all_attributes().get((class_node, node.attr), [])
             earlier_values = [
                 value
                 for value in assigned_values
-                if value.lineno <= node.lineno or self._function(value) is not function
+                if value.lineno <= node.lineno or self._enclosing_function(value) is not function
             ]
             if earlier_values:
                 return earlier_values
         return []
 
-    def _function(self, node: ast.AST) -> ast.AST | None:
+    def _enclosing_function(self, node: ast.AST) -> ast.AST | None:
         return next((ancestor for ancestor in self.tree.ancestors(node) if isinstance(ancestor, ast.FunctionDef)), None)
 
     def _lineage(self, kind: ast.ClassDef) -> list[ast.ClassDef]:

@@ -23,7 +23,7 @@ def _each_use(file: SourceFile) -> Iterator[Use]:
     parent_by_node, may_have_origin, names_with_origin = (
         file.index.parents,
         file.names.may_have_origin,
-        file.names.names_leading_to(file.foreign),
+        file.names.names_leading_to(file.foreign_libraries),
     )
     for node in file.index.nodes(ast.Attribute, ast.Name, ast.Call):
         node_type = type(node)

@@ -9,10 +9,10 @@ from emberlint.knowledge.replacements import PACKAGE, neutral_dtype, program_nam
 from emberlint.source.source_file import SourceFile
 
 
-def is_plain(file: SourceFile, use: Use) -> bool:
+def is_plain_rename(file: SourceFile, use: Use) -> bool:
     """Returns whether replacing the native name by the name of the op is enough, with nothing else to change."""
     if neutral_dtype(use.origin) is not None:
-        return _is_understood(file, use.node)
+        return _may_be_neutral(file, use.node)
     substitute = replacement(use.origin)
     parent = file.parent(use.node)
     if substitute is None or not substitute.is_rename:
@@ -28,7 +28,7 @@ def replacement_fix(file: SourceFile, use: Use) -> Fix:
     op_name = program_name(substitute.op)
     if substitute.op.startswith(PACKAGE):
         return Fix(Safety.GUIDED, f"{op_name} of emberharmony, see `emberlint port`", op_name)
-    if is_plain(file, use):
+    if is_plain_rename(file, use):
         return Fix(Safety.UNSAFE, f"{op_name}, with the same arguments", op_name)
     return Fix(Safety.GUIDED, f"{op_name}, whose arguments differ: see its docstring", op_name)
 
@@ -38,11 +38,11 @@ def dtype_fix(file: SourceFile, use: Use) -> Fix:
     neutral_name = neutral_dtype(use.origin)
     if neutral_name is None:
         return Fix(Safety.GUIDED, "a neutral dtype of the namespace such as ops.float32, or its name as a string")
-    fix_safety = Safety.UNSAFE if _is_understood(file, use.node) else Safety.GUIDED
+    fix_safety = Safety.UNSAFE if _may_be_neutral(file, use.node) else Safety.GUIDED
     return Fix(fix_safety, f"the neutral dtype ops.{neutral_name}", f"ops.{neutral_name}")
 
 
-def _is_understood(file: SourceFile, node: ast.expr) -> bool:
+def _may_be_neutral(file: SourceFile, node: ast.expr) -> bool:
     """Returns whether a neutral dtype may stand here: not called, not compared, not passed to a native function."""
     parent = file.parent(node)
     call = file.parent(parent) if isinstance(parent, ast.keyword) else parent

@@ -175,9 +175,9 @@ class SourceFile:
         return NoInference() if self._infer is None else self._infer(self)
 
     @cached_property
-    def foreign(self) -> frozenset[str]:
+    def foreign_libraries(self) -> frozenset[str]:
         """The native libraries that this file may not use."""
-        return self.settings.foreign(self.role)
+        return self.settings.foreign_libraries(self.role)
 
     def release(self) -> None:
         """Drops the tree and all facts about it, after which the file cannot be used.
@@ -209,7 +209,9 @@ class SourceFile:
     @cached_property
     def mentions_native(self) -> bool:
         """Whether the text, or the file's own package, names a foreign library; if not, most rules can stop."""
-        return self.module.partition(".")[0] in self.foreign or any(self.mentions(name) for name in self.foreign)
+        return self.module.partition(".")[0] in self.foreign_libraries or any(
+            self.mentions(name) for name in self.foreign_libraries
+        )
 
     def compute_once(self, function: Callable[["SourceFile"], T]) -> T:
         """Returns `function(self)`, which is computed once per file because several rules need the result."""
@@ -220,9 +222,9 @@ class SourceFile:
 
     def native(self, node: ast.expr) -> str | None:
         """Returns the origin of an expression, as `numpy.linalg.norm`, if it is in a library foreign to this file."""
-        if self.names.may_have_origin(node, self.names.names_leading_to(self.foreign)):
+        if self.names.may_have_origin(node, self.names.names_leading_to(self.foreign_libraries)):
             for origin in self.names.origins(node):
-                if origin.partition(".")[0] in self.foreign:
+                if origin.partition(".")[0] in self.foreign_libraries:
                     return origin
         return None
 

@@ -44,16 +44,16 @@ def _call_tests(file: SourceFile, call: ast.Call) -> Iterator[tuple[ast.AST, str
         if function.id not in TESTS or len(call.args) != 2 or file.names.lookup(function) is not None:
             return
         if function.id != "hasattr":
-            yield from ((call, origin) for origin in _first_word(_native_types(file, call.args[1])))
+            yield from ((call, origin) for origin in _first_item(_native_types(file, call.args[1])))
         elif file.names.origin(call.args[0]) is None:
             attribute_name = file.names.constant(call.args[1])
             if attribute_name in MARKS:
                 yield call, repr(attribute_name)
     elif isinstance(function, ast.Attribute):
         if function.attr == "register" and call.args:
-            yield from ((call, origin) for origin in _first_word(_native_types(file, call.args[0])))
+            yield from ((call, origin) for origin in _first_item(_native_types(file, call.args[0])))
         elif function.attr in ("startswith", "endswith") and call.args and _names_type(function.value):
-            yield from ((call, repr(word)) for word in _first_word(_type_words(file, call.args[0])))
+            yield from ((call, repr(word)) for word in _first_item(_type_words(file, call.args[0])))
 
 
 def _comparison_tests(file: SourceFile, comparison: ast.Compare) -> Iterator[tuple[ast.AST, str]]:
@@ -61,11 +61,11 @@ def _comparison_tests(file: SourceFile, comparison: ast.Compare) -> Iterator[tup
     if any(_is_type(side) for side in compared_nodes):
         yield from (
             (comparison, origin)
-            for origin in _first_word(native for side in compared_nodes for native in _native_types(file, side))
+            for origin in _first_item(native for side in compared_nodes for native in _native_types(file, side))
         )
     elif any(_names_type(side) for side in compared_nodes):
         type_names = (word for side in compared_nodes for word in _type_words(file, side))
-        yield from ((comparison, repr(word)) for word in _first_word(type_names))
+        yield from ((comparison, repr(word)) for word in _first_item(type_names))
 
 
 def _registration_tests(
@@ -80,7 +80,7 @@ def _registration_tests(
     # The first parameter of a method is its instance, so look at the second too.
     for parameter in parameters[:2]:
         if parameter.annotation is not None:
-            yield from ((parameter, origin) for origin in _first_word(_native_types(file, parameter.annotation)))
+            yield from ((parameter, origin) for origin in _first_item(_native_types(file, parameter.annotation)))
             return
 
 
@@ -104,7 +104,7 @@ def _native_types(file: SourceFile, node: ast.expr, depth: int = 0) -> Iterator[
                     yield from _native_types(file, binding.value, depth + 1)
 
 
-def _first_word(words: Iterator[str]) -> Iterator[str]:
+def _first_item(words: Iterator[str]) -> Iterator[str]:
     for word in words:
         yield word
         return
@@ -129,7 +129,7 @@ def _names_type(node: ast.expr) -> bool:
 def _type_words(file: SourceFile, node: ast.expr) -> Iterator[str]:
     for element in node.elts if isinstance(node, (ast.Tuple, ast.List, ast.Set)) else (node,):
         type_name = file.names.constant(element)
-        if type_name is not None and (type_name in TYPE_NAMES or type_name.partition(".")[0] in file.foreign):
+        if type_name is not None and (type_name in TYPE_NAMES or type_name.partition(".")[0] in file.foreign_libraries):
             yield type_name
 
 

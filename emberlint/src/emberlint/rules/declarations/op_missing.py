@@ -75,4 +75,4 @@ class OpMissing(ProjectRule):
             place_text = f": it is only in {cell.detail}" if is_misplaced else ""
             span = row.declaration.place
             fix = MOVE if is_misplaced else WRITE
-            yield self.at(span.path, span[1:], fix=fix, op=row.name, backend=backend, where=place_text)
+            yield self.finding_at(span.path, span[1:], fix=fix, op=row.name, backend=backend, where=place_text)

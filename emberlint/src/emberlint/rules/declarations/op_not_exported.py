@@ -71,4 +71,4 @@ class OpNotExported(ProjectRule):
         for row in op_matrix.rows:
             if row.declaration is not None and not row.exported:
                 span = row.declaration.place
-                yield self.at(span.path, span[1:], fix=GUIDE, op=row.name, package=op_matrix.layout.frontend)
+                yield self.finding_at(span.path, span[1:], fix=GUIDE, op=row.name, package=op_matrix.layout.frontend)

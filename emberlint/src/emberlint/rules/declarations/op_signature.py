@@ -75,7 +75,7 @@ class OpSignature(ProjectRule):
             if cell.status is Status.DIFFERS and cell.definition is not None:
                 span, declared_signature, defined_signature = cell.definition.place, cell.declared, cell.defined
                 difference_text = cell.detail
-                yield self.at(
+                yield self.finding_at(
                     span.path,
                     span[1:],
                     fix=GUIDE,

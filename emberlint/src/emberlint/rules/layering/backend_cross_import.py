@@ -37,7 +37,7 @@ class BackendCrossImport(Rule):
         for import_node, imported_path in local_imports(file) if own_backend else ():
             imported_backend = role_of(file, imported_path).backend
             if imported_backend is not None and imported_backend != own_backend:
-                yield self.at(
+                yield self.finding_at(
                     file.path,
                     place_of(file, import_node),
                     mine=own_backend,

@@ -44,4 +44,4 @@ class BackendImportsFrontend(Rule):
             return  # EMB305 reports such a file as misplaced
         for import_node, imported_path in local_imports(file):
             if is_frontend(file, imported_path) and role_of(file, imported_path).backend is None:
-                yield self.at(file.path, place_of(file, import_node), target=import_node.target)
+                yield self.finding_at(file.path, place_of(file, import_node), target=import_node.target)

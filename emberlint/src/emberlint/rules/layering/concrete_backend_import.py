@@ -37,4 +37,6 @@ class ConcreteBackendImport(Rule):
         for import_node, imported_path in local_imports(file):
             backend = role_of(file, imported_path).backend
             if backend is not None:
-                yield self.at(file.path, place_of(file, import_node), target=import_node.target, backend=backend)
+                yield self.finding_at(
+                    file.path, place_of(file, import_node), target=import_node.target, backend=backend
+                )

@@ -77,4 +77,4 @@ class LayerOrder(ProjectRule):
                 import_statement.end_line,
                 import_statement.end_column,
             )
-            yield self.at(breach.path, span, contract=breach.contract, chain=" -> ".join(breach.chain))
+            yield self.finding_at(breach.path, span, contract=breach.contract, chain=" -> ".join(breach.chain))

@@ -43,7 +43,7 @@ class MisplacedImplementation(Rule):
                 and any(_is_exactly(parent_folder, frontend) for frontend in file.settings.frontends)
             ):
                 folder = f"{parent_folder}/{name}/"
-                yield self.at(file.path, (1, 1, 1, 1), folder=folder, backend=name, fix=GUIDE)
+                yield self.finding_at(file.path, (1, 1, 1, 1), folder=folder, backend=name, fix=GUIDE)
                 return
 
 

@@ -54,7 +54,7 @@ class BackendImport(Rule):
         if not file.mentions_native:
             return
         for library, node in self._imports(file):
-            if library in file.foreign and not file.names.is_typing_only(node):
+            if library in file.foreign_libraries and not file.names.is_typing_only(node):
                 yield self.finding(file, node, library=library, fix=GUIDE)
 
     def _imports(self, file: SourceFile) -> Iterator[tuple[str, ast.AST]]:

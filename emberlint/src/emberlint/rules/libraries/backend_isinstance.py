@@ -55,7 +55,7 @@ class BackendIsinstance(Rule):
 
     def check(self, file: SourceFile) -> Iterator[Finding]:
         """Yields a finding for each test of a type."""
-        if file.foreign:
+        if file.foreign_libraries:
             for node, type_name in type_tests(file):
                 yield self._finding_at(file, node, type_name)
         for use in native_uses(file):

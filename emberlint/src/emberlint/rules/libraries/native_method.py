@@ -10,7 +10,7 @@ from emberlint.knowledge.methods import (
     TENSORS,
     is_number,
     is_torch_receiver,
-    libraries_with,
+    libraries_by_method,
     library_tie_reason,
     op_of,
     signatures_by_library,
@@ -62,7 +62,7 @@ class NativeMethod(Rule):
 
     def check(self, file: SourceFile) -> Iterator[Finding]:
         """Yields a finding for each call of a method that is tied to some libraries."""
-        for call, method in method_calls(file, frozenset(libraries_with()) - REPORTED):
+        for call, method in method_calls(file, frozenset(libraries_by_method()) - REPORTED):
             positional_count = 1 if any(isinstance(arg, ast.Starred) for arg in call.args) else len(call.args)
             keyword_names = [keyword.arg for keyword in call.keywords if keyword.arg is not None]
             tie_reason = library_tie_reason(method, positional_count, keyword_names)
@@ -70,7 +70,7 @@ class NativeMethod(Rule):
             if evidence is not None:
                 named_libraries = [library for library in TENSORS if f"`{library}." in evidence.reason]
                 library = named_libraries[0] if named_libraries else "torch"
-                if library not in signatures_by_library(method) and library in libraries_with()[method]:
+                if library not in signatures_by_library(method) and library in libraries_by_method()[method]:
                     continue  # NumPy's `view` has no equal op
                 op = op_of(method, positional_count, keyword_names, library)
                 fix = Fix(Safety.GUIDED, f"call `ops.{op}`", f"ops.{op}")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from emberlint.config.tiers import Tier
 from emberlint.findings import Finding, Fix, Safety
 from emberlint.rule import Example, Rule
-from emberlint.source.lengths import is_read, lengths, loop_lengths
+from emberlint.source.lengths import is_indexed, lengths, loop_lengths
 from emberlint.source.operators import is_builtin
 from emberlint.source.source_file import Evidence, NoInference, SourceFile
 
@@ -110,7 +110,11 @@ class TensorLoop(Rule):
             ):
                 for length in lengths(file, limit):
                     evidence = file.inference.evidence(length.tensor)
-                    if evidence is not None and isinstance(index, ast.Name) and is_read(length, index.id, [*loop.body]):
+                    if (
+                        evidence is not None
+                        and isinstance(index, ast.Name)
+                        and is_indexed(length, index.id, [*loop.body])
+                    ):
                         yield from self._findings_at(file, loop_test, evidence, "while")
 
     def _findings_of_loop(
@@ -122,7 +126,7 @@ class TensorLoop(Rule):
             return
         for length in loop_lengths(file, values):
             evidence = file.inference.evidence(length.tensor)
-            if evidence is not None and is_read(length, target.id, body):
+            if evidence is not None and is_indexed(length, target.id, body):
                 yield from self._findings_at(file, values, evidence, "range(len())")
                 return
 

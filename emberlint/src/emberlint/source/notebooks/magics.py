@@ -41,7 +41,7 @@ def _stand_ins(lines: list[str]) -> Iterator[str | None]:
         if indent is not None:
             stand_in = f"{indent}pass"
         elif line_state.is_start:
-            stand_in = "" if is_first and command_text.startswith("%%") else _of_line(line_text)
+            stand_in = "" if is_first and command_text.startswith("%%") else _python_of_line(line_text)
             indent = line_text[: len(line_text) - len(line_text.lstrip())] if stand_in is not None else None
         is_first = is_first and not command_text
         if stand_in is None:
@@ -53,7 +53,7 @@ def _stand_ins(lines: list[str]) -> Iterator[str | None]:
         yield stand_in
 
 
-def _of_line(text: str) -> str | None:
+def _python_of_line(text: str) -> str | None:
     command_text = text.lstrip(" \t")
     indent = text[: len(text) - len(command_text)]
     if command_text.startswith(_ESCAPED):
