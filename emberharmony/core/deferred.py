@@ -50,11 +50,11 @@ def import_now(package: str) -> None:
     """Imports a deferred module, or those of a package, so that `torch.compile` can trace their first use too."""
     first_unread = _LOOKED_AT.get(package, 0)
     while first_unread < len(Deferred.made):  # an import may make further ones
-        end = len(Deferred.made)
-        for deferred in Deferred.made[first_unread:end]:
+        made_count = len(Deferred.made)
+        for deferred in Deferred.made[first_unread:made_count]:
             if f"{deferred._name}.".startswith(f"{package}."):
                 _import_module(deferred)
-        first_unread = _LOOKED_AT[package] = end
+        first_unread = _LOOKED_AT[package] = made_count
 
 
 def import_what_ops_reach() -> None:

@@ -76,14 +76,14 @@ def _declare(facts: dict[str, object], declared: F) -> F:
     if len(_BOUNDS):  # `import emberharmony.ops` declares all ops before there is one
         for bound in list(_BOUNDS.values()):
             bound.forget(spec.name)
-    function = _declared(spec)
-    function.__annotations__ = declared.__annotations__
-    function.__doc__, function.__module__ = docstring(declared.__doc__, spec), declared.__module__
-    function.__qualname__ = declared.__qualname__
-    spec.function = function
+    dispatching_op = _declared(spec)
+    dispatching_op.__annotations__ = declared.__annotations__
+    dispatching_op.__doc__, dispatching_op.__module__ = docstring(declared.__doc__, spec), declared.__module__
+    dispatching_op.__qualname__ = declared.__qualname__
+    spec.function = dispatching_op
     if DISPATCH == SWAP:
-        UNCALLED.append(assignment(function, "__code__", function.__code__))
-    return function  # type: ignore[return-value]
+        UNCALLED.append(assignment(dispatching_op, "__code__", dispatching_op.__code__))
+    return dispatching_op  # type: ignore[return-value]
 
 
 def alias(name: str, function: F) -> F:
@@ -109,9 +109,9 @@ def looked_up_steps() -> list[Step]:
     """Returns the steps that give every op the code that asks at each call which backend is active."""
     if DISPATCH != SWAP:
         return list(_NO_BACKEND)
-    for name, spec in list(OPS.items()):
-        if name not in _LOOKED_UP:
-            _LOOKED_UP[name] = assignment(spec.function, "__code__", looked_up(spec).__code__)
+    for op_name, spec in list(OPS.items()):
+        if op_name not in _LOOKED_UP:
+            _LOOKED_UP[op_name] = assignment(spec.function, "__code__", looked_up(spec).__code__)
     return [*_NO_BACKEND, *_LOOKED_UP.values()]
 
 
@@ -178,25 +178,25 @@ class Bound:
         if spec is None:
             raise AttributeError(f"no op is named {name!r}")
         _publish(spec, self.backend)
-        function = compile_op(spec, self.backend)
+        compiled_op = compile_op(spec, self.backend)
         # The compiled op calls itself again, by this global, if an argument is a parameter. An attribute of this class
         # would cost 500 instructions more. No op has a name that begins with an underscore.
-        op_globals.publish(**{f"{self.backend.prefix}__{name}": function})
+        op_globals.publish(**{f"{self.backend.prefix}__{name}": compiled_op})
         steps: list[Step] = []
         if DISPATCH == SWAP:
-            steps = [assignment(spec.function, "__code__", function.__code__)]
+            steps = [assignment(spec.function, "__code__", compiled_op.__code__)]
         self._made_direct.extend(steps)
-        setattr(self, name, function)
+        setattr(self, name, compiled_op)
         commit(if_unchanged(CODES, "direct", self, steps))
         if CODES.guarded is self:
             commit(if_unchanged(CODES, "guarded", self, [self._guard(name)]))
-        return function
+        return compiled_op
 
     def compile_all(self) -> None:
         """Compiles the ops that were not called yet, for a compiler that cannot trace a first call."""
         import_what_ops_reach()
-        for name in list(OPS):
-            getattr(self, name)
+        for op_name in list(OPS):
+            getattr(self, op_name)
 
     def _guard_steps(self) -> list[Step]:
         """Returns the steps that make the ops compiled so far look for an override at each call."""
@@ -321,8 +321,8 @@ def convert_arguments(
         converted_value = value
         if value is not None or not parameter.optional:
             if parameter.cast:
-                names = [parameter.name for parameter in parameters]
-                dtype = dict(zip(names, arguments, strict=False)).get("dtype")
+                parameter_names = [parameter.name for parameter in parameters]
+                dtype = dict(zip(parameter_names, arguments, strict=False)).get("dtype")
                 converted_value = backend.convert(value) if dtype is None else backend.convert(value, dtype)
             else:
                 converted_value = _convert_argument(backend, parameter, value)

@@ -268,35 +268,37 @@ def import_declarations() -> ModuleType:
 def by_module() -> dict[str, dict[str, FunctionType]]:
     """Returns the ops and their aliases by the module that declares them, and by name."""
     functions_by_module: dict[str, dict[str, FunctionType]] = {}
-    for name, spec in OPS.items():
-        module = spec.declared.__module__
-        if module not in functions_by_module:
-            functions_by_module[module] = {}
-        functions_by_module[module][name] = spec.function
-    for name, target in ALIASES.items():
+    for op_name, spec in OPS.items():
+        module_name = spec.declared.__module__
+        if module_name not in functions_by_module:
+            functions_by_module[module_name] = {}
+        functions_by_module[module_name][op_name] = spec.function
+    for op_name, target in ALIASES.items():
         spec = OPS[target]
-        functions_by_module[spec.declared.__module__][name] = spec.function
+        functions_by_module[spec.declared.__module__][op_name] = spec.function
     return functions_by_module
 
 
 def _parameters(declared: FunctionType) -> tuple[OpParameter, ...]:
-    code = declared.__code__
-    names, annotations = code.co_varnames, declared.__annotations__
-    positional_names = names[: code.co_argcount]
+    declared_code = declared.__code__
+    variable_names, annotations = declared_code.co_varnames, declared.__annotations__
+    positional_names = variable_names[: declared_code.co_argcount]
     defaults = (EMPTY,) * (len(positional_names) - len(declared.__defaults__ or ())) + (declared.__defaults__ or ())
     parameters = [
         OpParameter(name, annotations.get(name, ""), default)
         for name, default in zip(positional_names, defaults, strict=True)
     ]
-    keyword_end = code.co_argcount + code.co_kwonlyargcount
-    if code.co_flags & VARIADIC:
+    keyword_end = declared_code.co_argcount + declared_code.co_kwonlyargcount
+    if declared_code.co_flags & VARIADIC:
         parameters.append(
-            OpParameter(names[keyword_end], annotations.get(names[keyword_end], ""), EMPTY, variadic=True)
+            OpParameter(
+                variable_names[keyword_end], annotations.get(variable_names[keyword_end], ""), EMPTY, variadic=True
+            )
         )
     default_by_keyword = declared.__kwdefaults__ or {}
     parameters += [
         OpParameter(name, annotations.get(name, ""), default_by_keyword.get(name, EMPTY), keyword_only=True)
-        for name in names[code.co_argcount : keyword_end]
+        for name in variable_names[declared_code.co_argcount : keyword_end]
     ]
     return tuple(parameters)
 

@@ -77,8 +77,8 @@ def active() -> Bound:
     if _PROCESS.overridden:
         entry = op_globals.override()  # not _OVERRIDE.get, so that a backend can make it traceable
         if entry is not None:
-            bound: Bound = entry[0]
-            return bound
+            active_ops: Bound = entry[0]
+            return active_ops
     return _PROCESS.bound or _choose_first_backend()
 
 
@@ -118,13 +118,15 @@ def _choose_first_backend() -> Bound:
     import_declarations()  # waits until a thread that is importing `ops` right now has finished and chosen
     assert _PROCESS.choose is not None, "emberharmony.backend installs the chooser on import"
     backend, source = _PROCESS.choose()
-    bound: Bound = backend.bound
-    publish_steps = [assignment(_PROCESS, "source", source), assignment(_PROCESS, "bound", bound)]
+    backend_ops: Bound = backend.bound
+    publish_steps = [assignment(_PROCESS, "source", source), assignment(_PROCESS, "bound", backend_ops)]
     # If an override begins after this line, the ops stay looked up, which is slower but right.
-    guard_steps = bound._guard_steps() if _PROCESS.overridden else ()
+    guard_steps = backend_ops._guard_steps() if _PROCESS.overridden else ()
     code_steps = chain(_direct_steps(backend), if_unchanged(_PROCESS, "overridden", True, guard_steps))
     # Another thread may have set a backend in the meantime; do not overwrite it.
-    commit(if_unchanged(_PROCESS, "bound", None, publish_steps), if_unchanged(_PROCESS, "bound", bound, code_steps))
+    commit(
+        if_unchanged(_PROCESS, "bound", None, publish_steps), if_unchanged(_PROCESS, "bound", backend_ops, code_steps)
+    )
     chosen_bound: Bound | None = _PROCESS.bound
     assert chosen_bound is not None
     return chosen_bound
@@ -139,21 +141,24 @@ def switch(backend: Any, source: str) -> None:
 
 def unguard() -> None:
     """Makes guarded ops direct again if no override is alive in any context, as a switch to the same backend would."""
-    bound = _PROCESS.bound
-    if bound is not None and _PROCESS.overridden and not _any_alive():
+    process_ops = _PROCESS.bound
+    if process_ops is not None and _PROCESS.overridden and not _any_alive():
         commit(
             if_unchanged(
-                _PROCESS, "bound", bound, chain(UNCALLED, _override_steps(bound), _direct_steps(bound.backend))
+                _PROCESS,
+                "bound",
+                process_ops,
+                chain(UNCALLED, _override_steps(process_ops), _direct_steps(process_ops.backend)),
             )
         )
 
 
 def switch_steps(backend: Any, source: str) -> Iterable[Step]:
     """Returns the steps that make `backend` the backend of the whole process; the caller commits them together."""
-    bound = backend.bound
-    state_steps = [assignment(_PROCESS, "source", source), assignment(_PROCESS, "bound", bound)]
+    backend_ops = backend.bound
+    state_steps = [assignment(_PROCESS, "source", source), assignment(_PROCESS, "bound", backend_ops)]
     direct_steps = _direct_steps(backend)  # may compile all ops, so that they can become guarded
-    return chain(UNCALLED, state_steps, _override_steps(bound), direct_steps)
+    return chain(UNCALLED, state_steps, _override_steps(backend_ops), direct_steps)
 
 
 def _override_steps(bound: Bound) -> Iterable[Step]:
@@ -170,23 +175,25 @@ def _override_steps(bound: Bound) -> Iterable[Step]:
 
 def _direct_steps(backend: Any) -> Iterable[Step]:
     """Returns the steps that make a backend's ops direct; they do nothing if an override is used before they run."""
-    bound = backend.bound
+    backend_ops = backend.bound
     if backend.tracer in modules:
-        bound.compile_all()
-    return if_unchanged(_PROCESS, "overridden", False, bound._made_direct)
+        backend_ops.compile_all()
+    return if_unchanged(_PROCESS, "overridden", False, backend_ops._made_direct)
 
 
 def compile_for_tracer(tracer: str) -> None:
     """Compiles all ops of the backend of the process, if it is one for which this module traces functions."""
-    bound = _PROCESS.bound
-    if bound is not None and bound.backend.tracer == tracer:
-        bound.compile_all()
+    process_ops = _PROCESS.bound
+    if process_ops is not None and process_ops.backend.tracer == tracer:
+        process_ops.compile_all()
 
 
 def _note_override() -> None:
     """Makes the ops of the process look for an override at each call, because one is about to begin."""
-    bound = _PROCESS.bound
-    guard_steps = () if bound is None else if_unchanged(_PROCESS, "bound", bound, bound._guard_steps())
+    process_ops = _PROCESS.bound
+    guard_steps = (
+        () if process_ops is None else if_unchanged(_PROCESS, "bound", process_ops, process_ops._guard_steps())
+    )
     commit(looked_up_steps(), [assignment(_PROCESS, "overridden", True)], guard_steps)
 
 
@@ -204,10 +211,10 @@ class Override(Scope):
     def __enter__(self) -> Any:
         """Starts the override and returns its backend."""
         backend = self._backend or self._choose_backend()
-        bound = backend.bound
+        backend_ops = backend.bound
         # From here on `set_backend` finds that an override is alive.
-        entry = bound, _OVERRIDE.get(), self, self._watch, _ALIVE
-        if not _PROCESS.overridden and (_PROCESS.bound is not bound or DISPATCH != SWAP):
+        entry = backend_ops, _OVERRIDE.get(), self, self._watch, _ALIVE
+        if not _PROCESS.overridden and (_PROCESS.bound is not backend_ops or DISPATCH != SWAP):
             _note_override()
         _OVERRIDE.set(entry)
         return backend
@@ -248,11 +255,11 @@ def exchange_overrides(exchanged: Callable[[Entry], Any]) -> None:
 def _enter_observed(scope: Override) -> Any:
     """Starts an override like `Override.__enter__`, whose place it takes while ops are observed."""
     observers = _PROCESS.observers
-    bound = (scope._backend or scope._choose_backend()).bound
+    new_ops = (scope._backend or scope._choose_backend()).bound
     if observers is not None:
-        bound = observers[0](bound)
-    start_override(scope, bound)
-    return bound.backend
+        new_ops = observers[0](new_ops)
+    start_override(scope, new_ops)
+    return new_ops.backend
 
 
 def watched_ops(bound: Any) -> Any:

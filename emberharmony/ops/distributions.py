@@ -338,10 +338,10 @@ def random_truncated_normal(
     """
     mean_number, stddev_number = checks.number("mean", mean), checks.number("stddev", stddev, checks.FROM_ZERO)
     float_dtype = checks.floating(dtype)
-    values = source_of(seed, generator).truncated_normal(shape, float_dtype)
+    standard_values = source_of(seed, generator).truncated_normal(shape, float_dtype)
     if mean_number is None or stddev_number is None:
-        return scale_and_shift(convert_to_tensor(values, float_dtype), mean=mean, stddev=stddev)
-    return convert_to_tensor(values * stddev_number + mean_number, float_dtype)
+        return scale_and_shift(convert_to_tensor(standard_values, float_dtype), mean=mean, stddev=stddev)
+    return convert_to_tensor(standard_values * stddev_number + mean_number, float_dtype)
 
 
 @op
@@ -395,8 +395,8 @@ def _draw_from_law(
     """
     float_dtype = checks.floating(dtype)
     host_parameters = [_read_parameter(law, name, value, shape, domain) for name, (value, domain) in parameters.items()]
-    values = source_of(seed, generator).draw(law, shape, *known, *host_parameters)
-    return convert_to_tensor(values.astype("float64" if float_dtype is float64 else "float32"), float_dtype)
+    host_values = source_of(seed, generator).draw(law, shape, *known, *host_parameters)
+    return convert_to_tensor(host_values.astype("float64" if float_dtype is float64 else "float32"), float_dtype)
 
 
 def _read_parameter(law: str, name: str, value: Any, shape: Shape, domain: checks.Domain) -> Any:

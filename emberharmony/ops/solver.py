@@ -356,8 +356,8 @@ def pinv(x: TensorLike, rcond: Operand | None = None, *, rtol: Operand | None = 
 
     See also: `inv`, of regular matrices; `lstsq`, for a system.
     """
-    result = custom_gradient(_pseudo_inverse)(to_compute_dtype(x), _given_option("rcond", rcond, rtol))
-    return cast(result, as_inexact(dtype(x)))
+    pseudo_inverse = custom_gradient(_pseudo_inverse)(to_compute_dtype(x), _given_option("rcond", rcond, rtol))
+    return cast(pseudo_inverse, as_inexact(dtype(x)))
 
 
 @op(reads="checks")

@@ -52,21 +52,21 @@ def register_op(function: F) -> F:
     """
     if not isinstance(function, FunctionType):
         raise ArgumentTypeError(f"register_op takes a plain function, not {type(function).__name__}")
-    name = function.__name__
-    if name.startswith("_") or name in _reserved_names():
+    op_name = function.__name__
+    if op_name.startswith("_") or op_name in _reserved_names():
         raise ArgumentError(
-            f"register_op: the name {name!r} is reserved, because backends use it or because it begins with an "
+            f"register_op: the name {op_name!r} is reserved, because backends use it or because it begins with an "
             f"underscore; choose another name"
         )
-    earlier_spec = OPS.get(name)
-    if name in ALIASES or (earlier_spec is not None and earlier_spec.declared.__module__ != function.__module__):
-        raise ArgumentError(f"register_op: an op is already named {name!r}; choose another name")
+    earlier_spec = OPS.get(op_name)
+    if op_name in ALIASES or (earlier_spec is not None and earlier_spec.declared.__module__ != function.__module__):
+        raise ArgumentError(f"register_op: an op is already named {op_name!r}; choose another name")
     registered_op = op(function)
-    spec = OPS[name]
+    spec = OPS[op_name]
     if not spec.composite:
-        del OPS[name]
-        raise ArgumentError(f"register_op: {name} has no body; write its body with ops")
-    spec.body = _with_rule(name, function)
+        del OPS[op_name]
+        raise ArgumentError(f"register_op: {op_name} has no body; write its body with ops")
+    spec.body = _with_rule(op_name, function)
     return registered_op
 
 

@@ -55,8 +55,8 @@ def map_over(op: str, fn: Function, in_axes: Any, out_axes: Any) -> Function:
 
         def call_on_slices(*slices: Any) -> list[Any]:
             new_arguments = list(leaves)
-            for i, value in zip(mapped_positions, slices, strict=True):
-                new_arguments[i] = fill_leaf(new_arguments[i], value)
+            for i, tensor_slice in zip(mapped_positions, slices, strict=True):
+                new_arguments[i] = fill_leaf(new_arguments[i], tensor_slice)
             return result_tree.tensors(fn(*rebuild_arguments(new_arguments), **kwargs))
 
         stacked_results = result_tree.backend.map_slices(call_on_slices, tensors, mapped_axes)
@@ -187,8 +187,8 @@ def vectorize(op: str, fn: Function, excluded: Sequence[int], signature: str | N
 
         def call_on_slices(*slices: Any) -> list[Any]:
             new_arguments = list(args)
-            for i, value in zip(mapped_positions, slices, strict=True):
-                new_arguments[i] = value
+            for i, tensor_slice in zip(mapped_positions, slices, strict=True):
+                new_arguments[i] = tensor_slice
             return result_tree.tensors(fn(*new_arguments))
 
         results = _map_leading_axes(result_tree, call_on_slices, tensors, leading_shapes, broadcast_shape)
@@ -247,15 +247,15 @@ def _map_leading_axes(
     """Returns the results of `fn` for each element of the leading axes, which are first broadcast to `shape`."""
     if shape == ():
         return list(fn(*tensors))
-    bound, count = result_tree.backend.bound, math.prod(shape)
-    if count == 0:
+    ops, element_count = result_tree.backend.bound, math.prod(shape)
+    if element_count == 0:
         raise ShapeError(f"{result_tree.head}the leading axes {shape} are empty, so the shape of the result is unknown")
     flat_tensors = []
     for tensor, leading_shape in zip(tensors, leading_shapes, strict=True):
         core_shape = tuple(tensor.shape)[len(leading_shape) :]
-        flat_tensors.append(bound.reshape(bound.broadcast_to(tensor, (*shape, *core_shape)), (count, *core_shape)))
+        flat_tensors.append(ops.reshape(ops.broadcast_to(tensor, (*shape, *core_shape)), (element_count, *core_shape)))
     stacked_results = result_tree.backend.map_slices(fn, flat_tensors, [0] * len(flat_tensors))
-    return [bound.reshape(value, (*shape, *tuple(value.shape)[1:])) for value in stacked_results]
+    return [ops.reshape(value, (*shape, *tuple(value.shape)[1:])) for value in stacked_results]
 
 
 def _check_results(
@@ -269,8 +269,8 @@ def _check_results(
         raise ArgumentError(
             f"{result_tree.head}the signature names {len(result_names)} results, the function returns {len(results)}"
         )
-    for value, names in zip(results, result_names, strict=True):
-        core_shape = tuple(value.shape)[leading_count:]
+    for result, names in zip(results, result_names, strict=True):
+        core_shape = tuple(result.shape)[leading_count:]
         if len(core_shape) != len(names):
             raise ShapeError(f"{result_tree.head}a result has shape {core_shape}, but the signature has {names}")
         _note_lengths(result_tree, core_shape, names, lengths)

@@ -242,19 +242,19 @@ class Batch(Tape):
         if result.__class__ is self.tensor_type:
             return TracedTensor(Rows(result), self, None, None)
         if isinstance(result, (tuple, list)):
-            items = map(self._box_rows, result)
+            boxed_items = map(self._box_rows, result)
             cls = type(result)
-            return list(items) if cls is list else tuple(items) if cls is tuple else cls(*items)
+            return list(boxed_items) if cls is list else tuple(boxed_items) if cls is tuple else cls(*boxed_items)
         return self.rows(result)
 
     def _call_by_slices(self, mapped_backend: Mapped, arguments: Sequence[Any]) -> Any:
         """Returns the result of an op that has to run once for each slice."""
-        bound = self.backend.bound
+        ops = self.backend.bound
 
         def slice_of(argument: Any, i: int) -> Any:
             cls = argument.__class__
             if cls is Rows:
-                return bound.take(argument.whole, i, axis=0)
+                return ops.take(argument.whole, i, axis=0)
             return cls(slice_of(x, i) for x in argument) if cls is list or cls is tuple else argument
 
         return self._box_rows(
@@ -267,9 +267,9 @@ class Batch(Tape):
     def _stack(self, op: str, results: Sequence[Any]) -> Any:
         first_result = results[0]
         if isinstance(first_result, (tuple, list)):
-            items = [self._stack(op, column) for column in zip(*results, strict=True)]
+            stacked_items = [self._stack(op, column) for column in zip(*results, strict=True)]
             cls = type(first_result)
-            return items if cls is list else tuple(items) if cls is tuple else cls(*items)
+            return stacked_items if cls is list else tuple(stacked_items) if cls is tuple else cls(*stacked_items)
         if not self.backend.is_tensor(first_result):
             raise UnbatchableError(f"{op}() returns a value of one slice")
         return self.backend.bound.stack(list(results))
@@ -307,8 +307,8 @@ class Batch(Tape):
         """Returns the whole tensor of a result, with the axis of the slices first."""
         if x.__class__ is TracedTensor and x.tape is self:
             return x.value.whole
-        bound = self.backend.bound
-        return bound.copy(bound.broadcast_to(x, (self.size, *x.shape)))
+        ops = self.backend.bound
+        return ops.copy(ops.broadcast_to(x, (self.size, *x.shape)))
 
 
 def has_rows(argument: Any) -> bool:
@@ -349,10 +349,10 @@ def map_at_once(
     """Returns the same as `Backend.batched`, by one run of `fn` if that is possible, else by one run for each slice."""
     if not BATCHING:
         importlib.import_module("emberharmony.rules.batching")
-    bound = backend.bound
+    ops = backend.bound
     batch = Batch(backend, tensors[0].shape[axes[0]])
     rows_of_tensors = [
-        batch.rows(bound.moveaxis(x, axis, 0) if axis else x) for x, axis in zip(tensors, axes, strict=True)
+        batch.rows(ops.moveaxis(x, axis, 0) if axis else x) for x, axis in zip(tensors, axes, strict=True)
     ]
     try:
         if same:

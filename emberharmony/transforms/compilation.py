@@ -46,15 +46,17 @@ def compile_where_called(op: str, fn: Function, engine: str | None = None) -> Co
     def call(*args: Any, **kwargs: Any) -> Any:
         nonlocal last_call
         last_backend, compiled = last_call
-        bound = selection.active()
-        if bound is not last_backend:
-            backend_variant = f"{bound.backend.prefix}{bound.variant}" if bound.variant else bound.backend.prefix
+        active_ops = selection.active()
+        if active_ops is not last_backend:
+            backend_variant = (
+                f"{active_ops.backend.prefix}{active_ops.variant}" if active_ops.variant else active_ops.backend.prefix
+            )
             compiled = compiled_by_backend.get(backend_variant)
             if compiled is None:
                 compiled = compiled_by_backend[backend_variant] = _compiled_function(
-                    op, bound.backend, fn, engine, tell
+                    op, active_ops.backend, fn, engine, tell
                 )
-            last_call = bound, compiled
+            last_call = active_ops, compiled
         return compiled(*args, **kwargs)
 
     compiled_function = cast("CompiledFunction", call)

@@ -93,8 +93,8 @@ def jacobian(op: str, fn: Function, argnums: int | Sequence[int], has_aux: bool,
     @functools.wraps(fn)
     def jacobian_of(*args: Any, **kwargs: Any) -> Any:
         flat_function = FlatFunction(op, fn, args, kwargs, argnums_choice, has_aux)
-        outputs, rows = flat_function.run(_forward_rows if forward else _reverse_rows, flat_function)
-        jacobian_tree = flat_function.result([flat_function.arguments(row) for row in rows])
+        outputs, jacobian_rows = flat_function.run(_forward_rows if forward else _reverse_rows, flat_function)
+        jacobian_tree = flat_function.result([flat_function.arguments(row) for row in jacobian_rows])
         return (jacobian_tree, flat_function.aux(outputs)) if has_aux else jacobian_tree
 
     return jacobian_of
@@ -110,30 +110,30 @@ def _reverse_rows(flat_function: FlatFunction) -> tuple[Sequence[Any], list[list
         gradients: list[Any] = pull_cotangents([*[None] * place, cotangent, *[None] * (output_count - place - 1)])
         return gradients
 
-    bound = flat_function.backend.bound
-    rows = []
+    ops = flat_function.backend.bound
+    jacobian_rows = []
     for i, output in enumerate(outputs[:result_count]):
         output_shape = tuple(output.shape)
         if output_shape == () or 0 in output_shape:
             # An empty output has no elements to differentiate, but one pull gives the dtypes of the empty derivatives.
-            gradients = pull_row(i, bound.ones_like(output))
+            gradients = pull_row(i, ops.ones_like(output))
             derivative_shapes = [(*output_shape, *primal.shape) for primal in flat_function.primals]
-            rows.append(gradients if output_shape == () else _empty_tensors(bound, gradients, derivative_shapes))
+            jacobian_rows.append(gradients if output_shape == () else _empty_tensors(ops, gradients, derivative_shapes))
             continue
         gradients = flat_function.backend.map_slices(
             functools.partial(pull_row, i), [_standard_basis(flat_function, output)], [0], same=True
         )
-        rows.append(
-            [bound.reshape(g, (*output_shape, *p.shape)) for g, p in zip(gradients, flat_function.primals, strict=True)]
+        jacobian_rows.append(
+            [ops.reshape(g, (*output_shape, *p.shape)) for g, p in zip(gradients, flat_function.primals, strict=True)]
         )
-    return outputs, rows
+    return outputs, jacobian_rows
 
 
 def _forward_rows(flat_function: FlatFunction) -> tuple[Sequence[Any], list[list[Any]]]:
     """Returns the Jacobian's rows as `_reverse_rows` does, but with one tangent for each element of the primals."""
     _require_real(flat_function, flat_function.primals)
-    bound, primals, draws = flat_function.backend.bound, flat_function.primals, Draws()
-    zeros = [bound.zeros_like(primal) for primal in primals]
+    ops, primals, draws = flat_function.backend.bound, flat_function.primals, Draws()
+    zeros = [ops.zeros_like(primal) for primal in primals]
     push_tangents = flat_function.backend.linearize(flat_function, primals)
 
     def push_column(place: int, tangent: Any) -> list[Any]:
@@ -142,22 +142,26 @@ def _forward_rows(flat_function: FlatFunction) -> tuple[Sequence[Any], list[list
         _require_real(flat_function, outputs[: flat_function.width])
         return [*output_tangents[: flat_function.width], *outputs]
 
-    columns = []
+    jacobian_columns = []
     outputs: list[Any] = []
     for i, primal in enumerate(primals):
         primal_shape = tuple(primal.shape)
         if primal_shape == () or 0 in primal_shape:
-            tangents = push_column(i, bound.ones_like(primal))
+            tangents = push_column(i, ops.ones_like(primal))
             tangents, outputs = tangents[: flat_function.width], tangents[flat_function.width :]
             derivative_shapes = [(*tangent.shape, *primal_shape) for tangent in tangents]
-            columns.append(tangents if primal_shape == () else _empty_tensors(bound, tangents, derivative_shapes))
+            jacobian_columns.append(
+                tangents if primal_shape == () else _empty_tensors(ops, tangents, derivative_shapes)
+            )
             continue
         tangents = flat_function.backend.map_slices(
             functools.partial(push_column, i), [_standard_basis(flat_function, primal)], [0], same=True
         )
-        outputs = [bound.take(output, 0, axis=0) for output in tangents[flat_function.width :]]
-        columns.append([_elements_last(bound, tangent, primal_shape) for tangent in tangents[: flat_function.width]])
-    return outputs, [list(row) for row in zip(*columns, strict=True)]
+        outputs = [ops.take(output, 0, axis=0) for output in tangents[flat_function.width :]]
+        jacobian_columns.append(
+            [_elements_last(ops, tangent, primal_shape) for tangent in tangents[: flat_function.width]]
+        )
+    return outputs, [list(row) for row in zip(*jacobian_columns, strict=True)]
 
 
 def _elements_last(bound: Any, tangent: Any, shape: tuple[int, ...]) -> Any:
@@ -173,8 +177,8 @@ def _empty_tensors(bound: Any, tensors: Sequence[Any], shapes: Sequence[Any]) ->
 
 def _standard_basis(flat_function: FlatFunction, tensor: Any) -> Any:
     """Returns the standard basis for a tensor's shape and dtype, stacked along a new first axis."""
-    shape, bound = tuple(tensor.shape), flat_function.backend.bound
-    return bound.reshape(bound.diag(bound.ones_like(bound.reshape(tensor, -1))), (math.prod(shape), *shape))
+    shape, ops = tuple(tensor.shape), flat_function.backend.bound
+    return ops.reshape(ops.diag(ops.ones_like(ops.reshape(tensor, -1))), (math.prod(shape), *shape))
 
 
 def _require_real(flat_function: FlatFunction, tensors: Sequence[Any]) -> None:
@@ -275,38 +279,38 @@ def checkpoint(op: str, fn: Function) -> Function:
 
     @functools.wraps(fn)
     def rerun(*args: Any, **kwargs: Any) -> Any:
-        call, cells, draws = _CallWithGradient(op, args), cells_of_open_blocks(), Draws()
+        call, read_cell_list, draws = _CallWithGradient(op, args), cells_of_open_blocks(), Draws()
 
         def run_function(*leaves: Any) -> list[Any]:
             return call.tensors(fn(*call.fill(leaves), **kwargs))
 
         def with_cells(*leaves: Any) -> list[Any]:
-            leaf_count = len(leaves) - len(cells)
-            with Assignments(dict(zip(cells, leaves[leaf_count:], strict=True))):
+            leaf_count = len(leaves) - len(read_cell_list)
+            with Assignments(dict(zip(read_cell_list, leaves[leaf_count:], strict=True))):
                 return run_function(*leaves[:leaf_count])
 
         def backward(primals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
             with draws.later_run():
-                gradients: list[Any] = call.backend.pullback(with_cells if cells else run_function, primals)[1](
-                    cotangents
-                )
+                gradients: list[Any] = call.backend.pullback(with_cells if read_cell_list else run_function, primals)[
+                    1
+                ](cotangents)
             return gradients
 
-        if not cells:
+        if not read_cell_list:
             return call.run_twice(run_function, backward)
         # `fn` may read parameters of `ops.backward` that are not among its arguments. Only a run tells which.
-        bound, own_cells = call.backend.bound, cells
+        ops, own_cells = call.backend.bound, read_cell_list
         with draws.first_run(), ReadCells() as read_cells:
-            constant_by_cell = {cell: bound.stop_gradient(cell.on(bound)) for cell in own_cells}
+            constant_by_cell = {cell: ops.stop_gradient(cell.on(ops)) for cell in own_cells}
             read_cells.clear()
             with Assignments(constant_by_cell) as assigned:
                 value_by_cell_before = dict(assigned)
-                outputs = run_function(*map(bound.stop_gradient, call.primals))
+                outputs = run_function(*map(ops.stop_gradient, call.primals))
                 value_by_changed_cell = newly_held(assigned, value_by_cell_before)
         for cell, tensor in value_by_changed_cell.items():
             cell.value = tensor
-        cells = [cell for cell in own_cells if cell in read_cells]
-        call.primals += [cell.on(bound) for cell in cells]
+        read_cell_list = [cell for cell in own_cells if cell in read_cells]
+        call.primals += [cell.on(ops) for cell in read_cell_list]
         return call.run_twice(lambda *_: outputs, backward)
 
     return rerun
@@ -318,8 +322,8 @@ class _CallWithGradient(ResultTree):
     def __init__(self, op: str, args: tuple[Any, ...]) -> None:
         super().__init__(op)
         self.given, self.structure = flatten(args)
-        bound = self.backend.bound
-        self.leaves = [leaf.on(bound) if isinstance(leaf, Cell) else leaf for leaf in self.given]
+        ops = self.backend.bound
+        self.leaves = [leaf.on(ops) if isinstance(leaf, Cell) else leaf for leaf in self.given]
         self.places = [i for i, x in enumerate(self.leaves) if self.is_tensor(x) and self.is_inexact(x)]
         self.primals = [self.leaves[i] for i in self.places]
 
@@ -355,8 +359,8 @@ class _CallWithGradient(ResultTree):
     def fill(self, primals: Sequence[Any]) -> tuple[Any, ...]:
         """Returns the arguments with these tensors in the places of the primals."""
         leaves = list(self.given)
-        for i, value in zip(self.places, primals, strict=True):
-            leaves[i] = fill_leaf(leaves[i], value)
+        for i, primal in zip(self.places, primals, strict=True):
+            leaves[i] = fill_leaf(leaves[i], primal)
         args: tuple[Any, ...] = tree_unflatten(self.structure, leaves)
         return args
 

@@ -90,7 +90,7 @@ class Profile(Log):
         for event in self:
             events_by_key.setdefault(key_of(event), []).append(event)
         rows = []
-        for name, events in events_by_key.items():
+        for group_name, events in events_by_key.items():
             operations, moved_bytes = (sum(costs[event][i] for event in events) for i in (0, 1))
             seconds = sum(event.seconds for event in events if not _is_inside(event, key_of))
             group_seconds = sum(own_seconds[event] for event in events)
@@ -105,7 +105,7 @@ class Profile(Log):
             peak_sizes = [event.peak for event in events if event.peak is not None]
             rows.append(
                 ProfileRow(
-                    name,
+                    group_name,
                     len(events),
                     seconds,
                     group_seconds,

@@ -341,22 +341,22 @@ class Program:
                 or multiplication.args[1].__class__ is not Number
             ):
                 continue
-            y, factor = (
+            y, factor_number = (
                 multiplication.args[0],
                 Number(multiplication.args[1] + (self.count if call.function == "subtract" else 0)),
             )
             inner_call = self._only_for(y, multiplication)
-            name, operands = "add_multiple", (y,)
+            fused_op, operands = "add_multiple", (y,)
             if inner_call is not None and inner_call.function == "subtract" and inner_call.operands[1:] == [x]:
-                name, operands = "lerp", inner_call.args[:1]
+                fused_op, operands = "lerp", inner_call.args[:1]
             elif inner_call is not None and inner_call.function == "square":
-                name, operands = "addcmul", inner_call.args * 2
+                fused_op, operands = "addcmul", inner_call.args * 2
             elif (
                 inner_call is not None and inner_call.function == "divide" and inner_call.args[1].__class__ is Register
             ):
-                name, operands = "addcdiv", inner_call.args
-            dropped_registers = [multiple] if name == "add_multiple" else [multiple, y]
-            return ProgramCall(name, (x, *operands, factor), call.results), dropped_registers
+                fused_op, operands = "addcdiv", inner_call.args
+            dropped_registers = [multiple] if fused_op == "add_multiple" else [multiple, y]
+            return ProgramCall(fused_op, (x, *operands, factor_number), call.results), dropped_registers
         return None
 
     def _only_for(self, register: Register, reader: ProgramCall) -> ProgramCall | None:

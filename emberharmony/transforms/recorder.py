@@ -127,13 +127,13 @@ class Recorder(Tape):
             return self._through_body(backend, spec, arguments)
         has_lists = any(x.__class__ is not TracedTensor and traced_in([x]) for x in arguments)
         native_arguments = prepare(backend, spec, arguments) if has_lists else arguments
-        values = self._strip_traced(native_arguments)
+        native_values = self._strip_traced(native_arguments)
         try:
-            result = self.call_op(spec, values)
+            result = self.call_op(spec, native_values)
         except UnrecordableError:
             raise
         except Exception as error:
-            call(getattr(backend.bound, op), spec, values)  # raises the typed error, or takes another path
+            call(getattr(backend.bound, op), spec, native_values)  # raises the typed error, or takes another path
             raise UnrecordableError(f"{op}() takes another path than its fast one") from error
         return result if op in _ALIKE else self._trace(result)
 
@@ -192,10 +192,10 @@ class Recorder(Tape):
         Raises:
             UnrecordableError: if the draw does not give a tensor.
         """
-        value = draw()
-        if self.closed or value.__class__ is not self.tensor_type:
+        drawn_tensor = draw()
+        if self.closed or drawn_tensor.__class__ is not self.tensor_type:
             raise UnrecordableError("it draws random numbers")
-        register = self._register_of(value)
+        register = self._register_of(drawn_tensor)
         self.calls.append(ProgramCall(draw, (), (register,), draws=True))
         return self.tensor(register)
 
@@ -224,9 +224,9 @@ class Recorder(Tape):
             register = self._places.get(id(result))
             return result if register is None else self.tensor(register)
         if isinstance(result, (tuple, list)):
-            items = [self._trace(item) for item in result]
+            traced_items = [self._trace(item) for item in result]
             cls = type(result)
-            return items if cls is list else tuple(items) if cls is tuple else cls(*items)
+            return traced_items if cls is list else tuple(traced_items) if cls is tuple else cls(*traced_items)
         return result
 
     def _strip_traced(self, argument: Any) -> Any:
@@ -293,9 +293,9 @@ class _RuleRecord:
 
     def call(self, op: str, *args: int) -> "_Tensor":
         """Records the call of an op with registers and numbers."""
-        result = Register(self.inputs + len(self.calls))
-        self.calls.append(ProgramCall(op, args, (result,)))
-        return _Tensor(self, result)
+        result_register = Register(self.inputs + len(self.calls))
+        self.calls.append(ProgramCall(op, args, (result_register,)))
+        return _Tensor(self, result_register)
 
     def scalar(self, function: Callable[..., Any], operands: Sequence[Any]) -> "_Scalar":
         """Records the computation of a number.

@@ -53,8 +53,8 @@ class FunctionSource:
         source = f"def make({', '.join(self.scope)}):\n {body_text}\n return replay\n"
         namespace: dict[str, Any] = {"__name__": __name__}
         exec(compile(source, "<compiled by ops.compile>", "exec"), namespace)
-        function: Callable[..., list[Any]] = namespace["make"](**self.scope)
-        return function
+        replay_function: Callable[..., list[Any]] = namespace["make"](**self.scope)
+        return replay_function
 
     def lines(self, place: int, call: ProgramCall) -> list[str]:
         """Returns the statements of a call."""
@@ -82,8 +82,8 @@ class FunctionSource:
     def name_of(self, value: Any) -> str:
         """Returns the name of a function or constant."""
         if id(value) not in self._named:
-            name = self._named[id(value)] = f"k{len(self._named)}"
-            self.scope[name] = value  # which keeps it, so that no other gets its id
+            constant_name = self._named[id(value)] = f"k{len(self._named)}"
+            self.scope[constant_name] = value  # which keeps it, so that no other gets its id
         return self._named[id(value)]
 
 

@@ -104,16 +104,16 @@ class Tape:
         _, is_usual, traced_indices, tuple_indices, unread_indices, has_slopes = plan
         for argument_index in tuple_indices:
             is_usual = is_usual and _is_option(op, argument_index, arguments[argument_index])
-        values, parents = [*arguments], []
+        arg_values, parents = [*arguments], []
         for argument_index in traced_indices:
             argument = arguments[argument_index]
             is_usual = is_usual and argument.tape is self
-            values[argument_index] = argument.value
+            arg_values[argument_index] = argument.value
             parents.append((argument_index, -1, argument.node, argument.key))
         if not is_usual:
             return self._run_general(backend, op, rule, arguments)
         result_and_slope = (
-            backend.with_slope(op, values) if has_slopes and backend is self.backend and not self.watched else None
+            backend.with_slope(op, arg_values) if has_slopes and backend is self.backend and not self.watched else None
         )
         if result_and_slope is not None:
             number = next(self.numbers)
@@ -131,18 +131,20 @@ class Tape:
             )
         # Not `spec.function`, because a namespace may run ops of this backend while another one is active.
         op_function = getattr(backend.bound, op)
-        result = call(op_function, OPS[op], values) if op_function.__kwdefaults__ else op_function(*values)
-        if result is values[0] and rule[0] is same:
+        result = call(op_function, OPS[op], arg_values) if op_function.__kwdefaults__ else op_function(*arg_values)
+        if result is arg_values[0] and rule[0] is same:
             return arguments[0]
         kept_result = result
         for argument_index in unread_indices:
             if argument_index < 0:
                 if kept_result.__class__ is tensor_type:
                     kept_result = _Shape(shape=kept_result.shape, dtype=kept_result.dtype)
-            elif values[argument_index].__class__ is tensor_type:
-                values[argument_index] = _Shape(shape=values[argument_index].shape, dtype=values[argument_index].dtype)
+            elif arg_values[argument_index].__class__ is tensor_type:
+                arg_values[argument_index] = _Shape(
+                    shape=arg_values[argument_index].shape, dtype=arg_values[argument_index].dtype
+                )
         number = next(self.numbers)
-        node = (number, rule, values, kept_result, parents)
+        node = (number, rule, arg_values, kept_result, parents)
         if result.__class__ is not tensor_type:
             return self.trace(result, node)
         return TracedTensor(result, self, node, number) if self.kinds[result.dtype] in _INEXACT else result
@@ -177,15 +179,15 @@ class Tape:
             TracedTensorError: if no argument is traced by this tape.
             UnsupportedOpError: if the op has no gradient with respect to a traced argument.
         """
-        values = [*arguments]
+        arg_values = [*arguments]
         parents: list[tuple[int, int, Any, Any]] = []
         for i, argument in enumerate(arguments):
             if argument.__class__ is TracedTensor:
                 if argument.tape is self:
-                    values[i] = argument.value
+                    arg_values[i] = argument.value
                     parents.append((i, -1, argument.node, argument.key))
             elif argument.__class__ is list:
-                values[i] = item_values = [*argument]
+                arg_values[i] = item_values = [*argument]
                 for j, item in enumerate(argument):
                     if item.__class__ is TracedTensor and item.tape is self:
                         item_values[j] = item.value
@@ -194,23 +196,23 @@ class Tape:
             # The op would run again with the same traced tensors and so recurse without end.
             raise _untraceable_error(spec.name, self.backend)
         if rule.__class__ is tuple and parents[-1][0] >= len(rule):
-            parameter = _parameters_of_arguments(spec, len(values))[parents[-1][0]]
+            parameter = _parameters_of_arguments(spec, len(arg_values))[parents[-1][0]]
             raise UnsupportedOpError(
                 f"{spec.name}() on backend {self.backend.name!r} has no gradient with respect to its argument "
                 f"{parameter.name!r}: pass it a number, or ops.stop_gradient(x)"
             )
-        result = call(getattr(backend.bound, spec.name), spec, values)
-        return result if rule is None else self.trace(result, (next(self.numbers), rule, values, result, parents))
+        result = call(getattr(backend.bound, spec.name), spec, arg_values)
+        return result if rule is None else self.trace(result, (next(self.numbers), rule, arg_values, result, parents))
 
     def trace(self, result: Any, node: Node) -> Any:
         """Returns the result of a node, in which the floating and complex tensors are traced."""
         if isinstance(result, (tuple, list)):
-            items = [
+            traced_items = [
                 TracedTensor(x, self, node, (node[0], i)) if self._is_differentiable(x) else x
                 for i, x in enumerate(result)
             ]
             cls = type(result)
-            return items if cls is list else tuple(items) if cls is tuple else cls(*items)
+            return traced_items if cls is list else tuple(traced_items) if cls is tuple else cls(*traced_items)
         return TracedTensor(result, self, node, node[0]) if self._is_differentiable(result) else result
 
     def _is_differentiable(self, value: Any) -> bool:

@@ -344,8 +344,8 @@ class FlatFunction(ResultTree):
             )
             new_leaves = [fill_leaf(leaf, tensor) for leaf, tensor in zip(self.leaves, tensors, strict=True)]
             argument_values = tree_unflatten(self.structure, new_leaves)
-        for place, value in zip(self.positions, argument_values, strict=True):
-            new_args[place] = value
+        for position, value in zip(self.positions, argument_values, strict=True):
+            new_args[position] = value
         return self.tensors(self.fn(*new_args, **self.kwargs))
 
     def loss(self, *leaves: Any) -> list[Any]:
@@ -357,7 +357,7 @@ class FlatFunction(ResultTree):
     def _positions(self, argnums: list[Any]) -> Sequence[int]:
         argument_count = len(self.args)
         try:
-            positions = [operator.index(position) for position in argnums]
+            positions = [operator.index(given_position) for given_position in argnums]
         except TypeError as error:
             raise ArgumentTypeError(
                 f"{self.head}argnums must be an integer or a sequence of integers, not {brief(argnums)}"
@@ -369,13 +369,13 @@ class FlatFunction(ResultTree):
             and len(set(positions)) == len(positions)
         ):
             return positions
-        for place in positions:
-            if not -argument_count <= place < argument_count:
+        for position in positions:
+            if not -argument_count <= position < argument_count:
                 raise ArgumentError(
-                    f"{self.head}argnums {place} is out of range: {argument_count} positional arguments were given (an "
-                    f"argument to differentiate must be passed by position)"
+                    f"{self.head}argnums {position} is out of range: {argument_count} positional arguments were given "
+                    f"(an argument to differentiate must be passed by position)"
                 )
-        nonnegative_positions = [place % argument_count for place in positions]
+        nonnegative_positions = [given_position % argument_count for given_position in positions]
         if len(set(nonnegative_positions)) != len(nonnegative_positions):
             raise ArgumentError(f"{self.head}argnums {argnums} name an argument twice")
         return nonnegative_positions

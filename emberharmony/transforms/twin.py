@@ -273,13 +273,13 @@ class Twin:
 
         Transforms, which take functions and return functions, are not told; the ops that those functions call are.
         """
-        function = self._implementations.get(spec)
-        if function is None:
-            function = super().implementation(spec)  # type: ignore[misc]
+        implementation = self._implementations.get(spec)
+        if implementation is None:
+            implementation = super().implementation(spec)  # type: ignore[misc]
             if _is_watched(spec):
-                function = self._telling_implementation(spec, function)
-            self._implementations[spec] = function
-        return function
+                implementation = self._telling_implementation(spec, implementation)
+            self._implementations[spec] = implementation
+        return implementation
 
     def _telling_implementation(self, spec: OpSpec, function: Callable[..., Any]) -> Callable[..., Any]:
         """Returns an implementation that reports its calls to watchers, and keeps the fast path of the op."""
@@ -292,13 +292,13 @@ class Twin:
 
     def body_of(self, spec: OpSpec) -> Callable[..., Any]:
         """Returns the body of a composite, which a tape opens, as a function that tells the watchers."""
-        function = self._opened.get(spec)
-        if function is None:
-            function = super().body_of(spec)  # type: ignore[misc]
+        body = self._opened.get(spec)
+        if body is None:
+            body = super().body_of(spec)  # type: ignore[misc]
             if _is_watched(spec):
-                function = _telling_function(spec, self, function, _identity, traced=True)
-            self._opened[spec] = function
-        return function
+                body = _telling_function(spec, self, body, _identity, traced=True)
+            self._opened[spec] = body
+        return body
 
     @property
     def runs_programs(self) -> bool:

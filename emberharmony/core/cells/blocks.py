@@ -129,11 +129,11 @@ class Assignments(Scope):
         self._watch, self._tensors = None, tensors  # what `Scope` does, without a further call
 
     def __enter__(self) -> "dict[Cell, Held]":
-        home = selection.active().backend.home
+        home_ops = selection.active().backend.home
         outer_entry = THREAD.entry
         value_by_cell = {} if outer_entry is None else dict(outer_entry[0])
         for cell, tensor in self._tensors.items():
-            value_by_cell[cell] = tensor, home
+            value_by_cell[cell] = tensor, home_ops
         THREAD.set((value_by_cell, outer_entry, self, self._watch))
         return value_by_cell
 

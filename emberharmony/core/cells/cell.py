@@ -99,8 +99,8 @@ class Cell(Movable, TensorMethods, Substitute):
         gradient = self._grad
         if gradient is None:
             return None
-        bound = selection.active()
-        return gradient[0] if gradient[1] is bound.backend.home else self._move_slot("_grad", gradient, bound)
+        active_ops = selection.active()
+        return gradient[0] if gradient[1] is active_ops.backend.home else self._move_slot("_grad", gradient, active_ops)
 
     @grad.setter
     def grad(self, value: Any) -> None:
@@ -146,10 +146,10 @@ class Cell(Movable, TensorMethods, Substitute):
             True
         """
         cast_op = selection.active().cast
-        value, grad = cast_op(self.value, dtype), self.grad
-        grad = None if grad is None else cast_op(grad, dtype)
-        self.value = value
-        self.grad = grad
+        cast_tensor, cast_gradient = cast_op(self.value, dtype), self.grad
+        cast_gradient = None if cast_gradient is None else cast_op(cast_gradient, dtype)
+        self.value = cast_tensor
+        self.grad = cast_gradient
         return self
 
     def steps_of_change(self, fn: Callable[[Any], Any]) -> list[Step]:
@@ -231,10 +231,10 @@ class Cell(Movable, TensorMethods, Substitute):
         return _without_record(held)
 
     def __repr__(self) -> str:
-        tensor, home = self._held
-        shape = tuple((tensor if home is not None else tensor.bits).shape)
+        tensor, home_ops = self._held
+        shape = tuple((tensor if home_ops is not None else tensor.bits).shape)
         try:
-            dtype = tensor.dtype if home is None else home.backend.dtype_of(tensor).name
+            dtype = tensor.dtype if home_ops is None else home_ops.backend.dtype_of(tensor).name
         except DTypeError:  # an array of NumPy that was assigned may have any dtype
             dtype = tensor.dtype
         name_text = f"{self.name!r}, " if self.name else ""
@@ -244,15 +244,15 @@ class Cell(Movable, TensorMethods, Substitute):
         return ""
 
     def __str__(self) -> str:
-        tensor, home = self._held
-        if home is None or isinstance(tensor, TensorProxy) or self in _THREAD.values:
+        tensor, home_ops = self._held
+        if home_ops is None or isinstance(tensor, TensorProxy) or self in _THREAD.values:
             return repr(self)
-        backend = home.backend
+        backend = home_ops.backend
         try:
-            values = backend.to_numpy(tensor)
+            host_values = backend.to_numpy(tensor)
         except DTypeError:  # NumPy has bfloat16 by ml_dtypes only
-            values = backend.to_numpy(backend.cast(tensor, backend.dtypes["float32"]))
-        return f"{self!r}\n{values}"
+            host_values = backend.to_numpy(backend.cast(tensor, backend.dtypes["float32"]))
+        return f"{self!r}\n{host_values}"
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """Shows the values in IPython and notebooks."""
@@ -269,10 +269,10 @@ def values_of(cells: "Sequence[Cell]") -> list[Any]:
     """Returns the current tensor of each cell, as one of the active backend."""
     if _WATCHES:
         return [cell.value for cell in cells]
-    home, held_tensors = selection.active().backend.home, list(map(_HELD, cells))
+    home_ops, held_tensors = selection.active().backend.home, list(map(_HELD, cells))
     if OVERWRITINGS:
         await_end(cells)
-    if list(map(_HOME, held_tensors)).count(home) == len(held_tensors):
+    if list(map(_HOME, held_tensors)).count(home_ops) == len(held_tensors):
         return list(map(_TENSOR, held_tensors))
     return [cell.value for cell in cells]
 
@@ -284,23 +284,23 @@ def replace_steps(cells: "Sequence[Cell]", tensors: Sequence[Any]) -> list[Step]
         HostDrawError: inside a transform that runs the function once for several results, which then runs it again.
         TracedTensorError: if a tensor is traced, or while a running transform holds the values of cells.
     """
-    home = selection.active().backend.home
+    home_ops = selection.active().backend.home
     if OPEN:
         refuse_effect("a cell would be assigned")
-    if _WATCHES or not home.backend.may_keep_all(tensors):
+    if _WATCHES or not home_ops.backend.may_keep_all(tensors):
         return [cell.replacing(tensor) for cell, tensor in zip(cells, tensors, strict=True)]
-    return list(zip(repeat(setattr), cells, repeat("_held"), zip(tensors, repeat(home))))
+    return list(zip(repeat(setattr), cells, repeat("_held"), zip(tensors, repeat(home_ops))))
 
 
 def gradients_of(cells: Sequence[C]) -> dict[C, Any]:
     """Returns the gradient of each cell that has one, as a tensor of the active backend."""
     if _WATCHES and (recorder := recording()) is not None:
         return {cell: x for cell in cells if (x := recorder.effects.gradient(cell)) is not None}
-    home, held_gradients = selection.active().backend.home, list(map(_GRAD, cells))
-    if None not in held_gradients and list(map(_HOME, held_gradients)).count(home) == len(held_gradients):
+    home_ops, held_gradients = selection.active().backend.home, list(map(_GRAD, cells))
+    if None not in held_gradients and list(map(_HOME, held_gradients)).count(home_ops) == len(held_gradients):
         return dict(zip(cells, map(_TENSOR, held_gradients), strict=True))
     return {
-        cell: gradient[0] if gradient[1] is home else cell.grad
+        cell: gradient[0] if gradient[1] is home_ops else cell.grad
         for cell in cells
         if (gradient := cell._grad) is not None
     }
@@ -310,15 +310,15 @@ def accumulate_steps(cells: Sequence[Cell], gradients: Sequence[Any]) -> list[St
     """Returns the steps that add a gradient, a constant tensor of the active backend, to that of each cell."""
     if _WATCHES and (recorder := recording()) is not None:
         return [(recorder.effects.add_gradient, *pair) for pair in zip(cells, gradients, strict=True)]
-    bound = selection.active()
-    home = bound.backend.home
+    active_ops = selection.active()
+    home_ops = active_ops.backend.home
     steps: list[Step] = []
     old_gradient = None
     for cell, gradient in zip(cells, gradients, strict=True):
         old_gradient = None if cell._grad is None else cell.grad
         if old_gradient is not None:
-            gradient = bound.add(old_gradient, gradient)
-        steps.append((setattr, cell, "_grad", (gradient, home)))
+            gradient = active_ops.add(old_gradient, gradient)
+        steps.append((setattr, cell, "_grad", (gradient, home_ops)))
     _Sum.count = 0 if old_gradient is None else _count_with_another(cells[-1])
     return steps
 
@@ -371,18 +371,18 @@ def _tensor_and_home_of(value: Any) -> Held:
     Raises:
         BackendMismatchError: if it is a tensor of another backend.
     """
-    bound = selection.active()
-    backend = bound.backend
+    active_ops = selection.active()
+    backend = active_ops.backend
     if value.__class__ is not backend.tensor_type:
         if isinstance(value, Cell):
-            value = value.on(bound)
+            value = value.on(active_ops)
         if not isinstance(value, TensorProxy):
-            value = bound.convert_to_tensor(value)
+            value = active_ops.convert_to_tensor(value)
     return value, backend.home
 
 
 def _without_record(held: Held) -> Held:
     """Returns the tensor in a cell, detached from the graph of the user's own differentiation by the library."""
-    tensor, home = held
-    plain_tensor = home.backend.plain(tensor)
-    return held if plain_tensor is tensor else (plain_tensor, home)
+    tensor, home_ops = held
+    plain_tensor = home_ops.backend.plain(tensor)
+    return held if plain_tensor is tensor else (plain_tensor, home_ops)

@@ -87,9 +87,9 @@ class Effects:
         if cell not in self._gradients:
             self._gradients[cell] = self._added[cell] = gradient
             return
-        old_gradient, home = self.gradient(cell), selection.active().backend.home
+        old_gradient, home_ops = self.gradient(cell), selection.active().backend.home
         self.set_gradient(
-            cell, (gradient if old_gradient is None else selection.active().add(old_gradient, gradient), home)
+            cell, (gradient if old_gradient is None else selection.active().add(old_gradient, gradient), home_ops)
         )
 
     def postpone_step(self, make: Made, gradients: dict[Any, Any], cells: Sequence[Cell], clear: bool) -> None:
@@ -125,13 +125,13 @@ class Effects:
 
     def replay(self, tensors: Sequence[Any]) -> None:
         """Repeats the noted changes and optimizer steps on the cells, with new values of the `replay_inputs()`."""
-        home, remaining_tensors = selection.current().home, iter(tensors)
+        home_ops, remaining_tensors = selection.current().home, iter(tensors)
         for added, exchanged, step in self._parts:
             steps: list[Step] = accumulate_steps(
-                list(added), [home.backend.plain(next(remaining_tensors)) for _ in added]
+                list(added), [home_ops.backend.plain(next(remaining_tensors)) for _ in added]
             )
             for cell, x in exchanged.items():
-                steps.append((setattr, cell, "_grad", None if x is None else (next(remaining_tensors), home)))
+                steps.append((setattr, cell, "_grad", None if x is None else (next(remaining_tensors), home_ops)))
             commit(steps)
             if step:
                 step.make({cell: next(remaining_tensors) for cell in step.gradients}, step.clear)

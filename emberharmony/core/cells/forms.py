@@ -70,8 +70,8 @@ def hold_forms(cells: Sequence[Cell], make: Callable[..., Sequence[Any] | None])
         return
     steps: list[Iterable[Step]] = []
     for cell, tensor_and_home, new_value in zip(cells, held_before, new_values, strict=True):
-        home = None if isinstance(new_value, Form) else tensor_and_home[1]
-        steps.append(if_unchanged(cell, "_held", tensor_and_home, [assignment(cell, "_held", (new_value, home))]))
+        home_ops = None if isinstance(new_value, Form) else tensor_and_home[1]
+        steps.append(if_unchanged(cell, "_held", tensor_and_home, [assignment(cell, "_held", (new_value, home_ops))]))
     commit(*steps)
 
 

@@ -79,11 +79,11 @@ class Movable:
 
     def _move_slot(self, slot: str, held: Held, bound: Any) -> Any:
         """Returns the tensor of a slot on a backend, and stores it in the slot if nothing was assigned meanwhile."""
-        home = bound.backend.home
-        if held[1] is home:
+        home_ops = bound.backend.home
+        if held[1] is home_ops:
             return held[0]
-        tensor = self.convert_held(held, home)
-        commit(if_unchanged(self, slot, held, [assignment(self, slot, (tensor, home))]))
+        tensor = self.convert_held(held, home_ops)
+        commit(if_unchanged(self, slot, held, [assignment(self, slot, (tensor, home_ops))]))
         return tensor
 
     def convert_held(self, held: Held, home: Any) -> Any:
@@ -166,10 +166,10 @@ def steps_of_move(cell: "Cell", home: Any) -> list[Iterable[Step]]:
 
 
 def _pack_on_host(held: Held) -> tuple[Any, str]:
-    tensor, home = held
-    return tuple(tensor if home is None else home.backend.pack(tensor))
+    tensor, home_ops = held
+    return tuple(tensor if home_ops is None else home_ops.backend.pack(tensor))
 
 
 def _copy_of(held: Held) -> Held:
-    tensor, home = held
-    return (tensor, None) if home is None else (home.copy(tensor), home)
+    tensor, home_ops = held
+    return (tensor, None) if home_ops is None else (home_ops.copy(tensor), home_ops)

@@ -67,9 +67,9 @@ def hint_for(error: BaseException, frame: FrameType) -> str:
     if isinstance(error, ImportError) and (match := _IMPORT.match(str(error))):
         space, _, module = f".{match[3]}".rpartition(".")
         return spellings.hint_for_name(match[1] or module, match[2] or space.lstrip(".")).removeprefix("; ")
-    text = str(error)
+    message = str(error)
     if isinstance(error, EmberError):
-        return "" if _WAY_OUT.search(text) else _hint_from_docs(text)
+        return "" if _WAY_OUT.search(message) else _hint_from_docs(message)
     if isinstance(error, NameError) and not isinstance(error, UnboundLocalError):
         return _hint_for_variable(error.name or "", frame)
     if not _uses_library(frame):
@@ -78,22 +78,22 @@ def hint_for(error: BaseException, frame: FrameType) -> str:
         return hidden_module_hint
     if isinstance(error, AttributeError):
         hint = _hint_for_attribute(error)
-    elif isinstance(error, TypeError) and (match := _CALL.search(text)):
-        hint = _hint_for_text(text, set()) or _hint_for_call(text, frame, match)
-    elif isinstance(error, TypeError) and (match := _WITHOUT_INIT.fullmatch(text)):
+    elif isinstance(error, TypeError) and (match := _CALL.search(message)):
+        hint = _hint_for_text(message, set()) or _hint_for_call(message, frame, match)
+    elif isinstance(error, TypeError) and (match := _WITHOUT_INIT.fullmatch(message)):
         hint = f"{match[1]} makes its layers in a method def __init__(self, ...):, which takes its options"
-    elif isinstance(error, TypeError) and (match := _UNCALLABLE.search(text)):
+    elif isinstance(error, TypeError) and (match := _UNCALLABLE.search(message)):
         is_of_tensors = match[1] in {kind.__name__ for kind in _tensor_types()}
         hint = "" if is_of_tensors else _hint_for_uncallable(_callable_named(frame, match[1]))
-    elif isinstance(error, TypeError) and (match := _METHOD.match(text)) and not match[1].startswith("_"):
-        hint = _hint_for_text(text, {match[1]}) or spellings.method_hint(match[1], "")
+    elif isinstance(error, TypeError) and (match := _METHOD.match(message)) and not match[1].startswith("_"):
+        hint = _hint_for_text(message, {match[1]}) or spellings.method_hint(match[1], "")
     else:
         hint = ""
-    if not hint and _OF_METHOD.search(text):
+    if not hint and _OF_METHOD.search(message):
         hint = _hint_for_method(frame)
     if hint or not isinstance(error, _KINDS):
         return hint
-    return _hint_for_text(text, {*frame.f_code.co_names}) or _hint_for_method(frame)
+    return _hint_for_text(message, {*frame.f_code.co_names}) or _hint_for_method(frame)
 
 
 def _hint_from_docs(text: str) -> str:
@@ -105,11 +105,11 @@ def _hint_from_docs(text: str) -> str:
         space, name, described = "ops", op_match[1], OPS[op_match[1]]
     else:
         return ""
-    names = [parameter.name for parameter in completion.parameters(described)]
+    parameter_names = [parameter.name for parameter in completion.parameters(described)]
     documentation = inspect.getdoc(described if space == "nn" else getattr(sys.modules[f"{_NAME}.ops"], name)) or ""
     shapes_match, example_match = _SHAPE.search(documentation), _EXAMPLE.search(documentation)
-    mentioned_names = [name for name in names if re.search(rf"\b{name}\b", text)] or names[:2]
-    sentences = [f"{space}.{name} takes {', '.join(names)}"] if names else []
+    mentioned_names = [name for name in parameter_names if re.search(rf"\b{name}\b", text)] or parameter_names[:2]
+    sentences = [f"{space}.{name} takes {', '.join(parameter_names)}"] if parameter_names else []
     sentences += (
         [f"its shapes: {shapes_match[1]}"]
         if shapes_match
@@ -164,12 +164,14 @@ def _hint_for_method(frame: FrameType) -> str:
     if not instructions[-1:] or not instructions[-1].opname.startswith("CALL"):
         return ""
     call_start = _start_of(instructions[-1])
-    names = [str(each.argval) for each in instructions if each.opname in _ATTRIBUTES and _start_of(each) == call_start]
-    op = ALIASES.get(names[-1], names[-1]) if names else ""
+    attribute_names = [
+        str(each.argval) for each in instructions if each.opname in _ATTRIBUTES and _start_of(each) == call_start
+    ]
+    op = ALIASES.get(attribute_names[-1], attribute_names[-1]) if attribute_names else ""
     if op not in OPS:
         return spellings.method_hint(op, "") if op in spellings.NAMES or op in spellings.METHODS else ""
     parameters_text = ", ".join(parameter.name for parameter in OPS[op].parameters)
-    return f"{names[-1]} of the libraries differs: use ops.{op}({parameters_text})"
+    return f"{attribute_names[-1]} of the libraries differs: use ops.{op}({parameters_text})"
 
 
 def _start_of(instruction: Any) -> tuple[Any, Any]:
@@ -196,8 +198,8 @@ def _uses_library(frame: FrameType) -> bool:
 
 
 def _is_ours(value: Any) -> bool:
-    name = getattr(value, "__name__", None) if inspect.ismodule(value) else getattr(value, "__module__", None)
-    return isinstance(name, str) and name.partition(".")[0] == _NAME
+    module_name = getattr(value, "__name__", None) if inspect.ismodule(value) else getattr(value, "__module__", None)
+    return isinstance(module_name, str) and module_name.partition(".")[0] == _NAME
 
 
 def _hint_for_attribute(error: AttributeError) -> str:
@@ -251,9 +253,11 @@ def suggest_attribute(name: str, owner: Any) -> str:
 
 def _hint_for_uncallable(kind: Any) -> str:
     """Returns a hint with what to call in place of an object, of a class of this library, that cannot be called."""
-    names = [base.__name__ for base in getattr(kind, "__mro__", ())]
-    advice = [members.ATTRIBUTES[name]["__call__"] for name in names if "__call__" in members.ATTRIBUTES.get(name, {})]
-    return advice[0] if advice else _members_text(kind)
+    class_names = [base.__name__ for base in getattr(kind, "__mro__", ())]
+    advice_texts = [
+        members.ATTRIBUTES[name]["__call__"] for name in class_names if "__call__" in members.ATTRIBUTES.get(name, {})
+    ]
+    return advice_texts[0] if advice_texts else _members_text(kind)
 
 
 def _members_text(owner: Any) -> str:
@@ -386,5 +390,5 @@ def _callable_named(frame: FrameType, name: str) -> Any:
 
 def _public_modules(module: Any) -> list[Any]:
     """Returns the public packages that a module has as attributes, such as `losses` of `nn`."""
-    names = [f"{_NAME}.{namespace_name}" for namespace_name in spellings.PUBLIC if namespace_name]
-    return [member for member in vars(module).values() if inspect.ismodule(member) and member.__name__ in names]
+    module_names = [f"{_NAME}.{namespace_name}" for namespace_name in spellings.PUBLIC if namespace_name]
+    return [member for member in vars(module).values() if inspect.ismodule(member) and member.__name__ in module_names]

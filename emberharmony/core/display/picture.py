@@ -25,13 +25,15 @@ def curve(values: Sequence[float], label: str) -> str:
     low, high = min(heights), max(heights)
     x_step = (_WIDTH - 2 * _MARGIN) / (len(means) - 1)
     y_scale = (_HEIGHT - 2 * _MARGIN) / ((high - low) or 1.0)
-    path = " ".join(f"{_MARGIN + i * x_step:.1f},{_HEIGHT - _MARGIN - (y - low) * y_scale:.1f}" for i, y in points)
-    text = '<text x="{x}" y="{y}" font-size="10" text-anchor="end" fill="currentColor">{text}</text>'
+    svg_points = " ".join(
+        f"{_MARGIN + i * x_step:.1f},{_HEIGHT - _MARGIN - (y - low) * y_scale:.1f}" for i, y in points
+    )
+    label_template = '<text x="{x}" y="{y}" font-size="10" text-anchor="end" fill="currentColor">{text}</text>'
     end_labels = [(_MARGIN + 10, high), (_HEIGHT - _MARGIN, low)]
-    labels_svg = "".join(text.format(x=_WIDTH - _MARGIN, y=y, text=f"{value:.4g}") for y, value in end_labels)
+    labels_svg = "".join(label_template.format(x=_WIDTH - _MARGIN, y=y, text=f"{value:.4g}") for y, value in end_labels)
     return (
         f'<svg role="img" aria-label="{escape(label)}" width="{_WIDTH}" height="{_HEIGHT}">'
-        f'<polyline points="{path}" fill="none" stroke="#3b7dd8" stroke-width="1.5"/>{labels_svg}</svg>'
+        f'<polyline points="{svg_points}" fill="none" stroke="#3b7dd8" stroke-width="1.5"/>{labels_svg}</svg>'
     )
 
 

@@ -69,17 +69,19 @@ def show_warning(
     NumPy warns at the innermost line of Python, which is one of the library, and Python shows each line once.
     """
     if filename.startswith(_OWN) and not _shows_all_frames():
-        text, was_shown = str(message), False
+        message_text, was_shown = str(message), False
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and _is_library(frame.f_code.co_filename):
             # Python notes that this line has warned, and would not warn for another line of the user: drop its note.
-            was_shown |= bool(frame.f_globals.get("__warningregistry__", {}).pop((text, category, lineno), False))
+            was_shown |= bool(
+                frame.f_globals.get("__warningregistry__", {}).pop((message_text, category, lineno), False)
+            )
             frame = frame.f_back
         if frame is not None:
             filename, lineno, arguments = frame.f_code.co_filename, frame.f_lineno, arguments[:1]
-        if was_shown and (filename, lineno, text) in _SEEN:
+        if was_shown and (filename, lineno, message_text) in _SEEN:
             return
-        _SEEN.add((filename, lineno, text))
+        _SEEN.add((filename, lineno, message_text))
     show_original(message, category, filename, lineno, *arguments)
 
 

@@ -89,8 +89,8 @@ def _referred_description(owner: Any, parameter: str, text: str) -> str:
 
 
 def _description_for_methods(owner: Any, parameter: str) -> str | None:
-    names = (owner[1], owner[0].__name__) if isinstance(owner, tuple) else (owner.__name__,)
-    shared_keys = (*(f"{name}.{parameter}" for name in names), parameter)
+    owner_names = (owner[1], owner[0].__name__) if isinstance(owner, tuple) else (owner.__name__,)
+    shared_keys = (*(f"{name}.{parameter}" for name in owner_names), parameter)
     return next((METHODS[key] for key in shared_keys if key in METHODS), None)
 
 
@@ -132,14 +132,14 @@ def arguments(text: str, head: str = "Args") -> dict[str, str]:
     """Returns the descriptions below a heading of a docstring in Google style, such as `Args:`, by parameter name."""
     block_match = _BLOCKS[head].search(inspect.cleandoc(text))
     text_by_name: dict[str, str] = {}
-    names: list[str] = []
+    parameter_names: list[str] = []
     for line in block_match[1].splitlines() if block_match else ():
         entry_match = _ENTRY.fullmatch(line)
         if entry_match is not None:
-            names = [name.strip("*") for name in entry_match[1].split(", ")]
-            text_by_name |= dict.fromkeys(names, entry_match[2])
-        elif line.strip() and names:
-            text_by_name |= {name: f"{text_by_name[name]} {line.strip()}" for name in names}
+            parameter_names = [name.strip("*") for name in entry_match[1].split(", ")]
+            text_by_name |= dict.fromkeys(parameter_names, entry_match[2])
+        elif line.strip() and parameter_names:
+            text_by_name |= {name: f"{text_by_name[name]} {line.strip()}" for name in parameter_names}
     return text_by_name
 
 
@@ -147,9 +147,13 @@ def _docstrings(owner: Any) -> Iterator[str]:
     """Yields the docstrings that may describe the parameters, the nearest first."""
     yield raw_docstring(owner)
     if isinstance(owner, tuple):
-        owner_class, name = owner
-        yield from (_plain_text(vars(base)[name].__doc__) for base in owner_class.__mro__[1:] if name in vars(base))
-        if isinstance(vars(owner_class)[name], classmethod):  # another constructor
+        owner_class, method_name = owner
+        yield from (
+            _plain_text(vars(base)[method_name].__doc__)
+            for base in owner_class.__mro__[1:]
+            if method_name in vars(base)
+        )
+        if isinstance(vars(owner_class)[method_name], classmethod):  # another constructor
             yield from _docstrings(owner_class)
     elif isinstance(owner, type):
         yield _plain_text(vars(owner).get("__init__", owner).__doc__)

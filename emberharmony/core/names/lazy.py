@@ -57,9 +57,9 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], 
         module_name = homes[name]
         with PausedCollector(lasting=True):
             module = importlib.import_module(module_name)
-        value = module if module_name == f"{package}.{name}" else getattr(module, name)
-        setattr(sys.modules[package], name, value)
-        document(value)
-        return value
+        attribute = module if module_name == f"{package}.{name}" else getattr(module, name)
+        setattr(sys.modules[package], name, attribute)
+        document(attribute)
+        return attribute
 
     return load, lambda: sorted(sys.modules[package].__all__)

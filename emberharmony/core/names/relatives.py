@@ -87,7 +87,7 @@ def hint_for_other_library(name: str, space: str, names: list[str]) -> str:
     if not space.startswith("ops"):
         return ""
     submodule = space.removeprefix("ops").lstrip(".")
-    for library, text in (
+    for library, advice_template in (
         ("numpy", "ops.convert_to_tensor({}(ops.to_numpy(x))), without a gradient"),
         ("torch", "{}(x) takes tensors of the backend 'torch', and dir(ops) lists what runs on each"),
     ):
@@ -97,7 +97,7 @@ def hint_for_other_library(name: str, space: str, names: list[str]) -> str:
                     ("NumPy" if library == "numpy" else "PyTorch"),
                     suggest(name, names, _VERY_NEAR),
                 )
-                return f"only {library_title} has it: {text.format(f'{module_name}.{name}')}{closest_hint}"
+                return f"only {library_title} has it: {advice_template.format(f'{module_name}.{name}')}{closest_hint}"
     return ""
 
 

@@ -27,18 +27,18 @@ def fill(
         without: ops of these that it does not have.
         also: other ops and classes that it has.
     """
-    module = space["__name__"]
-    prefix = f"{module.rpartition('.')[2]}_"
-    names = dict(also or {})
+    module_name = space["__name__"]
+    prefix = f"{module_name.rpartition('.')[2]}_"
+    function_by_name = dict(also or {})
     for category in categories:
         for name, function in modules[f"emberharmony.ops.{category}"].items():
             if name not in without:
-                names[name.removeprefix(prefix)] = function
+                function_by_name[name.removeprefix(prefix)] = function
     for name in [name for name in space if not name.startswith("__")]:
         del space[name]
-    space.update(names)
-    space["__all__"] = sorted(names)
-    space["__getattr__"] = _module_getattr(module)
+    space.update(function_by_name)
+    space["__all__"] = sorted(function_by_name)
+    space["__getattr__"] = _module_getattr(module_name)
 
 
 def _module_getattr(module: str) -> Callable[[str], object]:

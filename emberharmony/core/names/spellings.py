@@ -73,9 +73,9 @@ PUBLIC = (*NAMESPACES, "nn", "nn.losses", "nn.metrics", "nn.data", "nn.init", "o
 
 def public_names(space: str) -> list[str]:
     """Returns the public names of a package such as "ops.linalg", "nn" or ""; of one that is none, no names."""
-    name = f"emberharmony.{space}".rstrip(".")
+    module_name = f"emberharmony.{space}".rstrip(".")
     # The program may not have imported a public package, and the name may be there.
-    module = module_of(name) if space in PUBLIC else sys.modules.get(name)
+    module = module_of(module_name) if space in PUBLIC else sys.modules.get(module_name)
     return [] if module is None else list(getattr(module, "__all__", None) or dir(module))
 
 
@@ -154,11 +154,15 @@ def _nearest_hint(name: str, space: str, called: str) -> str:
 
 def unknown_keyword(op: str, keyword: str) -> ArgumentTypeError:
     """Returns the error for a keyword that an op does not have."""
-    names = [parameter.name for parameter in OPS[op].parameters]
-    own_keyword = next((name for name in KEYWORDS.get(keyword, ()) if name in names), None)
+    parameter_names = [parameter.name for parameter in OPS[op].parameters]
+    own_keyword = next((name for name in KEYWORDS.get(keyword, ()) if name in parameter_names), None)
     hint = f"; use {own_keyword}=" if own_keyword else f"; {ADVICE[keyword]}" if keyword in ADVICE else ""
-    hint = hint or suggest(keyword, names, 0.6) or "; it has no counterpart: leave it out, or use another op for it"
-    names_text = ", ".join(names)
+    hint = (
+        hint
+        or suggest(keyword, parameter_names, 0.6)
+        or "; it has no counterpart: leave it out, or use another op for it"
+    )
+    names_text = ", ".join(parameter_names)
     return ArgumentTypeError(f"{op}() got an unexpected keyword argument {keyword!r}{hint} (it takes {names_text})")
 
 

@@ -40,12 +40,12 @@ def missing_name_error(owner: str, kind: str, name: str, space: str = "ops", cal
         space: the namespace of the names that the object has.
         called: the name that stands for `ops` in the hint.
     """
-    text = f"{owner} has no {kind} {name!r}"
+    message = f"{owner} has no {kind} {name!r}"
     if not name.startswith("_"):
-        text = HintedText(text)
-        text.unknown = name, space, called
+        message = HintedText(message)
+        message.unknown = name, space, called
     # The error gets no `obj`, with which the interpreter would add a suggestion of its own (CPython 3.12).
-    return AttributeError(text, name=name)
+    return AttributeError(message, name=name)
 
 
 def unknown_name(module: str, name: str) -> AttributeError:

@@ -111,8 +111,8 @@ def result_type(*operands: object) -> DType:
         _strong_dtype(x) for x, number_class in zip(operands, number_classes, strict=True) if number_class is None
     ]
     dtype = promote(*strong_dtypes) if strong_dtypes else python_dtype(weak_classes[0])
-    for kind in weak_classes:
-        dtype = promote_weak(dtype, kind)
+    for weak_class in weak_classes:
+        dtype = promote_weak(dtype, weak_class)
     return dtype
 
 

@@ -54,10 +54,10 @@ def choose_dispatch() -> tuple[str, str]:
                 f"{ENVIRONMENT} is {environment_choice!r}; expected {SWAP!r} or {PORTABLE!r}, or leave it unset"
             )
         return environment_choice, f"{ENVIRONMENT} is set"
-    name, version = sys.implementation.name, sys.version_info[:2]
+    implementation_name, version = sys.implementation.name, sys.version_info[:2]
     versions_text = f"CPython {_version_text(OLDEST)} to {_version_text(NEWEST)}"
-    if name != "cpython":
-        return PORTABLE, f"the interpreter is {name}, and exchanged codes are tested on {versions_text}"
+    if implementation_name != "cpython":
+        return PORTABLE, f"the interpreter is {implementation_name}, and exchanged codes are tested on {versions_text}"
     # Python's guide to free threading names this text of sys.version. sysconfig says the same, at some ms of import.
     if "free-threading" in sys.version or not getattr(sys, "_is_gil_enabled", lambda: True)():
         return PORTABLE, "Python is built without the global interpreter lock, which the exchange of codes needs"

@@ -151,18 +151,24 @@ def fast_of(spec: OpSpec, backend: Any) -> Fast:
 
 def parameter_names(spec: OpSpec) -> tuple[str, ...]:
     """Returns the names of the parameters in the order of the signature: `*args` before those by keyword only."""
-    code = spec.declared.__code__
-    positional_end, keyword_end = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
-    starred_names = code.co_varnames[keyword_end : keyword_end + 1] if code.co_flags & VARIADIC else ()
-    return (*code.co_varnames[:positional_end], *starred_names, *code.co_varnames[positional_end:keyword_end])
+    declared_code = spec.declared.__code__
+    positional_end, keyword_end = declared_code.co_argcount, declared_code.co_argcount + declared_code.co_kwonlyargcount
+    starred_names = (
+        declared_code.co_varnames[keyword_end : keyword_end + 1] if declared_code.co_flags & VARIADIC else ()
+    )
+    return (
+        *declared_code.co_varnames[:positional_end],
+        *starred_names,
+        *declared_code.co_varnames[positional_end:keyword_end],
+    )
 
 
 def role_free_shape(spec: OpSpec) -> Shape:
     """Returns how each parameter of an op is passed, without its role, so that no annotation is read."""
-    code = spec.declared.__code__
-    signature_shape: Shape = (("", False, False, False),) * code.co_argcount
-    signature_shape += (("", False, False, True),) * bool(code.co_flags & VARIADIC)
-    return signature_shape + (("", False, True, False),) * code.co_kwonlyargcount
+    declared_code = spec.declared.__code__
+    signature_shape: Shape = (("", False, False, False),) * declared_code.co_argcount
+    signature_shape += (("", False, False, True),) * bool(declared_code.co_flags & VARIADIC)
+    return signature_shape + (("", False, True, False),) * declared_code.co_kwonlyargcount
 
 
 def source_arguments(spec: OpSpec, backend: Any) -> Variant:
@@ -215,11 +221,11 @@ def _arguments_with_tensors(signature_shape: Shape, tensor_positions: Sequence[i
     }
     expressions = []
     for argument_text in forwarded_arguments(signature_shape).split(", "):
-        keyword, _, name = argument_text.rpartition("=")
+        keyword, _, placeholder = argument_text.rpartition("=")
         expressions.append(
-            f"{keyword}={expression_by_placeholder.get(name, name)}"
+            f"{keyword}={expression_by_placeholder.get(placeholder, placeholder)}"
             if keyword
-            else expression_by_placeholder.get(name, name)
+            else expression_by_placeholder.get(placeholder, placeholder)
         )
     return ", ".join(expressions)
 

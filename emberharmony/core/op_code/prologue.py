@@ -46,16 +46,16 @@ def common(*operands: Any, inexact: bool = False, refused: Sequence[str] = ()) -
         DTypeError: if the common dtype is of such a kind.
         RangeError: if a Python integer does not fit it.
     """
-    bound = op_globals.active()
+    active_ops = op_globals.active()
     native_dtype = getattr(operands[0], "dtype", None)
     if native_dtype is None or not all(hasattr(x, "dtype") and x.dtype == native_dtype for x in operands):
-        operands = _promote_operands(bound, operands, inexact)
+        operands = _promote_operands(active_ops, operands, inexact)
         native_dtype = operands[0].dtype
-    dtype_kind = bound.backend.kinds[native_dtype]
+    dtype_kind = active_ops.backend.kinds[native_dtype]
     if dtype_kind in refused:
-        dtype_name = bound.backend.dtypes.neutral[native_dtype].name
+        dtype_name = active_ops.backend.dtypes.neutral[native_dtype].name
         raise DTypeError(f"the op is not defined for dtype {dtype_name}; cast the tensor first (ops.cast)")
-    return _promote_operands(bound, operands, True) if inexact and dtype_kind not in _INEXACT else operands
+    return _promote_operands(active_ops, operands, True) if inexact and dtype_kind not in _INEXACT else operands
 
 
 def _promote_operands(bound: Any, operands: Sequence[Any], inexact: bool) -> tuple[Any, ...]:

@@ -18,8 +18,8 @@ _OPERATORS: set[str] = set()
 def op_of(ufunc: Any) -> str | None:
     """Returns the op of a ufunc that NumPy calls for an operator whose left operand is an array; None for others."""
     import_declarations()  # a cell may exist before the ops are declared
-    name = ALIASES.get(ufunc.__name__, ufunc.__name__)
-    return name if name in _OPERATORS else None
+    op_name = ALIASES.get(ufunc.__name__, ufunc.__name__)
+    return op_name if op_name in _OPERATORS else None
 
 
 def op_of_traced(ufunc: Any, method: str, options: Mapping[str, Any], tensor: Any = None) -> str:

@@ -99,17 +99,17 @@ def write(key: str, value: str | None, then: Iterable[Step] = ()) -> str:
     file_path = path()
     backup = None
     try:
-        text = edit_key(_file_text(file_path), key, value)
+        new_text = edit_key(_file_text(file_path), key, value)
     except (UnicodeDecodeError, tomllib.TOMLDecodeError):
-        backup, text = f"{file_path}.bak", edit_key("", key, value)
+        backup, new_text = f"{file_path}.bak", edit_key("", key, value)
     except FileNotFoundError:
-        text = edit_key("", key, value)
+        new_text = edit_key("", key, value)
     except RecursionError as error:
         raise _cannot_change(file_path, key, value, "it is nested too deeply") from error
     except (CannotEditError, SettingsError) as error:
         raise _cannot_change(file_path, key, value, str(error)) from error
     os.makedirs(os.path.dirname(os.path.realpath(file_path)), exist_ok=True)
-    replace_text(file_path, text, then, backup=backup)
+    replace_text(file_path, new_text, then, backup=backup)
     return file_path
 
 

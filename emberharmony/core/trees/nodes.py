@@ -172,22 +172,22 @@ def fields_of(node: Any) -> tuple[tuple[str, ...], list[Any], tuple[tuple[str, A
         ArgumentTypeError: if a field that is declared static holds a tensor.
     """
     cls = type(node)
-    names: list[str] = []
+    child_names: list[str] = []
     children: list[Any] = []
     static_fields: list[tuple[str, Any, Any]] = []
     for name, is_static in _DECLARED[cls]:
-        value = getattr(node, name)
-        if is_static is False or (is_static is None and not _is_option(value)):
-            names.append(name)
-            children.append(value)
+        field_value = getattr(node, name)
+        if is_static is False or (is_static is None and not _is_option(field_value)):
+            child_names.append(name)
+            children.append(field_value)
         else:
-            if is_static and (hasattr(type(value), "__array__") or hasattr(type(value), "__dlpack__")):
+            if is_static and (hasattr(type(field_value), "__array__") or hasattr(type(field_value), "__dlpack__")):
                 raise ArgumentTypeError(
                     f"the field {name!r} of {cls.__qualname__} is static but holds a tensor, which is a leaf: remove "
                     f"'static' from the metadata of the field"
                 )
-            static_fields.append((name, _number_type(value), value))
-    return tuple(names), children, tuple(static_fields)
+            static_fields.append((name, _number_type(field_value), field_value))
+    return tuple(child_names), children, tuple(static_fields)
 
 
 def declared_fields(cls: type) -> Fields:

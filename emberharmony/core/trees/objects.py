@@ -131,8 +131,8 @@ class _Slots(dict[type, tuple[str, ...]]):
             for name in (slots,) if isinstance(slots, str) else slots:
                 is_private = name.startswith("__") and not name.endswith("__")
                 slot_names.append(f"_{base.__name__.lstrip('_')}{name}" if is_private else name)
-        self[cls] = names = tuple([name for name in slot_names if name not in ("__dict__", "__weakref__")])
-        return names
+        self[cls] = attribute_names = tuple([name for name in slot_names if name not in ("__dict__", "__weakref__")])
+        return attribute_names
 
 
 class _Entered(dict[type, bool]):

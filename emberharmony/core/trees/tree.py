@@ -45,8 +45,8 @@ class TreeDef(NamedTuple):
         if self.kind == "namedtuple":
             fields: tuple[Any, ...] = self.node._fields
             return fields
-        names: tuple[Any, ...] | None = self.node[1] if self.kind in ("dict", "dataclass", "registered") else None
-        return tuple(range(len(self.children))) if names is None else names
+        child_names: tuple[Any, ...] | None = self.node[1] if self.kind in ("dict", "dataclass", "registered") else None
+        return tuple(range(len(self.children))) if child_names is None else child_names
 
     def __str__(self) -> str:
         return _treedef_text(self)
@@ -74,8 +74,8 @@ def _children(kind: str, tree: Any) -> tuple[Any, Sequence[Any]]:
     if kind == "list":
         return list, tree
     if kind == "dataclass":
-        names, children, static = fields_of(tree)
-        return (cls, names, static), children
+        names, field_values, static = fields_of(tree)
+        return (cls, names, static), field_values
     if kind == "registered":
         child_names, child_nodes, static_pair = taken_apart(tree)
         return (cls, child_names, static_pair), child_nodes
@@ -171,24 +171,24 @@ def _unflatten(treedef: TreeDef, leaves: Iterator[Any]) -> Any:
         return node_key(children)
     if node_kind == "namedtuple":
         return node_key(*children)
-    cls, names, static = node_key
+    cls, child_names, static = node_key
     if node_kind == "registered":
-        return put_together(cls, names, children, static[1])
-    return cls(**dict(zip(names, children, strict=True)), **{name: value for name, _, value in static})
+        return put_together(cls, child_names, children, static[1])
+    return cls(**dict(zip(child_names, children, strict=True)), **{name: value for name, _, value in static})
 
 
 def _rebuilt_dict(
     values: list[Any], cls: type[dict[Any, Any]], keys: tuple[Any, ...], attributes: tuple[tuple[str, Any], ...] = ()
 ) -> Any:
-    items = dict(zip(keys, values, strict=True))
+    item_by_key = dict(zip(keys, values, strict=True))
     if cls is dict:
-        return items
+        return item_by_key
     # Not cls(items): a subclass may take other arguments, as defaultdict does. Its own `update` may refuse new keys, as
     # that of mlx.nn.Module does, and its `__setattr__` may make items of attributes. `OrderedDict` needs its own one.
     rebuilt_dict = cls.__new__(cls)
     for name, value in attributes:
         object.__setattr__(rebuilt_dict, name, copy(value) if isinstance(value, (dict, list, set)) else value)
-    (OrderedDict if isinstance(rebuilt_dict, OrderedDict) else dict).update(rebuilt_dict, items)
+    (OrderedDict if isinstance(rebuilt_dict, OrderedDict) else dict).update(rebuilt_dict, item_by_key)
     return rebuilt_dict
 
 
@@ -243,9 +243,9 @@ def _treedef_text(treedef: TreeDef) -> str:
     child_texts = [_treedef_text(child) for child in children]
     if node_kind in ("list", "tuple", "namedtuple"):
         return f"{node_key.__name__}({', '.join(child_texts)})"
-    cls, names, *statics = node_key
-    if names is not None:
-        child_texts = [f"{name}: {child}" for name, child in zip(names, child_texts, strict=True)]
+    cls, child_names, *statics = node_key
+    if child_names is not None:
+        child_texts = [f"{name}: {child}" for name, child in zip(child_names, child_texts, strict=True)]
     if node_kind == "dataclass":
         child_texts += [f"{name}={brief(value)}" for name, _, value in statics[0]]
     elif node_kind == "registered":

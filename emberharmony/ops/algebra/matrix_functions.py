@@ -67,10 +67,12 @@ def expm(x: TensorLike) -> Tensor:
     squaring_counts = shared_matrix_functions.squarings(
         to_numpy(where(isfinite(norm), norm, 0.0)), shared_matrix_functions.PADE[degree]
     )
-    scale = convert_to_tensor(
+    halving_factors = convert_to_tensor(
         shared_matrix_functions.halving_factors(squaring_counts), dtype_of(norm), device=get_device(a)
     )
-    exponential = _pade_approximant(multiply(where(is_finite_matrix, a, 0.0), expand_dims(scale, (-2, -1))), degree)
+    exponential = _pade_approximant(
+        multiply(where(is_finite_matrix, a, 0.0), expand_dims(halving_factors, (-2, -1))), degree
+    )
     for done_squarings in range(squaring_counts.max(initial=0)):
         needs_squaring = expand_dims(
             greater(convert_to_tensor(squaring_counts, device=get_device(a)), done_squarings), (-2, -1)
@@ -119,9 +121,9 @@ def cho_solve(c: TensorLike, b: TensorLike, upper: bool = False) -> Tensor:
         [2.0, 3.0]
     """
     result_dtype = as_inexact(promote(dtype_of(c), dtype_of(b)))
-    factor = to_compute_dtype(shared_solver.square(cast(c, result_dtype)))
-    adjoint = conj(matrix_transpose(factor))
-    lower_factor, upper_factor = (adjoint, factor) if upper else (factor, adjoint)
+    cholesky_factor = to_compute_dtype(shared_solver.square(cast(c, result_dtype)))
+    adjoint = conj(matrix_transpose(cholesky_factor))
+    lower_factor, upper_factor = (adjoint, cholesky_factor) if upper else (cholesky_factor, adjoint)
     half_solved = solve_triangular(lower_factor, to_compute_dtype(cast(b, result_dtype)), True)
     return cast(solve_triangular(upper_factor, half_solved, False), result_dtype)
 

@@ -54,9 +54,9 @@ def vector_norm(x: TensorLike, axis: Axis = None, keepdims: bool = False, ord: f
         5.0
     """
     magnitudes = absolute(to_compute_dtype(x))
-    result = _vector_norm(magnitudes, axis, keepdims, shared_norms.order_of(constant("ord", ord)))
+    norms = _vector_norm(magnitudes, axis, keepdims, shared_norms.order_of(constant("ord", ord)))
     x_dtype = dtype(x)
-    return cast(result, x_dtype) if x_dtype.is_floating and x_dtype.bits == 16 else result
+    return cast(norms, x_dtype) if x_dtype.is_floating and x_dtype.bits == 16 else norms
 
 
 @op(reads="checks")

@@ -201,8 +201,8 @@ def _write_at(x: Tensor, selection: Selection, value: Tensor, mode: str) -> Tens
     positions = shared_writing.stack_columns(selection.columns, selection.column_shapes)
     if positions is None:
         leading_lengths = [selection.shape[axis] for axis in selection.lead]
-        columns = [convert_to_tensor(column, device=get_device(x)) for column in selection.columns]
-        column_shape_pairs = zip(columns, selection.column_shapes, strict=True)
+        index_columns = [convert_to_tensor(column, device=get_device(x)) for column in selection.columns]
+        column_shape_pairs = zip(index_columns, selection.column_shapes, strict=True)
         positions = stack(
             [
                 broadcast_to(reshape(_as_int64(column), column_shape), leading_lengths)

@@ -123,8 +123,8 @@ def while_loop(
     has_several_variables = isinstance(loop_vars, (tuple, list))
     loop_vars = _with_tensors(loop_vars)
     variables = tuple(loop_vars) if has_several_variables else (loop_vars,)
-    count = 0
-    while (maximum_iterations is None or count < maximum_iterations) and _as_condition(cond(*variables)):
+    iteration_count = 0
+    while (maximum_iterations is None or iteration_count < maximum_iterations) and _as_condition(cond(*variables)):
         new_variables = body(*variables)
         next_variables = (
             tuple(new_variables)
@@ -134,7 +134,7 @@ def while_loop(
         if len(next_variables) != len(variables):
             raise ArgumentError(f"while_loop(): body must return {len(variables)} variables, not {len(next_variables)}")
         variables = next_variables
-        count += 1
+        iteration_count += 1
     return variables if has_several_variables else variables[0]
 
 
@@ -155,10 +155,10 @@ def fori_loop(lower: int, upper: int, body_fun: Callable[[int, Any], Any], init_
         24
     """
     trees.require_callable("fori_loop", body_fun)
-    value = _with_tensors(init_val)
+    loop_value = _with_tensors(init_val)
     for i in range(operator.index(lower), operator.index(upper)):
-        value = body_fun(i, value)
-    return value
+        loop_value = body_fun(i, loop_value)
+    return loop_value
 
 
 @op
@@ -192,10 +192,10 @@ def scan(
         (6, [1, 3, 6])
     """
     trees.require_callable("scan", f)
-    tensors, structure, count = _scanned_tensors("scan", xs, length)
+    tensors, structure, slice_count = _scanned_tensors("scan", xs, length)
     carry, carry_structure = _with_tensors(init), trees.flatten(init)[1]
     outputs = []
-    for i in reversed(range(count)) if reverse else range(count):
+    for i in reversed(range(slice_count)) if reverse else range(slice_count):
         carry_and_output = f(carry, tree_unflatten(structure, [get_item(x, i) for x in tensors]))
         if not isinstance(carry_and_output, (tuple, list)) or len(carry_and_output) != 2:
             raise ArgumentTypeError(
@@ -229,8 +229,10 @@ def map(f: Callable[[Any], Any], xs: Any) -> Any:
         [3, 7]
     """
     trees.require_callable("map", f)
-    tensors, structure, count = _scanned_tensors("map", xs, None)
-    return _stack_trees("map", [f(tree_unflatten(structure, [get_item(x, i) for x in tensors])) for i in range(count)])
+    tensors, structure, slice_count = _scanned_tensors("map", xs, None)
+    return _stack_trees(
+        "map", [f(tree_unflatten(structure, [get_item(x, i) for x in tensors])) for i in range(slice_count)]
+    )
 
 
 @op
@@ -336,10 +338,10 @@ def _scanned_tensors(name: str, xs: Any, length: int | None) -> tuple[list[Any],
         raise ArgumentError(f"{name}() takes xs or length" + ("" if xs is None else ", and this xs holds no tensor"))
     if len(lengths) != 1:
         raise ShapeError(f"{name}(): the lengths {sorted(lengths)} along the first axis differ")
-    (count,) = lengths
-    if count < 1:
+    (common_length,) = lengths
+    if common_length < 1:
         raise ShapeError(f"{name}() got an axis of length 0, so the shape of its results is unknown")
-    return tensors, structure, count
+    return tensors, structure, common_length
 
 
 def _stack_trees(name: str, results: list[Any]) -> Any:
@@ -359,19 +361,21 @@ def _prefix_combinations(combine: Callable[..., list[Any]], tensors: list[Any], 
     Neighbours are combined into pairs, and the function calls itself on the half as long sequence of the pairs. Its
     results are those of the odd places; one more combination gives those of the even places.
     """
-    count = tensors[0].shape[axis]
-    if count < 2:
+    element_count = tensors[0].shape[axis]
+    if element_count < 2:
         return tensors
-    pairs = combine(_every_other(tensors, axis, 0, count - 1), _every_other(tensors, axis, 1, count))
+    pairs = combine(_every_other(tensors, axis, 0, element_count - 1), _every_other(tensors, axis, 1, element_count))
     odd_prefixes = _prefix_combinations(combine, pairs, axis)
     first_elements = _every_other(tensors, axis, 0, 1)
-    if count == 2:
+    if element_count == 2:
         even_prefixes = first_elements
     else:
         paired_prefixes = (
-            odd_prefixes if count % 2 else [_slice_axis(x, axis, 0, count // 2 - 1, 1) for x in odd_prefixes]
+            odd_prefixes
+            if element_count % 2
+            else [_slice_axis(x, axis, 0, element_count // 2 - 1, 1) for x in odd_prefixes]
         )
-        later_even_prefixes = combine(paired_prefixes, _every_other(tensors, axis, 2, count))
+        later_even_prefixes = combine(paired_prefixes, _every_other(tensors, axis, 2, element_count))
         even_prefixes = [concatenate([a, b], axis) for a, b in zip(first_elements, later_even_prefixes, strict=True)]
     return [_interleave(a, b, axis) for a, b in zip(even_prefixes, odd_prefixes, strict=True)]
 
@@ -387,10 +391,10 @@ def _slice_axis(x: Any, axis: int, start: int, stop: int, step: int) -> Any:
 
 def _interleave(even: Any, odd: Any, axis: int) -> Any:
     """Returns e0, o0, e1, o1, …; there may be one even element more than there are odd ones."""
-    axis_index, count = axis % len(even.shape), odd.shape[axis]
-    pairs = stack([_slice_axis(even, axis_index, 0, count, 1), odd], axis_index + 1)
+    axis_index, odd_count = axis % len(even.shape), odd.shape[axis]
+    pairs = stack([_slice_axis(even, axis_index, 0, odd_count, 1), odd], axis_index + 1)
     shape = tuple(odd.shape)
-    interleaved = reshape(pairs, (*shape[:axis_index], 2 * count, *shape[axis_index + 1 :]))
-    if even.shape[axis] == count:
+    interleaved = reshape(pairs, (*shape[:axis_index], 2 * odd_count, *shape[axis_index + 1 :]))
+    if even.shape[axis] == odd_count:
         return interleaved
-    return concatenate([interleaved, _slice_axis(even, axis_index, count, count + 1, 1)], axis_index)
+    return concatenate([interleaved, _slice_axis(even, axis_index, odd_count, odd_count + 1, 1)], axis_index)

@@ -149,23 +149,23 @@ def interp(
     upper_index = clip(add(lower_index, 1), 0, last_index)
     lower_x, lower_values = take(xp, lower_index), take(fp, lower_index)
     x_step, upper_values = subtract(take(xp, upper_index), lower_x), take(fp, upper_index)
-    weight, value_step = (
+    x_fraction, value_step = (
         divide(subtract(x, lower_x), where(equal(x_step, 0), 1.0, x_step)),
         subtract(upper_values, lower_values),
     )
     # Beside an infinite point, inf - inf would be NaN: take its value at its place and between two equal ones, and
     # elsewhere start from the finite point.
     is_flat = logical_and(
-        logical_not(isfinite(value_step)), logical_or(equal(weight, 0), equal(upper_values, lower_values))
+        logical_not(isfinite(value_step)), logical_or(equal(x_fraction, 0), equal(upper_values, lower_values))
     )
     is_forward = logical_or(is_flat, isfinite(lower_values))
-    signed_weight = where(is_forward, weight, subtract(weight, 1))
-    values = add(
+    signed_weight = where(is_forward, x_fraction, subtract(x_fraction, 1))
+    interpolated = add(
         where(is_forward, lower_values, upper_values), multiply(where(is_flat, 0.0, value_step), signed_weight)
     )
-    values = where(less(x, xp[0]), fp[0] if left is None else left, values)
-    values = where(greater(x, xp[last_index]), fp[last_index] if right is None else right, values)
-    return cast(where(isnan(x), float("nan"), values), result_dtype)
+    interpolated = where(less(x, xp[0]), fp[0] if left is None else left, interpolated)
+    interpolated = where(greater(x, xp[last_index]), fp[last_index] if right is None else right, interpolated)
+    return cast(where(isnan(x), float("nan"), interpolated), result_dtype)
 
 
 def _one_period(x: Tensor, xp: Tensor, fp: Tensor, period: float) -> tuple[Tensor, Tensor, Tensor]:
@@ -214,10 +214,15 @@ def correlate(x1: TensorLike, x2: TensorLike, mode: Literal["valid", "same", "fu
         return flip(conj(correlate(x2, x1, mode)), 0)
     padded_x1 = pad(x1, (short_length - 1, short_length - 1))
     first_index = {"full": 0, "same": (short_length - 1) // 2, "valid": short_length - 1}[mode]
-    count = {"full": long_length + short_length - 1, "same": long_length, "valid": long_length - short_length + 1}[mode]
+    shift_count = {
+        "full": long_length + short_length - 1,
+        "same": long_length,
+        "valid": long_length - short_length + 1,
+    }[mode]
     device = get_device(x1)
     shift_indices = add(
-        expand_dims(arange(first_index, first_index + count, device=device), 1), arange(short_length, device=device)
+        expand_dims(arange(first_index, first_index + shift_count, device=device), 1),
+        arange(short_length, device=device),
     )
     return sum(multiply(take(padded_x1, shift_indices), conj(x2)), -1, False, promote(dtype_of(x1), dtype_of(x2)))
 

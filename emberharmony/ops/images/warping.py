@@ -126,11 +126,11 @@ def affine_transform(
     def transform_grid(first: Tensor, second: Tensor, third: Tensor) -> Tensor:
         return add(add(multiply(first, column_grid), multiply(second, row_grid)), third)
 
-    scale = transform_grid(c0, c1, ones_like(c0))
-    is_horizon = equal(scale, 0.0)
-    scale = where(is_horizon, 1.0, scale)
+    divisor = transform_grid(c0, c1, ones_like(c0))
+    is_horizon = equal(divisor, 0.0)
+    divisor = where(is_horizon, 1.0, divisor)
     source_positions = [
-        where(is_horizon, -2.0, divide(coordinate, scale))
+        where(is_horizon, -2.0, divide(coordinate, divisor))
         for coordinate in (transform_grid(b0, b1, b2), transform_grid(a0, a1, a2))
     ]
     return _as_given(_pixels_at(x, source_positions, interpolation, fill_mode, fill_value), images, data_format)
@@ -342,20 +342,20 @@ def _rows_at(
     for corner in itertools.product(
         *(_neighbour_nodes(position, n, order, mode) for position, n in zip(places, shape, strict=True))
     ):
-        index: Any = first
+        row_index: Any = first
         is_inside: Any = None
-        weight: Any = None
+        corner_weight: Any = None
         for n, (node, node_inside, share) in zip(shape, corner, strict=True):
-            index = node if index is None else add(multiply(index, n), node)
+            row_index = node if row_index is None else add(multiply(row_index, n), node)
             if node_inside is not None:
                 is_inside = node_inside if is_inside is None else logical_and(is_inside, node_inside)
             if share is not None:
-                weight = share if weight is None else multiply(weight, share)
-        corner_values = take(table, index, 0)
+                corner_weight = share if corner_weight is None else multiply(corner_weight, share)
+        corner_values = take(table, row_index, 0)
         if is_inside is not None:
             corner_values = where(expand_dims(is_inside, -1), corner_values, outside_value)
-        if weight is not None:
-            corner_values = multiply(corner_values, expand_dims(cast(weight, wide_dtype), -1))
+        if corner_weight is not None:
+            corner_values = multiply(corner_values, expand_dims(cast(corner_weight, wide_dtype), -1))
         weighted_sum = corner_values if weighted_sum is None else add(weighted_sum, corner_values)
     return to_image_dtype(weighted_sum, rows_dtype) if order else cast(weighted_sum, rows_dtype)
 

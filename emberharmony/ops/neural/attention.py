@@ -205,10 +205,10 @@ def rope(
         cosine, sine = cos(angles), sin(angles)
     angles_shape = [x.shape[a] if a == axis_index or (samples_shape and not a) else 1 for a in range(len(x.shape) - 1)]
     cosine, sine = reshape(cosine, (*angles_shape, pair_count)), reshape(sine, (*angles_shape, pair_count))
-    result = _rotate_pairs(get_item(widened_x, (..., slice(0, 2 * pair_count))), cosine, sine, traditional)
+    rotated_x = _rotate_pairs(get_item(widened_x, (..., slice(0, 2 * pair_count))), cosine, sine, traditional)
     if 2 * pair_count < x.shape[-1]:
-        result = concatenate([result, get_item(widened_x, (..., slice(2 * pair_count, None)))], -1)
-    return cast(result, as_inexact(dtype(x)))
+        rotated_x = concatenate([rotated_x, get_item(widened_x, (..., slice(2 * pair_count, None)))], -1)
+    return cast(rotated_x, as_inexact(dtype(x)))
 
 
 def _rotate_pairs(x: Tensor, cosine: Tensor, sine: Tensor, neighbours: bool) -> Tensor:

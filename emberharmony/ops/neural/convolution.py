@@ -180,8 +180,8 @@ def conv_transpose(
     geometry = shared_convolution.transposed_geometry(
         x.shape[1:-1], kernel.shape[:-2], strides, padding, output_padding, dilation_rate
     )
-    for axis, (step, (before, after)) in enumerate(zip(geometry.strides, geometry.around, strict=True), 1):
-        x = _fit_axis(_insert_zeros(x, axis, step), axis, before, after)
+    for axis, (stride, (before, after)) in enumerate(zip(geometry.strides, geometry.around, strict=True), 1):
+        x = _fit_axis(_insert_zeros(x, axis, stride), axis, before, after)
     flipped_kernel = swapaxes(flip(kernel, tuple(range(kernel.ndim - 2))), -1, -2)
     result = conv(x, flipped_kernel, 1, "valid", None, geometry.dilation, bias)
     return result if is_channels_last else moveaxis(result, -1, 1)

@@ -56,9 +56,9 @@ def layer_normalization(
     centred = subtract(widened_x, mean(widened_x, axis, True))
     epsilon_option = shared.EPSILON if epsilon is None else option("epsilon", epsilon, widened_x)
     inverse_deviation = rsqrt(add(mean(square(centred), axis, True), epsilon_option))
-    result = narrow_like(multiply(widened_x if rms_scaling else centred, inverse_deviation), x)
-    result = result if gamma is None else multiply(result, align_weight(gamma, axis, x))
-    return result if beta is None or rms_scaling else add(result, align_weight(beta, axis, x))
+    scaled_x = narrow_like(multiply(widened_x if rms_scaling else centred, inverse_deviation), x)
+    scaled_x = scaled_x if gamma is None else multiply(scaled_x, align_weight(gamma, axis, x))
+    return scaled_x if beta is None or rms_scaling else add(scaled_x, align_weight(beta, axis, x))
 
 
 @op(autocast="float32")
@@ -78,8 +78,8 @@ def rms_normalization(
     """
     widened_x = widen(x)
     epsilon_option = shared.EPSILON if epsilon is None else option("epsilon", epsilon, widened_x)
-    result = narrow_like(multiply(widened_x, rsqrt(add(mean(square(widened_x), axis, True), epsilon_option))), x)
-    return result if scale is None else multiply(result, scale)
+    scaled_x = narrow_like(multiply(widened_x, rsqrt(add(mean(square(widened_x), axis, True), epsilon_option))), x)
+    return scaled_x if scale is None else multiply(scaled_x, scale)
 
 
 @op(autocast="float32")
@@ -112,10 +112,12 @@ def batch_normalization(
     """
     broadcast_shape = [1] * x.ndim
     broadcast_shape[axis] = x.shape[axis]
-    factor = rsqrt(add(reshape(variance, broadcast_shape), option("epsilon", epsilon, variance)))
-    factor = factor if scale is None else multiply(factor, reshape(scale, broadcast_shape))
-    result = multiply(subtract(inexact(x), reshape(mean, broadcast_shape)), factor)
-    return result if offset is None else add(result, reshape(offset, broadcast_shape))
+    inverse_deviation = rsqrt(add(reshape(variance, broadcast_shape), option("epsilon", epsilon, variance)))
+    inverse_deviation = (
+        inverse_deviation if scale is None else multiply(inverse_deviation, reshape(scale, broadcast_shape))
+    )
+    scaled_x = multiply(subtract(inexact(x), reshape(mean, broadcast_shape)), inverse_deviation)
+    return scaled_x if offset is None else add(scaled_x, reshape(offset, broadcast_shape))
 
 
 @op(autocast="float32")
@@ -161,11 +163,13 @@ def batch_normalization_training(
     centred = subtract(widened_x, batch_mean)
     variance = mean(square(centred), other_axes, True)
     statistics_shape = batch_mean.shape
-    factor = rsqrt(add(variance, option("epsilon", epsilon, widened_x)))
-    factor = factor if scale is None else multiply(factor, reshape(scale, statistics_shape))
-    result = multiply(centred, factor)
-    result = narrow_like(result if offset is None else add(result, reshape(offset, statistics_shape)), x)
-    return result, stop_gradient(reshape(batch_mean, (-1,))), stop_gradient(reshape(variance, (-1,)))
+    inverse_deviation = rsqrt(add(variance, option("epsilon", epsilon, widened_x)))
+    inverse_deviation = (
+        inverse_deviation if scale is None else multiply(inverse_deviation, reshape(scale, statistics_shape))
+    )
+    scaled_x = multiply(centred, inverse_deviation)
+    scaled_x = narrow_like(scaled_x if offset is None else add(scaled_x, reshape(offset, statistics_shape)), x)
+    return scaled_x, stop_gradient(reshape(batch_mean, (-1,))), stop_gradient(reshape(variance, (-1,)))
 
 
 @op(autocast="float32")
@@ -209,11 +213,11 @@ def group_normalization(
     group_axes = [a for a in range(1, len(shape) + 1) if a != channel_axis]
     centred = subtract(grouped_x, mean(grouped_x, group_axes, True))
     variance = mean(square(centred), group_axes, True)
-    result = multiply(centred, rsqrt(add(variance, option("epsilon", epsilon, grouped_x))))
-    result = narrow_like(reshape(result, shape), x)
+    scaled_x = multiply(centred, rsqrt(add(variance, option("epsilon", epsilon, grouped_x))))
+    scaled_x = narrow_like(reshape(scaled_x, shape), x)
     channel_shape = [n if a == channel_axis else 1 for a, n in enumerate(shape)]
-    result = result if scale is None else multiply(result, reshape(scale, channel_shape))
-    return result if offset is None else add(result, reshape(offset, channel_shape))
+    scaled_x = scaled_x if scale is None else multiply(scaled_x, reshape(scale, channel_shape))
+    return scaled_x if offset is None else add(scaled_x, reshape(offset, channel_shape))
 
 
 @op(autocast="float32")

@@ -67,12 +67,12 @@ def max_pool(
     window_plan = shared_convolution.pool_windows(
         x.shape[1:-1], pool_size, strides, padding, dilation_rate, ceil_mode
     ).plan
-    result = _combine_windows(
+    window_maxima = _combine_windows(
         pad(x, window_plan.pad_widths(), constant_values=_lowest_number(x)) if window_plan.has_padding else x,
         window_plan,
         maximum,
     )
-    return result if was_last else moveaxis(result, -1, 1)
+    return window_maxima if was_last else moveaxis(window_maxima, -1, 1)
 
 
 @op
@@ -190,9 +190,9 @@ def max_unpool(
     batch, channels = x.shape[0], x.shape[-1]
     zero_tensor = zeros((batch, math.prod(output_size), channels), dtype(x), get_device(x))
     flat_shape = (batch, math.prod(x.shape[1:-1]), channels)
-    result = put_along_axis(zero_tensor, reshape(input_positions, flat_shape), reshape(x, flat_shape), 1)
-    result = reshape(result, (batch, *output_size, channels))
-    return result if was_last else moveaxis(result, -1, 1)
+    unpooled_x = put_along_axis(zero_tensor, reshape(input_positions, flat_shape), reshape(x, flat_shape), 1)
+    unpooled_x = reshape(unpooled_x, (batch, *output_size, channels))
+    return unpooled_x if was_last else moveaxis(unpooled_x, -1, 1)
 
 
 @op
@@ -246,8 +246,8 @@ def average_pool(
         window_counts = _combine_windows(
             pad(inside_mask, pool_windows.extra_padding() if count_include_pad else plan.pad_widths()), plan, add
         )
-    result = cast(divide(window_sums, window_counts), result_dtype)
-    return result if was_last else moveaxis(result, -1, 1)
+    window_means = cast(divide(window_sums, window_counts), result_dtype)
+    return window_means if was_last else moveaxis(window_means, -1, 1)
 
 
 @op(autocast="float32")

@@ -74,14 +74,14 @@ def quantize(w: TensorLike, *, bits: int = 4, group_size: int = 64) -> tuple[Ten
     low, high = min_(groups, -1), max_(groups, -1)
     is_low_larger = greater(absolute(low), absolute(high))
     # A number as the divisor might become a factor, its reciprocal, which rounds in another way.
-    step = maximum(divide(subtract(high, low), full_like(low, 2.0**bits - 1)), _LEAST)
-    step = where(is_low_larger, step, negative(step))
+    level_step = maximum(divide(subtract(high, low), full_like(low, 2.0**bits - 1)), _LEAST)
+    level_step = where(is_low_larger, level_step, negative(level_step))
     larger_end = where(is_low_larger, low, high)
-    level_of_zero = round_(divide(larger_end, step))
+    level_of_zero = round_(divide(larger_end, level_step))
     has_no_zero_level = equal(level_of_zero, 0.0)
-    scale = where(has_no_zero_level, step, divide(larger_end, where(has_no_zero_level, 1.0, level_of_zero)))
-    bias = where(has_no_zero_level, 0.0, larger_end)
-    level_numbers = round_(divide(subtract(groups, expand_dims(bias, -1)), expand_dims(scale, -1)))
+    group_scale = where(has_no_zero_level, level_step, divide(larger_end, where(has_no_zero_level, 1.0, level_of_zero)))
+    group_bias = where(has_no_zero_level, 0.0, larger_end)
+    level_numbers = round_(divide(subtract(groups, expand_dims(group_bias, -1)), expand_dims(group_scale, -1)))
     # A NaN is not greater than 0 either, so that no NaN is cast.
     level_numbers = minimum(where(greater(level_numbers, 0.0), level_numbers, 0.0), 2.0**bits - 1)
     level_bytes = reshape(cast(level_numbers, "uint8"), w.shape)
@@ -91,7 +91,7 @@ def quantize(w: TensorLike, *, bits: int = 4, group_size: int = 64) -> tuple[Ten
             get_item(level_bytes, (..., slice(1, None, 2))),
         )
         level_bytes = bitwise_or(even_columns, bitwise_left_shift(odd_columns, 4))
-    return view(level_bytes, "uint32"), cast(scale, w_dtype), cast(bias, w_dtype)
+    return view(level_bytes, "uint32"), cast(group_scale, w_dtype), cast(group_bias, w_dtype)
 
 
 @op

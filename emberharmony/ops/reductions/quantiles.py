@@ -197,17 +197,17 @@ def _quantile(x: Tensor, q: Any, traced: bool, axis: Axis, method: Method, keepd
     if not math.prod(x.shape):
         shared_quantiles.places(shared_quantiles.quantile_array(0.5) if traced else q, 1, method)
         return full((*q.shape, *reduced_shape), float("nan"), dtype=result_dtype, device=get_device(x))
-    rows = reshape(transpose(widen(x), [*kept_axes, *axes]), (-1, row_length))
-    sorted_rows = sort(rows)
+    flat_rows = reshape(transpose(widen(x), [*kept_axes, *axes]), (-1, row_length))
+    sorted_rows = sort(flat_rows)
     take_op = take_along_axis if skip else take
     if traced:
-        counts: Any = (
-            cast(sum(logical_not(isnan(rows)), -1, True), dtype_of(sorted_rows)) if skip else float(row_length)
+        number_counts: Any = (
+            cast(sum(logical_not(isnan(flat_rows)), -1, True), dtype_of(sorted_rows)) if skip else float(row_length)
         )
-        quantiles = _differentiable_quantiles(sorted_rows, reshape(q, (-1,)), counts, method, take_op)
+        quantiles = _differentiable_quantiles(sorted_rows, reshape(q, (-1,)), number_counts, method, take_op)
     else:
-        counts = to_numpy(sum(logical_not(isnan(rows)), -1, True)) if skip else row_length
-        lower_positions, upper_positions, weight = shared_quantiles.places(q.reshape(-1), counts, method)
+        number_counts = to_numpy(sum(logical_not(isnan(flat_rows)), -1, True)) if skip else row_length
+        lower_positions, upper_positions, weight = shared_quantiles.places(q.reshape(-1), number_counts, method)
         upper_weight = convert_to_tensor(weight, dtype_of(sorted_rows), device=get_device(x))
         quantiles = _interpolate(
             take_op(sorted_rows, lower_positions, -1), take_op(sorted_rows, upper_positions, -1), upper_weight

@@ -503,14 +503,16 @@ def _element_count(x: Tensor, axis: Axis) -> int:
 
 def _variance(x: Tensor, axis: Axis, keepdims: bool, correction: Varying) -> Tensor:
     """Returns the variance over axes; that of half precision as float32."""
-    widened_x, count = widen(x), _element_count(x, axis)
+    widened_x, element_count = widen(x), _element_count(x, axis)
     centred = subtract(widened_x, mean(widened_x, axis, True))
     squares = add(square(real(centred)), square(imag(centred))) if dtype_of(centred).is_complex else square(centred)
     sum_of_squares = sum(squares, axis, keepdims)
     degrees_of_freedom = option("correction", without_axes("correction", correction), sum_of_squares)
     if isinstance(degrees_of_freedom, float):
-        return divide(sum_of_squares, count - degrees_of_freedom if count > degrees_of_freedom else math.nan)
-    degrees_of_freedom = subtract(float(count), degrees_of_freedom)
+        return divide(
+            sum_of_squares, element_count - degrees_of_freedom if element_count > degrees_of_freedom else math.nan
+        )
+    degrees_of_freedom = subtract(float(element_count), degrees_of_freedom)
     return divide(sum_of_squares, where(greater(degrees_of_freedom, 0.0), degrees_of_freedom, math.nan))
 
 
@@ -518,11 +520,11 @@ def _with_place(place_of: Callable[..., Tensor], x: Tensor, axis: int | None, ke
     """Returns the largest or smallest element along an axis, and its index, which `place_of` finds."""
     if axis is None:
         shape = (1,) * len(x.shape) if keepdims else ()
-        value, index = _with_place(place_of, ravel(x), 0, True)
-        return reshape(value, shape), reshape(index, shape)
-    index = place_of(x, axis, True)
-    value = take_along_axis(x, index, axis)
-    return (value, index) if keepdims else (squeeze(value, axis), squeeze(index, axis))
+        extreme, extreme_index = _with_place(place_of, ravel(x), 0, True)
+        return reshape(extreme, shape), reshape(extreme_index, shape)
+    extreme_index = place_of(x, axis, True)
+    extreme = take_along_axis(x, extreme_index, axis)
+    return (extreme, extreme_index) if keepdims else (squeeze(extreme, axis), squeeze(extreme_index, axis))
 
 
 def _first_extreme(reduction: Callable[..., Tensor], x: Tensor, axis: int | None, keepdims: bool) -> Tensor:

@@ -324,24 +324,28 @@ def unique(
         is_new = logical_and(is_new, logical_not(logical_and(isnan(next_elements), isnan(previous_elements))))
     starts, inverse, counts = _groups_of_equal(sorting_indices, any(is_new, 1))
     first_indices = take(sorting_indices, starts)
-    values = take(rows, first_indices, 0)
+    unique_values = take(rows, first_indices, 0)
     if size is not None:
         missing_count = integer("size", size, 0) - first_indices.shape[0]
         kept_count = min(size, first_indices.shape[0])
-        values, first_indices, counts = values[:kept_count, ...], first_indices[:kept_count], counts[:kept_count]
+        unique_values, first_indices, counts = (
+            unique_values[:kept_count, ...],
+            first_indices[:kept_count],
+            counts[:kept_count],
+        )
         if missing_count > 0:
-            values = pad(
-                values,
-                [(0, missing_count), *[(0, 0)] * (len(values.shape) - 1)],
+            unique_values = pad(
+                unique_values,
+                [(0, missing_count), *[(0, 0)] * (len(unique_values.shape) - 1)],
                 "constant",
                 0 if fill_value is None else fill_value,
             )
             first_indices, counts = pad(first_indices, (0, missing_count)), pad(counts, (0, missing_count))
-    values = moveaxis(values, 0, axis_index)
+    unique_values = moveaxis(unique_values, 0, axis_index)
     inverse = reshape(inverse, x.shape) if axis is None else inverse
     requested_results = [(return_index, first_indices), (return_inverse, inverse), (return_counts, counts)]
     other_results = [result for is_requested, result in requested_results if is_requested]
-    return (values, *other_results) if other_results else values
+    return (unique_values, *other_results) if other_results else unique_values
 
 
 @op(reads="host")
@@ -370,10 +374,10 @@ def unique_all(x: TensorLike) -> UniqueAllResult:
 def _lexicographic_order(table: Tensor) -> Tensor:
     """Returns the indices that sort the rows of a table by their first elements, then by their second ones, and on."""
     length, width = table.shape
-    columns = list(unstack(table, axis=1))[::-1] if width else []
+    key_columns = list(unstack(table, axis=1))[::-1] if width else []
     if dtype_of(table).is_complex:
-        columns = [component for column in columns for component in (imag(column), real(column))]
-    return lexsort(columns) if width else arange(length, device=get_device(table))
+        key_columns = [component for column in key_columns for component in (imag(column), real(column))]
+    return lexsort(key_columns) if width else arange(length, device=get_device(table))
 
 
 def _neighbours(ordered: Tensor) -> tuple[Tensor, Tensor]:
@@ -395,8 +399,8 @@ def _groups_of_equal(order: Tensor, new: Tensor) -> tuple[Tensor, Tensor, Tensor
     is_first = concatenate([full(one_or_none, True, device=device), new])
     (starts,) = nonzero(is_first)
     group_numbers = subtract(cumsum(is_first), 1)
-    counts = subtract(concatenate([starts[one_or_none[0] :], full(one_or_none, length, device=device)]), starts)
-    return starts, take(group_numbers, argsort(order)), counts
+    group_lengths = subtract(concatenate([starts[one_or_none[0] :], full(one_or_none, length, device=device)]), starts)
+    return starts, take(group_numbers, argsort(order)), group_lengths
 
 
 @op(reads="host")

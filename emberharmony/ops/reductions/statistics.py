@@ -82,10 +82,10 @@ def _in_dtype(x: Tensor, dtype: DTypeLike | None) -> Tensor:
     """
     if dtype is None:
         return x
-    result = cast(x, dtype)
-    if not (_is_float(result) or dtype_of(result).is_complex):
-        raise DTypeError(f"a mean is floating, got dtype {dtype_of(result).name}; cast the result (ops.cast)")
-    return result
+    cast_x = cast(x, dtype)
+    if not (_is_float(cast_x) or dtype_of(cast_x).is_complex):
+        raise DTypeError(f"a mean is floating, got dtype {dtype_of(cast_x).name}; cast the result (ops.cast)")
+    return cast_x
 
 
 @op
@@ -142,8 +142,8 @@ def nancumprod(x: TensorLike, axis: int | None = None, dtype: DTypeLike | None =
 
 def _nanmean(x: Tensor, axis: Axis, keepdims: bool) -> tuple[Tensor, Tensor]:
     """Returns the mean of the elements that are not NaN, and their number."""
-    count = sum(logical_not(isnan(x)), axis, keepdims)
-    return divide(sum(_without_nan(x, 0), axis, keepdims), count), count
+    number_count = sum(logical_not(isnan(x)), axis, keepdims)
+    return divide(sum(_without_nan(x, 0), axis, keepdims), number_count), number_count
 
 
 def _nanvar(x: Tensor, axis: Axis, keepdims: bool, correction: Any) -> Tensor:
@@ -152,8 +152,8 @@ def _nanvar(x: Tensor, axis: Axis, keepdims: bool, correction: Any) -> Tensor:
     centre, _ = _nanmean(x, axis, True)
     # Replace NaN by 0 before squaring, because the gradient of a masked NaN would be NaN.
     centred = where(is_nan, 0.0, subtract(_without_nan(x, 0), centre))
-    count = cast(sum(logical_not(is_nan), axis, keepdims), dtype_of(x))
-    degrees_of_freedom = subtract(count, option("correction", correction, x))
+    number_count = cast(sum(logical_not(is_nan), axis, keepdims), dtype_of(x))
+    degrees_of_freedom = subtract(number_count, option("correction", correction, x))
     divisor = where(greater(degrees_of_freedom, 0.0), degrees_of_freedom, math.nan)
     return divide(sum(square(centred), axis, keepdims), divisor)
 

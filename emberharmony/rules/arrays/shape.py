@@ -56,11 +56,11 @@ def _split_back(g: T, y: T, xs: list[T], axis: int | None = 0) -> list[T]:
 
 
 def _sum_tiles(g: T, _y: T, _x: T, repeats: Any) -> T:
-    counts = [repeats] if isinstance(repeats, int) else list(repeats)
-    rank = max(len(counts), len(_x.shape))
-    counts = [1] * (rank - len(counts)) + counts
+    repeat_counts = [repeats] if isinstance(repeats, int) else list(repeats)
+    rank = max(len(repeat_counts), len(_x.shape))
+    repeat_counts = [1] * (rank - len(repeat_counts)) + repeat_counts
     lengths = [1] * (rank - len(_x.shape)) + list(_x.shape)
-    tiles_by_axis = reshape(g, [n for pair in zip(counts, lengths, strict=True) for n in pair])
+    tiles_by_axis = reshape(g, [n for pair in zip(repeat_counts, lengths, strict=True) for n in pair])
     return reshape(sum_(tiles_by_axis, axis=tuple(range(0, 2 * rank, 2))), _x.shape)
 
 

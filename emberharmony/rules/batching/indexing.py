@@ -115,14 +115,14 @@ def _scatter_update(m: Mapped, x: Any, indices: Any, updates: Any, reduction: An
     index_tensor = indices if hasattr(indices, "shape") else m.bound.convert_to_tensor(indices)
     if not index_tensor.shape:
         return NotImplemented
-    bound, (*counts, depth) = m.bound, index_tensor.shape
-    whole_index, whole_updates, slice_shape = m.whole(index_tensor), m.whole(updates), (*counts, *x.shape[depth:])
+    ops, (*index_shape, depth) = m.bound, index_tensor.shape
+    whole_index, whole_updates, slice_shape = m.whole(index_tensor), m.whole(updates), (*index_shape, *x.shape[depth:])
     if whole_updates.shape[1:] != slice_shape:
-        whole_updates = bound.broadcast_to(with_rank(m, Rows(whole_updates), len(slice_shape)), (m.size, *slice_shape))
-    slice_numbers = bound.cast(
-        bound.broadcast_to(_slice_numbers(m, len(counts) + 1), (m.size, *counts, 1)), whole_index.dtype
+        whole_updates = ops.broadcast_to(with_rank(m, Rows(whole_updates), len(slice_shape)), (m.size, *slice_shape))
+    slice_numbers = ops.cast(
+        ops.broadcast_to(_slice_numbers(m, len(index_shape) + 1), (m.size, *index_shape, 1)), whole_index.dtype
     )
-    return m(m.whole(x), bound.concatenate([slice_numbers, whole_index], -1), whole_updates, reduction)
+    return m(m.whole(x), ops.concatenate([slice_numbers, whole_index], -1), whole_updates, reduction)
 
 
 @batches("one_hot")

@@ -14,7 +14,7 @@ T = Any
 
 @batches("matmul")
 def _matmul(m: Mapped, a: Any, b: Any) -> T:
-    bound, ranks = m.bound, (len(a.shape), len(b.shape))
+    ops, ranks = m.bound, (len(a.shape), len(b.shape))
     if 0 in ranks:
         return NotImplemented
     if b.__class__ is not Rows and ranks[1] == 2:
@@ -23,16 +23,16 @@ def _matmul(m: Mapped, a: Any, b: Any) -> T:
         if ranks[0] == 1:
             return m(a.whole, b)
         if length == b.shape[0]:
-            matrix_of_all = bound.reshape(a.whole, (m.size * math.prod(a.shape[:-1]), length))
-            return bound.reshape(m(matrix_of_all, b), (m.size, *a.shape[:-1], b.shape[-1]))
+            matrix_of_all = ops.reshape(a.whole, (m.size * math.prod(a.shape[:-1]), length))
+            return ops.reshape(m(matrix_of_all, b), (m.size, *a.shape[:-1], b.shape[-1]))
     if a.__class__ is not Rows and ranks == (2, 1):
-        return m(b.whole, bound.matrix_transpose(a))
+        return m(b.whole, ops.matrix_transpose(a))
     vector_flags = ranks[0] == 1, ranks[1] == 1
     a = with_unit_axis(m, a, -2) if vector_flags[0] else a
     b = with_unit_axis(m, b, -1) if vector_flags[1] else b
     product = _product_per_slice(m, *align(m, (a, b)))
     dropped_axes = tuple(axis for axis, is_vector in zip((-2, -1), vector_flags, strict=True) if is_vector)
-    return bound.squeeze(product, dropped_axes) if dropped_axes else product
+    return ops.squeeze(product, dropped_axes) if dropped_axes else product
 
 
 def _product_per_slice(m: Mapped, a: T, b: T) -> T:
@@ -45,10 +45,10 @@ def _product_per_slice(m: Mapped, a: T, b: T) -> T:
 @batches("outer")
 def _outer(m: Mapped, a: Any, b: Any) -> T:
     # The op is a composite, whose body would make three mapped calls.
-    bound = m.bound
-    column = bound.reshape(a.whole, (m.size, -1, 1)) if a.__class__ is Rows else bound.reshape(a, (-1, 1))
-    row = bound.reshape(b.whole, (m.size, 1, -1)) if b.__class__ is Rows else bound.reshape(b, (1, -1))
-    return bound.multiply(column, row)
+    ops = m.bound
+    column = ops.reshape(a.whole, (m.size, -1, 1)) if a.__class__ is Rows else ops.reshape(a, (-1, 1))
+    row = ops.reshape(b.whole, (m.size, 1, -1)) if b.__class__ is Rows else ops.reshape(b, (1, -1))
+    return ops.multiply(column, row)
 
 
 @batches("einsum")

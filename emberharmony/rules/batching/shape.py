@@ -85,9 +85,9 @@ def _stack(m: Mapped, xs: Any, axis: int) -> T:
 
 @batches("tile")
 def _tile(m: Mapped, x: Rows, repeats: Any) -> T:
-    counts = _lengths_tuple(repeats)
-    rank = max(len(counts), len(x.shape))
-    return m(with_rank(m, x, rank), (1, *(1,) * (rank - len(counts)), *counts))
+    repeat_counts = _lengths_tuple(repeats)
+    rank = max(len(repeat_counts), len(x.shape))
+    return m(with_rank(m, x, rank), (1, *(1,) * (rank - len(repeat_counts)), *repeat_counts))
 
 
 @batches("flip")

@@ -110,10 +110,10 @@ def _lstm(
     )
     h_gradient, c_gradient = cast(g[1], wide_dtype), cast(g[2], wide_dtype)
     gate_gradient_list, projected_gradients = [], []
-    steps = zip(
+    step_values = zip(
         unstack(output_cotangents), unstack(cell_derivative), unstack(gate_derivatives), forget_gates, strict=True
     )
-    for output_cotangent, cell_slope, gate_derivative, forget_share in reversed([*steps]):
+    for output_cotangent, cell_slope, gate_derivative, forget_share in reversed([*step_values]):
         h_gradient = add(h_gradient, output_cotangent)
         projected_gradients.append(h_gradient)
         state_gradient = h_gradient if weight_hr is None else matmul(h_gradient, weight_hr)

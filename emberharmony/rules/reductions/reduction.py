@@ -112,10 +112,10 @@ def _prod(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False, dtype: Any
     shape = x_axes_last.shape
     first_axis = len(shape) - len(axes)
     # The length is not -1, which does not fit an empty tensor.
-    rows = reshape(x_axes_last, (*shape[:first_axis], math.prod(shape[first_axis:])))
+    x_rows = reshape(x_axes_last, (*shape[:first_axis], math.prod(shape[first_axis:])))
     # Not y / x, which is NaN for an element that is zero.
-    product_after = flip(product_before(flip(rows, -1)), -1)
-    products_of_others = moveaxis(reshape(multiply(product_before(rows), product_after), shape), end_axes, axes)
+    product_after = flip(product_before(flip(x_rows, -1)), -1)
+    products_of_others = moveaxis(reshape(multiply(product_before(x_rows), product_after), shape), end_axes, axes)
     return multiply(_with_reduced_axes(g, x, axis), products_of_others)
 
 
@@ -137,15 +137,15 @@ def _cumsum(g: T, _y: T, _x: T, axis: int) -> T:
 def _cumprod(g: T, y: T, x: T, axis: int) -> T:
     if not any_(equal(x, 0)):  # emberlint: ignore[tensor-truth] -- the code below needs O(n**2) memory
         return divide(_cumsum(multiply(g, y), y, x, axis), x)
-    rows, g_last = moveaxis(x, axis, -1), moveaxis(g, axis, -1)
-    positions = arange(rows.shape[-1])
+    x_last, g_last = moveaxis(x, axis, -1), moveaxis(g, axis, -1)
+    positions = arange(x_last.shape[-1])
     is_later = greater(expand_dims(positions, 0), expand_dims(positions, 1))
     # after[..., k, j] is the product of the elements k + 1 to j. Times the product of the elements before k, it is
     # the derivative of y[j] by x[k].
-    products_after = cumprod(where(is_later, expand_dims(rows, -2), 1.0), -1)
+    products_after = cumprod(where(is_later, expand_dims(x_last, -2), 1.0), -1)
     products_after = where(greater_equal(expand_dims(positions, 0), expand_dims(positions, 1)), products_after, 0.0)
     return moveaxis(
-        multiply(product_before(rows), sum_(multiply(products_after, expand_dims(g_last, -2)), axis=-1)), -1, axis
+        multiply(product_before(x_last), sum_(multiply(products_after, expand_dims(g_last, -2)), axis=-1)), -1, axis
     )
 
 

@@ -76,9 +76,9 @@ class DTypes(Drift):
         dtypes_by_name = (
             {} if is_conversion else {name: backend.dtype_of(x) for name, x in _tensors_by_name(call, _PROMOTED)}
         )
-        text = _drift_text(result_dtype, dtypes_by_name, call.spec.category in _AT_POSITIONS)
-        if text:
-            self._report(call, line, text)
+        finding_text = _drift_text(result_dtype, dtypes_by_name, call.spec.category in _AT_POSITIONS)
+        if finding_text:
+            self._report(call, line, finding_text)
 
 
 def _drift_text(result_dtype: Any, argument_dtypes: dict[str, Any], at_positions: bool = False) -> str:
@@ -143,8 +143,10 @@ def _tensors_by_name(call: WatchedCall, roles: Collection[str] = ()) -> list[tup
     """
     tensor_type, tensors = call.backend.tensor_type, []
     role_by_name = {parameter.name: parameter.role for parameter in call.spec.parameters}
-    names = list(role_by_name)
-    arguments = [(names[min(i, len(names) - 1)], x) for i, x in enumerate(call.args)] + list(call.kwargs.items())
+    parameter_names = list(role_by_name)
+    arguments = [(parameter_names[min(i, len(parameter_names) - 1)], x) for i, x in enumerate(call.args)] + list(
+        call.kwargs.items()
+    )
     for name, value in arguments:
         if roles and role_by_name.get(name) not in roles:
             continue
@@ -202,8 +204,10 @@ class Graphs(Drift):
         self._count = 0
         waiting_tensors = call.backend.pending_count(result)
         if waiting_tensors >= self._limit:
-            text = f"returned a tensor for which {waiting_tensors} operations wait; call ops.eval once in each step"
-            self._report(call, line, text)
+            finding_text = (
+                f"returned a tensor for which {waiting_tensors} operations wait; call ops.eval once in each step"
+            )
+            self._report(call, line, finding_text)
 
 
 class Gradients(Drift):
@@ -216,9 +220,9 @@ class Gradients(Drift):
         if call.op in ("to_numpy", "host_call"):
             for name, tensor in _tensors_by_name(call):
                 if call.backend.loses_gradient(tensor):
-                    text = (
+                    finding_text = (
                         f"copies {name}, which autograd records, so its gradient is lost: use the functions of ops, "
                         f"or ops.stop_gradient({name}) for a constant"
                     )
-                    self._report(call, line, text)
+                    self._report(call, line, finding_text)
                     return

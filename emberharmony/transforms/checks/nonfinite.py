@@ -351,8 +351,8 @@ def _inner_op_at_fault(case: _Case) -> str:
 def _finding_at(case: _Case, made: Any, operands: dict[str, Any]) -> Finding:
     """Returns the finding about an op that is at fault."""
     backend, spec = case.backend, OPS[case.op]
-    position, count = (made.first_nan, made.nan) if made.nan else (made.first_infinite, made.infinite)
-    value_kind = "NaN" if made.nan else "infinity" if count == 1 else "infinities"
+    position, nonfinite_count = (made.first_nan, made.nan) if made.nan else (made.first_infinite, made.infinite)
+    value_kind = "NaN" if made.nan else "infinity" if nonfinite_count == 1 else "infinities"
     location = f", first at {position}" if position else ""
     dtype = backend.dtype_of(case.results[0]).name
     cause = likely_cause(Faulty(case.op, operands, bool(made.nan), dtype, case.backward))
@@ -364,14 +364,14 @@ def _finding_at(case: _Case, made: Any, operands: dict[str, Any]) -> Finding:
     line = line_text(user_line_of_case)
     has_infinite = any(x.infinite for x in operands.values())
     inputs_text = "its inputs hold infinities and no NaN" if has_infinite else "inputs are finite"
-    text = (
-        f"{op_text} on backend {backend.name!r} made {count} {value_kind} of {made.size}{location}"
+    finding_text = (
+        f"{op_text} on backend {backend.name!r} made {nonfinite_count} {value_kind} of {made.size}{location}"
         f"{': ' + cause if cause else ''}{inner_text}{place_text(case.path, line)}; {inputs_text}"
     )
     return Finding(
         "nan",
         case.outer if case.backward else case.op,
-        text,
+        finding_text,
         case.path,
         line,
         backend.name,

@@ -117,8 +117,8 @@ class Event:
 def event_of_row(row: Mapping[str, Any], outer: Event | None) -> Event:
     """Returns the event that a row of JSON describes, which has its `FIELDS`."""
     event = Event()
-    for name in ("op", "path", "depth", "gradient_of", "seconds", "started", "error", "peak"):
-        setattr(event, name, row[name])
+    for field_name in ("op", "path", "depth", "gradient_of", "seconds", "started", "error", "peak"):
+        setattr(event, field_name, row[field_name])
     file, _, line = row["frame"].rpartition(":")
     values_row = row.get("values")  # files of earlier versions have none
     event.values = None if values_row is None else tuple(ValueStatistics(*value_row) for value_row in values_row)

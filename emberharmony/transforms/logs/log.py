@@ -161,11 +161,11 @@ class Log(Sequence[Event]):
     def to_json(self) -> str:
         """Returns the events as JSON, which `Log.from_json` reads. What modules returned is left out."""
         index_by_event = {event: i for i, event in enumerate(self._events)}
-        rows = []
+        event_rows = []
         for event in self._events:
-            row = {name: getattr(event, name) for name in FIELDS}
-            rows.append(row | {"outer": None if event.outer is None else index_by_event[event.outer]})
-        return json.dumps({"format": FORMAT, "notes": self.notes, "events": rows}, indent=1)
+            event_row = {name: getattr(event, name) for name in FIELDS}
+            event_rows.append(event_row | {"outer": None if event.outer is None else index_by_event[event.outer]})
+        return json.dumps({"format": FORMAT, "notes": self.notes, "events": event_rows}, indent=1)
 
     @classmethod
     def from_json(cls, text: str) -> "Log":
@@ -183,8 +183,10 @@ class Log(Sequence[Event]):
                 raise ValueError(f"its format is {content['format']}, and this version reads {FORMAT}")
             log = cls()
             log.notes = [str(note) for note in content["notes"]]
-            for row in content["events"]:
-                log._events.append(event_of_row(row, None if row["outer"] is None else log._events[row["outer"]]))
+            for event_row in content["events"]:
+                log._events.append(
+                    event_of_row(event_row, None if event_row["outer"] is None else log._events[event_row["outer"]])
+                )
         except (KeyError, TypeError, IndexError, AttributeError, ValueError) as error:
             raise ArgumentError(f"the text is no log of ops.record: {type(error).__name__}: {error}") from error
         return log
@@ -287,8 +289,10 @@ class LogWriter(Watcher):
 
     def on_return(self, path: str, result: Any) -> None:
         """Stores what a module returned, as constant tensors, if its path was asked for."""
-        patterns, name = self._patterns, path.partition(".")[2]
-        if patterns is None or any(fnmatchcase(path, pattern) or fnmatchcase(name, pattern) for pattern in patterns):
+        patterns, inner_path = self._patterns, path.partition(".")[2]
+        if patterns is None or any(
+            fnmatchcase(path, pattern) or fnmatchcase(inner_path, pattern) for pattern in patterns
+        ):
             # Most modules return one tensor, for which no tree has to be walked.
             is_tensor = result.__class__ is TracedTensor or hasattr(result, "dtype")
             self.log._returned[path] = _as_constant(result) if is_tensor else tree_map(_as_constant, result)

@@ -34,13 +34,13 @@ _MEASURED: dict[tuple[str, str], Rates] = {}
 
 def rates(backend: Any) -> Rates:
     """Returns the rates of a backend on its default device, which are measured at the first call."""
-    bound = backend.without_watchers.bound
-    key = backend.name, bound.get_default_device()
+    ops = backend.without_watchers.bound
+    key = backend.name, ops.get_default_device()
     if key not in _MEASURED:
-        matrix = bound.ones((_WIDTH, _WIDTH), "float32")
-        vector = bound.ones((_LENGTH,), "float32")
-        product_seconds = _least_seconds(backend, lambda: bound.matmul(matrix, matrix))
-        seconds_of_add = _least_seconds(backend, lambda: bound.add(vector, 1.0))
+        matrix = ops.ones((_WIDTH, _WIDTH), "float32")
+        vector = ops.ones((_LENGTH,), "float32")
+        product_seconds = _least_seconds(backend, lambda: ops.matmul(matrix, matrix))
+        seconds_of_add = _least_seconds(backend, lambda: ops.add(vector, 1.0))
         _MEASURED[key] = Rates(2 * _WIDTH**3 / product_seconds, 2 * 4 * _LENGTH / seconds_of_add)
     return _MEASURED[key]
 
@@ -50,7 +50,7 @@ def _least_seconds(backend: Any, call: Any) -> float:
     backend.wait_for([call()])
     times: list[float] = []
     while not times or (sum(times) < _SECONDS and len(times) < _ROUNDS):
-        start = perf_counter()
+        start_time = perf_counter()
         backend.wait_for([call()])
-        times.append(perf_counter() - start)
+        times.append(perf_counter() - start_time)
     return min(times)

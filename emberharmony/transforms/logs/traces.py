@@ -16,7 +16,7 @@ def chrome_trace(events: Sequence[Event], name: str) -> dict[str, Any]:
 
     Times are in microseconds, as the format wants them.
     """
-    rows: list[dict[str, Any]] = [
+    trace_events: list[dict[str, Any]] = [
         {"name": "process_name", "ph": "M", "pid": 1, "tid": 1, "args": {"name": name}},
         {"name": "thread_name", "ph": "M", "pid": 1, "tid": 1, "args": {"name": "ops"}},
     ]
@@ -32,7 +32,7 @@ def chrome_trace(events: Sequence[Event], name: str) -> dict[str, Any]:
             arguments["gradient_of"] = event.gradient_of
         if event.error:
             arguments["error"] = event.error
-        rows.append(
+        trace_events.append(
             {
                 "name": event.op,
                 "cat": "backward" if event.gradient_of else "op",
@@ -44,7 +44,7 @@ def chrome_trace(events: Sequence[Event], name: str) -> dict[str, Any]:
                 "args": arguments,
             }
         )
-    return {"traceEvents": rows, "displayTimeUnit": "ms"}
+    return {"traceEvents": trace_events, "displayTimeUnit": "ms"}
 
 
 def speedscope(events: Sequence[Event], name: str) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def speedscope(events: Sequence[Event], name: str) -> dict[str, Any]:
         name: the name of the profile.
     """
     index_by_frame: dict[tuple[str, str, int], int] = {}
-    rows: list[dict[str, Any]] = []
+    frame_events: list[dict[str, Any]] = []
     open_entries: list[_Entry] = []
     current_time = 0.0
 
@@ -70,7 +70,7 @@ def speedscope(events: Sequence[Event], name: str) -> dict[str, Any]:
             if event is not None:
                 # Times are rounded, so a call may seem to end after the next one has begun.
                 current_time = max(current_time, min(event.started + event.seconds, before))
-            rows.append({"type": "C", "frame": frame, "at": current_time})
+            frame_events.append({"type": "C", "frame": frame, "at": current_time})
 
     for event in events:
         entries = _running_entries(event, index_by_frame)
@@ -82,13 +82,13 @@ def speedscope(events: Sequence[Event], name: str) -> dict[str, Any]:
         end(shared_depth, event.started)
         current_time = max(current_time, event.started)
         for entry in entries[shared_depth:]:
-            rows.append({"type": "O", "frame": entry[0], "at": current_time})
+            frame_events.append({"type": "O", "frame": entry[0], "at": current_time})
             open_entries.append(entry)
     end(0, math.inf)
     frame_rows = [
         {"name": title} | ({"file": file, "line": line} if file else {}) for title, file, line in index_by_frame
     ]
-    return _speedscope_file(name, frame_rows, rows, current_time)
+    return _speedscope_file(name, frame_rows, frame_events, current_time)
 
 
 def _speedscope_file(name: str, frames: list[dict[str, Any]], rows: list[dict[str, Any]], end: float) -> dict[str, Any]:

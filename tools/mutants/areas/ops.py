@@ -71,7 +71,7 @@ MUTANTS = [
         module="emberharmony/ops/reductions/statistics.py",
         function="_nanvar",
         original="greater(degrees_of_freedom, 0.0)",
-        replacement="greater(count, 0.0)",
+        replacement="greater(number_count, 0.0)",
         tests=(
             "tests/conformance/test_samples.py --ember-backend numpy -k nanvar",
             "tests/ops/reductions/test_statistics.py --ember-backend numpy",

@@ -80,7 +80,8 @@ MUTANTS = [
         module=TAPE,
         function="Tape.run",
         original=(
-            "values[argument_index] = _Shape(shape=values[argument_index].shape, dtype=values[argument_index].dtype)"
+            "arg_values[argument_index] = _Shape("
+            "shape=arg_values[argument_index].shape, dtype=arg_values[argument_index].dtype)"
         ),
         replacement="pass",
         tests=("tests/transforms/test_memory.py",),
