@@ -7,7 +7,7 @@
 
 from typing import TYPE_CHECKING
 
-from emberharmony.core.names.lazy import lazy_names
+from emberharmony.core.names.lazy import lazy_getattr_and_dir
 from emberharmony.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -69,4 +69,4 @@ __all__ = ["__version__", *_LAZY]
 
 # `import emberharmony` itself costs almost nothing.
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy_names(__name__, _LAZY)
+    __getattr__, __dir__ = lazy_getattr_and_dir(__name__, _LAZY)

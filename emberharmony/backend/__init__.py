@@ -17,7 +17,7 @@ from emberharmony.core.dispatch import fast as fast
 from emberharmony.core.dtypes import ALL as DTYPES
 from emberharmony.core.dtypes import NativeDTypes as NativeDTypes
 from emberharmony.core.dtypes import as_dtype as as_dtype
-from emberharmony.core.names.lazy import lazy_names
+from emberharmony.core.names.lazy import lazy_getattr_and_dir
 from emberharmony.core.registry import OPS as OPS
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ __all__ = [
 
 # What few programs need; the protocol, with one method per op, takes 3 ms.
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy_names(
+    __getattr__, __dir__ = lazy_getattr_and_dir(
         __name__,
         {
             "TensorBackend": "emberharmony.backend.protocol",

@@ -85,7 +85,7 @@ class _Casting:
                 return type(x)([self._convert(item, target, False) for item in x])
             x = self.inner.convert_to_tensor(x)
         if isinstance(x, Cell):
-            x = x.on(self.inner)
+            x = x.tensor_on(self.inner)
         elif not self.backend.is_tensor(x):
             return x
         dtype_name = self.backend.dtype_of(x).name

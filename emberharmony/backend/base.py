@@ -457,7 +457,7 @@ class Backend(Categories, Steps, Transforms, Probes, ProductPrecision, HostMemor
         if isinstance(value, self.tensor_type):
             return value
         if isinstance(value, (Cell, Standing)):
-            return self.convert(value.on(self.bound))
+            return self.convert(value.tensor_on(self.bound))
         if value.__class__ is not list and is_foreign(value):
             cls = type(value)
             raise BackendMismatchError(

@@ -12,7 +12,7 @@ class Categories:
     """The part of a backend that knows where its definitions of ops are."""
 
     categories: ClassVar[dict[str, str]] = {}
-    """The classes of definitions that are not imported yet, by the place of their category (`OpSpec.place`).
+    """The classes of definitions that are not imported yet, by the place of their category (`OpSpec.category_path`).
 
     The class for "images/fft" is in the module `images.fft_ops` of the backend's package. What it and its bases define
     becomes attributes of the backend's class: the ops of its category, none of which `Backend` defines too, and methods
@@ -91,7 +91,7 @@ class Categories:
         return sorted(
             name
             for name, spec in OPS.items()
-            if not spec.composite and getattr(cls, name, None) is None and spec.place not in cls.categories
+            if not spec.composite and getattr(cls, name, None) is None and spec.category_path not in cls.categories
         )
 
     def defines(self, spec: OpSpec) -> bool:
@@ -101,5 +101,5 @@ class Categories:
             spec: the declaration of the op, `OPS[name]`.
         """
         if self.categories and getattr(type(self), spec.name, None) is None:
-            self._import_category(spec.place)
+            self._import_category(spec.category_path)
         return getattr(type(self), spec.name, None) is not None

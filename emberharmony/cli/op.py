@@ -125,7 +125,7 @@ def _rule_text(spec: OpSpec) -> str:
         return _titled_text("gradient rule of the tape", "none of its own: the tape differentiates the ops of its body")
     return _titled_text(
         "gradient rule of the tape",
-        f'missing: add one to rules/{spec.place}.py, or say @op(gradient="zero")',
+        f'missing: add one to rules/{spec.category_path}.py, or say @op(gradient="zero")',
     )
 
 
@@ -137,13 +137,13 @@ def _sample_row_text(spec: OpSpec) -> str:
     except ImportError as error:
         return _titled_text("sample row", f"cannot be read: {error}; pip install 'emberharmony[conformance]'")
     if sample_row is None:
-        return _titled_text("sample row", f"missing: add one to testing/samples/{spec.place}.py")
+        return _titled_text("sample row", f"missing: add one to testing/samples/{spec.category_path}.py")
     tolerance_text = "exact" if not sample_row.tolerance else f"within {sample_row.tolerance} eps"
     gradient_text = "with gradient" if sample_row.differentiable else "without gradient"
     dtypes_text = ", ".join([*sample_row.dtypes, *sample_row.integers])
     text = f"{len(sample_row.cases)} cases in {dtypes_text}; {tolerance_text}; {gradient_text}"
     text += f"\nemberharmony conformance --op {spec.name}"
-    return _titled_text(f"sample row, testing/samples/{spec.place}.py", text)
+    return _titled_text(f"sample row, testing/samples/{spec.category_path}.py", text)
 
 
 def _source_place(function: Any) -> str:

@@ -197,7 +197,7 @@ class OpSpec:
         return self.declared.__module__.rpartition(".")[2].removesuffix("_ops")
 
     @property
-    def place(self) -> str:
+    def category_path(self) -> str:
         """The path of the category in each folder that has a file for it: `logic/bitwise`, or `math`."""
         if self._place is None:
             self._place = "/".join([*self.declared.__module__.split(".")[2:-1], self.category])
@@ -265,7 +265,7 @@ def import_declarations() -> ModuleType:
     return importlib.import_module("emberharmony.ops")
 
 
-def by_module() -> dict[str, dict[str, FunctionType]]:
+def functions_by_module() -> dict[str, dict[str, FunctionType]]:
     """Returns the ops and their aliases by the module that declares them, and by name."""
     functions_by_module: dict[str, dict[str, FunctionType]] = {}
     for op_name, spec in OPS.items():

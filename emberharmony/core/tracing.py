@@ -48,7 +48,7 @@ class Standing(Substitute):
 
     __slots__ = ()
 
-    def on(self, bound: Any) -> Any:
+    def tensor_on(self, bound: Any) -> Any:
         """Returns the tensor for the ops of a backend."""
         raise NotImplementedError
 

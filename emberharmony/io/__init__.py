@@ -11,7 +11,7 @@ from emberharmony.core.docstrings.docstring import document_all
 from emberharmony.core.errors import CheckpointError as CheckpointError
 from emberharmony.core.errors import CheckpointWarning as CheckpointWarning
 from emberharmony.core.errors import WeightFileError as WeightFileError
-from emberharmony.core.names.lazy import lazy_names
+from emberharmony.core.names.lazy import lazy_getattr_and_dir
 from emberharmony.io.checking import Report as Report
 from emberharmony.io.checking import check as check
 from emberharmony.io.checkpoints.checkpoint import Checkpoint as Checkpoint
@@ -44,5 +44,5 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy_names(__name__, {"RankCheckpoint": "emberharmony.io.checkpoints.ranks"})
+    __getattr__, __dir__ = lazy_getattr_and_dir(__name__, {"RankCheckpoint": "emberharmony.io.checkpoints.ranks"})
     document_all(__all__, globals())

@@ -6,7 +6,7 @@ The names are loaded on first use, so that a program pays for the families of la
 
 from emberharmony import Buffer as Buffer
 from emberharmony import Parameter as Parameter
-from emberharmony.core.names.lazy import lazy_names
+from emberharmony.core.names.lazy import lazy_getattr_and_dir
 
 NAMES: dict[str, str] = {
     "cache": "KVCache",
@@ -81,4 +81,4 @@ _HOMES = {name: f"{__name__}.{module}" for module, names in NAMES.items() for na
 _HOMES |= {module: f"{__name__}.{module}" for module in MODULES}
 
 __all__ = ["Buffer", "Parameter", *_HOMES]
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+__getattr__, __dir__ = lazy_getattr_and_dir(__name__, _HOMES)

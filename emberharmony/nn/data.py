@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from emberharmony import Buffer, ops
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError, brief
-from emberharmony.core.names.lazy import own_names
+from emberharmony.core.names.lazy import public_getattr_and_dir
 from emberharmony.core.state.commits import Step, assignment, commit
 from emberharmony.nn import rngs
 from emberharmony.nn.options import length
@@ -242,4 +242,4 @@ def batches(
 
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = own_names(__name__)
+    __getattr__, __dir__ = public_getattr_and_dir(__name__)

@@ -7,7 +7,7 @@ from emberharmony import Buffer, Parameter, ops
 from emberharmony.core.cells.blocks import Assignments, newly_held
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief, suggest
-from emberharmony.core.names.lazy import own_names
+from emberharmony.core.names.lazy import public_getattr_and_dir
 from emberharmony.core.tracing import Enclosing
 from emberharmony.core.trees.tree import TreeDef, tree_flatten, tree_unflatten
 from emberharmony.core.types import Tensor
@@ -189,4 +189,4 @@ def merge(structure: Structure, *states: Mapping[str, Tensor]) -> Any:
 
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = own_names(__name__)
+    __getattr__, __dir__ = public_getattr_and_dir(__name__)

@@ -12,7 +12,7 @@ from emberharmony.core.cells.cell import Cell
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dtypes import as_dtype
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, brief
-from emberharmony.core.names.lazy import own_names
+from emberharmony.core.names.lazy import public_getattr_and_dir
 from emberharmony.core.types import DTypeLike, HostArray, Shape, Tensor
 from emberharmony.nn import rngs
 from emberharmony.nn.options import choice
@@ -471,4 +471,4 @@ def _require_matrix(name: str, shape: tuple[int, ...]) -> None:
 
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = own_names(__name__)
+    __getattr__, __dir__ = public_getattr_and_dir(__name__)

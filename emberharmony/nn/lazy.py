@@ -21,10 +21,10 @@ class UninitializedParameter(Parameter):
 
     def __init__(self, layer: Module) -> None:
         super().__init__(0.0)
-        self._held = self._held[0], None  # no backend has it, so each way to read it ends in `value` or `on`
+        self._held = self._held[0], None  # no backend has it, so each way to read it ends in `value` or `tensor_on`
         self.layer = type(layer).__name__
 
-    def on(self, bound: Any) -> NoReturn:
+    def tensor_on(self, bound: Any) -> NoReturn:
         """Raises an error that says that the parameter has no shape yet and how to find it.
 
         Raises:
@@ -39,16 +39,16 @@ class UninitializedParameter(Parameter):
 
     def tensor_and_home(self) -> NoReturn:
         """Raises the error that the parameter has no shape yet."""
-        self.on(None)
+        self.tensor_on(None)
 
     @property
     def value(self) -> NoReturn:
         """Raises the error that the parameter has no shape yet."""
-        self.on(None)
+        self.tensor_on(None)
 
     @value.setter
     def value(self, value: Any) -> NoReturn:
-        self.on(None)
+        self.tensor_on(None)
 
     def __repr__(self) -> str:
         return "UninitializedParameter()"

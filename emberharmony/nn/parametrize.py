@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from emberharmony import Buffer, Parameter, ops
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief, suggest
-from emberharmony.core.names.lazy import own_names
+from emberharmony.core.names.lazy import public_getattr_and_dir
 from emberharmony.nn import rngs
 from emberharmony.nn.layers.transposed import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from emberharmony.nn.locate import fault
@@ -339,4 +339,4 @@ def spectral_norm(
 
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = own_names(__name__)
+    __getattr__, __dir__ = public_getattr_and_dir(__name__)

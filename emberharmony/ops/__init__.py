@@ -8,7 +8,7 @@ from types import ModuleType as _Module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from emberharmony.core.docstrings.docstring import document_all as _document_all
-from emberharmony.core.registry import by_module as _by_module
+from emberharmony.core.registry import functions_by_module as _by_module
 from emberharmony.core.state.collector import PausedCollector as _PausedCollector
 
 if _TYPE_CHECKING:  # Type checkers read `__init__.pyi`; editors look here for the docstring and the place of an op.

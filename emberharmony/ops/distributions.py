@@ -24,11 +24,11 @@ from emberharmony.ops.elementwise.elementary import log
 from emberharmony.ops.logic.comparison import less
 from emberharmony.ops.math import add, multiply, negative
 from emberharmony.ops.random_ops import (
+    generator_for,
     parameter,
     random_normal,
     random_uniform,
     scale_and_shift,
-    source_of,
     standard_uniform,
 )
 from emberharmony.ops.reductions.reduction import argmax
@@ -338,7 +338,7 @@ def random_truncated_normal(
     """
     mean_number, stddev_number = checks.number("mean", mean), checks.number("stddev", stddev, checks.FROM_ZERO)
     float_dtype = checks.floating(dtype)
-    standard_values = source_of(seed, generator).truncated_normal(shape, float_dtype)
+    standard_values = generator_for(seed, generator).truncated_normal(shape, float_dtype)
     if mean_number is None or stddev_number is None:
         return scale_and_shift(convert_to_tensor(standard_values, float_dtype), mean=mean, stddev=stddev)
     return convert_to_tensor(standard_values * stddev_number + mean_number, float_dtype)
@@ -395,7 +395,7 @@ def _draw_from_law(
     """
     float_dtype = checks.floating(dtype)
     host_parameters = [_read_parameter(law, name, value, shape, domain) for name, (value, domain) in parameters.items()]
-    host_values = source_of(seed, generator).draw(law, shape, *known, *host_parameters)
+    host_values = generator_for(seed, generator).draw(law, shape, *known, *host_parameters)
     return convert_to_tensor(host_values.astype("float64" if float_dtype is float64 else "float32"), float_dtype)
 
 

@@ -265,7 +265,7 @@ def random_randint(
     )
     checks.check_between(low, high, integer_dtype)
     return _draw_tensor(
-        source_of(seed, generator), integer_dtype, lambda source: source.integers(shape, low, high, integer_dtype)
+        generator_for(seed, generator), integer_dtype, lambda source: source.integers(shape, low, high, integer_dtype)
     )
 
 
@@ -288,7 +288,7 @@ def random_permutation(x: Any, axis: int = 0, seed: Any = None, generator: Gener
     """
     integer_count = checks.size_of(x)
     if integer_count is not None:
-        return _draw_tensor(source_of(seed, generator), int64, lambda source: source.permutation(integer_count))
+        return _draw_tensor(generator_for(seed, generator), int64, lambda source: source.permutation(integer_count))
     return random_shuffle(x, axis, seed, generator)
 
 
@@ -306,7 +306,7 @@ def random_shuffle(x: TensorLike, axis: int = 0, seed: Any = None, generator: Ge
     See also: `random_permutation`, also of a number.
     """
     (shuffled_axis,) = nonnegative_axes(axis, len(x.shape))
-    return take(x, source_of(seed, generator).permutation(x.shape[shuffled_axis]), shuffled_axis)
+    return take(x, generator_for(seed, generator).permutation(x.shape[shuffled_axis]), shuffled_axis)
 
 
 @op
@@ -342,7 +342,7 @@ def random_choice(
         if p is None
         else checks.on_host("p", to_numpy(constant("p", p, "the draws are discrete")), choice_count, checks.CHANCE)
     )
-    chosen_indices = source_of(seed, generator).choice(choice_count, shape, replace, probabilities)
+    chosen_indices = generator_for(seed, generator).choice(choice_count, shape, replace, probabilities)
     return convert_to_tensor(chosen_indices) if choices is None else take(choices, chosen_indices, 0)
 
 
@@ -397,7 +397,7 @@ def _draw_tensor(source: Generator, dtype: DType, draw: Callable[[Generator], An
     return draw_or_trace(lambda: convert_to_tensor(draw(source), dtype), source)
 
 
-def source_of(seed: Any, generator: Generator | None) -> Generator:
+def generator_for(seed: Any, generator: Generator | None) -> Generator:
     """Returns `generator`, or a generator for `seed`, or the default stream of the host."""
     return generator_of(seed, generator) or HOST.get()
 

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from emberharmony.core.docstrings.docstring import document_all
-from emberharmony.core.names.lazy import lazy_names
+from emberharmony.core.names.lazy import lazy_getattr_and_dir
 from emberharmony.optim import schedules as schedules
 from emberharmony.optim.clipping import NonFiniteGradientError as NonFiniteGradientError
 from emberharmony.optim.clipping import clip_by_global_norm as clip_by_global_norm
@@ -49,5 +49,5 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy_names(__name__, {"Sharded": "emberharmony.optim.wrappers.sharded"})
+    __getattr__, __dir__ = lazy_getattr_and_dir(__name__, {"Sharded": "emberharmony.optim.wrappers.sharded"})
     document_all(__all__, globals())

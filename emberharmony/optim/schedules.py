@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief
-from emberharmony.core.names.lazy import own_names
+from emberharmony.core.names.lazy import public_getattr_and_dir
 from emberharmony.optim import numbers
 from emberharmony.optim.formula import Formula, keep_call
 from emberharmony.optim.numbers import Number
@@ -438,4 +438,4 @@ def _positive_option(schedule: str, name: str, value: Any) -> Any:
 
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = own_names(__name__)
+    __getattr__, __dir__ = public_getattr_and_dir(__name__)

@@ -53,7 +53,7 @@ def _sign_rule(g: T, y: T, x: T) -> T:
     return divide_no_nan(subtract(g, multiply(conj(y), real(multiply(y, g)))), absolute(x))
 
 
-def _base(g: T, _y: T, a: T, b: T) -> T:
+def _base_gradient(g: T, _y: T, a: T, b: T) -> T:
     if isinstance(b, (int, float)):
         if b in (0, 1, 2, 3):  # NumPy's power takes 100 times as long as a product
             return multiply(multiply(g, square(a) if b == 3 else a if b == 2 else 1), b)
@@ -67,7 +67,7 @@ def as_operand(a: T, like: T) -> T:
     return cast(a, dtype(like)) if isinstance(a, (int, float, complex)) else a
 
 
-def _exponent(g: T, y: T, a: T, _b: T) -> T:
+def _exponent_gradient(g: T, y: T, a: T, _b: T) -> T:
     # At a = 0 the derivative is 0 for b > 0, but 0 * log(0) would be NaN.
     a = as_operand(a, y)
     return multiply(g, multiply(y, log(where(equal(a, 0), 1, a))))
@@ -80,7 +80,7 @@ RULES: dict[str, Any] = {
     "divide": (lambda g, _y, _a, b: divide(g, b), lambda g, y, _a, b: negative(divide(multiply(g, y), b))),
     "mod": (lambda g, _y, _a, _b: g, lambda g, _y, a, b: multiply(g, negative(floor_divide(a, b)))),
     "fmod": (lambda g, _y, _a, _b: g, lambda g, _y, a, b: multiply(g, negative(trunc(divide(a, b))))),
-    "power": (_base, _exponent),
+    "power": (_base_gradient, _exponent_gradient),
     "divide_no_nan": (
         lambda g, _y, _a, b: divide_no_nan(g, b),
         lambda g, y, _a, b: negative(divide_no_nan(multiply(g, y), b)),

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from emberharmony.core.names.lazy import lazy_names
+from emberharmony.core.names.lazy import lazy_getattr_and_dir
 
 if TYPE_CHECKING:
     from emberharmony.testing.agree import assert_agree as assert_agree
@@ -18,4 +18,4 @@ _LAZY = {
 
 # pytest loads this package with the plugin in every run, and many runs need no op.
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy_names(__name__, _LAZY)
+    __getattr__, __dir__ = lazy_getattr_and_dir(__name__, _LAZY)

@@ -74,8 +74,8 @@ def missing_rule_text(op: str) -> str:
     if spec.composite or op in RULES or spec.facts.gradient == "zero" or op in LEAVING or op in REFUSED:
         return ""
     return (
-        f'{op} has no gradient rule: add one to emberharmony/rules/{spec.place}.py, or say @op(gradient="zero") in '
-        f"its declaration and remove `differentiable=True` from its sample row"
+        f"{op} has no gradient rule: add one to emberharmony/rules/{spec.category_path}.py, or say "
+        f'@op(gradient="zero") in its declaration and remove `differentiable=True` from its sample row'
     )
 
 

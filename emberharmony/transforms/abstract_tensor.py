@@ -59,7 +59,7 @@ class AbstractTensor(ExplainedMethods):
             TracedTensorError: if an op computed the tensor, so that there are no values.
         """
         if self.known is None:
-            raise no_value(f"{what} was applied to a tensor of shape {self.shape}")
+            raise no_value_error(f"{what} was applied to a tensor of shape {self.shape}")
         return self.backend.wrapped.bound.to_numpy(self.known)
 
     def item(self) -> Any:
@@ -95,11 +95,11 @@ class AbstractTensor(ExplainedMethods):
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         op = op_of(ufunc)
         if op is None or method != "__call__" or options:
-            raise no_value(f"numpy.{ufunc.__name__} was applied to a tensor of shape {self.shape}")
+            raise no_value_error(f"numpy.{ufunc.__name__} was applied to a tensor of shape {self.shape}")
         return self.run(self.backend, op, inputs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> NoReturn:
-        raise no_value(f"{function.__module__}.{function.__name__} was applied to a tensor of shape {self.shape}")
+        raise no_value_error(f"{function.__module__}.{function.__name__} was applied to a tensor of shape {self.shape}")
 
     def __setitem__(self, key: Any, value: Any) -> NoReturn:
         raise TracedTensorError(
@@ -112,7 +112,7 @@ class NoValueError(TracedTensorError):
     """Raised when a function whose shapes are computed reads a value; `cond` and `switch` then run all branches."""
 
 
-def no_value(what: str) -> NoValueError:
+def no_value_error(what: str) -> NoValueError:
     """Returns the error for a value that is read while only shapes are computed.
 
     Args:

@@ -88,7 +88,7 @@ class Mapped:
             return x.whole
         return self.bound.broadcast_to(x, (self.size, *x.shape))
 
-    def place(self, name: str) -> int:
+    def parameter_index(self, name: str) -> int:
         """Returns the index of a parameter of the op."""
         return next(i for i, parameter in enumerate(self.spec.parameters) if parameter.name == name)
 
@@ -282,7 +282,9 @@ class Batch(Tape):
 
         def call_inside(function: Callable[..., Any], *columns: Any) -> list[Any]:
             inner_batch = Batch(self.backend, self.size)
-            outputs = [inner_batch.whole(x) for x in function(*(inner_batch.box(column) for column in columns))]
+            outputs = [
+                inner_batch.whole(x) for x in function(*(inner_batch.trace_mapped(column) for column in columns))
+            ]
             if any(x.tape is self for x in traced_in(outputs)):
                 raise UnbatchableError("a function with a derivative of its own uses a tensor that is no argument")
             return outputs
@@ -299,7 +301,7 @@ class Batch(Tape):
         whole_primals = [x.whole if is_mapped else x for x, is_mapped in zip(primals, batched_flags, strict=True)]
         return [self.rows(x) for x in self.backend.bound.custom_vjp(run_forward, run_backward, whole_primals)]
 
-    def box(self, column: Sequence[tuple[Any, bool]]) -> list[Any]:
+    def trace_mapped(self, column: Sequence[tuple[Any, bool]]) -> list[Any]:
         """Returns tensors, of which those that are flagged as mapped are traced as rows."""
         return [self.rows(x) if is_mapped else x for x, is_mapped in column]
 

@@ -244,7 +244,7 @@ def call_on_host(op: str, fn: Function, args: tuple[Any, ...], vjp: Function | N
 def _read_only(call: "_CallWithGradient", leaf: Any) -> Any:
     """Returns a tensor as a read-only NumPy array, and any other leaf unchanged."""
     if isinstance(leaf, Cell):
-        leaf = leaf.on(call.backend.bound)
+        leaf = leaf.tensor_on(call.backend.bound)
     if not call.is_tensor(leaf):
         return leaf
     array = call.backend.bound.to_numpy(leaf).view()
@@ -301,7 +301,7 @@ def checkpoint(op: str, fn: Function) -> Function:
         # `fn` may read parameters of `ops.backward` that are not among its arguments. Only a run tells which.
         ops, own_cells = call.backend.bound, read_cell_list
         with draws.first_run(), ReadCells() as read_cells:
-            constant_by_cell = {cell: ops.stop_gradient(cell.on(ops)) for cell in own_cells}
+            constant_by_cell = {cell: ops.stop_gradient(cell.tensor_on(ops)) for cell in own_cells}
             read_cells.clear()
             with Assignments(constant_by_cell) as assigned:
                 value_by_cell_before = dict(assigned)
@@ -310,7 +310,7 @@ def checkpoint(op: str, fn: Function) -> Function:
         for cell, tensor in value_by_changed_cell.items():
             cell.value = tensor
         read_cell_list = [cell for cell in own_cells if cell in read_cells]
-        call.primals += [cell.on(ops) for cell in read_cell_list]
+        call.primals += [cell.tensor_on(ops) for cell in read_cell_list]
         return call.run_twice(lambda *_: outputs, backward)
 
     return rerun
@@ -323,7 +323,7 @@ class _CallWithGradient(ResultTree):
         super().__init__(op)
         self.given, self.structure = flatten(args)
         ops = self.backend.bound
-        self.leaves = [leaf.on(ops) if isinstance(leaf, Cell) else leaf for leaf in self.given]
+        self.leaves = [leaf.tensor_on(ops) if isinstance(leaf, Cell) else leaf for leaf in self.given]
         self.places = [i for i, x in enumerate(self.leaves) if self.is_tensor(x) and self.is_inexact(x)]
         self.primals = [self.leaves[i] for i in self.places]
 

@@ -101,7 +101,7 @@ class ResultTree:
         """
         try:
             if isinstance(value, Cell):
-                value = value.on(self.backend.bound)
+                value = value.tensor_on(self.backend.bound)
             if dtype is None:
                 return value if self.is_tensor(value) else self.backend.convert(value)
             return self.backend.bound.convert_to_tensor(value, dtype)
@@ -168,7 +168,7 @@ class ResultTree:
 
     def _aux_tensors(self, aux: Any) -> list[Any]:
         leaves, self.built_aux = tree_flatten(aux)
-        self.aux_leaves = [leaf.on(self.backend.bound) if isinstance(leaf, Cell) else leaf for leaf in leaves]
+        self.aux_leaves = [leaf.tensor_on(self.backend.bound) if isinstance(leaf, Cell) else leaf for leaf in leaves]
         self.aux_places = [i for i, leaf in enumerate(self.aux_leaves) if self.is_tensor(leaf)]
         return [self.aux_leaves[i] for i in self.aux_places]
 
@@ -231,7 +231,7 @@ class ResultTree:
         if not self.is_inexact(tensor):
             return None
         if isinstance(leaf, Cell):
-            leaf = leaf.on(self.backend.bound)
+            leaf = leaf.tensor_on(self.backend.bound)
         if not self.is_tensor(leaf):
             leaf = self.tensor(leaf, f"a {what}", tensor.dtype)
         if tuple(leaf.shape) != tuple(tensor.shape):
@@ -340,7 +340,7 @@ class FlatFunction(ResultTree):
             argument_values = tree_unflatten(self.structure, leaves)
         else:
             tensors = self._with_constants(
-                leaves, [self.leaves[i].on(self.backend.bound) for i in sorted(self.constants)]
+                leaves, [self.leaves[i].tensor_on(self.backend.bound) for i in sorted(self.constants)]
             )
             new_leaves = [fill_leaf(leaf, tensor) for leaf, tensor in zip(self.leaves, tensors, strict=True)]
             argument_values = tree_unflatten(self.structure, new_leaves)

@@ -44,7 +44,7 @@ class ArrayBase(SharedMethods, Standing):
         """The backend that computes the array."""
         return self._kit.backend
 
-    def on(self, bound: Any) -> Any:
+    def tensor_on(self, bound: Any) -> Any:
         """Returns the native tensor of the array for the ops of a backend.
 
         Args:

@@ -118,7 +118,7 @@ class Stale(Standing):
                 self.memory._mark_kept_if_copied(tensor, self.parent)
             return tensor
 
-    def on(self, bound: Any) -> Any:
+    def tensor_on(self, bound: Any) -> Any:
         """Returns the tensor."""
         return self.value()
 

@@ -64,7 +64,7 @@ for place, name in kind.categories.items():
         for attribute, definition in vars(definer).items():
             if not attribute.startswith("__"):
                 assert attribute not in others, (name, attribute)
-                assert attribute[0] == "_" or OPS[attribute].place == place, (name, attribute)
+                assert attribute[0] == "_" or OPS[attribute].category_path == place, (name, attribute)
                 code = getattr(getattr(definition, "__func__", definition), "__code__", None)
                 assert code is None or "__class__" not in code.co_freevars, (name, attribute, "calls super()")
 """

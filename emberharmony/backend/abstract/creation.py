@@ -14,7 +14,7 @@ from emberharmony.backend.shared.arrays.shape import as_shape, clip_offset, requ
 from emberharmony.backend.shared.random_parameters import floating
 from emberharmony.core.axes import broadcast
 from emberharmony.core.errors import ArgumentError, ShapeError, brief
-from emberharmony.transforms.abstract_tensor import AbstractTensor, no_value
+from emberharmony.transforms.abstract_tensor import AbstractTensor, no_value_error
 
 if TYPE_CHECKING:
     from emberharmony.backend.abstract import AbstractBackend
@@ -63,7 +63,7 @@ def _range_without_values(
     step = 1 if step is None else step
     low, high = (0, start) if stop is None else (start, stop)
     if any(isinstance(end, AbstractTensor) and end.known is None for end in (low, high, step)):
-        raise no_value("the length of a range depends on a tensor")
+        raise no_value_error("the length of a range depends on a tensor")
     low, high, step = (end.item() if isinstance(end, AbstractTensor) else end for end in (low, high, step))
     if step == 0:
         raise ArgumentError("step must not be 0")

@@ -25,7 +25,7 @@ from emberharmony.backend.shared.arrays.shape import FURTHEST, as_shape, clip_of
 from emberharmony.core.axes import broadcast
 from emberharmony.core.errors import ArgumentTypeError, ShapeError
 from emberharmony.core.options import refuse_sparse
-from emberharmony.transforms.abstract_tensor import AbstractTensor, no_value
+from emberharmony.transforms.abstract_tensor import AbstractTensor, no_value_error
 
 _REDUCTIONS = ("add", "mul", "max", "min")
 
@@ -116,14 +116,14 @@ class AbstractIndexing:
         if not mask:
             return tuple(np.shape(part)) if not isinstance(part, AbstractTensor) else part.shape
         if isinstance(part, AbstractTensor) and part.known is None:
-            raise no_value("the length of the result is the number of True elements of a mask")
+            raise no_value_error("the length of the result is the number of True elements of a mask")
         return (int(np.count_nonzero(part.value("a mask") if isinstance(part, AbstractTensor) else part)),)
 
     def nonzero(self, x: AbstractTensor) -> tuple[AbstractTensor, ...]:
         if x.ndim == 0:
             raise ShapeError("a tensor without axes has no indices")
         if x.known is None:
-            raise no_value("the length of the result is the number of non-zero elements")
+            raise no_value_error("the length of the result is the number of non-zero elements")
         positions = self.tensor_of((int(np.count_nonzero(x.value("nonzero"))),), self.dtypes["int64"])
         return (positions,) * x.ndim
 

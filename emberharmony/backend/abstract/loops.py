@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from emberharmony.core.trees.tree import TreeDef, tree_unflatten
-from emberharmony.transforms.abstract_tensor import AbstractTensor, no_value
+from emberharmony.transforms.abstract_tensor import AbstractTensor, no_value_error
 from emberharmony.transforms.trees import flatten
 
 Signature = tuple[TreeDef, list[tuple[tuple[int, ...], Any]]]
@@ -33,7 +33,9 @@ class AbstractLoops:
         """Returns the result of the first branch of a `cond`, checked to have the shapes and dtypes of the others."""
         results = [branch(*operands) for branch in branches]
         if any(self._tree_signature(result) != self._tree_signature(results[0]) for result in results):
-            raise no_value(f"the branches of {name}() differ in shapes or dtypes, and a tensor decides which one runs")
+            raise no_value_error(
+                f"the branches of {name}() differ in shapes or dtypes, and a tensor decides which one runs"
+            )
         return results[0]
 
     def while_loop(
@@ -48,7 +50,9 @@ class AbstractLoops:
             return self.composed("while_loop")(cond, body, loop_vars, maximum_iterations)
         loop_result = self.composed("while_loop")(lambda *_: True, body, loop_vars, 1)
         if self._tree_signature(loop_result) != self._tree_signature(tuple(loop_vars) if has_several else loop_vars):
-            raise no_value("the body of while_loop() changes a shape or dtype, and a tensor decides how often it runs")
+            raise no_value_error(
+                "the body of while_loop() changes a shape or dtype, and a tensor decides how often it runs"
+            )
         return loop_result
 
     def scan(

@@ -22,7 +22,7 @@ from emberharmony.core.registry import OPS
 from emberharmony.core.selection import Override
 from emberharmony.core.state.draws import Aside
 from emberharmony.core.trees.tree import tree_leaves
-from emberharmony.transforms.abstract_tensor import AbstractTensor, NoValueError, no_value
+from emberharmony.transforms.abstract_tensor import AbstractTensor, NoValueError, no_value_error
 
 if TYPE_CHECKING:
     from emberharmony.backend.abstract import AbstractBackend
@@ -148,7 +148,7 @@ class AbstractReaders:
         fill_value: float | None = None,
     ) -> Any:
         if size is None:
-            raise no_value("the length of the result is the number of different elements; pass size")
+            raise no_value_error("the length of the result is the number of different elements; pass size")
         unique_count, index_dtype = integer("size", size, 0), self.dtypes["int64"]
         axis_index = 0 if axis is None else nonnegative_axes(axis, x.ndim)[0]
         unique_values = self.tensor_of(
@@ -213,7 +213,9 @@ class AbstractReaders:
     def host_call(self, fn: Callable[..., Any], *args: Any, vjp: Callable[..., Any] | None = None) -> Any:
         for leaf in tree_leaves(args):
             if isinstance(leaf, AbstractTensor) and leaf.known is None:
-                raise no_value(f"host_call() gives the values of its arguments to {getattr(fn, '__name__', brief(fn))}")
+                raise no_value_error(
+                    f"host_call() gives the values of its arguments to {getattr(fn, '__name__', brief(fn))}"
+                )
         return self.composed("host_call")(fn, *args, vjp=vjp)
 
     @staticmethod

@@ -15,7 +15,7 @@ from emberharmony.backend.shared.reductions.sorting import check_top_k, side_of
 from emberharmony.core.axes import broadcast
 from emberharmony.core.errors import ArgumentError, ShapeError
 from emberharmony.core.options import refuse_sparse
-from emberharmony.transforms.abstract_tensor import AbstractTensor, no_value
+from emberharmony.transforms.abstract_tensor import AbstractTensor, no_value_error
 
 if TYPE_CHECKING:
     from emberharmony.backend.abstract import AbstractBackend
@@ -63,7 +63,7 @@ def _segments(
     if isinstance(ids, np.ndarray):
         segment_total = count_segments(ids, num_segments)
     elif num_segments is None:
-        raise no_value("the number of segments is the largest id plus one; pass num_segments")
+        raise no_value_error("the number of segments is the largest id plus one; pass num_segments")
     else:
         segment_total = segment_count(num_segments)
     return backend.tensor_of((segment_total, *data.shape[1:]), dtype_from(backend, name, data, [0], 1))
@@ -137,7 +137,7 @@ class AbstractReductions:
             check_weights(weights, x)
         result_dtype = dtype_from(self, name, x, weights, minlength)
         if x.known is None:
-            raise no_value("the length of the result is the largest element plus one")
+            raise no_value_error("the length of the result is the largest element plus one")
         length = int(x.value(name).max(initial=-1)) + 1
         return self.tensor_of((max(length, minlength),), result_dtype)
 

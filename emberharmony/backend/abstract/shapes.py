@@ -25,7 +25,7 @@ from emberharmony.backend.shared.arrays.shape import (
 )
 from emberharmony.core.axes import as_length, broadcast
 from emberharmony.core.errors import ShapeError
-from emberharmony.transforms.abstract_tensor import AbstractTensor, no_value
+from emberharmony.transforms.abstract_tensor import AbstractTensor, no_value_error
 
 
 class AbstractShapes:
@@ -126,7 +126,7 @@ class AbstractShapes:
         repeats = self.adopt(repeats)
         if isinstance(repeats, AbstractTensor):
             if repeats.known is None:
-                raise no_value("the length of the result is the sum of the repeats, which are a tensor")
+                raise no_value_error("the length of the result is the sum of the repeats, which are a tensor")
             repeats = repeats.value("repeat()")
         counts = host_indices(repeats)
         if counts.ndim == 0 or counts.size == 1:

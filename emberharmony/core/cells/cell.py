@@ -30,7 +30,8 @@ from emberharmony.core.tracing import Substitute, TensorProxy
 _HELD, _GRAD, _TENSOR, _HOME = attrgetter("_held"), attrgetter("_grad"), itemgetter(0), itemgetter(1)
 
 _OF_THE_LIBRARY = frozenset(
-    "convert_held exchanging_grad holding is_temporary kind of on refusal replacing run runs_on steps_of_change "  # noqa: SIM905
+    "convert_held current_tensor exchanging_grad holding is_temporary kind refusal "  # noqa: SIM905
+    "replacing run runs_on steps_of_change tensor_on "
     "tensor_and_home with_tensor without_grad".split()
 )
 """The methods and attributes of cells that are no concern of users."""
@@ -65,7 +66,7 @@ class Cell(Movable, TensorMethods, Substitute):
         if _WATCHES:
             if OVERWRITINGS:
                 await_end([self])
-            id(self)  # as in `of`
+            id(self)  # as in `current_tensor`
             tensor_and_home = _THREAD.values.get(self, tensor_and_home)
         if not _OBSERVED:
             if not _PROCESS.overridden:
@@ -75,7 +76,7 @@ class Cell(Movable, TensorMethods, Substitute):
                 override_entry = op_globals.override()
                 if tensor_and_home[1] is (_PROCESS.bound if override_entry is None else override_entry[0]):
                     return tensor_and_home[0]
-        return self.on(selection.active())
+        return self.tensor_on(selection.active())
 
     @value.setter
     def value(self, value: Any) -> None:
@@ -106,26 +107,26 @@ class Cell(Movable, TensorMethods, Substitute):
     def grad(self, value: Any) -> None:
         commit([self.exchanging_grad(None if value is None else _without_record(_tensor_and_home_of(value)))])
 
-    def of(self, bound: Any) -> Any:
-        """Returns the current tensor on the backend of `bound`; unlike `on`, it is fast if the tensor is there."""
+    def current_tensor(self, bound: Any) -> Any:
+        """Returns the current tensor on the backend of `bound`; faster than `tensor_on` if it is there."""
         tensor_and_home = self._held
         if _WATCHES:
             if OVERWRITINGS:
                 await_end([self])
             if _OBSERVED:  # which are in `_WATCHES` too
-                return self.on(bound)
+                return self.tensor_on(bound)
             id(self)  # torch.compile (PyTorch 2.13) guards a place in the dict, and by this that it is of this cell
             tensor_and_home = _THREAD.values.get(self, tensor_and_home)
-        return tensor_and_home[0] if tensor_and_home[1] is bound else self.on(bound)
+        return tensor_and_home[0] if tensor_and_home[1] is bound else self.tensor_on(bound)
 
-    def on(self, bound: Any) -> Any:
+    def tensor_on(self, bound: Any) -> Any:
         """Returns the current tensor as one of the backend of `bound`, and moves the cell there.
 
         Raises:
             DTypeError: if the backend lacks the dtype; the cell stays where it was.
             TracedTensorError: if a running transform holds the tensor on another backend.
         """
-        assigned_value = _THREAD.values.get(self) if _WATCHES and id(self) else None  # as in `of`
+        assigned_value = _THREAD.values.get(self) if _WATCHES and id(self) else None  # as in `current_tensor`
         if assigned_value is not None:
             tensor = self.convert_held(assigned_value, bound.backend.home)
         else:
@@ -357,7 +358,7 @@ def clear_grad_steps(cells: Iterable[Cell]) -> list[Step]:
 def replace_cells(bound: Any, values: Any) -> Any:
     """Returns a list or tuple with the tensors of the cells in it, at any depth, for the backend of `bound`."""
     if isinstance(values, Cell):
-        return values.on(bound)
+        return values.tensor_on(bound)
     cls = values.__class__
     if cls is not list and cls is not tuple:
         return values
@@ -375,7 +376,7 @@ def _tensor_and_home_of(value: Any) -> Held:
     backend = active_ops.backend
     if value.__class__ is not backend.tensor_type:
         if isinstance(value, Cell):
-            value = value.on(active_ops)
+            value = value.tensor_on(active_ops)
         if not isinstance(value, TensorProxy):
             value = active_ops.convert_to_tensor(value)
     return value, backend.home

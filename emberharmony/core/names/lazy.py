@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 
-def own_names(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def public_getattr_and_dir(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Returns the `__getattr__` and the `__dir__` of a public module that has imported all it has, and documents it.
 
     `__getattr__` raises `AttributeError` with a hint; `__dir__` returns the names that are defined in it or below.
@@ -24,10 +24,12 @@ def own_names(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]
             if not name.startswith("_") and f"{getattr(value, '__module__', '')}.".startswith(f"{module}.")
         )
 
-    return lazy_names(module, {})[0], names
+    return lazy_getattr_and_dir(module, {})[0], names
 
 
-def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def lazy_getattr_and_dir(
+    package: str, homes: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Returns the `__getattr__` and the `__dir__` of a package.
 
     `__getattr__` loads a name and keeps it in the package; for an unknown one it raises `AttributeError`, which
@@ -38,7 +40,7 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], 
         homes: by public name, the full name of the module that defines it, or of the module that it is.
 
     Example:
-        >>> __getattr__, __dir__ = lazy_names(__name__, {"sin": "library.trigonometry", "linalg": "library.linalg"})
+        >>> __getattr__, __dir__ = lazy_getattr_and_dir(__name__, {"sin": "library.maths", "linalg": "library.linalg"})
     """
 
     def load(name: str) -> Any:

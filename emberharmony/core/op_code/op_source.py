@@ -18,7 +18,7 @@ An op has several sources. *Looked up*, it asks which backend is active and call
                     return x1
                 return numpy_wrap(x1)
         if x2.__class__ is parameter or x1.__class__ is parameter:
-            return numpy__add(x1.of(numpy_bound) if x1.__class__ is parameter else x1, ...)
+            return numpy__add(x1.current_tensor(numpy_bound) if x1.__class__ is parameter else x1, ...)
         if x1.__class__ is traced_tensor:
             return x1.run(numpy_backend, "add", (x1, x2))
         if x2.__class__ is traced_tensor and x1.__class__ is numpy_type:
@@ -217,7 +217,8 @@ def _arguments_with_tensors(signature_shape: Shape, tensor_positions: Sequence[i
     Not `p0.value`, which follows the active backend: a namespace may run the op of another one.
     """
     expression_by_placeholder = {
-        f"p{i}": f"(p{i}.of(native_bound) if p{i}.__class__ is parameter else p{i})" for i in tensor_positions
+        f"p{i}": f"(p{i}.current_tensor(native_bound) if p{i}.__class__ is parameter else p{i})"
+        for i in tensor_positions
     }
     expressions = []
     for argument_text in forwarded_arguments(signature_shape).split(", "):

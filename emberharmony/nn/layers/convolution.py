@@ -105,7 +105,7 @@ class Convolution(spatial.Spatial):
             output: Tensor = self(x, *args)
             return output
         if self.in_channels is None:
-            self.weight.on(None)  # raises
+            self.weight.tensor_on(None)  # raises
         if len(x.shape) == self._ndim - 1 and x.shape[self._channel_axis - 1] == self.in_channels:
             return ops.squeeze(self(ops.expand_dims(x, 0), *args), 0)
         axis_names = ["channels", f"{self.axes} spatial"]

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from emberharmony.core.names.lazy import own_names
+from emberharmony.core.names.lazy import public_getattr_and_dir
 from emberharmony.nn.losses.classification import binary_cross_entropy as binary_cross_entropy
 from emberharmony.nn.losses.classification import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
 from emberharmony.nn.losses.classification import cross_entropy as cross_entropy
@@ -56,4 +56,4 @@ from emberharmony.nn.losses.regression import smooth_l1 as smooth_l1
 from emberharmony.nn.losses.sequences import ctc as ctc
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = own_names(__name__)
+    __getattr__, __dir__ = public_getattr_and_dir(__name__)

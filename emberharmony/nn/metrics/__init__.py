@@ -8,7 +8,7 @@ that `json.dumps` accepts.
 
 from typing import TYPE_CHECKING
 
-from emberharmony.core.names.lazy import own_names
+from emberharmony.core.names.lazy import public_getattr_and_dir
 from emberharmony.nn.metrics.classification import AUC as AUC
 from emberharmony.nn.metrics.classification import F1 as F1
 from emberharmony.nn.metrics.classification import Accuracy as Accuracy
@@ -24,4 +24,4 @@ from emberharmony.nn.metrics.regression import MSE as MSE
 from emberharmony.nn.metrics.regression import R2 as R2
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = own_names(__name__)
+    __getattr__, __dir__ = public_getattr_and_dir(__name__)

@@ -145,7 +145,7 @@ def cross_entropy(
     """
     class_axis = shared_losses.check_cross_entropy(dtype, input, target, weight, reduction, label_smoothing, axis)
     class_count, class_ids = input.shape[class_axis], cast(target, "int64")
-    is_kept = counting(class_ids, class_count, as_index(ignore_index))
+    is_kept = counted_mask(class_ids, class_count, as_index(ignore_index))
     valid_ids = class_ids if is_kept is None else where(is_kept, class_ids, 0)
     log_probabilities = log_softmax(widen(input), class_axis)
     losses = negative(
@@ -160,7 +160,7 @@ def cross_entropy(
         log_probability_sum = sum(
             log_probabilities
             if weight is None
-            else multiply(log_probabilities, on_axis(weight, log_probabilities, class_axis)),
+            else multiply(log_probabilities, broadcast_along(weight, log_probabilities, class_axis)),
             class_axis,
         )
         losses = subtract(
@@ -184,7 +184,7 @@ def _mean_of_kept(total: Tensor, count: Tensor, kept: Tensor | None) -> Tensor:
     return where(has_kept, divide(total, where(has_kept, count, 1.0)), math.nan)
 
 
-def counting(ids: Tensor, classes: int, ignored: int) -> Tensor | None:
+def counted_mask(ids: Tensor, classes: int, ignored: int) -> Tensor | None:
     """Returns a mask of the class ids that count in the loss; None if all of them do.
 
     Raises:
@@ -197,7 +197,7 @@ def counting(ids: Tensor, classes: int, ignored: int) -> Tensor | None:
     return None if shared_losses.counted_mask(host_ids, classes, ignored) is None else not_equal(ids, ignored)
 
 
-def on_axis(weight: Tensor, x: Tensor, along: int) -> Tensor:
+def broadcast_along(weight: Tensor, x: Tensor, along: int) -> Tensor:
     """Returns a vector reshaped to broadcast along one axis of `x`; its other axes have length 1."""
     return reshape(weight, [-1 if i == along else 1 for i in range(len(x.shape))])
 

@@ -72,7 +72,7 @@ def rnn(
     shared_recurrent.check_activation(activation)
     batch, hidden, _ = shared_recurrent.check_recurrent(1, x, (weight_ih, weight_hh, bias_ih, bias_hh), time_major)
     shared_recurrent.check_state("h", h, batch, hidden, layer_axis)
-    dtype, wide_dtype = dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h)
+    dtype, wide_dtype = result_and_compute_dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h)
     input_gates = _input_gates(x, weight_ih, (bias_ih, bias_hh), wide_dtype, time_major)
     transposed_hh = matrix_transpose(_cast_if_needed(weight_hh, wide_dtype))
     state = _initial_state(h, batch, hidden, wide_dtype, x, layer_axis)
@@ -118,7 +118,7 @@ def gru(
     """
     batch, hidden, _ = shared_recurrent.check_recurrent(3, x, (weight_ih, weight_hh, bias_ih, bias_hh), time_major)
     shared_recurrent.check_state("h", h, batch, hidden, layer_axis)
-    dtype, wide_dtype = dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h)
+    dtype, wide_dtype = result_and_compute_dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h)
     input_gates = _input_gates(x, weight_ih, (bias_ih,), wide_dtype, time_major)
     transposed_hh, bias_hh_or_none = (
         matrix_transpose(_cast_if_needed(weight_hh, wide_dtype)),
@@ -182,7 +182,7 @@ def lstm(
     )
     shared_recurrent.check_state("h", h, batch, output_width, layer_axis)
     shared_recurrent.check_state("c", c, batch, hidden, layer_axis)
-    dtype, wide_dtype = dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h, c, weight_hr)
+    dtype, wide_dtype = result_and_compute_dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h, c, weight_hr)
     input_gates = _input_gates(x, weight_ih, (bias_ih, bias_hh), wide_dtype, time_major)
     transposed_hh = matrix_transpose(_cast_if_needed(weight_hh, wide_dtype))
     projection = None if weight_hr is None else matrix_transpose(_cast_if_needed(weight_hr, wide_dtype))
@@ -199,7 +199,7 @@ def lstm(
     return all_outputs, _with_layer_axis(state, dtype, layer_axis), _with_layer_axis(cell, dtype, layer_axis)
 
 
-def product(x: Tensor, matrix: Tensor) -> Tensor:
+def multiply_vectors(x: Tensor, matrix: Tensor) -> Tensor:
     """Returns the products of the vectors of all times and samples with a matrix, as one product of two matrices.
 
     NumPy 2.4 multiplies a stack of matrices by a transposed one without BLAS, in 20 times the time.
@@ -211,7 +211,7 @@ def product(x: Tensor, matrix: Tensor) -> Tensor:
     )
 
 
-def dtypes(*tensors: Tensor | None) -> tuple[DType, DType | str]:
+def result_and_compute_dtypes(*tensors: Tensor | None) -> tuple[DType, DType | str]:
     """Returns the dtype of the result, and that of the computation."""
     result_dtype = as_inexact(result_type(*[tensor for tensor in tensors if tensor is not None]))
     return result_dtype, "float32" if result_dtype.bits == 16 else result_dtype
@@ -238,7 +238,7 @@ def _input_gates(
     x: Tensor, weight: Tensor, biases: tuple[Tensor | None, ...], wanted: DType | str, time_major: bool
 ) -> Sequence[Tensor]:
     """Returns what the input contributes to the gates, time by time: one product for all times."""
-    gates = product(_cast_if_needed(x, wanted), matrix_transpose(_cast_if_needed(weight, wanted)))
+    gates = multiply_vectors(_cast_if_needed(x, wanted), matrix_transpose(_cast_if_needed(weight, wanted)))
     for bias in biases:
         gates = gates if bias is None else add(gates, _cast_if_needed(bias, wanted))
     return unstack(gates, None, 0 if time_major else 1)

@@ -258,7 +258,7 @@ def max_and_argmax(x: TensorLike, axis: int | None = None, keepdims: bool = Fals
         >>> [part.tolist() for part in ops.max_and_argmax([[3, 2], [1, 4]], axis=1)]
         [[3, 4], [0, 1]]
     """
-    return _with_place(argmax, x, axis, keepdims)
+    return _extreme_and_index(argmax, x, axis, keepdims)
 
 
 @op
@@ -279,7 +279,7 @@ def min_and_argmin(x: TensorLike, axis: int | None = None, keepdims: bool = Fals
         >>> [part.tolist() for part in ops.min_and_argmin([[3, 2], [1, 4]], axis=1)]
         [[2, 1], [1, 0]]
     """
-    return _with_place(argmin, x, axis, keepdims)
+    return _extreme_and_index(argmin, x, axis, keepdims)
 
 
 @op(along="axis", autocast="float32")
@@ -516,11 +516,13 @@ def _variance(x: Tensor, axis: Axis, keepdims: bool, correction: Varying) -> Ten
     return divide(sum_of_squares, where(greater(degrees_of_freedom, 0.0), degrees_of_freedom, math.nan))
 
 
-def _with_place(place_of: Callable[..., Tensor], x: Tensor, axis: int | None, keepdims: bool) -> tuple[Tensor, Tensor]:
+def _extreme_and_index(
+    place_of: Callable[..., Tensor], x: Tensor, axis: int | None, keepdims: bool
+) -> tuple[Tensor, Tensor]:
     """Returns the largest or smallest element along an axis, and its index, which `place_of` finds."""
     if axis is None:
         shape = (1,) * len(x.shape) if keepdims else ()
-        extreme, extreme_index = _with_place(place_of, ravel(x), 0, True)
+        extreme, extreme_index = _extreme_and_index(place_of, ravel(x), 0, True)
         return reshape(extreme, shape), reshape(extreme_index, shape)
     extreme_index = place_of(x, axis, True)
     extreme = take_along_axis(x, extreme_index, axis)

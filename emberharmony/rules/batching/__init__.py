@@ -15,12 +15,12 @@ from emberharmony.rules.batching import shape as shape
 from emberharmony.rules.batching import solver as solver
 from emberharmony.rules.batching import sorting as sorting
 from emberharmony.rules.batching.forms import RULES as _RULES
-from emberharmony.rules.batching.forms import along, last, over
+from emberharmony.rules.batching.forms import call_along_axis, reduce_over_axes, rule_on_last_axes
 from emberharmony.transforms import rule_registry as registry
 
 RULES = registry.BATCHING
 """The rule of each op that has one."""
 
-registry.BATCHING_ALONG.update({"axis": along, "axes": over, "matrix": last(2)})
+registry.BATCHING_ALONG.update({"axis": call_along_axis, "axes": reduce_over_axes, "matrix": rule_on_last_axes(2)})
 # One update, and the last one: another thread that sees any rule must see them all.
 RULES.update(_RULES)

@@ -28,7 +28,7 @@ def with_unit_axis(m: Mapped, x: Any, axis: int) -> Any:
     return Rows(m.bound.expand_dims(x.whole, axis)) if x.__class__ is Rows else m.bound.expand_dims(x, axis)
 
 
-def flat(m: Mapped, x: Rows) -> T:
+def flatten_slices(m: Mapped, x: Rows) -> T:
     """Returns the elements of each slice as a vector."""
     return m.bound.reshape(x.whole, (m.size, math.prod(x.shape)))
 
@@ -41,18 +41,18 @@ def axes_of_whole(axis: Any, rank: int) -> Any:
     return whole_axes if isinstance(axis, (tuple, list)) else whole_axes[0]
 
 
-def along(m: Mapped, x: Any, *options: Any) -> T:
+def call_along_axis(m: Mapped, x: Any, *options: Any) -> T:
     """Returns the result, for all slices, of an op that works along its argument `axis`; None means all elements."""
-    option_index = m.place("axis") - 1
+    option_index = m.parameter_index("axis") - 1
     axis = options[option_index]
     if x.__class__ is not Rows or (axis is not None and not x.shape) or any(map(has_rows, options)):
         return NotImplemented
     new_options = list(options)
     new_options[option_index] = 1 if axis is None else axes_of_whole(axis, len(x.shape))
-    return m(flat(m, x) if axis is None else x.whole, *new_options)
+    return m(flatten_slices(m, x) if axis is None else x.whole, *new_options)
 
 
-def over(m: Mapped, x: Any, axis: Any, keepdims: Any = False, *options: Any) -> T:
+def reduce_over_axes(m: Mapped, x: Any, axis: Any, keepdims: Any = False, *options: Any) -> T:
     """Returns the result, for all slices, of a reduction over its argument `axis`; None means all axes."""
     if x.__class__ is not Rows or Rows in map(type, options):
         return NotImplemented
@@ -60,11 +60,11 @@ def over(m: Mapped, x: Any, axis: Any, keepdims: Any = False, *options: Any) -> 
         return NotImplemented
     if axis is not None:
         return m(x.whole, axes_of_whole(axis, len(x.shape)), keepdims, *options)
-    reduced_rows = m(flat(m, x), 1, False, *options)
+    reduced_rows = m(flatten_slices(m, x), 1, False, *options)
     return m.bound.reshape(reduced_rows, (m.size, *(1,) * len(x.shape))) if keepdims else reduced_rows
 
 
-def last(count: int) -> Rule:
+def rule_on_last_axes(count: int) -> Rule:
     """Returns the rule of an op on the last axes of its first argument, which treats the axes before them alike."""
 
     def rule(m: Mapped, x: Any, *options: Any) -> T:

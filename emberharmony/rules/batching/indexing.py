@@ -6,7 +6,7 @@ The bodies take 1.4 to 4.9 times as long under `vmap`, for few elements.
 from typing import Any
 
 from emberharmony.core.axes import nonnegative_axes
-from emberharmony.rules.batching.forms import axes_of_whole, batches, flat
+from emberharmony.rules.batching.forms import axes_of_whole, batches, flatten_slices
 from emberharmony.transforms.batch_tape import Mapped, Rows, has_rows, with_rank
 
 T = Any
@@ -15,7 +15,11 @@ T = Any
 @batches("take")
 def _take(m: Mapped, x: Any, indices: Any, axis: int | None) -> T:
     if not has_rows(indices):
-        return m(flat(m, x), indices, 1) if axis is None else m(x.whole, indices, axes_of_whole(axis, len(x.shape)))
+        return (
+            m(flatten_slices(m, x), indices, 1)
+            if axis is None
+            else m(x.whole, indices, axes_of_whole(axis, len(x.shape)))
+        )
     if indices.__class__ is not Rows:
         return NotImplemented
     if x.__class__ is not Rows:
@@ -23,7 +27,7 @@ def _take(m: Mapped, x: Any, indices: Any, axis: int | None) -> T:
             m(x, indices.whole, axis), 0 if axis is None else nonnegative_axes(axis, len(x.shape))[0], 0
         )
     if axis is None:
-        return _gather_per_slice(m, Rows(flat(m, x)), indices, 0)
+        return _gather_per_slice(m, Rows(flatten_slices(m, x)), indices, 0)
     return _gather_per_slice(m, x, indices, nonnegative_axes(axis, len(x.shape))[0])
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from emberharmony.backend.shared.arrays.shape import pad_pairs
 from emberharmony.core.axes import broadcast, nonnegative_axes
-from emberharmony.rules.batching.forms import along, axes_of_whole, batches, flat, last
+from emberharmony.rules.batching.forms import axes_of_whole, batches, call_along_axis, flatten_slices, rule_on_last_axes
 from emberharmony.transforms.batch_tape import Mapped, Rows, has_rows, with_rank
 
 T = Any
@@ -100,7 +100,7 @@ def _roll(m: Mapped, x: Any, shift: Any, axis: Any) -> T:
     if has_rows(shift):
         return NotImplemented
     if axis is None:
-        return m.bound.reshape(m(flat(m, x), shift, 1), x.whole.shape)
+        return m.bound.reshape(m(flatten_slices(m, x), shift, 1), x.whole.shape)
     return m(x.whole, shift, axes_of_whole(axis, len(x.shape)))
 
 
@@ -129,6 +129,6 @@ def _diag(m: Mapped, x: Rows, k: int) -> T:
     return m.bound.where(m.bound.eye(matrix_size, matrix_size, k, "bool"), padded_rows, m.bound.zeros_like(padded_rows))
 
 
-batches("matrix_transpose", "tril", "triu")(last(2))
-batches("split", "unstack", "repeat")(along)
-batches("softmax", "log_softmax")(along)
+batches("matrix_transpose", "tril", "triu")(rule_on_last_axes(2))
+batches("split", "unstack", "repeat")(call_along_axis)
+batches("softmax", "log_softmax")(call_along_axis)

@@ -5,7 +5,7 @@ The bodies take 1.3 to 10 times as long under `vmap`, for two slices of few elem
 
 from typing import Any
 
-from emberharmony.rules.batching.forms import batches, last
+from emberharmony.rules.batching.forms import batches, rule_on_last_axes
 from emberharmony.transforms.batch_tape import Mapped, Rows
 
 T = Any
@@ -17,5 +17,5 @@ def _searchsorted(m: Mapped, sequence: Any, values: Any, side: Any, sorter: Any)
     return m(sequence, values.whole, side, sorter) if maps_only_values else NotImplemented
 
 
-batches("top_k")(last(1))
-batches("isin")(last(0))
+batches("top_k")(rule_on_last_axes(1))
+batches("isin")(rule_on_last_axes(0))

@@ -13,7 +13,7 @@ from emberharmony.ops.dtype import dtype, widen
 from emberharmony.ops.logic.comparison import greater_equal, less, less_equal, logical_and
 from emberharmony.ops.math import add, divide, multiply, negative, subtract
 from emberharmony.ops.neural.activation import log_softmax, softmax
-from emberharmony.ops.neural.losses import EPSILON, counting, on_axis
+from emberharmony.ops.neural.losses import EPSILON, broadcast_along, counted_mask
 from emberharmony.ops.reductions.reduction import sum as sum_
 from emberharmony.ops.tensor import cast
 from emberharmony.transforms.rule_registry import SLOPES
@@ -39,10 +39,10 @@ def _sparse_by_output(g: T, _y: T, target: T, output: T, from_logits: bool = Fal
     return multiply(expand_dims(where(is_class, g, 0.0), axis), gradient)
 
 
-def _at_positions(g: T, x: T, ids: T, weight: T, reduction: str, ignore_index: int, along: int) -> T:
+def _position_gradients(g: T, x: T, ids: T, weight: T, reduction: str, ignore_index: int, along: int) -> T:
     """Returns the gradient of the loss at each position, with the axis of the classes at length 1."""
     position_shape = (*x.shape[:along], 1, *x.shape[along + 1 :])
-    is_kept, g = counting(ids, x.shape[along], ignore_index), cast(g, dtype(x))
+    is_kept, g = counted_mask(ids, x.shape[along], ignore_index), cast(g, dtype(x))
     if reduction == "mean":
         weight_sum: Any = math.prod(position_shape)
         if weight is not None:
@@ -81,11 +81,11 @@ def _by_logits(
         _target_probabilities(x, ids, label_smoothing, class_axis),
     )
     if weight is not None:
-        target_probabilities = multiply(target_probabilities, on_axis(weight, x, class_axis))
+        target_probabilities = multiply(target_probabilities, broadcast_along(weight, x, class_axis))
         probabilities = multiply(probabilities, sum_(target_probabilities, class_axis, True))
     return multiply(
         subtract(probabilities, target_probabilities),
-        _at_positions(g, x, ids, weight, reduction, ignore_index, class_axis),
+        _position_gradients(g, x, ids, weight, reduction, ignore_index, class_axis),
     )
 
 
@@ -105,7 +105,7 @@ def _by_class_weight(
     losses = negative(multiply(log_softmax(x, class_axis), _target_probabilities(x, ids, label_smoothing, class_axis)))
     if reduction == "mean":  # it is divided by the sum of the weights
         losses = subtract(losses, multiply(_target_probabilities(x, ids, 0.0, class_axis), cast(y, dtype(x))))
-    weighted_losses = multiply(losses, _at_positions(g, x, ids, weight, reduction, ignore_index, class_axis))
+    weighted_losses = multiply(losses, _position_gradients(g, x, ids, weight, reduction, ignore_index, class_axis))
     return sum_(weighted_losses, tuple(i for i in range(len(x.shape)) if i != class_axis))
 
 

@@ -27,7 +27,7 @@ def _centre_and_scale(x: T, axes: Any, count: int, epsilon: Any) -> tuple[T, T]:
     return centred, rsqrt(add(divide(sum_of_products(centred, centred, axes), count), epsilon))
 
 
-def _of_weight(gradient: T, weight: T, axis: Any, x: T) -> T:
+def _weight_gradient(gradient: T, weight: T, axis: Any, x: T) -> T:
     """Returns the gradient of a weight from a tensor that broadcasts like `x`."""
     aligned_weight = align_weight(weight, axis, x)
     if aligned_weight is weight:
@@ -53,8 +53,8 @@ def _layer_normalization(
         widened_x, axis, element_count, EPSILON if epsilon is None else option("epsilon", epsilon, widened_x)
     )
     scaled = multiply(widened_x if rms_scaling else centred, inverse_deviation)
-    by_gamma = None if gamma is None else _of_weight(multiply(g, scaled), gamma, axis, x)
-    by_beta = None if beta is None or rms_scaling else _of_weight(g, beta, axis, x)
+    by_gamma = None if gamma is None else _weight_gradient(multiply(g, scaled), gamma, axis, x)
+    by_beta = None if beta is None or rms_scaling else _weight_gradient(g, beta, axis, x)
     weighted_gradient = widen(g if gamma is None else multiply(g, align_weight(gamma, axis, x)))
     mean_product = divide(sum_of_products(weighted_gradient, scaled, axis), element_count)
     if rms_scaling:

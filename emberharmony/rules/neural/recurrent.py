@@ -27,7 +27,7 @@ from emberharmony.ops.dtype import dtype
 from emberharmony.ops.elementwise.elementary import tanh
 from emberharmony.ops.math import add, multiply, square, subtract
 from emberharmony.ops.neural.activation import sigmoid
-from emberharmony.ops.neural.recurrent import dtypes, lstm, product
+from emberharmony.ops.neural.recurrent import lstm, multiply_vectors, result_and_compute_dtypes
 from emberharmony.ops.reductions.reduction import sum as sum_
 from emberharmony.ops.tensor import cast
 
@@ -68,7 +68,7 @@ def _lstm(
 ) -> list[T]:
     if layer_axis:
         g, h, c = [g[0], _states_of_layer(g[1]), _states_of_layer(g[2])], _states_of_layer(h), _states_of_layer(c)
-    result_dtype, wide_dtype = dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h, c, weight_hr)
+    result_dtype, wide_dtype = result_and_compute_dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h, c, weight_hr)
     wide_tensors = [
         t if t is None or dtype(t) == wide_dtype else cast(t, wide_dtype)
         for t in (x, weight_ih, weight_hh, bias_ih, bias_hh, h, c, weight_hr)
@@ -84,7 +84,9 @@ def _lstm(
     h = zeros((batch, weight_hh.shape[1]), wide_dtype, get_device(x)) if h is None else h
     c = zeros((batch, hidden), wide_dtype, get_device(x)) if c is None else c
     earlier_states = _previous_states(h, outputs)
-    gates = add(product(x, matrix_transpose(weight_ih)), product(earlier_states, matrix_transpose(weight_hh)))
+    gates = add(
+        multiply_vectors(x, matrix_transpose(weight_ih)), multiply_vectors(earlier_states, matrix_transpose(weight_hh))
+    )
     for bias in (bias_ih, bias_hh):
         gates = gates if bias is None else add(gates, bias)
     activations = (sigmoid, sigmoid, tanh, sigmoid)
@@ -122,7 +124,7 @@ def _lstm(
         gate_gradient_list.append(gate_gradient)
         h_gradient, c_gradient = matmul(gate_gradient, weight_hh), multiply(c_gradient, forget_share)
     gate_gradients = stack(gate_gradient_list[::-1], 0)
-    x_gradient = product(gate_gradients, weight_ih)
+    x_gradient = multiply_vectors(gate_gradients, weight_ih)
     x_gradient = flip(x_gradient, 0) if reverse else x_gradient
     bias_gradient = sum_(gate_gradients, (0, 1))
     hr_gradient = (

@@ -15,17 +15,19 @@ from emberharmony.ops.tensor import convert_to_tensor
 T = Any
 
 
-def _of_each(segments: T, data: T, ids: T) -> T:
+def _segment_value_of_each(segments: T, data: T, ids: T) -> T:
     """Returns for each slice of `data` the value of the segment that it belongs to."""
     return reshape(take(segments, convert_to_tensor(ids), 0), data.shape)
 
 
 def _extreme(g: T, y: T, data: T, ids: T, num: int | None = None, sorted: bool = False) -> T:
     """Returns equal shares of the cotangent for the elements that equal the extreme of their segment."""
-    is_extreme = where(equal(data, _of_each(y, data, ids)), 1.0, 0.0)
-    extreme_counts = _of_each(segment_sum(is_extreme, ids, y.shape[0]), data, ids)
+    is_extreme = where(equal(data, _segment_value_of_each(y, data, ids)), 1.0, 0.0)
+    extreme_counts = _segment_value_of_each(segment_sum(is_extreme, ids, y.shape[0]), data, ids)
     return where(
-        equal(is_extreme, 1), divide(_of_each(g, data, ids), where(equal(extreme_counts, 0), 1, extreme_counts)), 0.0
+        equal(is_extreme, 1),
+        divide(_segment_value_of_each(g, data, ids), where(equal(extreme_counts, 0), 1, extreme_counts)),
+        0.0,
     )
 
 
@@ -36,18 +38,18 @@ def _prod(g: T, y: T, data: T, ids: T, num: int | None = None, sorted: bool = Fa
     of the others; with more zeros no element has one.
     """
     is_zero = equal(data, 0)
-    zero_counts = _of_each(segment_sum(where(is_zero, 1.0, 0.0), ids, y.shape[0]), data, ids)
-    product_without_zeros = _of_each(segment_prod(where(is_zero, 1.0, data), ids, y.shape[0]), data, ids)
+    zero_counts = _segment_value_of_each(segment_sum(where(is_zero, 1.0, 0.0), ids, y.shape[0]), data, ids)
+    product_without_zeros = _segment_value_of_each(segment_prod(where(is_zero, 1.0, data), ids, y.shape[0]), data, ids)
     products_of_others = where(
         is_zero,
         where(equal(zero_counts, 1), product_without_zeros, 0.0),
         where(equal(zero_counts, 0), divide(product_without_zeros, where(is_zero, 1.0, data)), 0.0),
     )
-    return multiply(_of_each(g, data, ids), products_of_others)
+    return multiply(_segment_value_of_each(g, data, ids), products_of_others)
 
 
 RULES: dict[str, Any] = {
-    "segment_sum": (lambda g, y, data, ids, *_: _of_each(g, data, ids),),
+    "segment_sum": (lambda g, y, data, ids, *_: _segment_value_of_each(g, data, ids),),
     "segment_prod": (_prod,),
     "segment_max": (_extreme,),
     "segment_min": (_extreme,),

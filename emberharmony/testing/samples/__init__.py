@@ -26,6 +26,6 @@ def all_samples() -> dict[str, Sample]:
 def without_row() -> dict[str, str]:
     """Returns, by op, a message about each declared op that has no row."""
     return {
-        op: f"{op} has no sample row: add one to emberharmony/testing/samples/{OPS[op].place}.py"
+        op: f"{op} has no sample row: add one to emberharmony/testing/samples/{OPS[op].category_path}.py"
         for op in sorted(OPS.keys() - all_samples().keys())
     }

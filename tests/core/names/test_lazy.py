@@ -5,7 +5,7 @@ import types
 
 import pytest
 
-from emberharmony.core.names.lazy import lazy_names
+from emberharmony.core.names.lazy import lazy_getattr_and_dir
 
 
 def test_a_name_is_loaded_once_and_kept_in_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -14,7 +14,7 @@ def test_a_name_is_loaded_once_and_kept_in_the_package(monkeypatch: pytest.Monke
     part = types.ModuleType("library.sub")
     monkeypatch.setitem(sys.modules, "library", package)
     monkeypatch.setitem(sys.modules, "library.sub", part)
-    vars(package)["__getattr__"], vars(package)["__dir__"] = lazy_names(
+    vars(package)["__getattr__"], vars(package)["__dir__"] = lazy_getattr_and_dir(
         "library", {"sub": "library.sub", "sqrt": "math"}
     )
     assert "sub" not in vars(package)

@@ -219,7 +219,7 @@ MUTANTS = [
     Mutant(
         name="cell-of-the-active-backend",
         module="emberharmony/core/cells/cell.py",
-        function="Cell.of",
+        function="Cell.current_tensor",
         original="tensor_and_home[1] is bound",
         replacement="True",
         tests=("tests/core/cells/test_tensor_methods.py -k follows --ember-backend torch",),

@@ -282,7 +282,7 @@ MUTANTS = [
     Mutant(
         name="parameters-by-their-places-in-a-block",
         module="emberharmony/core/cells/cell.py",
-        function="Cell.of",
+        function="Cell.current_tensor",
         original="id(self)",
         replacement="None",
         tests=("tests/backend/torch/flow/test_guards.py -k own_parameters",),

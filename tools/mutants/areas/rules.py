@@ -24,7 +24,7 @@ MUTANTS = [
     Mutant(
         name="rule-base-of-power",
         module="emberharmony/rules/math.py",
-        function="_base",
+        function="_base_gradient",
         original="b - 1",
         replacement="b - 2",
         tests=("tests/ops/test_math.py --ember-backend numpy -k follow_its_exponent",),
@@ -33,7 +33,7 @@ MUTANTS = [
     Mutant(
         name="rule-tensor-exponent-of-power",
         module="emberharmony/rules/math.py",
-        function="_base",
+        function="_base_gradient",
         original="subtract(b, 1)",
         replacement="b",
         tests=("tests/ops/test_math.py --ember-backend numpy -k follow_its_exponent",),
@@ -42,7 +42,7 @@ MUTANTS = [
     Mutant(
         name="rule-exponent-of-power",
         module="emberharmony/rules/math.py",
-        function="_exponent",
+        function="_exponent_gradient",
         original="equal(a, 0)",
         replacement="equal(a, 1)",
         tests=(

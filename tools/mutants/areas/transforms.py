@@ -180,7 +180,7 @@ MUTANTS = [
     Mutant(
         name="vmap-reduction-without-its-axes",
         module="emberharmony/rules/batching/forms.py",
-        function="over",
+        function="reduce_over_axes",
         original="(m.size, *(1,) * len(x.shape))",
         replacement="(m.size,)",
         tests=(f"tests/backend/numpy/test_batching.py -k keeps_its_axes {ON_NUMPY}",),
