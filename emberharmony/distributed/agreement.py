@@ -25,18 +25,20 @@ def require_agreement(world: World, call: str, options: dict[str, Any], leaves: 
     Raises:
         DistributedError: on all ranks, if one differs; the message names the ranks and what they gave.
     """
-    lines = [call, *(f"{name}={value!r}" for name, value in sorted(options.items()))]
-    lines += [f"{name or 'the tensor'}: shape {tuple(shape)}, {dtype}" for name, shape, dtype in leaves]
+    call_lines = [call, *(f"{name}={value!r}" for name, value in sorted(options.items()))]
+    call_lines += [f"{name or 'the tensor'}: shape {tuple(shape)}, {dtype}" for name, shape, dtype in leaves]
 
     def lines_if_different(transport: Transport) -> list[list[str]] | None:
-        text = json.dumps(lines).encode()
-        digest_bytes = np.frombuffer(hashlib.sha256(text).digest() + len(text).to_bytes(8, "little"), np.uint8).copy()
+        encoded_lines = json.dumps(call_lines).encode()
+        digest_bytes = np.frombuffer(
+            hashlib.sha256(encoded_lines).digest() + len(encoded_lines).to_bytes(8, "little"), np.uint8
+        ).copy()
         digests = transport.all_gather(digest_bytes)
         if (digests == digest_bytes).all():
             return None
         lengths = [int.from_bytes(row[-8:].tobytes(), "little") for row in digests]
         padded_text = np.zeros(max(lengths), np.uint8)
-        padded_text[: len(text)] = np.frombuffer(text, np.uint8)
+        padded_text[: len(encoded_lines)] = np.frombuffer(encoded_lines, np.uint8)
         text_of_each_rank = transport.all_gather(padded_text)
         return [json.loads(row[:length].tobytes()) for row, length in zip(text_of_each_rank, lengths, strict=True)]
 

@@ -19,7 +19,7 @@ import zlib
 from typing import NamedTuple
 
 OUTSIDE, INSIDE, FAILED, ENDED = range(4)
-"""What a rank does: it is between two calls, in one, has raised an error, or has ended its program."""
+"""The states of a rank: between two calls, inside of a call, after a failed call, or after its program's end."""
 
 _FORM = struct.Struct("<qqqd48s")
 _SUM = struct.Struct("<I")
@@ -77,9 +77,11 @@ class Board:
         if number is not None and call is not None:
             self._last = number, call
         number, call = self._last
-        entry = _FORM.pack(os.getpid(), state, number, time.monotonic(), call.encode()[:48])
+        packed_entry = _FORM.pack(os.getpid(), state, number, time.monotonic(), call.encode()[:48])
         # Another process may read a half-written row; the checksum shows that.
-        self._memory[self._start : self._start + _FORM.size + _SUM.size] = entry + _SUM.pack(zlib.crc32(entry))
+        self._memory[self._start : self._start + _FORM.size + _SUM.size] = packed_entry + _SUM.pack(
+            zlib.crc32(packed_entry)
+        )
         self.beat()
 
     def beat(self) -> None:
@@ -126,23 +128,29 @@ class Board:
             reason_by_rank: dict[int, str] = {}
             for rank in range(self.size) if peer is None else (peer,):
                 if rank != self._rank and (
-                    text := self._lateness_text(self.read(rank), number, call, peer is not None)
+                    rank_text := self._lateness_text(self.read(rank), number, call, peer is not None)
                 ):
-                    lateness_by_rank[rank] = text
-                if rank != self._rank and (text := self._reason_of_end(self.read(rank))):
-                    reason_by_rank[rank] = text
+                    lateness_by_rank[rank] = rank_text
+                if rank != self._rank and (rank_text := self._reason_of_end(self.read(rank))):
+                    reason_by_rank[rank] = rank_text
             if reason_by_rank or time.monotonic() > deadline:
                 # A late rank may wait for a later one, so only the latest ranks are the cause. A rank that has ended
                 # after it left the call is named only if there is no other cause.
                 progress_by_rank = {i: self.read(i).progress for i in (*lateness_by_rank, *reason_by_rank)}
                 last_progress = min((progress_by_rank[i] for i in lateness_by_rank), default=0.0)
                 reason_by_rank_inside = {
-                    i: text for i, text in reason_by_rank.items() if progress_by_rank[i] < number or peer is not None
+                    i: rank_text
+                    for i, rank_text in reason_by_rank.items()
+                    if progress_by_rank[i] < number or peer is not None
                 }
                 return (
                     reason_by_rank_inside
                     or reason_by_rank
-                    or {i: text for i, text in lateness_by_rank.items() if progress_by_rank[i] == last_progress}
+                    or {
+                        i: rank_text
+                        for i, rank_text in lateness_by_rank.items()
+                        if progress_by_rank[i] == last_progress
+                    }
                 )
             time.sleep(0.02)
 

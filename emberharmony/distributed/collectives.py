@@ -86,12 +86,12 @@ def all_gather(tree: Any) -> Any:
     own_world = world()
 
     def run(transport: Transport, hosts: Hosts) -> Hosts:
-        rows = wire.apply_by_buckets(
+        gathered_rows = wire.apply_by_buckets(
             [_as_bytes(bits) for bits, _ in hosts], wire.BUCKET, transport.all_gather, (own_world.size,)
         )
         return [
             HostBits(row.view(bits.dtype).reshape((own_world.size * (bits.shape or (1,))[0], *bits.shape[1:])), dtype)
-            for row, (bits, dtype) in zip(rows, hosts, strict=True)
+            for row, (bits, dtype) in zip(gathered_rows, hosts, strict=True)
         ]
 
     def pull_back(primals: Tensors, cotangents: Tensors) -> list[Any]:

@@ -10,10 +10,10 @@ from typing import NamedTuple
 from emberharmony.core.errors import DistributedError, brief
 
 BOARD = "EMBERHARMONY_BOARD"
-"""The file in which the ranks on this machine say which call they are in; `emberharmony launch` makes it."""
+"""The environment variable with the path of the board's file, which `emberharmony launch` creates."""
 
 TRANSPORT = "EMBERHARMONY_TRANSPORT"
-"""The transport that `init(transport="auto")` takes."""
+"""The environment variable with the transport for `init(transport="auto")`."""
 
 MPI_RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK")
 """The variables by which an MPI launcher tells the rank."""

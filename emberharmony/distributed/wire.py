@@ -32,7 +32,7 @@ _SUMMED = {
     "complex64": "float32",
     "complex128": "float64",
 }
-"""By dtype, the one in which it is summed. Sums of two's complement have the bits of the unsigned ones."""
+"""The dtype in which tensors of each dtype are summed; signed and unsigned sums have the same bits."""
 
 
 def sum_dtype(call: str, dtype: str) -> str:
@@ -63,7 +63,7 @@ def tensor_of_sums(vector: Vector, dtype: str, shape: tuple[int, ...]) -> HostBi
         return HostBits(_bfloat16_bits(vector).reshape(shape), dtype)
     if dtype in ("uint32", "uint64", "complex64", "complex128"):
         return HostBits(vector.view(dtype).reshape(shape), dtype)
-    with np.errstate(over="ignore"):  # of float16, whose sum may be infinite
+    with np.errstate(over="ignore"):  # a float16 sum may overflow to infinity
         return HostBits(vector.astype(dtype, copy=False).reshape(shape), dtype)
 
 
@@ -156,9 +156,9 @@ def sum_in_rank_order(transport: Transport, vector: Vector) -> None:
     Each rank gets one part of all vectors, adds it, and gives the sum to all: as many bytes as the sum of a ring.
     """
     row_length = -(-len(vector) // transport.size)
-    rows = np.zeros((transport.size, row_length), vector.dtype)
-    rows.reshape(-1)[: len(vector)] = vector
-    chunk_sum = pairwise_sum(list(transport.all_to_all(rows.view(np.uint8)).view(vector.dtype)))
+    padded_rows = np.zeros((transport.size, row_length), vector.dtype)
+    padded_rows.reshape(-1)[: len(vector)] = vector
+    chunk_sum = pairwise_sum(list(transport.all_to_all(padded_rows.view(np.uint8)).view(vector.dtype)))
     vector[...] = transport.all_gather(chunk_sum.view(np.uint8)).view(vector.dtype).reshape(-1)[: len(vector)]
 
 

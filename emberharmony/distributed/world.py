@@ -33,7 +33,7 @@ _MARGIN = 10.0
 
 
 class World:
-    """The processes of a run; `init` returns it.
+    """The group of all processes of a run, with its transport; `init` returns it.
 
     Attributes:
         rank: the number of this process, from 0 on.
@@ -198,9 +198,7 @@ class World:
             seen_flags = np.asarray([is_here], np.uint8)
             if not self.run("init", lambda transport: transport.all_gather(seen_flags)).all():
                 self._board = None
-            self.run(
-                "init", lambda transport: transport.all_gather(seen_flags)
-            )  # all have opened it before one can end
+            self.run("init", lambda transport: transport.all_gather(seen_flags))  # all ranks have opened the board now
         finally:
             if temporary_folder:
                 shutil.rmtree(temporary_folder, ignore_errors=True)

@@ -21,13 +21,13 @@ from emberharmony.io.tensor_file import open_file
 from emberharmony.io.tensors import as_tensor
 
 _RATIO = 1040
-"""More bytes than this cannot come out of one byte of a deflated stream."""
+"""The largest number of bytes that one byte of a deflated stream can expand to."""
 
 _FAULTS = (
     *(zipfile.BadZipFile, zlib.error, struct.error, tokenize.TokenError, SyntaxError, EOFError, OSError),
     *(ValueError, RuntimeError, MemoryError),
 )
-"""What zipfile and the reader of NumPy 2.4 raise for damaged files."""
+"""The exceptions that zipfile and NumPy 2.4 raise for damaged `.npz` files."""
 
 
 class Archive:

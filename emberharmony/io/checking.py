@@ -12,7 +12,7 @@ from emberharmony.io.sources import source
 from emberharmony.io.tensor_file import header_of
 
 MOST_FAULTS = 1000
-"""After so many faults a check ends."""
+"""The number of faults after which a check ends."""
 
 _SHOWN = 20
 """The number of tensors that a notebook shows."""
@@ -47,7 +47,7 @@ class Report:
 
     def _repr_html_(self) -> str:
         """Returns what notebooks show: the verdict, and the largest tensors."""
-        from emberharmony.core.display.html import table  # here, because only notebooks need it
+        from emberharmony.core.display.html import table  # imported here, because only notebooks need it
 
         largest = sorted(self.tensors.items(), key=lambda item: -item[1].nbytes)[:_SHOWN]
         rows = [(name, info.dtype, str(info.shape), f"{info.nbytes:,}") for name, info in largest]

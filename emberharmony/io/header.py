@@ -112,7 +112,7 @@ class Header(NamedTuple):
 
 
 Fault = Callable[[WeightFileError], None]
-"""What is called for a fault."""
+"""A function that is called with each fault, an error that it may raise or collect."""
 
 
 def raise_fault(error: WeightFileError) -> None:
@@ -160,7 +160,7 @@ def read_header(stream: BinaryIO, path: str, size: int, fault: Fault = raise_fau
             raise WeightFileError(
                 "truncated", path, f"its header has {header_length} bytes, of which {len(raw)} could be read"
             )
-        with PausedCollector():  # it would look for cycles in 100,000 tuples, which have none
+        with PausedCollector():  # 100,000 tuples without cycles need no collection
             return _check_header(raw, path, 8 + header_length, size, fault)
     except WeightFileError as error:
         is_header_fault = error.kind.startswith("header")
@@ -208,7 +208,7 @@ def _check_header(raw: bytes, path: str, start: int, size: int, fault: Fault) ->
             except WeightFileError as error:
                 fault(error)
                 faults.append(error)
-    if not faults:  # a tensor that is left out would leave a hole
+    if not faults:  # faulty tensors are missing, which would look like holes
         _require_cover(info_by_name, path, start, size, fault)
     return Header(info_by_name, metadata or {}, unknown_keys, size)
 
@@ -243,13 +243,13 @@ def _info_of_entry(name: str, entry: Any, path: str, start: int, unknown: list[s
 
 def _entry_fields(name: str, entry: Any, path: str, unknown: list[str]) -> tuple[Any, Any, Any]:
     """Returns the fields dtype, shape and data_offsets of an entry, which may have any order there."""
-    fields = unique(entry, path, "its entry", "entry", name)
+    field_by_name = unique(entry, path, "its entry", "entry", name)
     try:
-        dtype_shape_offsets = fields["dtype"], fields["shape"], fields["data_offsets"]
+        dtype_shape_offsets = field_by_name["dtype"], field_by_name["shape"], field_by_name["data_offsets"]
     except KeyError as error:
         raise WeightFileError("entry", path, f"its entry lacks {error}", name) from None
-    if len(fields) != 3 and len(unknown) < 20:
-        unknown += [f"{name}.{field}" for field in fields if field not in ("dtype", "shape", "data_offsets")]
+    if len(field_by_name) != 3 and len(unknown) < 20:
+        unknown += [f"{name}.{field}" for field in field_by_name if field not in ("dtype", "shape", "data_offsets")]
     return dtype_shape_offsets
 
 

@@ -12,7 +12,7 @@ from emberharmony.io.tensor_file import header_of, open_file
 ENDING = ".safetensors"
 INDEX = ".index.json"
 SHARD = re.compile(r"-[0-9a-f]{8}-\d{5}-of-\d{5}\.safetensors$")
-"""The end of the names that `io.save` gives to shards."""
+"""The pattern of the end of shard names that `io.save` gives."""
 
 
 def read_index(path: str) -> tuple[dict[str, str], Any]:
@@ -27,15 +27,15 @@ def read_index(path: str) -> tuple[dict[str, str], Any]:
             raise WeightFileError("index", path, f"has {size} bytes, allowed are 100,000,000")
         raw = stream.read(LARGEST_HEADER)
     try:
-        fields = unique(parse(raw, path, "index", MOST_NAMES), path, "the index", "index")
+        index_fields = unique(parse(raw, path, "index", MOST_NAMES), path, "the index", "index")
     except WeightFileError as error:
         raise WeightFileError(error.kind, path, error.reason, None, hint_of_other_format(raw[:512])) from None
-    if "weight_map" not in fields:
+    if "weight_map" not in index_fields:
         raise WeightFileError("index", path, "has no weight_map, the object from names to files", None)
-    metadata_entry = fields.get("metadata")
+    metadata_entry = index_fields.get("metadata")
     metadata = {} if metadata_entry is None else unique(metadata_entry, path, "metadata", "index")
     try:
-        file_by_name = strings(fields["weight_map"], path, "weight_map")
+        file_by_name = strings(index_fields["weight_map"], path, "weight_map")
     except WeightFileError as error:
         fault_kind = "duplicate" if error.kind == "duplicate" else "index"
         raise WeightFileError(fault_kind, path, error.reason) from None
@@ -118,7 +118,7 @@ def own_shards(path: str) -> list[str]:
         return []
     try:
         file_by_name, _ = read_index(path + INDEX)
-    except WeightFileError:  # a damaged index is replaced, and the files around it may be anybody's
+    except WeightFileError:  # files beside a damaged index may belong to others
         return []
     folder, stem = os.path.dirname(path), os.path.basename(path).removesuffix(ENDING)
     shard_files = [

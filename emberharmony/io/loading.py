@@ -102,7 +102,7 @@ def _read_tensors(path: str, names: list[str] | None, entry: str | None) -> dict
     if path.endswith(INDEX):
         return _tensors_of_shards(path, names)
     if path.endswith((".npz", *OF_TORCH)):
-        open_file(path)[0].close()  # a file that is missing raises the same error for all formats
+        open_file(path)[0].close()  # a missing file raises the same error for all formats
     if path.endswith(".npz"):
         return read_npz(path, names)
     if path.endswith(OF_TORCH):
@@ -132,14 +132,14 @@ def file_in_folder(folder: str) -> str:
         WeightFileError: if there is none, or several.
     """
     try:
-        files = sorted(os.listdir(folder))
+        file_names = sorted(os.listdir(folder))
     except OSError as error:
         raise WeightFileError("unreadable", folder, f"cannot be read: {error}") from error
     # A process that was killed while saving may have left shards that no index lists.
-    whole_files = [file for file in files if file.endswith(ENDING) and not SHARD.search(file)]
-    indexes = [file for file in files if file.endswith(ENDING + INDEX)]
+    whole_files = [file_name for file_name in file_names if file_name.endswith(ENDING) and not SHARD.search(file_name)]
+    indexes = [file_name for file_name in file_names if file_name.endswith(ENDING + INDEX)]
     # `save` writes the new file before it removes the index of the shards that the file replaces.
-    replaced_files = [file for file in whole_files if file + INDEX in indexes]
+    replaced_files = [file_name for file_name in whole_files if file_name + INDEX in indexes]
     for fitting_files in (replaced_files, indexes, whole_files):
         if len(fitting_files) == 1:
             return os.path.join(folder, fitting_files[0])
@@ -149,7 +149,7 @@ def file_in_folder(folder: str) -> str:
                 "missing", folder, f"has {len(fitting_files)} files to choose from ({names_text}); name one"
             )
     hint = "pass the file itself, as io.load('model.safetensors'), which io.save(model, 'model.safetensors') writes"
-    if any(file.startswith("step-") for file in files):
+    if any(file_name.startswith("step-") for file_name in file_names):
         hint = "it has checkpoints: io.Checkpoint(folder).restore(model=model, optimizer=optimizer)"
     raise WeightFileError("missing", folder, f"has no file *{ENDING} and no index *{ENDING}{INDEX}", hint=hint)
 
@@ -171,7 +171,7 @@ def _tensors_of_shards(path: str, names: list[str] | None) -> dict[str, Any]:
 
 
 def _tensors_of_torch(path: str, names: list[str] | None, entry: str | None) -> dict[str, Any]:
-    load_backend("torch")  # its error has the command that installs PyTorch
+    load_backend("torch")  # raises an error with the command that installs PyTorch
     from emberharmony.backend.torch.files import read_tensors
 
     tensors = read_tensors(path, entry=entry)

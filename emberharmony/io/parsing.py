@@ -27,7 +27,7 @@ MOST_NAMES = 1 << 20
 """The most brackets and commas in an index of shards, or in the names of tied tensors."""
 
 PIECE = 1 << 16
-"""About so many bytes of a header are read at once."""
+"""The number of bytes of a header that are parsed at once, approximately."""
 
 DEEPEST = 64
 """The deepest nesting in a header; 3 levels are used, and unknown fields may have more."""
@@ -140,7 +140,7 @@ def _parsed_value(raw: bytes, path: str, kind: str, outline: _Outline) -> Any:
     The outline is checked first, because `json` recurses, and because many values take much memory.
     """
     try:
-        text = raw.decode("utf-8")
+        json_text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         fault_text = f"its header is no UTF-8: {error.reason} at {error.start}"
         raise WeightFileError("header_utf8" if kind == "header_json" else kind, path, fault_text) from None
@@ -151,8 +151,8 @@ def _parsed_value(raw: bytes, path: str, kind: str, outline: _Outline) -> Any:
     # A minus or many digits in a name choose the slower decoder without need, which is harmless.
     decoder = _CAREFUL if b"-" in raw or b"0" * 20 in raw.translate(_DIGITS) else _DECODER
     try:
-        decoded = decoder.decode(text)
-        if "\\u" in text:
+        decoded = decoder.decode(json_text)
+        if "\\u" in json_text:
             json.dumps(decoded, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         raise WeightFileError(kind, path, f"its header is no JSON: {error.msg} at character {error.pos}") from None
@@ -191,12 +191,12 @@ def unique(pairs: Any, path: str, place: str, kind: str, tensor: str | None = No
     """
     if pairs.__class__ is not tuple:
         raise WeightFileError(kind, path, f"{place} must be a JSON object, not {text_of(pairs)}", tensor)
-    fields = dict(pairs)
-    if len(fields) != len(pairs):
+    value_by_name = dict(pairs)
+    if len(value_by_name) != len(pairs):
         seen_names: set[str] = set()
         duplicate_name = next(name for name, _ in pairs if name in seen_names or seen_names.add(name))  # type: ignore[func-returns-value]
         raise WeightFileError("duplicate", path, f"{place} has the name {brief(duplicate_name)} twice", tensor)
-    return fields
+    return value_by_name
 
 
 def strings(pairs: Any, path: str, place: str) -> dict[str, str]:

@@ -99,7 +99,7 @@ def rewrite(
     overflow_count_by_name: dict[str, int] = {}
     item_by_stored_name: dict[object, Item] = {}
     for name, new_name in names.items():
-        stored_name = source.place(name) if path.endswith(ENDING) else name  # archives have no ties
+        stored_name = source.place(name) if path.endswith(ENDING) else name  # `.npz` archives have no tied tensors
         if stored_name in item_by_stored_name:
             item_by_stored_name[stored_name].ties.append(new_name)
             continue
@@ -108,13 +108,13 @@ def rewrite(
         )
     with ops.use_backend("numpy"):
         if path.endswith(ENDING):
-            files = write(path, item_by_stored_name.values(), metadata or {}, max_shard_size)
+            written_files = write(path, item_by_stored_name.values(), metadata or {}, max_shard_size)
         else:
             if max_shard_size is not None:
                 raise ArgumentError(f"only {ENDING} files can be in shards")
-            files = _write_npz(path, item_by_stored_name.values())
+            written_files = _write_npz(path, item_by_stored_name.values())
     return Rewritten(
-        files, len(names), sum(item.nbytes for item in item_by_stored_name.values()), overflow_count_by_name
+        written_files, len(names), sum(item.nbytes for item in item_by_stored_name.values()), overflow_count_by_name
     )
 
 

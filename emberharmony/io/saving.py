@@ -112,7 +112,7 @@ def _require_text(name: str) -> None:
 def _items_once(tensors: Mapping[str, Any]) -> list[Item]:
     """Returns an item for each distinct tensor of a dict; further names of the same tensor become its ties."""
     item_by_key: dict[Any, Item] = {}
-    referenced_items = []  # so that no other object gets the id of one
+    referenced_items = []  # kept alive so that no id is used again
     for name, value in tensors.items():
         if not isinstance(name, str) or name == "__metadata__":
             raise ArgumentError(f"save(): {brief(name)} is no name of a tensor; use another string")
@@ -182,7 +182,7 @@ def _write_file(path: str, items: Iterable[Item], metadata: Mapping[str, str]) -
         start, end = end, end + item.nbytes
         entry_by_name[item.name] = {"dtype": item.tag, "shape": item.shape, "data_offsets": [start, end]}
     header = json.dumps(entry_by_name, ensure_ascii=False, separators=(",", ":")).encode()
-    header += b" " * (-len(header) % 8)  # so that all tensors are aligned
+    header += b" " * (-len(header) % 8)  # spaces align the tensors to 8 bytes
     if len(header) > LARGEST_HEADER:
         raise ArgumentError(f"save(): names and metadata take {len(header)} bytes, allowed are {LARGEST_HEADER:,}")
     with replace_bytes(path) as stream:
@@ -204,15 +204,15 @@ def _bytes_of_size(size: int | str) -> int:
 
 def _shard_groups(items: list[Item], limit: int) -> list[list[Item]]:
     """Divides tensors in their order into lists, one for each shard, of at most a number of bytes."""
-    groups: list[list[Item]] = [[]]
+    shards: list[list[Item]] = [[]]
     bytes_of_group = 0
     for item in items:
-        if groups[-1] and bytes_of_group + item.nbytes > limit:
-            groups.append([])
+        if shards[-1] and bytes_of_group + item.nbytes > limit:
+            shards.append([])
             bytes_of_group = 0
-        groups[-1].append(item)
+        shards[-1].append(item)
         bytes_of_group += item.nbytes
-    return groups
+    return shards
 
 
 def _write_shards(path: str, groups: list[list[Item]], metadata: Mapping[str, str]) -> list[str]:

@@ -18,7 +18,7 @@ from emberharmony.io.tensors import HOST
 from emberharmony.io.ties import TIED
 
 BLOCK = 1 << 20
-"""The elements of a block."""
+"""The number of elements in a block."""
 
 Array = np.ndarray[Any, Any]
 
@@ -137,7 +137,7 @@ class _OfTorch:
     def __init__(self, path: str) -> None:
         self.path = path
         self.metadata: dict[str, str] = {}
-        load_backend("torch")  # its error has the command that installs PyTorch
+        load_backend("torch")  # raises an error with the command that installs PyTorch
         from emberharmony.backend.torch.files import read_tensors
 
         self._held = read_tensors(path, mapped=True)

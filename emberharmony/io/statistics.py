@@ -9,10 +9,10 @@ import numpy as np
 from emberharmony.io.sources import Array, Source, numbers
 
 Advance = Callable[[int], None]
-"""What is called with the number of bytes that were read."""
+"""A function that is called with the number of bytes that were read, to show progress."""
 
 _LARGE = 1e150
-"""Squares of larger numbers can be beyond float64."""
+"""The magnitude above which squares may overflow float64, so that a wider dtype is used."""
 
 
 class Statistics(NamedTuple):
@@ -50,9 +50,9 @@ def statistics(source: Source, name: str, advance: Advance = lambda size: None) 
     count, mean, squared_deviation_sum = 0, np.float64(0), np.float64(0)
     with np.errstate(all="ignore"):
         for block in source.blocks(name):
-            values = numbers(block, dtype)
-            assert values is not None
-            finite_values, total_statistics = _finite_and_counts(values, total_statistics)
+            block_numbers = numbers(block, dtype)
+            assert block_numbers is not None
+            finite_values, total_statistics = _finite_and_counts(block_numbers, total_statistics)
             if finite_values.size:
                 block_count, block_mean, block_deviation_sum = _moments(finite_values)
                 mean_difference = block_mean - mean

@@ -12,7 +12,7 @@ TAG = "layout"
 """The name of the tag in `__metadata__`."""
 
 _FORMATS = {"pt": "torch", "mlx": "mlx"}
-"""The layouts of the words that others write as `format`."""
+"""The layouts by the values of `format` that other libraries write."""
 
 
 def tag_metadata(metadata: Mapping[str, str], layout: str | None) -> dict[str, str]:

@@ -30,12 +30,12 @@ def open_file(path: str) -> tuple[BinaryIO, int]:
         WeightFileError: if it is no regular file, or cannot be read.
     """
     try:
-        is_file = stat.S_ISREG(os.stat(path).st_mode)  # to open a pipe would wait for a writer
+        is_file = stat.S_ISREG(os.stat(path).st_mode)  # opening a named pipe would block
         stream = builtins.open(path, "rb") if is_file else None  # noqa: SIM115  (the caller closes it)
     except FileNotFoundError as error:
-        folder, name = os.path.split(path)
+        folder, file_name = os.path.split(path)
         folder_exists = os.path.isdir(folder or ".")
-        hint = _hint_at_file(name, folder or ".") if folder_exists else f"; there is no folder {folder}"
+        hint = _hint_at_file(file_name, folder or ".") if folder_exists else f"; there is no folder {folder}"
         if "://" in os.fsdecode(path):
             hint = "; it is an address: download the file first"
         elif os.fsdecode(path).startswith("~"):
@@ -50,10 +50,12 @@ def open_file(path: str) -> tuple[BinaryIO, int]:
 
 def _hint_at_file(name: str, folder: str) -> str:
     """Returns the hint for a missing file: a similar file name in the folder, or the name of the folder."""
-    files = os.listdir(folder)
-    files_of_stem = [file for file in files if os.path.splitext(file)[0] == name]
-    hint = f"; did you mean {files_of_stem[0]!r}?" if files_of_stem else suggest(name, files)
-    return hint or f"; the folder is {os.path.abspath(folder)}, and has {', '.join(sorted(files)[:5]) or 'no file'}"
+    file_names = os.listdir(folder)
+    names_of_stem = [file_name for file_name in file_names if os.path.splitext(file_name)[0] == name]
+    hint = f"; did you mean {names_of_stem[0]!r}?" if names_of_stem else suggest(name, file_names)
+    return (
+        hint or f"; the folder is {os.path.abspath(folder)}, and has {', '.join(sorted(file_names)[:5]) or 'no file'}"
+    )
 
 
 def header_of(path: str, fault: Fault = raise_fault) -> Header:

@@ -8,7 +8,7 @@ from emberharmony.io.header import Header, TensorInfo
 from emberharmony.io.parsing import MOST_NAMES, parse, strings
 
 TIED = "emberharmony.tied"
-"""The name in `__metadata__`."""
+"""The key in `__metadata__` under which the names of tied tensors are stored."""
 
 
 def tied_infos(header: Header, path: str) -> dict[str, TensorInfo]:
@@ -17,10 +17,12 @@ def tied_infos(header: Header, path: str) -> dict[str, TensorInfo]:
     Raises:
         WeightFileError: if the names are no names of this file.
     """
-    text = header.metadata.get(TIED)
-    if text is None:
+    ties_json = header.metadata.get(TIED)
+    if ties_json is None:
         return {}
-    first_name_by_name = strings(parse(text.encode(), path, "metadata", MOST_NAMES), path, f"{TIED} in __metadata__")
+    first_name_by_name = strings(
+        parse(ties_json.encode(), path, "metadata", MOST_NAMES), path, f"{TIED} in __metadata__"
+    )
     for name, first_name in first_name_by_name.items():
         if name in header.tensors or first_name not in header.tensors:
             ties_text = f"{TIED} in __metadata__ ties {brief(name)} to {brief(first_name)}"

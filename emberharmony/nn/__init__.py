@@ -72,7 +72,7 @@ NAMES: dict[str, str] = {
     "training.history": "History",
     "training.progress": "Step",
 }
-"""By module, the public names that it defines, separated by spaces."""
+"""A dict from module names to the public names that the module defines, separated by spaces."""
 
 MODULES = ("data", "init", "losses", "metrics", "parametrize")
 """The modules that are public themselves."""

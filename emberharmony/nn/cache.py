@@ -11,7 +11,7 @@ from emberharmony.nn.module import Module
 from emberharmony.types import Tensor, TensorLike
 
 STEP = 256
-"""A cache makes room for so many time steps at once."""
+"""The number of time steps by which the memory of a cache grows at once."""
 
 
 class _Room(NamedTuple):

@@ -14,7 +14,7 @@ from emberharmony.nn.walk import Holder, named_modules
 from emberharmony.transforms.observe import module_called
 
 _ROOTS = 8
-"""So many models have their names in the cache at once; transforms make a new model object for each call."""
+"""The most models whose module names are cached, since transforms make a new model object for each call."""
 
 
 class Calls:
@@ -68,7 +68,7 @@ class Calls:
         module_and_name = root_and_names[1].get(id(module))
         if (
             module_and_name is None or module_and_name[0] is not module
-        ):  # made by a call, or held by an object that is no module
+        ):  # the module was made by a call, or is in an object that is no module
             return f"{outer}.{type(module).__name__}"
         return f"{type(root).__name__}.{module_and_name[1]}"
 
@@ -80,7 +80,7 @@ def _is_named(names: dict[int, tuple[Holder, str]], module: Any) -> bool:
 def _names(root: Holder) -> dict[int, tuple[Holder, str]]:
     try:
         return {id(module): (module, name) for name, module in named_modules(root)}
-    except EmberError:  # a model that contains itself has no names
+    except EmberError:  # modules of a model that contains itself have no names
         return {}
 
 

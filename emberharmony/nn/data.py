@@ -81,7 +81,7 @@ class Batches:
         if shard:
             self._find_own_part()
         self.epoch = self._position = 0
-        self._drawn_from: Any = None  # the state of the generator from which the order was drawn
+        self._drawn_from: Any = None  # the generator's state before the order was drawn
         self._order: Buffer | None = None
         self._continues = False
 

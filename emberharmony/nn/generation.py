@@ -146,7 +146,7 @@ def _texts_of_prompt(prompt: Any) -> tuple[list[list[int]], bool]:
     """
     rows = prompt if isinstance(prompt, (list, tuple)) else ()
     row_shapes = {tuple(row.shape) if hasattr(row, "shape") else (len(row),) for row in rows if hasattr(row, "__len__")}
-    if len(row_shapes) > 1:  # each text alone, because a tensor has rows of equal length
+    if len(row_shapes) > 1:  # parse each text alone, as a tensor has rows of equal length
         texts_and_flags = [_texts_of_prompt(row) for row in rows]
         if all(is_single for _, is_single in texts_and_flags):
             return [texts[0] for texts, _ in texts_and_flags], False

@@ -24,7 +24,7 @@ else:
 
 C = TypeVar("C", bound=Cell)
 Draw: TypeAlias = Callable[[tuple[int, ...], Any, DTypeLike], Tensor]
-"""Returns the tensor for a shape, a random generator and a dtype."""
+"""A function of a shape, a random generator and a dtype that returns a tensor of initial values."""
 
 _LINEAR = (
     *("linear", "conv1d", "conv2d", "conv3d"),

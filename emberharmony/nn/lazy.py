@@ -21,7 +21,7 @@ class UninitializedParameter(Parameter):
 
     def __init__(self, layer: Module) -> None:
         super().__init__(0.0)
-        self._held = self._held[0], None  # no backend has it, so each way to read it ends in `value` or `tensor_on`
+        self._held = self._held[0], None  # without a backend, each way of reading it raises an error
         self.layer = type(layer).__name__
 
     def tensor_on(self, bound: Any) -> NoReturn:

@@ -46,7 +46,7 @@ def location() -> str:
 
 def _indefinite_article(kind: str) -> str:
     """Returns the indefinite article of the name of a class: an Embedding, an LSTM, a Linear."""
-    is_spelled = kind[1:2].isupper()  # letter by letter, as in LSTM
+    is_spelled = kind[1:2].isupper()  # names such as LSTM are spelled letter by letter
     return "an" if kind[0] in ("AEFHILMNORSX" if is_spelled else "AEIOU") else "a"
 
 
@@ -70,5 +70,5 @@ class _Tracker:
 LOCATORS.append(location)
 TRACKERS.append(_Tracker())
 observe = sys.modules.get("emberharmony.transforms.observe")
-if observe is not None and observe.is_open():  # the first module is imported inside of an observation
+if observe is not None and observe.is_open():  # an observation is already open at this import
     TRACKERS[-1].start()

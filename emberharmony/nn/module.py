@@ -354,13 +354,13 @@ class Module(walk.Holder):
     @recursive_repr()
     def __repr__(self) -> str:
         inner_texts = [f"({name}): {module!r}" for name, module in walk.inner(self)]
-        head, options_text = type(self).__name__, ", ".join(_constructor_options(self))
+        class_name, options_text = type(self).__name__, ", ".join(_constructor_options(self))
         if not inner_texts:
-            return f"{head}({options_text})"
+            return f"{class_name}({options_text})"
         lines = [
             line for block in ([options_text] if options_text else []) + inner_texts for line in block.splitlines()
         ]
-        return "\n  ".join([f"{head}(", *lines]) + "\n)"
+        return "\n  ".join([f"{class_name}(", *lines]) + "\n)"
 
 
 def _constructor_options(module: Module) -> list[str]:

@@ -39,8 +39,8 @@ class ParametrizationList(Module):
                 before.value = original_value
             self.original = before
         else:
-            for position, part in enumerate(original_value):
-                setattr(self, f"original{position}", Parameter(part, before.trainable))
+            for position, original_part in enumerate(original_value):
+                setattr(self, f"original{position}", Parameter(original_part, before.trainable))
         self._chain = [parametrization]
 
     def append(self, parametrization: Module) -> None:
@@ -267,9 +267,9 @@ class SpectralNorm(Module):
             raise fault(ArgumentError(f"dim must be an axis of the weight, from {-rank} to {rank - 1}, got {dim}"))
         self.dim, self.eps = dim % rank, number("eps", eps)
         if rank > 1:
-            source, matrix = rngs.generator(rng), self._matrix(weight)
+            generator, matrix = rngs.generator(rng), self._matrix(weight)
             self._u, self._v = (
-                Buffer(self._unit_vector(ops.random.normal((length,), dtype=weight.dtype, generator=source)))
+                Buffer(self._unit_vector(ops.random.normal((length,), dtype=weight.dtype, generator=generator)))
                 for length in matrix.shape
             )
             self._iterate(matrix, 15)

@@ -12,7 +12,7 @@ from emberharmony.types import Tensor, TensorLike
 
 T = TypeVar("T")
 DataFormat: TypeAlias = Literal["channels_first", "channels_last"]
-"""Where the axis of the channels is: before the spatial axes, as in PyTorch, or behind them."""
+"""The type of the option `data_format`: the channel axis is before the spatial axes, as in PyTorch, or behind."""
 
 
 class Spatial(Module):
@@ -31,7 +31,7 @@ class Spatial(Module):
         if axes is not None:
             cls.axes = axes
             shared_doc = next((base.__doc__ for base in cls.__mro__[1:] if "Args:" in (base.__doc__ or "")), None)
-            if shared_doc and cls.__doc__:  # without docstrings (python -OO) there is neither
+            if shared_doc and cls.__doc__:  # `python -OO` removes docstrings
                 own_text, example_mark, example = cls.__doc__.partition("Example:")
                 indentation = own_text[len(own_text.rstrip()) :]
                 cls.__doc__ = (
@@ -65,10 +65,10 @@ def apply_to_batch(function: Callable[[Any], T], x: TensorLike, axes: int) -> T:
     if len(x.shape) == axes + 2:
         return function(x)
     if len(x.shape) == axes + 1:
-        result: Any = function(ops.expand_dims(x, 0))
-        if isinstance(result, tuple):
-            return cast(T, tuple(ops.squeeze(tensor, 0) for tensor in result))
-        return cast(T, ops.squeeze(result, 0))
+        batch_result: Any = function(ops.expand_dims(x, 0))
+        if isinstance(batch_result, tuple):
+            return cast(T, tuple(ops.squeeze(tensor, 0) for tensor in batch_result))
+        return cast(T, ops.squeeze(batch_result, 0))
     raise fault(
         ShapeError(
             f"expected a batch of {axes + 2} axes, with channels and {axes} spatial ones, or a sample of {axes + 1}, "

@@ -170,10 +170,12 @@ def _layout_hint(
 ) -> str:
     """Returns a hint for messages that names the other layout which the tensors fit; empty if there is none."""
     try:
-        text: str = _layout_module().hint(module, _shapes(module, places_by_name), given_tensors, layout, argument)
+        layout_hint: str = _layout_module().hint(
+            module, _shapes(module, places_by_name), given_tensors, layout, argument
+        )
     except UninitializedParameterError:
         return ""
-    return text
+    return layout_hint
 
 
 def _prefix_hint(own_keys: Iterable[str], given_keys: Iterable[str]) -> str:
@@ -317,5 +319,5 @@ def _is_equal(one: Any, other: Any) -> bool:
 
 
 def _list_faults(faults: list[str]) -> str:
-    text = "".join(f"\n  {fault}" for fault in faults[:50])
-    return text if len(faults) <= 50 else f"{text}\n  and {len(faults) - 50} more"
+    faults_text = "".join(f"\n  {fault}" for fault in faults[:50])
+    return faults_text if len(faults) <= 50 else f"{faults_text}\n  and {len(faults) - 50} more"

@@ -19,7 +19,7 @@ class Summary(str):
 
     __slots__ = ("html",)
     html: str
-    """The table as HTML."""
+    """The summary table as HTML."""
 
     def __repr__(self) -> str:
         return str(self)
@@ -67,11 +67,11 @@ def as_html(module: walk.Holder) -> str:
 def _summary_rows(module: walk.Holder, specs: tuple[Any, ...], depth: int | None) -> list[tuple[str, ...]]:
     outputs = _output_shapes(module, specs) if specs else {}
     rows: list[tuple[str, ...]] = []
-    names: list[str] = []
+    outer_names: list[str] = []
     for name, submodule in walk.named_modules(module):
         # Only outer modules count as levels of depth; a plain list of modules does not.
-        level = 0 if depth is None else sum(name.startswith(f"{outer_name}.") for outer_name in names)
-        names.append(name)
+        level = 0 if depth is None else sum(name.startswith(f"{outer_name}.") for outer_name in outer_names)
+        outer_names.append(name)
         if depth is None or level < depth or not name:
             cells = walk.cells(submodule)
             rows.append(
@@ -112,7 +112,7 @@ def _output_shapes(module: walk.Holder, specs: tuple[Any, ...]) -> dict[str, str
             )
     shape_by_path: dict[str, str] = {}
     leaves, treedef = tree_flatten(module)
-    observed_module = tree_unflatten(treedef, leaves)  # modules of its own, with the same parameters
+    observed_module = tree_unflatten(treedef, leaves)  # a copy of the modules with the same parameters
     for name, submodule in list(walk.named_modules(observed_module)):
         submodule.__class__ = _class_noting_shapes(submodule.__class__, name, shape_by_path)
     ops.eval_shape(lambda *inputs: observed_module(*inputs), *specs)

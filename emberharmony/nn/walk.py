@@ -64,7 +64,7 @@ class Place(NamedTuple):
 
 
 _PLAIN = frozenset((bool, int, float, str, bytes, type(None)))
-"""Classes whose objects hold neither modules nor cells; most attributes are of these."""
+"""Classes of plain values, such as numbers, that contain no modules or parameters and are skipped fast."""
 
 
 class _Foreign(dict[type, bool]):

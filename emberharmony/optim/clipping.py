@@ -18,7 +18,7 @@ else:
     derivatives = Deferred("emberharmony.transforms.derivatives")
 
 _SAFE = 1e15
-"""Squares in float32 neither overflow nor get lost if the norm is below this and above its inverse."""
+"""The bound of norms: below it and above its inverse, squares in float32 neither overflow nor underflow."""
 POLICIES = ("raise", "skip", "zero")
 
 

@@ -22,16 +22,16 @@ def warn_of_gradients(caller: str, gradients: Sequence[Any]) -> None:
         float(ops.sum(ops.stack(magnitude_sums))) if magnitude_sums else 1.0
     )  # emberlint: ignore[precision-cast] -- for a message
     if total_magnitude == 0.0:
-        text = (
+        message = (
             "the gradients are zero: does the loss call this model, and has it no function without a slope, such as "
             "argmax, round, a comparison or one of NumPy? nn.fit takes lambda x, y: loss_fn(model(x), y), "
             "and ops.backward lambda: loss_fn(model(x), y)"
         )
     elif not math.isfinite(total_magnitude):
-        text = (
+        message = (
             f'the gradients are not finite ({total_magnitude}), and the parameters will not be: ops.backward in "with '
             "ops.checked('nan'):\" names the op that makes the first NaN or infinity; the data may have some"
         )
     else:
         return
-    warnings.warn(f"at the first {caller} {text}", TrainingWarning, stacklevel=3)
+    warnings.warn(f"at the first {caller} {message}", TrainingWarning, stacklevel=3)

@@ -30,7 +30,7 @@ State: TypeAlias = dict[str, Any]
 
 T = TypeVar("T")
 PARAMS = itemgetter("params")
-"""Returns the parameters of a group."""
+"""A function that returns the parameters of a group."""
 
 
 class _Unrecorded(Generic[T]):
@@ -59,7 +59,7 @@ class _OfGroups:
         raise AttributeError(f"{kind.__name__!r} object has no attribute {self._name!r}", name=self._name, obj=owner)
 
     def __set__(self, owner: Any, value: Any) -> None:
-        if not type(owner).__module__.startswith("emberharmony."):  # another library's subclass may have it
+        if not type(owner).__module__.startswith("emberharmony."):  # subclasses elsewhere may have the attribute
             owner.__dict__[self._name] = value
             return
         raise ArgumentTypeError(
@@ -89,7 +89,7 @@ class ParameterGroups:
     """
 
     limits: ClassVar[Mapping[str, Limit]] = {}
-    """What each option may be."""
+    """The allowed values of each option, by name."""
 
     param_groups = _Unrecorded[list[dict[str, Any]]]()
     state = _Unrecorded[dict[Parameter, State]]()
@@ -98,10 +98,10 @@ class ParameterGroups:
     lr, learning_rate = _OfGroups(), _OfGroups()
 
     saved: ClassVar[type[SavedState]] = SavedState
-    """What matches a state dict with the parameters."""
+    """The class that matches a state dict with the parameters when it is loaded."""
 
     _needs_parameters: ClassVar[bool] = True
-    """Whether there is no pure form, for which `params` is None."""
+    """Whether `params` may not be None, because the optimizer has no pure form."""
 
     def __init__(self, params: Any, lr: Rate, **options: Any) -> None:
         self._head = f"{type(self).__name__}(): "
@@ -129,17 +129,17 @@ class ParameterGroups:
             raise ArgumentTypeError(f"{self._head}a group is a dict with 'params', not {brief(group)}")
         own_options = {name: value for name, value in group.items() if name not in ("params", "param_names")}
         new_group = self.allowed_options({**self.defaults, **own_options})
-        parameters, names = self._parameters(group["params"])
+        parameters, parameter_names = self._parameters(group["params"])
         all_parameters = [*self.parameters(), *parameters]
         if len(set(all_parameters)) < len(all_parameters):
-            cell_ids = [id(cell) for cell in all_parameters]  # a list of parameters would compare their tensors
+            cell_ids = [id(cell) for cell in all_parameters]  # `==` of parameters would compare tensors
             duplicate_parameter = next(cell for i, cell in enumerate(all_parameters) if cell_ids[i] in cell_ids[:i])
             raise ArgumentError(
                 f"{self._head}{duplicate_parameter!r} is given twice, so it would be changed twice in each step"
             )
         new_group["params"] = parameters
-        if names is not None:
-            new_group["param_names"] = names
+        if parameter_names is not None:
+            new_group["param_names"] = parameter_names
         self.param_groups.append(new_group)
 
     def require(self, parameter: Parameter) -> None:
@@ -175,15 +175,15 @@ class ParameterGroups:
             indices of its parameters, and their names if each has a name. `"count"`: how many steps have been made.
             A schedule is saved as the learning rate of the next step.
         """
-        state, groups, first_index = {}, [], 0
+        state, saved_groups, first_index = {}, [], 0
         for group, rate in zip(self.param_groups, self.learning_rates(), strict=True):
             for i, parameter in enumerate(group["params"], first_index):
                 if parameter in self.state:
                     state[i] = {name: _saveable_option(x, host) for name, x in self.state[parameter].items()}
             indices = list(range(first_index, first_index + len(group["params"])))
-            groups.append({**group, "lr": rate, "params": indices})
+            saved_groups.append({**group, "lr": rate, "params": indices})
             first_index += len(indices)
-        return {"state": state, "param_groups": groups, "count": self.count}
+        return {"state": state, "param_groups": saved_groups, "count": self.count}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Replaces options and state by those of a state dict, of this class or of its namesake in `torch.optim`.
@@ -240,7 +240,7 @@ class ParameterGroups:
         given_params = params
         if hasattr(params, "named_parameters") and not isinstance(params, type):  # a module
             params = list(params.named_parameters())
-            if params and not any(map(_is_named, params)):  # a model of another library
+            if params and not any(map(_is_named, params)):  # the module is of another library
                 raise ArgumentError(
                     f"{self._head}there is no Parameter in params{parameterless.advice_text(given_params)}"
                 )

@@ -19,13 +19,13 @@ from emberharmony.optim.parts import JoinedPart, Layout, SeparatePart, Work
 from emberharmony.optim.stepping import GroupStep
 
 LONGEST = 2**18
-"""The most elements of a vector, which takes memory for a step and should stay in the cache."""
+"""The most elements of a joined vector, which should fit into the processor's cache."""
 
 FEWEST = 4
-"""The fewest parameters in a vector."""
+"""The fewest parameters that are joined into a vector."""
 
 STATELESS = 16, 4
-"""What divides the largest size, and multiplies `FEWEST`, for a rule without state, which has few calls to save."""
+"""For rules without state: the divisor of the largest size to join, and the factor of `FEWEST`."""
 
 
 def new_layout(step: GroupStep) -> tuple[Layout, list[Work]]:
@@ -47,7 +47,7 @@ def new_layout(step: GroupStep) -> tuple[Layout, list[Work]]:
         state: State | None = None
         if entry is not None:
             state = {name: x.value if isinstance(x, Buffer) else x for name, x in entry.items()}
-        elif not is_joinable:  # the names in the state may depend on the parameter
+        elif not is_joinable:  # the state's names may depend on the parameter
             state = step.initial(value)
         states.append(state)
         entries = (state or {}).items()

@@ -26,7 +26,7 @@ Hyper: TypeAlias = Mapping[str, Any]
 
 
 _LAYOUTS: WeakKeyDictionary["Optimizer", dict[int, Layout]] = WeakKeyDictionary()
-"""The layouts of the groups of each optimizer, which are no part of its state."""
+"""The layouts of parameter groups by optimizer, apart from the optimizers because they are no state."""
 
 
 class Optimizer(ParameterGroups):
@@ -57,7 +57,7 @@ class Optimizer(ParameterGroups):
 
     _needs_parameters: ClassVar[bool] = False
     unsaved: ClassVar[Mapping[str, float]] = {}
-    """What stands for the numbers in the state that torch does not save."""
+    """Default values of numbers in the state that torch does not save, by name."""
 
     @staticmethod
     def rule(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tuple[Tensor, State]:

@@ -38,16 +38,18 @@ def with_options(kind: Kind) -> Kind:
     A field is annotated with `InitVar` of its type, which says its limit by `Annotated`; a boolean may be True or
     False. The first field is `params`. What follows `_: KW_ONLY` is taken by keyword only.
     """
-    fields: dict[str, Any] = kind.__annotations__
+    annotation_by_name: dict[str, Any] = kind.__annotations__
     option_fields = {
-        name: field for name, field in fields.items() if not (isinstance(field, InitVar) or field is KW_ONLY)
+        name: field
+        for name, field in annotation_by_name.items()
+        if not (isinstance(field, InitVar) or field is KW_ONLY)
     }
-    type_by_name = {name: field.type for name, field in fields.items() if isinstance(field, InitVar)}
+    type_by_name = {name: field.type for name, field in annotation_by_name.items() if isinstance(field, InitVar)}
     kind.limits = {  # type: ignore[attr-defined]
         name: _limit_of_annotation(annotation) for name, annotation in type_by_name.items() if name != "params"
     }
-    names = [name for name in fields if name not in option_fields]
-    kind.__init__ = _Constructor(kind, names, type_by_name, dict(vars(kind)))  # type: ignore[misc]
+    parameter_names = [name for name in annotation_by_name if name not in option_fields]
+    kind.__init__ = _Constructor(kind, parameter_names, type_by_name, dict(vars(kind)))  # type: ignore[misc]
     for name in type_by_name.keys() & vars(kind).keys():
         delattr(kind, name)
     kind.__annotations__ = option_fields

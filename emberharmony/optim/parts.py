@@ -65,7 +65,7 @@ class GroupPart:
             for name, x in self.state.items():
                 expected_entries += x if x.__class__ is list else repeat(x, len(entries))
                 current_entries += map(operator.itemgetter(name), current_entries[: len(entries)])
-        except (KeyError, TypeError):  # a state is gone, or has other names
+        except (KeyError, TypeError):  # a state is missing or has other names
             return False
         return are_same(current_entries, expected_entries)
 
@@ -161,14 +161,14 @@ class SeparatePart(GroupPart):
             assert update is not None, "a step without a program is not written over tensors"
             self._add_overwriting(step, update)
             return
-        results = None if update is None else step.backend.run_update(update, columns)
+        output_columns = None if update is None else step.backend.run_update(update, columns)
         new_state: State | None
-        if results is not None and update is not None:
-            new_parameters, state_tensors = results[0], iter(results[1:])
+        if output_columns is not None and update is not None:
+            new_parameters, state_tensors = output_columns[0], iter(output_columns[1:])
             new_state = {name: list(next(state_tensors)) if x is None else x for name, x in update.after.items()}
             step.plan.tensors += chain.from_iterable(
-                zip(*results, strict=True)
-            )  # a library that is lazy takes one by one
+                zip(*output_columns, strict=True)
+            )  # a lazy library evaluates one parameter after the other
             states: Sequence[State] = ()
         else:
             new_parameters, states = step.apply_rule(state, columns)
@@ -280,9 +280,9 @@ class JoinedPart(GroupPart):
         assert columns is not None, "vectors are not written over"
         backend, (gradients, parameter_tensors, *state_tensors) = step.backend, columns
         vectors = [[backend.as_vector(gradients)], [backend.as_vector(parameter_tensors)], *state_tensors]
-        results = None if update is None else backend.run_update(update, vectors)
-        if results is not None and update is not None:
-            ((new_parameter,), *state_tensors), new_state = results, dict(update.after)
+        output_vectors = None if update is None else backend.run_update(update, vectors)
+        if output_vectors is not None and update is not None:
+            ((new_parameter,), *state_tensors), new_state = output_vectors, dict(update.after)
             for name, (x,) in zip(update.tensors, state_tensors, strict=True):
                 new_state[name] = x
                 step.plan.tensors.append(x)

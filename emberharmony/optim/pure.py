@@ -16,10 +16,10 @@ from emberharmony.optim import numbers
 from emberharmony.optim.groups import State
 
 Wide: TypeAlias = Literal["float32", "float64"]
-"""The dtypes of the numbers of a step."""
+"""The dtypes in which the numbers of a step are computed: float32 or float64."""
 
 Applied: TypeAlias = Callable[[Any, Any, State, Any], tuple[Any, State]]
-"""Computes a step for one parameter: takes the gradient, the parameter, its state and the count of steps."""
+"""A function of gradient, parameter, state and count of steps that returns the new parameter and state."""
 
 
 def first_state(values: list[Any], states: list[State]) -> State:
@@ -57,7 +57,7 @@ def step(applied: Applied, values: list[Any], gradients: list[Any], state: State
         new_value, new_state = applied(
             gradient, value, _cast_numbers(shared_numbers, wide_dtype) | old_state, ops.cast(state["count"], wide_dtype)
         )
-        if wide_dtype == state_dtype:  # the numbers of all such parameters are equal
+        if wide_dtype == state_dtype:  # all parameters of this dtype have equal numbers
             latest_numbers = new_state
         new_parameters.append(new_value)
         states.append(_state_without_numbers(new_state, shared_numbers))

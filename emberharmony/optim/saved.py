@@ -41,11 +41,11 @@ class SavedState:
         options = self._options(position, group, saved_group)
         self.options.append(options)
         hyper = {**group, **options, "lr": 0.0}
-        for number, (parameter, index) in enumerate(self._parameters_and_keys(position, group, saved_group)):
+        for parameter_number, (parameter, index) in enumerate(self._parameters_and_keys(position, group, saved_group)):
             self.unread.discard(index)
             if self.entries.get(index):
                 parameter_text = (
-                    f"parameter {number} of group {position}" if not parameter.name else f"{parameter.name!r}"
+                    f"parameter {parameter_number} of group {position}" if not parameter.name else f"{parameter.name!r}"
                 )
                 entry = self.state_of_entry(parameter_text, self.entries[index], parameter, hyper)
                 if entry:
@@ -84,16 +84,16 @@ class SavedState:
         self, position: int, group: dict[str, Any], saved_group: Mapping[str, Any]
     ) -> list[tuple[Parameter, Any]]:
         """Returns (parameter, key) for each parameter of a group: the key of its state in the state dict."""
-        names, indices = saved_group.get("param_names"), list(saved_group["params"])
-        if names is None or "param_names" not in group:
+        saved_names, indices = saved_group.get("param_names"), list(saved_group["params"])
+        if saved_names is None or "param_names" not in group:
             saved_count, expected_count = len(indices), len(group["params"])
             if saved_count != expected_count:
                 self.wrong.append(f"group {position} has {saved_count} parameters, expected {expected_count}")
                 self.unread -= set(indices)
             return list(zip(group["params"], indices, strict=False))
-        index_by_name = dict(zip(names, indices, strict=True))
+        index_by_name = dict(zip(saved_names, indices, strict=True))
         self.wrong += [f"missing parameter {name!r}" for name in group["param_names"] if name not in index_by_name]
-        extra_names = [name for name in names if name not in group["param_names"]]
+        extra_names = [name for name in saved_names if name not in group["param_names"]]
         self.wrong += [f"unexpected parameter {name!r}" for name in extra_names]
         self.unread -= {index_by_name[name] for name in extra_names}
         named_parameters = zip(group["param_names"], group["params"], strict=True)

@@ -57,14 +57,14 @@ class LossScaler:
         backoff_factor: float = 0.5,
         growth_interval: int = 2000,
     ) -> None:
-        for name, value, is_allowed, text in (
+        for name, value, is_allowed, expected_text in (
             ("scale", scale, 0 < scale < math.inf, "a positive number"),
             ("growth_factor", growth_factor, growth_factor > 1, "a number > 1"),
             ("backoff_factor", backoff_factor, 0 < backoff_factor < 1, "a number in (0, 1)"),
             ("growth_interval", growth_interval, growth_interval >= 1, "an integer >= 1"),
         ):
             if not is_allowed:
-                raise ArgumentError(f"LossScaler(): {name} is {value}, expected {text}")
+                raise ArgumentError(f"LossScaler(): {name} is {value}, expected {expected_text}")
         self.scale, self.steps = scale, 0
         self.growth_factor, self.backoff_factor, self.growth_interval = growth_factor, backoff_factor, growth_interval
 

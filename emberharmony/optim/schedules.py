@@ -365,7 +365,7 @@ def _one_cycle(phases: Sequence[tuple[float, float, float]], strategy: str, coun
     step = numbers.minimum(count, phases[-1][0])
     rate: Number = None
     for start, (end, low, high) in reversed(list(zip(start_steps, phases, strict=True))):
-        if end <= start:  # a phase without any step
+        if end <= start:  # the phase has no step
             continue
         share = numbers.divide(numbers.subtract(step, start), end - start)
         if strategy == "cos":

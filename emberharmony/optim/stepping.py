@@ -30,7 +30,7 @@ else:
 
 _PYTHON = (int, float)
 _UNRECORDED = ("params", "param_names", "lr")
-"""The options that are no constants of a program."""
+"""The names of options that may differ between calls of a recorded program."""
 
 Columns: TypeAlias = Sequence[Sequence[Any]]
 """The gradients, the parameters, and the tensors of the states in the order of their names."""
@@ -173,7 +173,7 @@ class GroupStep(SimpleNamespace):
         tensor_names = [name for name, x in state.items() if not numbers.is_python(x)]
         results, apply = [], self.optimizer._apply
         if is_elementwise(self.optimizer.rule):
-            apply = partial(self.backend.apply_rule, apply)  # one call that watchers see, if they want that
+            apply = partial(self.backend.apply_rule, apply)  # watchers may see the rule as one call
         for gradient, value, *tensors in zip(*columns, strict=True):
             parameter_state = {**state, **dict(zip(tensor_names, tensors, strict=True))}
             results.append(apply(gradient, value, parameter_state, self.hyper))
@@ -249,7 +249,7 @@ class Updates:
         try:
             hyper_numbers = recording.numbers(input_numbers)
         except (ArithmeticError, ValueError):
-            return None  # the rule raises the same
+            return None  # the rule itself raises the same error
         value_by_register = dict(recording.made)
         for name, x in recording.made.items():
             if x.__class__ is Number:

@@ -34,7 +34,7 @@ class Vectors(SimpleNamespace):
         shape = self.shapes[place]
         elements = self.home.get_item(self.tensors[name], slice(start, start + math.prod(shape)))
         tensor = self.home.copy(self.home.reshape(elements, shape))
-        self.home.eval(tensor)  # so that other threads can read it
+        self.home.eval(tensor)  # evaluated so that other threads can read it
         return tensor
 
 

@@ -20,7 +20,7 @@ from emberharmony.xp.dtypes import Dtype, dtype_named
 from emberharmony.xp.links import LOCK, call_op, loan_of, new_links, value
 
 _CPU = 1
-"""The number of the host's memory in DLPack."""
+"""DLPack's number of the device type CPU."""
 _TREES = ("Any", "tuple[Any, ...]", "Callable[..., Any]")
 
 
@@ -64,7 +64,7 @@ class ArrayBase(SharedMethods, Standing):
             arguments: the arguments of the call, in the order of the op's parameters.
         """
         spec = OPS[op]
-        if spec.takes_callable or spec.returns in _TREES:  # arrays are nodes of trees
+        if spec.takes_callable or spec.returns in _TREES:  # arrays are tree nodes there
             return self._kit.call_on_trees(spec, arguments)
         return call_op(self._kit.plain_function(op), op, arguments)
 
@@ -155,7 +155,8 @@ class ArrayBase(SharedMethods, Standing):
         if target_dtype == self.dtype:
             return self[...]
         if target_dtype.itemsize * 2 == self.itemsize and (target_dtype.kind, self.dtype.kind) == ("f", "c"):
-            return namespace.reshape(namespace.view_as_real(self), (*self.shape[:-1], -1))  # has a derivative
+            # Unlike `view`, `view_as_real` has a derivative.
+            return namespace.reshape(namespace.view_as_real(self), (*self.shape[:-1], -1))
         return namespace.view(self, target_dtype)
 
     def copy(self) -> Any:
@@ -256,7 +257,7 @@ class ArrayBase(SharedMethods, Standing):
             raise TypeError(f"bool() takes an array of one element, not one of shape {self.shape}")
         self._kit.join()
         with LOCK:
-            return bool(value(self))  # a traced tensor knows whether its value may be asked for
+            return bool(value(self))  # a traced tensor raises its own error
 
     def __float__(self) -> float:
         return float(_convertible_number(self._number("float()"), float))
@@ -325,7 +326,7 @@ class ArrayBase(SharedMethods, Standing):
         given_options = {name: each for name, each in dlpack_options.items() if each is not None}
         try:
             return tensor.__dlpack__(**given_options)
-        except TypeError:  # the library knows an older version of the protocol
+        except TypeError:  # the tensor has an older version of the protocol
             return tensor.__dlpack__()
         except BufferError:
             if given_options.pop("max_version", None) is None:

@@ -15,7 +15,7 @@ from emberharmony.xp.links import LOCK, new_links, value
 
 Function = Callable[..., Any]
 _KINDS = {"real": "float", "complex": "complex"}
-"""By the words of the standard, the kinds of floating dtypes."""
+"""A dict from the standard's words for floating dtypes to our kinds of dtypes."""
 
 
 def asarray(kit: Any) -> Function:
@@ -274,7 +274,7 @@ def result_type(kit: Any) -> Function:
         ]
         if default_dtype is None or any(dtype_named(each).kind in "fc" for each in given_dtypes):
             return dtype
-        return Dtype(default_dtype)  # a float of Python beside integers, or alone
+        return Dtype(default_dtype)  # a Python float beside integers, or alone
 
     return result_type
 

@@ -72,7 +72,7 @@ class Ops:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         spec = OPS[ALIASES.get(name, name)]
         function = self._kit.function(spec)
-        if not self._kit.backend.defines(spec):  # a composite calls ops, which run on the active backend
+        if not self._kit.backend.defines(spec):  # a composite calls ops, so the backend must be active
             function = source.with_backend_active(self._kit, function)
         setattr(self, name, function)
         return function
@@ -91,13 +91,13 @@ class _Observed:
 
     def start(self) -> None:
         """Makes the functions of all namespaces report their calls to the watchers."""
-        self._exchange(True)
+        self._set_observing(True)
 
     def stop(self) -> None:
         """Makes the functions of all namespaces call native functions directly again, without the watchers."""
-        self._exchange(False)
+        self._set_observing(False)
 
-    def _exchange(self, now: bool) -> None:
+    def _set_observing(self, now: bool) -> None:
         with LOCK:
             self.now = now
             op_globals.set_flag(_UNOBSERVED, not now)
@@ -127,7 +127,7 @@ class Kit:
         self.bound, self.native = self.backend.bound, self.backend.tensor_type
         self.float = DType(self.backend.usual_float) if self.backend.usual_float else None
         op_globals.publish(**{self.global_name_of("unset"): self.float is None})
-        self.writes = type(self.backend).may_write is not Backend.may_write  # some library writes into tensors
+        self.writes = type(self.backend).may_write is not Backend.may_write  # whether tensors can be written into
         self.is_view: Callable[[Any], bool] = eval(f"lambda x: {self.backend.view_test.format('x')}")
         self.dtypes: dict[Any, Dtype] = _Dtypes(self.backend)
         self.join: Callable[[], None] = self.backend.join_thread or _do_nothing
@@ -232,13 +232,13 @@ class Kit:
         self, function: Callable[..., Any], places: tuple[int, ...], /, *args: Any, **kwargs: Any
     ) -> Any:
         """Calls an op, and calls it again on floats of the namespace if its result has the default float of `ops`."""
-        result = function(*args, **kwargs)
-        dtype = self.backend.dtypes.neutral[result.dtype]
+        first_result = function(*args, **kwargs)
+        dtype = self.backend.dtypes.neutral[first_result.dtype]
         if dtype not in (default_float(), default_complex()) or self.default_of(dtype.kind) == dtype:
-            return result
+            return first_result
         tensors = [args[i] for i in places if i < len(args)]
         if any(self._has_kind(x, _FLOATS) for x in tensors) or not any(self._has_kind(x, _INTEGERS) for x in tensors):
-            return result
+            return first_result
         return function(*(self._as_float(x) if i in places else x for i, x in enumerate(args)), **kwargs)
 
     def _has_kind(self, argument: Any, kinds: tuple[str, ...]) -> bool:

@@ -15,7 +15,7 @@ from emberharmony.xp.loans import Loan
 
 LOCK = threading.RLock()
 FEW = 64
-"""How many views an array may have before those are forgotten that nobody holds."""
+"""The number of views of an array after which references to deleted views are removed."""
 _new = object.__new__
 
 
@@ -102,7 +102,7 @@ class Stale(Standing):
         with LOCK:
             array = self.array()
             if self.loan is not None:
-                if array is not None and array._v is not self:  # another thread was first
+                if array is not None and array._v is not self:  # another thread has read the loan already
                     return value(array)
                 tensor = self.memory.read_loan(self.loan)
                 if array is not None and not self.loan.is_open:

@@ -63,7 +63,7 @@ class Namespace(ModuleType):
             raise missing_name_error(
                 repr(self), "attribute", name, self._source.__name__.removeprefix("emberharmony."), "xp"
             )
-        with LOCK:  # of two threads the first makes it
+        with LOCK:  # only one thread creates the attribute
             if name not in self.__dict__:
                 self.__dict__[name] = self._make_member(name, op_or_constant)
         return self.__dict__[name]

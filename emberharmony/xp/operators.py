@@ -45,7 +45,7 @@ BINARY = {
     "lshift": "bitwise_left_shift",
     "rshift": "bitwise_right_shift",
 }
-"""By the name of an operator, its op."""
+"""A dict from the names of Python's binary operators to the ops that compute them."""
 _COMPARISONS = {
     "eq": "equal",
     "ne": "not_equal",
@@ -150,7 +150,7 @@ def __setitem__(self, key, given):
         @write(self, key, given)
     finally: @release()
 """
-"""How a tensor is written into memory that no other array has; `Memory.write` does what this leaves out, and raises."""
+"""The template of `__setitem__`: writes into unshared memory fast, and leaves all else to `Memory.write`."""
 _SET_ANEW = """
 def __setitem__(self, key, given):
     (guard)
@@ -172,17 +172,17 @@ def __setitem__(self, key, given):
         @write(self, key, given)
     finally: @release()
 """
-"""The same where a write makes a new tensor of the library, which takes the memory of the old one."""
+"""The template of `__setitem__` for libraries whose write returns a new tensor with the old one's memory."""
 _READ = """
 try:
     n = a.__class__ is @type and ({})
     v = a[key] if n else @_get_item(a, key)
 except Exception: v = @_get_item(a, key); n = False
 """
-"""How a library reads an index itself, which `n` notes; the op takes what it refuses, and raises the typed error."""
+"""The template that reads a key by the library's own indexing; the op handles keys that the library refuses."""
 
 _ELEMENT = "if c is int and (scalar)not v.ndim: r._v = (wrapped); r._links = None; return r"
-"""What follows where an element has memory of its own."""
+"""The template that returns an element, for libraries whose elements have memory of their own."""
 
 
 def operators(kit: Any) -> dict[str, Callable[..., Any]]:
@@ -355,8 +355,8 @@ def join_line(kit: Any) -> str:
 def fill_text(text: str, parts: dict[str, str]) -> str:
     """Returns a template in which each `(name)` is replaced by its text, whose lines are indented alike."""
     for name, replacement in parts.items():
-        for line, indent in re.findall(rf"^(( *)\({name}\)\n)", text, re.MULTILINE):
-            text = text.replace(line, textwrap.indent(f"{replacement.strip()}\n", indent))
+        for placeholder_line, indent in re.findall(rf"^(( *)\({name}\)\n)", text, re.MULTILINE):
+            text = text.replace(placeholder_line, textwrap.indent(f"{replacement.strip()}\n", indent))
         text = text.replace(f"({name})", replacement)
     return text
 

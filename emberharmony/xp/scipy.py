@@ -15,11 +15,11 @@ from emberharmony.xp.array import ArrayBase
 from emberharmony.xp.namespace import Namespace, set_or_remove_extension
 
 _NAMES = {"expit": "sigmoid", "psi": "digamma"}
-"""The ops by SciPy's names for them, where these differ."""
+"""A dict from SciPy's names of special functions to our names, where they differ."""
 _NEEDS = {"betainc": "stdtr"}
-"""Ops that SciPy builds others of, in a way that is imprecise in float32, unless there is an op for these too."""
+"""A dict from ops to further ops they need: SciPy would build these of the first, imprecisely in float32."""
 _LEFT = frozenset(("polygamma",))
-"""Ops that lose digits where SciPy does not: high orders at negative arguments."""
+"""Ops that are left to SciPy, because they lose digits at high orders and negative arguments."""
 _DISPATCH = "scipy.special._support_alternative_backends"
 
 

@@ -70,8 +70,8 @@ class Passed:
 def _signature_table() -> dict[str, tuple[Passed, ...]]:
     signature_by_op: dict[str, tuple[Passed, ...]] = {}
     for line in _SIGNATURES.strip().splitlines():
-        parameters, _, names = line.partition(": ")
-        signature_by_op |= dict.fromkeys(names.split(), tuple(_read_parameters(parameters)))
+        parameters, _, function_names = line.partition(": ")
+        signature_by_op |= dict.fromkeys(function_names.split(), tuple(_read_parameters(parameters)))
     return signature_by_op
 
 
@@ -80,18 +80,18 @@ def _read_parameters(parameters: str) -> list[Passed]:
     parameter_class = inspect.Parameter
     declarations = parameters.replace("=", "").split(", ")
     next_kind: int = parameter_class.POSITIONAL_OR_KEYWORD
-    read_so_far: list[Passed] = []
+    passed_parameters: list[Passed] = []
     for declaration in declarations:
         if declaration == "/":
-            for each in read_so_far:
-                each.kind = parameter_class.POSITIONAL_ONLY
+            for parameter in passed_parameters:
+                parameter.kind = parameter_class.POSITIONAL_ONLY
         elif declaration.startswith("*"):
             next_kind = parameter_class.KEYWORD_ONLY
             if declaration != "*":
-                read_so_far.append(Passed(declaration[1:], parameter_class.VAR_POSITIONAL))
+                passed_parameters.append(Passed(declaration[1:], parameter_class.VAR_POSITIONAL))
         else:
-            read_so_far.append(Passed(declaration, next_kind))
-    return read_so_far
+            passed_parameters.append(Passed(declaration, next_kind))
+    return passed_parameters
 
 
 def signature_of(part: str, name: str) -> tuple[Passed, ...] | None:

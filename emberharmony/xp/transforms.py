@@ -29,7 +29,8 @@ def on_trees(kit: Any, function: Callable[..., Any]) -> Callable[..., Any]:
         else:
             with selection.Override(kit.backend):
                 result = function(*lowered_args, **lowered_kwargs)
-        if any(map(_is_function, result if type(result) is tuple else (result,))):  # it may keep the arguments
+        # A function that is returned may keep the arguments.
+        if any(map(_is_function, result if type(result) is tuple else (result,))):
             kit.memory.mark_kept(*args, *kwargs.values())
         return _lift_result(kit, result)
 

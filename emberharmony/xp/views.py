@@ -171,7 +171,7 @@ class Memory:
             return tensor.__class__(
                 [self.link_result(x, parent, source, lambda p, i=i: run(p)[i]) for i, x in enumerate(tensor)]  # type: ignore[misc]
             )
-        if tensor.dtype != parent._v.dtype:  # as of `real`
+        if tensor.dtype != parent._v.dtype:  # the result of `real` has another dtype
             return self.kit.lift_shared(tensor)
         array = self.kit.lift(tensor)
         array._links = None
@@ -341,7 +341,8 @@ class Memory:
         """
         kind_by_dtype = self.backend.kinds
         if given.__class__ in _NUMBERS:
-            kind_rank = 0 if given.__class__ is int else _NUMBERS.index(given.__class__)  # an integer also fits a mask
+            # An integer has rank 0, because it may also be written into a boolean array.
+            kind_rank = 0 if given.__class__ is int else _NUMBERS.index(given.__class__)
         else:
             if not self.kit.is_tensor(given):
                 given = self.ops.convert_to_tensor(given)

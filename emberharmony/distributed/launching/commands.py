@@ -18,7 +18,7 @@ from emberharmony.distributed.launching import guard
 _BY_TRANSPORT = {"torch": "torchrun", "mlx": "mlx.launch", "mpi": "mpirun"}
 
 _CARRIED = ("OMP_NUM_THREADS", "PYTHONPATH", "PYTHONUNBUFFERED")
-"""The variables, besides our own, that the ranks on other machines need as well."""
+"""Environment variables, besides our own, that are passed to ranks on other machines."""
 
 
 class Host(NamedTuple):
@@ -63,14 +63,14 @@ def read_hosts(text: str) -> list[Host]:
         [Host(name='node1', slots=2), Host(name='node2', slots=1)]
     """
     hosts = []
-    for number, line in enumerate(text.splitlines(), 1):
-        words = line.partition("#")[0].split()
-        if not words:
+    for line_number, line in enumerate(text.splitlines(), 1):
+        name_and_slots = line.partition("#")[0].split()
+        if not name_and_slots:
             continue
-        slots_text = words[1].removeprefix("slots=") if len(words) == 2 else "1"
-        if len(words) > 2 or not slots_text.isdigit() or not int(slots_text):
-            raise ArgumentError(f"line {number} of the hosts is {line.strip()!r}, expected: name slots=2")
-        hosts.append(Host(words[0], int(slots_text)))
+        slots_text = name_and_slots[1].removeprefix("slots=") if len(name_and_slots) == 2 else "1"
+        if len(name_and_slots) > 2 or not slots_text.isdigit() or not int(slots_text):
+            raise ArgumentError(f"line {line_number} of the hosts is {line.strip()!r}, expected: name slots=2")
+        hosts.append(Host(name_and_slots[0], int(slots_text)))
     if not hosts:
         raise ArgumentError("the file of hosts names no machine")
     return hosts
@@ -187,7 +187,7 @@ def launcher_command_line(
         ]
         backend_option = transport.partition(":")[2] or "ring"
         return [sys.executable, path, "--backend", backend_option, *host_options, *environment_words, "--", *rank]
-    if not _is_open_mpi(path):  # MPICH and Intel MPI, which carry all variables
+    if not _is_open_mpi(path):  # MPICH and Intel MPI pass all variables on
         host_options = ["-f", machines.hostfile] if hosts else []
         return [path, *host_options, "-n", str(machines.ranks), *rank]
     root_options = ["--allow-run-as-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []

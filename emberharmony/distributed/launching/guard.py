@@ -38,7 +38,7 @@ def main() -> None:
     process = os.fork()
     if not process:
         _exec_command(command, {target: writing for target, (_, writing) in pipe_by_target.items()})
-    with contextlib.suppress(OSError):  # the rank does the same; whichever comes first counts
+    with contextlib.suppress(OSError):  # the rank sets its process group too
         os.setpgid(process, process)
     for _, writing in pipe_by_target.values():
         os.close(writing)
@@ -53,7 +53,8 @@ def main() -> None:
     if int(launcher) and os.getppid() != parent_process and board_path:
         import shutil
 
-        shutil.rmtree(os.path.dirname(board_path), ignore_errors=True)  # the folder of the launcher, which has gone
+        # The launcher has ended without removing its folder.
+        shutil.rmtree(os.path.dirname(board_path), ignore_errors=True)
     if exit_status < 0:
         _end_by_signal(-exit_status)
     os._exit(exit_status)
@@ -63,12 +64,12 @@ def _exec_command(command: list[str], outputs: dict[int, int]) -> None:
     """Replaces this forked process by the command, whose output goes into the pipes."""
     try:
         os.setpgid(0, 0)
-        for target, writing in outputs.items():
-            os.dup2(writing, target)
+        for descriptor, pipe_end in outputs.items():
+            os.dup2(pipe_end, descriptor)
         if sys.platform == "linux":
             import ctypes
 
-            ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: at the end of the guard
+            ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: killed when the guard ends
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         os.execvp(command[0], command)
     except OSError as error:
@@ -83,8 +84,8 @@ def _pass_signals_on(process: int) -> None:
     def pass_on(number: int, frame: object) -> None:
         _signal_group(process, signal.SIGKILL if number == HARD else number)
 
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, HARD):
-        signal.signal(number, pass_on)
+    for signal_number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, HARD):
+        signal.signal(signal_number, pass_on)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
 
 
@@ -101,15 +102,18 @@ def _forward_output(process: int, parent: int, sources: dict[int, int], line_pre
         for descriptor in (*sources, wake_reader):
             selector.register(descriptor, selectors.EVENT_READ)
         while status is None or (unfinished_line_by_descriptor and time.monotonic() < deadline):
-            for key, _ in selector.select(0.25):
-                data = os.read(key.fd, 65536)
-                if key.fd != wake_reader:
-                    unfinished_line_by_descriptor[key.fd] = _write_lines(
-                        sources[key.fd], line_prefix, unfinished_line_by_descriptor[key.fd] + data, is_end=not data
+            for selector_key, _ in selector.select(0.25):
+                new_output = os.read(selector_key.fd, 65536)
+                if selector_key.fd != wake_reader:
+                    unfinished_line_by_descriptor[selector_key.fd] = _write_lines(
+                        sources[selector_key.fd],
+                        line_prefix,
+                        unfinished_line_by_descriptor[selector_key.fd] + new_output,
+                        is_end=not new_output,
                     )
-                    if not data:
-                        selector.unregister(key.fd)
-                        del unfinished_line_by_descriptor[key.fd]
+                    if not new_output:
+                        selector.unregister(selector_key.fd)
+                        del unfinished_line_by_descriptor[selector_key.fd]
             if status is None:
                 ended_process, wait_status = os.waitpid(process, os.WNOHANG)
                 if ended_process:
@@ -134,7 +138,7 @@ def _write_lines(to: int, line_prefix: bytes, data: bytes, is_end: bool) -> byte
     while unwritten_bytes:
         try:
             unwritten_bytes = unwritten_bytes[os.write(to, unwritten_bytes) :]
-        except BlockingIOError:  # another program has made the file so, and its reader is slow
+        except BlockingIOError:  # the output is a nonblocking file with a slow reader
             time.sleep(0.01)
         except OSError:  # the terminal is closed, so no one reads the output
             break

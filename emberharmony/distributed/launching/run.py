@@ -137,7 +137,7 @@ def _start_processes(
         children.append(subprocess.Popen(list(command_line), env=variables, start_new_session=True))
 
     port, *ring_ports = _free_ports(1 + options.ranks)
-    if options.hosts:  # the same one on all machines, on each of which torchrun is started
+    if options.hosts:  # torchrun needs the same port on all machines
         port = environment.integer_variable(os.environ, "MASTER_PORT", environment.PORT)
     rank_command = commands.with_guard(command, os.getpid() if launcher == "local" else 0, options.prefix)
     if launcher != "local":
@@ -223,10 +223,10 @@ def _await_end(children: list[subprocess.Popen[bytes]], seconds: float) -> None:
 
 def _signal_all(children: list[subprocess.Popen[bytes]], numbers: Sequence[int]) -> None:
     """Sends signals one after the other to the child processes that still run, with a pause after each."""
-    for number in numbers:
+    for signal_number in numbers:
         for child in children:
             if child.poll() is None:
-                child.send_signal(number)
+                child.send_signal(signal_number)
         _await_end(children, _BRIEF)
 
 
@@ -270,10 +270,10 @@ def _write_hostfile(hosts: Sequence[Host], folder: str) -> str:
     """Writes the hostfile for mpirun, and returns its path; an empty text if only this machine is used."""
     if not hosts:
         return ""
-    path = os.path.join(folder, "hosts")
-    with open(path, "w", encoding="utf-8") as file:
+    hostfile_path = os.path.join(folder, "hosts")
+    with open(hostfile_path, "w", encoding="utf-8") as file:
         file.writelines(f"{host.name} slots={host.slots}\n" for host in hosts)
-    return path
+    return hostfile_path
 
 
 @contextlib.contextmanager
@@ -285,9 +285,11 @@ def _raising_signals() -> Iterator[None]:
 
     old_handler_by_signal: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():
-        old_handler_by_signal = {number: signal.signal(number, raise_interrupt) for number in _SIGNALS}
+        old_handler_by_signal = {
+            signal_number: signal.signal(signal_number, raise_interrupt) for signal_number in _SIGNALS
+        }
     try:
         yield
     finally:
-        for number, handler in old_handler_by_signal.items():
-            signal.signal(number, handler)
+        for signal_number, handler in old_handler_by_signal.items():
+            signal.signal(signal_number, handler)

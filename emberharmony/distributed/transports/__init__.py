@@ -18,10 +18,10 @@ GROUP = "emberharmony.transports"
 """The entry points of transports of other packages: functions like the `connect` of those here."""
 
 NEEDS = {"single": "", "torch": "torch", "mlx": "mlx", "mpi": "mpi4py"}
-"""By transport, the library that it needs."""
+"""The library that each transport needs, by the transport's name."""
 
 _USUAL = {"torch": "gloo", "mlx": "ring"}
-"""By transport, the option that it has if none is given."""
+"""The default option of each transport, by the transport's name."""
 
 
 def connect(name: str, place: Place, timeout: float) -> Transport:

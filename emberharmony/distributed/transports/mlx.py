@@ -87,9 +87,9 @@ class MLXTransport(Transport):
             mx.eval(result_array)
             return np.array(result_array)
 
-        result = self._run_in_thread(run_on_cpu)
+        output_array = self._run_in_thread(run_on_cpu)
         if out is not None:
-            out[...] = result.reshape(out.shape)
+            out[...] = output_array.reshape(out.shape)
 
     def _run_in_thread(self, fn: Callable[[], Any]) -> Any:
         """Calls a function in the transport's own thread, waits for it, and returns its result.
@@ -102,7 +102,7 @@ class MLXTransport(Transport):
         self._tasks.put((fn, outcomes, done_event))
         deadline = time.monotonic() + self.timeout
         while not done_event.wait(0.2):
-            if self.is_hopeless and done_event.wait(2.0):  # MLX notices most ends itself, and its thread is free then
+            if self.is_hopeless and done_event.wait(2.0):  # MLX itself notices most ends within 2 s
                 break
             self.require_possible_end("MLX", deadline)
         if isinstance(outcomes[0], Exception):
@@ -111,11 +111,11 @@ class MLXTransport(Transport):
 
     def _run_tasks(self) -> None:
         while (task := self._tasks.get()) is not None:
-            fn, results, done_event = task
+            task_function, outcomes, done_event = task
             try:
-                results.append(fn())
+                outcomes.append(task_function())
             except Exception as error:  # noqa: BLE001  (the caller raises it)
-                results.append(error)
+                outcomes.append(error)
             done_event.set()
 
 

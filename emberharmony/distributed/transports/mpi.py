@@ -17,7 +17,7 @@ mpi4py.rc.finalize = False  # MPI's finalisation waits for missing ranks; `close
 from mpi4py import MPI  # noqa: E402
 
 _BUSY = 2000
-"""So many tests of a request follow each other without a pause."""
+"""The number of tests of a request that are made without a pause in between."""
 
 
 class MPITransport(Transport):

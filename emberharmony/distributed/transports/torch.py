@@ -17,7 +17,7 @@ from emberharmony.distributed.environment import Place
 from emberharmony.distributed.transports.transport import LostError, Transport, Vector
 
 c10d: Any = dist
-"""The same module: it has names that it does not declare as its own."""
+"""The module `torch.distributed` without its type, because it does not declare some names that are used here."""
 
 
 class TorchTransport(Transport):
@@ -102,8 +102,8 @@ def _raise_lost_error() -> Iterator[None]:
         yield
     except RuntimeError as error:
         # A message of gloo begins with a file name and line in brackets, and its further lines are advice.
-        text = re.sub(r"^\[\S*?\] ", "", str(error).splitlines()[0])
-        raise LostError(text.split(". This is typically")[0]) from error
+        message = re.sub(r"^\[\S*?\] ", "", str(error).splitlines()[0])
+        raise LostError(message.split(". This is typically")[0]) from error
 
 
 def _connected_store(place: Place, timeout: float) -> Any:

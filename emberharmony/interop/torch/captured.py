@@ -212,12 +212,12 @@ class Captured(nn.Module):
         """
         with use_backend("torch"):
             member_by_name = {
-                name: plain(each) if isinstance(each, nn.Module) else each for name, each in self.members()
+                name: plain(member) if isinstance(member, nn.Module) else member for name, member in self.members()
             }
             captured = Captured(self.name, member_by_name, self._constants, self._modes, self.training)
             value_by_name = {name: ops.copy(cell.value) for name, cell in saved_places(captured, True).items()}
-            for path, each in member_by_name.items():
-                if isinstance(each, nn.Linear) and type(module.get_submodule(path)).__name__ == Conv1D.__name__:
+            for path, member in member_by_name.items():
+                if isinstance(member, nn.Linear) and type(module.get_submodule(path)).__name__ == Conv1D.__name__:
                     value_by_name[f"{path}.weight"] = ops.matrix_transpose(value_by_name[f"{path}.weight"])
         module_state = module.state_dict()
         if set(module_state) - set(value_by_name):

@@ -79,7 +79,7 @@ def check(net: "Captured", backends: Sequence[str] | None, tolerance: float, gra
     runner = net.runner()
     state = net.state_dict(host=True)
     expected = expect(source, state, net.training)
-    rows = []
+    backend_rows = []
     for backend in backends or list(ops.available_backends()):
         with ops.use_backend(cast(BackendLike, backend)):
             try:
@@ -90,8 +90,8 @@ def check(net: "Captured", backends: Sequence[str] | None, tolerance: float, gra
             except EmberError as error:
                 notes_text = " ".join(getattr(error, "__notes__", ()))
                 row = Row(backend, failure=f"{type(error).__name__}: {error} {notes_text}".strip())
-        rows.append(row)
-    return Report(rows, tolerance, gradient_tolerance, expected.dtype)
+        backend_rows.append(row)
+    return Report(backend_rows, tolerance, gradient_tolerance, expected.dtype)
 
 
 def _errors_on_backend(net: "Captured", backend: str, wanted: Any) -> Row:
@@ -101,7 +101,7 @@ def _errors_on_backend(net: "Captured", backend: str, wanted: Any) -> Row:
     graph = net.runner().graph
 
     def loss() -> Any:
-        result_leaves = leaves(graph.result, net(*args, **kwargs), "result")  # in PyTorch's order
+        result_leaves = leaves(graph.result, net(*args, **kwargs), "result")  # results in PyTorch's order
         outputs = [x for _, x, _ in result_leaves if _is_floating(x)]
         return _weighted_sum(outputs), outputs
 

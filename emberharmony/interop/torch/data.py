@@ -19,12 +19,12 @@ def graph_to_data(graph: Graph) -> dict[str, Any]:
     """Converts a captured graph to data that JSON can write."""
     calls = []
     for call, line in zip(graph.program.calls, graph.lines, strict=True):
-        entry: dict[str, Any] = {"op": call.function, "args": _to_plain(call.args)}
-        entry["results"] = list(map(int, call.results))
-        entry |= {"keywords": {k: _to_plain(v) for k, v in call.keywords}} if call.keywords else {}
-        entry |= {"several": True} if call.several else {}
-        entry |= {"line": line} if line else {}
-        calls.append(entry)
+        call_data: dict[str, Any] = {"op": call.function, "args": _to_plain(call.args)}
+        call_data["results"] = list(map(int, call.results))
+        call_data |= {"keywords": {k: _to_plain(v) for k, v in call.keywords}} if call.keywords else {}
+        call_data |= {"several": True} if call.several else {}
+        call_data |= {"line": line} if line else {}
+        calls.append(call_data)
     return {
         "slots": [[slot.kind, slot.target, slot.dtype, list(slot.shape)] for slot in graph.slots],
         "dtypes": list(graph.dtypes),
@@ -65,38 +65,44 @@ class _Reader:
 
     def graph(self) -> Graph:
         data = self.data
-        slots = [_read_slot(each) for each in _require_list(data.get("slots"), "slots")]
-        dtypes = [_dtype(each) for each in _require_list(data.get("dtypes"), "dtypes")]
+        slots = [_read_slot(slot_data) for slot_data in _require_list(data.get("slots"), "slots")]
+        dtypes = [_dtype(dtype_data) for dtype_data in _require_list(data.get("dtypes"), "dtypes")]
         _require_undamaged(bool(slots) and slots[0].kind == "dtype" and len(dtypes) >= len(slots), "slots", slots[:1])
         self.known = set(range(len(slots)))
         self.count = len(dtypes)
         calls, lines = [], []
-        for number, each in enumerate(_require_list(data.get("calls"), "calls")):
-            entry = _require_mapping(each, f"call {number}")
-            calls.append(self._read_call(number, entry))
-            lines.append(_require_text(entry.get("line", ""), f"the line of call {number}"))
+        for call_number, call_data in enumerate(_require_list(data.get("calls"), "calls")):
+            entry = _require_mapping(call_data, f"call {call_number}")
+            calls.append(self._read_call(call_number, entry))
+            lines.append(_require_text(entry.get("line", ""), f"the line of call {call_number}"))
         outputs = self._value(data.get("outputs"), "outputs")
         _require_undamaged(isinstance(outputs, list), "outputs", outputs)
         written_names = [_require_text(name, "written") for name in _require_list(data.get("written"), "written")]
-        result = _read_template(data.get("result"), len(outputs) - len(written_names))
-        signature = Signature.of(data.get("signature"))
+        result_template = _read_template(data.get("result"), len(outputs) - len(written_names))
+        signature = Signature.from_data(data.get("signature"))
         for template in signature.arguments.values():
             _read_template(template, len(slots))
         reference = data.get("reference")
         _require_undamaged(reference is None or isinstance(reference, str), "reference", reference)
         program = Program(len(slots), tuple(calls), tuple(outputs))
-        return Graph(program, slots, dtypes, lines, written_names, signature, result, reference)
+        return Graph(program, slots, dtypes, lines, written_names, signature, result_template, reference)
 
     def _read_call(self, place: int, entry: Mapping[str, Any]) -> ProgramCall:
         location = f"call {place}"
         name = _require_text(entry.get("op"), f"the operator of {location}")
         args = self._value(_require_list(entry.get("args"), location), location)
         keywords = _require_mapping(entry.get("keywords", {}), location)
-        for key in keywords:  # they become source of Python
+        for parameter_name in keywords:  # names become part of generated Python source
             _require_undamaged(
-                isinstance(key, str) and key.isidentifier() and not keyword.iskeyword(key), location, key
+                isinstance(parameter_name, str)
+                and parameter_name.isidentifier()
+                and not keyword.iskeyword(parameter_name),
+                location,
+                parameter_name,
             )
-        keyword_arguments = tuple((key, self._value(value, location)) for key, value in keywords.items())
+        keyword_arguments = tuple(
+            (parameter_name, self._value(value, location)) for parameter_name, value in keywords.items()
+        )
         results = [
             Register(_require_number(each, self.count, location))
             for each in _require_list(entry.get("results"), location)
@@ -112,9 +118,9 @@ class _Reader:
             return [self._value(item, where) for item in value]
         if value is None or isinstance(value, (bool, int, float, str)):
             return value
-        entry = _require_mapping(value, where)
-        _require_undamaged(len(entry) == 1, where, value)
-        tag, content = next(iter(entry.items()))
+        tagged_value = _require_mapping(value, where)
+        _require_undamaged(len(tagged_value) == 1, where, value)
+        tag, content = next(iter(tagged_value.items()))
         if tag == "register":
             register = _require_number(content, self.count, where)
             _require_undamaged(register in self.known, where, value)
@@ -165,9 +171,9 @@ def _dtype(value: Any) -> str | None:
 
 
 def _read_slot(value: Any) -> Slot:
-    entry = _require_list(value, "slots")
-    _require_undamaged(len(entry) == 4 and entry[0] in _KINDS, "slots", value)
-    slot_kind, target, dtype, shape = entry
+    slot_fields = _require_list(value, "slots")
+    _require_undamaged(len(slot_fields) == 4 and slot_fields[0] in _KINDS, "slots", value)
+    slot_kind, target, dtype, shape = slot_fields
     lengths = _require_list(shape, "slots")
     _require_undamaged(all(isinstance(n, str) or (type(n) is int and n >= 0) for n in lengths), "slots", value)
     return Slot(slot_kind, _require_text(target, "slots"), _dtype(dtype), tuple(lengths))
@@ -175,15 +181,17 @@ def _read_slot(value: Any) -> Slot:
 
 def _read_template(value: Any, count: int) -> Template:
     """Returns a template of results after a check that its leaf numbers are below a count."""
-    entry = _require_mapping(value, "a structure")
-    if "leaf" in entry:
-        _require_number(entry["leaf"], count, "a structure")
-    elif "constant" not in entry:
-        items = _require_list(entry.get("items"), "a structure")
-        _require_undamaged(entry.get("kind") in ("list", "tuple", "dict", "record"), "a structure", value)
-        keys = entry.get("keys")
-        _require_undamaged(keys is None or (isinstance(keys, list) and len(keys) == len(items)), "a structure", value)
-        _require_undamaged((keys is None) == (entry["kind"] in ("list", "tuple")), "a structure", value)
-        for item in items:
+    template_data = _require_mapping(value, "a structure")
+    if "leaf" in template_data:
+        _require_number(template_data["leaf"], count, "a structure")
+    elif "constant" not in template_data:
+        item_templates = _require_list(template_data.get("items"), "a structure")
+        _require_undamaged(template_data.get("kind") in ("list", "tuple", "dict", "record"), "a structure", value)
+        keys = template_data.get("keys")
+        _require_undamaged(
+            keys is None or (isinstance(keys, list) and len(keys) == len(item_templates)), "a structure", value
+        )
+        _require_undamaged((keys is None) == (template_data["kind"] in ("list", "tuple")), "a structure", value)
+        for item in item_templates:
             _read_template(item, count)
-    return dict(entry)
+    return dict(template_data)

@@ -39,19 +39,19 @@ def load_program(folder: str | os.PathLike[str]) -> Captured:
     """
     program_folder = Path(folder)
     try:
-        data = json.loads((program_folder / PROGRAM).read_bytes())
+        program_data = json.loads((program_folder / PROGRAM).read_bytes())
     except OSError as error:
         raise ArgumentError(f"load_program(): {program_folder} has no {PROGRAM}: {error}") from error
     except (ValueError, RecursionError) as error:
         raise CaptureError(f"{program_folder / PROGRAM} is damaged: {error}") from error
-    if not isinstance(data, dict) or data.get("format") != FORMAT:
+    if not isinstance(program_data, dict) or program_data.get("format") != FORMAT:
         raise CaptureError(f"{program_folder / PROGRAM} is not a program of emberharmony")
-    if data.get("version") != VERSION:
+    if program_data.get("version") != VERSION:
         raise CaptureError(
-            f"{program_folder / PROGRAM} has version {brief(data.get('version'))}, and this release reads {VERSION}: "
-            f"install a newer emberharmony"
+            f"{program_folder / PROGRAM} has version {brief(program_data.get('version'))}, and this release reads "
+            f"{VERSION}: install a newer emberharmony"
         )
-    return _restore_program(data, dict(io.load(program_folder / WEIGHTS)))
+    return _restore_program(program_data, dict(io.load(program_folder / WEIGHTS)))
 
 
 def _restore_program(data: Mapping[str, Any], tensors: dict[str, Any]) -> Captured:
@@ -73,15 +73,15 @@ def _restore_program(data: Mapping[str, Any], tensors: dict[str, Any]) -> Captur
         )
     cell_by_id: dict[int, Cell] = {}
     member_by_name: dict[str, Any] = {}
-    for name, entry in cells.items():
+    for name, cell_or_layer_data in cells.items():
         tensor = tensors[name]
         if id(tensor) not in cell_by_id:
-            cell_by_id[id(tensor)] = _cell_of(name, entry, tensor)
+            cell_by_id[id(tensor)] = _cell_of(name, cell_or_layer_data, tensor)
         member_by_name[name] = cell_by_id[id(tensor)]
-    for path, entry in layers.items():
+    for path, cell_or_layer_data in layers.items():
         cell_names = [name for name in member_by_name if name.startswith(f"{path}.")]
         member_by_name[path] = layer_of(
-            path, entry, {name.removeprefix(f"{path}."): member_by_name.pop(name) for name in cell_names}
+            path, cell_or_layer_data, {name.removeprefix(f"{path}."): member_by_name.pop(name) for name in cell_names}
         )
     _require_targets(graph_by_mode, member_by_name, constant_by_name)
     return Captured(

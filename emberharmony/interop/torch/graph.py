@@ -7,10 +7,10 @@ from emberharmony.interop.torch.structure import Signature, Template
 from emberharmony.transforms.program import Program
 
 FLOAT = "float"
-"""The dtype of the model's parameters in the place of the one that they had at the capture."""
+"""The mark for the dtype of the model's parameters, in the place of the dtype that they had at the capture."""
 
 LAYER = "layer"
-"""The function of a call of a layer of this library, whose first argument is the layer."""
+"""The function name of calls of a layer of this library; the first argument of such a call is the layer."""
 
 
 class Slot(NamedTuple):

@@ -9,7 +9,7 @@ from emberharmony.core.cells.cell import Cell
 from emberharmony.core.errors import ArgumentError, CaptureError, EmberError, brief
 
 _SAME = (nn.Linear, nn.Embedding, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
-"""The layers whose namesakes in PyTorch are the same function."""
+"""The layers that compute the same function as PyTorch's layers of the same names."""
 
 
 class Conv1D(nn.Module):
@@ -39,7 +39,7 @@ class Conv1D(nn.Module):
 KINDS: dict[str, type[nn.Module]] = {
     kind.__name__: kind for kind in (*_SAME, Conv1D, nn.LoRALinear, nn.QuantizedLinear, nn.QuantizedEmbedding)
 }
-"""The layers that a program can have, by the names of their classes."""
+"""The layer classes that a captured program can use, by class name."""
 
 
 def layer_of(path: str, options: Any, cells: Mapping[str, Any]) -> nn.Module:
@@ -87,7 +87,7 @@ def _without_values(path: str, kind: type[nn.Module], arguments: Mapping[str, An
         raise CaptureError(f"the program is damaged: layer {path}, a {kind.__name__}: {error}") from error
     layer: nn.Module = made_layers[0]
     if isinstance(layer, nn.LoRALinear):
-        layer.dropout = nn.Dropout(layer.dropout.p)  # whose masks come from the default stream
+        layer.dropout = nn.Dropout(layer.dropout.p)  # a dropout with the default random stream
     return layer
 
 
@@ -108,7 +108,7 @@ def options_of(layer: Any, kind: type[nn.Module]) -> dict[str, Any]:
         value = getattr(layer, name, inspect.Parameter.empty)
         if value is inspect.Parameter.empty or name in ("rng", "dtype"):
             continue
-        if isinstance(parameter.default, bool):  # a parameter or None where the argument says whether there is one
+        if isinstance(parameter.default, bool):  # parameters stand for True, None for False
             value = value if isinstance(value, bool) else value is not None
         elif isinstance(value, nn.Dropout):
             value = value.p

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from emberharmony.interop.torch.capture.source import Source as Origin
 
 Watch = Callable[[int, ProgramCall, Sequence[Any]], None]
-"""Is given the place of each call, the call, and its results."""
+"""A function that gets the number of each call, the call and its results."""
 
 
 class Runner:
@@ -79,21 +79,21 @@ class Runner:
         """
         value_by_register = dict(enumerate(inputs))
         program = self.graph.program
-        for number, call in enumerate(program.calls):
+        for call_number, call in enumerate(program.calls):
             try:
                 args = _fill_registers(call.args, value_by_register)
-                returned_value = self.functions[number](
+                returned_value = self.functions[call_number](
                     *args, **{k: _fill_registers(v, value_by_register) for k, v in call.keywords}
                 )
                 results = list(returned_value)[: len(call.results)] if call.several else [returned_value]
                 results = [self._cast(r, x, inputs[0], casts) for r, x in zip(call.results, results, strict=True)]
             except Exception as error:
-                error.add_note(f"in {self.graph.describe(number)}")
+                error.add_note(f"in {self.graph.describe(call_number)}")
                 raise
             value_by_register.update(zip(call.results, results, strict=True))
             if watch is not None:
-                watch(number, call, results)
-            for register in self._ends[number]:
+                watch(call_number, call, results)
+            for register in self._ends[call_number]:
                 value_by_register.pop(register, None)
         return [_fill_registers(output, value_by_register) for output in program.outputs]
 
@@ -126,7 +126,7 @@ class Runner:
         traceback = error.__traceback__
         while traceback is not None:
             code = traceback.tb_frame.f_code
-            line_index = traceback.tb_lineno - code.co_firstlineno - 2  # the head, and the line that unpacks the inputs
+            line_index = traceback.tb_lineno - code.co_firstlineno - 2  # 2 lines before the first call
             if code is function.__code__ and 0 <= line_index < len(places):
                 error.add_note(f"in {self.graph.describe(places[line_index])}")
                 return
@@ -199,13 +199,13 @@ def _last_uses(graph: Graph) -> list[list[int]]:
     """Returns for each call of a graph the registers that no later call or output uses; inputs are left out."""
     program = graph.program
     last_call_by_register: dict[int, int] = {}
-    for number, call in enumerate(program.calls):
-        last_call_by_register.update(dict.fromkeys([*call.results, *call.operands], number))
+    for call_number, call in enumerate(program.calls):
+        last_call_by_register.update(dict.fromkeys([*call.results, *call.operands], call_number))
     output_registers = {x for x in program.outputs if x.__class__ is Register}
     registers_by_end: list[list[int]] = [[] for _ in program.calls]
-    for register, number in last_call_by_register.items():
+    for register, call_number in last_call_by_register.items():
         if register >= program.inputs and register not in output_registers:
-            registers_by_end[number].append(register)
+            registers_by_end[call_number].append(register)
     return registers_by_end
 
 

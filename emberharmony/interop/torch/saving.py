@@ -18,13 +18,13 @@ FORMAT = "emberharmony program"
 VERSION = 1
 PROGRAM, WEIGHTS = "program.json", "weights.safetensors"
 CONSTANT = "constant:"
-"""What the names of constants begin with in the file of weights."""
+"""The prefix of the names of constants in the file of weights."""
 
 
 def save_program(net: "Captured", folder: str | os.PathLike[str]) -> None:
     """Writes a captured module to a folder; see `Captured.save`."""
     if net.source is not None:
-        net.runner()  # captures the mode in which the module is
+        net.runner()  # captures the present mode if necessary
     layer_by_name: dict[str, Any] = {}
     cell_by_name: dict[str, Cell] = {}
     for name, member in net.members():
@@ -33,7 +33,7 @@ def save_program(net: "Captured", folder: str | os.PathLike[str]) -> None:
         else:
             layer_by_name[name] = describe(name, member)
             cell_by_name |= {f"{name}.{own}": cell for own, cell in cells_of(member).items()}
-    data = {
+    program_data = {
         "format": FORMAT,
         "version": VERSION,
         "name": net.name,
@@ -47,7 +47,7 @@ def save_program(net: "Captured", folder: str | os.PathLike[str]) -> None:
     program_folder.mkdir(parents=True, exist_ok=True)
     io.save(tensor_by_name, program_folder / WEIGHTS)
     with replace_bytes(str(program_folder / PROGRAM)) as stream:
-        stream.write(json.dumps(data, allow_nan=False).encode())
+        stream.write(json.dumps(program_data, allow_nan=False).encode())
 
 
 def _cell_entry(cell: Cell) -> dict[str, Any]:

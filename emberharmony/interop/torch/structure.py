@@ -139,7 +139,7 @@ class Signature:
         return {"names": self.names, "arguments": self.arguments}
 
     @classmethod
-    def of(cls, data: Any) -> "Signature":
+    def from_data(cls, data: Any) -> "Signature":
         """Returns the signature that plain data describes.
 
         Raises:

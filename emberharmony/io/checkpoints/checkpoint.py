@@ -253,7 +253,7 @@ class Checkpoint:
         for step, path in folders.folders(self.folder):
             try:
                 record = read_record(path)
-            except CheckpointError:  # `restore` names those that are damaged
+            except CheckpointError:  # damaged checkpoints are named by `restore`
                 continue
             if record.step == step and (step not in record_by_step or record_by_step[step].serial < record.serial):
                 record_by_step[step] = record
@@ -274,7 +274,7 @@ class Checkpoint:
             return max(fitting_records, key=_serial_number)
         for step_of_folder, path in reversed(folders.folders(self.folder)):
             if step in (None, step_of_folder):
-                read_record(path)  # says what is wrong
+                read_record(path)  # raises the error that says what is wrong
         expected_text = "a checkpoint" if step is None else f"a checkpoint of step {step}"
         steps_text = f"there are those of {sorted(record.step for record in records)}"
         if not records:
@@ -313,7 +313,7 @@ class Checkpoint:
             if record.path not in kept_paths:
                 try:
                     folders.discard(record.path, record.step)
-                except FileNotFoundError:  # another process has removed it
+                except FileNotFoundError:  # another process has removed the folder
                     continue
                 except OSError as error:
                     warnings.warn(f"{record.path} could not be removed: {error}", CheckpointWarning, stacklevel=3)

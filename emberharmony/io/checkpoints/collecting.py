@@ -108,10 +108,11 @@ def class_of(part: Any) -> str:
 
 def groups_of(optimizer: Any) -> list[dict[str, Any]]:
     """Returns the options of each group of parameters, as JSON; a schedule is described."""
-    groups = getattr(optimizer, "param_groups", [])
+    param_groups = getattr(optimizer, "param_groups", [])
     parameter_keys = ("params", "param_names")
     return [
-        {name: schedule_of(value) for name, value in group.items() if name not in parameter_keys} for group in groups
+        {name: schedule_of(value) for name, value in group.items() if name not in parameter_keys}
+        for group in param_groups
     ]
 
 

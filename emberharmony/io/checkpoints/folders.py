@@ -26,10 +26,10 @@ def folders(folder: str) -> list[tuple[int, str]]:
         OSError: if the folder cannot be read, other than because it does not exist.
     """
     try:
-        names = os.listdir(folder)
+        file_names = os.listdir(folder)
     except FileNotFoundError:
         return []
-    matches_and_names = [(match, name) for name in sorted(names) if (match := _STEP.fullmatch(name))]
+    matches_and_names = [(match, name) for name in sorted(file_names) if (match := _STEP.fullmatch(name))]
     return [(int(match[1]), os.path.join(folder, name)) for match, name in matches_and_names]
 
 
@@ -69,13 +69,13 @@ def write(folder: str, step: int, fill: Callable[[str], None]) -> str:
 
 def _give_free_name(temporary: str, path: str) -> str:
     """Renames a temporary folder to a path, or to that path with the first free number, and returns the new path."""
-    for number in range(1, 10_000):
-        free_path = path if number == 1 else f"{path}.{number}"
+    for suffix_number in range(1, 10_000):
+        free_path = path if suffix_number == 1 else f"{path}.{suffix_number}"
         # On POSIX, renaming a folder to the path of an empty folder replaces that folder.
         if not os.path.lexists(free_path):
             try:
                 os.rename(temporary, free_path)
-            except OSError as error:  # another process was faster
+            except OSError as error:  # another process may have taken the name
                 if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                     raise
             else:
@@ -120,12 +120,12 @@ def _is_abandoned(path: str, process: int, host: str) -> bool:
         with suppress(OSError):
             return time.time() - os.stat(path).st_mtime > _DAY
         return False
-    if process == os.getpid():  # it wrote it before, or had the same number in an earlier container
+    if process == os.getpid():  # an earlier process with the same number wrote it
         return True
     try:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):
         return True
-    except PermissionError:  # it runs, for another user
+    except PermissionError:  # the process runs for another user
         return False
     return False

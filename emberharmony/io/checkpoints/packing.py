@@ -48,7 +48,7 @@ def pack_state(state: Any, name: str, tensors: dict[str, Any]) -> Any:
             f"{name} is {brief(state)} of type {type(state).__name__}, which a checkpoint cannot hold: expected "
             f"tensors, numbers, text, None, and dicts, lists and tuples of these"
         )
-    while name in tensors:  # the keys 1 and "1" give the same name
+    while name in tensors:  # the keys 1 and "1" would get the same name
         name += "~"
     tensors[name] = tensor
     return {"$tensor": name}

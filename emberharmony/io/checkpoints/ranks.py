@@ -58,7 +58,7 @@ class RankCheckpoint:
             if self.sharded or rank() == 0:
                 path = self.checkpoint.save(step, **parts, **extra_option)
             else:
-                Collected(parts)  # the state of a sharded optimizer is collected by all ranks
+                Collected(parts)  # a sharded optimizer needs all ranks to collect its state
         except CheckpointError as error:
             error_text = str(error)
         ranks_and_errors = [(i, text) for i, (_, text) in enumerate(gather([path, error_text])) if text]

@@ -117,8 +117,8 @@ class Restoring:
         except (CheckpointError, OSError):
             raise
         except EmberError as error:
-            lines = str(error).splitlines()
-            self.faults += [f"{label}: {line.strip()}" for line in lines[1:] or lines]
+            message_lines = str(error).splitlines()
+            self.faults += [f"{label}: {line.strip()}" for line in message_lines[1:] or message_lines]
         except Exception as error:  # noqa: BLE001  (whatever a damaged state or a foreign part raises is a fault)
             self.faults.append(f"{label}: the state does not fit: {type(error).__name__}: {error}")
 

@@ -28,7 +28,7 @@ class Activation(Module):
             default_by_name = {name: vars(cls).get(name, Argument.empty) for name in annotation_by_name}
             cls.__init__ = _constructor_of_options(annotation_by_name, default_by_name)  # type: ignore[method-assign]
             cls.__call__ = _call_method(op, tuple(annotation_by_name))  # type: ignore[method-assign]
-        super().__init_subclass__(**kwargs)  # last, because an open `ops.record` wraps the call that it finds
+        super().__init_subclass__(**kwargs)  # after `__call__` is set, as `ops.record` may wrap it here
 
     def check(self) -> None:
         """Checks the values of the options after the constructor has stored them; subclasses may define it."""
@@ -70,5 +70,5 @@ def _call_method(op: Callable[..., Any], names: tuple[str, ...]) -> Callable[...
     else:
         get_options = attrgetter(*names)
         call_method = lambda self, x: op(x, *get_options(self))
-    call_method.__name__ = call_method.__qualname__ = "__call__"  # Python names it in its errors
+    call_method.__name__ = call_method.__qualname__ = "__call__"  # the name that Python shows in its errors
     return call_method

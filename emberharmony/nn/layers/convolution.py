@@ -19,9 +19,9 @@ from emberharmony.nn.spatial import DataFormat
 from emberharmony.types import Tensor, TensorLike
 
 Padding: TypeAlias = int | Sequence[int] | Sequence[tuple[int, int]] | Literal["same", "valid"]
-"""Zeros around each spatial axis: one number, one for each axis, a pair for each, or a word."""
+"""The type of the option `padding`: a number, one for each axis, a pair for each axis, "same" or "valid"."""
 PaddingMode: TypeAlias = Literal["zeros", "reflect", "replicate", "circular"]
-"""The elements that the padding has."""
+"""The type of the option `padding_mode`: which elements the padding has, such as zeros."""
 _MODES: dict[str, Any] = {"zeros": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
 
@@ -105,7 +105,7 @@ class Convolution(spatial.Spatial):
             output: Tensor = self(x, *args)
             return output
         if self.in_channels is None:
-            self.weight.tensor_on(None)  # raises
+            self.weight.tensor_on(None)  # raises the error of a parameter without shape
         if len(x.shape) == self._ndim - 1 and x.shape[self._channel_axis - 1] == self.in_channels:
             return ops.squeeze(self(ops.expand_dims(x, 0), *args), 0)
         axis_names = ["channels", f"{self.axes} spatial"]

@@ -114,9 +114,9 @@ class ConvLSTM2d(Module):
             zero_state = zeros(tuple(batch_shape), self.conv_hh.weight)
             return zero_state, zero_state
         state_shape, states = tuple(batch_shape[1:] if is_single else batch_shape), []
-        for name, given_state in zip(("the state", "the cell state"), pair_of_states(hx), strict=True):
+        for state_text, given_state in zip(("the state", "the cell state"), pair_of_states(hx), strict=True):
             state = spatial.tensor(given_state)
             if tuple(state.shape) != state_shape:
-                raise fault(ShapeError(f"expected {name} of shape {state_shape}, got {tuple(state.shape)}"))
+                raise fault(ShapeError(f"expected {state_text} of shape {state_shape}, got {tuple(state.shape)}"))
             states.append(ops.expand_dims(state, 0) if is_single else state)
         return states[0], states[1]

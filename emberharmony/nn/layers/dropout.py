@@ -77,7 +77,7 @@ class _ChannelDropout(_Noise, spatial.Spatial):
     """
 
     single: bool = True
-    """Whether an input may have no batch axis."""
+    """Whether an input of the layer may lack the batch axis."""
 
     def __init__(
         self,
@@ -151,7 +151,7 @@ class Dropout3d(_ChannelDropout, axes=3):
 
 
 _LOWEST = -1.0507009873554805 * 1.6732632423543772
-"""The limit of `selu` at minus infinity, which alpha dropout puts in the place of dropped elements."""
+"""The limit of `selu` at minus infinity, to which alpha dropout sets dropped elements."""
 
 
 def _keep_mask(x: Tensor, p: float, shape: tuple[int, ...], rng: "rngs.Generator") -> Tensor:

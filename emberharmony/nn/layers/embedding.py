@@ -33,11 +33,11 @@ class _Table(Module):
         self.embedding_dim = length("embedding_dim", embedding_dim)
         self.padding_idx = None if padding_idx is None else self._padding_row(padding_idx)
         self.scale_grad_by_freq = scale_grad_by_freq
-        values = ops.random.normal((num_embeddings, embedding_dim), dtype=dtype, generator=rngs.generator(rng))
+        initial_values = ops.random.normal((num_embeddings, embedding_dim), dtype=dtype, generator=rngs.generator(rng))
         if self.padding_idx is not None:
             is_padding = ops.equal(ops.arange(num_embeddings), self.padding_idx)
-            values = ops.where(ops.expand_dims(is_padding, 1), 0, values)
-        self.weight = Parameter(values)
+            initial_values = ops.where(ops.expand_dims(is_padding, 1), 0, initial_values)
+        self.weight = Parameter(initial_values)
 
     def _padding_row(self, padding_idx: int) -> int:
         row_index = length("padding_idx", padding_idx, -self.num_embeddings)
@@ -49,7 +49,7 @@ class _Table(Module):
 
     def _look_up(self, indices_given: Any) -> Tensor:
         """Returns the rows of the table at indices, with gradients changed as the options of the layer say."""
-        rows = ops.embedding(indices_given, self.weight)  # which checks the indices in a list on every backend
+        rows = ops.embedding(indices_given, self.weight)  # the op also checks indices in a list
         if self.padding_idx is None and not self.scale_grad_by_freq:
             return rows
         indices = spatial.tensor(indices_given)

@@ -227,8 +227,8 @@ class LearnedPositional(Module):
     ) -> None:
         self.num_positions, self.dims = length("num_positions", num_positions), length("dims", dims)
         self.time_axis = time_axis
-        shape = (self.num_positions, self.dims)
-        self.weight = Parameter(ops.random.normal(shape, 0.0, 0.02, dtype, generator=rngs.generator(rng)))
+        weight_shape = (self.num_positions, self.dims)
+        self.weight = Parameter(ops.random.normal(weight_shape, 0.0, 0.02, dtype, generator=rngs.generator(rng)))
 
     def __call__(self, x: TensorLike, offset: "int | Sequence[int]" = 0) -> Tensor:
         x = ops.convert_to_tensor(x)

@@ -19,7 +19,7 @@ from emberharmony.types import Tensor, TensorLike
 
 M = TypeVar("M", bound=Module)
 Where = Callable[[str, Module], bool]
-"""Returns whether a layer, which has a name, is to be quantised."""
+"""A function of the name of a layer and the layer that returns whether to quantise it."""
 
 
 class QuantizationError(Record):
@@ -226,7 +226,7 @@ class QuantizedEmbedding(_Quantized):
         kernel_weight = self._kernel_weight(scales, makes_buffers=False)
         if kernel_weight is None:
             rows = ops.embedding(input, self.weight)
-        else:  # reading the weight would give up the layout, which `as_linear` reads
+        else:  # reading `weight` would discard the kernel's layout, which `as_linear` uses
             indices = spatial.tensor(input)
             rows = selection.active().backend.quantized_rows(kernel_weight, indices, self.num_embeddings, self.bits)
         return ops.dequantize(rows, scales, biases, bits=self.bits, group_size=self.group_size)
@@ -323,12 +323,13 @@ def quantization_error(
     error_by_name = {}
     for name, layer in _layers_to_quantize(model, where):
         matrix = (linear_of(layer) or layer).weight
-        values = _quantize_layer(name, layer, group_size, bits)._dequantized_weight()
+        dequantized_values = _quantize_layer(name, layer, group_size, bits)._dequantized_weight()
         wide_matrix = ops.cast(matrix, "float32")
-        difference = ops.subtract(ops.cast(values, "float32"), wide_matrix)
+        difference = ops.subtract(ops.cast(dequantized_values, "float32"), wide_matrix)
         largest_magnitude = ops.max(ops.abs(wide_matrix))
         mean_squares = [
-            ops.mean(ops.square(ops.divide(values, largest_magnitude))) for values in (difference, wide_matrix)
+            ops.mean(ops.square(ops.divide(dequantized_values, largest_magnitude)))
+            for dequantized_values in (difference, wide_matrix)
         ]
         error_numbers = ops.stack([ops.max(ops.abs(difference)), *mean_squares])
         largest, wrong_value, is_whole = ops.to_numpy(error_numbers).tolist()

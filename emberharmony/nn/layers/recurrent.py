@@ -15,7 +15,7 @@ from emberharmony.nn.options import choice, flag, length, share
 from emberharmony.types import Tensor, TensorLike
 
 States: TypeAlias = Sequence[Any]
-"""The state of a layer, and for an LSTM its cell state, each (1, batch, hidden)."""
+"""The outputs or state of a layer, and for an LSTM also its cell state, each (1, batch, hidden)."""
 
 
 class _Recurrent(Module):
@@ -40,7 +40,7 @@ class _Recurrent(Module):
         self.batch_first, self.bidirectional = bool(batch_first), bool(bidirectional)
         self.dropout = share("dropout", dropout)
         self._proj_size = proj_size
-        self._names: list[list[str]] = []  # for each layer and direction, the names of its parameters
+        self._names: list[list[str]] = []  # parameter names of each layer and direction
         generator, bound = rngs.generator(rng), 1 / math.sqrt(self.hidden_size)
         self.rng = rngs.generator(rng, "dropout") if dropout and num_layers > 1 else None
         row_count, output_size = self._gates * self.hidden_size, proj_size or self.hidden_size
@@ -94,8 +94,10 @@ class _Recurrent(Module):
                 x = ops.dropout(x, self.dropout, generator=self.rng)
             outputs = []
             for reverse in (False, True) if self.bidirectional else (False,):
-                names = self._names[len(last_states)]
-                output, *end_states = self._run_direction(x, first_states[len(last_states)], names, time_major, reverse)
+                weight_names = self._names[len(last_states)]
+                output, *end_states = self._run_direction(
+                    x, first_states[len(last_states)], weight_names, time_major, reverse
+                )
                 outputs.append(output)
                 last_states.append(end_states)
             x = ops.concatenate(outputs, -1) if self.bidirectional else outputs[0]
@@ -116,14 +118,14 @@ class _Recurrent(Module):
         if given_states is None:
             return [(None, None)] * state_count
         states = []
-        for name, width, state in zip(("the state", "the cell state"), widths, given_states, strict=False):
+        for state_text, width, state in zip(("the state", "the cell state"), widths, given_states, strict=False):
             state = ops.convert_to_tensor(state)
             state_shape = (state_count, width) if is_single else (state_count, batch, width)
             if tuple(state.shape) != state_shape:
                 raise fault(
                     ShapeError(
-                        f"expected {name} of shape {state_shape}, where {state_count} is layers * directions, got "
-                        f"{tuple(state.shape)}"
+                        f"expected {state_text} of shape {state_shape}, where {state_count} is layers * directions, "
+                        f"got {tuple(state.shape)}"
                     )
                 )
             state = ops.expand_dims(state, 1) if is_single else state

@@ -20,10 +20,10 @@ from emberharmony.nn.options import choice, length
 from emberharmony.types import Tensor, TensorLike
 
 Activation: TypeAlias = str | Callable[[Any], Any]
-"""The name of a function, a function or a module."""
+"""The type of the option `activation`: "relu", "gelu", a function or a module."""
 
 Mask: TypeAlias = TensorLike | None
-"""What `nn.MultiheadAttention` takes as a mask."""
+"""The type of masks for `nn.MultiheadAttention`: a tensor, a list or None."""
 
 
 def _gelu(x: Any) -> Any:

@@ -115,7 +115,7 @@ class _ConvTranspose(Convolution):
             else output_lengths
         )
         first_axis = 2 if self.data_format == "channels_first" else 1
-        options = zip(
+        axis_options = zip(
             x.shape[first_axis : first_axis + self.axes],
             self.kernel_size,
             self.stride,
@@ -125,7 +125,7 @@ class _ConvTranspose(Convolution):
         )
         least_lengths = [
             (n - 1) * step - 2 * axis_padding + axis_dilation * (k - 1) + 1
-            for n, k, step, axis_padding, axis_dilation in options
+            for n, k, step, axis_padding, axis_dilation in axis_options
         ]
         output_paddings = tuple(
             output_length - least_length

@@ -32,7 +32,7 @@ def to_layout(plan: Plan, values: Mapping[str, Any]) -> dict[str, Any]:
         plan: the tensors in the layout.
         values: those of the model by name; a tensor that is made of one that is not given is left out.
     """
-    converted_by_key: dict[Any, Any] = {}  # so that two names of one tensor give one tensor
+    converted_by_key: dict[Any, Any] = {}  # two names of one tensor give one converted tensor
     tensor_by_name = {}
     for name, placed_weight in plan.placed.items():
         sources, steps = placed_weight.weight.parts, placed_weight.steps()

@@ -49,11 +49,10 @@ def read(
         faults += converting.hints(missing_names, reading.unexpected, model_plan)
     shapes_by_layout = other_shapes(module, shapes, layout) if reading.faults else {}
     for name, tensor in reading.faults.items():
-        placed_weight, shape = model_plan.placed[name], tuple(tensor.shape)
-        fault_text = (
-            f"has shape {shape}, expected {placed_weight.shape} in the layout {layout!r} for {placed_weight.layer}"
-        )
-        faults.append(f"wrong: {name}: {fault_text}{_layout_hint(shapes_by_layout, name, shape)}")
+        placed_weight, given_shape = model_plan.placed[name], tuple(tensor.shape)
+        expected_text = f"expected {placed_weight.shape} in the layout {layout!r} for {placed_weight.layer}"
+        fault_text = f"has shape {given_shape}, {expected_text}"
+        faults.append(f"wrong: {name}: {fault_text}{_layout_hint(shapes_by_layout, name, given_shape)}")
     return reading.values, reading.unexpected, faults
 
 
@@ -73,7 +72,7 @@ def hint(module: Holder, shapes: Shapes, values: Mapping[str, Any], layout: str,
         if shapes_of_other == shape_by_name:
             return f"\nall names and shapes are those of the layout {other_layout!r}: pass {argument}={other_layout!r}"
     if layout != "torch":
-        return ""  # the faults have it
+        return ""  # the texts on faults contain the hint already
     hint_by_misfit = {
         name: layout_hint
         for name in shapes

@@ -16,7 +16,7 @@ _TURNED = "r i -> i r"
 
 def _prefixes(layer: Any) -> Iterator[tuple[str, str]]:
     """Yields (prefix, suffix) for each layer and direction: of the names in the layout and of our parameters."""
-    if not hasattr(layer, "num_layers"):  # a cell
+    if not hasattr(layer, "num_layers"):  # a recurrent cell has one layer
         yield "", ""
         return
     for layer_number in range(layer.num_layers):

@@ -158,7 +158,7 @@ TABLE: dict[str, Layouts] = {
     "Sequential": Layouts(row(**{"*": "layers.*"}), row(**{"*": "layers.*"}), "Sequential", "Sequential"),
     "Loss": Layouts(SAME, SAME),
 }
-"""By the name of a class; a subclass has the row of its class, unless it has one of its own."""
+"""The layouts by the name of a layer class; subclasses without an entry have that of their base."""
 
 
 def layouts_of(kind: type[Any]) -> Layouts | None:

@@ -33,7 +33,7 @@ from emberharmony.nn.losses.operands import (
 )
 
 _LEAST_LOG = -100.0
-"""The logarithm of a probability of 0, as in torch."""
+"""The value used for the logarithm of probability 0, as in torch."""
 
 _LEAST_PRODUCT = 1e-12
 """The smallest divisor `p * (1 - p)` in the gradient of a binary cross-entropy, as in torch."""
@@ -85,10 +85,10 @@ def cross_entropy(
         input.__class__ is tensor_class or isinstance(input, TensorProxy)
     )
     if is_tensor_target and axis is None and len(input.shape) in (1, 2) and backend.kinds[target.dtype] != "float":
-        return ops.cross_entropy(input, target, weight, reduction, ignore_index, label_smoothing)  # the op checks it
+        return ops.cross_entropy(input, target, weight, reduction, ignore_index, label_smoothing)  # checks the ids
     name = "cross_entropy"
     if is_floating(target):
-        return _cross_entropy_of_shares(input, target, weight, label_smoothing, reduction, axis)
+        return _cross_entropy_of_probabilities(input, target, weight, label_smoothing, reduction, axis)
     x: Any = input if isinstance(input, TensorProxy) else ops.convert_to_tensor(input)
     class_axis_number = class_axis(name, x, axis)
     ids = listed_ids(name, target, x.shape[class_axis_number], ignore_index)
@@ -368,7 +368,7 @@ def _weights_along(weights: Tensor, x: Tensor, class_axis: int) -> Tensor:
     return ops.reshape(weights, [-1 if i == class_axis else 1 for i in range(len(x.shape))])
 
 
-def _cross_entropy_of_shares(
+def _cross_entropy_of_probabilities(
     input: TensorLike,
     target: TensorLike,
     weight: TensorLike | None,
@@ -392,7 +392,7 @@ def _cross_entropy_of_shares(
     if len(ops.shape(target)) == len(x.shape) + 1 and not is_floating(input):
         raise fault(ArgumentTypeError("cross_entropy() got class ids first: the order is cross_entropy(logits, ids)"))
     if len(ops.shape(target)) < len(x.shape) or ops.shape(target)[-1:] == (1,) != x.shape[-1:]:
-        require_ids_of(name, target, tuple(x.shape), class_axis_number)  # they are ids rather than probabilities
+        require_ids_of(name, target, tuple(x.shape), class_axis_number)  # a target of other shape has class ids
     weights = None if weight is None else class_weight(name, weight, x.shape[class_axis_number], x)
     log_probs = ops.log_softmax(x, class_axis_number)
     (log_probs, t), _ = matching_operands(name, input=log_probs, target=ops.cast(target, ops.dtype(log_probs)))

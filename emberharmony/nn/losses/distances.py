@@ -9,7 +9,7 @@ from emberharmony.nn.locate import fault
 from emberharmony.nn.losses.operands import Reduction, matching_operands, operands, reduce_losses, require, shortfall
 
 _EPSILON = 1e-12
-"""What is added to the squared norms of vectors before their cosine is taken, as in torch."""
+"""The number added to the squared norms of vectors in the computation of their cosine, as in torch."""
 
 
 def hinge_embedding(

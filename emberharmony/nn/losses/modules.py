@@ -13,7 +13,7 @@ from emberharmony.nn.losses.operands import REDUCTIONS, require_reduction
 from emberharmony.nn.module import Module
 
 _TENSORS = ("weight", "pos_weight")
-"""The options that are tensors, which become buffers as in torch."""
+"""The names of options that are tensors and become buffers of the module, as in torch."""
 
 _DEPRECATED = ("size_average", "reduce")
 
@@ -38,13 +38,13 @@ class Loss(Module):
     """
 
     function: ClassVar[Callable[..., Tensor]]
-    """The function that a call computes."""
+    """The function of `nn.losses` that a call of the module computes."""
 
     reductions: ClassVar[tuple[str, ...]] = REDUCTIONS
-    """What the option `reduction` may be."""
+    """The allowed values of the option `reduction`."""
 
     options: ClassVar[dict[str, inspect.Parameter]]
-    """The options of the function."""
+    """The names of the options of the loss function."""
 
     def __init_subclass__(cls, *, function: Callable[..., Tensor], **others: Any) -> None:
         super().__init_subclass__(**others)

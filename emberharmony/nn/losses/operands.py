@@ -27,12 +27,12 @@ from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.nn.locate import fault
 
 Reduction: TypeAlias = Literal["none", "mean", "sum"]
-"""What becomes of the losses of all elements."""
+"""The type of the option `reduction`: "mean", "sum" or "none"."""
 
 REDUCTIONS = ("none", "mean", "sum")
 
 LOOKS: list[Callable[[str, Any, int | None], None]] = []
-"""What `fit` has opened in its first step: called with the name of a loss, its logits and the axis of the classes."""
+"""Functions that `fit` adds for its first step: losses call the last one with name, logits and class axis."""
 
 
 def require_reduction(name: str, reduction: Any, known: tuple[str, ...] = REDUCTIONS) -> None:
@@ -89,11 +89,11 @@ def matching_operands(name: str, **values: TensorLike) -> tuple[list[Tensor], DT
         ShapeError: if the shapes differ.
     """
     tensors, result_dtype = operands(name, *values.values())
-    (first, *others), shape = values, tuple(tensors[0].shape)
-    for other, x in zip(others, tensors[1:], strict=True):
+    (first_name, *other_names), shape = values, tuple(tensors[0].shape)
+    for other_name, x in zip(other_names, tensors[1:], strict=True):
         if tuple(x.shape) != shape:
-            hint = _way_to_match(other, tuple(x.shape), shape)
-            raise fault(ShapeError(f"{name}(): {other} has shape {tuple(x.shape)}, {first} {shape}{hint}"))
+            hint = _way_to_match(other_name, tuple(x.shape), shape)
+            raise fault(ShapeError(f"{name}(): {other_name} has shape {tuple(x.shape)}, {first_name} {shape}{hint}"))
     return tensors, result_dtype
 
 

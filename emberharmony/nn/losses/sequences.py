@@ -18,7 +18,7 @@ from emberharmony.nn.losses.operands import (
 )
 
 _IMPOSSIBLE = 1e29
-"""`ops.ctc_loss` returns more than this for a target that no alignment gives."""
+"""The bound above which a loss of `ops.ctc_loss` means that no alignment gives the target."""
 
 
 def ctc(
@@ -124,4 +124,4 @@ def _labels_matrix(targets: Any, lengths: Any, batch: int, classes: int) -> Tens
     is_inside = ops.less(ops.arange(longest_length), ops.expand_dims(counts, -1))
     labels = tensor if positions is None else ops.take(tensor, ops.where(is_inside, positions, 0), 0)
     labels = ops.where(is_inside, labels, 0)
-    return ops.where(ops.less(labels, 0), classes, labels)  # a negative index would count from the last class
+    return ops.where(ops.less(labels, 0), classes, labels)  # negative ids would index from the end

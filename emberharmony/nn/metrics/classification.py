@@ -335,10 +335,10 @@ class Perplexity(Metric):
             IndexOutOfBoundsError: if an id is not a class.
             ShapeError: if the shapes do not fit.
         """
-        likelihood_sum, count = host.log_likelihoods(
+        likelihood_sum, target_count = host.log_likelihoods(
             on_host("logits", logits), on_host("target", target), self.axis, self.ignore_index
         )
-        self.add({"log_likelihood": likelihood_sum, "count": count})
+        self.add({"log_likelihood": likelihood_sum, "count": target_count})
 
     def compute(self) -> float:
         mean_loss = quotient(-self._state["log_likelihood"], self._state["count"])

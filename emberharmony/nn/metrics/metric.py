@@ -26,7 +26,7 @@ class Metric:
     """
 
     growing: ClassVar[tuple[str, ...]] = ()
-    """The entries of the state that become longer with each update."""
+    """The names of the state's entries that grow with each update."""
 
     def __init__(self) -> None:
         self._state = self.initial()
@@ -123,8 +123,8 @@ class Mean(Metric):
         Raises:
             ShapeError: if the shapes do not broadcast.
         """
-        total, weights = host.weighted_sums(on_host("values", values), on_host("weight", weight))
-        self.add({"total": total, "weight": weights})
+        weighted_sum, weight_sum = host.weighted_sums(on_host("values", values), on_host("weight", weight))
+        self.add({"total": weighted_sum, "weight": weight_sum})
 
     def compute(self) -> float:
         return quotient(self._state["total"], self._state["weight"])

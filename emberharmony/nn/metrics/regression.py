@@ -100,13 +100,13 @@ class R2(Metric):
 
     def add(self, sums: Mapping[str, Any]) -> None:
         state = self._state
-        count = state["count"] + sums["count"]
-        if not count:
+        new_count = state["count"] + sums["count"]
+        if not new_count:
             return
-        new_share, mean_difference = sums["count"] / count, sums["mean"] - state["mean"]
+        new_share, mean_difference = sums["count"] / new_count, sums["mean"] - state["mean"]
         self._state = {
             "error": state["error"] + sums["error"],
-            "count": count,
+            "count": new_count,
             "mean": state["mean"] + mean_difference * new_share,
             "squares": state["squares"]
             + sums["squares"]
@@ -117,7 +117,7 @@ class R2(Metric):
         if not self._state["count"]:
             return math.nan
         squared_error, squared_deviations = float(self._state["error"]), float(self._state["squares"])
-        if not squared_deviations:  # as scikit-learn has it
+        if not squared_deviations:  # R2 of equal targets, defined as in scikit-learn
             return 0.0 if squared_error else 1.0
         return 1.0 - squared_error / squared_deviations
 

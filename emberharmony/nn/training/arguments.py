@@ -92,7 +92,7 @@ def require_loss_of_batch(loss_fn: Any, inputs: tuple[Any, ...]) -> None:
     """
     try:
         signature = inspect.signature(loss_fn)
-    except (TypeError, ValueError):  # a function of C does not say what it takes
+    except (TypeError, ValueError):  # functions written in C may have no signature
         return
     try:
         signature.bind(*inputs)
@@ -115,10 +115,10 @@ def warn_of_double_precision(module: Module, loss_fn: Any, inputs: tuple[Any, ..
     """
     if not _is_double(loss) or all(map(_is_double, module.parameters())):
         return
-    names = _names_of_parts(loss_fn, len(inputs))
+    part_names = _names_of_parts(loss_fn, len(inputs))
     double_texts = [
         f"{name} of the batch"
-        for name, part in zip(names, inputs, strict=True)
+        for name, part in zip(part_names, inputs, strict=True)
         if any(map(_is_double, filter(ops.is_tensor, ops.tree_leaves(part))))
     ]
     double_texts += [
@@ -141,10 +141,10 @@ def _is_double(x: Any) -> bool:
 def _names_of_parts(loss_fn: Any, count: int) -> list[str]:
     """Returns the names of the loss's parameters for the parts of a batch, or numbers where it has none."""
     try:
-        names = list(inspect.signature(loss_fn).parameters)
-    except (TypeError, ValueError):  # a function of C does not say what it takes
-        names = []
-    return [*names[:count], *(f"part {i}" for i in range(len(names), count))]
+        parameter_names = list(inspect.signature(loss_fn).parameters)
+    except (TypeError, ValueError):  # functions written in C may have no signature
+        parameter_names = []
+    return [*parameter_names[:count], *(f"part {i}" for i in range(len(parameter_names), count))]
 
 
 def warn_of_missing_parameters(module: Module, optimizer: Any) -> None:

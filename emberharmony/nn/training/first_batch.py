@@ -15,7 +15,7 @@ from emberharmony.nn.module import Module
 _DOUBLE = "but has {} of its own, so the model learns slowly: leave yours out of the model and of the loss function"
 _NO_LOG = "but takes their logarithms: use ops.log_softmax in the place of ops.softmax"
 _NEAR = 1e-3
-"""How near to 1 the sums of probabilities are."""
+"""The largest deviation from 1 at which sums still count as sums of probabilities."""
 
 
 @contextlib.contextmanager
@@ -28,16 +28,16 @@ def first_step(module: Module) -> Iterator[None]:
 
     def warn_of_probabilities(name: str, given: Any, axis: int | None) -> None:
         x = ops.stop_gradient(given)
-        values = selection.current().at_hand(x)
-        if values is None or not values.size or values.min() < 0.0 or values.max() > 1.0:
+        host_values = selection.current().at_hand(x)
+        if host_values is None or not host_values.size or host_values.min() < 0.0 or host_values.max() > 1.0:
             return
         last_module = [part for _, part in module.named_modules()][-1]
         if name == "binary_cross_entropy_with_logits":
             warning_text = _DOUBLE.format("a sigmoid") if isinstance(last_module, Sigmoid) else ""
-        elif values.ndim < 2 or values.max() == values.min():
+        elif host_values.ndim < 2 or host_values.max() == host_values.min():
             return
         else:
-            is_normal = abs(values.sum(1 if axis is None else axis) - 1.0).max() < _NEAR
+            is_normal = abs(host_values.sum(1 if axis is None else axis) - 1.0).max() < _NEAR
             warning_text = {"cross_entropy": _DOUBLE.format("a softmax")}.get(name, _NO_LOG) if is_normal else ""
         if warning_text:
             warnings.warn(f"{name}() got probabilities, {warning_text}", TrainingWarning, stacklevel=4)

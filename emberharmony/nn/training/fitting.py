@@ -178,7 +178,7 @@ class _Run:
                     self._saves.begin_step()
                 self._begun = self.steps_made + 1
                 batch = next(batches, batches)
-                if batch is batches:  # there was none
+                if batch is batches:  # the epoch has no further batch
                     if not position.batch:
                         arguments.warn_of_end(position.epoch, epochs or 0)
                         return
@@ -197,7 +197,7 @@ class _Run:
         self.history.stopped = "interrupted"
         has_no_gradient = [cell.grad is None for cell in self._module.parameters(trainable=True)]
         if self._pending is not None and self._pending.step == self.steps_made + 1 and all(has_no_gradient):
-            self.history.append(self._pending)  # the optimizer had made the step, which clears the gradients
+            self.history.append(self._pending)  # cleared gradients show that the step was made
         elif self._saves is not None and self._begun == self.steps_made + 1:
             self._saves.take_back()
         self._optimizer.zero_grad()
@@ -233,29 +233,29 @@ class _Run:
 
     def _change_parameters(self, inputs: tuple[Any, ...]) -> str:
         """Computes gradients, updates the parameters and records the step; returns why to stop, or an empty text."""
-        start_time, number = time.perf_counter(), self.steps_made + 1
+        start_time, step_number = time.perf_counter(), self.steps_made + 1
         parameters = self._module.parameters(trainable=True)
-        if number == 1:
+        if step_number == 1:
             arguments.require_loss_of_batch(self._loss_fn, inputs)
         # Only the first step checks indices, such as labels: on MLX a wrong index reads other memory without an error.
-        with first_step(self._module) if number == 1 else contextlib.nullcontext():
+        with first_step(self._module) if step_number == 1 else contextlib.nullcontext():
             loss = ops.backward(lambda: self._loss_fn(*inputs), parameters)
         loss = _mean_over_ranks(self._module, loss)
-        if number == 1:
+        if step_number == 1:
             arguments.warn_of_double_precision(self._module, self._loss_fn, inputs, loss)
         gradient_norm = clipping.gradient_norm(parameters)
-        norm, value = _python_number(gradient_norm), _python_number(loss)
-        if not math.isfinite(value) or not math.isfinite(norm):
+        norm_value, loss_value = _python_number(gradient_norm), _python_number(loss)
+        if not math.isfinite(loss_value) or not math.isfinite(norm_value):
             cells = self._module.named_parameters()
             faulty_names = [name for name, cell in cells if cell.grad is not None and not _is_finite(cell.grad)]
             self._optimizer.zero_grad()
             return (
-                f"the loss of step {number} is {value}, and the gradients of these parameters are not finite: "
-                f"{faulty_names}; {_way_out(inputs, number)}"
+                f"the loss of step {step_number} is {loss_value}, and the gradients of these parameters are not "
+                f"finite: {faulty_names}; {_way_out(inputs, step_number)}"
             )
         if self._clip is not None:
             clipping.scale_gradients(parameters, gradient_norm, self._clip)
-        self._pending = Step(number, value, self._optimizer.learning_rates()[0], norm, 0.0)
+        self._pending = Step(step_number, loss_value, self._optimizer.learning_rates()[0], norm_value, 0.0)
         self._optimizer.step()
         self.history.append(self._pending._replace(seconds=time.perf_counter() - start_time))
         return ""

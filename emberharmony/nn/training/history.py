@@ -59,7 +59,7 @@ class History(list[Step]):
         axes.legend()
         return axes
 
-    if not TYPE_CHECKING:  # a type checker knows the item of a list
+    if not TYPE_CHECKING:  # type checkers use the type of `list`
 
         def __getitem__(self, key: Any) -> Any:
             """Returns the record of a step, or for a slice a list of records.
@@ -76,13 +76,13 @@ class History(list[Step]):
     def __repr__(self) -> str:
         if not self:
             return f"History(no step{self._reason_text()})"
-        first, last = self[0], self[-1]
+        first_step, last_step = self[0], self[-1]
         seconds = math.fsum(step.seconds for step in self)
         validation_text = f", validation loss {self.validations[-1][1]:.4g}" if self.validations else ""
         steps_text = "1 step" if len(self) == 1 else f"{len(self)} steps"
         return (
-            f"History({steps_text} in {seconds:.3g} s, loss {first.loss:.4g} to "
-            f"{last.loss:.4g}{validation_text}{self._reason_text()})"
+            f"History({steps_text} in {seconds:.3g} s, loss {first_step.loss:.4g} to "
+            f"{last_step.loss:.4g}{validation_text}{self._reason_text()})"
         )
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:

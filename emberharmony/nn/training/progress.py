@@ -6,10 +6,10 @@ import time
 from typing import Any, NamedTuple
 
 _SECONDS = 10.0
-"""How often a line is written where no bar can be drawn."""
+"""The seconds between two printed lines where no bar can be drawn."""
 
 _REDRAWN = 0.1
-"""How often a notebook draws the bar, in seconds."""
+"""The least seconds between two updates of the bar in a notebook."""
 
 
 class Step(NamedTuple):
@@ -82,7 +82,7 @@ class _TerminalBar:
         self._task = self._bar.add_task("", total=total)
 
     def update(self, step: int, text: str) -> None:
-        """Shows a step."""
+        """Shows a step in the bar of the terminal."""
         self._bar.update(self._task, completed=step, description=text)
 
     def stop(self) -> None:
@@ -126,7 +126,7 @@ class Progress:
             self._bar.stop()
 
     def show(self, step: Step) -> None:
-        """Shows a step."""
+        """Shows a step: in the bar, or where there is none by a printed line now and then."""
         if not self._shown:
             return
         current_time = time.monotonic()

@@ -246,11 +246,11 @@ def radam(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tu
     new_state = {"step": step, "exp_avg": mean, "exp_avg_sq": mean_square}
     corrected_rate = numbers.divide(hyper["lr"], one_minus_power(beta1, step))
     length_limit = 2 / (1 - beta2) - 1
-    if length_limit <= 5:  # the length never exceeds its limit
+    if length_limit <= 5:  # the average length is below its limit
         return step_along(parameter, mean, corrected_rate), new_state
     average_length = _radam_length(beta2, length_limit, step)
     can_rectify = numbers.less(5.0, average_length)
-    length_from_5 = numbers.maximum(average_length, 5.0)  # has a root even where it is not used
+    length_from_5 = numbers.maximum(average_length, 5.0)  # keeps the root real where it is not used
     squared_factor = numbers.divide(
         numbers.multiply(numbers.subtract(length_from_5, 4.0), numbers.subtract(length_from_5, 2.0)), length_from_5
     )

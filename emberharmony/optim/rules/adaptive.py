@@ -72,9 +72,9 @@ def adadelta(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) ->
     rho, eps = hyper["rho"], hyper["eps"]
     mean_square = average_of_squares(state["square_avg"], gradient, rho)
     step_ratio = ops.divide(ops.sqrt(ops.add(state["acc_delta"], eps)), ops.sqrt(ops.add(mean_square, eps)))
-    change = ops.multiply(step_ratio, gradient)
-    average_of_changes = average_of_squares(state["acc_delta"], change, rho)
-    new_parameter = step_along(parameter, change, hyper["lr"])
+    step_change = ops.multiply(step_ratio, gradient)
+    average_of_changes = average_of_squares(state["acc_delta"], step_change, rho)
+    new_parameter = step_along(parameter, step_change, hyper["lr"])
     return new_parameter, {
         "step": numbers.add(state["step"], 1),
         "square_avg": mean_square,

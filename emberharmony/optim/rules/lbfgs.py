@@ -207,8 +207,8 @@ class _Call:
         steps = self._assign_steps(self._at)
         if clear:
             steps += [cell.without_grad() for cell in self._cells]
-        entry = {name: _as_saveable(x) for name, x in self._state.items()}
-        steps.append((self._optimizer.state.__setitem__, self._cells[0], entry))
+        saved_state = {name: _as_saveable(x) for name, x in self._state.items()}
+        steps.append((self._optimizer.state.__setitem__, self._cells[0], saved_state))
         return [*steps, assignment(self._optimizer, "_count", self._optimizer.count + 1)]
 
     def _evaluate(self) -> tuple[Any, Any]:
@@ -259,7 +259,7 @@ class _Call:
         start_vector = self._at
         if self._options["line_search_fn"] is None:
             self._assign_point(start_vector, direction, length)
-            if last:  # in another call the loss may be another one
+            if last:  # the next call may have another loss
                 return start._replace(length=length)
             loss, gradient = self._evaluate()
             return Point(length, float(loss), gradient, start.slope)

@@ -23,7 +23,7 @@ def sgd(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tupl
     if not momentum:
         return step_along(parameter, gradient, hyper["lr"]), {}
     step, dampened_gradient = state["step"], gradient
-    if hyper["dampening"]:  # but not of the first gradient: the buffer begins as it
+    if hyper["dampening"]:  # the first gradient is not dampened
         gradient_share = numbers.subtract(1.0, numbers.multiply(hyper["dampening"], numbers.minimum(step, 1)))
         dampened_gradient = times(gradient, gradient_share)
     momentum_buffer = ops.add(ops.multiply(state["momentum_buffer"], momentum), dampened_gradient)

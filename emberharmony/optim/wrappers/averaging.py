@@ -75,15 +75,17 @@ class Average:
 
     def loading(self, state_dict: Mapping[str, Any]) -> list[Step]:
         """Returns the assignments that `load_state_dict` makes, without making them."""
-        head = f"{type(self).__name__}.load_state_dict(): "
+        message_start = f"{type(self).__name__}.load_state_dict(): "
         if state_dict.keys() != {"averages", "count"}:
-            raise ArgumentError(f"{head}the state has {sorted(state_dict)}, expected ['averages', 'count']")
+            raise ArgumentError(f"{message_start}the state has {sorted(state_dict)}, expected ['averages', 'count']")
         averages = [on_active_backend(value) for value in state_dict["averages"]]
         saved_shapes, expected_shapes = (
             [tuple(x.shape) for x in xs] for xs in (averages, [a.value for a in self.averages])
         )
         if saved_shapes != expected_shapes:
-            raise ArgumentError(f"{head}the averages have the shapes {saved_shapes}, expected {expected_shapes}")
+            raise ArgumentError(
+                f"{message_start}the averages have the shapes {saved_shapes}, expected {expected_shapes}"
+            )
         cast_averages = [ops.cast(x, ops.dtype(a.value)) for x, a in zip(averages, self.averages, strict=True)]
         steps = [average.replacing(value) for average, value in zip(self.averages, cast_averages, strict=True)]
         return [*steps, assignment(self, "count", int(state_dict["count"]))]

@@ -73,11 +73,11 @@ class Sharded(Wrapper):
             cells = [cell for cell in gradients if owners[cell] == owner]
             if not cells:
                 continue
-            values = broadcast([plan.values.get(cell, cell.value) for cell in cells], owner)
+            new_values = broadcast([plan.values.get(cell, cell.value) for cell in cells], owner)
             if owner != own_rank:
-                plan.values.update(zip(cells, values, strict=True))
-                plan.tensors += values
-                plan.steps += [cell.replacing(value) for cell, value in zip(cells, values, strict=True)]
+                plan.values.update(zip(cells, new_values, strict=True))
+                plan.tensors += new_values
+                plan.steps += [cell.replacing(value) for cell, value in zip(cells, new_values, strict=True)]
         return plan
 
     def first_entries(self, leaves: list[Any]) -> State:
@@ -122,16 +122,18 @@ def _entries_of_rank(owner: int, entries: dict[int, dict[str, Any]]) -> dict[int
         for i, entry in entries.items()
         for name, x in entry.items()
     ]
-    rows = share(described_rows, owner)
-    indices_and_names = [(i, name) for i, name, shape, _ in rows if shape is not None]
+    entry_rows = share(described_rows, owner)
+    indices_and_names = [(i, name) for i, name, shape, _ in entry_rows if shape is not None]
     is_owner = rank() == owner
     sent_tensors = [
-        entries[i][name] if is_owner else ops.empty(shape, dtype) for i, name, shape, dtype in rows if shape is not None
+        entries[i][name] if is_owner else ops.empty(shape, dtype)
+        for i, name, shape, dtype in entry_rows
+        if shape is not None
     ]
     tensor_by_index_and_name = (
         dict(zip(indices_and_names, broadcast(sent_tensors, owner), strict=True)) if sent_tensors else {}
     )
     entry_by_index: dict[int, dict[str, Any]] = {}
-    for i, name, shape, value in rows:
+    for i, name, shape, value in entry_rows:
         entry_by_index.setdefault(i, {})[name] = value if shape is None else tensor_by_index_and_name[i, name]
     return entry_by_index

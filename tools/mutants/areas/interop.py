@@ -125,7 +125,8 @@ MUTANTS = [
         name="interop-keywords-of-a-changed-program",
         module="emberharmony/interop/torch/data.py",
         function="_Reader._read_call",
-        original="isinstance(key, str) and key.isidentifier() and (not keyword.iskeyword(key))",
+        original="isinstance(parameter_name, str) and parameter_name.isidentifier() "
+        "and (not keyword.iskeyword(parameter_name))",
         replacement="True",
         tests=("tests/interop/torch/test_files.py -k changed_program",),
         why="text of a file becomes source that is executed",

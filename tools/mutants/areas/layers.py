@@ -267,7 +267,7 @@ MUTANTS = [
     Mutant(
         name="float-labels",
         module="emberharmony/nn/losses/classification.py",
-        function="_cross_entropy_of_shares",
+        function="_cross_entropy_of_probabilities",
         original="len(ops.shape(target)) < len(x.shape)",
         replacement="False",
         tests=("tests/first_hour/test_mistakes.py",),

@@ -87,8 +87,8 @@ def solve_ex(x: Any, other: Any, left: bool = True, check_errors: bool = False) 
 @aten("_linalg_eigh")
 def eigh(x: Any, UPLO: str = "L", compute_v: bool = True) -> tuple[Any, Any]:
     """Returns the eigenvalues and eigenvectors of Hermitian matrices."""
-    values, vectors = ops.eigh(_lower_halves(x, UPLO))
-    return values, vectors
+    eigenvalues, eigenvectors = ops.eigh(_lower_halves(x, UPLO))
+    return eigenvalues, eigenvectors
 
 
 @aten("_linalg_svd")
@@ -97,8 +97,8 @@ def svd(x: Any, full_matrices: bool = False, compute_uv: bool = True, driver: st
     if not compute_uv:
         empty_tensor = ops.zeros((0,), ops.dtype(x))
         return empty_tensor, ops.svdvals(x), empty_tensor
-    u, values, vh = ops.svd(x, full_matrices)
-    return u, values, vh
+    u, singular_values, vh = ops.svd(x, full_matrices)
+    return u, singular_values, vh
 
 
 @aten("linalg_qr")
@@ -120,7 +120,7 @@ def solve_triangular(x: Any, other: Any, upper: bool, left: bool = True, unitria
 
 
 _NORMS = ("backward", "ortho", "forward")
-"""How transforms are scaled, by PyTorch's numbers for the forward transform."""
+"""The scaling modes of Fourier transforms, indexed by PyTorch's numbers for the forward transform."""
 
 
 def _fft_norm(normalization: int, forward: bool) -> Any:

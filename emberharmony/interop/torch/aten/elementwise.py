@@ -167,7 +167,8 @@ def div(x: Any, other: Any, rounding_mode: str | None = None) -> Any:
         return ops.floor_divide(x, other)
     if rounding_mode == "trunc":
         if not ops.isdtype(ops.result_type(x, other), "real floating"):
-            return ops.floor_divide(ops.subtract(x, ops.fmod(x, other)), other)  # a quotient of floats would round
+            # This is exact, while a quotient of floats could be rounded up to the next integer.
+            return ops.floor_divide(ops.subtract(x, ops.fmod(x, other)), other)
         return ops.trunc(ops.divide(x, other))
     return ops.divide(x, other)
 

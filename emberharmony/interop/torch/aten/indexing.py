@@ -8,7 +8,7 @@ from emberharmony import ops
 from emberharmony.interop.torch.aten.table import aten
 
 _END = 2**62
-"""PyTorch writes the largest integer for the end of an axis."""
+"""The largest integer, by which PyTorch denotes the end of an axis."""
 
 
 def key_at(x: Any, dim: int, key: Any) -> tuple[Any, ...]:

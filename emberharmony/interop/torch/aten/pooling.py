@@ -20,9 +20,9 @@ def _window_options(
     kernel_size: Sizes, stride: Sizes | None, padding: Sizes, count: int
 ) -> tuple[list[int], list[int], Any]:
     """Returns the size, stride and padding of pooling windows for each axis; the stride is the size by default."""
-    size = per_axis(kernel_size, count)
-    strides = size if stride is None or stride == [] else per_axis(stride, count)
-    return size, strides, [(n, n) for n in per_axis(padding, count)]
+    window_size = per_axis(kernel_size, count)
+    strides = window_size if stride is None or stride == [] else per_axis(stride, count)
+    return window_size, strides, [(n, n) for n in per_axis(padding, count)]
 
 
 def _max_pool(count: int, indices: bool) -> Callable[..., Any]:
@@ -252,7 +252,7 @@ def _cubic_weights(t: Any) -> list[Any]:
     """Returns the cubic weights of four neighbouring pixels for a position at the share `t` after the second one."""
     a = -0.75
 
-    def far_weight(s: Any) -> Any:  # of a distance from 1 to 2
+    def far_weight(s: Any) -> Any:  # weight at a distance from 1 to 2
         return ops.multiply(a, ops.subtract(ops.multiply(ops.add(ops.multiply(ops.subtract(s, 5), s), 8), s), 4))
 
     def near_weight(s: Any) -> Any:
@@ -266,8 +266,8 @@ def _fractional_max_pool(count: int) -> Callable[..., Any]:
     def pool(x: Any, kernel_size: Sizes, output_size: Sizes, samples: Any) -> tuple[Any, Any]:
         """Returns the largest elements of windows whose positions follow from random samples, and their indices."""
         if len(x.shape) == count + 1:
-            values, indices = pool(ops.expand_dims(x, 0), kernel_size, output_size, samples)
-            return ops.squeeze(values, 0), ops.squeeze(indices, 0)
+            largest_values, indices = pool(ops.expand_dims(x, 0), kernel_size, output_size, samples)
+            return ops.squeeze(largest_values, 0), ops.squeeze(indices, 0)
         sizes, kernel_sizes, output_sizes = x.shape[2:], per_axis(kernel_size, count), per_axis(output_size, count)
         flat_indices: Any = 0
         for axis in range(count):

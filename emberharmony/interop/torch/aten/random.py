@@ -82,8 +82,8 @@ def multinomial(x: Any, num_samples: int, replacement: bool = False) -> Any:
 
     Each weight's logarithm gets a random number of Gumbel's distribution; the largest sums are drawn.
     """
-    count = num_samples if replacement else 1
-    gumbel_shape: Sequence[int] = (*x.shape[:-1], count, x.shape[-1])
+    draw_count = num_samples if replacement else 1
+    gumbel_shape: Sequence[int] = (*x.shape[:-1], draw_count, x.shape[-1])
     perturbed_logits = ops.add(ops.expand_dims(ops.log(x), -2), ops.random.gumbel(tuple(gumbel_shape)))
     return (
         ops.argmax(perturbed_logits, axis=-1)

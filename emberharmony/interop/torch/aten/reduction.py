@@ -263,11 +263,11 @@ def _cumulative_extremes(best: Callable[..., Any], x: Any, dim: int) -> tuple[An
     """Returns the cumulative extremes along an axis, and the last index of each extreme."""
     if not len(x.shape):
         return x, ops.zeros((), "int64")
-    values = best(x, axis=dim)
+    extremes = best(x, axis=dim)
     positions_shape = [1] * len(x.shape)
     positions_shape[dim] = -1
     positions = ops.reshape(ops.arange(x.shape[dim], dtype="int64"), tuple(positions_shape))
-    reached_positions = ops.where(ops.logical_or(ops.equal(x, values), ops.isnan(x)), positions, 0)
+    reached_positions = ops.where(ops.logical_or(ops.equal(x, extremes), ops.isnan(x)), positions, 0)
     last_places = ops.cummax(reached_positions, axis=dim)
     return ops.take_along_axis(x, last_places, axis=dim), last_places
 
@@ -330,8 +330,12 @@ def topk(x: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = Tru
     is_moved = dim not in (-1, len(x.shape) - 1)
     rows = ops.moveaxis(x, dim, -1) if is_moved else x
     top_indices = ops.top_k(rows, k)[1] if largest else ops.get_item(ops.argsort(rows, axis=-1), (..., slice(0, k)))
-    values = ops.take_along_axis(rows, top_indices, axis=-1)
-    return (ops.moveaxis(values, -1, dim), ops.moveaxis(top_indices, -1, dim)) if is_moved else (values, top_indices)
+    top_values = ops.take_along_axis(rows, top_indices, axis=-1)
+    return (
+        (ops.moveaxis(top_values, -1, dim), ops.moveaxis(top_indices, -1, dim))
+        if is_moved
+        else (top_values, top_indices)
+    )
 
 
 @aten("kthvalue")

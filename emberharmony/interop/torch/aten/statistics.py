@@ -38,14 +38,14 @@ def mode(x: Any, dim: int = -1, keepdim: bool = False) -> tuple[Any, ...]:
     """Returns the most frequent element along an axis, of several the smallest, and its last index."""
     if not len(x.shape):
         return x, ops.zeros((), "int64")
-    values, indices = (ops.moveaxis(y, dim, -1) for y in sort_stable(x, True, dim))
-    positions = ops.arange(values.shape[-1])
-    is_run_start = ops.not_equal(values[..., 1:], values[..., :-1])
-    is_run_start = ops.concatenate([ops.ones((*values.shape[:-1], 1), "bool"), is_run_start], axis=-1)
+    sorted_values, sorting_indices = (ops.moveaxis(y, dim, -1) for y in sort_stable(x, True, dim))
+    positions = ops.arange(sorted_values.shape[-1])
+    is_run_start = ops.not_equal(sorted_values[..., 1:], sorted_values[..., :-1])
+    is_run_start = ops.concatenate([ops.ones((*sorted_values.shape[:-1], 1), "bool"), is_run_start], axis=-1)
     first_positions = ops.cummax(ops.where(is_run_start, positions, 0), axis=-1)
     first_positions = first_positions[0] if isinstance(first_positions, tuple) else first_positions
     last_of_longest_run = ops.argmax(ops.subtract(positions, first_positions), axis=-1, keepdims=True)
-    value_and_index = _take_at((values, indices), last_of_longest_run, -1, True)
+    value_and_index = _take_at((sorted_values, sorting_indices), last_of_longest_run, -1, True)
     moved_results = [ops.moveaxis(y, -1, dim) for y in value_and_index]
     return tuple(y if keepdim else ops.squeeze(y, dim) for y in moved_results)
 
@@ -115,16 +115,16 @@ def embedding_bag(
     skipped_index = -1 if padding_idx is None else padding_idx
     bag_of_index = ops.subtract(ops.searchsorted(offsets, ops.arange(indices.shape[0]), "right"), 1)
     is_used = ops.not_equal(indices, skipped_index)
-    rows = embedding(weight, indices, skipped_index)
+    embeddings = embedding(weight, indices, skipped_index)
     if per_sample_weights is not None:
-        rows = ops.multiply(rows, ops.expand_dims(per_sample_weights, -1))
+        embeddings = ops.multiply(embeddings, ops.expand_dims(per_sample_weights, -1))
     bag_sizes = ops.segment_sum(ops.cast(is_used, "int64"), bag_of_index, bag_count)
     is_used_column, is_filled = ops.expand_dims(is_used, -1), ops.expand_dims(ops.greater(bag_sizes, 0), -1)
     if mode == 2:
-        largest_values = ops.segment_max(ops.where(is_used_column, rows, float("-inf")), bag_of_index, bag_count)
+        largest_values = ops.segment_max(ops.where(is_used_column, embeddings, float("-inf")), bag_of_index, bag_count)
         bag_values = ops.where(is_filled, largest_values, 0)
     else:
-        bag_values = ops.segment_sum(ops.where(is_used_column, rows, 0), bag_of_index, bag_count)
+        bag_values = ops.segment_sum(ops.where(is_used_column, embeddings, 0), bag_of_index, bag_count)
         if mode == 1:
             bag_values = ops.divide(
                 bag_values, ops.cast(ops.expand_dims(ops.maximum(bag_sizes, 1), -1), ops.dtype(bag_values))

@@ -18,7 +18,7 @@ from emberharmony.interop.torch.structure import Signature, Template
 from emberharmony.transforms.program import Program, ProgramCall, Register, live_calls
 
 _IGNORED = {"device", "layout", "pin_memory", "memory_format", "non_blocking", "generator"}
-"""Arguments that say where and how a tensor lies in memory."""
+"""The names of arguments on a tensor's device and memory layout, which captured programs ignore."""
 
 _LAYERS: dict[str, type[torch.nn.Module]] = {
     "aten.linear.default": torch.nn.Linear,
@@ -33,10 +33,10 @@ _LAYERS: dict[str, type[torch.nn.Module]] = {
     "aten.group_norm.default": torch.nn.GroupNorm,
     "aten.rms_norm.default": torch.nn.RMSNorm,
 }
-"""The operators that are layers if their arguments are those of one, with its class."""
+"""A dict from operators to layer classes: the operator is captured as a layer if its arguments match."""
 
 _CONV1D = "aten.addmm.default"
-"""The operator of the `Conv1D` of transformers."""
+"""The name of the operator that a `Conv1D` of transformers calls."""
 
 
 def encode(module: torch.nn.Module, program: ExportedProgram, layers: Collection[str] | None = None) -> Graph:
@@ -61,7 +61,7 @@ class _Encoding:
         floating_parameters = [p for p in module.parameters() if p.is_floating_point()]
         self.float = floating_parameters[0].dtype if floating_parameters else None
         self.slots = [Slot("dtype", "")]
-        self.places: dict[torch.fx.Node, Any] = {}  # a register, a list of registers, or a constant
+        self.places: dict[torch.fx.Node, Any] = {}  # each node's register, registers or constant
         self.calls: list[ProgramCall] = []
         self.lines: list[str] = []
         self.dtypes: list[str | None] = [None]
@@ -118,27 +118,27 @@ class _Encoding:
             if isinstance(spec.arg, ConstantArgument):
                 self.places[node] = spec.arg.value
                 continue
-            value = node.meta.get("val")
+            example_value = node.meta.get("val")
             if spec.kind in (InputKind.PARAMETER, InputKind.BUFFER):
                 slot = Slot("cell", str(spec.target))
-            elif spec.kind is InputKind.TOKEN:  # which orders calls with effects, such as checks
+            elif spec.kind is InputKind.TOKEN:  # a token only orders calls with effects
                 self.places[node] = None
                 continue
             elif spec.kind is InputKind.CONSTANT_TENSOR:
                 slot = Slot("constant", str(spec.target))
-            elif spec.kind is InputKind.USER_INPUT and isinstance(value, torch.Tensor):
-                shape = tuple(n if isinstance(n, int) else str(n) for n in value.shape)
-                slot = Slot("input", node.name, self.dtype(value.dtype), shape)
+            elif spec.kind is InputKind.USER_INPUT and isinstance(example_value, torch.Tensor):
+                shape = tuple(n if isinstance(n, int) else str(n) for n in example_value.shape)
+                slot = Slot("input", node.name, self.dtype(example_value.dtype), shape)
                 place_by_name[node.name] = len(self.slots)
             else:
                 raise CaptureError(f"{type(self.module).__name__}: input {node.name} is a {spec.kind.name}")
-            self.places[node] = self._next_register(value)
+            self.places[node] = self._next_register(example_value)
             self.slots.append(slot)
         return place_by_name
 
     def _place_layers(self) -> None:
         """Makes registers for layers, where an operator of the graph can be a call of a layer of this library."""
-        self.layers: dict[torch.fx.Node, tuple[Register, Any]] = {}  # with the input
+        self.layers: dict[torch.fx.Node, tuple[Register, Any]] = {}  # layer and input by node
         register_by_path: dict[str, Register] = {}
         for node in self.nodes:
             target = str(node.target)
@@ -162,13 +162,15 @@ class _Encoding:
         if type(layer) is not kind or getattr(layer, "max_norm", None) is not None:
             return None
         for name, value in arguments.items():
-            attribute = getattr(layer, name, value)
-            if isinstance(attribute, torch.nn.Parameter):
+            layer_option = getattr(layer, name, value)
+            if isinstance(layer_option, torch.nn.Parameter):
                 is_equal = self._parameter_name(value) == f"{path}.{name}"
-            elif attribute is None:
+            elif layer_option is None:
                 is_equal = value is None or (name == "padding_idx" and value == -1)
             else:
-                is_equal = list(attribute) == list(value) if isinstance(attribute, tuple) else attribute == value
+                is_equal = (
+                    list(layer_option) == list(value) if isinstance(layer_option, tuple) else layer_option == value
+                )
             if not is_equal:
                 return None
         return path
@@ -192,8 +194,8 @@ class _Encoding:
         name = str(target) if is_overload else _function_name(target)
         if find_function(name) is None:
             self.missing.setdefault(name, line_of(node))
-        value = node.meta.get("val")
-        has_several = isinstance(value, (list, tuple))
+        example_result = node.meta.get("val")
+        has_several = isinstance(example_result, (list, tuple))
         if node in self.layers:
             layer, layer_inputs = self.layers[node]
             args: tuple[Any, ...] = (layer, self._plain_value(layer_inputs))
@@ -201,19 +203,20 @@ class _Encoding:
         else:
             args = tuple(map(self._plain_value, node.args))
             keywords = tuple((k, self._plain_value(v)) for k, v in self._call_keywords(node).items())
-        results = [self._next_register(item) for item in value] if has_several else [self._next_register(value)]  # type: ignore[union-attr]
-        self.places[node] = results if has_several else results[0]
-        self.calls.append(ProgramCall(name, args, tuple(results), keywords, has_several))
+        examples: Any = example_result if has_several else [example_result]
+        result_registers = [self._next_register(example) for example in examples]
+        self.places[node] = result_registers if has_several else result_registers[0]
+        self.calls.append(ProgramCall(name, args, tuple(result_registers), keywords, has_several))
         self.lines.append(line_of(node))
 
     def _call_keywords(self, node: torch.fx.Node) -> dict[str, Any]:
         """Returns the keyword arguments of a node's call; an operator that creates a tensor gets the captured dtype."""
         keywords = {k: v for k, v in node.kwargs.items() if k not in _IGNORED}
-        target, value = node.target, node.meta.get("val")
-        if isinstance(target, torch._ops.OpOverload) and isinstance(value, torch.Tensor):
+        target, example_result = node.target, node.meta.get("val")
+        if isinstance(target, torch._ops.OpOverload) and isinstance(example_result, torch.Tensor):
             takes_dtype = any(argument.name == "dtype" and argument.kwarg_only for argument in target._schema.arguments)
             if takes_dtype and not any(isinstance(n.meta.get("val"), torch.Tensor) for n in node.all_input_nodes):
-                keywords["dtype"] = value.dtype
+                keywords["dtype"] = example_result.dtype
         return keywords
 
     def _plain_value(self, value: Any) -> Any:
@@ -242,18 +245,18 @@ class _Encoding:
         specs = self.exported.graph_signature.output_specs
         written_values: list[Any] = []
         written_names: list[str] = []
-        results: list[Any] = []
+        result_values: list[Any] = []
         for spec, node in zip(specs, nodes, strict=True):
-            value = self._plain_value(node)
+            plain_output = self._plain_value(node)
             if spec.kind is OutputKind.BUFFER_MUTATION:
-                written_values.append(value)
+                written_values.append(plain_output)
                 written_names.append(str(spec.target))
             elif spec.kind is OutputKind.USER_OUTPUT:
-                results.append(value)
-            elif spec.kind not in (OutputKind.USER_INPUT_MUTATION, OutputKind.TOKEN):  # the argument stays as it is
+                result_values.append(plain_output)
+            elif spec.kind not in (OutputKind.USER_INPUT_MUTATION, OutputKind.TOKEN):  # arguments are not written to
                 raise CaptureError(f"{type(self.module).__name__}: a result is a {spec.kind.name}")
-        result_template = _plain_template(self.exported.call_spec.out_spec, iter(range(len(results))))
-        return written_values + results, written_names, result_template
+        result_template = _plain_template(self.exported.call_spec.out_spec, iter(range(len(result_values))))
+        return written_values + result_values, written_names, result_template
 
     def _graph_signature(self, places: dict[str, int]) -> Signature:
         """Returns the signature of the module's arguments, whose templates have registers as leaves."""

@@ -31,7 +31,7 @@ def export(
         warnings.filterwarnings("ignore", ".*treespec.*", FutureWarning)
         warnings.filterwarnings(
             "ignore", r"The tensor attributes? self\..*_flat_weights", UserWarning
-        )  # the same tensors
+        )  # the same tensor objects
         try:
             program = torch.export.export(module, tuple(args), dict(kwargs), dynamic_shapes=dynamic, strict=False)
             for graph_module in program.graph_module.modules():
@@ -54,8 +54,8 @@ def _in_mode(module: torch.nn.Module, train: bool) -> Iterator[None]:
     try:
         yield
     finally:
-        for part, was_training in submodules_and_modes:
-            part.training = was_training
+        for inner_module, was_training in submodules_and_modes:
+            inner_module.training = was_training
 
 
 @contextmanager
@@ -64,7 +64,7 @@ def _functions_refused() -> Iterator[None]:
     original_apply = torch.autograd.Function.__dict__["apply"]
 
     def refuse(cls: Any, *args: object, **kwargs: object) -> Any:
-        if cls.__module__.startswith("torch._library"):  # an operator of `torch.library` without a derivative
+        if cls.__module__.startswith("torch._library"):  # an operator of `torch.library`
             return original_apply.__get__(None, cls)(*args, **kwargs)
         raise CaptureError(
             f"the model calls {cls.__name__}, a torch.autograd.Function, {_model_line_of_stack()}. A captured program "
@@ -131,8 +131,8 @@ def _first_lines(text: str, count: int) -> str:
 
 def _is_model_file(path: str) -> bool:
     """Returns whether a file belongs to a model, rather than to PyTorch or this package."""
-    file = Path(path)
-    return file.exists() and _TORCH not in file.parents and _OWN not in file.parents
+    file_path = Path(path)
+    return file_path.exists() and _TORCH not in file_path.parents and _OWN not in file_path.parents
 
 
 def _last_model_line(frames: Sequence[traceback.FrameSummary]) -> str:
@@ -158,10 +158,10 @@ def line_of(node: torch.fx.Node) -> str:
     user_call_lines = [call for call in call_lines if str(_TORCH) not in call]
     if not (user_call_lines or call_lines):
         return ""
-    file, number, *rest_of_line = [
+    file, line_number, *rest_of_line = [
         field.strip() for field in (user_call_lines or call_lines)[-1].removeprefix("File ").split(",")
     ]
-    return f"{file.strip(chr(34))}:{number.removeprefix('line ')}{' ' + rest_of_line[0] if rest_of_line else ''}"
+    return f"{file.strip(chr(34))}:{line_number.removeprefix('line ')}{' ' + rest_of_line[0] if rest_of_line else ''}"
 
 
 def layer_of(node: torch.fx.Node) -> str:

@@ -44,9 +44,9 @@ def relative_error(got: Any, wanted: Any, least: float = 0.0) -> float:
         return float("inf")
     is_same = np.equal(got, wanted) | (np.isnan(got) & np.isnan(wanted))
     with np.errstate(invalid="ignore"):
-        difference = np.where(is_same, 0.0, np.abs(got.astype("float64") - wanted))
+        distances = np.where(is_same, 0.0, np.abs(got.astype("float64") - wanted))
     largest_wanted = np.max(np.abs(wanted), initial=0.0, where=np.isfinite(wanted))
-    return float(np.max(difference, initial=0.0)) / max(float(largest_wanted), least, 1e-30)
+    return float(np.max(distances, initial=0.0)) / max(float(largest_wanted), least, 1e-30)
 
 
 def loss_weights(shapes: Sequence[tuple[int, ...]]) -> Arrays:
@@ -67,7 +67,7 @@ def expect(source: Source, state: Mapping[str, Any], train: bool) -> Expected:
     module.load_state_dict({name: torch.tensor(value) for name, value in state.items()}, strict=False)
     try:
         return _compute_reference(copy.deepcopy(module), source, torch.float64)
-    except (RuntimeError, TypeError):  # a model that makes tensors of float32 itself
+    except (RuntimeError, TypeError):  # the model creates float32 tensors itself
         return _compute_reference(module, source, None)
 
 
@@ -155,7 +155,7 @@ def _call_with_gradients(function: Callable[..., Any], args: Any, keywords: Any)
     loss = sum(term for term in terms if term.requires_grad)
     gradients: Arrays = []
     if isinstance(loss, torch.Tensor):
-        with suppress(RuntimeError):  # PyTorch lacks some derivatives, as that of a scatter of a longer source
+        with suppress(RuntimeError):  # PyTorch lacks some derivatives, as of `scatter`
             input_gradients = torch.autograd.grad(loss, inputs, allow_unused=True)
             zeros = [np.zeros(tuple(x.shape)) for x in inputs]
             gradients = [zero if g is None else g.numpy() for zero, g in zip(zeros, input_gradients, strict=True)]

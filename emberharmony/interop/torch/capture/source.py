@@ -36,7 +36,7 @@ class Source(Sealed):
         self.args: Sequence[Any] = (args,) if isinstance(args, torch.Tensor) else tuple(args)
         self.kwargs = dict(kwargs or {})
         self.dynamic = first_axes(module, self.args, self.kwargs) if dynamic is True else dynamic
-        self._layers: set[str] | None = None  # those of the first graph, which the module has
+        self._layers: set[str] | None = None  # layers of the first graph
 
     def capture(self, train: bool) -> tuple[Graph, dict[str, Any]]:
         """Captures the graph of the module in a mode, and returns it with its constant tensors by name."""

@@ -162,15 +162,15 @@ class _BatchNorm(_Running):
             )
         offset: Any = self.bias
         scale: Any = self.weight
-        result, mean, variance = ops.batch_normalization_training(x, axis, offset, scale, self.eps)
+        normalized_x, mean, variance = ops.batch_normalization_training(x, axis, offset, scale, self.eps)
         if self.running_mean is not None and self.running_var is not None and self.num_batches_tracked is not None:
             self.num_batches_tracked.value = ops.add(self.num_batches_tracked, 1)
-            share: Any = self.momentum
-            if share is None:
-                share = ops.divide(1.0, ops.cast(self.num_batches_tracked, mean.dtype))
-            self._move_running(self.running_mean, mean, share)
-            self._move_running(self.running_var, ops.multiply(variance, value_count / (value_count - 1)), share)
-        return result
+            update_share: Any = self.momentum
+            if update_share is None:
+                update_share = ops.divide(1.0, ops.cast(self.num_batches_tracked, mean.dtype))
+            self._move_running(self.running_mean, mean, update_share)
+            self._move_running(self.running_var, ops.multiply(variance, value_count / (value_count - 1)), update_share)
+        return normalized_x
 
 
 class BatchNorm1d(_BatchNorm, axes=1):
@@ -269,7 +269,7 @@ class _InstanceNorm(_Running):
             )
         if self.running_mean is None:
             return ops.group_normalization(x, x.shape[axis], self.weight, self.bias, axis, self.eps)
-        result, mean, variance = self._normalize_by_own(x, other_axes, axis)
+        normalized_x, mean, variance = self._normalize_by_own(x, other_axes, axis)
         sample_channel_shape = (-1, x.shape[axis])
         mean, variance = ops.stop_gradient(mean), ops.stop_gradient(variance)
         self._move_running(self.running_mean, ops.mean(ops.reshape(mean, sample_channel_shape), 0), self.momentum)
@@ -278,7 +278,7 @@ class _InstanceNorm(_Running):
                 ops.mean(ops.reshape(variance, sample_channel_shape), 0), value_count / (value_count - 1)
             )
             self._move_running(self.running_var, unbiased_variance, self.momentum)
-        return result
+        return normalized_x
 
 
 class InstanceNorm1d(_InstanceNorm, axes=1):

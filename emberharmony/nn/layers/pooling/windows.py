@@ -20,8 +20,8 @@ class _Pool(spatial.Spatial):
         self.kernel_size = lengths("kernel_size", kernel_size, axis_count)
         self.stride = None if stride is None else lengths("stride", stride, axis_count)
         self.padding = lengths("padding", padding, axis_count, 0)
-        for size, axis_padding in zip(self.kernel_size, self.padding, strict=True):
-            if axis_padding > size // 2:
+        for axis_size, axis_padding in zip(self.kernel_size, self.padding, strict=True):
+            if axis_padding > axis_size // 2:
                 raise fault(
                     ArgumentError(
                         f"padding must be at most half of the window, got {self.padding} and {self.kernel_size}"
@@ -149,14 +149,14 @@ class _MaxUnpool(spatial.Spatial):
             output_lengths = list(output_size)
             return output_lengths[-self.axes :] if self.data_format == "channels_first" else output_lengths
         first_axis = 2 if self.data_format == "channels_first" else 1
-        options = zip(
+        axis_options = zip(
             x.shape[first_axis : first_axis + self.axes],
             self.kernel_size,
             self.stride or self.kernel_size,
             self.padding,
             strict=True,
         )
-        return [(n - 1) * step - 2 * axis_padding + k for n, k, step, axis_padding in options]
+        return [(n - 1) * step - 2 * axis_padding + k for n, k, step, axis_padding in axis_options]
 
 
 class MaxUnpool1d(_MaxUnpool, axes=1):
