@@ -74,7 +74,7 @@ def array_api_type(
     extras: Mapping[str, Any] | None = None,
     lazy: bool = False,
 ) -> type[Backend]:
-    """Returns the class of the backend that `from_array_api` returns, from which other classes can be derived.
+    """Returns a class of backends over a namespace of the array API standard, from which classes can be derived.
 
     Args:
         name: of the backend, as programs name it.
@@ -107,7 +107,7 @@ def array_api_type(
     attributes |= {"promotion": library.promotion}
     extras = extras or {}
     if {"standard_uniform", "standard_normal"} & extras.keys():
-        # The streams of the library have a state of their own.
+        # A backend that draws with its own library has random streams whose state the default methods do not read.
         attributes |= {"random_get_state": None, "random_set_state": None}
     for extra, implementation in extras.items():
         attributes[extra] = _namespace_attribute(name, extra, implementation)
@@ -125,7 +125,7 @@ def array_api_type(
 
 
 def standard_ops(library: Library, tensor_type: type) -> dict[str, Any]:
-    """Returns the ops that a namespace has functions for, as attributes of a class."""
+    """Returns by name the ops that a library's namespace has functions for, as attributes of a backend's class."""
     definition_by_op: dict[str, Any] = {}
     for bind in (_bind_elementwise, _bind_reductions, _bind_extensions):
         definition_by_op |= {

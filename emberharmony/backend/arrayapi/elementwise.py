@@ -1,4 +1,4 @@
-"""Ops on single elements, over a namespace of the standard: it leaves out dtypes that the ops take, so cast these.
+"""Elementwise ops over a namespace of the array API standard, with casts for dtypes that the standard leaves out.
 
 All are functions of tensors of one dtype, see `Promotion.complete_op`.
 """
@@ -27,13 +27,13 @@ What other functions of the name of an op do is not specified: NumPy's `deg2rad`
 
 
 def for_floats(definition: F) -> F:
-    """Marks a definition that gives, for floats, what the function of the namespace gives."""
+    """Marks a definition that equals the namespace's function for floats, so that dispatch may call that directly."""
     definition.for_floats = True  # type: ignore[attr-defined]
     return definition
 
 
 def _for_all_dtypes(library: Library, native: Function, spec: OpSpec) -> Function:
-    """Returns a function of tensors of one dtype, for all dtypes that the op takes."""
+    """Returns a native function extended to tensors of all dtypes that the op takes."""
     operand_kinds, result_kind = spec.facts.takes, spec.facts.gives
     is_unary = spec.declared.__code__.co_argcount == 1
     if library.takes_all:
@@ -46,7 +46,7 @@ def _for_all_dtypes(library: Library, native: Function, spec: OpSpec) -> Functio
 
 
 def _safe_division(library: Library, native: Function) -> Function:
-    """Returns a division, which is 0 where an integer is divided by 0: the standard leaves that open."""
+    """Returns a division, or remainder, that is 0 where an integer is divided by 0, which the standard leaves open."""
 
     def divide(a: Any, b: Any) -> Any:
         if library.kind(a) not in ("signed", "unsigned"):
@@ -59,7 +59,7 @@ def _safe_division(library: Library, native: Function) -> Function:
 
 
 def _for_orderable(library: Library, native: Function) -> Function:
-    """Returns a function that depends on the order of the elements; the standard does not order booleans."""
+    """Returns a native function extended to booleans, for functions that depend on the order of elements."""
 
     def compare(a: Any, b: Any) -> Any:
         if library.kind(a) != "bool":
@@ -84,7 +84,7 @@ class _Bound(Definitions):
     """Definitions of which dispatch calls the namespace's function itself for floats, where they say so."""
 
     def bound(self) -> dict[str, Function]:
-        """Returns the definitions of the ops that the namespace has functions for."""
+        """Returns by name the definitions of the ops that the namespace has functions for."""
         definitions = super().bound()
         float_ops = [op for op, definition in definitions.items() if hasattr(definition, "for_floats")]
         direct_by_op = {
@@ -148,7 +148,7 @@ class _ForAllDtypes(_Bound):
 
 
 class _Elementwise(_Bound):
-    """The other ops that need more than a cast.
+    """The elementwise ops over the standard that need more than a cast of their operands.
 
     A function of the standard is one call of the library; the bodies need several.
     """
@@ -175,13 +175,13 @@ class _Elementwise(_Bound):
         quotient = _safe_division(self._library, xp.floor_divide)(a, b)
         if self._library.kind(a) not in _FLOATING:
             return quotient
-        # The standard lets a library follow Python where an operand is infinite.
+        # Where an operand is infinite, the standard allows the results of Python, so divide and round down instead.
         is_infinite = xp.logical_or(xp.isinf(a), xp.isinf(b))
         return xp.where(is_infinite, xp.floor(xp.divide(a, b)), quotient)
 
     def _shift_bits(self, a: Any, b: Any, native: Function, left: bool) -> Any:
         xp, library = self._xp, self._library
-        # The standard leaves shifts by less than 0, or by the width or more, open.
+        # The standard leaves shifts by negative counts, or by the width of the dtype or more, open.
         width = library.bits(a.dtype)
         is_far = xp.logical_or(xp.less(b, library.number(0, b)), xp.greater(b, library.number(width - 1, b)))
         zero = library.number(0, a)
@@ -246,7 +246,7 @@ class _Elementwise(_Bound):
         xp = self._xp
         if self._library.kind(x) != "complex":
             return xp.log1p(x)
-        # log(1 + x) loses the digits of a small x.
+        # The library's complex log1p may compute log(1 + x), which loses the digits of a small x.
         far_value = xp.log1p(x)
         is_small = xp.less(xp.abs(x), self._library.number(0.5, xp.real(x)))
         real, imag = xp.real(x), xp.imag(x)

@@ -54,14 +54,14 @@ def _transform_op(library: Library, name: str) -> Function:
 
 
 def _transform_of_empty(library: Library, x: Any, shape: tuple[int, ...], real: bool) -> Any:
-    """Returns the transform of no numbers, for which some libraries raise."""
+    """Returns the Fourier transform of an empty tensor, zeros, because some libraries raise an error for it."""
     dtype_names = ("float64", "float32") if real else ("complex128", "complex64")
     is_double = library.dtypes.neutral[x.dtype] in ("float64", "complex128")
     return library.xp.zeros(shape, dtype=library.dtypes[dtype_names[0 if is_double else 1]])
 
 
 class Factors(Definitions):
-    """The ops of linear algebra: signs, phases and errors are those that `ops/solver.py` documents.
+    """The linear algebra ops over the extension `linalg`, with the signs and errors that `ops/solver.py` documents.
 
     The library's own extension stays on its device, and may be differentiated by it; the bodies compute on the host.
     """
@@ -71,11 +71,11 @@ class Factors(Definitions):
         self._linalg = library.linalg
 
     def has(self, op: str) -> bool:
-        """Returns whether the extension has the function of an op."""
+        """Returns whether the extension `linalg` of the library has the function of an op."""
         return hasattr(self._linalg, op)
 
     def _common_operands(self, *operands: Any) -> tuple[list[Any], Function]:
-        """Returns operands in a common floating dtype that LAPACK has, and what casts results back."""
+        """Returns operands in a common floating dtype of LAPACK, and the function that casts results back."""
         library = self._library
         tensors = library.promotion.common(*operands, inexact=True)
         dtype, float32_dtype = tensors[0].dtype, library.dtypes["float32"]
@@ -164,11 +164,11 @@ class Factors(Definitions):
             self._library.function("conj")(row_factors) if self._library.kind(row_factors) == "complex" else row_factors
         )
         q = xp.multiply(q, xp.expand_dims(self._with_trailing_ones(signs, q.shape[-1]), axis=-2))
-        # A negative sign makes -0.0 of the zeros below the diagonal.
+        # A negative sign turns the zeros of R below the diagonal into -0.0, so set them again.
         return q, xp.triu(xp.multiply(r, xp.expand_dims(conjugate_factors, axis=-1)))
 
     def _with_trailing_ones(self, factors: Any, length: int) -> Any:
-        """Returns factors with ones behind, as many as are missing."""
+        """Returns a vector of factors extended by ones to a length."""
         missing_count = length - factors.shape[-1]
         if not missing_count:
             return factors

@@ -69,7 +69,7 @@ class Library:
         )
 
     def program(self, function: F, *static: str) -> F:
-        """Returns a function of tensors as the library runs it best, here as it is; others compile it.
+        """Returns a function of tensors unchanged; the subclass of a library that compiles returns it compiled.
 
         Args:
             function: the function.
@@ -91,11 +91,11 @@ class Library:
         return self._functions[op]
 
     def kind(self, x: Any) -> str:
-        """Returns the kind of a tensor's dtype, such as "float"."""
+        """Returns the kind of a tensor's dtype: "bool", "signed", "unsigned", "float" or "complex"."""
         return self.promotion.kinds[x.dtype]
 
     def astype(self, x: Any, dtype: Any) -> Any:
-        """Returns a tensor cast by the library itself."""
+        """Returns a tensor in a dtype, cast by the library's own function or method."""
         if x.dtype == dtype:
             return x
         astype_function = getattr(self.xp, "astype", None)
@@ -126,7 +126,7 @@ class Library:
             array = array.copy()
         if self.dtypes.neutral[dtype] is not bfloat16:
             return self.xp.asarray(array, dtype=dtype)
-        # The bits, because a cast may lose the sign of NaN.
+        # Shift the bits instead of casting, because a cast may lose the sign of NaN.
         x_float32 = (array.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
         return self.astype(self.xp.asarray(x_float32, dtype=self.dtypes["float32"]), dtype)
 
@@ -145,7 +145,7 @@ class Library:
         check_memory(shape, max(self.bits(dtype) // 8, 1), memory_limit)
 
     def bits(self, dtype: Any) -> int:
-        """Returns the number of bits of an element."""
+        """Returns the number of bits of an element of a dtype."""
         return int(self.dtypes.neutral[dtype].bits)
 
     def is_half(self, x: Any) -> bool:
@@ -157,11 +157,11 @@ class Library:
         return self.astype(x, self.dtypes["float32"]) if self.is_half(x) else x
 
     def widen_for_sum(self, x: Any, count: int) -> Any:
-        """Returns a tensor in a dtype in which the sum of `count` elements loses no digits that others keep."""
+        """Returns a tensor in a dtype wide enough for an accurate sum of `count` elements."""
         return self.widen(x)
 
     def widen_for_product(self, x: Any) -> Any:
-        """Returns a tensor in the dtype in which its elements are multiplied."""
+        """Returns a tensor in a dtype wide enough for an accurate product of its elements."""
         return self.double(x)
 
     def double(self, x: Any) -> Any:

@@ -20,7 +20,7 @@ def bind(library: Library) -> dict[str, Function]:
 
 
 class _Reductions(Definitions):
-    """The ops, bound to one namespace.
+    """The reductions, products and sorting ops, bound to one namespace of the standard.
 
     A function of the standard is one call of the library; the bodies need several.
     """
@@ -30,7 +30,7 @@ class _Reductions(Definitions):
         self._promotion = library.promotion
 
     def _sum_dtype(self, x: Any, dtype: Any) -> Any:
-        """Returns the dtype of the sum of a tensor."""
+        """Returns the dtype of the sum of a tensor: a given one, or the default for its kind."""
         if dtype is not None:
             return dtype
         kind = self._library.kind(x)
@@ -61,7 +61,7 @@ class _Reductions(Definitions):
         if library.promotion.kinds[dtype] == "bool":
             return self._all_true(x, axes, keepdims)
         widened_x = library.widen_for_product(library.cast(x, dtype))
-        # Libraries begin with 1, and the product of 1 and an infinite complex number has a part that is NaN.
+        # Skip axes of length 1: libraries multiply by 1 first, which makes a part of an infinite complex number NaN.
         longer_axes = tuple(a for a in axes if x.shape[a] != 1)
         if longer_axes == axes:
             return library.cast(self._xp.prod(widened_x, axis=axes, keepdims=keepdims, dtype=widened_x.dtype), dtype)
@@ -85,7 +85,7 @@ class _Reductions(Definitions):
             extreme = native_reduction(self._booleans_as_integers(x), axis=axes, keepdims=keepdims)
             return extreme if self._library.takes_all else self._library.astype(extreme, x.dtype)
         if isinstance(initial, Substitute):
-            # Dispatch then hands the call on; Dask would take the values of a traced tensor, and lose the gradient.
+            # The error makes dispatch trace the op; Dask would read a traced tensor's values and lose the gradient.
             raise TypeError(f"expected a number or a native tensor, got {type(initial).__name__}")
         initial_tensor = self._library.cast(self._promotion.common(x, without_axes("initial", initial))[1], x.dtype)
         if all(x.shape[a] for a in axes):
@@ -103,7 +103,7 @@ class _Reductions(Definitions):
 
     @program("axes", "keepdims")
     def _any_along(self, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
-        # The cast is our own, since `jax.numpy.any` (JAX 0.10) takes a complex number for its real part.
+        # Cast to bool here, because `jax.numpy.any` (JAX 0.10) takes a complex number for its real part.
         return self._xp.any(self._library.cast(x, self._library.dtypes["bool"]), axis=axes, keepdims=keepdims)
 
     @program("axes", "keepdims")
@@ -164,7 +164,7 @@ class _Reductions(Definitions):
         xp, library = self._xp, self._library
         x = self._booleans_as_integers(x)
         if descending:
-            # The standard leaves the place of NaN open; the order of these numbers has it last.
+            # The standard leaves the place of NaN open; in the order of the negated numbers it is last.
             x = xp.negative(x) if library.kind(x) == "float" else xp.bitwise_invert(x)
         return library.astype(xp.argsort(x, axis=axis, stable=True), self._library.dtypes["int64"])
 

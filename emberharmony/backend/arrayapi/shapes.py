@@ -12,7 +12,7 @@ from emberharmony.core.errors import ShapeError
 
 
 def bind(library: Library) -> dict[str, Any]:
-    """Returns the ops that the namespace has functions for, as attributes of a class."""
+    """Returns by name the ops of this file that the namespace has functions for, as attributes of a class."""
     definition_by_op: dict[str, Any] = {
         name: staticmethod(definition) for name, definition in _Shapes(library).bound().items()
     }
@@ -35,7 +35,7 @@ def _fill_op(library: Library, name: str) -> Callable[..., Any]:
 
 
 class _Shapes(Definitions):
-    """The ops, bound to one namespace.
+    """The fills, triangles and changes of order, bound to one namespace of the standard.
 
     A function of the standard is one call of the library; the bodies need several.
     """

@@ -16,7 +16,7 @@ Function = Callable[..., Any]
 
 
 def bind(library: Library, tensor_type: type) -> dict[str, Any]:
-    """Returns the ops that the namespace has functions for, as attributes of a class."""
+    """Returns by name the ops of this file that the namespace has functions for, as attributes of a class."""
     tensor_definitions = _Tensors(library, tensor_type)
     definition_by_op: dict[str, Any] = {
         op: staticmethod(definition) for op, definition in tensor_definitions.bound().items()
@@ -30,7 +30,7 @@ def bind(library: Library, tensor_type: type) -> dict[str, Any]:
 
 
 class _Tensors(Definitions):
-    """The ops, bound to one namespace.
+    """The conversions, shapes and indexing ops, bound to one namespace of the standard.
 
     A function of the standard is one call of the library; the bodies need several.
     """
@@ -70,7 +70,7 @@ class _Tensors(Definitions):
         return self._xp.where(is_true, *self._promotion.common(x1, x2))
 
     def _nonnegative_places(self, indices: Any, length: int) -> Any:
-        """Returns indices from 0 up, in a tensor; those that the host knows are checked, those in a tensor stay unread.
+        """Returns a tensor of indices from 0 up; indices on the host are checked, those in a tensor stay unread.
 
         Raises:
             EmberError: if they are not integers, or an index on the host is out of bounds.
@@ -115,7 +115,7 @@ class _Tensors(Definitions):
         return xp.take_along_axis(broadcast_x, positions, axis=axis)
 
     def slice_of(self, backend: Any, x: Any, key: Any) -> Any:
-        """Returns the slice that a plain key selects; other keys are left to the body."""
+        """Returns the slice of a tensor that a plain key selects; other keys go to the op's body."""
         if not is_plain(key, x.shape):
             return backend.composed("get_item")(x, key)
         key_parts = key if key.__class__ is tuple else (key,)
@@ -132,7 +132,7 @@ class _Tensors(Definitions):
 
 
 def _complete_shape(shape: Any, old: Sequence[int]) -> tuple[int, ...]:
-    """Returns a shape, in which one length may be -1, as a tuple.
+    """Returns a shape as a tuple, with its -1 replaced by the length that fits.
 
     Args:
         shape: the shape.

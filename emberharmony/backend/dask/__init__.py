@@ -103,7 +103,7 @@ class DaskBackend(
         return True
 
     def translate(self, op: str, error: Exception, arguments: tuple[Any, ...]) -> Exception:
-        """Returns the typed error for an error that an op raised; an axis of unknown length explains every other."""
+        """Returns the typed error for an error that an op raised; one about an axis of unknown length comes first."""
         try:
             put_slots(arguments, {})
         except ShapeError as unknown:
@@ -111,7 +111,7 @@ class DaskBackend(
         return super().translate(op, error, arguments)
 
     def _message_for(self, op: str, message: str) -> str:
-        # Arguments are checked, and blocks computed, by the NumPy backend.
+        # The NumPy backend checks arguments and computes blocks, so its messages name it.
         return super()._message_for(op, message).replace("on backend 'numpy'", f"on backend {self.name!r}")
 
 

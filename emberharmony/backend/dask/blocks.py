@@ -24,13 +24,13 @@ Axes = Sequence[int | None]
 
 
 class Slot(NamedTuple):
-    """The place of a tensor among the arguments of an op."""
+    """A placeholder for a tensor among the arguments of an op, with the index of the tensor's block."""
 
     place: int
 
 
 def _map_arguments(function: Callable[[Any], Any], kinds: Any, value: Any) -> Any:
-    """Returns arguments, at any depth in lists, tuples and dicts, with a function applied to those of some classes."""
+    """Returns nested arguments with a function applied to those that are instances of some classes."""
     if isinstance(value, kinds):
         return function(value)
     if value.__class__ is dict:
@@ -41,7 +41,7 @@ def _map_arguments(function: Callable[[Any], Any], kinds: Any, value: Any) -> An
 
 
 def _numpy_op(op: str) -> Callable[..., Any]:
-    """Returns an op of the NumPy backend, whatever the active backend of the thread that computes."""
+    """Returns an op of the NumPy backend, which runs with NumPy active in any thread."""
     backend, spec = load("numpy"), OPS[op]
     return backend.composed(op) if spec.composite and not backend.defines(spec) else getattr(backend.bound, op)
 
@@ -63,7 +63,7 @@ class Block:
         return normalize_token((Block.__name__, self.op, self.args, self.kwargs, self.dtype))
 
     def __call__(self, *blocks: Any, **more: Any) -> Any:
-        """Returns the result for blocks, with further arguments that Dask gives."""
+        """Returns the op's result for blocks, with further arguments that Dask passes."""
         function = _numpy_op(self.op) if isinstance(self.op, str) else self.op
         args, kwargs = _map_arguments(lambda slot: blocks[slot.place], Slot, (self.args, self.kwargs))
         result = function(*args, **kwargs, **more)
@@ -72,7 +72,7 @@ class Block:
 
 
 class Picked:
-    """The function that returns one of the results of a block."""
+    """A function that returns one of the several results of a block by its index."""
 
     def __init__(self, place: int) -> None:
         self.place, self.__name__ = place, f"result-{place}"
@@ -81,7 +81,7 @@ class Picked:
         return (Picked.__name__, self.place)
 
     def __call__(self, results: Sequence[np.ndarray]) -> np.ndarray:
-        """Returns the result."""
+        """Returns the result at the index, from the results of a block."""
         return results[self.place]
 
 
@@ -100,7 +100,7 @@ def with_known_lengths(x: da.Array) -> da.Array:
 
 
 def put_slots(args: Any, kwargs: Any) -> tuple[list[da.Array], Any, Any]:
-    """Returns the tensors among arguments, and the arguments with slots in their places."""
+    """Returns the Dask tensors among arguments, and the arguments with slots in place of these tensors."""
     tensors: list[da.Array] = []
 
     def slot(x: da.Array) -> Slot:
@@ -150,13 +150,13 @@ def _broadcast_source(x: da.Array) -> da.Array:
 
 
 def apply_to_blocks(block: Callable[..., Any], tensors: Sequence[da.Array], ndim: int, dtype: Any) -> da.Array:
-    """Returns a function of blocks at the same place in tensors, whose shapes are broadcast."""
+    """Returns the tensor whose blocks a function computes from the blocks at the same place in broadcast tensors."""
     blockwise_args = [argument for x in tensors for argument in (x, tuple(range(ndim - x.ndim, ndim)))]
     return da.blockwise(block, tuple(range(ndim)), *blockwise_args, dtype=dtype, meta=_empty_block(ndim, dtype))
 
 
 def shapes_of(op: str, *args: Any, **kwargs: Any) -> Any:
-    """Returns an op's results as tensors with a shape and a dtype only; raises the op's errors for wrong arguments."""
+    """Returns an op's results as tensors with only a shape and a dtype, after the op's checks of its arguments."""
     shape_backend = AbstractBackend.over(load("numpy"))
     args, kwargs = _map_arguments(
         lambda x: shape_backend.tensor_of(with_known_lengths(x).shape, x.dtype), da.Array, (args, kwargs)
@@ -172,7 +172,7 @@ def apply_to_whole_axes(
     result_specs: Any,
     axes: Callable[[int, int], Axes],
 ) -> Any:
-    """Returns the results of an op whose blocks hold whole axes: these are rechunked to one block first.
+    """Returns the results of an op that needs some axes whole: these are rechunked to one block first.
 
     Args:
         op: the op of the NumPy backend, or a function of arrays.

@@ -1,4 +1,4 @@
-"""Creation, on Dask: blocks of the size that Dask's `array.chunk-size` says, made when they are computed."""
+"""Creation of tensors, on Dask, in blocks of the size of Dask's option `array.chunk-size`."""
 
 import math
 from typing import Any
@@ -53,7 +53,7 @@ def _blocks_of_value(value: Any, shape: tuple[int, ...], dtype: Any, chunks: Any
 
 
 def _compare_columns(comparison: str, chunks: Any, k: int) -> da.Array:
-    """Returns the comparison of the number of each column with the number of its row plus `k`, for a matrix."""
+    """Returns a matrix of booleans: the comparison of each element's column number with its row number plus `k`."""
     row_numbers, column_numbers = (da.arange(sum(lengths), dtype=_INT64, chunks=(lengths,)) for lengths in chunks)
     return elementwise(comparison, elementwise("subtract", column_numbers, k), row_numbers[:, None])
 
@@ -115,9 +115,9 @@ class DaskCreationOps:
         return _zero_outside("greater_equal", x, k)
 
     def arange(self, start: Any, stop: Any = None, step: Any = 1, dtype: Any = None, device: Any = None) -> da.Array:
-        """Returns int64 block by block; other ranges are made on the host, with the roundings of NumPy's."""
+        """Returns a range; one of integers is made block by block, others on the host, rounded as by NumPy."""
         start_and_stop: tuple[Any, Any] = (0, start) if stop is None else (start, stop)
-        # Not `dtype in (None, _INT64)`: NumPy's float64 equals None.
+        # `dtype in (None, _INT64)` would be True for NumPy's float64, which equals None.
         if step and {*map(type, (*start_and_stop, step))} == {int} and (dtype is None or dtype == _INT64):
             if device is not None:
                 native_device(device)

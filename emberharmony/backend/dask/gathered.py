@@ -38,7 +38,7 @@ def _gathering_op(name: str, gathered_parameter: str) -> Callable[..., Any]:
 
 
 def _quantile(name: str, *args: Any, **kwargs: Any) -> da.Array:
-    """Returns quantiles over axes, which each block holds whole."""
+    """Returns quantiles over axes of a tensor, each of which is rechunked to one block."""
     result_specs = shapes_of(name, *args, **kwargs)
     argument_by_name = arguments_by_name(name, args, kwargs)
     x, q = argument_by_name["x"], argument_by_name.get("q")
@@ -57,7 +57,7 @@ def _quantile(name: str, *args: Any, **kwargs: Any) -> da.Array:
 
 
 def _with_whole_tensors(name: str, place: int, *args: Any, **kwargs: Any) -> da.Array:
-    """Returns the result of an op on each element of one tensor that needs the other tensors whole.
+    """Returns the result of an op that maps the elements of one tensor, and needs its other tensors as one block.
 
     Args:
         name: the op.

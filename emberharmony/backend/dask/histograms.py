@@ -34,7 +34,7 @@ class DaskHistogramsOps:
     bound: Any
 
     def bincount(self, x: da.Array, weights: Any = None, minlength: int = 0, sparse: bool = False) -> da.Array:
-        """Counts block by block; the largest number is computed first, because the shape depends on it."""
+        """Returns counts of integers, added over blocks; computes the largest number, which determines the shape."""
         refuse_sparse("sparse", sparse)
         countable(np.zeros((1,) * with_known_lengths(x).ndim, x.dtype))
         if weights is not None:
@@ -54,7 +54,7 @@ class DaskHistogramsOps:
         )
 
     def histogram(self, x: da.Array, bins: int = 10, range: Any = None) -> tuple[da.Array, da.Array]:
-        """Counts block by block, between edges from the smallest to the largest number; nothing is computed."""
+        """Returns a histogram as counts added over blocks, and its edges; both stay uncomputed."""
         x = promotion.floats(with_known_lengths(x))
         bin_edges = edges(0.0, 1.0, bins, range).astype(x.dtype)
         if range is not None or not x.size:
@@ -82,7 +82,7 @@ class DaskHistogramsOps:
         dtype: np.dtype,
         limits: da.Array | None = None,
     ) -> da.Array:
-        """Returns the sum of a vector over all blocks.
+        """Returns the sum of the vectors that a function of blocks counts for all blocks.
 
         Args:
             count: returns the vector of blocks, behind axes of length 1.

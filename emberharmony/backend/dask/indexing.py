@@ -37,7 +37,7 @@ def _mask_axes(part: Any) -> int | None:
 
 
 def _nonnegative_places(indices: Any, length: int) -> Any:
-    """Returns indices from 0 up: those of a tensor unread, others as an array of int64.
+    """Returns indices as ones from 0 up: a tensor as an uncomputed tensor, others as an array of int64.
 
     Raises:
         ArgumentTypeError: if they are not integers.
@@ -69,7 +69,7 @@ def _take(x: da.Array, indices: Any, axis: int) -> da.Array:
 
 
 def _elements_at_columns(y: da.Array, columns: list[tuple[int, Any]], is_split: bool) -> da.Array:
-    """Returns the elements at indices along several axes, which are broadcast.
+    """Returns the elements at index arrays of several axes, which are broadcast against each other.
 
     Args:
         columns: pairs of an axis and indices from 0 up.
@@ -167,7 +167,7 @@ class DaskIndexingOps:
 
     @staticmethod
     def nonzero(x: da.Array) -> tuple[da.Array, ...]:
-        """Computes the tensor, because the shape depends on it."""
+        """Returns the indices of the nonzero elements; computes the tensor, because the shape depends on it."""
         if with_known_lengths(x).ndim == 0:
             raise ShapeError("a tensor without axes has no indices")
         return tuple(da.from_array(axis_indices) for axis_indices in np.nonzero(x.compute()))
@@ -183,7 +183,7 @@ class DaskIndexingOps:
 
     @staticmethod
     def scatter_update(inputs: da.Array, indices: Any, updates: da.Array, reduction: str | None = None) -> da.Array:
-        """Writes along the first axes, which one block holds; the other axes stay chunked."""
+        """Returns a tensor with updates at indices of its first axes, each of which becomes one block."""
         result_specs = shapes_of("scatter_update", inputs, indices, updates, reduction)
         if not isinstance(indices, da.Array):
             indices = host_indices(indices)
@@ -218,7 +218,7 @@ class DaskIndexingOps:
 
 
 def _exact_slice(places: range) -> slice:
-    """Returns the slice of places; Dask 2026.8 reads backwards from before the start if a slice begins there."""
+    """Returns a range as a slice with exact ends, because Dask 2026.8 reads a reversed slice from the wrong start."""
     if not places:
         return slice(0, 0)
     stop = places[-1] + (1 if places.step > 0 else -1)

@@ -9,7 +9,7 @@ from emberharmony.backend.dask.dtypes import DTYPES, cast, promotion, widen
 
 
 def _widen_for_sum(x: da.Array) -> da.Array:
-    """Returns a tensor in the dtype in which its products are added."""
+    """Returns a tensor in the dtype in which sums of its products are accurate."""
     return cast(x, DTYPES["int32"]) if x.dtype.kind == "b" else widen(x)
 
 

@@ -1,4 +1,4 @@
-"""Random numbers, on Dask: each block has a stream of its own, which starts from the key of the draw."""
+"""Random numbers, on Dask: each block draws from a stream of its own, seeded by the draw and the block's number."""
 
 import math
 from typing import Any
@@ -22,7 +22,7 @@ STREAM = DefaultStream(lambda seed: np.random.Generator(np.random.Philox(seed)),
 def _random_block(
     number: np.ndarray, distribution: str, key: tuple[int, int], name: str, chunks: tuple[tuple[int, ...], ...]
 ) -> np.ndarray:
-    """Returns the random numbers of a block, whose number is the upper half of the counter of its stream."""
+    """Returns the random numbers of a block, drawn by a stream whose counter starts at the block's number."""
     block_number = int(number.item())
     source = np.random.Generator(np.random.Philox(key=np.asarray(key, np.uint64), counter=[0, 0, block_number, 0]))
     float_dtype = as_dtype(name)

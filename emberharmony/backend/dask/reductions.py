@@ -14,7 +14,7 @@ from emberharmony.core.options import without_axes
 
 
 def _without_empty(x: da.Array, axes: tuple[int, ...]) -> da.Array:
-    """Returns a tensor without blocks of no elements along axes that have elements."""
+    """Returns a tensor rechunked without its empty blocks along nonempty axes."""
     kept_chunks_by_axis = {a: tuple(n for n in x.chunks[a] if n) for a in axes if x.shape[a]}
     return (
         x.rechunk(kept_chunks_by_axis) if any(kept_chunks_by_axis[a] != x.chunks[a] for a in kept_chunks_by_axis) else x
@@ -67,7 +67,7 @@ class DaskReductionOps:
         widened_x = _without_empty(cast(x, DTYPES["complex128" if self.kind_of(x) == "complex" else "float64"]), axes)
         count = float(np.prod([x.shape[a] for a in axes], dtype=np.int64))
         divisor = ops.subtract(DTYPES["float64"].type(count), without_axes("correction", correction))
-        # One pass, by the moments of the blocks: a second one would keep or compute all blocks again.
+        # Combine the moments of the blocks in one pass: a second one would keep or compute all blocks again.
         # Of one element it is 0, but NaN if the element is infinite or NaN.
         biased_variance = (
             da.var(widened_x, axis=axes, keepdims=keepdims)
@@ -111,7 +111,7 @@ def _place_of_extreme(op: str, x: da.Array, axis: int | None, keepdims: bool) ->
 
 
 class _Scan(Block):
-    """A cumulative op as a function of a block and an axis."""
+    """A cumulative op of the NumPy backend as a function of a block and an axis."""
 
     def __call__(self, block: np.ndarray, axis: int) -> Any:
         return super().__call__(block, axis=axis)

@@ -1,4 +1,4 @@
-"""Segments, on Dask: data are gathered along the first axis; the others stay chunked."""
+"""Segment reductions, on Dask: data become one block along the first axis; the other axes stay chunked."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +11,7 @@ from emberharmony.backend.dask.blocks import apply_to_whole_axes, shapes_of, wit
 
 def _segment_reduction(name: str) -> Callable[..., da.Array]:
     def reduce_segments(data: da.Array, segment_ids: Any, num_segments: Any = None, sorted: bool = False) -> da.Array:
-        """Combines slices; without `num_segments` it computes the ids, because the shape depends on them."""
+        """Returns the reduced slices of each segment; computes the ids if `num_segments` does not give the shape."""
         ids = segment_ids
         if num_segments is None and isinstance(ids, da.Array):
             ids = np.asarray(with_known_lengths(ids).compute())

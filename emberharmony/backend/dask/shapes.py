@@ -54,7 +54,7 @@ class DaskShapeOps:
 
 
 def with_shape(x: da.Array, shape: tuple[int, ...]) -> da.Array:
-    """Returns a tensor with other lengths of axes and the same number of elements; -1 alone is that number."""
+    """Returns a tensor reshaped to a shape; the shape (-1,) flattens it."""
     shape = (x.size,) if shape == (-1,) else shape
     if x.shape == shape:
         return x

@@ -34,7 +34,7 @@ class _DaskLibrary(Library):
     widen = widen_for_product = staticmethod(widen)
 
     def number(self, value: Any, like: da.Array) -> Any:
-        """Returns a number as an array, which a block takes as it is."""
+        """Returns a number as a NumPy array without axes, which Dask passes to each block."""
         return np.asarray(value, like.dtype)
 
 

@@ -30,12 +30,12 @@ class DaskTensorOps:
 
     @staticmethod
     def copy(x: da.Array) -> da.Array:
-        """Returns another array with the same graph: `x[key] = value` of Dask exchanges the graph of one array."""
+        """Returns another array with the same graph; Dask's `x[key] = value` replaces the graph of one array only."""
         return da.Array(x.dask, x.name, x.chunks, meta=x._meta)
 
     @staticmethod
     def to_numpy(x: da.Array) -> np.ndarray:
-        """Computes the tensor, by the scheduler that the program has chosen."""
+        """Returns the tensor's values, computed by Dask's scheduler."""
         return np.asarray(with_known_lengths(x).compute())
 
     @staticmethod

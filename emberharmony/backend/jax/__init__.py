@@ -150,7 +150,7 @@ class JAXBackend(
         jax.clear_caches()
 
     def translate(self, op: str, error: Exception, arguments: tuple[Any, ...]) -> Exception:
-        """Returns the typed error for a native one; that of a value without a tensor says what to do instead."""
+        """Returns the typed error for a native error; that for reading a traced value says what to do instead."""
         if isinstance(error, READS):
             traced_error = errors.TracedTensorError(f"{op}() on backend {self.name!r}: {UNREAD}")
             return super().translate(op, traced_error, arguments)

@@ -14,7 +14,7 @@ Differential = Callable[[Arrays, Arrays, Arrays], Sequence[jax.Array]]
 
 
 def with_differential(function: Function, differential: Differential) -> Function:
-    """Returns a function of tensors with a differential of its own; JAX transposes it for the reverse mode.
+    """Returns a function with a differential, a map of tangents, of its own; JAX transposes it for the reverse mode.
 
     Args:
         function: takes tensors, and returns one or a tuple.
@@ -41,7 +41,7 @@ def _with_rule(function: Function, rule: Function) -> Function:
 
 
 def _tangent_tensor(tangent: Any) -> Any:
-    """Returns a tangent as a tensor; None for that of integers."""
+    """Returns a tangent as a tensor; None for the tangent of an integer tensor."""
     if tangent.dtype == jax.dtypes.float0:
         return None
     return jnp.zeros(tangent.shape, tangent.dtype) if isinstance(tangent, SymbolicZero) else tangent

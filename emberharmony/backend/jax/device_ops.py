@@ -88,7 +88,7 @@ class JAXDeviceOps:
     @staticmethod
     @contextlib.contextmanager
     def device_scope(device: Any) -> Any:
-        """Returns the context manager of `with ops.device(...)`."""
+        """Returns the context manager of `with ops.device(...)`, which sets JAX's default device too."""
         native_device = native(device)
         with PLACEMENT.override_default(native_device), jax.default_device(native_device):
             yield
@@ -124,7 +124,7 @@ class JAXDeviceOps:
     @staticmethod
     def synchronize(device: Any = None) -> None:
         target_device = place(device) or default_device()
-        # A device runs its work in order: once it has finished this, it has finished all that came before.
+        # A device works in order: once it has made this tensor, it has finished all earlier work.
         jax.block_until_ready(jax.device_put(0.0, target_device))
         jax.effects_barrier()
 

@@ -1,4 +1,4 @@
-"""Questions about dtypes, on JAX."""
+"""Ops that return or compare dtypes, on JAX."""
 
 from typing import Any
 

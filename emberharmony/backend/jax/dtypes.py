@@ -21,7 +21,7 @@ _FEW = 64
 
 
 def program(*static: str) -> Callable[[F], F]:
-    """Returns a decorator that makes one program of a function, whose arguments of these names are static."""
+    """Returns a decorator that compiles a function by `jax.jit`, with static arguments of these names."""
     return lambda function: jax.jit(function, static_argnames=static)
 
 

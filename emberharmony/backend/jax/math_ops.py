@@ -99,7 +99,7 @@ _complex_pow: Any = elementwise(_complex_power, _slope_by_base, _slope_by_expone
 
 
 def _whole_power(base: jax.Array, exponent: jax.Array) -> jax.Array:
-    """Returns an integer power, modulo the range of the dtype; JAX 0.10 reads six bits of the exponent.
+    """Returns an integer power, modulo the range of the dtype; JAX 0.10's own uses only six bits of the exponent.
 
     Args:
         base: integers.
@@ -176,7 +176,7 @@ def _square(x: jax.Array) -> jax.Array:
 
 @program()
 def _gcd(x1: jax.Array, x2: jax.Array) -> jax.Array:
-    """Returns the greatest common divisor by Euclid's algorithm; that of JAX 0.10 may not end.
+    """Returns the greatest common divisor by Euclid's algorithm, because `jnp.gcd` (JAX 0.10) may not end.
 
     The number of steps is the most that integers of this width can need (Lamé's theorem).
     """
@@ -210,7 +210,7 @@ def _extremum(native: Any, is_first_chosen: Any) -> Any:
 
 
 def _clip_at_bound(native: Any, is_kept: Any) -> Any:
-    """Returns one side of clip, whose derivative goes to `x` where `x` equals the bound too."""
+    """Returns the function that limits `x` by one bound, with derivative 1 by `x` where `x` equals the bound."""
 
     def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Any:
         return (jnp.where(is_kept(*primals), *tangents),)
@@ -219,7 +219,7 @@ def _clip_at_bound(native: Any, is_kept: Any) -> Any:
 
 
 _at_least, _at_most = _clip_at_bound(jnp.maximum, jnp.greater_equal), _clip_at_bound(jnp.minimum, jnp.less_equal)
-# The derivative of JAX 0.10 at 0 is 1.
+# JAX 0.10 has the derivative 1 for the absolute value at 0.
 _real_abs: Any = jax.jit(elementwise(jnp.abs, lambda x, y: jnp.sign(x)))
 
 

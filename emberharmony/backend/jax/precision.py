@@ -1,4 +1,4 @@
-"""How exactly JAX multiplies float32: a setting of each thread, by which JAX keeps its compiled programs apart."""
+"""The precision in which JAX multiplies float32, a setting of each thread."""
 
 import threading
 from typing import Any
@@ -13,7 +13,7 @@ _WORDS = {"float32": "float32", "tf32": "tensorfloat32", "bfloat16": "bfloat16"}
 
 
 class _Threads(threading.local):
-    """The setting of this thread."""
+    """The matmul precision that is set for this thread."""
 
     def __init__(self) -> None:
         self.setting = Setting(_STATE.get_local, lambda value: [(_STATE.set_local, value)])
@@ -26,20 +26,20 @@ class JAXPrecision(ProductPrecision):
     """The setting `jax_default_matmul_precision`; without one, ops multiply in full precision on every device."""
 
     def precision_key(self) -> Any:
-        """Returns what is set for this thread, or for the process."""
+        """Returns the matmul precision that is set for this thread, or else for the process."""
         return jax.config.jax_default_matmul_precision
 
     def product_precision(self, device: Any = None) -> dict[str, str]:
-        """Returns what was measured; on a CPU, where XLA has one precision, it is known without compiling programs."""
+        """Returns the precision of "products" and "convolutions", as measured; on a CPU it is always float32."""
         target_device = default_device() if device is None else native(device)
         return dict.fromkeys(KINDS, STATES[0]) if target_device.platform == "cpu" else super().product_precision(device)
 
     def precision_setting(self, state: str) -> tuple[Setting, str]:
-        """Returns the setting, and JAX's word for the precision."""
+        """Returns the precision setting of JAX, and JAX's word for a precision."""
         return _THREADS.setting, _WORDS[state]
 
     def no_precision(self, state: str) -> str:
-        """Returns that the setting was made, and had no effect."""
+        """Returns the text for an error: JAX's setting of the precision had no effect on this device."""
         return (
             "jax_default_matmul_precision was set, and this device does not follow it; leave the block out, or run on "
             "a device that has the precision"

@@ -1,4 +1,4 @@
-"""What the checks of `ops.checked` ask JAX."""
+"""The methods by which `ops.checked` inspects the tensors of JAX."""
 
 import math
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ class JAXProbes(Probes):
         return bool(default_device().platform != "cpu")
 
     def probe(self, tensor: jax.Array) -> Any:
-        """Returns a sum, by NumPy for tensors in the memory of the host, for which JAX would compile a program."""
+        """Returns the sum of a tensor, by NumPy if it is in the host's memory, because JAX would compile a program."""
         concrete_tensor = concrete(tensor)
         if concrete_tensor is None:
             return 0.0  # the values are not at hand

@@ -18,13 +18,13 @@ from emberharmony.core.results import EigResult, LUResult, QRResult, SlogdetResu
 
 
 def _lapack_on_empty(name: str, x: jax.Array, *options: Any) -> Any:
-    """Returns a function of `shared.lapack` of matrices without elements, which JAX does not take."""
+    """Returns the result of a function of `lapack` for matrices without elements, which JAX does not accept."""
     result = getattr(lapack, name)(np.zeros(x.shape, x.dtype), *options)
     return type(result)(*map(of_host, result)) if isinstance(result, tuple) else of_host(result)
 
 
 def _require_finite(x: jax.Array, read: jax.Array | None = None) -> jax.Array:
-    """Returns `x`, if its matrices, or the parts of them that are read, are finite as far as that is known.
+    """Returns `x` after a check that its matrices, or the given parts of them, are finite, if values can be read.
 
     Raises:
         LinAlgError: if an element is infinite or NaN.
@@ -35,7 +35,7 @@ def _require_finite(x: jax.Array, read: jax.Array | None = None) -> jax.Array:
 
 
 def _require_finite_lower(x: jax.Array) -> jax.Array:
-    """Returns `x`, if its matrices are square and their lower triangles, which are read, are finite.
+    """Returns `x` after a check that its matrices are square and have finite lower triangles.
 
     Raises:
         ShapeError: if the matrices are not square.
@@ -45,7 +45,7 @@ def _require_finite_lower(x: jax.Array) -> jax.Array:
 
 
 def _solution_if_invertible(a: jax.Array, solved: jax.Array) -> jax.Array:
-    """Returns the solution of systems, if the matrices have inverses as far as that is known.
+    """Returns the solution of linear systems after a check that the matrices are not singular, if values can be read.
 
     Raises:
         LinAlgError: if a matrix is singular.
@@ -59,7 +59,7 @@ def _solution_if_invertible(a: jax.Array, solved: jax.Array) -> jax.Array:
 
 
 def _broadcast_systems(a: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns matrices and right-hand sides, as matrices too, whose leading axes are broadcast."""
+    """Returns the matrices and the right-hand sides, as matrices, of linear systems with broadcast leading axes."""
     columns = b[..., None] if b.ndim == 1 else b
     batch_shape = jnp.broadcast_shapes(a.shape[:-2], columns.shape[:-2])
     return jnp.broadcast_to(a, (*batch_shape, *a.shape[-2:])), jnp.broadcast_to(

@@ -41,11 +41,11 @@ class _JAXLibrary(Library):
         check_memory(shape, dtype.itemsize)
 
     def number(self, value: Any, like: Any) -> Any:
-        """Returns a number as a NumPy array, which a program holds; a tensor would be handed on at each call."""
+        """Returns a number as a NumPy array, which becomes a part of a program; a tensor would be an argument of it."""
         return np.asarray(value, like.dtype)
 
     def program(self, function: F, *static: str) -> F:
-        """Returns a function of tensors, compiled."""
+        """Returns a function of tensors, compiled by `jax.jit`."""
         compiled_function: F = program(*static)(function)
         return compiled_function
 

@@ -43,7 +43,7 @@ def concrete(x: Any) -> jax.Array | None:
 
 
 def at_hand(x: Any) -> np.ndarray | None:
-    """Returns the values of a tensor that is in the memory of the host; None for others."""
+    """Returns the values of a tensor in the host's memory as a NumPy array; None for other tensors."""
     concrete_tensor = concrete(x)
     if concrete_tensor is None or next(iter(concrete_tensor.devices())).platform != "cpu":
         return None
@@ -51,7 +51,7 @@ def at_hand(x: Any) -> np.ndarray | None:
 
 
 def on_host(x: Any) -> np.ndarray:
-    """Returns the values of a tensor; its gradient is lost.
+    """Returns the values of a tensor as a NumPy array, without its gradient.
 
     Raises:
         TypeError: one of `READS`, if the tensor has no values.
@@ -61,7 +61,7 @@ def on_host(x: Any) -> np.ndarray:
 
 
 def truth_or(test: Any, otherwise: bool) -> bool:
-    """Returns the value of a boolean tensor without axes, or another value if it has none."""
+    """Returns a boolean tensor without axes as a bool; another value if the tensor is traced and has no value."""
     concrete_test = concrete(test)
     return otherwise if concrete_test is None else bool(concrete_test)
 
@@ -70,7 +70,7 @@ TELLERS[jax.Array] = is_traced
 
 
 def _register_cells() -> None:
-    """Makes JAX take a parameter or buffer for its tensor in the arguments of its functions, most of which it compiles.
+    """Registers parameters and buffers with JAX, so that its functions accept them in place of their tensors.
 
     JAX 0.10.2 asks `__jax_array__` in operators and functions that it does not compile, such as `jnp.concatenate`, and
     refuses it in the others (`jnp.exp`). A node of a tree that is rebuilt as its only leaf is a tensor there.

@@ -112,11 +112,11 @@ class MLXBackend(
     of_numbers = staticmethod(of_numbers)
 
     def may_write(self, *tensors: mx.array) -> bool:
-        """Returns whether no transform runs: a write makes a new tensor, which takes the memory of the old one."""
+        """Returns whether no transform runs; a write then makes a new tensor in the memory of the old one."""
         return bool(op_globals.untransformed)
 
     def write_into(self, memory: mx.array, place: Any, updates: mx.array) -> mx.array:
-        """Returns a tensor with updates at a place, and leaves other holders of the old one as they are.
+        """Returns a tensor with updates at a place; other references keep the old values.
 
         Only the new tensor may depend on the old one for MLX to write in its memory. That is why `set_item` copies: it
         also reads the old elements, because of `mx.vmap`.
@@ -126,7 +126,7 @@ class MLXBackend(
         return result
 
     def at_hand(self, tensor: mx.array) -> np.ndarray | None:
-        """Returns the values in checked mode, which forces evaluation."""
+        """Returns the values of a tensor as a NumPy array in checked mode, which evaluates it; else None."""
         if isinstance(tensor, mx.array) and not mx.issubdtype(tensor.dtype, mx.integer):
             return np.asarray(tensor.astype(mx.float32)) if checked_mode.checking() else None
         host_array = read_if_checked(tensor)
@@ -148,7 +148,7 @@ class MLXBackend(
         return of_host(array, dtype)
 
     def wait_for(self, result: Any) -> bool:
-        """Computes the tensors in a result."""
+        """Computes the tensors in a result, and returns True."""
         mx.eval([x for x in tree_leaves(result) if isinstance(x, mx.array)])
         return True
 
@@ -160,7 +160,7 @@ class MLXBackend(
         return usage[0], max(usage)
 
     def unpack(self, packed: HostBits, device: Any = None) -> mx.array:
-        """Returns bits on the host as a tensor.
+        """Returns the tensor that is made of the bits that `pack` returned.
 
         Raises:
             DTypeError: if MLX, or the device, lacks the dtype.
@@ -173,7 +173,7 @@ class MLXBackend(
         return tensor
 
     def translate(self, op: str, error: Exception, arguments: tuple[Any, ...]) -> Exception:
-        """Returns the typed error for a native one.
+        """Returns the typed error for a native error.
 
         MLX raises a TypeError about the signature for an integer beyond 32 bits; that becomes a RangeError. It raises a
         RuntimeError about streams for a tensor that another thread made and did not compute.

@@ -9,7 +9,7 @@ from emberharmony.backend.promote import Native, direct
 from emberharmony.core import op_globals
 
 op_globals.publish(mlx_complex64=mx.complex64)
-# Testing the size first avoids the comparison of dtypes for most arrays; it costs as much as the rest of a call.
+# Testing the size first avoids, for most arrays, the comparison of dtypes, which costs as much as the call.
 REAL = "({{{0}}}.itemsize != 8 or {{{0}}}.dtype != mlx_complex64)"
 """The condition that an operand is not complex; `format` fills in the number of the operand."""
 
@@ -38,7 +38,7 @@ def bitwise_op(native: Native) -> Any:
 
 
 def ordering_op(native: Native, derived: Native | None = None) -> Any:
-    """Returns an op over `native` of which complex operands are refused, although MLX orders them.
+    """Returns an op over a native comparison that refuses complex operands, which MLX would order.
 
     Args:
         native: an op of MLX that needs the order of its operands.
@@ -53,7 +53,7 @@ def ordering_op(native: Native, derived: Native | None = None) -> Any:
 
 
 def float32_first(native: Native, full: Native) -> Any:
-    """Returns an op over `full`, which `native` replaces for float32 while no transform is running.
+    """Returns the op `full`, for which dispatch calls `native` with float32 while no transform is running.
 
     Args:
         native: the fast op, right for float32 and without derivatives.

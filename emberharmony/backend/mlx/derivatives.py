@@ -99,7 +99,7 @@ def elementwise(function: Function, *partials: Partial, chooses: bool = False) -
         return [_summed_to(x, part) for x, part in zip(primals, gradients, strict=True)]
 
     def push_tangents(primals: Arrays, tangents: Tangents) -> Arrays:
-        # Skip missing tangents: their partial derivative may be NaN.
+        # Skip operands without a tangent, because their partial derivative may be NaN.
         tangents_and_factors = zip(tangents, factors(primals, function_with_rules(*primals)), strict=True)
         return (functools.reduce(operator.add, (t * factor for t, factor in tangents_and_factors if t is not None)),)
 
@@ -114,10 +114,10 @@ op_globals.publish(untransformed=True)
 
 
 class _Transforms(ThreadStack):
-    """The open `Transforming` blocks of this thread; the flag says whether any thread has one."""
+    """The open `Transforming` blocks of this thread; a flag in `op_globals` says whether any thread has one."""
 
     def effect_steps(self, entry: Entry | None) -> Iterator[Step]:
-        """Returns the steps that set the flag by what is open when they run."""
+        """Returns the steps that set the flag by whether any `Transforming` block is open when they run."""
         none_open, some_open = (map(test, repeat(self.opened)) for test in (operator.not_, operator.truth))
         return chain(
             compress(op_globals.set_flag_steps("untransformed", True), none_open),
@@ -129,7 +129,7 @@ _OPENED: list[Any] = []
 
 
 class Transforming(Scope):
-    """A context in which ops use the functions with derivatives of their own, in all threads.
+    """A block in which ops call the functions that have derivatives of their own, in all threads.
 
     Outside, ops use native functions, because a custom function costs 4 µs for each call: MLX builds and inspects a
     graph for it.
@@ -230,7 +230,7 @@ def _opaque_function(function: Function, pull: ReverseRule, push_tangents: Forwa
 
 
 def _with_rules(function: Function, pull: ReverseRule, push_tangents: ForwardRule) -> Function:
-    """Returns a custom function of MLX with these rules.
+    """Returns a custom function of MLX with a rule for the reverse mode and one for the forward mode.
 
     MLX passes a single tensor to a rule, and expects one, where there is only one; our rules always use sequences.
     """
@@ -325,5 +325,5 @@ def _as_sequence(values: Any) -> Sequence[Any]:
 
 
 def _tuple_or_single(value: Any, values: Arrays) -> Any:
-    """Returns values as MLX expects them: a tuple if it gave one, else the only value."""
+    """Returns values in the form in which MLX passed them: a tuple, or a single value."""
     return tuple(values) if isinstance(value, (tuple, list)) else values[0]

@@ -84,7 +84,7 @@ def require_memory(result: mx.array) -> mx.array:
 
 
 class _Workplace:
-    """Sets MLX's own default device, which all threads share, to that of the last entered block that is still open."""
+    """Sets MLX's default device, which all threads share, to that of the last entered `ops.device` block still open."""
 
     def __init__(self) -> None:
         self._lock = allocate_lock()
@@ -137,7 +137,7 @@ _SHARED: "list[mx.Stream]" = []
 
 
 def join_thread() -> None:
-    """Lets this thread compute on one stream with all others that called it, so that each can read what others made.
+    """Makes this thread compute on a stream that all such threads share, so that each can read the others' tensors.
 
     Otherwise MLX computes a tensor only in the thread that made it.
     """
@@ -155,7 +155,7 @@ class MLXDeviceOps:
     @staticmethod
     @contextlib.contextmanager
     def device_scope(device: Any) -> Iterator[None]:
-        """Returns the context manager of `with ops.device(...)`."""
+        """Returns the context manager of `with ops.device(...)`, which sets MLX's default device too."""
         native_device = native(device)
         with PLACEMENT.override_default(native_device), _WORKPLACE.at(native_device):
             yield
@@ -171,7 +171,7 @@ class MLXDeviceOps:
         )
 
     def no_precision(self, state: str) -> str:
-        """Returns by what MLX chooses the precision; the CPU multiplies in float32 alone."""
+        """Returns advice how to set MLX's precision: by an environment variable on a GPU; a CPU has only float32."""
         if mx.default_device().type == mx.gpu:  # needs Metal
             tf32_value = "0" if state == "float32" else "1"
             return f"MLX asks once, at the first product on a GPU: start the program with MLX_ENABLE_TF32={tf32_value}"

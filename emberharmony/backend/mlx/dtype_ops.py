@@ -1,4 +1,4 @@
-"""Questions about dtypes, on MLX."""
+"""Ops that return or compare dtypes, on MLX."""
 
 from typing import Any
 

@@ -87,7 +87,7 @@ def _divide_no_nan(x1: mx.array, x2: mx.array) -> mx.array:
 
 
 def _slope_of_operand(is_chosen: mx.array, ties: mx.array, like: mx.array) -> mx.array:
-    """Returns the derivative of a maximum or minimum by one operand: 1 where it is chosen, 1/2 where both are equal."""
+    """Returns the derivative of a maximum or minimum by one operand: 1 where it is chosen, 1/2 for equal operands."""
     return is_chosen.astype(like.dtype) + ties.astype(like.dtype) * 0.5
 
 

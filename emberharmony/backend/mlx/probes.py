@@ -1,4 +1,4 @@
-"""What the checks of `ops.checked` ask MLX."""
+"""The methods by which `ops.checked` inspects the tensors of MLX."""
 
 import io
 import math
@@ -18,7 +18,7 @@ class MLXProbes(Probes):
         return True
 
     def probe(self, tensor: mx.array) -> mx.array:
-        """Returns the sum, which is computed later."""
+        """Returns the sum of a tensor, which MLX computes later."""
         total = mx.sum(mx.stop_gradient(tensor))
         return mx.real(total) + mx.imag(total) if total.dtype == mx.complex64 else total
 

@@ -26,7 +26,7 @@ STREAM = DefaultStream(lambda seed: np.random.Generator(np.random.Philox(seed)),
 
 
 def _next_key() -> mx.array:
-    """Returns a new key for one draw."""
+    """Returns a new key of MLX's random numbers for one draw."""
     return mx.random.key(int(STREAM.get().integers(0, 2**63)))
 
 

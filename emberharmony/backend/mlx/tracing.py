@@ -21,7 +21,7 @@ _MAPPED: ContextVar[Entry | None] = ContextVar("emberharmony_mapped", default=No
 
 
 class _Compiling(_local):
-    """Whether `ops.compile` traces a function in this thread."""
+    """The flag of this thread: whether `ops.compile` traces a function."""
 
     traced = False
 
@@ -46,7 +46,7 @@ _STEPS = frozenset(
     )
 )
 """The primitives of MLX's graph whose derivative is zero: no gradient reaches the arrays before them."""
-# `re` compiles these at their first use.
+# Keep patterns as text: `re` compiles them at their first use.
 _PRIMITIVE = r'(?m)^\{ (\d+) \[label ="([^"]*)"'
 _INPUT = r'(?m)^"(\w+)" -> (\d+)$'
 _OUTPUT = r'(?m)^(\d+) -> "(\w+)"$'
@@ -62,7 +62,7 @@ def is_nested() -> bool:
 
 
 class _Later(_local):
-    """The array that this thread computes in its next evaluation, if somebody still holds it.
+    """An array that this thread evaluates together with the next ones, unless it has been deleted.
 
     `ops.backward` puts its loss here. The step of the optimizer evaluates the new parameters, and MLX 0.32 computes
     most of the loss on the way to them; an evaluation of its own would cost 60 µs more.
@@ -71,11 +71,11 @@ class _Later(_local):
     array: "Callable[[], mx.array | None] | None" = None
 
     def put(self, array: mx.array) -> None:
-        """Keeps an array, which takes the place of the one before, by a weak reference."""
+        """Keeps an array by a weak reference, in place of the one before."""
         self.array = weakref.ref(array)
 
     def evaluate(self, arrays: list[mx.array]) -> None:
-        """Computes arrays, and the one that is kept."""
+        """Evaluates arrays, and with them the array that is kept."""
         reference, self.array = self.array, None
         kept_array = None if reference is None else reference()
         if kept_array is None:
@@ -111,7 +111,7 @@ _UNREAD: ContextVar[Entry | None] = ContextVar("emberharmony_unread", default=No
 
 
 class Unread(Mapping):
-    """A block in which each derivative is computed in a `mx.vmap`, so that MLX may nest them: nothing can be read."""
+    """A block in which derivatives are computed inside of `mx.vmap`, where MLX nests them and no value can be read."""
 
     __slots__ = ()
 

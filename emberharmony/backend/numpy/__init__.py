@@ -117,7 +117,7 @@ class NumpyBackend(
         return np.__version__
 
     def at_hand(self, tensor: Any) -> np.ndarray | None:
-        """Returns the tensor; None if a transform traces it."""
+        """Returns the tensor itself, an array; None if a transform traces it."""
         return tensor if isinstance(tensor, np.ndarray) else None
 
     shares_memory = True
@@ -158,7 +158,7 @@ class NumpyBackend(
         return array
 
     def with_slope(self, op: str, arguments: Sequence[Any]) -> tuple[np.ndarray, np.ndarray] | None:
-        """Returns a mean of cross-entropies and its derivative by the logits, from the same powers."""
+        """Returns a mean of cross-entropies and its derivative by the logits, which share their exponentials."""
         return losses_ops.cross_entropy_with_slope(*arguments) if op == "cross_entropy" else None
 
     def peak_memory(self, restart: bool = False) -> tuple[int, int]:
@@ -176,7 +176,7 @@ class NumpyBackend(
     def map_slices(
         self, fn: Callable[..., Sequence[Any]], tensors: Sequence[Any], axes: Sequence[int], same: bool = False
     ) -> list[Any]:
-        """Applies `fn` to all slices at once by the batching rules of the ops; by a loop where values are read."""
+        """Returns the results of `fn` for all slices, by batching rules of the ops, or by a loop if `fn` reads values."""
         if self.is_twin or checking():
             return self.loop_over_slices(fn, tensors, axes)
         # Imported here, because only programs that map functions need it.
@@ -213,7 +213,7 @@ class NumpyBackend(
         return NumpyFunction(fn, self, Engines(engine, tell))
 
     def wrap(self, result: Any) -> Any:
-        """Returns NumPy scalars as 0-d arrays, in tuples and lists too."""
+        """Returns a result with NumPy scalars, also in tuples and lists, as 0-d arrays."""
         if isinstance(result, _generic):
             return _asarray(result)
         if isinstance(result, (tuple, list)):

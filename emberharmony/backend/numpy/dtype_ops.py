@@ -1,4 +1,4 @@
-"""Dtypes of tensors and of results, on NumPy."""
+"""Ops that return or compare dtypes, on NumPy."""
 
 from typing import Any
 

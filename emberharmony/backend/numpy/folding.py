@@ -29,7 +29,7 @@ _WIDER = {"f": np.dtype(np.float64), "F": np.dtype(np.complex128)}
 
 
 def check_axis(axis: Any, ndim: int) -> None:
-    """Checks an axis that NumPy 2.4 accepts: of a 0-d array, or the number that means "no axis" in C.
+    """Checks an axis, because NumPy 2.4 accepts axes of 0-d arrays, and a number that means "no axis" in C.
 
     Raises:
         AxisError: if it is out of range.
@@ -48,7 +48,7 @@ def fold(ufunc: np.ufunc, x: np.ndarray, axis: Any = None, keepdims: bool = Fals
         keepdims: whether the reduced axes stay, with length 1.
     """
     if x.size <= FEW:
-        # In a tuple, because NumPy 2.4 accepts the numbers 0 and -1 as axes of a 0-d array.
+        # Pass the axes in a tuple, because NumPy 2.4 accepts the numbers 0 and -1 as axes of a 0-d array.
         return ufunc.reduce(
             x, (None if axis is None else tuple(axis)) if axis.__class__ is not int else (axis,), None, None, keepdims
         )
@@ -56,7 +56,7 @@ def fold(ufunc: np.ufunc, x: np.ndarray, axis: Any = None, keepdims: bool = Fals
     wide_dtype = _WIDER.get(x.dtype.char, x.dtype) if ufunc is np.add else x.dtype
     if not x.flags.c_contiguous:
         if x.flags.f_contiguous:
-            # The transposed tensor is contiguous.
+            # The tensor is contiguous in Fortran's order, so reduce its transpose.
             return fold(ufunc, x.T, tuple(x.ndim - 1 - a for a in axes), keepdims).T
         return ufunc.reduce(x, axes, wide_dtype, None, keepdims).astype(x.dtype, copy=False)
     shape, dtype = list(x.shape), x.dtype
@@ -67,7 +67,7 @@ def fold(ufunc: np.ufunc, x: np.ndarray, axis: Any = None, keepdims: bool = Fals
 
 
 def _runs_of_axes(axes: tuple[int, ...]) -> list[tuple[int, int]]:
-    """Returns (first, last + 1) for each run of adjacent axes."""
+    """Returns the bounds (first, last + 1) of each run of adjacent axes."""
     runs: list[tuple[int, int]] = []
     for a in sorted(axes):
         if runs and runs[-1][1] == a:
@@ -78,7 +78,7 @@ def _runs_of_axes(axes: tuple[int, ...]) -> list[tuple[int, int]]:
 
 
 def _fold_middle(ufunc: np.ufunc, x: np.ndarray, wide_dtype: np.dtype) -> np.ndarray:
-    """Returns a contiguous tensor (before, n, after), reduced over its middle axis; partial sums have dtype `wide`."""
+    """Returns a contiguous tensor (before, n, after), reduced over its middle axis; partial sums have a wide dtype."""
     outer_length, n, inner_length = x.shape
     while inner_length > 1 and n > _FEW_ROWS:
         block_count = n // _ROWS
@@ -118,7 +118,7 @@ def squared_deviation_sums(rows: np.ndarray) -> np.ndarray:
 
 
 def _short_deviation_sums(rows: np.ndarray, result: np.ndarray) -> None:
-    """Computes `squared_deviation_sums` of several rows at a time; their means are the products with a vector of ones.
+    """Writes `squared_deviation_sums` of short rows into an array, several rows at a time.
 
     The squares of the elements less those of the means suffice, unless a row varies little about a mean far from 0.
     """

@@ -1,4 +1,4 @@
-"""What the checks of `ops.checked` ask NumPy."""
+"""The methods by which `ops.checked` inspects the arrays of NumPy."""
 
 import math
 from typing import Any
@@ -15,7 +15,7 @@ class NumpyProbes(Probes):
     """The probes of NumPy."""
 
     def probe(self, tensor: np.ndarray) -> float:
-        """Returns the sum of squares, which takes one pass and no memory, where BLAS computes it.
+        """Returns the sum of squares of an array, which BLAS computes in one pass without memory.
 
         `np.vdot` of a transposed matrix of 1,024 x 1,024 takes 100 times as long, because it copies the elements into
         the order of the axes. Here they are taken in the order in which they lie in memory.
@@ -26,5 +26,5 @@ class NumpyProbes(Probes):
         return 0.0 if _every(_finite(tensor), axis=None) else math.nan
 
     def on_the_host(self, tensor: np.ndarray) -> "np.ndarray[Any, Any]":
-        """Returns the array in double precision."""
+        """Returns the array in float64 or complex128."""
         return np.asarray(tensor, np.complex128 if np.iscomplexobj(tensor) else np.float64)

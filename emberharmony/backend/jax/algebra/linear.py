@@ -35,7 +35,7 @@ _RULES = Differentials(
     jnp,
     is_complex,
     lax.stop_gradient,
-    # A compiler may compute the two values to different digits, so do not compare a value with itself.
+    # A compiler may compute equal values to different digits, so take the diagonal, a value and itself, as equal.
     same=lambda gaps: (gaps == 0) | jnp.eye(gaps.shape[-1], dtype=bool),
     over=_times_inverse,
     within=_between_inverses,

@@ -13,7 +13,7 @@ from emberharmony.core.dispatch import fast
 
 
 def chosen_precision() -> Any:
-    """Returns the precision of products: all bits, unless `ops.precision` or JAX's own setting says something else.
+    """Returns the precision of products: the highest, unless `ops.precision` or JAX's own setting chooses another.
 
     On an accelerator JAX would round the factors of float32 to fewer bits by default.
     """

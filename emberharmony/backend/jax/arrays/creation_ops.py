@@ -104,7 +104,7 @@ class JAXCreationOps(HostMade):
 
 
 def _device_like(x: jax.Array, device: Any) -> Any:
-    """Returns the device of an op that makes a tensor like `x`: that of `x`, if the caller names none."""
+    """Returns the device for a tensor like `x`: that which the caller names, else that of `x`."""
     return device if device is not None or isinstance(x, Tracer) else next(iter(x.devices()))
 
 

@@ -63,7 +63,7 @@ def _row_range(x: jax.Array, start: int, length: int) -> jax.Array:
 
 
 def index_first_axis(x: jax.Array, key: Any) -> jax.Array:
-    """Returns `x[key]` for an integer in bounds or a slice, by a program that gets the place as an argument.
+    """Returns `x[key]` for an integer or a slice, by a compiled program that takes the position as an argument.
 
     On the CPU it takes 7 us, where JAX 0.10 takes 40 to 60, which finds out the form of the key each time.
     """
@@ -113,7 +113,7 @@ def _write_rows(x: jax.Array, places: At, updates: jax.Array) -> jax.Array:
 
 
 def _with_last_values(x: jax.Array, row_places: At, updates: jax.Array) -> jax.Array:
-    """Returns updates in which equal indices have equal values: that of the last update, which is what NumPy writes."""
+    """Returns updates in which those of equal indices have the value of the last one, which is what NumPy writes."""
     lengths = x.shape[: len(row_places)]
     broadcast_places = jnp.broadcast_arrays(*row_places)
     flat_indices = jnp.zeros(broadcast_places[0].shape, np.int64)
@@ -140,7 +140,7 @@ def _add_rows(rows: jax.Array, new: jax.Array, *places: jax.Array) -> jax.Array:
 
 
 def _extreme(name: str) -> Callable[..., jax.Array]:
-    """Returns a scattered maximum or minimum; all rows and updates that equal the extreme share its derivative."""
+    """Returns the function of a scattered maximum or minimum, whose derivative equal rows and updates share."""
 
     def native(rows: jax.Array, new: jax.Array, *places: jax.Array) -> jax.Array:
         return getattr(rows.at[places], name)(new, mode="drop")
@@ -159,7 +159,7 @@ def _extreme(name: str) -> Callable[..., jax.Array]:
 
 
 def _over_all_rows(function: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
-    """Returns a function of rows, indices and updates, over one of rows, as many updates, and each of the indices."""
+    """Returns a function of a tensor, indices and updates, over a function of rows, updates and index arrays."""
 
     def call_at_spots(x: jax.Array, places: At, updates: jax.Array) -> jax.Array:
         broadcast_places = jnp.broadcast_arrays(*places)

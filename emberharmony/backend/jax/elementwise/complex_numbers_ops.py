@@ -11,7 +11,7 @@ from emberharmony.backend.shared.arrays.shape import check_complex_pairs
 
 
 def mirror_below_cut(native: Any) -> Any:
-    """Returns a function that is right below a branch cut too, where JAX 0.10 overlooks that the part is -0."""
+    """Returns a complex function corrected for an imaginary part of -0, whose sign JAX 0.10 ignores at branch cuts."""
 
     def compute(x: jax.Array) -> jax.Array:
         if not is_complex(x):

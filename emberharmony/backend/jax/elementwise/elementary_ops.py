@@ -22,7 +22,7 @@ _SERIES = tuple(1 / (2 * k + 1) for k in reversed(range(15)))
 
 
 def op_of_real(native: Any) -> Any:
-    """Returns a float function of real numbers, which computes half precision in float32."""
+    """Returns an op of real floats, compiled, that computes half precision in float32."""
     compiled_function = jax.jit(in_single(native))
 
     def call_promoted(x: jax.Array) -> jax.Array:
@@ -58,7 +58,7 @@ def _logaddexp2(x1: jax.Array, x2: jax.Array) -> jax.Array:
 
 
 def _with_values_at_infinity(native: Any, at_the_ends: Any) -> Any:
-    """Returns a function that has the values of C99 at complex infinities, for which JAX 0.10 has others.
+    """Returns a complex function with C99's values for infinite arguments, which JAX 0.10 does not have.
 
     Args:
         native: the function.
@@ -77,7 +77,7 @@ def _with_values_at_infinity(native: Any, at_the_ends: Any) -> Any:
 
 
 def _inverse_with_values_at_infinity(native: Any, at_infinity: Any) -> Any:
-    """Returns `_with_values_at_infinity` of an inverse function: NaN where one part is NaN and the other finite.
+    """Returns an inverse function with C99's values for infinite arguments, and NaN where a part is NaN.
 
     Args:
         native: the function.
@@ -159,7 +159,7 @@ def _log1p(x: jax.Array) -> jax.Array:
     """Returns `log(1 + x)` of float64, of which JAX 0.10 loses up to a digit and a half."""
     x_plus_1, is_small = 1 + x, jnp.abs(x) < 0.4
     safe_x = jnp.where(is_small, x, 0.0)
-    # The last term is what rounding took from `1 + x`.
+    # The last term adds what rounding took from `1 + x`.
     far_result = jnp.log(x_plus_1) + (x - (x_plus_1 - 1)) / jnp.where(x_plus_1 == 0, 1, x_plus_1)
     far_result = jnp.where(jnp.isfinite(x_plus_1) & (x_plus_1 > 0), far_result, jnp.log1p(x))
     return jnp.where(is_small, 2 * _small_arctanh(safe_x / (2 + safe_x)), far_result)
@@ -204,7 +204,7 @@ _any_exp2 = _with_values_at_infinity(jnp.exp2, _exp2_at_ends)
 
 
 _single_erfinv: Any = jax.jit(in_single(lax.erf_inv))
-# JAX 0.10 loses a digit of float64.
+# JAX 0.10's own erfinv loses a digit of float64.
 _double_erfinv: Any = _in_double(elementary.erfinv, lambda x, y: jnp.exp(jnp.square(y)) * (math.sqrt(math.pi) / 2))
 
 
@@ -223,7 +223,7 @@ def _squared_radius(a: jax.Array, b: jax.Array) -> jax.Array:
     return jnp.where(square == 0, jnp.ones_like(square), square)
 
 
-# The derivative of JAX 0.10 is NaN where both parts are 0.
+# The derivative of arctan2 by JAX 0.10 is NaN where both parts are 0.
 _angle: Any = elementwise(
     jnp.arctan2, lambda a, b, y: b / _squared_radius(a, b), lambda a, b, y: -a / _squared_radius(a, b)
 )

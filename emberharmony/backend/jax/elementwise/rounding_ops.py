@@ -18,7 +18,7 @@ _BITS = {2: np.int16, 4: np.int32, 8: np.int64}
 
 
 def _nextafter(x1: jax.Array, x2: jax.Array) -> jax.Array:
-    # For floats of one sign, the bits read as integers are in the order of the magnitudes.
+    # The bits of floats of one sign, viewed as integers, have the order of the magnitudes.
     bits_dtype = _BITS[x1.dtype.itemsize]
     is_outward = (x2 > x1) == (x1 > 0)
     next_bits = lax.bitcast_convert_type(x1, bits_dtype) + jnp.where(is_outward, 1, -1).astype(bits_dtype)
@@ -56,7 +56,7 @@ def _ldexp(x: jax.Array, exponent: jax.Array) -> jax.Array:
     remaining_shift = jnp.clip(exponent.astype(np.int64), -3 * largest_exponent, 3 * largest_exponent)
     for _ in range(3):
         exponent_step = jnp.clip(remaining_shift, -largest_exponent, largest_exponent)
-        # The bits of a power of two in float64; `jnp.exp2` is not exact in half precision.
+        # Make a power of two from its bits in float64, because `jnp.exp2` is not exact in half precision.
         scale_factor = lax.bitcast_convert_type((exponent_step + 1023) << 52, np.float64)
         x, remaining_shift = x * scale_factor.astype(x.dtype), remaining_shift - exponent_step
     return x
@@ -76,7 +76,7 @@ def _replace_nonfinite(x: jax.Array, nan: float, posinf: float | None, neginf: f
     return jnp.where(jnp.isneginf(x), jnp.asarray(negative_replacement, x.dtype), x)
 
 
-# The derivative of JAX 0.10 at 0 is that of the absolute value from the right.
+# JAX 0.10 has the derivative 1 for copysign at 0, that of the absolute value from the right.
 _copysign = elementwise(
     jnp.copysign,
     lambda x1, x2, y: jnp.sign(x1) * jnp.copysign(jnp.ones_like(y), x2),

@@ -52,13 +52,13 @@ _ON_JAX, _ON_HOST = _namespaces(jnp), _namespaces(np)
 
 
 def _compute_wide(function: Callable[..., Any], library: Any, spaces: Any, *tensors: Any) -> Any:
-    """Returns a function of `backend.shared`, computed in float64 by a library."""
+    """Returns the result of a function of `backend.shared`, computed in float64 by NumPy or JAX."""
     wide_tensors = library.broadcast_arrays(*(x.astype(np.float64) for x in tensors))
     return function(spaces[tensors[0].dtype.itemsize == 8], *wide_tensors).astype(tensors[0].dtype)
 
 
 def _raise_no_gradient(argument: str, y: jax.Array) -> NoReturn:
-    """Refuses the derivative by an argument that has none; JAX asks for it only where it is differentiated."""
+    """Raises an error for the derivative by an argument that has none."""
     raise no_gradient_error(argument)
 
 

@@ -9,12 +9,12 @@ from emberharmony.core.errors import TracedTensorError
 
 
 class JAXFunction(compilation.LibraryFunction):
-    """A function that JAX compiles."""
+    """A function that `jax.jit` compiles at its first call with arguments of a kind."""
 
     compiler = compilation.Compiler(jax.Array, jax.jit)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Returns the result of the function.
+        """Returns the result of the compiled function.
 
         Raises:
             TracedTensorError: if it uses a tensor of an earlier call, which it has kept.

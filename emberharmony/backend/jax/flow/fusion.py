@@ -32,7 +32,7 @@ A number that changes at each call would otherwise compile the composite at each
 
 
 class _Fused:
-    """A composite compiled once for each structure and each argument that is not a tensor.
+    """A composite op that is compiled once for each structure and each value of arguments other than tensors.
 
     Args:
         name: the name of the composite.
@@ -43,7 +43,7 @@ class _Fused:
         self._function_by_key: dict[Any, Callable[..., Any] | None] = {}
 
     def __call__(self, backend: Any, *args: Any, **kwargs: Any) -> Any:
-        """Returns the result of the composite on a backend."""
+        """Returns the result of the composite on a backend, by its compiled program."""
         leaves, structure = jax.tree.flatten((args, kwargs))
         kinds = [_TENSOR if isinstance(leaf, jax.Array) else (leaf.__class__, leaf) for leaf in leaves]
         key = id(backend), default_float(), structure, *kinds
@@ -51,7 +51,7 @@ class _Fused:
         try:
             program = self._function_by_key[key]
         except KeyError:
-            # Tensors must not be kept here.
+            # The program must not keep the tensors of this call in memory.
             other_leaves = [None if marker is _TENSOR else leaf for leaf, marker in zip(leaves, kinds, strict=True)]
             composite = functools.partial(_run_composite, backend.composed(self.name), structure, other_leaves, kinds)
             program = jax.jit(composite) if len(self._function_by_key) < _MOST else None
@@ -74,7 +74,7 @@ class _Fused:
 def _run_composite(
     body: Callable[..., Any], structure: Any, leaves: list[Any], kinds: list[Any], tensors: list[Any]
 ) -> Any:
-    """Returns the result of a composite whose tensors take their places among the other arguments."""
+    """Returns the result of a composite, called with tensors put in their places among its other arguments."""
     next_tensors = iter(tensors)
     new_leaves = [next(next_tensors) if marker is _TENSOR else leaf for leaf, marker in zip(leaves, kinds, strict=True)]
     args, kwargs = jax.tree.unflatten(structure, new_leaves)
@@ -92,7 +92,7 @@ def _as_method(name: str) -> Callable[..., Any]:
 
 
 def fuses(spec: OpSpec) -> bool:
-    """Returns whether an op of the package is a composite that computes something of tensors and of nothing else."""
+    """Returns whether an op can be fused: a composite of the package that computes tensors from tensors."""
     facts, parameters = spec.facts, spec.parameters
     is_own = spec.composite and spec.declared.__module__.startswith("emberharmony.")
     if not is_own or facts.reads or facts.view or spec.name in _ROUNDED or spec.takes_callable:
@@ -102,7 +102,7 @@ def fuses(spec: OpSpec) -> bool:
 
 
 class JAXFusedOps:
-    """Holds these composites; `fuse` adds them."""
+    """Holds the fused composites as methods, which `fuse` adds."""
 
 
 def fuse(backend: type) -> None:

@@ -51,7 +51,7 @@ class HostProgram:
 
 
 class _Writable:
-    """The memory of a JAX array, made writable: JAX lends it read-only, but nothing else refers to the array."""
+    """The memory of a JAX array as writable memory for NumPy; nothing else refers to the array."""
 
     def __init__(self, tensor: jax.Array, view: np.ndarray) -> None:
         self._tensor = tensor  # keeps the memory
@@ -60,7 +60,7 @@ class _Writable:
 
 
 def _array_of(tensor: jax.Array, arrays: Sequence[np.ndarray]) -> np.ndarray:
-    """Returns the array of a tensor: on the tensor's own memory if nothing else refers to it, else a copy."""
+    """Returns a tensor as a NumPy array on its own memory, or as a copy if it shares memory with the arguments."""
     view = np.asarray(tensor)  # waits until it is computed
     if view.dtype.kind == "V" or any(np.may_share_memory(view, array) for array in arrays):
         return view.copy()
@@ -68,7 +68,7 @@ def _array_of(tensor: jax.Array, arrays: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _may_refuse(call: ProgramCall) -> bool:
-    """Returns whether an op may raise an error for values, as one of a matrix may, or one with indices."""
+    """Returns whether the call of an op may raise an error that depends on values, such as an index out of bounds."""
     spec = OPS[call.function]
     indices = [x for x, parameter in zip(call.args, spec.parameters, strict=False) if parameter.role == "Value"]
     template = call._replace(args=tuple(indices), keywords=())
@@ -76,7 +76,7 @@ def _may_refuse(call: ProgramCall) -> bool:
 
 
 def _keep_on_disk() -> None:
-    """Lets JAX keep programs on disk, unless the user has said where."""
+    """Sets the folder where JAX stores compiled programs, unless the user has set one."""
     folder = cache_folder("jax")
     if folder is not None and jax.config.jax_compilation_cache_dir is None:
         jax.config.update("jax_compilation_cache_dir", folder)

@@ -65,7 +65,7 @@ class JAXSteps(Steps):
         return tensors_of_shapes
 
     def run_update(self, update: Update, columns: Sequence[Sequence[jax.Array]]) -> list[Sequence[jax.Array]] | None:
-        """Returns what a program computes from lists of tensors; None for traced ones.
+        """Returns the lists of tensors that a program computes from lists of tensors; None for traced tensors.
 
         Its numbers are arguments of what JAX compiles, so that a new rate compiles nothing. A compiled sum of a product
         rounds once where the ops round twice.

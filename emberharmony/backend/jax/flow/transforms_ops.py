@@ -64,7 +64,7 @@ class JAXTransformsOps:
             for i, leaf in zip(inexact_positions, leaves, strict=True):
                 new_primals[i] = leaf
             outputs = as_native(fn(*new_primals))
-            # JAX calls the gradient functions of users also for outputs whose cotangents are zeros, so leave those out.
+            # JAX calls users' gradient functions also for outputs with zero cotangents, so leave those outputs out.
             output_positions[:] = [i for i, y in enumerate(outputs[:1] if first else outputs) if kind_of(y) in _INEXACT]
             return tuple(outputs[i] for i in output_positions), tuple(outputs)
 
@@ -169,7 +169,7 @@ class JAXTransformsOps:
 
 
 def _is_for_tape(tensors: Tensors) -> bool:
-    """Returns whether the tape differentiates, because a tensor is on one."""
+    """Returns whether the tape differentiates instead of JAX, because a tensor is recorded on a tape."""
     return any(isinstance(tensor, TensorProxy) for tensor in tensors)
 
 
@@ -180,7 +180,7 @@ def _cast_cotangent(cotangent: jax.Array, output: jax.Array) -> jax.Array:
 def _with_custom_gradient(
     backward: Callable[..., Any], primals: list[jax.Array], outputs: list[jax.Array]
 ) -> list[jax.Array]:
-    """Returns the outputs of a function, connected to its primals by a user-defined gradient.
+    """Returns the outputs of a function such that JAX differentiates them by a user-defined gradient.
 
     Args:
         backward: called as `backward(primals, cotangents)`, returns the gradients of the primals.

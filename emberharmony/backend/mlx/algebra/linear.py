@@ -52,7 +52,7 @@ def lapack_function(
 def smooth(
     function: Function, differential: Differential, pull: ReverseRule | None = None, read: bool = False
 ) -> Function:
-    """Adds derivatives to `function`, except for empty inputs: MLX 0.32 can hang when it reduces an empty array.
+    """Returns a function with derivatives of its own, which empty inputs do not get, because MLX 0.32 can hang then.
 
     Args:
         function: a function of MLX arrays.
@@ -104,7 +104,7 @@ inv = lapack_function(lapack.inv, _inv_tangent)
 
 
 def _with_nan(function: Function, x: mx.array, is_invalid: mx.array) -> mx.array:
-    """Returns `function(x)`, with NaN for the matrices that `wrong` marks.
+    """Returns `function(x)`, with NaN for the matrices that `is_invalid` marks.
 
     For these MLX would return arbitrary numbers, or raise an error only when the result is computed. So the function
     gets identity matrices in their place.
@@ -160,7 +160,7 @@ def _lazy_adjugate(x: mx.array) -> mx.array:
 
 
 def _adjugate_tangent(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
-    # This divides by the determinant, so the second derivative of the determinant is not finite for singular matrices.
+    # The tangent divides by the determinant, so the determinant's second derivative is infinite for singular matrices.
     (cofactors,) = outputs
     cofactor_products = cofactors @ tangents[0]
     adjugate_tangent = (
@@ -217,7 +217,7 @@ _hosted_slogdet = lapack_function(lapack.slogdet, _slogdet_tangent)
 
 
 def _is_lazy(x: mx.array) -> bool:
-    """Returns whether MLX can compute the determinants of square matrices itself.
+    """Returns whether MLX itself, which is lazy, can compute the determinants of square matrices.
 
     Raises:
         ShapeError: if the matrices are not square.

@@ -60,7 +60,7 @@ _DIGITS = 53
 
 
 def _product(native: Callable[..., mx.array], tensors: list[mx.array], length: int) -> mx.array:
-    """Returns the product that `_multiply` computes, after a check that it fits into memory.
+    """Returns a product of tensors, computed by `_multiply`, after a check that it fits into memory.
 
     Raises:
         OutOfMemoryError: if the result is larger than the memory of the machine.
@@ -155,7 +155,7 @@ _LARGE = 2**16
 
 
 def numpy_matmul(x1: mx.array, x2: mx.array) -> mx.array:
-    """Returns the matrix product that NumPy computes, or MLX where the factors have no values yet."""
+    """Returns the matrix product computed by NumPy, or by MLX where the factors are traced and have no values."""
     try:
         a, b = np.asarray(x1), np.asarray(x2)
     except (RuntimeError, ValueError) as error:
@@ -174,7 +174,7 @@ _derived_by_numpy = with_own_derivatives(numpy_matmul, _push_product, hosted=Tru
 
 
 def _suits_numpy(x1: mx.array, x2: mx.array) -> bool:
-    """Returns whether NumPy multiplies these factors; under transforms of `ops` MLX does."""
+    """Returns whether NumPy multiplies these factors faster than MLX: float32 matrices outside of transforms."""
     if not op_globals.untransformed or x1.dtype not in (mx.float32, mx.float64) or min(x1.ndim, x2.ndim) < 2:
         return False
     return x1.dtype == x2.dtype and x1.size * x2.shape[-1] >= _LARGE and on_cpu()
@@ -183,7 +183,7 @@ def _suits_numpy(x1: mx.array, x2: mx.array) -> bool:
 def _product_for_environment(
     matmul: Callable[..., mx.array], short: Callable[..., Any], named: str
 ) -> Callable[..., mx.array]:
-    """Returns the product of matrices that the environment asks for.
+    """Returns the function for products of matrices that an environment variable chooses: MLX's or NumPy's.
 
     Args:
         matmul: the product by MLX.
@@ -239,7 +239,7 @@ class MLXProductsOps:
         length = shared_products.check_subscripts(subscripts, *(x.shape for x in operands))
         tensors = promotion.common(*operands)
         if not all(x.size for x in tensors):
-            # MLX 0.32 can hang when it reduces an empty array.
+            # Return zeros for operands without elements, because MLX 0.32 can hang when it reduces an empty array.
             result_shape = np.einsum(subscripts, *(np.broadcast_to(np.zeros((), bool), x.shape) for x in tensors)).shape
             return mx.zeros(result_shape, tensors[0].dtype)
         return _product(lambda *tensors: mx.einsum(subscripts, *tensors), tensors, length)

@@ -40,7 +40,7 @@ def _create_if_it_fits(native: Callable[..., mx.array], shape: Any, dtype: mx.Dt
 def _create_matrix(
     native: Callable[..., mx.array], N: int, M: int | None, k: int, dtype: mx.Dtype | None, device: Any
 ) -> mx.array:
-    """Returns the matrix of a diagonal or a triangle that a function of MLX makes."""
+    """Returns the matrix of ones on a diagonal or in a triangle that a function of MLX makes."""
     rows_and_columns = as_shape((N, N if M is None else M))
     matrix_dtype = _dtype_or_default(dtype)
     check_memory(rows_and_columns, matrix_dtype.size)

@@ -50,7 +50,7 @@ else:
 
 
 def _checked_part(part: Any) -> Any:
-    """Returns a part of a key, in checked mode with index tensors read; masks are read later in any case."""
+    """Returns a part of a key; in checked mode an index tensor becomes an array on the host, which is checked."""
     return part if isinstance(part, mx.array) and part.dtype == mx.bool_ else read_if_checked(part)
 
 

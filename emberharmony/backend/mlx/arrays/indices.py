@@ -45,7 +45,7 @@ _WIDE, _GROUP = 64, 2**12
 
 
 def assign_at(x: mx.array, key: Any, new: mx.array) -> mx.array:
-    """Returns `x` with `new`, which broadcasts to `x[key]`, at the place of a key of integers and slices.
+    """Returns `x` with new values, which are broadcast, assigned at a key of integers and slices.
 
     Under `mx.vmap`, MLX 0.32 writes values that are not mapped over into the first slice only, also in the derivatives
     of such an assignment, where these values are zeros. So what is written is made to depend on the tensor.
@@ -74,7 +74,7 @@ def _add_rows(rows: mx.array, places: mx.array, updates: mx.array) -> mx.array:
 
 
 def _extreme(native: Written) -> Written:
-    """Returns a scattered maximum or minimum that keeps NaN, with derivatives.
+    """Returns the function of a scattered maximum or minimum that keeps NaN, with derivatives.
 
     `x.at[...].maximum` and `.minimum` (MLX 0.32) can lose a NaN, which `mx.maximum` keeps. All rows and updates that
     equal the extreme share its derivative equally.
@@ -110,7 +110,7 @@ def _multiply_rows(rows: mx.array, row_places: mx.array, updates: mx.array) -> m
     """
 
     def slopes(rows: mx.array, places: mx.array, updates: mx.array) -> tuple[mx.array, mx.array]:
-        """Returns the derivatives by the rows and by the updates; zeros are counted, not divided by."""
+        """Returns the derivatives of multiplied rows by the rows and by the updates, without dividing by zeros."""
         places = mx.stop_gradient(places)
         is_zero = updates == 0
         factors = mx.where(is_zero, mx.ones_like(updates), updates)
@@ -204,7 +204,7 @@ def write_rows(rows: mx.array, places: mx.array, updates: mx.array, reduction: s
     if updates.shape != full_shape:
         updates = mx.broadcast_to(updates, full_shape)
     if not rows.size or not updates.size:
-        # MLX 0.32 divides by the size of a row here, and a size of 0 ends the process.
+        # MLX 0.32 divides by the size of a row when it scatters, and a size of 0 ends the process.
         return rows
     if reduction is None and _MANY <= rows.size <= 4 * updates.size and rows.size >= _WIDE * row_count:
         return _rows_from_either(rows, places, updates)
@@ -215,7 +215,7 @@ def write_rows(rows: mx.array, places: mx.array, updates: mx.array, reduction: s
         return rows[:row_count] if spill else rows
     updates = updates if op_globals.untransformed else _last_of_equal(rows.shape[0], places, updates)
     if rows.ndim == places.ndim == 1:
-        # On a CPU an assignment takes up to 20 times as long (MLX 0.32).
+        # On a CPU an assignment by index takes up to 20 times as long as `put_along_axis` (MLX 0.32).
         rows = mx.put_along_axis(rows, places, updates, 0)
     else:
         rows = rows if spill else mx.array(rows)
@@ -224,7 +224,7 @@ def write_rows(rows: mx.array, places: mx.array, updates: mx.array, reduction: s
 
 
 def _rows_from_either(rows: mx.array, places: mx.array, updates: mx.array) -> mx.array:
-    """Returns rows with updates written, as `write_rows` does: each row of the result is copied from either.
+    """Returns rows with updates written: each row of the result is copied from the old rows or from the updates.
 
     An assignment (MLX 0.32) copies one element at a time on a CPU, `mx.take` whole rows.
     """
@@ -237,7 +237,7 @@ def _rows_from_either(rows: mx.array, places: mx.array, updates: mx.array) -> mx
 
 
 def _with_extra_rows(rows: mx.array) -> mx.array:
-    """Returns rows with one more or several, whose content does not matter."""
+    """Returns rows followed by one or more extra rows of arbitrary content."""
     row_count = rows.shape[0]
     group_count = max(_GROUP * row_count // rows.size, 1)
     rows_per_group = min(
@@ -281,13 +281,13 @@ def _last_of_equal(count: int, row_places: mx.array, updates: mx.array) -> mx.ar
 
 def nonnegative_or_length(indices: mx.array, length: int) -> mx.array:
     """Returns indices from 0 up; those outside the range 0 to length - 1 become `length`, which `write_rows` drops."""
-    # Read as unsigned, negative numbers are the largest ones.
+    # Viewed as unsigned integers, negative indices are the largest numbers.
     unsigned_indices = integers(indices).astype(mx.int64).view(mx.uint64)
     return _in_index_dtype(mx.minimum(unsigned_indices, _unsigned_lengths(indices, length)))
 
 
 def _in_index_dtype(places: mx.array) -> mx.array:
-    """Returns unsigned indices in the dtype that they are used in."""
+    """Returns unsigned indices as uint64 or, under transforms, as int64."""
     # MLX 0.32 finds rows by unsigned indices in 0.85 times the time on a CPU. But under vmap it promotes uint64 and its
     # own int32 positions to float32, which indexes nothing.
     return places if op_globals.untransformed else places.astype(mx.int64)
@@ -295,7 +295,7 @@ def _in_index_dtype(places: mx.array) -> mx.array:
 
 def wrapped_or_length(indices: mx.array, length: int) -> mx.array:
     """Returns indices from 0 up, without reading them; the others become `length`, which `write_rows` drops."""
-    # Read as unsigned, negative numbers are the largest ones, and adding the length makes them the indices from 0 up.
+    # Viewed as unsigned, negative indices are the largest numbers, and adding the length makes them indices from 0.
     unsigned_indices = integers(indices).astype(mx.int64).view(mx.uint64)
     unsigned_lengths = _unsigned_lengths(indices, length)
     return _in_index_dtype(

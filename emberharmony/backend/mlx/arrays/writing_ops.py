@@ -112,9 +112,9 @@ def _write_along(backend: Any, x: mx.array, indices: Any, values: Any, axis: int
 
 
 def _value_to_write(backend: Any, x: mx.array, value: Any, full_shape: tuple[int, ...], mode: str) -> mx.array | None:
-    """Returns a value to write, in the dtype of `x` and without leading axes of length 1 that `whole` does not have.
+    """Returns a value in the dtype of `x`, without superfluous leading axes of length 1; None if it does not fit.
 
-    It is None if the value does not broadcast to the shape `whole`.
+    It is None if the value does not broadcast to `full_shape`.
     """
     new_value = shared_writing.value_like(backend, promotion, value, x)
     if new_value.shape != full_shape:

@@ -148,7 +148,7 @@ def _i0(xp: Any, x: mx.array) -> mx.array:
 
 
 def _log_of_sum(x1: mx.array, x2: mx.array) -> mx.array:
-    # mx.logaddexp (MLX 0.32) computes float64 with the precision of float32.
+    # Compute float64 here, because mx.logaddexp (MLX 0.32) computes it with the precision of float32.
     if x1.dtype != mx.float64:
         return mx.logaddexp(x1, x2)
     larger = mx.maximum(x1, x2)
@@ -162,7 +162,7 @@ def _log2_of_sum(x1: mx.array, x2: mx.array) -> mx.array:
 
 
 def _log_of_sum_op(function: Callable[..., mx.array], power: Unary) -> Callable[..., mx.array]:
-    """Returns the logarithm of a sum of powers, with derivatives: each term's share of the sum.
+    """Returns a function for the logarithm of a sum of powers, whose derivatives are the terms' shares of the sum.
 
     Args:
         function: the logarithm of the sum, such as `mx.logaddexp`.
@@ -178,7 +178,7 @@ def _log_of_sum_op(function: Callable[..., mx.array], power: Unary) -> Callable[
     )
 
     def call_in_single(x1: mx.array, x2: mx.array) -> mx.array:
-        # Half precision would lose digits in between.
+        # Compute half precision in float32, because it would lose digits in intermediate results.
         if x1.dtype.size > 2:
             return function_with_rule(x1, x2)
         return function_with_rule(x1.astype(mx.float32), x2.astype(mx.float32)).astype(x1.dtype)

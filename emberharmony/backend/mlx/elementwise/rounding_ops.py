@@ -26,7 +26,7 @@ def _signbit(x: mx.array) -> mx.array:
 
 
 def _trunc(x: mx.array) -> mx.array:
-    # `<=`, because ceil keeps the sign of -0.0.
+    # Take `ceil` for zeros too, because it keeps the sign of -0.0.
     return mx.where(x <= 0, mx.ceil(x), mx.floor(x)) if is_float(x) else x
 
 
@@ -36,7 +36,7 @@ def _copysign(x1: mx.array, x2: mx.array) -> mx.array:
 
 
 def _nextafter(x1: mx.array, x2: mx.array) -> mx.array:
-    # For floats of one sign, the bits read as integers are in the order of the magnitudes.
+    # The bits of floats of one sign, viewed as integers, have the order of the magnitudes.
     integer_dtype = _BITS[x1.dtype.size]
     is_outward = (x2 > x1) == (x1 > 0)
     next_x = (

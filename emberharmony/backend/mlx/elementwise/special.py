@@ -35,7 +35,7 @@ _PLAIN = namespace(
     lambda table, index: mx.array(table, index.dtype)[index.astype(mx.int32)],
     special_integrals.DOUBLE,
 )
-# MLX computes these of float64 with the precision of float32.
+# MLX computes these functions of float64 with the precision of float32, so take our own.
 _DOUBLE = types.SimpleNamespace(**(vars(_PLAIN) | {"cos": cos_of_double, "exp": exp_of_double, "sin": sin_of_double}))
 _SINGLE = types.SimpleNamespace(**(vars(_DOUBLE) | {"digits": special_integrals.SINGLE}))
 

@@ -32,12 +32,12 @@ def _compile_trace(trace: Callable[[list[Any]], list[Any]]) -> Callable[[list[An
 
 
 class MLXFunction(compilation.LibraryFunction):
-    """A function that MLX compiles."""
+    """A function that `mx.compile` compiles at its first call with arguments of a kind."""
 
     compiler = compilation.Compiler(mx.array, _compile_trace)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Returns the result of the function."""
+        """Returns the result of the function, compiled where MLX can compile it."""
         # If a thread other than the main one ran a compiled function, MLX 0.32 may abort the process at exit.
         if threading.current_thread() is not threading.main_thread():
             return self._fn(*args, **kwargs)

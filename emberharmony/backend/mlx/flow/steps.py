@@ -58,7 +58,7 @@ def _run_on_lists(update: Update, columns: Sequence[Sequence[mx.array]]) -> list
 
 
 def _evaluate_in_parts(columns: Sequence[Sequence[mx.array]], evaluate: Callable[[Any], None]) -> None:
-    """Computes tensors in parts of lists, so that the cache still has a result when the next op reads it."""
+    """Evaluates lists of tensors in parts small enough for the processor's cache."""
     start = part_size = 0
     for i, x in enumerate([*columns[0], None]):
         if i > start and (x is None or part_size + x.size > CHUNK):
@@ -83,26 +83,26 @@ class MLXSteps(Steps):
         return list(map(mx.reshape, pieces, map(_SHAPE, likes)))
 
     def may_keep_all(self, tensors: Sequence[Any]) -> bool:
-        """Returns whether cells may surely keep these tensors as they are; if not, each is checked by itself."""
+        """Returns whether parameters may keep all these tensors as they are; if False, the caller checks each one."""
         return ({*map(type, tensors)} == {mx.array} and not is_nested()) or super().may_keep_all(tensors)
 
     def has_kernel(self, update: Update, like: mx.array) -> bool:
-        """Returns whether so few ops compute an update that vectors would take longer."""
+        """Returns whether an update consists of so few ops that joining its tensors to vectors would take longer."""
         return len(update.program.calls) <= 2
 
     def run_update(self, update: Update, columns: Sequence[Sequence[mx.array]]) -> list[Sequence[mx.array]] | None:
-        """Returns what a program computes from lists of tensors."""
+        """Returns the lists of tensors that a program computes from lists of tensors."""
         results = _run_on_lists(update, columns)
-        # Few ops have few results between, for which more evaluations would take longer; and a GPU would wait for them.
+        # A program of few ops has few intermediate results, so more evaluations would take longer; a GPU would wait.
         is_large = len(update.program.calls) > 2 and sum(map(_SIZE, columns[0])) > CHUNK
         if is_large and not is_nested() and (place(None) or mx.default_device()).type == mx.cpu:
-            # The gradients first: they end the backward pass, whose memory the step can use.
+            # Evaluate the gradients first: this ends the backward pass, whose memory the step can use.
             self.bound.eval(columns[0])
             _evaluate_in_parts(results, self.bound.eval)
         return results
 
     def traits_of(self, columns: Sequence[Sequence[mx.array]]) -> Traits:
-        """Returns the facts about lists of tensors; programs take one dtype."""
+        """Returns the facts about lists of tensors; a program needs tensors of one dtype."""
         tensors = [*chain.from_iterable(columns)]
         shapes_and_dtypes, classes = list(map(_LOOKS, tensors)), {*map(type, tensors)}
 
@@ -112,5 +112,5 @@ class MLXSteps(Steps):
         return Traits(is_alike, classes == {mx.array} and len({*map(_DTYPE, tensors)}) == 1)
 
     def evaluate(self, tensors: list[mx.array]) -> None:
-        """Computes tensors, and the loss that the last `ops.backward` has left."""
+        """Evaluates tensors, and with them the loss that the last `ops.backward` left unevaluated."""
         LATER.evaluate(tensors)

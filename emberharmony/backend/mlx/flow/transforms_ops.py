@@ -225,7 +225,7 @@ def _run_or_fallback(
     draws: Draws | None = None,
     forward: Callable[[], Any] | None = None,
 ) -> T:
-    """Returns `run()`, or `unread()` if MLX refuses a tensor that is on a tape.
+    """Returns `run()`, or, if MLX refuses a tensor that is recorded on a tape, `unread()`, which reads no values.
 
     A function of MLX, or an operator whose left operand is an array of MLX, refuses such a tensor (MLX 0.32; it returns
     no `NotImplemented`). So MLX itself then differentiates to every order, in the outermost transform.
@@ -259,7 +259,7 @@ def _run_or_fallback(
 
 
 def _is_refusal(error: Exception) -> bool:
-    """Returns whether an error may say that MLX refuses a tensor that is on a tape; that of a watcher does not."""
+    """Returns whether an error may mean that MLX refuses a tensor on a tape; an error of a watcher does not."""
     is_of_watcher = getattr(error, "of_watcher", False)
     return not is_of_watcher and has_message(error, (TypeError, ValueError, RuntimeError), _REFUSED)
 
@@ -270,7 +270,7 @@ def _run_fallback(
     draws: Draws | None = None,
     forward: Callable[[], Any] | None = None,
 ) -> T:
-    """Returns `unread()` after the error by which MLX refused a tensor that is on a tape; see `_run_or_fallback`.
+    """Returns `unread()`, the fallback after MLX refused a tensor that is recorded on a tape.
 
     No check sees a value in `unread`, so where indices or numbers are checked the function runs once more before it.
 
@@ -322,7 +322,7 @@ def _call_without_values(transform: Callable[..., Pair], tensors: Tensors) -> Pa
 def _with_custom_gradient(
     ops: MLXTransformsOps, backward: Callable[..., Any], count: int, tensors: Sequence[mx.array]
 ) -> list[mx.array]:
-    """Returns the outputs of a function, connected to its primals by a user-defined gradient.
+    """Returns the outputs of a function such that MLX differentiates them by a user-defined gradient.
 
     Args:
         ops: the backend.

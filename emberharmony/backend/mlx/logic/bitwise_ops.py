@@ -6,7 +6,7 @@ from emberharmony.backend.mlx.binding import bitwise_op
 
 
 def _counts_outside(x1: mx.array, x2: mx.array) -> tuple[mx.array, mx.array]:
-    """Returns where a shift count is outside the width of the dtype, and the counts with 0 there.
+    """Returns a mask of shift counts outside of the dtype's width, and the counts with these replaced by 0.
 
     The processor would take such a count modulo the width.
     """

@@ -27,7 +27,7 @@ else:
 
 
 def _attention_mask(mask: mx.array | None, is_causal: bool, lengths: tuple[int, int]) -> mx.array | None:
-    """Returns a mask, not 0 at the keys that each query attends to; None if it attends to all of them.
+    """Returns the merged causal and given mask, which is not 0 where a query attends to a key; None if all do.
 
     Args:
         mask: the mask of the user, of any dtype.
@@ -53,7 +53,7 @@ def _as_float32(table: np.ndarray) -> np.ndarray:
 
 
 def _table_rows(table: np.ndarray, positions: slice) -> mx.array:
-    # A part that MLX took of its own array would belong to a trace that is running.
+    # Slice on the host, because a slice of an MLX array would belong to the trace that is running.
     return of_host(table[positions])
 
 

@@ -68,12 +68,12 @@ def _are_single(x: mx.array, kernel: mx.array) -> bool:
 
 
 def _is_small(count: int, size: Sequence[int], places: int) -> bool:
-    """Returns whether MLX's kernel is fastest because products are few; the arguments are as in `_is_fastest_way`."""
+    """Returns whether a convolution has so few products that MLX's kernel is the fastest way."""
     return count * places * math.prod(size) <= _SMALL
 
 
 def _is_fastest_way(count: int, size: Sequence[int], places: int, outputs: int, groups: int) -> bool:
-    """Returns whether MLX's kernel alone, or one matrix product, is the fastest way.
+    """Returns whether MLX's kernel, or one matrix product, convolves tensors of these sizes the fastest.
 
     Args:
         count: the number of samples.
@@ -83,7 +83,7 @@ def _is_fastest_way(count: int, size: Sequence[int], places: int, outputs: int, 
         groups: the number of groups of channels.
     """
     kernel_size = math.prod(size)
-    # On a CPU MLX 0.32 adds sequentially.
+    # On a CPU MLX 0.32 adds sequentially, and loses digits in long sums.
     if not 3 <= len(size) <= 5 or not count * places * kernel_size or kernel_size > SHORT * outputs:
         return False
     is_unrolled_faster = groups == 1 and on_cpu() and count * places * kernel_size <= _UNROLLED * outputs
@@ -156,7 +156,7 @@ Phases = list[tuple[tuple[slice, ...], Windows]]
 
 
 def _kernel_phases(lengths: Sequence[int], size: Sequence[int], plan: Transposed) -> Phases:
-    """Returns the parts of the kernel of a transposed convolution by which it makes elements that are a stride apart.
+    """Returns the parts of a transposed convolution's kernel, one for each phase of the stride, and their windows.
 
     Args:
         lengths: of the spatial axes.
@@ -231,7 +231,7 @@ def _native_convolution(
         return mx.conv_general(x, kernel, strides, padding, plan.dilation, input_dilation, groups, is_transposed)
 
     if groups == 1 and isinstance(plan, Windows):
-        # The derivatives of the composite take three times as many calls.
+        # Take the derivatives of `_convolve`, because those of the composite take three times as many calls.
         return with_transforms_of(native, functools.partial(_convolve_unrolled, plan=plan))
     return with_transforms_of(native, lambda x, kernel: composed(name)(x, kernel, *options))
 
@@ -261,7 +261,7 @@ def _quick_depthwise(
     padding: str,
     spread: int,
 ) -> Function | None:
-    """Returns MLX's kernel for the depthwise convolution of such tensors; None if another way may be faster."""
+    """Returns MLX's kernel for a depthwise convolution of these shapes; None if another way may be faster."""
     check_depthwise(shape, size)
     flat_shape = *size[:-2], 1, size[-2] * size[-1]
     groups = check_channels(shape, flat_shape)
@@ -312,7 +312,7 @@ def _quick_transposed(
     padding: str,
     spread: int,
 ) -> Function | None:
-    """Returns the fastest transposed convolution of such tensors; None if the composite may be faster."""
+    """Returns the fastest transposed convolution of tensors of these shapes; None if the composite may be faster."""
     groups = check_channels(shape, (*size[:-2], *reversed(size[-2:])))
     output_positions = math.prod(shape[1:-1])
     if groups > 1 or not _is_fastest_way(shape[0], size, output_positions, size[-2], 1):

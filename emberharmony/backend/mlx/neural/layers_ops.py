@@ -1,4 +1,4 @@
-"""The maps that layers apply, on MLX: products at once where its sums are short, and of a single row by a long matrix.
+"""The op `linear`, on MLX: one product where its sums are short, and sums in blocks for a single row.
 
 Decoding token by token multiplies single rows.
 """

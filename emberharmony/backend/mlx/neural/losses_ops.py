@@ -71,7 +71,7 @@ class MLXLossesOps:
         is_valid = unsigned_ids < class_count
         if 0 <= ignore_index < class_count:
             is_valid = mx.logical_and(is_valid, ids != ignore_index)
-        # Elsewhere the loss is 0: the id selects the last class here, and is masked below.
+        # An id that is ignored or out of range selects the last class here, and its loss becomes 0 below.
         safe_ids = mx.expand_dims(mx.minimum(unsigned_ids, class_count - 1), -1)
         losses = mx.where(is_valid, _negative_log_softmax(input, safe_ids), mx.array(0, input.dtype))
         if reduction != "mean":
@@ -82,6 +82,6 @@ class MLXLossesOps:
 
 
 def _negative_log_softmax(x: mx.array, place: mx.array) -> mx.array:
-    """Returns the negative logarithm of the softmax at one place of each row."""
+    """Returns the negative logarithm of the softmax at one index of each row."""
     shifted = x - largest(x, -1)
     return mx.logsumexp(shifted, -1) - mx.squeeze(mx.take_along_axis(shifted, place, -1), -1)

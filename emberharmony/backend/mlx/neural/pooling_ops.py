@@ -36,7 +36,7 @@ class MLXPoolingOps:
 
     composed: Callable[[str], Callable[..., mx.array]]
 
-    # Pairs of equal elements share their derivative as in the composite; more do not.
+    # Two equal maxima share the derivative as in the composite; three or more share it differently.
     @fast(
         _quick_max,
         f"{USUAL_POOL} and ({{1}} == 2 or untransformed) and {{0}}.dtype == native_float32 and {{0}}.size",

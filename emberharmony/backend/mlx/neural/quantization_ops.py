@@ -63,7 +63,7 @@ class MLXQuantizationOps:
         if dtype != mx.float32 and on_cpu():
             # MLX 0.32 adds in half precision on the CPU: the products of 4096 float16 have an error of 1 %.
             operands = [operand.astype(mx.float32) for operand in operands]
-        # The gradient by the scales (MLX 0.32) takes no vector.
+        # Multiply a vector as a matrix of one row, because MLX 0.32 has no gradient by the scales for a vector.
         rows = operands[0] if x.ndim > 1 else operands[0][None]
         result = mx.quantized_matmul(
             rows, w, operands[1], operands[2], transpose=transpose, group_size=group_size, bits=bits

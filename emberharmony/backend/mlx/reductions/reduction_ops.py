@@ -41,7 +41,7 @@ _SINGLE = mx.float32
 
 
 def _widen_for_sum(x: mx.array, dtype: mx.Dtype | None) -> mx.array:
-    """Returns a tensor in the dtype of its sum or product.
+    """Returns a tensor cast to the dtype of its sum or product.
 
     If a dtype is given, the tensor is cast to it before the reduction, as the array API standard demands.
     """
@@ -88,7 +88,7 @@ def _sum_in_blocks(x: mx.array, axes: tuple[int, ...], keepdims: bool) -> mx.arr
 
 
 def _block_sums(x: mx.array, axes: tuple[int, ...]) -> mx.array:
-    """Returns a tensor with the same sum over axes: the sums of blocks, if the tensor is large.
+    """Returns a tensor with the same sum over axes; of a large tensor, the sums of blocks.
 
     Besides its precision, the sum of adjacent blocks takes half of the time of MLX's sum over the last axis.
     """
@@ -100,7 +100,7 @@ def _block_sums(x: mx.array, axes: tuple[int, ...]) -> mx.array:
 
 
 def largest(x: mx.array, axes: int | tuple[int, ...]) -> mx.array:
-    """Returns the maximum over axes, which are kept, as a constant of derivatives."""
+    """Returns the maximum over axes, which are kept, without a gradient."""
     if x.size > _FILL and axes in (-1, (x.ndim - 1,)) and not x.shape[-1] % _LANES:
         # Over an axis before the last mx.max (MLX 0.32) compares vectors, and takes a third of the time on a CPU.
         x = mx.max(mx.unflatten(x, -1, (-1, _LANES)), -2)
@@ -328,7 +328,7 @@ def _var(x: mx.array, axis: Any = None, keepdims: bool = False, correction: Any 
         square_sum = _sum_of_squared_deviations(axes)(x.astype(mx.float32) if x.itemsize == 2 else x)
         total = square_sum if keepdims else mx.squeeze(square_sum, axes)
     else:
-        # Nothing is reduced, so the variance is 0, or NaN for NaN and infinity.
+        # If no axis is reduced, the variance is 0, or NaN for NaN and infinity.
         total = widen(x - x, few=0)
     if is_number(correction):
         return total / mx.array(float(count - correction) if count > correction else math.nan, total.dtype)

@@ -64,7 +64,7 @@ class NumpyProductsOps:
         length = shared_products.check_subscripts(subscripts, *(x.shape for x in operands))
         tensors = promotion.common(*operands)
         wide_dtype = _compute_dtype(tensors[0].dtype)
-        # The search takes 50 µs in NumPy 2.4, but einsum uses BLAS only after it.
+        # The search for the best order of products takes 50 µs in NumPy 2.4, but einsum uses BLAS only after it.
         is_costly = len(tensors) > 2 or (len(tensors) == 2 and length * max(x.size for x in tensors) > _COSTLY)
         product = np.einsum(subscripts, *(x.astype(wide_dtype, copy=False) for x in tensors), optimize=is_costly)
         return np.asarray(product).astype(tensors[0].dtype, copy=False)

@@ -51,14 +51,14 @@ def where_without_branches(condition: np.ndarray, a: np.ndarray, b: np.ndarray) 
 
 
 def where(condition: np.ndarray, a: Any, b: Any) -> np.ndarray:
-    """Returns `where` for arrays of one dtype, or an array and a number."""
+    """Returns elements of two arrays of one dtype, or of an array and a number, chosen by a condition."""
     if condition.size < _MANY or condition.dtype.char != "?":
         return np.where(condition, a, b)
     if b.__class__ is np.ndarray:
         return where_without_branches(condition, a, b)
     if b or a.itemsize not in _BITS or math.copysign(1.0, b) < 0.0:
         return where_without_branches(condition, a, np.asarray(b, a.dtype))
-    # The bits of 0 are 0.
+    # The bits of the number 0 are 0, so select by multiplying the bits by the condition.
     bits_dtype, result = _BITS[a.itemsize], np.empty(np.broadcast(condition, a).shape, a.dtype)
     np.multiply(a.view(bits_dtype), condition, result.view(bits_dtype))
     return result

@@ -39,7 +39,7 @@ def _roll(x: np.ndarray, shift: Any, axis: Any = None) -> np.ndarray:
         # np.roll (NumPy 2.4) raises a broadcasting error of its own for several shifts along no axes.
         shifts_of(shift, ())
         return x.copy()
-    # np.roll takes 1.5 for 1.
+    # np.roll would take a shift of 1.5 for 1, so check that shifts are integers.
     shifts = tuple(map(as_index, shift)) if isinstance(shift, (tuple, list)) else as_index(shift)
     return np.roll(x, shifts, axis)
 

@@ -28,7 +28,7 @@ def _quick_set_item(x: np.ndarray, key: np.ndarray, value: np.ndarray, _mode: st
 
 
 def _without_spare_axes(value: np.ndarray, selected: Any) -> np.ndarray:
-    """Returns a value without its first axes, of length 1, that are more than those of the selected elements."""
+    """Returns a value without leading axes of length 1, as many axes as the selected elements have."""
     return value.reshape(value.shape[max(value.ndim - np.ndim(selected), 0) :])
 
 
@@ -53,7 +53,7 @@ class NumpyWritingOps:
                 try:
                     result[key] = new_value
                 except (TypeError, ValueError):
-                    # Into one element, or at a mask, NumPy 2.4 writes no array with more axes than the key selects.
+                    # NumPy 2.4 does not write an array with more axes than a key selects into one element or at a mask.
                     result[key] = _without_spare_axes(new_value, x[key])
             else:
                 # Unlike `result[key] += new`, `at` applies all values of a repeated index. It takes no more axes than

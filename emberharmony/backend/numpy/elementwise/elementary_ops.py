@@ -53,7 +53,7 @@ def map_numbers(function: Callable[[float], float], x: np.ndarray) -> np.ndarray
 
 
 def erf(x: np.ndarray) -> np.ndarray:
-    """Returns the error function."""
+    """Returns the error function of the elements of an array."""
     if x.dtype == np.float64:
         return elementary.erf(np, x)
     if x.size <= FEW:
@@ -73,7 +73,7 @@ def erf(x: np.ndarray) -> np.ndarray:
 
 
 def _polynomial(x: np.ndarray, coefficients: Sequence[float], result: np.ndarray) -> None:
-    """Computes a polynomial in an array, to the same bits as `elementary.polynomial`."""
+    """Writes the values of a polynomial into an array, with the same bits as `elementary.polynomial` returns."""
     np.multiply(x, coefficients[0], out=result)
     result += coefficients[1]
     for coefficient in coefficients[2:]:

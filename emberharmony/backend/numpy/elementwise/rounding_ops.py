@@ -20,7 +20,7 @@ def _rounding_op(native: np.ufunc) -> Any:
 
 
 def _round_by_scale(x: np.ndarray, decimals: int) -> np.ndarray:
-    """Returns the same as `np.round`, which in NumPy 2.4 scales by inexact powers of ten: it changes 1e-23."""
+    """Returns floats rounded to decimals by exact powers of ten, because `np.round` (NumPy 2.4) takes inexact ones."""
     scale = np.asarray(10.0 ** abs(decimals), x.dtype)
     apply_scale, undo_scale = (np.multiply, np.divide) if decimals > 0 else (np.divide, np.multiply)
     result = np.asarray(apply_scale(x, scale))

@@ -30,7 +30,7 @@ def _functions_and_namespaces(name: str) -> tuple[_Function, _Function | None, A
 
 
 def _compute_by_blocks(name: str, tensors: Sequence[np.ndarray]) -> np.ndarray:
-    """Returns a function of `backend.shared` of tensors of one shape and dtype, computed in float64, block by block.
+    """Returns the result of a function of `backend.shared`, computed in float64 block by block.
 
     If all elements of a block are usual, `special_single` computes them for a result of less than 64 bits.
     """
@@ -99,7 +99,7 @@ class NumpySpecialOps:
 
     @staticmethod
     def _inner_special(name: str, *tensors: np.ndarray) -> np.ndarray:
-        """Returns a derivative of `special_derivatives.INNER`."""
+        """Returns the value of one of the derivatives in `special_derivatives.INNER`."""
         return _compute_by_blocks(name, np.broadcast_arrays(*tensors))
 
     gammaln = _op_of_function("gammaln", single_function=_quick_gammaln)

@@ -52,13 +52,13 @@ def _log_gamma(x: Vector) -> Vector:
     """Returns `gammaln(x)` for x > 0: `gammaln(x + 8)` less the logarithm of the product x (x + 1) ... (x + 7)."""
     if x.size <= FEW:
         return map_numbers(math.lgamma, x)
-    # The product may overflow for numbers whose result it does not change.
+    # The product may overflow for large numbers, whose result it does not change, so limit it.
     product = np.minimum(np.multiply.reduce(_EIGHT + x, 0), 1e300)
     return log_gamma_far(np, x + 8.0, _TERMS) - np.log(product, out=product)
 
 
 def _with_roots(result: Vector) -> Vector:
-    """Returns a result in which zeros are exact: next to them no argument of float32 has such a small result."""
+    """Returns a result in which tiny numbers become 0, because only at an exact zero can float32 give such a result."""
     result[np.absolute(result) < 2e-14] = 0.0
     return result
 

@@ -10,7 +10,7 @@ from emberharmony.backend.shared.elementwise import special_integrals
 
 
 def _compute_where(mask: np.ndarray, function: Callable[..., Any], *arguments: Any) -> np.ndarray:
-    """Returns the function where the mask is true, computed for these elements only, and 0 elsewhere."""
+    """Returns an array with a function's results where a mask is true, computed only there, and 0 elsewhere."""
     indices = mask.nonzero()[0]
     if indices.size == mask.size:
         return np.asarray(function(*arguments))
@@ -26,7 +26,7 @@ def _as_column(numbers: tuple[float, ...]) -> np.ndarray:
 
 
 class _Namespace:
-    """The namespace that the shared functions compute with, on vectors of one length."""
+    """The namespace of NumPy's functions with which the shared functions compute, on vectors of one length."""
 
     picks = True
     pick = staticmethod(_compute_where)
@@ -36,7 +36,7 @@ class _Namespace:
 
     @staticmethod
     def entries(table: tuple[float, ...], index: np.ndarray) -> np.ndarray:
-        """Returns the entries of a table at whole numbers in float64."""
+        """Returns the entries of a table of numbers at whole indices in float64."""
         return np.asarray(table)[index.astype(np.int64)]
 
     @staticmethod

@@ -65,7 +65,7 @@ class NumpyFunction:
         self._last: _Program | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Returns the result of the function."""
+        """Returns the result of the function, by a recorded program if one fits the arguments."""
         if checking():
             return self._fn(*args, **kwargs)
         last_program = self._last
@@ -111,7 +111,7 @@ class NumpyFunction:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> Any:
-        """Returns the result of a program; of the function itself, if the program cannot compute it."""
+        """Returns the result of a program, or, if the program fails, of the function itself."""
         result = program.result
         if result.effects is not None and (
             is_without_draws() or cells_of_open_blocks() or not result.effects.cells_lack_gradients()
@@ -153,7 +153,7 @@ class NumpyFunction:
             return self._fn(*args, **kwargs)
         array_indices = [i for i, leaf in enumerate(leaves) if leaf.__class__ is np.ndarray]
         input_tensors = [*(leaves[i] for i in array_indices), *held_cells]
-        # Views are objects that nothing else refers to, so an array that the function closes over stays a constant.
+        # Record with views, new objects, so that an array that the function also closes over stays a constant there.
         recorder = NumpyRecorder(self._backend, [x.view() for x in input_tensors], of_ops=self._engines is not None)
         traced_leaves = list(leaves)
         for register, leaf_index in enumerate(array_indices):
@@ -204,7 +204,7 @@ class NumpyFunction:
         return result.fill([values[x] if x.__class__ is Register else x.copy() for x in result.outputs])
 
     def _is_known(self, leaf: Any) -> bool:
-        """Returns whether a leaf is no traced tensor and no array of a dtype that the backend lacks."""
+        """Returns whether an argument is neither a traced tensor nor an array of a dtype that the backend lacks."""
         if leaf.__class__ is np.ndarray:
             return leaf.dtype in self._backend.dtypes.neutral
         return not isinstance(leaf, (TensorProxy, np.ndarray)) and not (isinstance(leaf, Cell) and leaf.is_temporary)
@@ -214,12 +214,12 @@ def _is_due_to_recording(error: Exception) -> bool:
     """Returns whether an error means that the function cannot be recorded, although it may run unrecorded."""
     if isinstance(error, (UnrecordableError, TracedTensorError, HostDrawError)):
         return True
-    # Python's own error for an operator or an attribute that traced tensors lack, but arrays have.
+    # This is Python's error for an operator or an attribute that arrays have, but traced tensors lack.
     return isinstance(error, (TypeError, AttributeError)) and re.search("(?i)traced ?tensor", str(error)) is not None
 
 
 class _Result:
-    """What a recorded function returns and assigns, with places for the arrays.
+    """The result and the assignments of a recorded function, with placeholders for the arrays.
 
     Args:
         recorder: the record of its calls.
@@ -275,7 +275,7 @@ class _Result:
         return len(self.outputs) - 1
 
     def fill(self, arrays: list[Any]) -> Any:
-        """Returns the result with arrays in the places, after the cells have got theirs and the effects were made."""
+        """Returns the result with arrays in its placeholders, after assigning to cells and repeating the effects."""
         if self._alone:
             return arrays[0]
         if self._is_tuple:
@@ -292,19 +292,19 @@ class _Result:
 
 
 class _Place:
-    """The place of an array in a result, perhaps inside of a cell like another one."""
+    """A placeholder for an array in a result, or for a new cell that holds the array."""
 
     def __init__(self, place: int, cell: Cell | None = None) -> None:
         self._place, self.cell = place, cell
 
     def fill(self, arrays: list[Any]) -> Any:
-        """Returns the array, or a new cell that holds it."""
+        """Returns the array for this placeholder, or a new cell that holds the array."""
         array = arrays[self._place]
         return array if self.cell is None else self.cell.with_tensor(array)
 
 
 class _Program:
-    """The calls of a function for the calls whose arguments differ in the values of their arrays only.
+    """The recorded NumPy calls of a function, for calls of it whose arguments differ only in the values of arrays.
 
     Attributes:
         key: its place among the programs of the function.
@@ -342,13 +342,13 @@ class _Program:
         )
 
     def __call__(self, leaves: Sequence[Any], held: list[Any]) -> list[Any]:
-        """Returns the arrays for the result."""
+        """Returns the arrays that the recorded calls compute from the arguments' arrays and the cells."""
         inputs = leaves if self._whole else [leaves[i] for i in self._places]
         return self.replay([*inputs, *held] if held else inputs)
 
 
 def _leaf_kind(leaf: Any) -> Any:
-    """Returns the part of a leaf that a program depends on: an array's shape, dtype and layout, else leaf and class."""
+    """Returns the key of an argument of a program: an array's shape, dtype and layout, else itself and its class."""
     if leaf.__class__ is np.ndarray:
         return leaf.shape, leaf.dtype, None if leaf.flags.c_contiguous else leaf.strides
     return constant_kind(leaf)

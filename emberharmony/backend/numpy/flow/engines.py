@@ -47,11 +47,11 @@ _CLOSE = {"f": 1e-4, "F": 1e-4, "d": 1e-9, "D": 1e-9}
 
 
 class RefusedError(EmberError):
-    """Raised if an engine computes something else than NumPy."""
+    """Raised if the results of an engine differ from those of NumPy."""
 
 
 class Engines:
-    """The engine of a compiled function, or what chooses it.
+    """The choice of the engine, a library such as Numba, that runs a compiled function's programs.
 
     Args:
         name: the name of an engine, or "auto".
@@ -78,7 +78,7 @@ class Engines:
     def try_on(
         self, program: Any, recorder: NumpyRecorder, inputs: Sequence[np.ndarray], outputs: Sequence[Any]
     ) -> None:
-        """Gives a program the runner that is chosen.
+        """Sets the runner of a program to that of the chosen engine, or to a trial that chooses one later.
 
         Args:
             program: the program, whose `replay` runs it on NumPy.
@@ -89,7 +89,7 @@ class Engines:
         size_class = sum(x.size for x in inputs).bit_length()
         engine_key = program.frame, size_class, tuple((x.ndim, x.dtype) for x in inputs)
         plain_runner = program.replay
-        # An interruption leaves the trial in its place, for the next call.
+        # If the trial is interrupted, it stays in its place for the next call.
         trial = program.replay = EngineTrial(
             self, engine_key, (recorder, len(inputs), outputs), plain_runner, partial(setattr, program, "replay")
         )
@@ -110,7 +110,7 @@ class Engines:
                 yield name
 
     def note(self, kind: Any, name: str) -> None:
-        """Notes the choice for a kind of programs: an engine, or "" for none."""
+        """Stores the choice for a kind of programs: the name of an engine, or "" for NumPy."""
         self._choices[kind] = name
 
     def warn(self, name: str, error: Exception) -> None:
@@ -127,7 +127,7 @@ class Engines:
 
 
 class EngineTrial:
-    """The runner of a program until an engine is chosen for it: the one of NumPy, but in the call that chooses.
+    """The runner of a program until an engine is chosen: it runs NumPy's, and in one call times the engines.
 
     An interruption leaves the choice to the next call.
 
@@ -152,12 +152,12 @@ class EngineTrial:
         self._lock, self._is_over = threading.Lock(), False
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
-        """Returns the outputs."""
+        """Returns the outputs of the program for inputs."""
         self.choose(inputs)
         return self._plain(inputs)
 
     def choose(self, inputs: Sequence[Any]) -> None:
-        """Chooses the runner of the program, unless another thread is doing it: this one goes on with NumPy then.
+        """Chooses the runner of the program, unless another thread is already choosing it.
 
         Args:
             inputs: the inputs with which each runner is tried.
@@ -198,7 +198,7 @@ class EngineTrial:
 
 
 def outputs_of(runner: Runner, inputs: Sequence[Any]) -> list[Any]:
-    """Returns the outputs of a runner, whose random draws are drawn again later."""
+    """Returns the outputs of a runner, and rewinds the random streams, so that its draws are repeated later."""
     streams = Rewinding()
     try:
         with streams:
@@ -208,7 +208,7 @@ def outputs_of(runner: Runner, inputs: Sequence[Any]) -> list[Any]:
 
 
 def _mean_seconds(runner: Runner, inputs: Sequence[Any], count: int) -> float:
-    """Returns the mean time of `count` runs."""
+    """Returns the mean time in seconds of `count` runs of a runner."""
     streams = Rewinding()
     try:
         with streams:
@@ -295,7 +295,7 @@ def _is_shared(
 
 
 def _check_close(array: np.ndarray, expected: np.ndarray) -> None:
-    """Checks that an array is the one that is expected, but for its last digits.
+    """Checks that an array equals an expected array up to rounding errors.
 
     Raises:
         RefusedError: if it is not.

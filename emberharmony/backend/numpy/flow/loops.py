@@ -37,7 +37,7 @@ class Loops(Blocks):
         self._loop, self._outputs = _compile_source(_loop_source(program, numbers)), range(len(program.outputs))
 
     def __call__(self, *arrays: np.ndarray) -> list[np.ndarray]:
-        """Returns new arrays."""
+        """Returns the new arrays that the loop fills."""
         first_array = arrays[0]
         results = [np.empty_like(first_array) for _ in self._outputs]
         if first_array.ndim == 1:
@@ -48,7 +48,7 @@ class Loops(Blocks):
 
 
 def _loop_source(program: Program, numbers: Sequence[Any]) -> str:
-    """Returns the source of a loop, which takes arrays, then scalars as arrays without axes, then what it writes.
+    """Returns the source of a loop function, which takes input arrays, scalars as 0-d arrays, and output arrays.
 
     Raises:
         UnrecordableError: if a function of the program is none of NumPy's own.
@@ -85,7 +85,7 @@ def _compile_source(source: str) -> Callable[..., Any]:
                 stream.write(source.encode())
     scope: dict[str, Any] = {"__name__": __name__}
     exec(compile(source, file_name, "exec"), scope)
-    # One rounding for a product and a sum; everything else keeps the rules of IEEE 754 and the results of NumPy.
+    # Allow one rounding for a product and a sum; all else keeps the rules of IEEE 754 and the results of NumPy.
     options = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}, "cache": folder is not None}
     compiled_loop: Callable[..., Any] = numba.njit(**options)(scope["loop"])
     return compiled_loop

@@ -1,4 +1,4 @@
-"""The calls of NumPy that ops make, for compiled functions, which repeat these instead of the ops.
+"""Rules that record ops as the calls of NumPy that they make, which compiled functions repeat.
 
 An op makes the call that dispatch would make. Where its function is one of the backend, a rule may make the calls of
 NumPy inside of it, for the arguments that the op usually has, to the same bits; it returns None for others.
@@ -48,7 +48,7 @@ _BASIC = (int, slice, type(None), type(...))
 
 
 def _lower_reduction(emit: Emit, ufunc: np.ufunc, x: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray | None:
-    """Returns NumPy's reduction where `fold` calls it too: for few elements, and along the last axis; else None.
+    """Returns the result of NumPy's own reduction for few elements, or along the last axis; else None.
 
     Along other axes `fold` adds blocks of rows, in another order than NumPy, so the digits differ.
     """
@@ -58,7 +58,7 @@ def _lower_reduction(emit: Emit, ufunc: np.ufunc, x: np.ndarray, axis: Any, keep
 
 
 def _is_along_last(x: np.ndarray, axis: Any) -> bool:
-    """Returns whether an axis is the last of a contiguous array: NumPy adds pairwise there, so `fold` calls NumPy."""
+    """Returns whether an axis is the last of a contiguous array, along which NumPy adds accurately."""
     if axis is None:
         return x.flags.c_contiguous and x.ndim == 1
     return x.flags.c_contiguous and x.ndim > 0 and axis.__class__ is int and axis in (-1, x.ndim - 1)
@@ -71,7 +71,7 @@ def _sum(emit: Emit, x: np.ndarray, axis: Any = None, keepdims: bool = False, dt
 def _sum_of_few(
     emit: Emit, x: np.ndarray, axis: Any, dtype: Any = None, out: Any = None, keepdims: bool = False
 ) -> np.ndarray | None:
-    """Calls the sum of NumPy as the other rules do; theirs, which comes here too, is noted as it is."""
+    """Emits NumPy's sum in the form of the other rules; a call already in this form is recorded unchanged."""
     return _lower_reduction(emit, np.add, x, axis, keepdims) if out is ... else None
 
 
@@ -132,7 +132,7 @@ def _log_softmax(emit: Emit, x: np.ndarray, axis: Any = -1) -> np.ndarray | None
 
 def _binary(ufunc: np.ufunc) -> Any:
     def binary(emit: Emit, x1: Any, x2: Any) -> np.ndarray | None:
-        """Calls a ufunc with a number as first operand, which dispatch takes by its slow path."""
+        """Emits a ufunc for a number as first operand, a call that dispatch would make by its slow path."""
         if x1.__class__ not in (int, float) or x2.__class__ is not np.ndarray or x2.dtype.char not in "fd":
             return None
         return emit(ufunc, (promotion.common(x1, x2)[0], x2), {})
@@ -213,7 +213,7 @@ _ARITHMETIC = (np.add, np.subtract, np.multiply, np.divide, np.maximum, np.minim
 
 @functools.cache
 def lowering_rules() -> dict[Callable[..., Any], Callable[..., Any]]:
-    """Returns the rules by the native function, which a backend completes when it is created."""
+    """Returns the rules by native function; a backend adds its own functions when it is created."""
     return {
         NumpyReductionOps.sum: _sum,
         NumpyReductionOps.sum.__fast__.native: _sum_of_few,  # type: ignore[attr-defined]
@@ -291,7 +291,7 @@ class NumpyRecorder(Recorder):
         return result
 
     def _note_op(self, spec: OpSpec, values: Sequence[Any], result: Any, start: int) -> None:
-        """Notes the call of an op, unless it returns no tensor, or one that was there before.
+        """Records the call of an op, unless its result existed before or is not a tensor.
 
         Args:
             spec: the op.
@@ -318,7 +318,7 @@ class NumpyRecorder(Recorder):
         return self.note(function, args, keywords, function(*args, **keywords)) if result is None else result
 
     def _places_in(self, values: Sequence[Any]) -> set[int]:
-        """Returns the registers of the values in lists and tuples."""
+        """Returns the registers of the values in nested lists and tuples."""
         registers = set()
         for value in values:
             if value.__class__ is self.tensor_type and id(value) in self._places:
@@ -356,7 +356,7 @@ def _native_call(backend: Any, spec: OpSpec, values: Sequence[Any]) -> tuple[Any
 
 
 def _call_probe(backend: Any, spec: OpSpec) -> Callable[..., Any]:
-    """Returns a function with the source of a compiled op, which returns what it would call; None for the slow path."""
+    """Returns a function that returns the native call that an op's fast path would make; None for its slow path."""
     native, implementation = fast_of(spec, backend).native, backend.implementation(spec)
     scope: dict[str, Any] = {
         "native": lambda *args, **keywords: (native, args, keywords),

@@ -63,7 +63,7 @@ def _is_view(recorder: NumpyRecorder, inputs: int, calls: Sequence[ProgramCall],
 def _of_arrays(
     recorder: NumpyRecorder, program: Program, drawing_calls: Sequence[ProgramCall]
 ) -> tuple[Program, list[np.ndarray]]:
-    """Returns a program with draws and constants in the place of further inputs, and the constants."""
+    """Returns a program whose random draws and constant arrays are further inputs, and these constants."""
     calls = [call._replace(**_plain_arguments(recorder, call)) for call in program.calls if not call.draws]
     constant_by_id = {id(x): x for call in calls for x in _arrays_in((call.args, call.keywords))}
     registers = [x for call in calls for x in call.results]
@@ -86,7 +86,7 @@ def _of_arrays(
 
 
 def _plain_arguments(recorder: NumpyRecorder, call: ProgramCall) -> dict[str, Any]:
-    """Returns the arguments of the call of an op without objects of NumPy but arrays."""
+    """Returns the arguments of a recorded op call without objects of NumPy, such as scalars, other than arrays."""
     parameter_by_name = {parameter.name: parameter for parameter in OPS[call.function].parameters}
     positional_parameters = [parameter for parameter in parameter_by_name.values() if not parameter.keyword_only]
 
@@ -110,7 +110,7 @@ def _plain_arguments(recorder: NumpyRecorder, call: ProgramCall) -> dict[str, An
 
 
 def _arrays_in(value: Any) -> Iterator[np.ndarray]:
-    """Yields the arrays in tuples and lists."""
+    """Yields the arrays in nested tuples and lists."""
     if value.__class__ is np.ndarray:
         yield value
     elif value.__class__ is tuple or value.__class__ is list:
@@ -119,7 +119,7 @@ def _arrays_in(value: Any) -> Iterator[np.ndarray]:
 
 
 def _with_registers(value: Any, places: dict[int, Register], registers: dict[int, Register]) -> Any:
-    """Returns tuples and lists with other registers, and registers in the place of arrays."""
+    """Returns nested tuples and lists with registers renumbered, and arrays replaced by registers."""
     if value.__class__ is Register:
         return places[value]
     if value.__class__ is np.ndarray:

@@ -80,7 +80,7 @@ def overwrite_calls(
 ) -> list[Iterable[tuple[Any, ...]]]:
     """Returns the calls that write the results of a program over its inputs; see `Backend.overwrite_calls`."""
     program = update.program
-    # Another thread that makes a step of the same optimizer finds none and makes its own.
+    # Another thread that makes a step of the same optimizer finds no scratch memory and makes its own.
     scratch = kept.pop(program, None) or _scratch_memory(program, columns[0])
     column_by_register = {x: columns[column] for x, column in (program.output_slots or {}).items()}
     runs = _blockwise_runs(update, columns, column_by_register, scratch)
@@ -88,7 +88,7 @@ def overwrite_calls(
 
 
 class _Scratch(NamedTuple):
-    """The memory for the results between of a program for arrays of certain shapes.
+    """The memory for the intermediate results of a program, for arrays of certain shapes.
 
     To make it takes 20 µs for 100 arrays, a tenth of a step of `SGD`.
 
@@ -102,7 +102,7 @@ class _Scratch(NamedTuple):
 
 
 def _scratch_memory(program: Program, arrays: Sequence[np.ndarray]) -> _Scratch:
-    """Returns the memory for results between, which each array or block uses again."""
+    """Returns the memory for intermediate results, which each array or block uses again."""
     shapes = list(map(_SHAPE, _in_blocks(arrays)))
     distinct_shapes = {*shapes}
     columns: dict[int, list[np.ndarray]] = {}
@@ -116,7 +116,7 @@ def _scratch_memory(program: Program, arrays: Sequence[np.ndarray]) -> _Scratch:
 
 
 def _in_blocks(arrays: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
-    """Returns arrays, with blocks in the place of those that are longer."""
+    """Returns arrays, of which those longer than a block are replaced by their blocks."""
     blocks: list[np.ndarray] = []
     for array in arrays:
         if array.size <= BLOCK:
@@ -178,7 +178,7 @@ class Blocks:
         self._program, self._numbers = program, numbers
 
     def __call__(self, *arrays: np.ndarray) -> list[np.ndarray]:
-        """Returns new arrays."""
+        """Returns the new arrays that the program computes."""
         program, scalars = self._program, iter(arrays[self._program.inputs :])
         numbers = [next(scalars) if x.__class__ is Register else x for x in self._numbers]
         update = Update(program=program, numbers=numbers)

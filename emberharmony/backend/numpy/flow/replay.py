@@ -65,7 +65,7 @@ def replay_of(
 
 
 def guard_of(leaves: Sequence[Any], kind: Callable[[Any], Any]) -> Callable[[Sequence[Any]], bool]:
-    """Returns the function of other leaves that tells whether they surely are of the same kinds.
+    """Returns a function that returns whether other arguments surely have the same kinds as these.
 
     Args:
         leaves: arrays and other objects.
@@ -80,7 +80,7 @@ def guard_of(leaves: Sequence[Any], kind: Callable[[Any], Any]) -> Callable[[Seq
             continue
         scope[f"d{i}"] = leaf.dtype
         layout_condition = f"i{i}.flags.c_contiguous" if leaf.flags.c_contiguous else f"i{i}.strides == {leaf.strides}"
-        # The exceptions to `is`, equal dtypes that are other objects, only miss this test.
+        # Equal dtypes that are other objects fail this test by `is`, and only cost another recording.
         conditions.append(
             f"i{i}.__class__ is ndarray and i{i}.dtype is d{i} and i{i}.shape == {leaf.shape} and {layout_condition}"
         )
@@ -113,7 +113,7 @@ def _blocks_of(values: Sequence[Any], runner: type[Blocks], call: ProgramCall) -
 
 
 class _ArrayMemory(ProgramMemory):
-    """The memory of recorded arrays.
+    """Facts about the memory of recorded arrays: which share it, and which may be overwritten.
 
     Args:
         recorder: the record of the calls.
@@ -131,7 +131,7 @@ class _ArrayMemory(ProgramMemory):
         self._owners = self._roots(program.calls, memory_sources, places)
 
     def _memory_sources(self, call: ProgramCall) -> Iterator[tuple[Register, list[Register]]]:
-        """Yields each result with the operands with which it may share memory, in the record as it was."""
+        """Yields each result of a recorded call with the operands with which it may share memory."""
         for result in call.results:
             value = self.values[result]
             # An unknown function may return an operand or a new array, depending on values.
@@ -143,7 +143,7 @@ class _ArrayMemory(ProgramMemory):
     def _roots(
         self, calls: Sequence[ProgramCall], memory_sources: dict[Register, list[Register]], places: Sequence[Register]
     ) -> dict[int, frozenset[int]]:
-        """Returns for each register those that own the memory of its value; `_FOREIGN` if anything else may own it."""
+        """Returns, for each register, those that own the memory of its value; `_FOREIGN` if anything else may own it."""
         roots_by_register = {i: frozenset((i,)) for i in range(self._inputs)}
         for call in calls:
             for result in call.results:
@@ -171,11 +171,11 @@ class _ArrayMemory(ProgramMemory):
         return len(call.args) == function.nin and function.nout == 1 and self.values[call.results[0]].ndim > 0
 
     def overwrites(self, call: ProgramCall) -> bool:
-        """Returns whether a call works element by element."""
+        """Returns whether a call may write its result over an operand, because it works element by element."""
         return call.function.signature is None
 
     def is_large(self, register: int) -> bool:
-        """Returns whether the memory of a value should be let go of as soon as nothing needs it."""
+        """Returns whether the memory of a value is so large that it should be freed as soon as possible."""
         owner_arrays = [self.values[root] for root in self.roots(register) if root != _FOREIGN]
         return any(x.nbytes >= _LARGE for x in owner_arrays)
 
@@ -204,7 +204,7 @@ class _ReplaySource(NumpySource):
                 self._unused_by_place.setdefault(i, []).append(self.names[x])
 
     def expressions(self, outputs: Sequence[Any], places: Sequence[Register]) -> list[str]:
-        """Returns the expression of each output.
+        """Returns the source expression of each output of a program.
 
         Args:
             outputs: the outputs in the record as it was.
@@ -217,7 +217,7 @@ class _ReplaySource(NumpySource):
             if output.__class__ is not Register:
                 expressions.append(f"{self.name_of(output)}.copy()")
                 continue
-            # What the function computed twice is computed once, but its results must not share memory.
+            # Equal calls are merged into one, but the results that the function returns for them must not share memory.
             common_roots, earlier_calls = merged_registers & self.memory.roots(output), self.memory.before
             close_values = [
                 x
@@ -241,7 +241,7 @@ class _ReplaySource(NumpySource):
         if call.results[0] in self.targets:
             return super().lines(0, replayed_call)
         if wrapped and (isinstance(function, np.ufunc) or function in REDUCTIONS.values()):
-            # An array without axes, and no scalar, which `wrap` would have to convert.
+            # With `out=...` the result is an array without axes, not a scalar, which `wrap` would have to convert.
             if function in REDUCTIONS.values():
                 x, axis, _, _, keepdims, *initial = replayed_call.args
                 options = ("keepdims", keepdims), *(("initial", number) for number in initial)

@@ -47,7 +47,7 @@ def _sigmoid(x: np.ndarray) -> np.ndarray:
         np.exp(result, result)
         result += _ONE[code]
         return np.reciprocal(result, result)
-    # The sigmoid of greater numbers is 1.
+    # The sigmoid of numbers above this bound is 1.
     result = np.minimum(x, _MOST[code])
     np.exp(result, result)
     result /= result + _ONE[code]
@@ -107,13 +107,13 @@ def _elu(x: np.ndarray, alpha: float) -> np.ndarray:
 
 
 def _leaky_relu(x: np.ndarray, slope: float) -> np.ndarray:
-    # For slopes up to 1, the larger one of both branches is the right one.
+    # For slopes up to 1, leaky_relu is the larger one of `x` and `x * slope`.
     scaled_x = x * np.array(slope, x.dtype)
     return np.maximum(x, scaled_x, out=scaled_x) if 0 < slope <= 1 else where_without_branches(x > 0, x, scaled_x)
 
 
 def _is_floating(x: np.ndarray) -> bool:
-    """Returns whether the functions below take a tensor; the composites take all others."""
+    """Returns whether a tensor is float32 or float64, which the functions in place take; composites take others."""
     return x.dtype.char in "fd" and x.size > 0 and x.ndim > 0
 
 
@@ -131,7 +131,7 @@ class NumpyActivationOps:
 
     composed: Callable[[str], Callable[..., np.ndarray]]
 
-    # NumPy returns a tensor without axes for one, and no scalar, if `out` is an ellipsis.
+    # With `out=...` NumPy returns an array without axes, not a scalar.
     @fast(np.maximum, _FLOATS, arguments="{0}, 0, out=...", whole=True)
     def relu(self, x: np.ndarray) -> np.ndarray:
         return self.composed("relu")(x)
@@ -168,7 +168,7 @@ class NumpyActivationOps:
         if not _is_floating(x):
             return self.composed("softmax")(x, axis)
         if x.size > _FEW and np.maximum.reduce(x, None) < _HIGHEST:
-            # The maxima of many short rows take longer than all other steps.
+            # Do not subtract the maxima of rows, because those of many short rows take longer than all other steps.
             result = np.exp(x)
             total = fold(np.add, result, axis, True)
             if np.minimum.reduce(total, None) > _SMALLEST:

@@ -108,7 +108,7 @@ class NumpyLossesOps:
         if label_weights is not None:
             losses *= label_weights
         if score_sums is not None:
-            # All terms are positive, so none cancels another.
+            # All terms of the smoothed loss are positive, so none cancels another.
             log_sums *= class_count if weight is None else np.add.reduce(weight)
             log_sums -= score_sums
             log_sums *= label_smoothing / class_count

@@ -25,7 +25,7 @@ def _is_plain(x: np.ndarray, epsilon: Any, *weights: np.ndarray | None) -> bool:
 
 
 def _centre_and_variance(x: np.ndarray, axes: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns `x` less its mean over axes, the mean and the variance."""
+    """Returns a tensor less its mean over axes, the mean and the variance."""
     count = math.prod(x.shape[a] for a in axes)
     center = fold(np.add, x, axes, True)
     center /= count

@@ -58,7 +58,7 @@ def _quantized_product(x: Array, small: Array, scales: Array, biases: Array, bit
 
 
 def _transposed_product(y: Array, small: Array, scales: Array, biases: Array, bits: int) -> Array:
-    """Returns `y @ matrix`, for y (vectors, rows)."""
+    """Returns `y @ matrix`, for y (vectors, rows) and the bytes of a quantised matrix."""
     plane_count, group_count = 8 // bits, scales.shape[1]
     plane_sums = np.zeros((plane_count, len(y), small.shape[1]), np.float32)
     for row_slice, scaled_values in _scaled_rows(small, scales, bits):

@@ -43,7 +43,7 @@ def widen_half(x: np.ndarray) -> np.ndarray:
 
 
 def _accumulation_dtype(dtype: np.dtype) -> np.dtype:
-    """Returns the dtype in which products and cumulative sums of a dtype are computed."""
+    """Returns the dtype in which products and cumulative sums of numbers of a dtype are computed."""
     return _FLOAT64 if _is_float(dtype) else _COMPLEX128 if dtype.kind == "c" else dtype
 
 
@@ -72,7 +72,7 @@ def _mean(x: np.ndarray, axis: Any = None, keepdims: bool = False) -> np.ndarray
 
 
 def _var(x: np.ndarray, axis: Any, keepdims: bool, correction: Any) -> np.ndarray:
-    """Returns the variance, computed in float64."""
+    """Returns the variance over axes, with sums in float64."""
     rows = reduction_rows(x, axis)
     if rows is not None:
         axes = nonnegative_axes(axis, x.ndim)
@@ -140,7 +140,7 @@ def _cumulative_op(ufunc: np.ufunc) -> Any:
 def logsumexp(x: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray:
     """Returns the logarithm of the sum of exponentials of float32 or float64."""
     maximum = np.maximum.reduce(x, axis, None, None, True, -np.inf)
-    # Do not shift by infinities: inf - inf is NaN.
+    # Do not subtract an infinite maximum, because inf - inf is NaN.
     shift = np.where(np.isfinite(maximum), maximum, 0)
     total = np.log(fold(np.add, np.exp(x - shift), axis, True)) + shift
     return total if keepdims else np.squeeze(total, axis)
@@ -183,7 +183,7 @@ class NumpyReductionOps:
         x, product_dtype = _widen_for_sum(x, dtype)
         axes, wide_dtype = _axes_for_numpy(axis), _accumulation_dtype(product_dtype)
         if wide_dtype is _COMPLEX128 and x.size:
-            # NumPy would begin with 1, and the product of 1 and an infinite number has a part that is NaN.
+            # NumPy would begin with 1, whose product with an infinite complex number has a part that is NaN.
             product = np.multiply.reduce(x, axes, wide_dtype, None, keepdims, initial=None)
         else:
             product = np.multiply.reduce(x, axes, wide_dtype, None, keepdims)

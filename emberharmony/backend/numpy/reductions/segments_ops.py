@@ -25,7 +25,7 @@ _MANY, _WIDE = 4096, 8
 
 
 def _reduce_by_rows(ufunc: np.ufunc, result: np.ndarray, ids: np.ndarray, data: np.ndarray) -> None:
-    """Reduces the rows of each segment into `result`, row by row, which `ufunc.at` would do element by element."""
+    """Writes the reduced rows of each segment into `result`, row by row; `ufunc.at` would go element by element."""
     sorting_indices = ids.argsort(kind="stable")
     sorted_ids = ids[sorting_indices]
     first_positions = np.flatnonzero(np.concatenate(([True], sorted_ids[1:] != sorted_ids[:-1])))
