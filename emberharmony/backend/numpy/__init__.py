@@ -176,7 +176,7 @@ class NumpyBackend(
     def map_slices(
         self, fn: Callable[..., Sequence[Any]], tensors: Sequence[Any], axes: Sequence[int], same: bool = False
     ) -> list[Any]:
-        """Returns the results of `fn` for all slices, by batching rules of the ops, or by a loop if `fn` reads values."""
+        """Returns the results of `fn` for all slices, by batching rules of the ops, or a loop if `fn` reads values."""
         if self.is_twin or checking():
             return self.loop_over_slices(fn, tensors, axes)
         # Imported here, because only programs that map functions need it.

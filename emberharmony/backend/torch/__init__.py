@@ -135,7 +135,7 @@ class TorchBackend(
         return str(torch.__version__)
 
     def convert(self, value: Any, dtype: Any = None) -> torch.Tensor:
-        """Returns a `TensorLike` value as a tensor.
+        """Returns a `TensorLike` value, such as a list of numbers, as a tensor.
 
         torch.compile (PyTorch 2.13) cannot trace NumPy dtypes. While it traces, NumPy arrays are therefore converted by
         PyTorch alone, and Python numbers and lists of them without NumPy.
@@ -144,7 +144,7 @@ class TorchBackend(
             if isinstance(value, torch.Tensor):
                 return value
             if isinstance(value, np.ndarray):
-                # The graph may break at each call, and a method that waits for its arguments cannot be traced then.
+                # Dynamo may break the graph at each call, and cannot resume a method call that waits for its arguments.
                 tensor, device = torch.from_numpy(value), place(None)
                 return tensor if device is None else tensor.to(device)
             if isinstance(value, (int, float, complex, list, tuple)) and _is_plain(value):
@@ -167,25 +167,25 @@ class TorchBackend(
 
     @staticmethod
     def aliases(a: torch.Tensor, b: torch.Tensor) -> bool:
-        """Returns whether two tensors have the same memory; inside of transforms, which hide it, they may have it."""
+        """Returns whether two tensors share memory; True inside of transforms, which hide whether they do."""
         if in_functional_transform() or torch.compiler.is_compiling():
             return True
         return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
 
     @staticmethod
     def in_place(native: Callable[..., Any]) -> Callable[..., Any] | None:
-        """Returns the method of tensors that does in place what a function of PyTorch does, such as `add_`."""
+        """Returns the in-place method of tensors, such as `add_`, for a function of PyTorch."""
         function_name = getattr(native, "__name__", "")
         return (
             getattr(torch.Tensor, f"{function_name}_", None) if getattr(torch, function_name, None) is native else None
         )
 
     def may_write(self, *tensors: torch.Tensor) -> bool:
-        """Returns whether no graph, transform or compiler records what is written."""
+        """Returns whether no graph, transform or compiler records what is written into these tensors."""
         return is_unwatched(*tensors)
 
     def at_hand(self, tensor: Any) -> np.ndarray | None:
-        """Returns the memory of a tensor on the CPU; None inside the transforms of `torch.func`, which hide it."""
+        """Returns a tensor on the CPU as an array on its memory; None inside of transforms, which hide the memory."""
         return tensor.detach().numpy() if has_values(tensor) and not in_functional_transform() else None
 
     from_numpy = staticmethod(of_host)

@@ -1,4 +1,4 @@
-"""Functions of PyTorch take a parameter or buffer for its tensor."""
+"""Makes functions of PyTorch accept a parameter or buffer of the package in place of its tensor."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from emberharmony.core.cells.tensor_methods import TensorMethods, in_place_error
 
 
 def _torch_function(cls: type, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-    """Calls a function of PyTorch with the tensors of the cells among its arguments; it is `__torch_function__`.
+    """Calls a function of PyTorch with the parameters and buffers among its arguments replaced by their tensors.
 
     Raises:
         ArgumentTypeError: if the function would write into a cell.
@@ -26,7 +26,7 @@ def _torch_function(cls: type, function: Any, types: Any, args: Any = (), kwargs
 
 
 def _trace_within_callers(function: Any) -> None:
-    """Makes `torch.compile` trace a function inside of its callers alone, and run it uncompiled elsewhere.
+    """Makes `torch.compile` trace a function as a part of its callers only, and never compile it by itself.
 
     PyTorch 2.13 compiles a function that takes a method of PyTorch as an argument, and calls it later with another one
     as if that were the first. `docs/upstream.md` shows when this may go. The names are private, as in PyTorch 2.12.

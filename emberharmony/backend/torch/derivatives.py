@@ -48,7 +48,7 @@ def run_engine(
 
 
 class _Multiplied(torch.autograd.Function):
-    """Multiplies rows by the updates at their indices, with a forward mode.
+    """An autograd function that multiplies rows by the updates at their indices, with a forward mode.
 
     The forward mode of PyTorch's `scatter_reduce` (2.13) silently returns a zero tangent for products. Here, second
     derivatives are 0 where two factors of a product are 0, even if the true ones are not.
@@ -58,25 +58,25 @@ class _Multiplied(torch.autograd.Function):
 
     @staticmethod
     def forward(rows: torch.Tensor, places: torch.Tensor, updates: torch.Tensor) -> torch.Tensor:
-        """Returns the products."""
+        """Returns the rows multiplied by the updates at their indices."""
         return _scatter_product(rows, places, updates)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Sequence[torch.Tensor], output: torch.Tensor) -> None:
-        """Saves the arguments."""
+        """Saves the arguments for the derivatives."""
         ctx.save_for_backward(*inputs)
         ctx.save_for_forward(*inputs)
 
     @staticmethod
     def backward(ctx: Any, cotangent: torch.Tensor) -> Any:
-        """Returns the gradients."""
+        """Returns the gradients by the rows and the updates."""
         rows, row_indices, updates = ctx.saved_tensors
         row_slopes, slopes_of_updates = (slope.conj() for slope in _product_slopes(rows, row_indices, updates))
         return cotangent * row_slopes, None, cotangent[row_indices] * slopes_of_updates
 
     @staticmethod
     def jvp(ctx: Any, by_rows: torch.Tensor | None, _: None, by_updates: torch.Tensor | None) -> torch.Tensor:
-        """Returns the tangent of the products."""
+        """Returns the tangent of the multiplied rows."""
         rows, row_indices, updates = ctx.saved_tensors
         row_slopes, slopes_of_updates = _product_slopes(rows, row_indices, updates)
         tangent = torch.zeros_like(rows) if by_rows is None else by_rows * row_slopes
@@ -91,7 +91,7 @@ def _scatter_product(rows: torch.Tensor, row_places: torch.Tensor, updates: torc
 def _product_slopes(
     rows: torch.Tensor, places: torch.Tensor, updates: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Returns the derivatives of the products with respect to the rows and to the updates.
+    """Returns the derivatives of rows multiplied by updates, with respect to the rows and to the updates.
 
     Each is the product of all other factors. Zeros are counted and left out, so that nothing is divided by zero.
     """

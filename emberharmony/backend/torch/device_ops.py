@@ -108,7 +108,7 @@ class TorchDeviceOps:
 
     @staticmethod
     def device_scope(device: Any) -> contextlib.AbstractContextManager[None]:
-        """Returns the context manager of `with ops.device(...)`."""
+        """Returns the context manager of `with ops.device(...)`, which sets the default device of its block."""
         return PLACEMENT.override_default(native(device))
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""Questions about dtypes, on PyTorch."""
+"""Ops that return or compare dtypes, on PyTorch."""
 
 from typing import Any
 

@@ -50,7 +50,7 @@ def on_host(x: torch.Tensor) -> np.ndarray:
 
 
 def can_share_memory(array: np.ndarray) -> bool:
-    """Returns whether a tensor may share an array's memory.
+    """Returns whether a tensor may be made on an array's memory: if it is writable and has no negative strides.
 
     The array must be writable, because PyTorch has no read-only tensors and would write to memory that others expect
     to stay the same. Negative strides are not allowed: `torch.from_dlpack` (PyTorch 2.13) aborts the process.
@@ -73,7 +73,7 @@ def orderable(x: torch.Tensor) -> torch.Tensor:
 
 
 def from_orderable(ordered: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Returns the result of `orderable` in its original dtype: the inverse of `orderable`."""
+    """Returns a result of `orderable` converted back to its original dtype."""
     return (ordered ^ _LOWEST if dtype in _WIDE else ordered).to(dtype)
 
 
@@ -116,7 +116,7 @@ class _Promotion(Promotion):
         return x if x.dtype.is_floating_point or x.dtype.is_complex else self.to(x, neutral.default_float())
 
     def for_all_dtypes(self, native: Native, facts: Facts, count: int) -> Native:
-        """Returns a function that also takes two tensors of a wide unsigned dtype."""
+        """Returns a native function of two tensors extended to the wide unsigned dtypes."""
         is_exact = count == 2 and facts.gives != "float"
         return through_int64(native, facts.takes.startswith("real")) if is_exact else native
 

@@ -1,4 +1,4 @@
-"""Files that `torch.save` has written."""
+"""Reads files that `torch.save` has written."""
 
 import re
 import zipfile

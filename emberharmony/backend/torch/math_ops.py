@@ -94,7 +94,7 @@ def _complex_power(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
     result = torch.pow(x1, torch.where(is_zero, 1, x2))
     correction = torch.where(x2 == 2, x1 * x1 - result, 0).detach()  # the derivatives are those of the power
     result = result + torch.where(correction.isfinite(), correction, 0)
-    # The exponential is 1, and has the derivative by the exponent.
+    # The factor exp(x2 * log(x1)) is 1 where x2 is 0, and gives the derivative by the exponent.
     logarithm = torch.log(torch.where((x1 != 0) & x1.isfinite(), x1, 1))
     return torch.where(is_zero, torch.exp(torch.where(is_zero, x2, 0) * logarithm), result)
 

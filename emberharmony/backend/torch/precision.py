@@ -1,4 +1,4 @@
-"""How exactly PyTorch multiplies float32: settings of the process, by library and kind of op.
+"""The precision in which PyTorch multiplies float32: settings of the process, by library and kind of op.
 
 There are two generations. `torch.set_float32_matmul_precision` and `cudnn.allow_tf32` are read by programs and by
 Inductor, and raise an error if the newer `fp32_precision` says something else (PyTorch 2.13), so both are set.
@@ -23,7 +23,7 @@ Values = tuple[str | None, bool | None, tuple[str | None, ...]]
 
 
 def _older_setting(read: Any) -> Any:
-    """Returns a setting of the older generation; None if the newer one says something else."""
+    """Returns a setting of PyTorch's older interface; None if it contradicts the newer interface."""
     try:
         return read()
     except RuntimeError as error:
@@ -47,7 +47,7 @@ def _setting_steps(values: Values) -> list[tuple[Any, ...]]:
         (_native._set_cudnn_allow_tf32, cudnn_setting),
     ]
     newer_steps = [(_native._set_fp32_precision_setter, *pair, word) for pair, word in zip(_PAIRS, words, strict=True)]
-    # The newer ones come last, because the older ones change some of them.
+    # The newer settings come last, because the older ones change some of them.
     return [step for step in (*older_steps, *newer_steps) if step[-1] is not None]
 
 
@@ -58,11 +58,11 @@ class TorchPrecision(ProductPrecision):
     """The settings of PyTorch."""
 
     def precision_key(self) -> Any:
-        """Returns what all settings say now."""
+        """Returns the present values of all precision settings."""
         return _read_settings()[2]
 
     def precision_setting(self, state: str) -> tuple[Setting, Values]:
-        """Returns the setting, and what to set.
+        """Returns PyTorch's precision setting, and its value for a precision.
 
         Raises:
             UnsupportedOpError: on CUDA for bfloat16, which PyTorch has for the CPU only.
@@ -79,7 +79,7 @@ class TorchPrecision(ProductPrecision):
         return SETTING, (_MATMUL[state], state != "float32", words)
 
     def no_precision(self, state: str) -> str:
-        """Returns that the setting was made, and had no effect."""
+        """Returns the text for an error: PyTorch's setting of the precision had no effect on this device."""
         return (
             "PyTorch's settings fp32_precision were set, and this device does not follow them; leave the block out, "
             "or run on a device that has the precision"

@@ -18,7 +18,7 @@ from emberharmony.core.state.draws import stream_to_draw_from
 
 
 class _Generators(dict[torch.device, torch.Generator]):
-    """Holds one generator for each device, all started from the same seed."""
+    """A dict of one generator for each device, all started from the same seed."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()

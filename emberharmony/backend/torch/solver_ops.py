@@ -58,7 +58,7 @@ def _quick_solve(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def _is_any_true(x: torch.Tensor, unread: bool = False) -> bool:
-    """Returns whether any element is true.
+    """Returns whether any element of a boolean tensor is true; `unread` if no value can be read.
 
     Args:
         x: a boolean tensor.
@@ -89,7 +89,7 @@ def _is_finite(x: torch.Tensor) -> bool:
 
 
 def _require_finite(x: torch.Tensor) -> torch.Tensor:
-    """Returns `x`, if its matrices are finite.
+    """Returns `x` after a check that its matrices are finite.
 
     For other matrices MKL (PyTorch 2.13) returns arbitrary numbers or ends the process.
 
@@ -102,7 +102,7 @@ def _require_finite(x: torch.Tensor) -> torch.Tensor:
 
 
 def _require_finite_lower(x: torch.Tensor) -> torch.Tensor:
-    """Returns `x`, if its matrices are square and their lower triangles, which the kernel reads, are finite.
+    """Returns `x` after a check that its matrices are square and have finite lower triangles.
 
     Raises:
         ShapeError: if the matrices are not square.
@@ -171,34 +171,34 @@ def _cofactors(x: torch.Tensor, determinant: torch.Tensor) -> torch.Tensor:
 
 
 class _Det(torch.autograd.Function):
-    """Computes `torch.linalg.det`, with derivatives that are right in both modes and for singular matrices."""
+    """The autograd function of `torch.linalg.det`, with correct derivatives in both modes and for singular matrices."""
 
     generate_vmap_rule = True
 
     @staticmethod
     def forward(x: torch.Tensor) -> torch.Tensor:
-        """Returns the determinant."""
+        """Returns the determinants of matrices."""
         return torch.linalg.det(x)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[torch.Tensor], output: torch.Tensor) -> None:
-        """Saves the matrix and the determinant."""
+        """Saves the matrices and the determinants for the derivatives."""
         ctx.save_for_backward(inputs[0], output)
         ctx.save_for_forward(inputs[0], output)
 
     @staticmethod
     def backward(ctx: Any, cotangent: torch.Tensor) -> torch.Tensor:
-        """Returns the gradient."""
+        """Returns the gradient by the matrices."""
         return cotangent[..., None, None] * _cofactors(*ctx.saved_tensors).conj()
 
     @staticmethod
     def jvp(ctx: Any, tangent: torch.Tensor) -> torch.Tensor:
-        """Returns the tangent."""
+        """Returns the tangents of the determinants."""
         return (_cofactors(*ctx.saved_tensors) * tangent).sum((-2, -1))
 
 
 class _Slogdet(torch.autograd.Function):
-    """Computes `torch.linalg.slogdet`, with derivatives that are right in every order.
+    """The autograd function of `torch.linalg.slogdet`, with correct derivatives of every order.
 
     PyTorch 2.13 treats the factors that it saves for the backward pass as constants.
     """
@@ -213,13 +213,13 @@ class _Slogdet(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[torch.Tensor], output: tuple[torch.Tensor, torch.Tensor]) -> None:
-        """Saves the matrix and the sign."""
+        """Saves the matrices and the signs for the derivatives."""
         ctx.save_for_backward(inputs[0], output[0])
         ctx.save_for_forward(inputs[0], output[0])
 
     @staticmethod
     def backward(ctx: Any, by_sign: torch.Tensor, by_logarithm: torch.Tensor) -> torch.Tensor:
-        """Returns the gradient."""
+        """Returns the gradient by the matrices."""
         x, sign = ctx.saved_tensors
         logarithm_cotangent = by_logarithm
         if x.is_complex():
@@ -228,7 +228,7 @@ class _Slogdet(torch.autograd.Function):
 
     @staticmethod
     def jvp(ctx: Any, tangent: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Returns the tangents."""
+        """Returns the tangents of the signs and the logarithms."""
         x, sign = ctx.saved_tensors
         log_derivative = (torch.linalg.inv(x) @ tangent).diagonal(0, -2, -1).sum(-1)
         phase_tangent = 1j * log_derivative.imag * sign if x.is_complex() else torch.zeros_like(sign)
@@ -253,7 +253,7 @@ class TorchSolverOps:
     @staticmethod
     @inexact(promotion)
     def slogdet(x: torch.Tensor) -> SlogdetResult:
-        # As in `det`.
+        # torch.compile (PyTorch 2.13) cannot trace this autograd.Function either.
         slogdet_function = torch.linalg.slogdet if torch.compiler.is_compiling() else _Slogdet.apply
         sign, logarithm = slogdet_function(square(x))
         # If the determinant is NaN, so is its sign.

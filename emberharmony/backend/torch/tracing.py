@@ -20,7 +20,7 @@ from emberharmony.core.tracing import TELLERS, outside_function_message
 _STEPS = frozenset(f"{name}Backward{i}" for name in ("Floor", "Ceil", "Trunc", "Round") for i in range(2))
 """The nodes of PyTorch's graph whose derivative is zero: no gradient reaches the nodes before them."""
 
-# `torch.utils.checkpoint` raises it when it has recomputed what a gradient needs.
+# `torch.utils.checkpoint` raises this exception when it has recomputed what a gradient needs.
 PASSING.append(checkpoint._StopRecomputationError)
 
 _interpreter = _functorch.peek_interpreter_stack
@@ -43,7 +43,7 @@ _include: Any = torch._C._dispatch_tls_set_dispatch_key_included
 
 
 class _Gradients(threading.local):
-    """The leaves of all gradients that this thread is computing by `torch.autograd`, those of the innermost last."""
+    """A stack of the leaves of all gradients that this thread is computing by `torch.autograd`, the innermost last."""
 
     leaves: tuple[Sequence[torch.Tensor], ...] = ()
 
@@ -84,7 +84,7 @@ def is_watched(times: int = 1) -> bool:
 
 
 def is_recorded() -> bool:
-    """Returns whether one of our transforms differentiates what this thread runs by `torch.autograd`."""
+    """Returns whether a transform of the package is differentiating, by `torch.autograd`, what this thread runs."""
     return not torch.compiler.is_compiling() and any(_GRADIENTS.leaves)
 
 
@@ -101,7 +101,7 @@ def in_functional_transform() -> bool:
 
 
 def is_unwatched(*tensors: torch.Tensor) -> bool:
-    """Returns whether nothing records what is done to tensors, so that they may be written into others in place."""
+    """Returns whether no graph, transform or compiler records operations on tensors, which may then be overwritten."""
     if torch.compiler.is_compiling() or _interpreter() is not None or forward_ad._current_level >= 0:
         return False
     for x in tensors:  # noqa: SIM110  (faster than `any`)

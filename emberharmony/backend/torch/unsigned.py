@@ -37,7 +37,7 @@ def _is_less(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def floor_divide(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Returns the quotient, rounded down; 0 where the divisor is 0."""
+    """Returns the quotient of unsigned integers, rounded down; 0 where the divisor is 0."""
     divisor = torch.where(b > 0, b, 1)
     # Half the dividend fits into int64. Twice its quotient is at most one too small.
     quotient = torch.floor_divide(shift_right(a, torch.ones_like(a)), divisor) << 1
@@ -47,19 +47,19 @@ def floor_divide(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def mod(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Returns the remainder; 0 where the divisor is 0."""
+    """Returns the remainder of unsigned integers; 0 where the divisor is 0."""
     return (a - floor_divide(a, b) * b).masked_fill(b == 0, 0)
 
 
 def power(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Returns the power modulo 2**64."""
+    """Returns the power of unsigned integers modulo 2**64."""
     # An exponent of 2**63 or more would be negative as int64, so raise to half the exponent, and square.
     half_power = torch.pow(a, shift_right(b, torch.ones_like(b)))
     return half_power * half_power * torch.where(b & 1 == 1, a, 1)
 
 
 def gcd(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Returns the greatest common divisor by Euclid's algorithm."""
+    """Returns the greatest common divisor of unsigned integers by Euclid's algorithm."""
     a = a + torch.zeros_like(b)
     while bool(b.any()):
         a, b = torch.where(b == 0, a, b), mod(a, b)

@@ -143,7 +143,7 @@ class _ArrayMemory(ProgramMemory):
     def _roots(
         self, calls: Sequence[ProgramCall], memory_sources: dict[Register, list[Register]], places: Sequence[Register]
     ) -> dict[int, frozenset[int]]:
-        """Returns, for each register, those that own the memory of its value; `_FOREIGN` if anything else may own it."""
+        """Returns, for each register, those that own the memory of its value; `_FOREIGN` if others may own it."""
         roots_by_register = {i: frozenset((i,)) for i in range(self._inputs)}
         for call in calls:
             for result in call.results:

@@ -12,7 +12,7 @@ from emberharmony.core.options import constant
 
 
 def _stays_in_range(norms: torch.Tensor, ord: float) -> bool:
-    """Returns whether the powers that these norms were computed from are known to have stayed within float64."""
+    """Returns whether norms are known to be computed without overflow or underflow of their powers in float64."""
     if torch.compiler.is_compiling() or not norms.is_cpu:
         return False
     smallest_safe, largest_safe = safe_norm_range(ord)
@@ -31,7 +31,7 @@ def _norm(x: torch.Tensor, axes: tuple[int, ...], keepdims: bool, ord: float) ->
     if not x.numel() and ord == torch.inf:
         ord = 1  # also 0
     if not x.numel() and ord < 0:
-        # 0 to a negative power is infinite.
+        # The sum of no powers is 0, and 0 to a negative power is infinite.
         return torch.linalg.vector_norm(x, 1, axes, keepdims).add(torch.inf)
     dtype = x.real.dtype
     # Metal has no float64.

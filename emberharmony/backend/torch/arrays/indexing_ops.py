@@ -80,12 +80,12 @@ take_along_dim = through_signed(_take_along)
 
 
 def _quick_one_hot(x: torch.Tensor, num_classes: int, _axis: int, _dtype: None, _sparse: bool) -> torch.Tensor:
-    """Returns 1 at the indices of classes in float32; the kernel raises for a class out of range."""
+    """Returns one-hot vectors in float32, by PyTorch's kernel, which raises for a class out of range."""
     return x.new_zeros((*x.shape, num_classes), dtype=torch.float32).scatter_(-1, x.unsqueeze(-1), 1)
 
 
 def _scalar_as_vector(part: Any, device: torch.device) -> Any:
-    """Returns a single index as a tensor of one element, and every other part of a key unchanged."""
+    """Returns an index tensor without axes as a vector of one element, and every other part of a key unchanged."""
     if type(part) is int:
         return torch.tensor([part], device=device)
     is_scalar_index = isinstance(part, torch.Tensor) and part.ndim == 0 and part.dtype is not torch.bool

@@ -39,7 +39,7 @@ index_select = through_signed(torch.index_select)
 
 
 def integers(indices: Any, device: torch.device) -> torch.Tensor:
-    """Returns indices as an int64 tensor.
+    """Returns indices, a tensor or host data, as an int64 tensor on a device.
 
     PyTorch treats a uint8 tensor as a mask, and few of its ops accept indices of other dtypes than int64. An index that
     int64 cannot hold becomes its largest number, which is out of bounds too; the cast would wrap it around.
@@ -105,7 +105,7 @@ def take_slices(x: torch.Tensor, indices: Any, axis: int) -> torch.Tensor:
         try:
             slices = index_select(x, axis, _nonnegative_indices(flat_positions, x.shape[axis]))
         except IndexError:
-            # It raises the error that names the index out of bounds.
+            # This check raises the error that names the index out of bounds.
             nonnegative_indices(flat_positions.numpy(), x.shape[axis])
             raise
     return (
@@ -123,7 +123,7 @@ def mask_axes(part: Any) -> int | None:
 
 
 def last_of_equal(columns: Sequence[torch.Tensor], lengths: Sequence[int], values: torch.Tensor) -> torch.Tensor:
-    """Returns the values to write at indices, where equal indices all get the last of their values.
+    """Returns values to write at indices, with those of equal indices replaced by the last one of them.
 
     Only that last value gets a gradient. PyTorch itself would write any of the values, and give each of them a
     gradient.

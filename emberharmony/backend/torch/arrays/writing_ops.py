@@ -39,7 +39,7 @@ def _quick_set_item(x: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mod
 
 
 def _quick_along(x: torch.Tensor, indices: torch.Tensor, values: torch.Tensor, axis: int, mode: str) -> torch.Tensor:
-    """Returns `x` written along an axis, if no shape has to be broadcast.
+    """Returns `x` with values written along an axis, for shapes that need no broadcast.
 
     The kernel checks that no axis of `indices` is longer than that of `values`, or of `x` except along the axis.
     """
@@ -89,7 +89,7 @@ class TorchWritingOps:
 
 
 def _is_direct(tensors: Sequence[Any]) -> bool:
-    """Returns whether PyTorch may write these tensors itself: on the CPU, and if nothing traces or maps them."""
+    """Returns whether tensors are on the CPU, and neither traced nor mapped, so that PyTorch itself may write them."""
     return not torch.compiler.is_compiling() and all(
         x.is_cpu and not torch._C._functorch.is_functorch_wrapped_tensor(x) for x in tensors
     )
@@ -101,7 +101,7 @@ def _is_whole(part: Any) -> bool:
 
 
 def _write_by_tensors(backend: Any, x: torch.Tensor, key: Any, value: Any, mode: str) -> torch.Tensor | None:
-    """Returns `x` written by index tensors and whole axes, or by a mask; None if the composite must write it."""
+    """Returns `x` with values written at index tensors, or at a mask; None if the composite must write them."""
     key_parts = key if key.__class__ is tuple else (key,)
     columns = [key_part for key_part in key_parts if isinstance(key_part, torch.Tensor)]
     if (
@@ -148,11 +148,11 @@ def _write_by_mask(x: torch.Tensor, mask: torch.Tensor, new: torch.Tensor) -> to
 def _combine(
     x: torch.Tensor, parts: Sequence[Any], columns: Sequence[torch.Tensor], new: torch.Tensor, mode: str
 ) -> torch.Tensor | None:
-    """Returns `x` combined with values, all of those at equal indices."""
+    """Returns `x` with values combined at index tensors, including all those at equal indices."""
     if x.dtype is torch.bool:
         return None
     if len(parts) > 1 or columns[0].ndim > 1 or not x.numel():
-        # Here `index_put` takes no None for a whole axis.
+        # PyTorch's `index_put` with accumulation takes no None for a whole axis.
         is_complete = len(columns) == len(parts)
         return x.index_put(tuple(columns), new, True) if is_complete and mode == "add" else None
     if mode in ("min", "max"):
@@ -165,7 +165,7 @@ def _combine(
 
 
 def _write_along(backend: Any, x: torch.Tensor, indices: Any, values: Any, axis: int, mode: str) -> torch.Tensor | None:
-    """Returns `x` written along an axis at a tensor of indices; None if the composite must write it."""
+    """Returns `x` with values written along an axis at a tensor of indices; None if the composite must write them."""
     if not isinstance(indices, torch.Tensor) or indices.dtype is not torch.int64 or not -x.ndim <= axis < x.ndim:
         return None
     axis %= x.ndim

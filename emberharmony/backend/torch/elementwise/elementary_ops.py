@@ -23,7 +23,7 @@ def _in_float32(native: Callable[[torch.Tensor], torch.Tensor]) -> Any:
 
 
 def _in_complex(native: Callable[[torch.Tensor], torch.Tensor], mended: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    """Returns a float function that uses `mended` for complex tensors: PyTorch has some special values wrong."""
+    """Returns a float function that calls `mended` for complex tensors, for which PyTorch has wrong special values."""
     return direct(native, lambda x: mended(x) if x.dtype.is_complex else native(x), when=_REAL)
 
 
@@ -45,7 +45,7 @@ def _arccos(x: torch.Tensor) -> torch.Tensor:
 
 
 class _LogOfSum(torch.autograd.Function):
-    """Computes `torch.logaddexp` or `torch.logaddexp2`, with derivatives that are right in every order.
+    """The autograd function of `torch.logaddexp` and `torch.logaddexp2`, with correct derivatives of every order.
 
     The second derivatives of PyTorch itself are NaN where one term is far larger than the other.
     """
@@ -54,12 +54,12 @@ class _LogOfSum(torch.autograd.Function):
 
     @staticmethod
     def forward(native: Binary, power: Unary, x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
-        """Returns the logarithm."""
+        """Returns the logarithm of the sum of two powers."""
         return native(x1, x2)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Binary, Unary, torch.Tensor, torch.Tensor], output: torch.Tensor) -> None:
-        """Saves the two terms and the result."""
+        """Saves the result and the two terms for the derivatives."""
         _, ctx.power, x1, x2 = inputs
         ctx.save_for_backward(x1, x2, output)
         ctx.save_for_forward(x1, x2, output)
@@ -72,7 +72,7 @@ class _LogOfSum(torch.autograd.Function):
 
     @staticmethod
     def jvp(ctx: Any, _native: None, _power: None, *tangents: torch.Tensor | None) -> torch.Tensor:
-        """Returns the tangent."""
+        """Returns the tangent: the tangents of the terms, weighted by each term's share of the sum."""
         *terms, y = ctx.saved_tensors
         tangents_and_terms = zip(tangents, terms, strict=True)
         return sum(
@@ -106,7 +106,7 @@ def _i0(x: torch.Tensor) -> torch.Tensor:
     near_value = torch.where(is_infinite, magnitude, torch.special.i0(torch.where(is_far, 0, x)))
     far_magnitude = torch.where(is_far, magnitude, 80)
     scaled_i0, root_of_exp = torch.special.i0e(far_magnitude.detach()), torch.exp(far_magnitude.detach() / 2)
-    # The value comes from detached tensors, so `growth`, whose value is 0, carries the derivative: i0' / i0 = i1 / i0.
+    # The value comes from detached tensors, so `log_growth`, of value 0, has the derivative i0' / i0 = i1 / i0.
     log_growth = torch.special.i1e(far_magnitude.detach()) / scaled_i0 * (far_magnitude - far_magnitude.detach())
     return torch.where(is_far, scaled_i0 * root_of_exp * root_of_exp * torch.exp(log_growth), near_value)
 

@@ -14,7 +14,7 @@ _REACH = {torch.float16: 15, torch.bfloat16: 100, torch.float32: 100, torch.floa
 
 
 def _rounding_op(native: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    """Returns a rounding op that returns integers and booleans unchanged."""
+    """Returns a rounding op over a native function; it returns integers and booleans unchanged."""
     return direct(native, lambda x: native(x) if x.dtype.is_floating_point else x, when="{0}.dtype is native_float32")
 
 
@@ -48,7 +48,7 @@ class TorchRoundingOps(Decimals):
         if decimals < 0:
             return rounded
         # A number so large that it has no such decimals must stay the same, but torch.round may scale it to infinity.
-        # For such a number `still - step` and `still + step` are the number itself, so clamping restores it. This is
+        # For such a number `x - unit` and `x + unit` are the number itself, so clamping restores it. This is
         # faster than a comparison with `bound`.
         rounding_unit, x_detached = 10.0**-decimals, x.detach()
         return torch.clamp(rounded, x_detached - rounding_unit, x_detached + rounding_unit)

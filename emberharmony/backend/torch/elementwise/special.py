@@ -1,4 +1,4 @@
-"""Special functions and their derivatives, on PyTorch: the first call that no kernel computes imports this module."""
+"""Special functions and their derivatives, on PyTorch, for those that lack an accurate kernel."""
 
 import types
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ _BLOCK = 2**14
 
 
 def _compute_where(mask: torch.Tensor, function: Callable[..., torch.Tensor], *arguments: torch.Tensor) -> torch.Tensor:
-    """Returns the function where the mask is true, computed for these elements only, and 0 elsewhere."""
+    """Returns a tensor with a function's results where a mask is true, computed only there, and 0 elsewhere."""
     indices = mask.nonzero().reshape(-1)
     if len(indices) == len(mask):
         return function(*arguments)
@@ -40,7 +40,7 @@ def _compute_where(mask: torch.Tensor, function: Callable[..., torch.Tensor], *a
 
 
 def _compute_namespace(digits: special_integrals.Digits, picks: bool) -> types.SimpleNamespace:
-    """Returns a namespace that the shared functions compute with; one that picks takes vectors of one length."""
+    """Returns the namespace of PyTorch's functions with which the shared special functions compute."""
     return namespace(
         torch,
         lambda numbers, x: torch.tensor(numbers, dtype=x.dtype, device=x.device).reshape(-1, *(1,) * x.ndim),
@@ -63,12 +63,12 @@ _SHARED = {name: shared_function_of(name) for name in DERIVATIVES if name not in
 
 
 def _is_rounded(name: str, x: torch.Tensor) -> bool:
-    """Returns whether the function of `ROUNDED` may compute a result that becomes less precise than float64."""
+    """Returns whether a function of `ROUNDED`, of fewer digits, computes this function for orders like those of `x`."""
     return name in ROUNDED and (name not in ("gammainc", "gammaincc") or (has_values(x) and is_moderate(x)))
 
 
 def _compute_by_blocks(name: str, double: bool, tensors: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Returns a function of `backend.shared` of float64 tensors of one shape, on the CPU block by block."""
+    """Returns the result of a function of `backend.shared` for float64 tensors, on the CPU block by block."""
     function = _SHARED[name]
     if not all(map(has_values, tensors)):
         return function(_NAMESPACES[double, False], *tensors)
@@ -81,19 +81,19 @@ def _compute_by_blocks(name: str, double: bool, tensors: Sequence[torch.Tensor])
 
 
 class Special(torch.autograd.Function):
-    """Computes a special function in float64, with the derivatives of `shared.elementwise.special_derivatives`."""
+    """The autograd function of a special function, computed in float64, with its shared derivatives."""
 
     generate_vmap_rule = True
 
     @staticmethod
     def forward(name: str, x: torch.Tensor, y: torch.Tensor | None, z: torch.Tensor | None) -> torch.Tensor:
-        """Returns the function, in the dtype of the tensors; those that it does not take are None.
+        """Returns the result of the special function in the dtype of the tensors; arguments it does not take are None.
 
         Dynamo (PyTorch 2.13) passes the context as the first argument of a `forward` with `*tensors` if no argument
         needs a gradient.
         """
         tensors = [t for t in (x, y, z) if t is not None]
-        # MPS has no float64.
+        # Compute in float32 on MPS, which has no float64.
         wide_dtype = torch.float32 if x.device.type == "mps" else torch.float64
         wide_tensors = [t.to(wide_dtype) for t in tensors]
         if len(wide_tensors) > 1:
@@ -106,7 +106,7 @@ class Special(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
-        """Saves the arguments and the result."""
+        """Saves the arguments and the result for the derivatives."""
         ctx.name, *tensors = inputs
         # Without this PyTorch passes zeros for missing tangents, also for those of arguments that have no gradient.
         ctx.set_materialize_grads(False)
@@ -115,7 +115,7 @@ class Special(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, cotangent: torch.Tensor | None) -> Any:
-        """Returns the gradients."""
+        """Returns the gradients by the arguments of the special function."""
         tensors, y = _saved_tensors(ctx)
         if cotangent is None:
             return (None,) * INPUTS
@@ -129,11 +129,11 @@ class Special(torch.autograd.Function):
 
 
 class SpecialInBothModes(Special):
-    """Adds the forward mode, which torch.compile (PyTorch 2.13) cannot trace."""
+    """The same autograd function with a forward mode, which torch.compile (PyTorch 2.13) cannot trace."""
 
     @staticmethod
     def jvp(ctx: Any, _: None, *tangents: torch.Tensor | None) -> torch.Tensor:
-        """Returns the tangent."""
+        """Returns the tangent of the special function's result."""
         tensors, y = _saved_tensors(ctx)
         derivatives_and_tangents = zip(DERIVATIVES[ctx.name], tangents, strict=False)
         tangent_terms = [
@@ -145,7 +145,7 @@ class SpecialInBothModes(Special):
 
 
 def _saved_tensors(ctx: Any) -> tuple[list[torch.Tensor], torch.Tensor]:
-    """Returns the tensors that were given to the function, and its result."""
+    """Returns the saved arguments of a special function, and its result."""
     *primals, y = ctx.saved_tensors
     return [x for x in primals if x is not None], y
 

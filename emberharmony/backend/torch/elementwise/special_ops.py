@@ -1,4 +1,4 @@
-"""Special functions, on PyTorch; `special` has them, but for those of its kernels that are accurate.
+"""Special functions, on PyTorch: its kernels where they are accurate, else those of `special`.
 
 PyTorch 2.13 has most of them, but only `lgamma`, `ndtri`, `i0e` and `i1e` are accurate. In float64 the errors of the
 others, in units in the last place, are 3e6 for `polygamma(1, x)`, 8e6 for `gammainc`, 2e7 for `logit`, 1000 for
@@ -53,7 +53,7 @@ INPUTS = 4
 
 
 def is_moderate(a: torch.Tensor) -> bool:
-    """Returns whether all first arguments of an incomplete gamma function, whose values are known, are in `_ORDERS`."""
+    """Returns whether all orders of an incomplete gamma function are in the range `_ORDERS`."""
     lowest_order, highest_order = _ORDERS
     orders = a.numpy()
     return not orders.size or bool(
@@ -62,7 +62,7 @@ def is_moderate(a: torch.Tensor) -> bool:
 
 
 def special_function(name: str, *arguments: Any) -> torch.Tensor:
-    """Returns a special function of tensors and numbers."""
+    """Returns the result of a special function, by its name, of tensors and numbers."""
     tensors = promotion.common(*arguments, inexact=True)
     promotion.refuse(tensors[0], ("complex",))
     if len(tensors) > 1:
@@ -96,7 +96,7 @@ def _quick_gammaln(x: torch.Tensor) -> torch.Tensor:
 
 
 def _quick_rounded(name: str) -> Callable[..., torch.Tensor]:
-    """Returns a function of `ROUNDED`, of float32 tensors."""
+    """Returns the fast path of a function of `ROUNDED` for float32 tensors."""
     native = ROUNDED[name]
 
     def rounded_of_one(x: torch.Tensor) -> torch.Tensor:
@@ -127,7 +127,7 @@ class TorchSpecialOps:
 
     @staticmethod
     def _inner_special(name: str, *tensors: torch.Tensor) -> torch.Tensor:
-        """Returns a derivative of `special_derivatives.INNER`, with derivatives of its own."""
+        """Returns the value of one of the derivatives in `special_derivatives.INNER`, with derivatives of its own."""
         result: torch.Tensor = getattr(special.DERIVED, name)(*tensors)
         return result
 

@@ -22,7 +22,7 @@ class UnfusedAttention(CustomGraphPass):
     """
 
     def __call__(self, graph: torch.fx.Graph) -> None:
-        """Changes the graph."""
+        """Inserts an `expand` into the graph behind each permutation whose result is multiplied."""
         for product_node in graph.find_nodes(op="call_function", target=_ATEN.bmm.default):
             key_node = product_node.args[1]
             while key_node.target in _VIEWS:
@@ -31,7 +31,7 @@ class UnfusedAttention(CustomGraphPass):
                 _insert_expand(graph, key_node)
 
     def uuid(self) -> bytes:
-        """Returns what stands for this pass in the keys of Inductor's cache."""
+        """Returns the bytes that identify this pass in the keys of Inductor's cache."""
         return get_hash_for_files((__file__,))
 
 

@@ -68,7 +68,7 @@ def make_traceable(transform: F) -> F:
 
 
 class _Entries:
-    """What guarded ops read while a function is compiled as a whole: the ops in a tuple, as attributes named by kind.
+    """The ops that guarded ops read while a function is compiled as a whole, as attributes named by kind.
 
     torch.compile compiles a function again when a dict gets another key, but not when a class gets another attribute.
     """
@@ -81,7 +81,7 @@ class _Whole(threading.local):
 
 
 class _Composite:
-    """What the ops in the body of a composite read in its place, while `autocast` is traced; None elsewhere."""
+    """The override that ops in the body of a composite read while `autocast` is traced; None elsewhere."""
 
     def __init__(self) -> None:
         self.entry: Any = None  # torch.compile would compile again once the attribute of a class became one of its own
@@ -98,7 +98,7 @@ vars(_whole_call_kind)["_dynamo_marked_constant"] = True
 
 
 def _override_entry() -> Any:
-    """Returns what guarded ops read: a tuple that begins with the ops of the innermost override, or None.
+    """Returns the entry of the innermost override, a tuple that begins with its ops, or None.
 
     torch.compile cannot trace how an override is found, so it takes the ops of the call. This is right if a function is
     compiled as a whole, because no block can begin or end in it, and `ops.compile` compiles it for one backend and for
@@ -115,7 +115,7 @@ def is_whole() -> bool:
 
 
 def call_with_own_ops(bound: Any, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """Calls a function while ops are those of a backend; torch.compile can trace it, unlike a block."""
+    """Calls a function with the ops of a backend, in a way that torch.compile can trace, unlike a block."""
     outer_entry, _COMPOSITE.entry = _COMPOSITE.entry, (bound,)
     try:
         return function(*args, **kwargs)
@@ -124,7 +124,7 @@ def call_with_own_ops(bound: Any, function: Callable[..., Any], args: Any, kwarg
 
 
 def _make_traceable(bound: Any) -> str:
-    """Lets torch.compile trace ops while an override is alive, and returns their kind."""
+    """Makes the ops of an override traceable by torch.compile, and returns the name of their kind."""
     variant_name = f"{bound.backend.prefix}{bound.variant}"
     if variant_name not in vars(_Entries):
         bound.compile_all()  # because torch.compile cannot trace the first call of an op
@@ -197,12 +197,12 @@ def _model_of(fn: FunctionType) -> Any:
 
 
 def _compile_whole(entry: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns an entry compiled as a whole, which looks in each call only at what can change."""
+    """Returns an entry function compiled as a whole, whose guards check only what can change."""
     return _compile(entry, fullgraph=True, guard_filter_fn=needed_guards)
 
 
 def _compile_parts(entry: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns an entry compiled in parts, between what cannot be compiled."""
+    """Returns an entry function compiled in parts, between calls that cannot be compiled."""
     return _compile(entry)
 
 
@@ -229,13 +229,13 @@ def _is_compiler_error(error: Exception, way: int) -> bool:
 
 
 def _is_stop_at_move(error: Exception) -> bool:
-    """Returns whether Dynamo stopped where a cell comes from another backend; it cannot trace that."""
+    """Returns whether Dynamo stopped at a parameter that moves from another backend, which it cannot trace."""
     frames = getattr(error, "real_stack", None) or ()
     return any(frame.name == Cell._move_slot.__name__ for frame in frames)
 
 
 class TorchFunction:
-    """A function that is compiled as far as possible; the first calls find out how far.
+    """A function that is compiled as a whole, in parts or not at all; its first calls find out which is possible.
 
     Args:
         fn: the function.
@@ -253,7 +253,7 @@ class TorchFunction:
         self._way, self._is_whole, self._has_moved = _WHOLE, False, False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Returns the result of the function."""
+        """Returns the result of the function, compiled as far as possible."""
         if self._in_transform() or checking():
             return self._fn(*args, **kwargs)
         if self._is_whole and not (selection.is_overridden() or PLACEMENT.is_overridden or is_watched()):
@@ -290,7 +290,7 @@ class TorchFunction:
         return result
 
     def _run_despite_warnings(self, way: int, *args: Any, **kwargs: Any) -> Any:
-        """Runs the function in a way, again if a warning ended the compilation, as it does where warnings are errors.
+        """Runs the function compiled in a way, and again if a warning that is an error ended the compilation.
 
         Dynamo raises an error of its own in the place of such a warning, before anything has run.
         """

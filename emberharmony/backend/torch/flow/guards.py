@@ -1,4 +1,4 @@
-"""The guards of compiled functions: what `torch.compile` looks at in each call to see whether its code still holds.
+"""The choice of the guards of compiled functions, which `torch.compile` checks in each call.
 
 Dynamo guards whatever it reads while it traces. In a model over ops, two thirds of that are this package: its
 functions, its classes, the declarations of its ops, the constants of its modules. None of it changes, so looking at it
@@ -60,7 +60,7 @@ def needed_guards(guards: Sequence[Any]) -> list[bool]:
 
 
 def _is_constant(guard: Any, is_own_function: Callable[[str], bool]) -> bool:
-    """Returns whether what is guarded never changes."""
+    """Returns whether the object that a guard checks never changes."""
     name, guard_type = guard.name, guard.guard_type
     if guard_type in _DEFINITIONS:
         return _OWN in name or is_own_function(name)
@@ -84,10 +84,10 @@ def _is_constant(guard: Any, is_own_function: Callable[[str], bool]) -> bool:
 
 
 def _is_implied(guard: Any, known: set[str]) -> bool:
-    """Returns whether other guards, of modules and tensors of these names, tell what a guard tells."""
+    """Returns whether other guards, of modules and tensors of these names, make a guard superfluous."""
     name = guard.name
     if name.endswith("._held[1]"):
-        # A cell gives its tensor, which is guarded, to each backend of the library, whichever of them has made it.
+        # A parameter's tensor, which is guarded, belongs to all backend objects of the library, whichever made it.
         return f"{name[:-3]}[0]" in known
     if guard.guard_type != "DUPLICATE_INPUT":
         return False

@@ -57,7 +57,7 @@ class HostProgram:
 
 
 class _Writable:
-    """A writable view of a read-only array, which PyTorch asks for; nothing writes into it."""
+    """A read-only array presented as writable, as PyTorch requires; nothing writes into it."""
 
     def __init__(self, array: np.ndarray) -> None:
         self._array = array  # keeps the memory

@@ -41,7 +41,7 @@ _PYTHONS = ("sign", CHOICE)
 
 
 def number_converter(dtype: torch.dtype, cpu: bool) -> Callable[[float], Any]:
-    """Returns the function that gives a number the form in which it costs a native function the least.
+    """Returns a function that converts a number to the form, number or tensor, that native functions take fastest.
 
     On the CPU a tensor takes half of the time of a number, which PyTorch 2.13 wraps for each tensor. Half precision
     multiplies by the number in float32.
@@ -59,7 +59,7 @@ def run_update(update: Update, columns: Sequence[Sequence[torch.Tensor]]) -> lis
 
 
 def _run_program(program: Program, numbers: list[Any], tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """Returns what a program computes from tensors; it writes into results that nothing reads any more."""
+    """Returns the tensors that a program computes from tensors; it reuses the memory of intermediate results."""
     registers: list[Any] = list(tensors)
     for i, call in enumerate(program.calls):
         bound_call, target = _bind_call(call, registers, numbers), program.memory_targets.get(i)
@@ -92,13 +92,13 @@ def overwrite_calls(update: Update, columns: Sequence[Sequence[torch.Tensor]]) -
 
 
 def _program_for(update: Update, like: torch.Tensor) -> tuple[Program, list[Any]]:
-    """Returns a program for tensors like this one, and its numbers in the form in which functions take them."""
+    """Returns an update's program for tensors like this one, and its numbers in the form that functions take."""
     program, numbers = update.program, update.numbers
     if like.dtype.itemsize >= 4:
         program = program.with_fewer_calls
         numbers = [*numbers, *map(operator.neg, numbers)]
     to_native_number, native_numbers = number_converter(like.dtype, like.is_cpu), list(numbers)
-    # The functions of the ops that stand for several take numbers alone.
+    # The fused functions, which replace several ops, take Python numbers only.
     fused_registers = {call.args[-1] for call in program.calls if call.function in _FUSED}
     for number_register in program.numbers:  # others only serve to compute these
         if number_register not in fused_registers and numbers[number_register].__class__ is not bool:
@@ -107,7 +107,7 @@ def _program_for(update: Update, like: torch.Tensor) -> tuple[Program, list[Any]
 
 
 def _bind_call(call: ProgramCall, registers: Sequence[Any], numbers: Sequence[Any]) -> Callable[..., Any]:
-    """Returns a call of a program for one tensor."""
+    """Returns a call of a program, bound to its registers and numbers, as a function without arguments."""
     args = [numbers[x] if x.__class__ is Number else registers[x] for x in call.args]
     if call.function in _FUSED:
         native, argument_name = _FUSED[call.function]

@@ -39,7 +39,7 @@ _IS_CPU = attrgetter("is_cpu")
 
 
 def _have_kernels(columns: Columns) -> bool:
-    """Returns whether the kernels take lists of tensors, in which those at the same place have the same shape.
+    """Returns whether PyTorch's optimizer kernels support lists of tensors of these dtypes, devices and layouts.
 
     In half precision the kernels round less often than the ops. On an accelerator they read numbers from there.
 
@@ -55,7 +55,7 @@ def _have_kernels(columns: Columns) -> bool:
 
 
 def _run_kernel(update: "Update", columns: Columns) -> list[Sequence[torch.Tensor]] | None:
-    """Returns what an update makes of lists of tensors; None if PyTorch has no kernel for it."""
+    """Returns the lists of tensors that an optimizer's kernel computes; None if PyTorch has none for the update."""
     if update.kernel not in KERNELS:
         return None
     copies = [list(map(torch.clone, column)) for column in columns[1:]]
@@ -130,13 +130,13 @@ class TorchSteps(Steps):
         return update.kernel in KERNELS and _have_kernels([[like]])
 
     def run_update(self, update: "Update", columns: Columns) -> list[Sequence[torch.Tensor]] | None:
-        """Returns what a program computes from lists of tensors; None while anything records it."""
+        """Returns the lists of tensors that a program computes; None while a graph or compiler records operations."""
         if not is_unwatched():
             return None
         return _run_kernel(update, columns) or programs.run_update(update, columns)
 
     def traits_of(self, columns: Columns) -> Traits:
-        """Returns the facts about lists of tensors; programs take no subclasses, several dtypes and graphs."""
+        """Returns the facts about lists of tensors; a program needs plain tensors of one dtype without a graph."""
         tensors = [*chain.from_iterable(columns)]
         is_plain = {*map(type, tensors)} == {torch.Tensor}
         is_fusable = is_plain and len({x.dtype for x in tensors}) == 1 and is_unwatched(*tensors)
@@ -157,7 +157,7 @@ class TorchSteps(Steps):
         """Returns whether PyTorch has made the memory of these tensors, and nothing else refers to it."""
         storages = list(map(torch.Tensor.untyped_storage, tensors))
         addresses = map(attrgetter("_cdata"), storages)
-        # The list, the tensor and the call refer to a storage; a user's reference to it would be one more.
+        # The list, the tensor and the call are three references to a storage; a user's reference would be one more.
         return (
             max(map(torch.Tensor._use_count, tensors)) == 1  # type: ignore[attr-defined]
             and max(map(torch._C._storage_Use_Count, addresses)) == 2
@@ -171,7 +171,7 @@ class TorchSteps(Steps):
         return _COUNTS and (update.kernel in KERNELS or programs.can_overwrite_inputs(update.program))
 
     def overwrite_calls(self, update: "Update", columns: Columns, kept: dict[Any, Any]) -> Any:
-        """Returns the calls that write the results of a program over its inputs; None while anything records it."""
+        """Returns the calls that write a program's results over its inputs; None while operations are recorded."""
         if not is_unwatched():
             return None
         if update.kernel in KERNELS:
@@ -190,6 +190,6 @@ class TorchSteps(Steps):
 
 
 def _compared_properties(x: torch.Tensor) -> tuple[Any, ...]:
-    """Returns what `Traits.match` compares where PyTorch has no guards."""
+    """Returns the properties of a tensor that `Traits.match` compares where PyTorch has no guards."""
     strides = x.stride() if x.layout == torch.strided else ()
     return type(x), x.shape, x.dtype, x.device, strides, x.requires_grad, x.is_inference()

@@ -239,7 +239,7 @@ def _gradients_of_func(fn: TensorFunction, primals: Tensors) -> tuple[list[torch
 def _gradients_of_autograd(
     fn: TensorFunction, primals: Tensors, constant: bool = False
 ) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-    """Returns the gradients that `_gradients_of_func` does, at half the cost for small tensors.
+    """Returns the same as `_gradients_of_func`, by `torch.autograd`, at half the cost for small tensors.
 
     Inside another gradient, ours or the user's, an output also depends on other tensors that require gradients, so the
     graph is kept for it, unless the result is to be constant. A `torch.nn.Parameter` does not mean that: it always
@@ -308,7 +308,7 @@ def _has_other_leaves(outputs: Sequence[torch.Tensor], leaves: Sequence[torch.Te
 
 
 class _Custom(torch.autograd.Function):
-    """Connects outputs to the primals by a user-defined gradient: `backward(primals, cotangents)`.
+    """The autograd function that gives outputs a user-defined gradient: `backward(primals, cotangents)`.
 
     The outputs were computed from detached primals. They keep what the user's own autograd graph recorded of them, for
     example by a `torch.nn.Parameter` that the function closes over.
@@ -340,9 +340,9 @@ class _Custom(torch.autograd.Function):
 
     @staticmethod
     def jvp(ctx: Any, _backward: None, _count: None, *tangents: torch.Tensor) -> Any:
-        """Returns the tangents."""
+        """Returns the tangents of the outputs, by the transpose of `backward`."""
         zeros = [torch.zeros(**like) for like in ctx.like]
-        # Saved primals still have their tangents; drop these, or `backward` would propagate them a second time.
+        # Drop the tangents of the saved primals, or `backward` would propagate them a second time.
         primals = [forward_ad.unpack_dual(x).primal for x in ctx.saved_tensors]
         _, push = torch.func.vjp(  # type: ignore[misc]
             lambda *cotangents: tuple(ctx.backward_function(primals, cotangents)), *zeros

@@ -42,7 +42,7 @@ def _op_of_transform(native: Native, *, real: bool = False, halved: bool = False
 
 
 def _transform_of_axes(native: Native, transform_of_axis: Native) -> Native:
-    """Returns the op over a PyTorch transform along several axes; `single` is the transform along one."""
+    """Returns the op over a PyTorch transform along several axes; `transform_of_axis` is that along one axis."""
 
     def transform(
         x: torch.Tensor, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"

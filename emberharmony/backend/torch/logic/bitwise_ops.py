@@ -9,7 +9,7 @@ from emberharmony.backend.torch.unsigned import support_unsigned
 _WIDE = (torch.uint16, torch.uint32, torch.uint64)
 
 
-# A processor defines no result for a shift by a negative count, or by at least the width of the dtype. The functions
+# The result of a shift by a negative count, or by the dtype's width or more, depends on the processor. The functions
 # below shift by 0 there, and fill in the result.
 def _shift_left(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
     width = x1.dtype.itemsize * 8

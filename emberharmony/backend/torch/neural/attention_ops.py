@@ -45,7 +45,7 @@ def _is_fused(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, bias:
 
 
 class _Attention(torch.autograd.Function):
-    """Computes fused attention with a fused gradient; derivatives of higher order are those of the composite op.
+    """The autograd function of fused attention with a fused gradient; higher derivatives are the composite's.
 
     A training step of attention takes 1.4 to 5 times as long with the composite, which stores all scores.
     """
@@ -150,7 +150,7 @@ def _additive_mask(
 
 
 def _without_empty_rows(query: torch.Tensor, additive_mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Returns queries and an additive mask of the same attention, which is that of 0 where all keys are masked.
+    """Returns queries and an additive mask, both changed where all keys are masked, so that the attention is that of 0.
 
     The gradient of the kernel divides by sums of weights that are lost where all logits are as low as the mask, and it
     reaches the queries and keys of a row on which their product has no influence.

@@ -104,7 +104,7 @@ def _conv_of_tuples(
         return None  # PyTorch would take one number for all axes
     groups = x.shape[1] // kernel.shape[-2]
     try:
-        # Greater numbers could overflow in PyTorch.
+        # Options of 2**31 or more could overflow in PyTorch.
         if max(*strides, *padding, *dilation) >= 2**31:
             return None
         weight = kernel.permute(n + 1, n, *range(n)).contiguous()

@@ -1,4 +1,4 @@
-"""The maps that layers apply, on PyTorch: its kernel of a linear layer, which rounds once."""
+"""The op `linear`, on PyTorch: its kernel of a linear layer, which rounds once."""
 
 from collections.abc import Callable
 

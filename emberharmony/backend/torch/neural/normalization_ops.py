@@ -44,7 +44,7 @@ def _channels_second(x: torch.Tensor, place: int) -> torch.Tensor:
 def _normalize_in_place(
     x: torch.Tensor, place: int, offset: torch.Tensor | None, scale: torch.Tensor | None, epsilon: float
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Returns the results of a batch normalisation in training that nothing differentiates, mostly written in place.
+    """Returns the results of batch normalisation in training without gradients, computed mostly in place.
 
     On a CPU it takes 0.5 to 0.75 of the time of the kernel and the subtraction before it, from 100,000 numbers on.
     """
@@ -185,7 +185,8 @@ class TorchNormalizationOps:
         # The second derivative of the kernel (PyTorch 2.13) fails for an offset without a scale.
         is_plain = is_plain and (scale is not None or offset is None)
         if is_plain and x.is_floating_point() and x.numel() and not is_nested(x):
-            # It also fails for tensors that are not contiguous. functional.group_norm refuses groups of one element.
+            # The kernel's second derivative also fails for tensors that are not contiguous.
+            # functional.group_norm refuses groups of one element.
             rows = x.movedim(channel_axis, 1).contiguous()
             normalized = torch.group_norm(rows, groups, scale, offset, epsilon, torch.backends.cudnn.enabled)
             return normalized.movedim(1, channel_axis)

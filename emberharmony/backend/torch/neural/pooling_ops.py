@@ -75,7 +75,7 @@ def _window_means(x: torch.Tensor, windows: Pool, counts_padding: bool, divisor:
     pool_function, is_rounded_up = _AVERAGE[len(plan.size) - 1], plan.padding != windows.given
     if padding is not None and divisor is None:
         return pool_function(x, plan.size, plan.strides, padding, is_rounded_up, counts_padding)
-    # Else average the padded tensor, and divide by the share of elements that count in each window.
+    # Otherwise average the padded tensor, and divide by the share of elements that count in each window.
     averages = pool_function(functional.pad(x, flat_padding(plan.padding)), plan.size, plan.strides)
     if divisor is not None or (counts_padding and not is_rounded_up):
         return averages * (math.prod(plan.size) / (divisor or math.prod(windows.size)))
@@ -117,7 +117,7 @@ def _pool_of_tuples(
     if x.dtype not in WIDE or not _is_native(x) or any(w.__class__ is not tuple or len(w) != n for w in windows):
         return None
     try:
-        # Greater numbers could overflow in PyTorch.
+        # Options of 2**31 or more could overflow in PyTorch.
         if max(map(max, windows)) >= 2**31:
             return None
         return kernels[n - 1](x, *windows, *options)

@@ -49,7 +49,7 @@ def _run_layer(
     reverse: bool,
     layer_axis: bool,
 ) -> tuple[torch.Tensor, ...]:
-    """Returns the outputs of a layer and its last states.
+    """Returns the outputs of a recurrent layer, computed by PyTorch's kernel, and its last states.
 
     Args:
         native: the kernel.

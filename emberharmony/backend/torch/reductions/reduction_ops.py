@@ -26,7 +26,7 @@ _SPREAD = f"{_PLAIN} and {{3}}.__class__ is int and {{3}} == 0 and {{0}}.itemsiz
 
 
 def _widen_for_sum(x: torch.Tensor, dtype: torch.dtype | None) -> tuple[torch.Tensor, torch.dtype]:
-    """Returns a tensor, and the dtype of its sum or product.
+    """Returns a tensor cast for its sum or product, and the dtype of the result.
 
     If a dtype is given, the tensor is cast to it before the reduction, as the array API standard demands.
     """
@@ -120,7 +120,7 @@ def _native_deviation(native: Any, x: torch.Tensor, axis: Any, keepdims: bool, c
     x = x.to(torch.float32) if x.dtype in _HALVES else x
     axes = nonnegative_axes(axis, x.ndim)
     if not axes:
-        # Nothing is reduced, so the variance is 0, or NaN for NaN and infinity.
+        # If no axis is reduced, reduce a new axis of length 1: the variance is 0, or NaN for NaN and infinity.
         x, axes, keepdims = x.unsqueeze(-1), (x.ndim,), False
     count = math.prod([x.shape[a] for a in axes])  # a list: torch.compile cannot trace a generator here
     if not x.numel():
@@ -219,7 +219,7 @@ class TorchReductionOps:
         # torch.prod takes one axis at a time; starting with the last keeps the numbers of the others valid.
         for a in sorted(nonnegative_axes(axis, x.ndim), reverse=True):
             if result.shape[a] == 1:
-                # torch.prod begins with 1, and the product of 1 and an infinite complex number has a part that is NaN.
+                # torch.prod begins with 1, whose product with an infinite complex number has a part that is NaN.
                 result = result if keepdims else result.squeeze(a)
             else:
                 result = torch.prod(result, a, keepdims)

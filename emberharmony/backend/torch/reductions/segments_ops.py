@@ -19,7 +19,7 @@ else:
 
 def _quick_sum(data: torch.Tensor, segment_ids: torch.Tensor, num_segments: int, _sorted: bool) -> torch.Tensor:
     """Returns the sum of the slices of each segment, in the dtype of `data`."""
-    # A tuple would take 0.3 µs more.
+    # A shape passed as a tuple would take 0.3 µs more.
     return data.new_zeros(num_segments, *data.shape[1:]).index_add_(0, segment_ids, data)
 
 
