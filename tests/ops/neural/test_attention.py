@@ -111,9 +111,10 @@ def of(*shape: int) -> Any:
 def test_shapes_that_do_not_fit_are_refused(
     key: Any, value: Any, further: dict[str, Any], dtype: str, backend: str
 ) -> None:
-    query = of(1, 6, 4, 3).astype(dtype)
-    with pytest.raises(ShapeError, match=r"of shape|may differ in the last axis only|key heads"):
-        ops.dot_product_attention(query, key.astype(dtype), value.astype(dtype), **further)
+    operands = [x.astype(dtype) for x in (of(1, 6, 4, 3), key, value)]
+    for tensors in (operands, [ops.convert_to_tensor(x) for x in operands]):
+        with pytest.raises(ShapeError, match=r"of shape|may differ in the last axis only|key heads"):
+            ops.dot_product_attention(*tensors, **further)
 
 
 def test_values_may_have_more_features_than_keys(backend: str) -> None:

@@ -91,6 +91,15 @@ MUTANTS = [
         why="attention with a mask that is differentiated ignores the mask",
     ),
     Mutant(
+        name="torch-batches-of-attention",
+        module="emberharmony/backend/torch/neural/attention_ops.py",
+        function="_quick_attention",
+        original="q[0] != k[0]",
+        replacement="False",
+        tests=(f"tests/ops/neural/test_attention.py {ON_TORCH}",),
+        why="attention takes keys of one sample for all",
+    ),
+    Mutant(
         name="torch-options-of-second-gradients",
         module="emberharmony/backend/torch/neural/attention_ops.py",
         function="_quick_attention",

@@ -182,13 +182,13 @@ def _quick_attention(
     is_causal: bool,
     *_: Any,
 ) -> torch.Tensor:
-    """Returns the fused attention of tensors of one shape, or of fewer queries than keys."""
+    """Returns the fused attention of tensors of one shape, or of another number of queries or of their heads."""
     q, k = query.shape, key.shape
-    if q != k and (q[:1] != k[:1] or q[2:] != k[2:]):
-        raise NotImplementedError
     if k != value.shape or len(k) != 4 or 0 in q or 0 in k or forward_ad._current_level >= 0:
         raise NotImplementedError
-    kernel_options = {"is_causal": is_causal, "scale": scale}
+    if q != k and (len(q) != 4 or q[0] != k[0] or q[2] % k[2] or q[3] != k[3]):
+        raise NotImplementedError
+    kernel_options = {"is_causal": is_causal, "scale": scale, "enable_gqa": q[2] != k[2]}
     return _attend((query, key, value), kernel_options, (bias, mask, scale, is_causal))
 
 
