@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from emberharmony.errors import IndexOutOfBoundsError, LinAlgError, TracedTensor
 
 jax = pytest.importorskip("jax")
 programs = pytest.importorskip("emberharmony.backend.jax.flow.steps")
+device_ops = pytest.importorskip("emberharmony.backend.jax.device_ops")
 fusion = pytest.importorskip("emberharmony.backend.jax.flow.fusion")
 
 CHEAP = (
@@ -376,3 +378,18 @@ def test_logarithms_in_float64_have_all_digits(name: str) -> None:
     x = np.concatenate([sizes, -sizes])
     wanted = getattr(np, name)(x.astype(np.longdouble))
     np.testing.assert_allclose(ops.to_numpy(getattr(ops, name)(x)), wanted, 4 * np.finfo(np.float64).eps)
+
+
+def test_the_device_that_is_named_is_asked_and_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
+    statistics = {"bytes_in_use": 3, "bytes_limit": 9}
+    named, placed = SimpleNamespace(memory_stats=lambda: statistics), list[Any]()
+    monkeypatch.setattr(device_ops, "place", lambda device: named if device == "named" else None)
+    monkeypatch.setattr(jax, "device_put", lambda x, device: placed.append(device) or 0.0)
+    with ops.use_backend("jax"):
+        assert ops.memory_info("named") == {"used": 3, "reserved": 3, "total": 9}
+        statistics["bytes_reserved"] = 5
+        assert ops.memory_info("named")["reserved"] == 5
+        assert ops.memory_info()["total"] > 9
+        ops.synchronize("named")
+        ops.synchronize()
+    assert placed == [named, jax.devices()[0]]
