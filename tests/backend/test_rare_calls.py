@@ -120,6 +120,8 @@ RARE: dict[str, Call] = {
     "boolean of complex numbers": lambda x, v: ops.cast(ops.multiply(ops.cast(x, "complex64"), 1j), "bool"),
     "rectangle with another diagonal": lambda x, v: ops.eye(2, 3, 1, "int32"),
     "factors of no elements": lambda x, v: (ops.cholesky(ops.zeros((0, 0))), ops.lu_factor(ops.zeros((0, 0)))[1]),
+    "derivative of an empty determinant": lambda x, v: ops.grad(ops.det)(ops.zeros((0, 0))),
+    "roots of no elements": lambda x, v: (*ops.svd(ops.zeros((0, 3))), *ops.eigh(ops.zeros((2, 0, 0)))),
     "membership in many": lambda x, v: ops.isin(ops.arange(3000), ops.arange(0, 6000, 2)),
     "segments of no elements": lambda x, v: ops.segment_max(none_of(x), none_of(v), 2),
     "histogram of a range": lambda x, v: ops.histogram(x, 3, (0.0, 2.0)),

@@ -1,26 +1,17 @@
 """Linear algebra, on JAX."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
 from emberharmony.backend.jax.algebra import linear
-from emberharmony.backend.jax.dtypes import of_host, promotion
+from emberharmony.backend.jax.dtypes import promotion
 from emberharmony.backend.jax.tracing import truth_or
-from emberharmony.backend.shared.algebra import lapack
 from emberharmony.backend.shared.arrays.shape import require_matrices
 from emberharmony.backend.shared.solver import check_qr_mode, check_sides, inexact, not_finite_error, square
 from emberharmony.core.errors import LinAlgError
 from emberharmony.core.results import EigResult, LUResult, QRResult, SlogdetResult, SVDResult
-
-
-def _lapack_on_empty(name: str, x: jax.Array, *options: Any) -> Any:
-    """Returns the result of a function of `lapack` for matrices without elements, which JAX does not accept."""
-    result = getattr(lapack, name)(np.zeros(x.shape, x.dtype), *options)
-    return type(result)(*map(of_host, result)) if isinstance(result, tuple) else of_host(result)
 
 
 def _require_finite(x: jax.Array, read: jax.Array | None = None) -> jax.Array:
@@ -77,28 +68,28 @@ class JAXSolverOps:
     @staticmethod
     @inexact(promotion)
     def det(x: jax.Array) -> jax.Array:
-        return jnp.linalg.det(x) if square(x).size else _lapack_on_empty("det", x)
+        if not square(x).size:  # of which the derivative of JAX 0.10 reads an element
+            return jnp.ones(x.shape[:-2], x.dtype)
+        return jnp.linalg.det(x)
 
     @staticmethod
     @inexact(promotion)
     def slogdet(x: jax.Array) -> SlogdetResult:
-        if not square(x).size:
-            return _lapack_on_empty("slogdet", x)
-        sign, logarithm = jnp.linalg.slogdet(x)
+        sign, logarithm = jnp.linalg.slogdet(square(x))
         # If the determinant is NaN, so is its sign.
         return SlogdetResult(jnp.where(jnp.isnan(logarithm), jnp.nan, sign).astype(sign.dtype), logarithm)
 
     @staticmethod
     @inexact(promotion)
     def inv(x: jax.Array) -> jax.Array:
-        return _solution_if_invertible(x, jnp.linalg.inv(x)) if square(x).size else x
+        return _solution_if_invertible(x, jnp.linalg.inv(square(x)))
 
     @staticmethod
     @inexact(promotion, 2)
     def solve(a: jax.Array, b: jax.Array) -> jax.Array:
         check_sides(a, b)
         a, columns = _broadcast_systems(a, b)
-        result = _solution_if_invertible(a, jnp.linalg.solve(a, columns)) if a.size and columns.size else columns
+        result = _solution_if_invertible(a, jnp.linalg.solve(a, columns))
         return result[..., 0] if b.ndim == 1 else result
 
     @staticmethod
@@ -108,16 +99,13 @@ class JAXSolverOps:
         if truth_or(jnp.any(jnp.diagonal(a, 0, -2, -1) == 0), False):
             raise LinAlgError("expected an invertible triangular matrix, got a singular one: its diagonal has a zero")
         a, columns = _broadcast_systems(a, b)
-        if a.size and columns.size:
-            columns = lax.linalg.triangular_solve(a, columns, left_side=True, lower=bool(lower))
-        return columns[..., 0] if b.ndim == 1 else columns
+        result = lax.linalg.triangular_solve(a, columns, left_side=True, lower=bool(lower))
+        return result[..., 0] if b.ndim == 1 else result
 
     @staticmethod
     @inexact(promotion)
     def cholesky(x: jax.Array, upper: bool = False) -> jax.Array:
-        if not square(x).size:
-            return x
-        factor = linear.cholesky(x)
+        factor = linear.cholesky(square(x))
         if not truth_or(jnp.isfinite(factor).all(), True):
             raise LinAlgError("expected a finite, positive-definite matrix; is it symmetric, or Hermitian?")
         return linear.adjoint(factor) if upper else factor
@@ -126,49 +114,41 @@ class JAXSolverOps:
     @inexact(promotion)
     def qr(x: jax.Array, mode: str = "reduced", positive: bool = True) -> QRResult:
         check_qr_mode(mode)
-        return QRResult(*linear.qr(x, mode, positive)) if require_matrices(x).size else _lapack_on_empty("qr", x, mode)
+        return QRResult(*linear.qr(require_matrices(x), mode, positive))
 
     @staticmethod
     @inexact(promotion)
     def svd(x: jax.Array, full_matrices: bool = True, compute_uv: bool = True) -> SVDResult | jax.Array:
-        if not require_matrices(x).size:
-            empty_result: SVDResult | jax.Array = _lapack_on_empty("svd_or_values", x, full_matrices, compute_uv)
-            return empty_result
-        return (
-            SVDResult(*linear.svd(_require_finite(x), full_matrices))
-            if compute_uv
-            else linear.svdvals(_require_finite(x))
-        )
+        x = _require_finite(require_matrices(x))
+        return SVDResult(*linear.svd(x, full_matrices)) if compute_uv else linear.svdvals(x)
 
     @staticmethod
     @inexact(promotion)
     def svdvals(x: jax.Array) -> jax.Array:
-        return linear.svdvals(_require_finite(x)) if require_matrices(x).size else _lapack_on_empty("svdvals", x)
+        return linear.svdvals(_require_finite(require_matrices(x)))
 
     @staticmethod
     @inexact(promotion)
     def eigh(x: jax.Array) -> EigResult:
-        return EigResult(*linear.eigh(_require_finite_lower(x))) if square(x).size else _lapack_on_empty("eigh", x)
+        return EigResult(*linear.eigh(_require_finite_lower(x)))
 
     @staticmethod
     @inexact(promotion)
     def eigvalsh(x: jax.Array) -> jax.Array:
-        return linear.eigh(_require_finite_lower(x))[0] if square(x).size else _lapack_on_empty("eigvalsh", x)
+        return linear.eigh(_require_finite_lower(x))[0]
 
     @staticmethod
     @inexact(promotion)
     def eig(x: jax.Array) -> EigResult:
-        return EigResult(*linear.eig(_require_finite(x))) if square(x).size else _lapack_on_empty("eig", x)
+        return EigResult(*linear.eig(_require_finite(square(x))))
 
     @staticmethod
     @inexact(promotion)
     def eigvals(x: jax.Array) -> jax.Array:
-        return linear.eig(_require_finite(x))[0] if square(x).size else _lapack_on_empty("eigvals", x)
+        return linear.eig(_require_finite(square(x)))[0]
 
     @staticmethod
     @inexact(promotion)
     def lu_factor(x: jax.Array) -> LUResult:
-        if not require_matrices(x).size:
-            return _lapack_on_empty("lu_factor", x)
-        factors, pivots, _ = lax.linalg.lu(x)
+        factors, pivots, _ = lax.linalg.lu(require_matrices(x))
         return LUResult(factors, pivots.astype(np.int64))

@@ -35,11 +35,12 @@ MANY = 2**16 + 1
 
 
 def calls_to_tell(sample: Sample) -> Iterator[Given]:
-    """Yields the calls of a row in two dtypes, and of many elements in the first."""
-    roles = tensor_roles(sample)
-    for dtype in dtypes_of(sample)[:2]:
+    """Yields the calls of a row in two dtypes, a half and a complex one, and of many elements in the first."""
+    roles, dtypes = tensor_roles(sample), dtypes_of(sample)
+    others = [next((d for d in dtypes[2:] if d.endswith(ending)), None) for ending in ("float16", "complex64")]
+    for dtype in dict.fromkeys([*dtypes[:2], *filter(None, others)]):
         cases = [(str(number), item) for number, item in enumerate(sample.cases)]
-        if sample.elementwise and cases and dtype == dtypes_of(sample)[0]:
+        if sample.elementwise and cases and dtype == dtypes[0]:
             args = tuple(np.resize(x, MANY) if isinstance(x, np.ndarray) else x for x in sample.cases[0].args)
             cases.append(("many", Case(args, sample.cases[0].kwargs)))
         for label, item in cases:

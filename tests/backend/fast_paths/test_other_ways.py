@@ -29,7 +29,7 @@ IS_OTHER = sys.version_info[:2] != tuple(map(int, PYTHON.split("."))) or sys.pla
 
 
 @pytest.mark.skipif(IS_OTHER, reason=f"the ways are those of Python {PYTHON} on Linux")
-@pytest.mark.sampled(24, everywhere=True)
+@pytest.mark.sampled(48, everywhere=True)
 @pytest.mark.parametrize("op", sorted(all_samples()))
 @pytest.mark.parametrize("name", LIBRARIES)
 def test_an_op_goes_the_recorded_way(op: str, name: str) -> None:

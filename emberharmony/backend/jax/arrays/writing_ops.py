@@ -22,6 +22,4 @@ class JAXWritingOps:
             composite: jax.Array = self.composed("set_item")(x, key, value, mode)
             return composite
         old_value, new_value = checked_pair(self, promotion, x, key, value, mode)
-        if not old_value.size:
-            return x
         return x.at[key].set(new_value if mode == "set" else combine(self, mode, old_value, new_value))

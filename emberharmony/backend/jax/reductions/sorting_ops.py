@@ -44,14 +44,14 @@ class JAXSortingOps(WithUnique):
     def sort(x: jax.Array, axis: int | None = -1, descending: bool = False, stable: bool = True) -> jax.Array:
         promotion.refuse(x, _COMPLEX)
         x, axis = tensor_and_axis(x, axis, least=1)
-        return _sort(x, axis, bool(descending)) if x.ndim and x.size else x
+        return _sort(x, axis, bool(descending)) if x.ndim else x
 
     @staticmethod
     def top_k(x: jax.Array, k: int, sorted: bool = True) -> tuple[jax.Array, jax.Array]:
         promotion.refuse(x, _COMPLEX)
         check_top_k(x.shape, k)
         top_indices = JAXStandardOps.argsort(x, -1, True)[..., :k]
-        return (jnp.take_along_axis(x, top_indices, -1, mode="clip") if x.size else x[..., :k]), top_indices
+        return jnp.take_along_axis(x, top_indices, -1, mode="clip"), top_indices
 
     @staticmethod
     def searchsorted(
@@ -63,8 +63,8 @@ class JAXSortingOps(WithUnique):
         promotion.refuse(a, _COMPLEX)
         if sorter is not None:
             a = a[sorter_of(on_host(sorter), a.size)]
-        side = side_of(side)
-        return _insertion_points(a, b, side) if a.size and b.size else jnp.zeros(b.shape, np.int64)
+        insertion_points: jax.Array = _insertion_points(a, b, side_of(side))
+        return insertion_points
 
     @staticmethod
     def _unique(x: jax.Array) -> jax.Array:
