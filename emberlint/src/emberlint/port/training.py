@@ -142,7 +142,7 @@ def _module_method_changes(file: SourceFile, call: ast.Call, signature: object) 
     """
     assert isinstance(call.func, ast.Attribute)
     if call.func.attr == "zero_grad" and not call.args and not call.keywords:
-        yield from NodeEditor(file, call, spelling(file, call)).method(f"{spelling(file, call).text}.zero_grad")
+        yield from NodeEditor(file, call, spelling(file, call)).method_changes(f"{spelling(file, call).text}.zero_grad")
         return
     if call.func.attr != "to" or len(call.args) + len(call.keywords) != 1:
         raise UntranslatableError(f"modules of emberharmony have no {call.func.attr}() like this")
