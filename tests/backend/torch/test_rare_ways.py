@@ -162,16 +162,17 @@ def test_programs_on_the_host_leave_the_folder_of_the_compiler_where_no_cache_is
         assert os.environ.pop("TORCHINDUCTOR_CACHE_DIR", None) == entry
 
 
+@pytest.mark.parametrize("size", [3, 3000])
 @pytest.mark.parametrize("make", [optim.SGD, optim.Adam, optim.Lion])
-def test_a_step_inside_of_forward_mode_is_computed_by_ops(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_inside_of_forward_mode_is_computed_by_ops(make: Any, size: int) -> None:
     values = []
     with ops.use_backend("torch"):
         for block in (contextlib.nullcontext, torch.autograd.forward_ad.dual_level):
-            cells = [Parameter(ops.ones(3000)) for _ in range(3)]
+            cells = [Parameter(ops.ones(size)) for _ in range(3)]
             optimizer = make(cells, lr=0.1)
-            for gradient in (0.5, -2.0, 0.25, 1.0):
-                with block():
-                    optimizer.step({cell: ops.full((3000,), gradient) for cell in cells})
+            for number, gradient in enumerate((0.5, -2.0, 0.25, 1.0, 3.0)):
+                with block() if number == 3 else contextlib.nullcontext():
+                    optimizer.step({cell: ops.full((size,), gradient) for cell in cells})
             values.append([cell.value for cell in cells])
     torch.testing.assert_close(*values, rtol=1e-6, atol=1e-6)
 
