@@ -264,6 +264,12 @@ USUAL: dict[str, Call] = {
         )
         for how in ("add", "mul", "max")
     ],
+    "gradient of edges": lambda x, v: ops.grad(lambda y: ops.sum(ops.square(ops.histogram(y, 4)[1])))(x),
+    "gradient of different numbers": lambda x, v: ops.grad(lambda y: ops.sum(ops.square(ops.unique(y))))(
+        ops.maximum(x, 0.0)
+    ),
+    "gradient of what is read": lambda x, v: ops.grad(lambda y: ops.sum(ops.to_numpy(y)))(x),
+    "casts": lambda x, v: [ops.cast(ops.cast(x, "complex128"), "float32"), ops.cast(x, "bool"), ops.cast(v, "int8")],
     "gradient of bits": lambda x, v: ops.grad(lambda y: ops.sum(ops.view(y, "float32")))(x),
     "singular system": lambda x, v: ops.solve(ops.zeros((2, 2)), [1.0, 2.0]),
     "singular triangle": lambda x, v: ops.solve_triangular(ops.zeros((2, 2)), ops.ones((2, 1))),
@@ -297,6 +303,12 @@ INDEXED: dict[str, Call] = {
         f(ops.add(ops.abs(x), 0.5)) for f in (ops.gammaln, ops.digamma, ops.erfcx, ops.exp2)
     ],
     "segments by index alone": lambda x, v: ops.segment_sum(ops.transpose(x), v),
+    "bits known late": lambda x, v: [
+        ops.view(x, "int64"),
+        ops.view(ops.cast(x, "complex128"), "float64"),
+        ops.view(ops.concatenate([x, x], 1), "complex128"),
+        ops.view(ops.sum(x), "int64"),
+    ],
     "classes": lambda x, v: ops.one_hot(v, 4),
     "edges of a histogram": lambda x, v: list(ops.histogram(x, 4, (-2.0, 4.0))),
 }
@@ -306,6 +318,7 @@ COUNTS = ("counts by weights", "counts of no elements", "weights of no elements"
 MASKS = ("mask of no axes", "value wider than rows of one", "values of more rows than a mask selects")
 UNKNOWN = (
     *("indices of a number", "repeated by counts", "segments of unknown number", "segments by index alone", "sorted"),
+    "gradient of different numbers",
     *MASKS,
     *COUNTS,
 )
@@ -318,6 +331,7 @@ OF_VALUES = (
     "singular system",
     "singular triangle",
     "gradient of bits",
+    "gradient of what is read",
 )
 """The errors of these depend on values, or on the memory."""
 

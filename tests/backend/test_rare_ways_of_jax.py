@@ -102,6 +102,8 @@ def test_a_custom_gradient_of_what_a_record_holds_is_recorded_by_its_ops(jax_bac
     traced = record.tensor(0)
     assert square(traced).value.tolist() == [1.0, 4.0, 9.0]
     assert [call.function for call in record.calls] == ["square"]
+    y, pull = ops.vjp(ops.exp, traced)
+    assert pull(ops.ones(3, "float64"))[0].value.tolist() == y.value.tolist() == ops.exp(X).tolist()
     assert jax_backend.run_update(None, [[traced]]) is None
 
 
@@ -148,3 +150,10 @@ def test_tensors_of_jax_are_taken_by_dlpack_as_they_are(jax_backend: Any) -> Non
     assert found is not x
     assert found.tolist() == [0.0, 1.0, 2.0]
     assert discovery.load("jax") is jax_backend
+
+
+def test_bfloat16_which_numpy_lacks_is_taken_by_dlpack() -> None:
+    torch = pytest.importorskip("torch")
+    found = ops.from_dlpack(torch.tensor([1.0, 2.5], dtype=torch.bfloat16))
+    assert ops.dtype(found) == "bfloat16"
+    assert ops.cast(found, "float32").tolist() == [1.0, 2.5]
