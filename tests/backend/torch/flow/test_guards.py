@@ -282,3 +282,21 @@ def test_what_is_compiled_does_not_keep_its_model() -> None:
     del net, function
     gc.collect()
     assert model() is None
+
+
+def test_a_generator_function_runs_as_it_is() -> None:
+    def pairs(x: Any) -> Any:
+        yield ops.add(x, 1.0)
+        yield ops.multiply(x, 2.0)
+
+    assert [y.tolist() for y in ops.compile(pairs)(ops.ones(2))] == [[2.0, 2.0], [2.0, 2.0]]
+
+
+def test_an_error_of_what_is_compiled_stays_itself() -> None:
+    compiled = ops.compile(lambda x, places: x[places])
+    x = torch.arange(3.0)
+    for _ in range(2):
+        assert compiled(x, torch.tensor([2, 0])).tolist() == [2.0, 0.0]
+    with pytest.raises(IndexError, match="out of bounds"):
+        compiled(x, torch.tensor([2, 7]))
+    assert compiled(x, torch.tensor([1, 1])).tolist() == [1.0, 1.0]
