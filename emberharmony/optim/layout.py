@@ -72,7 +72,9 @@ def _parts_of_groups(
         size_by_place = {i: math.prod(shapes[i]) for i in similar_places}
         most_elements, fewest_tensors = _join_limits(step, values[similar_places[0]]) if can_join else (-1, 0)
         separate_places = [i for i in similar_places if size_by_place[i] > most_elements]
-        for part_places in _in_chunks([i for i in similar_places if size_by_place[i] <= most_elements], size_by_place):
+        for part_places in _divide_into_chunks(
+            [i for i in similar_places if size_by_place[i] <= most_elements], size_by_place
+        ):
             if len(part_places) < fewest_tensors:
                 separate_places += part_places
             else:
@@ -96,7 +98,7 @@ def _join_limits(step: GroupStep, value: Any) -> tuple[int, int]:
     return (most_elements, FEWEST) if first_state else (most_elements // STATELESS[0], FEWEST * STATELESS[1])
 
 
-def _in_chunks(places: list[int], sizes: Mapping[int, int]) -> Iterable[list[int]]:
+def _divide_into_chunks(places: list[int], sizes: Mapping[int, int]) -> Iterable[list[int]]:
     """Divides indices of tensors into lists whose tensors together have at most `LONGEST` elements."""
     chunk: list[int] = []
     element_count = 0

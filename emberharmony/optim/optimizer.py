@@ -224,7 +224,7 @@ class Optimizer(ParameterGroups):
         for gradient, value, leaf in zip(gradient_tensors, values, leaves, strict=True):
             require_gradient(self._head, gradient, value, leaf)
 
-        new_tensors, new_state = pure.step(self._apply_at, values, gradient_tensors, state)
+        new_tensors, new_state = pure.step(self._apply_rule_at, values, gradient_tensors, state)
         return ops.tree_unflatten(structure, new_tensors), new_state
 
     def _hyper(self, group: Mapping[str, Any], count: numbers.Number) -> Hyper:
@@ -284,14 +284,14 @@ class Optimizer(ParameterGroups):
         if missing_names:
             warn_of_new_parameters(self, f"{type(self).__name__}.step()", missing_names, 2)
 
-    def _apply(self, gradient: Any, value: Any, state: State, hyper: Hyper) -> tuple[Any, State]:
+    def _apply_rule(self, gradient: Any, value: Any, state: State, hyper: Hyper) -> tuple[Any, State]:
         """Calls the rule, and returns the new parameter and state in the dtypes of the old ones."""
         new_value, new_state = self.rule(gradient, value, state, hyper)
         return _cast_to_dtype_of(new_value, value), _cast_like(new_state, state)
 
-    def _apply_at(self, gradient: Any, value: Any, state: State, count: Tensor) -> tuple[Any, State]:
+    def _apply_rule_at(self, gradient: Any, value: Any, state: State, count: Tensor) -> tuple[Any, State]:
         """Calls the rule with the options that hold after a number of steps, for the pure form."""
-        return self._apply(gradient, value, state, self._hyper(self.defaults, count))
+        return self._apply_rule(gradient, value, state, self._hyper(self.defaults, count))
 
 
 def _way_to_gradients(grads: Any) -> str:

@@ -171,7 +171,7 @@ class GroupStep(SimpleNamespace):
             columns: the tensors.
         """
         tensor_names = [name for name, x in state.items() if not numbers.is_python(x)]
-        results, apply = [], self.optimizer._apply
+        results, apply = [], self.optimizer._apply_rule
         if is_elementwise(self.optimizer.rule):
             apply = partial(self.backend.apply_rule, apply)  # watchers may see the rule as one call
         for gradient, value, *tensors in zip(*columns, strict=True):

@@ -226,7 +226,7 @@ class ArrayBase(SharedMethods, Standing):
             self._links = new_links(foreign=not self._kit.memory.shares)
         return value(self)
 
-    def _read(self, what: str) -> Any:
+    def _untraced_tensor(self, what: str) -> Any:
         """Returns the native tensor, whose values are about to be read by Python or another library.
 
         Raises:
@@ -239,18 +239,18 @@ class ArrayBase(SharedMethods, Standing):
         require_untraced(tensor)
         return tensor
 
-    def _number(self, what: str) -> Any:
+    def _only_number(self, what: str) -> Any:
         if self.shape:
             raise TypeError(f"{what} takes an array without axes, not one of shape {self.shape}")
-        return self._kit.ops.to_numpy(self._read(what)).item()
+        return self._kit.ops.to_numpy(self._untraced_tensor(what)).item()
 
     def item(self) -> Any:
         """Returns the only element as a Python number."""
-        return self._kit.ops.to_numpy(self._read("item()")).item()
+        return self._kit.ops.to_numpy(self._untraced_tensor("item()")).item()
 
     def tolist(self) -> Any:
         """Returns the elements as nested lists of Python numbers."""
-        return self._kit.ops.to_numpy(self._read("tolist()")).tolist()
+        return self._kit.ops.to_numpy(self._untraced_tensor("tolist()")).tolist()
 
     def __bool__(self) -> bool:
         if self.shape and self._kit.size(self) != 1:
@@ -260,16 +260,16 @@ class ArrayBase(SharedMethods, Standing):
             return bool(value(self))  # a traced tensor raises its own error
 
     def __float__(self) -> float:
-        return float(_convertible_number(self._number("float()"), float))
+        return float(_convertible_number(self._only_number("float()"), float))
 
     def __int__(self) -> int:
-        return int(_convertible_number(self._number("int()"), float))
+        return int(_convertible_number(self._only_number("int()"), float))
 
     def __complex__(self) -> complex:
-        return complex(self._number("complex()"))
+        return complex(self._only_number("complex()"))
 
     def __index__(self) -> int:
-        return operator.index(_convertible_number(self._number("the use as an index"), int))
+        return operator.index(_convertible_number(self._only_number("the use as an index"), int))
 
     def __len__(self) -> int:
         if not self.ndim:
@@ -292,7 +292,7 @@ class ArrayBase(SharedMethods, Standing):
         """
         kit, loan = self._kit, loan_of(self)
         if loan is None:
-            tensor = self._read("a function of NumPy or another library")
+            tensor = self._untraced_tensor("a function of NumPy or another library")
             array = kit.ops.to_numpy(self._shared_tensor() if kit.memory.shares else tensor)
         else:
             array = loan.memory
@@ -305,7 +305,7 @@ class ArrayBase(SharedMethods, Standing):
 
     def __dlpack_device__(self) -> Any:
         """Returns the kind and the number of the device, for DLPack."""
-        return self._read("DLPack").__dlpack_device__()
+        return self._untraced_tensor("DLPack").__dlpack_device__()
 
     def __dlpack__(
         self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
@@ -315,7 +315,7 @@ class ArrayBase(SharedMethods, Standing):
         Tensors that must not change are copied for a library on the host, which may write into what it gets, unless
         `copy` is False.
         """
-        self._read("DLPack")
+        self._untraced_tensor("DLPack")
         kit, tensor = self._kit, value(self)
         dlpack_options = {"max_version": max_version, "dl_device": dl_device}
         if not kit.memory.shares and copy is not False and tensor.__dlpack_device__()[0] == _CPU:
@@ -341,7 +341,7 @@ class ArrayBase(SharedMethods, Standing):
         return self.copy()
 
     def __reduce__(self) -> Any:
-        return _from_pickle, (self._kit.namespace, self._kit.backend.pack(self._read("pickle")))
+        return _from_pickle, (self._kit.namespace, self._kit.backend.pack(self._untraced_tensor("pickle")))
 
     def __repr__(self) -> str:
         tensor = value(self)

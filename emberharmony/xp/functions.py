@@ -186,7 +186,7 @@ def with_names_of_numpy(name: str) -> Callable[[Any], Function]:
         function, has_dtype = source.function(kit, spec), any(p.name == "dtype" for p in spec.parameters)
 
         @functools.wraps(function)
-        def spread(*args: Any, **options: Any) -> Any:
+        def call_with_ddof(*args: Any, **options: Any) -> Any:
             if "ddof" in options:
                 options["correction"] = options.pop("ddof")
             dtype = None if has_dtype else options.pop("dtype", None)
@@ -194,7 +194,7 @@ def with_names_of_numpy(name: str) -> Callable[[Any], Function]:
                 args = kit.namespace.astype(args[0], dtype, copy=False), *args[1:]
             return function(*args, **options)
 
-        return spread
+        return call_with_ddof
 
     return declare
 

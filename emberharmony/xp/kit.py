@@ -102,7 +102,7 @@ class _Observed:
             self.now = now
             op_globals.set_flag(_UNOBSERVED, not now)
             for kit in KITS:
-                kit.renew()
+                kit.republish()
 
 
 OBSERVED = _Observed()
@@ -194,7 +194,7 @@ class Kit:
         with LOCK:
             self.float = dtype
             op_globals.set_flag(self.global_name_of("unset"), dtype is None)
-            self.renew()
+            self.republish()
 
     def name_of_plain_type(self, name: str) -> str:
         """Publishes a tensor type, which is None while ops are observed, and returns its name in generated texts."""
@@ -253,7 +253,7 @@ class Kit:
             return argument.__class__(self._as_float(x) for x in argument)
         return self.ops.cast(argument, self.float) if self._has_kind(argument, _INTEGERS) else argument
 
-    def renew(self) -> None:
+    def republish(self) -> None:
         """Publishes the functions of the ops again, after observation began or ended or the default float changed."""
         self.ops.forget()
         op_globals.publish(

@@ -100,7 +100,7 @@ def _function_source(
     may_be_view = spec.facts.view
     name_by_parameter = {p.name: name for p, name, _ in parameters}
     first_parameter = next((p for p in spec.parameters if p.is_tensor), None)
-    lines, passed_arguments = _quick_lines(kit, spec, [name_by_parameter[p.name] for p in spec.parameters]), []
+    lines, passed_arguments = _fast_path_lines(kit, spec, [name_by_parameter[p.name] for p in spec.parameters]), []
     for p in spec.parameters:
         low_expression = _argument_expression(p, name_by_parameter[p.name])
         if p is first_parameter or (may_be_view and not p.variadic):
@@ -132,7 +132,7 @@ def _function_source(
     return f"def {name}({_signature_source(parameters)}):\n{body_source}"
 
 
-def _quick_lines(kit: Any, spec: OpSpec, names: list[str]) -> list[str]:
+def _fast_path_lines(kit: Any, spec: OpSpec, names: list[str]) -> list[str]:
     """Returns the lines that call the native function at once if all arguments are arrays; none for other ops.
 
     What computes a float or a boolean makes new memory. The others may return their argument, or a part of it.

@@ -9,7 +9,7 @@ from emberharmony.core.cells.cell import Cell
 from emberharmony.core.errors import ArgumentError, CaptureError, DTypeError, ShapeError, StateDictError, brief
 from emberharmony.interop.torch.checking import Report, check
 from emberharmony.interop.torch.graph import FLOAT, Graph, Slot
-from emberharmony.interop.torch.layers import Conv1D, plain
+from emberharmony.interop.torch.layers import Conv1D, plain_layer
 from emberharmony.interop.torch.running import Modes, Runner
 from emberharmony.interop.torch.saving import save_program
 from emberharmony.interop.torch.structure import build
@@ -212,7 +212,8 @@ class Captured(nn.Module):
         """
         with use_backend("torch"):
             member_by_name = {
-                name: plain(member) if isinstance(member, nn.Module) else member for name, member in self.members()
+                name: plain_layer(member) if isinstance(member, nn.Module) else member
+                for name, member in self.members()
             }
             captured = Captured(self.name, member_by_name, self._constants, self._modes, self.training)
             value_by_name = {name: ops.copy(cell.value) for name, cell in saved_places(captured, True).items()}

@@ -100,16 +100,16 @@ def _errors_on_backend(net: "Captured", backend: str, wanted: Any) -> Row:
     args, kwargs = net.example()
     graph = net.runner().graph
 
-    def loss() -> Any:
+    def compute_loss() -> Any:
         result_leaves = leaves(graph.result, net(*args, **kwargs), "result")  # results in PyTorch's order
         outputs = [x for _, x, _ in result_leaves if _is_floating(x)]
         return _weighted_sum(outputs), outputs
 
     try:
         if net.parameters(trainable=True):
-            (_, outputs), gradient_by_name = nn.value_and_grad(net, loss, has_aux=True)()
+            (_, outputs), gradient_by_name = nn.value_and_grad(net, compute_loss, has_aux=True)()
         else:
-            outputs, gradient_by_name = loss()[1], {}
+            outputs, gradient_by_name = compute_loss()[1], {}
     finally:
         for cell, value in values_before:
             cell.value = value

@@ -56,14 +56,14 @@ def graph_of_data(data: Any) -> Graph:
         CaptureError: if the data is not that of a graph; the message has the place.
     """
     reader = _Reader(data)
-    return reader.graph()
+    return reader.read_graph()
 
 
 class _Reader:
     def __init__(self, data: Any) -> None:
         self.data = _require_mapping(data, "a graph")
 
-    def graph(self) -> Graph:
+    def read_graph(self) -> Graph:
         data = self.data
         slots = [_read_slot(slot_data) for slot_data in _require_list(data.get("slots"), "slots")]
         dtypes = [_dtype(dtype_data) for dtype_data in _require_list(data.get("dtypes"), "dtypes")]
@@ -75,7 +75,7 @@ class _Reader:
             entry = _require_mapping(call_data, f"call {call_number}")
             calls.append(self._read_call(call_number, entry))
             lines.append(_require_text(entry.get("line", ""), f"the line of call {call_number}"))
-        outputs = self._value(data.get("outputs"), "outputs")
+        outputs = self._read_value(data.get("outputs"), "outputs")
         _require_undamaged(isinstance(outputs, list), "outputs", outputs)
         written_names = [_require_text(name, "written") for name in _require_list(data.get("written"), "written")]
         result_template = _read_template(data.get("result"), len(outputs) - len(written_names))
@@ -90,7 +90,7 @@ class _Reader:
     def _read_call(self, place: int, entry: Mapping[str, Any]) -> ProgramCall:
         location = f"call {place}"
         name = _require_text(entry.get("op"), f"the operator of {location}")
-        args = self._value(_require_list(entry.get("args"), location), location)
+        args = self._read_value(_require_list(entry.get("args"), location), location)
         keywords = _require_mapping(entry.get("keywords", {}), location)
         for parameter_name in keywords:  # names become part of generated Python source
             _require_undamaged(
@@ -101,7 +101,7 @@ class _Reader:
                 parameter_name,
             )
         keyword_arguments = tuple(
-            (parameter_name, self._value(value, location)) for parameter_name, value in keywords.items()
+            (parameter_name, self._read_value(value, location)) for parameter_name, value in keywords.items()
         )
         results = [
             Register(_require_number(each, self.count, location))
@@ -113,9 +113,9 @@ class _Reader:
         self.known.update(results)
         return ProgramCall(name, tuple(args), tuple(results), keyword_arguments, has_several)
 
-    def _value(self, value: Any, where: str) -> Any:
+    def _read_value(self, value: Any, where: str) -> Any:
         if isinstance(value, list):
-            return [self._value(item, where) for item in value]
+            return [self._read_value(item, where) for item in value]
         if value is None or isinstance(value, (bool, int, float, str)):
             return value
         tagged_value = _require_mapping(value, where)

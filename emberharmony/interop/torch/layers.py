@@ -57,7 +57,7 @@ def layer_of(path: str, options: Any, cells: Mapping[str, Any]) -> nn.Module:
     layer_class = KINDS.get(str(argument_by_name.pop("class", "")))
     if layer_class is None:
         raise CaptureError(f"the program is damaged: layer {path} has {brief(options)}")
-    layer = _without_values(path, layer_class, argument_by_name)
+    layer = _make_layer_without_draws(path, layer_class, argument_by_name)
     cell_by_name = cells_of(layer)
     class_and_shape_by_name = {name: (type(cell), tuple(cell.shape)) for name, cell in cell_by_name.items()}
     given_class_and_shape_by_name = {name: (type(cell), tuple(cell.shape)) for name, cell in cells.items()}
@@ -73,7 +73,7 @@ def layer_of(path: str, options: Any, cells: Mapping[str, Any]) -> nn.Module:
     return layer
 
 
-def _without_values(path: str, kind: type[nn.Module], arguments: Mapping[str, Any]) -> nn.Module:
+def _make_layer_without_draws(path: str, kind: type[nn.Module], arguments: Mapping[str, Any]) -> nn.Module:
     """Creates a layer without drawing initial values for its parameters.
 
     Raises:
@@ -131,7 +131,7 @@ def describe(path: str, layer: nn.Module) -> dict[str, Any]:
     return options_of(layer, layer_class)
 
 
-def plain(layer: nn.Module) -> nn.Module:
+def plain_layer(layer: nn.Module) -> nn.Module:
     """Returns the plain form of a layer: LoRA layers merged, quantised ones dequantised, others unchanged."""
     if isinstance(layer, nn.LoRALinear):
         return layer.merged()

@@ -69,7 +69,7 @@ class _Recurrent(Module):
         biases = (getattr(self, names[2]), getattr(self, names[3])) if self.bias else (None, None)
         return getattr(self, names[0]), getattr(self, names[1]), *biases
 
-    def _run(self, x: TensorLike, given_states: "tuple[TensorLike, ...] | None") -> "tuple[Tensor, States]":
+    def _run_layers(self, x: TensorLike, given_states: "tuple[TensorLike, ...] | None") -> "tuple[Tensor, States]":
         """Runs all layers over an input, and returns the outputs of the last layer and the last states of all."""
         x = spatial.tensor(x)
         input_shape = x.shape
@@ -193,7 +193,7 @@ class RNN(_Recurrent):
         return ops.rnn(x, *self._weights(names), states[0], activation, time_major, reverse, True)
 
     def __call__(self, x: TensorLike, hx: TensorLike | None = None) -> tuple[Tensor, Tensor]:
-        outputs, (states,) = self._run(x, None if hx is None else (hx,))
+        outputs, (states,) = self._run_layers(x, None if hx is None else (hx,))
         return outputs, states
 
 
@@ -254,7 +254,7 @@ class GRU(_Recurrent):
         return ops.gru(x, *self._weights(names), states[0], time_major, reverse, True)
 
     def __call__(self, x: TensorLike, hx: TensorLike | None = None) -> tuple[Tensor, Tensor]:
-        outputs, (states,) = self._run(x, None if hx is None else (hx,))
+        outputs, (states,) = self._run_layers(x, None if hx is None else (hx,))
         return outputs, states
 
 
@@ -329,7 +329,7 @@ class LSTM(_Recurrent):
     def __call__(
         self, x: TensorLike, hx: "tuple[TensorLike, TensorLike] | None" = None
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        outputs, (states, cell_states) = self._run(x, None if hx is None else pair_of_states(hx))
+        outputs, (states, cell_states) = self._run_layers(x, None if hx is None else pair_of_states(hx))
         return outputs, (states, cell_states)
 
 

@@ -251,7 +251,7 @@ class _Stack(Module):
         self.num_layers = num_layers
         self.norm = norm
 
-    def _run(self, x: TensorLike, args: tuple[Any, ...], caches: Sequence[KVCache] | None) -> Tensor:
+    def _run_layers(self, x: TensorLike, args: tuple[Any, ...], caches: Sequence[KVCache] | None) -> Tensor:
         """Runs an input through all layers and the final normalisation, and returns the output.
 
         Raises:
@@ -302,7 +302,7 @@ class TransformerEncoder(_Stack):
         *,
         caches: Sequence[KVCache] | None = None,
     ) -> Tensor:
-        return self._run(src, (mask, src_key_padding_mask, bool(is_causal)), caches)
+        return self._run_layers(src, (mask, src_key_padding_mask, bool(is_causal)), caches)
 
 
 class TransformerDecoder(_Stack):
@@ -347,7 +347,7 @@ class TransformerDecoder(_Stack):
         caches: Sequence[KVCache] | None = None,
     ) -> Tensor:
         masks = (tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
-        return self._run(tgt, (memory, *masks, bool(tgt_is_causal), memory_is_causal), caches)
+        return self._run_layers(tgt, (memory, *masks, bool(tgt_is_causal), memory_is_causal), caches)
 
 
 class Transformer(Module):

@@ -61,7 +61,7 @@ def read(plan: Plan, values: Mapping[str, Any]) -> Read:
     misfit_by_name: dict[str, Any] = {}
     converted_by_key: dict[Any, Any] = {}
     for name, placed_weight in plan.placed.items():
-        _note_blocks(rows_by_source, placed_weight.weight.parts)
+        _record_block_starts(rows_by_source, placed_weight.weight.parts)
         if name not in values:
             continue
         tensor = values[name]
@@ -103,7 +103,7 @@ def hints(missing: Iterable[str], unexpected: Iterable[str], plan: Plan) -> list
     ]
 
 
-def _note_blocks(wanted: dict[str, set[int]], parts: Iterable[Part]) -> None:
+def _record_block_starts(wanted: dict[str, set[int]], parts: Iterable[Part]) -> None:
     """Records for each parameter of ours at which rows the blocks begin that the given parts stand for."""
     for part in parts:
         for source in (part.source, part.plus):

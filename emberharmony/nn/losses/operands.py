@@ -225,7 +225,7 @@ def class_ids(
     ids = ids if ids_dtype is ops.int64 else ops.cast(ids, "int64")
     if host_ids is None:
         host_ids = selection.current().at_hand(ids)
-    if host_ids is not None and _counting_ids(name, host_ids, class_count, ignored) is None:
+    if host_ids is not None and _mask_of_counted_ids(name, host_ids, class_count, ignored) is None:
         return ids, None
     is_kept = None if ignored is None else ops.not_equal(ids, ignored)
     valid_ids = ids if is_kept is None else ops.where(is_kept, ids, 0)
@@ -266,11 +266,11 @@ def listed_ids(name: str, target: Any, classes: int, ignored: int | None) -> Any
     if _is_typed(target):
         return target
     host_ids = _host_ids(name, target)
-    _counting_ids(name, host_ids, classes, ignored)
+    _mask_of_counted_ids(name, host_ids, classes, ignored)
     return ops.convert_to_tensor(host_ids)
 
 
-def _counting_ids(name: str, ids: Any, classes: int, ignored: int | None) -> Any:
+def _mask_of_counted_ids(name: str, ids: Any, classes: int, ignored: int | None) -> Any:
     try:
         return counted_mask(ids, classes, ignored)
     except IndexOutOfBoundsError as error:

@@ -90,7 +90,7 @@ class _TerminalBar:
         self._bar.stop()
 
 
-def _bar(total: int | None) -> Any:
+def _make_bar(total: int | None) -> Any:
     """Returns a progress bar for the present notebook or terminal; None if the program runs in neither."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if hasattr(shell, "kernel"):
@@ -118,7 +118,7 @@ class Progress:
 
     def __enter__(self) -> "Progress":
         if self._shown:
-            self._bar = _bar(self._total)
+            self._bar = _make_bar(self._total)
         return self
 
     def __exit__(self, *raised: object) -> None:

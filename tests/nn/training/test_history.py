@@ -80,7 +80,7 @@ def test_a_notebook_shows_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_without_a_notebook_or_terminal_there_is_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr", SimpleNamespace(isatty=lambda: False))
-    assert progress._bar(3) is None
+    assert progress._make_bar(3) is None
 
 
 def test_models_batches_and_parameters_are_shown(backend: str) -> None:

@@ -161,7 +161,7 @@ MUTANTS = [
     Mutant(
         name="interop-weights-without-their-correction",
         module="emberharmony/interop/torch/layers.py",
-        function="plain",
+        function="plain_layer",
         original="layer.merged()",
         replacement="layer",
         tests=("tests/interop/torch/test_conversion.py -k 'give_their_weights and numpy'",),
@@ -179,7 +179,7 @@ MUTANTS = [
     Mutant(
         name="interop-masks-of-a-loaded-dropout",
         module="emberharmony/interop/torch/layers.py",
-        function="_without_values",
+        function="_make_layer_without_draws",
         original="isinstance(layer, nn.LoRALinear)",
         replacement="False",
         tests=("tests/interop/torch/test_files.py -k masks_of_their_own",),

@@ -24,7 +24,7 @@ MUTANTS = [
     Mutant(
         name="instance-norm-batch-mean",
         module="emberharmony/nn/layers/normalization/running.py",
-        function="_InstanceNorm._batch",
+        function="_InstanceNorm._normalize_batch",
         original="ops.mean(ops.reshape(mean, sample_channel_shape), 0)",
         replacement="ops.reshape(mean, shape)[0]",
         tests=("tests/nn/layers/test_normalization.py --ember-backend numpy",),
@@ -123,7 +123,7 @@ MUTANTS = [
     Mutant(
         name="recurrent-dropout-in-eval",
         module="emberharmony/nn/layers/recurrent.py",
-        function="_Recurrent._run",
+        function="_Recurrent._run_layers",
         original="layer and self.rng is not None and self.training",
         replacement="layer and self.rng is not None",
         tests=("tests/nn/layers/test_recurrent.py --ember-backend numpy",),

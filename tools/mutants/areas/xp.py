@@ -180,7 +180,7 @@ MUTANTS = [
     Mutant(
         name="arrays-that-watchers-see",
         module="emberharmony/xp/kit.py",
-        function="Kit.renew",
+        function="Kit.republish",
         original="self.ops.forget()",
         replacement="return",
         tests=(f"tests/xp/test_observing.py {NUMPY}",),

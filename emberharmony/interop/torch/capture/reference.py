@@ -132,7 +132,7 @@ def steps(source: Source, graph: Graph, inputs: Sequence[Any]) -> Iterator[Step]
     value_by_position[0] = torch.float64
     for position, call in enumerate(graph.program.calls):
         function = (
-            _double_layer(source.module, value_by_position[call.args[0]])
+            _float64_layer(source.module, value_by_position[call.args[0]])
             if call.function == LAYER
             else _function_of_call(call)
         )
@@ -177,7 +177,7 @@ def _function_of_call(call: ProgramCall) -> Callable[..., Any]:
     return function
 
 
-def _double_layer(module: torch.nn.Module, path: str) -> Callable[..., Any]:
+def _float64_layer(module: torch.nn.Module, path: str) -> Callable[..., Any]:
     layer = copy.deepcopy(module.get_submodule(path)).double()
     for parameter in layer.parameters():
         parameter.requires_grad_(False)

@@ -254,10 +254,10 @@ class _InstanceNorm(_Running):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, bias, data_format, dtype)
 
     def __call__(self, x: TensorLike) -> Tensor:
-        output: Tensor = spatial.apply_to_batch(self._batch, x, self.axes)
+        output: Tensor = spatial.apply_to_batch(self._normalize_batch, x, self.axes)
         return output
 
-    def _batch(self, x: Tensor) -> Tensor:
+    def _normalize_batch(self, x: Tensor) -> Tensor:
         axis = self._find_channel_axis(x)
         if not self.training and self.running_mean is not None:
             return self._normalize_by_running(x, axis)
