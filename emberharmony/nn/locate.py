@@ -70,5 +70,5 @@ class _Tracker:
 LOCATORS.append(location)
 TRACKERS.append(_Tracker())
 observe = sys.modules.get("emberharmony.transforms.observe")
-if observe is not None and observe.is_open():  # an observation is already open at this import
+if observe is not None and observe.is_observing():  # an observation is already open at this import
     TRACKERS[-1].start()

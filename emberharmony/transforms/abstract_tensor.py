@@ -27,7 +27,7 @@ class AbstractTensor(ExplainedMethods):
         """The backend that computes shapes only."""
         return self._backend
 
-    runs_on = backend
+    ops_provider = backend
 
     @property
     def shape(self) -> tuple[int, ...]:

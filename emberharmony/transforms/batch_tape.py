@@ -25,7 +25,7 @@ from emberharmony.core.errors import EmberError, TracedTensorError, has_message
 from emberharmony.core.registry import OPS
 from emberharmony.core.state.draws import WithoutDraws
 from emberharmony.transforms.rule_registry import BATCHING, BATCHING_ALONG
-from emberharmony.transforms.tape import Tape, call, is_plain, prepare, run_body, traced_in
+from emberharmony.transforms.tape import Tape, call_with_packed, is_plain, prepare, run_body, traced_in
 from emberharmony.transforms.traced_tensor import TracedTensor
 
 
@@ -80,7 +80,7 @@ class Mapped:
     def __call__(self, *arguments: Any) -> Any:
         """Calls the op itself, with its arguments in the declared order."""
         function = getattr(self.bound, self.spec.name)
-        return call(function, self.spec, arguments) if function.__kwdefaults__ else function(*arguments)
+        return call_with_packed(function, self.spec, arguments) if function.__kwdefaults__ else function(*arguments)
 
     def whole(self, x: Any) -> Any:
         """Returns a tensor with the mapped axis in front; one that is not mapped is the same in all slices."""
@@ -145,7 +145,7 @@ class Batch(Tape):
         """
         if backend is not self.backend:
             if backend.home is self.backend.home and not backend.is_twin:  # `ops.eval_shape` wraps the backend
-                return call(getattr(backend.bound, op), OPS[op], backend.adopt_all(arguments))
+                return call_with_packed(getattr(backend.bound, op), OPS[op], backend.adopt_all(arguments))
             raise UnbatchableError(f"{op}() runs on another backend, or is observed")
         spec = OPS[op]
         if spec.facts.elementwise:

@@ -121,7 +121,7 @@ if not TYPE_CHECKING:
     Observation.__exit__ = Exit(_end_block)
 
 
-def is_open() -> bool:
+def is_observing() -> bool:
     """Returns whether ops are observed in any thread."""
     return bool(_OPEN)
 

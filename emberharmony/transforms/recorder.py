@@ -37,7 +37,7 @@ from emberharmony.transforms.program import (
 )
 from emberharmony.transforms.rule_registry import LEAVING
 from emberharmony.transforms.source import FunctionSource
-from emberharmony.transforms.tape import Tape, call, prepare, run_body, traced_in
+from emberharmony.transforms.tape import Tape, call_with_packed, prepare, run_body, traced_in
 from emberharmony.transforms.traced_tensor import TracedTensor
 
 MOST = 5000
@@ -110,7 +110,7 @@ class Recorder(Tape):
             raise UnrecordableError(f"{op}(): a tensor of a compiled function is used after its call; return it")
         if backend is not self.backend:
             if backend.home is self.backend.home:  # `ops.eval_shape` wraps the backend
-                return call(getattr(backend.bound, op), OPS[op], backend.adopt_all(arguments))
+                return call_with_packed(getattr(backend.bound, op), OPS[op], backend.adopt_all(arguments))
             raise UnrecordableError(f"{op}() on another backend")
         arguments = replace_cells(backend.bound, tuple(arguments))
         latest_tape = max({x.tape for x in traced_in(arguments)}, key=lambda tape: tape.level)
@@ -133,7 +133,9 @@ class Recorder(Tape):
         except UnrecordableError:
             raise
         except Exception as error:
-            call(getattr(backend.bound, op), spec, native_values)  # raises the typed error, or takes another path
+            call_with_packed(
+                getattr(backend.bound, op), spec, native_values
+            )  # raises the typed error, or takes another path
             raise UnrecordableError(f"{op}() takes another path than its fast one") from error
         return result if op in _ALIKE else self._trace(result)
 

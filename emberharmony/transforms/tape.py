@@ -89,7 +89,7 @@ class Tape:
             backend is not self.backend and backend.without_watchers is not self.backend.without_watchers
         ):  # a twin may watch in its place
             if backend.home is self.backend.home:  # `ops.eval_shape` wraps the backend
-                return call(getattr(backend.bound, op), OPS[op], backend.adopt_all(arguments))
+                return call_with_packed(getattr(backend.bound, op), OPS[op], backend.adopt_all(arguments))
             raise BackendMismatchError(
                 f"{op}() on backend {backend.name!r}: an argument is a tensor that is being differentiated on "
                 f"backend {self.backend.name!r}; do not switch the backend inside a differentiated function"
@@ -131,7 +131,11 @@ class Tape:
             )
         # Not `spec.function`, because a namespace may run ops of this backend while another one is active.
         op_function = getattr(backend.bound, op)
-        result = call(op_function, OPS[op], arg_values) if op_function.__kwdefaults__ else op_function(*arg_values)
+        result = (
+            call_with_packed(op_function, OPS[op], arg_values)
+            if op_function.__kwdefaults__
+            else op_function(*arg_values)
+        )
         if result is arg_values[0] and rule[0] is same:
             return arguments[0]
         kept_result = result
@@ -201,7 +205,7 @@ class Tape:
                 f"{spec.name}() on backend {self.backend.name!r} has no gradient with respect to its argument "
                 f"{parameter.name!r}: pass it a number, or ops.stop_gradient(x)"
             )
-        result = call(getattr(backend.bound, spec.name), spec, arg_values)
+        result = call_with_packed(getattr(backend.bound, spec.name), spec, arg_values)
         return result if rule is None else self.trace(result, (next(self.numbers), rule, arg_values, result, parents))
 
     def trace(self, result: Any, node: Node) -> Any:
@@ -371,12 +375,12 @@ def run_body(backend: Any, spec: OpSpec, arguments: Sequence[Any]) -> Any:
     """Returns the result of a composite's body on arguments that contain traced tensors."""
     prepared_arguments = prepare(backend, spec, arguments)
     if is_active(backend.bound):
-        return call(backend.body_of(spec), spec, prepared_arguments)
+        return call_with_packed(backend.body_of(spec), spec, prepared_arguments)
     with Override(backend):
-        return call(backend.body_of(spec), spec, prepared_arguments)
+        return call_with_packed(backend.body_of(spec), spec, prepared_arguments)
 
 
-def call(function: Callable[..., Any], spec: OpSpec, arguments: Sequence[Any]) -> Any:
+def call_with_packed(function: Callable[..., Any], spec: OpSpec, arguments: Sequence[Any]) -> Any:
     """Calls an op, or a function with its parameters, with arguments in the order in which dispatch packs them."""
     # Dispatch packs keyword-only arguments last; the function takes them by name.
     keyword_defaults = spec.declared.__kwdefaults__

@@ -27,7 +27,7 @@ class TracedTensor(ExplainedMethods, TensorProxy):
     # These properties read attributes of the tape and the value by `attrgetter`, without a frame of Python.
     run: Any = property(attrgetter("tape.run"), doc="Runs an op on the tape of the innermost traced argument.")
     backend: Any = property(attrgetter("tape.backend"), doc="The backend of the value.")
-    runs_on: Any = backend
+    ops_provider: Any = backend
     shape: Any = property(attrgetter("value.shape"), doc="The shape of the value.")
     dtype: Any = property(attrgetter("value.dtype"), doc="The native dtype of the value.")
 

@@ -40,7 +40,7 @@ class ArrayBase(SharedMethods, Standing):
     _links: Any
 
     @property
-    def runs_on(self) -> Any:
+    def ops_provider(self) -> Any:
         """The backend that computes the array."""
         return self._kit.backend
 

@@ -16,7 +16,7 @@ from emberharmony.core.dispatch import DISPATCH
 from emberharmony.core.errors import EmberError, ShapeError
 from emberharmony.core.op_code.code_swap import SWAP
 from emberharmony.core.tracing import TensorProxy
-from emberharmony.transforms.observe import Observation, WatchedCall, Watcher, is_open, twin_of
+from emberharmony.transforms.observe import Observation, WatchedCall, Watcher, is_observing, twin_of
 
 
 class Names(Watcher):
@@ -49,7 +49,7 @@ class Names(Watcher):
 def _nothing_remains() -> Iterator[None]:
     call = nn.Linear.__call__
     yield
-    assert not is_open()
+    assert not is_observing()
     assert nn.Linear.__call__ is call
     assert selection._PROCESS.observers is None
     assert selection.Override.__enter__ is selection._PLAIN_ENTER

@@ -14,7 +14,7 @@ from emberharmony.core.errors import EmberError
 from emberharmony.transforms.checks import nonfinite
 from emberharmony.transforms.checks.findings import place_text
 from emberharmony.transforms.logs import lines
-from emberharmony.transforms.observe import is_open
+from emberharmony.transforms.observe import is_observing
 
 BLOCKS: dict[str, Callable[[], Any]] = {
     "record": ops.record,
@@ -144,7 +144,7 @@ def test_a_block_may_be_left_without_or_after_its_end(name: str, backend: str) -
     with block:
         ops.add(1.0, 2.0)
     block.__exit__(None, None, None)
-    assert not is_open()
+    assert not is_observing()
     assert ops.add(1.0, 2.0) == 3.0
 
 

@@ -59,7 +59,7 @@ class ReadCells:
     def note_new_cell(self, cell: "Cell") -> None:
         """Notes that a cell is made."""
 
-    def add(self, cell: "Cell", held: "Held | None", tensor: Any) -> None:
+    def add_read(self, cell: "Cell", held: "Held | None", tensor: Any) -> None:
         """Stores the tensor that was read from a cell; `held` is what an `Assignments` block makes the cell hold."""
         self._read[cell] = tensor
 
@@ -83,11 +83,11 @@ class ReadFromOutside(ReadCells):
         """Returns whether a cell was made in the block."""
         return cell in self._own_cells
 
-    def add(self, cell: "Cell", held: "Held | None", tensor: Any) -> None:
+    def add_read(self, cell: "Cell", held: "Held | None", tensor: Any) -> None:
         """Stores the tensor that was read from a cell, unless the block has made the cell or assigned the tensor."""
         refuse_changing(cell)
         if cell not in self._own_cells and (held is None or held is self._before.get(cell)):
-            super().add(cell, held, tensor)
+            super().add_read(cell, held, tensor)
 
 
 class _Thread(ThreadStack):

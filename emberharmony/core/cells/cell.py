@@ -31,7 +31,7 @@ _HELD, _GRAD, _TENSOR, _HOME = attrgetter("_held"), attrgetter("_grad"), itemget
 
 _OF_THE_LIBRARY = frozenset(
     "convert_held current_tensor exchanging_grad holding is_temporary kind refusal "  # noqa: SIM905
-    "replacing run runs_on steps_of_change tensor_on "
+    "replacing run ops_provider steps_of_change tensor_on "
     "tensor_and_home with_tensor without_grad".split()
 )
 """The methods and attributes of cells that are no concern of users."""
@@ -132,7 +132,7 @@ class Cell(Movable, TensorMethods, Substitute):
         else:
             tensor = self._move_slot("_held", self._held_after_writes(), bound)
         for block in _OBSERVED:
-            block.add(self, assigned_value, tensor)
+            block.add_read(self, assigned_value, tensor)
         return tensor
 
     def to(self, dtype: Any) -> Self:

@@ -28,7 +28,7 @@ class TensorMethods(SharedMethods):
     value: Any
 
     @property
-    def runs_on(self) -> Any:
+    def ops_provider(self) -> Any:
         """The ops of the active backend, which the operators call."""
         return selection.active()
 

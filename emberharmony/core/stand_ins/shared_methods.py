@@ -60,24 +60,24 @@ def outside_function_error(what: str, tensor: Any = None) -> TracedTensorError:
 def operator(op: str) -> Callable[[Any, Any], Tensor]:
     """Returns the method of a binary operator that calls an op."""
     _OPERATORS.add(op)
-    return lambda self, other: self.run(self.runs_on, op, (self, other))
+    return lambda self, other: self.run(self.ops_provider, op, (self, other))
 
 
 def reflected_method(op: str) -> Callable[[Any, Any], Tensor]:
     """Returns the method of a binary operator whose left operand is not a tensor of this class."""
-    return lambda self, other: self.run(self.runs_on, op, (other, self))
+    return lambda self, other: self.run(self.ops_provider, op, (other, self))
 
 
 def equality(op: str) -> Callable[[Any, Any], Any]:
     """Returns the method of `==` or `!=`, which compares elements, but no tensor with None."""
     _OPERATORS.add(op)
-    return lambda self, other: NotImplemented if other is None else self.run(self.runs_on, op, (self, other))
+    return lambda self, other: NotImplemented if other is None else self.run(self.ops_provider, op, (self, other))
 
 
 class SharedMethods:
     """The base class of objects that stand for a tensor; it has the parameters on which native tensors agree.
 
-    A subclass has the attributes `runs_on`, `shape` and `itemsize`, and the method `run`, which calls an op.
+    A subclass has the attributes `ops_provider`, `shape` and `itemsize`, and the method `run`, which calls an op.
     """
 
     __slots__ = ()
@@ -88,7 +88,7 @@ class SharedMethods:
     run: Callable[[Any, str, tuple[Any, ...]], Any]
 
     @property
-    def runs_on(self) -> Any:
+    def ops_provider(self) -> Any:
         """The backend whose ops are called, or these ops themselves: both have them as `bound`."""
         raise NotImplementedError
 
@@ -120,62 +120,62 @@ class SharedMethods:
     @property
     def T(self) -> Any:
         """The tensor with its axes reversed."""
-        return self.runs_on.bound.transpose(self)
+        return self.ops_provider.bound.transpose(self)
 
     @property
     def mT(self) -> Any:
         """The tensor with its last two axes exchanged."""
-        return self.runs_on.bound.matrix_transpose(self)
+        return self.ops_provider.bound.matrix_transpose(self)
 
     @property
     def real(self) -> Any:
         """The real part."""
-        return self.runs_on.bound.real(self)
+        return self.ops_provider.bound.real(self)
 
     @property
     def imag(self) -> Any:
         """The imaginary part."""
-        return self.runs_on.bound.imag(self)
+        return self.ops_provider.bound.imag(self)
 
     def reshape(self, *shape: Any) -> Any:
         """Returns the tensor in another shape, given as one sequence or as lengths."""
-        return self.runs_on.bound.reshape(self, shape[0] if len(shape) == 1 else shape)
+        return self.ops_provider.bound.reshape(self, shape[0] if len(shape) == 1 else shape)
 
     def flatten(self) -> Any:
         """Returns the elements as a vector."""
-        return self.runs_on.bound.reshape(self, -1)
+        return self.ops_provider.bound.reshape(self, -1)
 
     def squeeze(self, axis: int | None = None) -> Any:
         """Returns the tensor without an axis of length 1, or without all of them."""
-        return self.runs_on.bound.squeeze(self, axis)
+        return self.ops_provider.bound.squeeze(self, axis)
 
     def swapaxes(self, axis1: int, axis2: int, /) -> Any:
         """Returns the tensor with two axes exchanged."""
-        return self.runs_on.bound.swapaxes(self, axis1, axis2)
+        return self.ops_provider.bound.swapaxes(self, axis1, axis2)
 
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1, /) -> Any:
         """Returns the diagonals over two axes."""
-        return self.runs_on.bound.diagonal(self, offset, axis1, axis2)
+        return self.ops_provider.bound.diagonal(self, offset, axis1, axis2)
 
     def conj(self) -> Any:
         """Returns the complex conjugate."""
-        return self.runs_on.bound.conj(self)
+        return self.ops_provider.bound.conj(self)
 
     def round(self, *, decimals: int = 0) -> Any:
         """Returns the tensor rounded, halves to the even neighbour."""
-        return self.runs_on.bound.round(self, decimals)
+        return self.ops_provider.bound.round(self, decimals)
 
     def sum(self, axis: int | Sequence[int] | None = None, *, keepdims: bool = False) -> Any:
         """Returns the sum over axes."""
-        return self.runs_on.bound.sum(self, axis, keepdims)
+        return self.ops_provider.bound.sum(self, axis, keepdims)
 
     def mean(self, axis: int | Sequence[int] | None = None, *, keepdims: bool = False) -> Any:
         """Returns the mean over axes."""
-        return self.runs_on.bound.mean(self, axis, keepdims)
+        return self.ops_provider.bound.mean(self, axis, keepdims)
 
     def prod(self, axis: int | None = None, *, keepdims: bool = False) -> Any:
         """Returns the product over an axis, or of all elements."""
-        return self.runs_on.bound.prod(self, axis, keepdims)
+        return self.ops_provider.bound.prod(self, axis, keepdims)
 
     def max(self, *axis: Any, **options: Any) -> Any:
         """Returns the largest element; an axis is refused, because PyTorch's tensors then return a pair."""
@@ -187,30 +187,30 @@ class SharedMethods:
 
     def all(self, axis: int | None = None, *, keepdims: bool = False) -> Any:
         """Returns whether all elements over an axis are non-zero."""
-        return self.runs_on.bound.all(self, axis, keepdims)
+        return self.ops_provider.bound.all(self, axis, keepdims)
 
     def any(self, axis: int | None = None, *, keepdims: bool = False) -> Any:
         """Returns whether any element over an axis is non-zero."""
-        return self.runs_on.bound.any(self, axis, keepdims)
+        return self.ops_provider.bound.any(self, axis, keepdims)
 
     def argmax(self, axis: int | None = None, *, keepdims: bool = False) -> Any:
         """Returns the index of the largest element over an axis."""
-        return self.runs_on.bound.argmax(self, axis, keepdims)
+        return self.ops_provider.bound.argmax(self, axis, keepdims)
 
     def argmin(self, axis: int | None = None, *, keepdims: bool = False) -> Any:
         """Returns the index of the smallest element over an axis."""
-        return self.runs_on.bound.argmin(self, axis, keepdims)
+        return self.ops_provider.bound.argmin(self, axis, keepdims)
 
     def cumsum(self, axis: int) -> Any:
         """Returns the cumulative sums along an axis."""
-        return self.runs_on.bound.cumsum(self, axis)
+        return self.ops_provider.bound.cumsum(self, axis)
 
     def cumprod(self, axis: int) -> Any:
         """Returns the cumulative products along an axis."""
-        return self.runs_on.bound.cumprod(self, axis)
+        return self.ops_provider.bound.cumprod(self, axis)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType:
-        return standard_namespace(self.runs_on.bound.backend, api_version)
+        return standard_namespace(self.ops_provider.bound.backend, api_version)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -218,7 +218,7 @@ class SharedMethods:
         return self.shape[0]
 
     def __getitem__(self, key: Any) -> Tensor:
-        item: Tensor = self.runs_on.bound.get_item(self, key)
+        item: Tensor = self.ops_provider.bound.get_item(self, key)
         return item
 
     def __iter__(self) -> Any:
@@ -241,16 +241,16 @@ class SharedMethods:
     __gt__, __ge__ = operator("greater"), operator("greater_equal")
 
     def __neg__(self) -> Any:
-        return self.run(self.runs_on, "negative", (self,))
+        return self.run(self.ops_provider, "negative", (self,))
 
     def __pos__(self) -> Any:
         return self
 
     def __invert__(self) -> Any:
-        return self.run(self.runs_on, "bitwise_not", (self,))
+        return self.run(self.ops_provider, "bitwise_not", (self,))
 
     def __abs__(self) -> Any:
-        return self.run(self.runs_on, "absolute", (self,))
+        return self.run(self.ops_provider, "absolute", (self,))
 
     def _of_all(self, name: str, options: Any) -> Any:
         if options:
@@ -258,7 +258,7 @@ class SharedMethods:
                 f"{name}() of {self.kind} takes no axis, because native tensors then return different results: use "
                 f"ops.{name}(x, axis)"
             )
-        return getattr(self.runs_on.bound, name)(self)
+        return getattr(self.ops_provider.bound, name)(self)
 
 
 class ExplainedMethods(SharedMethods):

@@ -161,7 +161,7 @@ def _growing_cause(call: Faulty) -> str:
     return "" if call.nan else _overflow_cause(call.operands, call.dtype, growing=True)
 
 
-def _by_infinity_cause(call: Faulty) -> str:
+def _infinity_cause(call: Faulty) -> str:
     """Returns the cause of a NaN made of arguments that hold infinities; "" if they hold none."""
     infinities_text = _infinities_text(call.operands)
     if not infinities_text:
@@ -172,7 +172,7 @@ def _by_infinity_cause(call: Faulty) -> str:
     return f"{infinities_text}, and {zeros_text} (0 * inf)" if zeros_text else f"{infinities_text} (inf - inf)"
 
 
-def _of_any_cause(call: Faulty) -> str:
+def _general_cause(call: Faulty) -> str:
     """Returns the cause that any op may have."""
     zeros_text = _zeros_text(call.operands, call.operands)
     return (zeros_text if call.nan or call.backward else "") or _overflow_cause(call.operands, call.dtype)
@@ -180,5 +180,5 @@ def _of_any_cause(call: Faulty) -> str:
 
 def likely_cause(call: Faulty) -> str:
     """Returns the likely cause, such as "x2 holds 3 zeros"; "" if none is known."""
-    causes = (_by_infinity_cause, *_CAUSES.get(call.op, ()), _of_any_cause)
+    causes = (_infinity_cause, *_CAUSES.get(call.op, ()), _general_cause)
     return next(filter(None, (cause(call) for cause in causes)), "")

@@ -22,7 +22,7 @@ from emberharmony.rules import RULES
 from emberharmony.testing.differences import compare as comparing
 from emberharmony.testing.differences.bounds import allowed_error
 from emberharmony.testing.differences.report import Report, Row
-from emberharmony.transforms.observe import is_open
+from emberharmony.transforms.observe import is_observing
 from tests.testing.differences.faults import faulty, off
 from tests.testing.differences.pair import OTHER, PAIR, X, compare, two_backends
 
@@ -315,7 +315,7 @@ def test_an_interruption_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_pat
     with pytest.raises(KeyboardInterrupt):
         compare(program, X)
     assert not os.listdir(tmp_path)
-    assert not is_open()
+    assert not is_observing()
 
 
 def test_both_sides_draw_the_same_numbers() -> None:

@@ -15,7 +15,7 @@ import pytest
 from emberharmony import Parameter, nn, ops, optim
 from emberharmony.errors import ArgumentError, CheckWarning, NonFiniteError
 from emberharmony.transforms.checks import nonfinite
-from emberharmony.transforms.observe import is_open
+from emberharmony.transforms.observe import is_observing
 
 INFINITE = float("inf")
 
@@ -293,7 +293,7 @@ def test_threads_do_not_see_the_findings_of_others(backend: str) -> None:
 
     with ThreadPoolExecutor(16) as pool:
         assert list(pool.map(work, range(16))) == [["sqrt"], []] * 8
-    assert not is_open()
+    assert not is_observing()
 
 
 def test_complex_and_half_numbers_are_checked(backend: str) -> None:
