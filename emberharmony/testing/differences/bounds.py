@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from emberharmony.core.registry import OPS
-from emberharmony.testing.differences.measures import PART, largest
+from emberharmony.testing.differences.measures import PART, largest_finite
 from emberharmony.testing.differences.records import Array, Host, Record
 from emberharmony.testing.sample import EPSILON, TINY, Sample
 
@@ -193,7 +193,7 @@ class Bounds:
                 spare = 0.0
             floor = min(allowed.floor, max(magnitude, reached))
             unit = self._share * allowed.eps * (1.0 if allowed.each else of) * EPSILON[got.dtype]
-            tiny, limit = TINY.get(got.dtype, 2.0**-1022), largest(got.dtype)
+            tiny, limit = TINY.get(got.dtype, 2.0**-1022), largest_finite(got.dtype)
             worst_units, start = 0.0, 0
             spare = spare.reshape(-1) if np.ndim(spare) else spare
             for result_block, expected_block in zip(got.parts(PART), want.parts(PART), strict=True):

@@ -52,7 +52,7 @@ def compare_backends(
         lockstep = Lockstep(
             report, first_calls, (first_backend, second_backend), Judge(tolerance), keep_record, stop, thorough
         )
-        run_watchers = Watch(first_calls.add, writers[0]), Following(lockstep.feed)
+        run_watchers = Watch(first_calls.add, writers[0]), Following(lockstep.compare_next)
         error_texts = [
             run_program(*copy_program(program, host_inputs), side, watch, device or "")
             for side, watch in zip((first_backend, second_backend), run_watchers, strict=True)
@@ -114,7 +114,7 @@ def compare_logs(
         lockstep = Lockstep(report, readers[0], backends, Judge(tolerance), lambda record: record, stop, thorough)
         with contextlib.suppress(Stopped):
             while (record := readers[1].next()) is not None:
-                lockstep.feed(record)
+                lockstep.compare_next(record)
         lockstep.finish([str(note.get("error", "")) for note in log_notes])
     return report
 

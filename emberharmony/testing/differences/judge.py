@@ -82,7 +82,7 @@ GROWTH = 4.0
 """Differences of the inputs by rounding explain differences of the results up to this many times as large."""
 
 
-def explains(one: Record, other: Record, share: float) -> bool:
+def is_explained_by_noise(one: Record, other: Record, share: float) -> bool:
     """Returns whether the differences of the arguments are noise, and so large as to explain that of the results.
 
     A fault that they hide is as small as the noise. Of elementwise ops the largest relative differences of elements
@@ -164,7 +164,7 @@ class Judge:
         """
         first_results, second_results = one.results(), other.results()
         # The encoded results of most calls are one shared object, so a test for identity comes first.
-        is_same_result = one.result is other.result or one.numbers() == other.numbers()
+        is_same_result = one.result is other.result or one.plain_results() == other.plain_results()
         mismatch_text = describe_mismatch(first_results, second_results) or (
             "" if is_same_result else "the numbers returned differ"
         )
@@ -194,7 +194,7 @@ class Judge:
                 pairs_to_examine.append((a, b))
         if not largest_gap:
             return _EQUAL
-        if (worst_error > 1 or pairs_to_examine) and explain and explains(one, other, largest_gap):
+        if (worst_error > 1 or pairs_to_examine) and explain and is_explained_by_noise(one, other, largest_gap):
             return Difference(math.inf, largest_gap, explained=True, most=largest_absolute_gap)
         if pairs_to_examine:
             input_magnitude = largest_input(one)
@@ -217,7 +217,7 @@ class Judge:
             raise NotJudgedError("its result is not specified")
         if _is_correctly_rounded(record):
             return Judged(0.0, "IEEE 754")
-        expected = self.reference(record)
+        expected = self.reference_results(record)
         results = record.results()
         if record.error:
             return Judged(math.inf, "NumPy in float64", record.error)
@@ -251,7 +251,7 @@ class Judge:
         expected_host = Host(want, want.dtype.name)
         return self._bounds.units(record.op, got, expected_host, sum_allowance(record), largest_input(record), spare)
 
-    def reference(self, record: Record, change: float = 0.0, seed: int = 0) -> list[Array]:
+    def reference_results(self, record: Record, change: float = 0.0, seed: int = 0) -> list[Array]:
         """Returns the results of a recorded call that is repeated on NumPy in float64.
 
         Args:
@@ -317,7 +317,7 @@ class Judge:
         explained_errors: list[Any] = [0.0] * len(wanted)
         for seed in range(_CHANGES):
             try:
-                moved_results = self.reference(record, relative_change, seed)
+                moved_results = self.reference_results(record, relative_change, seed)
             except NotJudgedError:
                 return math.inf
             for index, (expected_value, moved_result) in enumerate(zip(wanted, moved_results, strict=True)):
@@ -337,15 +337,15 @@ class Judge:
             largest_error = max(largest_error, self._error_in_units(record, actual, expected_value, explained_error))
         return largest_error
 
-    def by_oracle(self, record: Record) -> Judged | None:
+    def verdict_by_oracle(self, record: Record) -> Judged | None:
         """Returns the verdict on a call by the oracle of the sample row; None if no oracle takes the arguments."""
         oracle_error = self._oracle_error(record)
         return None if oracle_error is None else Judged(oracle_error, ORACLE)
 
-    def condition(self, record: Record) -> float:
+    def condition_number(self, record: Record) -> float:
         """Returns how much the op enlarges relative errors of its inputs, by one change of them; NaN if unknown."""
         try:
-            expected, moved_results = self.reference(record), self.reference(record, 2.0**-26)
+            expected, moved_results = self.reference_results(record), self.reference_results(record, 2.0**-26)
         except NotJudgedError:
             return math.nan
         error_growths = [

@@ -38,7 +38,7 @@ class Near(Host):
         """The native tensor of the running program."""
         return self._native
 
-    def point(self, native: Any) -> None:
+    def set_native(self, native: Any) -> None:
         """Sets the reference to the native tensor again after `release` has dropped it."""
         self._native = native
 
@@ -69,7 +69,7 @@ class Nearby(Record):
     def keep(self, writer: Writer) -> Record:
         """Returns the call with its tensors in a file."""
         near_tensors: Any = self.tensors
-        return self.made_of([writer.keep(host.native, host, self.number)[0] for host in near_tensors])
+        return self.with_tensors([writer.keep(host.native, host, self.number)[0] for host in near_tensors])
 
 
 class Live(Nearby):
@@ -112,7 +112,7 @@ class Live(Nearby):
             self._read_arguments()
         return super().given()
 
-    def give(self, result: Any) -> None:
+    def record_result(self, result: Any) -> None:
         """Records the result of the call."""
         backend, results = self._call.backend, list[Host]()
         if result.__class__ is backend.tensor_type and result.__class__ is not TensorProxy:  # the usual case
@@ -186,12 +186,12 @@ class Following(Watch):
         try:
             super().finish(result, backend)
         finally:
-            self._release()
+            self._release_tensors()
 
-    def _place(self, tensor: Any, backend: Any, number: int) -> tuple[Host, int]:
+    def _host_and_last_call(self, tensor: Any, backend: Any, number: int) -> tuple[Host, int]:
         return self.host_of(tensor, backend, number)
 
-    def _release(self) -> None:
+    def _release_tensors(self) -> None:
         for host in self._read:
             host.release()
         self._read.clear()
@@ -201,11 +201,11 @@ class Following(Watch):
         self._count += 1
         record = Live(call, number, self)
         record.error = error
-        record.give(result)
+        record.record_result(result)
         try:
             self._tell(record)
         finally:
-            self._release()
+            self._release_tensors()
             seen_tensors = self._known.seen
             for value in call.args:
                 seen_tensor = seen_tensors.get(id(value))
@@ -225,6 +225,6 @@ class Following(Watch):
         if near_tensor is None or near_tensor.host.shape != tuple(tensor.shape):
             return self.new(tensor, backend, number), -1
         near_host: Near = near_tensor.host
-        near_host.point(tensor)
+        near_host.set_native(tensor)
         self._read.add(near_host)
         return near_host, near_tensor.call

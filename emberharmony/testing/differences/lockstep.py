@@ -60,7 +60,7 @@ class Lockstep:
         self._last = ""
         self._stopped = False
 
-    def feed(self, record: Record) -> None:
+    def compare_next(self, record: Record) -> None:
         """Compares the next call of the second run with the next call of the first run.
 
         Raises:
@@ -209,7 +209,7 @@ class Lockstep:
             wrong_sides = [1 if one.error else 0]
         if wrong_sides:
             self._note_options(one, options)
-            self._wrong_divergence(call, pair, wrong_sides, verdicts, difference.share, side_errors)
+            self._add_wrong_divergence(call, pair, wrong_sides, verdicts, difference.share, side_errors)
         elif options:
             self._add_options(call, one, options, difference.share, side_errors)
             self._add(call, one, difference, side_errors, "options")
@@ -217,7 +217,7 @@ class Lockstep:
         elif verdicts[0] is None and verdicts[1] is None and not _have_other_inputs(one, other):
             self._add_unknown(call, one, difference.share)
         else:
-            self._add_inherited(call, one, before, difference, side_errors)
+            self._add_amplified(call, one, before, difference, side_errors)
             return
         self._add(call, one, difference, side_errors, "wrong")
         if self._stop == "first":
@@ -230,7 +230,9 @@ class Lockstep:
         self._note_outside_argument(self._count, one, other, _argument_distances(one, other))
         unexplained_values = [value for value in unequal_arguments(one, other) if not self._is_explained(value)]
         if unexplained_values:
-            divergence = self._divergence(self._count, one, "result", max(value.share for value in unexplained_values))
+            divergence = self._new_divergence(
+                self._count, one, "result", max(value.share for value in unexplained_values)
+            )
             values_text = ", ".join(value.text(self._report.sides) for value in unexplained_values[:_SHOWN])
             divergence.message = f"the program returns {values_text}"
             self._report.divergences.append(divergence)
@@ -256,7 +258,7 @@ class Lockstep:
         if note_key in self._named:
             return
         self._named.add(note_key)
-        divergence = self._divergence(call, one, "options", share, errors)
+        divergence = self._new_divergence(call, one, "options", share, errors)
         divergence.options = {option.name: option.values for option in options}
         options_text = ", ".join(option.text(self._report.sides) for option in options[:_SHOWN])
         divergence.message = (
@@ -270,7 +272,7 @@ class Lockstep:
         verdicts = [self._judge_call(record, has_other_dtypes) for record in (one, other)]
         if any(verdict is not None and verdict.by == ORACLE and verdict.error <= 1 for verdict in verdicts):
             # If the oracle clears one side that NumPy's backend blames, the oracle must judge the other side too.
-            verdicts = [self._judge.by_oracle(r) or v for r, v in zip((one, other), verdicts, strict=True)]
+            verdicts = [self._judge.verdict_by_oracle(r) or v for r, v in zip((one, other), verdicts, strict=True)]
         return verdicts
 
     def _judge_call(self, record: Record, kinds: bool) -> Judged | None:
@@ -304,7 +306,7 @@ class Lockstep:
                     f"{one.op}() before it gives {numbers[0]} on {first_side} and {numbers[1]} on {second_side}"
                 )
 
-    def _divergence(
+    def _new_divergence(
         self, call: int, record: Record, cause: str, share: float, errors: tuple[float | None, ...] = (None, None)
     ) -> Divergence:
         argument_hosts = record.given()
@@ -321,7 +323,7 @@ class Lockstep:
             gradient_of=record.gradient_of,
         )
 
-    def _wrong_divergence(
+    def _add_wrong_divergence(
         self,
         call: int,
         pair: tuple[Record, Record],
@@ -332,7 +334,7 @@ class Lockstep:
     ) -> None:
         side = wrong_sides[0]
         record, verdict = pair[side], judged[side]
-        divergence = self._divergence(call, record, "error" if record.error else "local", share, errors)
+        divergence = self._new_divergence(call, record, "error" if record.error else "local", share, errors)
         side_names = self._report.sides
         divergence.wrong = " and ".join(side_names[i] for i in wrong_sides)
         divergence.judge = verdict.by if verdict is not None else "NumPy, which raises an error too"
@@ -350,11 +352,11 @@ class Lockstep:
         divergence.message = _divergence_message(divergence, verdict)
         self._report.divergences.append(divergence)
         if self._report._kept is None:
-            inner_record = inner_record.made_of([host.in_memory() for host in inner_record.tensors])
+            inner_record = inner_record.with_tensors([host.in_memory() for host in inner_record.tensors])
             self._report._kept = divergence, inner_record, self._backends[side]
 
     def _add_unknown(self, call: int, one: Record, share: float) -> None:
-        divergence = self._divergence(call, one, "unknown", share)
+        divergence = self._new_divergence(call, one, "unknown", share)
         divergence.message = (
             f"{one.op}() gives other results for equal inputs at call {call}{_location_text(divergence)}, and NumPy "
             f"cannot make the call, so the side that is wrong is not known"
@@ -373,7 +375,7 @@ class Lockstep:
             )
             if is_larger and min(a, b) < 0:
                 self._noise = share
-                divergence = self._divergence(call, one, "outside", share)
+                divergence = self._new_divergence(call, one, "outside", share)
                 first_side, second_side = self._report.sides
                 side_text = f" on {first_side}" if b >= 0 else f" on {second_side}" if a >= 0 else ""
                 last_number = max(-2 - call_number for call_number in (a, b) if call_number < 0)
@@ -387,7 +389,7 @@ class Lockstep:
                 )
                 self._report.divergences.append(divergence)
 
-    def _add_inherited(
+    def _add_amplified(
         self, call: int, one: Record, before: float, difference: Difference, errors: tuple[float | None, ...]
     ) -> None:
         share = difference.share
@@ -397,8 +399,8 @@ class Lockstep:
         if not share > _AMPLIFIED * before or not math.isfinite(before):
             self._add(call, one, difference, errors, "inherited")
             return
-        divergence = self._divergence(call, one, "amplified", share, errors)
-        divergence.condition = self._judge.condition(one)
+        divergence = self._new_divergence(call, one, "amplified", share, errors)
+        divergence.condition = self._judge.condition_number(one)
         divergence.message = (
             f"{one.op}() enlarges a difference {share / before:.2g} times at call {call}{_location_text(divergence)}; "
             f"its condition is {divergence.condition:.2g}"

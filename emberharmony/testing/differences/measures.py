@@ -167,7 +167,7 @@ def _largest_relative_difference(x: Array, y: Array, deviation: Array) -> float:
 
 
 @functools.cache
-def largest(dtype: str) -> float:
+def largest_finite(dtype: str) -> float:
     """Returns the largest finite number of a dtype."""
     real_dtype = {"complex64": "float32", "complex128": "float64"}.get(dtype, dtype)
     return 3.3895313892515355e38 if real_dtype == "bfloat16" else float(np.finfo(real_dtype).max)

@@ -163,12 +163,12 @@ class Record:
     def refresh(self, one: "Record") -> None:
         """Does nothing, because the arguments of a recorded call cannot change after they were compared."""
 
-    def numbers(self) -> list[Any]:
+    def plain_results(self) -> list[Any]:
         """Returns the results of the call that are not tensors, such as Python numbers."""
         result = self.result
         return [] if result.__class__ is dict and "t" in result else list(_tensor_numbers(result))
 
-    def made_of(self, tensors: list[Host], **other: Any) -> "Record":
+    def with_tensors(self, tensors: list[Host], **other: Any) -> "Record":
         """Returns a copy of the record with other tensors, and with new values of the named attributes."""
         attribute_values = {name: getattr(self, name) for name in Record.__slots__ if not name.startswith("_")}
         return Record(**(attribute_values | {"tensors": tensors} | other))

@@ -131,7 +131,7 @@ def _argument_sources(record: Record, numbers: dict[int, int]) -> list[str]:
 def _error_bound(record: Record, judge: Judge) -> float:
     """Returns the geometric mean of the allowed error and of the error that a call has."""
     try:
-        expected, error_units = judge.reference(record), judge.judge(record).error
+        expected, error_units = judge.reference_results(record), judge.judge(record).error
     except NotJudgedError:
         return 0.0
     largest_deviation = 0.0
@@ -194,7 +194,7 @@ def _cut_axis(bits: Any, length: int, axis: int | None, part: slice) -> Any:
 
 def _record_again(record: Record, backend: Any, judge: Judge, tensors: Sequence[Host]) -> Record | None:
     """Returns a call with other inputs, if it is wrong on its backend as well."""
-    smaller_record = record.made_of(list(tensors), error="", result={"u": []})
+    smaller_record = record.with_tensors(list(tensors), error="", result={"u": []})
     try:
         result = repeat_call(smaller_record, backend, OPS[record.op].function)
     except Exception as error:  # noqa: BLE001  (smaller inputs may be refused, by any error)

@@ -127,7 +127,7 @@ class Watch(Watcher):
         self._count += 1
 
         def add(tensor: Any) -> int:
-            host, last_call_number = self._place(tensor, backend, call_number)
+            host, last_call_number = self._host_and_last_call(tensor, backend, call_number)
             tensors.append(host)
             seen_calls.append(last_call_number)
             return len(tensors) - 1
@@ -195,7 +195,7 @@ class Watch(Watcher):
         tensors, seen_calls, call_number = list[Host](), list[int](), self._count
 
         def add(tensor: Any) -> int:
-            host, last_call_number = self._place(tensor, backend, call_number)
+            host, last_call_number = self._host_and_last_call(tensor, backend, call_number)
             tensors.append(host)
             seen_calls.append(last_call_number)
             return len(tensors) - 1
@@ -207,7 +207,7 @@ class Watch(Watcher):
         record._given, record._made = tensors, []
         self._tell(record)
 
-    def _place(self, tensor: Any, backend: Any, number: int) -> tuple[Host, int]:
+    def _host_and_last_call(self, tensor: Any, backend: Any, number: int) -> tuple[Host, int]:
         """Returns a tensor on the host, and the number of the call that had it last, as in `Record.seen`."""
         host_array = to_host(tensor, backend)
         # The op may write into its arguments, and a host array may share their memory.

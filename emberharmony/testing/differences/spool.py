@@ -84,7 +84,7 @@ class _File:
         while read_count < len(into):
             further_count = self.raw.readinto(into[read_count:])
             if not further_count:
-                raise self.cut()
+                raise self.truncation_error()
             read_count += further_count
 
     def array(self, place: int, count: int, kind: Any) -> Array:
@@ -94,7 +94,7 @@ class _File:
             self.read(place, elements.view(np.uint8))
         return elements
 
-    def cut(self) -> ArgumentError:
+    def truncation_error(self) -> ArgumentError:
         """Returns the error that says that the file is incomplete."""
         return ArgumentError(f"the log {self.path} is damaged or ends within a call: the run was interrupted")
 
@@ -345,7 +345,7 @@ class Reader:
         except BaseException as error:
             self.close()
             if isinstance(error, (KeyError, TypeError, ValueError)) and not isinstance(error, ArgumentError):
-                raise self._file.cut() from error
+                raise self._file.truncation_error() from error
             raise
 
     def close(self) -> None:
@@ -373,11 +373,11 @@ class Reader:
                 for length in shape:
                     element_count *= length
                 if not 0 <= offset <= self._file.size - element_count * itemtype.itemsize:
-                    raise self._file.cut()
+                    raise self._file.truncation_error()
                 tensors.append(Stored(self._file, offset, name, itemtype, tuple(shape), element_count))
             return Record(**head, tensors=tensors)
         except (KeyError, TypeError, ValueError) as error:
-            raise error if isinstance(error, ArgumentError) else self._file.cut() from error
+            raise error if isinstance(error, ArgumentError) else self._file.truncation_error() from error
 
     def keys(self, number: int = 0) -> Iterator[tuple[int, tuple[str, str, str]]]:
         """Yields the number and the key of each call in the file, from a number on."""
@@ -394,11 +394,11 @@ class Reader:
 
     def _read_json(self, place: int, length: int) -> dict[str, Any]:
         if not 0 <= place <= place + length <= self._file.size:
-            raise self._file.cut()
+            raise self._file.truncation_error()
         try:
             notes: dict[str, Any] = json.loads(self._read_bytes(place, length))
         except ValueError as error:
-            raise self._file.cut() from error
+            raise self._file.truncation_error() from error
         return notes
 
     def _read_bytes(self, place: int, length: int) -> bytes:

@@ -168,7 +168,7 @@ def _version_findings() -> Iterator[Finding]:
 
 def _setting_findings(environ: Mapping[str, str]) -> Iterator[Finding]:
     """Yields findings about odd environment variables of the libraries."""
-    yield from _own_settings(environ)
+    yield from _own_setting_findings(environ)
     core_count = os.cpu_count() or 1
     for name in _THREADS:
         value = environ.get(name)
@@ -184,7 +184,7 @@ def _setting_findings(environ: Mapping[str, str]) -> Iterator[Finding]:
         yield Finding("settings", "KMP_DUPLICATE_LIB_OK", DIFFERS, finding_text, ROWS["doctor"])
 
 
-def _own_settings(environ: Mapping[str, str]) -> Iterator[Finding]:
+def _own_setting_findings(environ: Mapping[str, str]) -> Iterator[Finding]:
     """Yields findings about unknown or wrong settings of EmberHarmony."""
     for name in sorted(environ):
         if name.startswith("EMBERHARMONY_") and name not in _OWN:

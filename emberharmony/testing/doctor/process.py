@@ -111,7 +111,7 @@ def repro_of(name: str, check: str) -> str:
     return setup_source + CHECKS[check][1]
 
 
-def fork(name: str) -> Finding:
+def check_fork(name: str) -> Finding:
     """Forks a child that computes, waits some seconds for it, and returns the finding."""
     if not hasattr(os, "fork"):
         return Finding(name, "fork", OK, "there is none on this system")
@@ -178,7 +178,7 @@ def main(name: str, device: str | None = None) -> None:
         _print_json({"facts": {**facts, "loaded libraries": machine.loaded_libraries()}})
         if device_name == "cpu":
             _print_json({"begins": "fork"})
-            _print_json(asdict(fork(name)))
+            _print_json(asdict(check_fork(name)))
     _print_json({"ends": True})
     sys.stdout.flush()
     os._exit(0)  # ends the process at once, because threads of a library may wait without end

@@ -50,13 +50,13 @@ class Side:
             outer_path = path
             while outer_path:
                 outer_path = outer_path.rpartition(".")[0]
-                if not outer_path or (outer_path in self.modules and not self.holds(outer_path)):
+                if not outer_path or (outer_path in self.modules and not self.is_only_container(outer_path)):
                     break
             if path:
                 parents_by_path[path] = outer_path
         return parents_by_path
 
-    def holds(self, path: str) -> bool:
+    def is_only_container(self, path: str) -> bool:
         """Returns whether a module is only a container: by its class, or because only modules in it are called."""
         if path not in self._holders:
             is_inside = path not in self.order and any(name.startswith(f"{path}.") for name in self.order)
@@ -65,7 +65,9 @@ class Side:
 
     def children(self, path: str) -> list[str]:
         """Returns the modules directly in a module, in the order of their calls; containers are passed through."""
-        child_paths = [name for name, parent in self.parents.items() if parent == path and not self.holds(name)]
+        child_paths = [
+            name for name, parent in self.parents.items() if parent == path and not self.is_only_container(name)
+        ]
         return sorted(child_paths, key=lambda name: self.order.get(name, math.inf))
 
     def kind(self, path: str) -> str:
@@ -153,7 +155,7 @@ def align(first: Side, second: Side, match: Mapping[str, str]) -> Alignment:
         name_by_first_name |= child_pairs
         pending_pairs += child_pairs.items()
     unpaired_paths = tuple(
-        [path for path in side.modules if path not in known_paths and not side.holds(path)]
+        [path for path in side.modules if path not in known_paths and not side.is_only_container(path)]
         for side, known_paths in ((first, set(name_by_first_name)), (second, set(name_by_first_name.values())))
     )
     return Alignment(name_by_first_name, unpaired_paths)  # type: ignore[arg-type]

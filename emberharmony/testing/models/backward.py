@@ -159,7 +159,7 @@ class Backward:
                 by_place[zeros_index] = host
         return Gradients(by_place, tensors)
 
-    def is_true(self, place: Place, gradient: Host) -> bool | None:
+    def is_gradient_true(self, place: Place, gradient: Host) -> bool | None:
         """Returns whether finite differences of the loss confirm the gradient of an event's array; None if unknown."""
         array_fit = next(pair.fit for pair in self._pairs[place[0]] if pair.first == place[1])
         direction: Any = np.random.default_rng(2).normal(size=gradient.shape)
@@ -171,7 +171,7 @@ class Backward:
 
         return self._is_slope(shift, float(np.vdot(gradient.values(), direction)), gradient)
 
-    def is_true_of(self, path: str, name: str, gradients: Gradients) -> bool | None:
+    def is_parameter_gradient_true(self, path: str, name: str, gradients: Gradients) -> bool | None:
         """Returns whether finite differences confirm the gradient of a module's parameter; None if unknown."""
         adapter, module = self._model.adapter, self._side.modules[path]
         tensor = adapter.own(module).get(name)

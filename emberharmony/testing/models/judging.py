@@ -64,7 +64,7 @@ class Judge:
             side, reason = tensor.wrong, "the values of the tensor"
             if side is None:
                 side, reason = self._port_side(), self._reason_text()
-            divergence = self._divergence(tensor.path, -1, "weights", side, reason, tensor.other)
+            divergence = self._new_divergence(tensor.path, -1, "weights", side, reason, tensor.other)
             divergence.carried = tensor.share
             name = f"{self._full_path(0, tensor.path)}.{tensor.name}"
             difference_text = f"is {tensor.what}" if tensor.what != "other values" else "has other values"
@@ -92,16 +92,16 @@ class Judge:
         for event, stored_hosts in runs.events.items():
             if event.place == ENTER:
                 shapes_by_event[event.path, event.call] = tuple(host.shape for host in stored_hosts)
-            spans.step(event)
+            spans.follow_event(event)
             is_end = stop == "first" and bool(self._wrong)
             verdict = self._judge_event(event, spans, runs, is_end)
             if event.place == EXIT and not is_end:
                 self._add_row(event, shapes_by_event.get((event.path, event.call), ()), runs, verdict)
-        calls, events = spans.rest(False)
+        calls, events = spans.uncompared_calls(False)
         if calls and not self._report.divergences and Event("", 0, EXIT) in runs.apart.alone:
             self._formula_divergence(events, calls, runs, math.inf, (0.0, 0.0))
         self._judge_weights()
-        self._add_model_error(spans.rest(True)[0])
+        self._add_model_error(spans.uncompared_calls(True)[0])
 
     def _judge_event(self, event: Event, spans: Spans, runs: Runs, ends: bool) -> str:
         """Judges an event, and returns "wrong" if a module is wrong there that was not before.
@@ -113,11 +113,11 @@ class Judge:
             ends: whether a module before is wrong, and no other is asked for.
         """
         if event in runs.apart.alone:
-            spans.skip(event)
+            spans.mark_uncompared(event)
             return "not compared"
-        distance, largest_noise = runs.apart.most(event), runs.noise.most(event)
+        distance, largest_noise = runs.apart.largest_share(event), runs.noise.largest_share(event)
         is_exact = all(model.wide for model in self._models)
-        in_float64 = is_exact and not runs.narrows(event)
+        in_float64 = is_exact and not runs.has_narrow_array(event)
         largest_allowed = (
             max(_EXACT, self._margin * largest_noise) if in_float64 else max(16 * HALF, _PRECISION * largest_noise)
         )
@@ -125,7 +125,7 @@ class Judge:
         calls, events = spans.suspects(event)
         wrong_sides = [side for side in (0, 1) if error_units[side] > 1]
         if distance <= largest_allowed and event in runs.apart.shares:
-            spans.agree(event)
+            spans.mark_equal(event)
             self._agreed.update([event.path] if event.place == EXIT else [])
         if any(call.path in self._wrong for call in calls):
             return ""
@@ -146,8 +146,8 @@ class Judge:
         own_errors = runs.own[side]
         epsilons = [EPSILON[dtype_name] for dtype_name in own_errors.dtypes.get(event, []) if dtype_name in EPSILON]
         epsilon_scale = max(epsilons, default=2 * HALF) / (2 * HALF)
-        allowed_units = _PRECISION * max(runs.noise.most(event), HALF) * epsilon_scale
-        return own_errors.most(event) / allowed_units
+        allowed_units = _PRECISION * max(runs.noise.largest_share(event), HALF) * epsilon_scale
+        return own_errors.largest_share(event) / allowed_units
 
     def _formula_divergence(
         self,
@@ -165,7 +165,7 @@ class Judge:
         blamed_path, side, reason_text = found_evidence.blamed, found_evidence.side, found_evidence.why
         if side is None:
             side, reason_text = self._port_side(), self._reason_text()
-        divergence = self._divergence(blamed_path.path, event.call, "formula", side, reason_text)
+        divergence = self._new_divergence(blamed_path.path, event.call, "formula", side, reason_text)
         divergence.carried = distance_apart
         divergence.error = dict(zip(self._report.sides, deviations, strict=True))
         divergence.options = found_evidence.options
@@ -181,7 +181,7 @@ class Judge:
         divergence.message = (
             f"{divergence.op}{side_text} in {divergence.other if inner_text and side else divergence.path}{call_text}: "
             f"{text if distance_apart < math.inf else 'its result has another form'}"
-            f"{_options(found_evidence, self._report.sides)}{self._verdict_text(divergence, reason_text)}"
+            f"{_options_text(found_evidence, self._report.sides)}{self._verdict_text(divergence, reason_text)}"
         )
         self._report.divergences.append(divergence)
 
@@ -196,7 +196,7 @@ class Judge:
     def _precision_divergence(
         self, event: Event, blamed_event: Event, wrong_sides: Sequence[int], deviations: Sequence[float]
     ) -> None:
-        divergence = self._divergence(
+        divergence = self._new_divergence(
             blamed_event.path, event.call, "precision", wrong_sides[0], "its own run in float64"
         )
         divergence.wrong = " and ".join(self._report.sides[side] for side in wrong_sides)
@@ -228,14 +228,14 @@ class Judge:
         side, reason = self._port_side(), self._reason_text()
         paths = parting.path, self._names[parting.path]
         are_gradients_true = [
-            evidence.is_true_of(path, parting.name, grads)
+            evidence.is_parameter_gradient_true(path, parting.name, grads)
             if parting.place is None
-            else evidence.is_true(parting.place, grads.of[parting.place])
+            else evidence.is_gradient_true(parting.place, grads.of[parting.place])
             for evidence, path, grads in zip(backward_passes, paths, gradients, strict=True)
         ]
         if wrong_sides := [i for i in (0, 1) if are_gradients_true[i] is False and are_gradients_true[1 - i]]:
             side, reason = wrong_sides[0], "finite differences of its loss"
-        divergence = self._divergence(parting.path, parting.call, "gradient", side, reason)
+        divergence = self._new_divergence(parting.path, parting.call, "gradient", side, reason)
         divergence.gradient_of, divergence.carried = divergence.op, parting.share
         verb_text = f" is wrong on {divergence.wrong}" if divergence.wrong else " differs"
         divergence.message = (
@@ -262,7 +262,7 @@ class Judge:
                 while path and side and path not in first_path_by_path:
                     path = path.rpartition(".")[0]
                 blamed_path = calls[0].path if calls else first_path_by_path.get(path, "") if side else path
-                divergence = self._divergence(blamed_path, 0, "error", side, "the error")
+                divergence = self._new_divergence(blamed_path, 0, "error", side, "the error")
                 error_text = "gives values of another form, so that the model of" if calls else "raises an error on"
                 divergence.message = f"{divergence.op} in {divergence.path} {error_text} {name} " + (
                     f"raises an error: {error_message}" if calls else f"alone: {error_message}"
@@ -270,14 +270,14 @@ class Judge:
                 self._report.divergences.append(divergence)
 
     def _add_row(self, event: Event, shapes: Any, runs: Runs, verdict: str) -> None:
-        share = runs.apart.most(event)
+        share = runs.apart.largest_share(event)
         errors = tuple(self._error_in_units(event, runs, side) for side in (0, 1))
         verdict_text = verdict or ("rounding" if share else "equal")
         call = len(self._report.rows)
         module_kind, path = self._pair[0].kind(event.path), self._full_path(0, event.path)
         self._report.rows.append(Row(call, module_kind, path, "", shapes, share, errors, verdict_text))
 
-    def _divergence(
+    def _new_divergence(
         self, path: str, call: int, cause: str, side: int | None, why: str, other: str | None = None
     ) -> Divergence:
         wrong_side = "" if side is None else self._report.sides[side]
@@ -305,7 +305,7 @@ class Judge:
         return f"; judged by {why}" if why else "; nothing tells which side is wrong"
 
 
-def _options(found_evidence: Evidence, names: Sequence[str]) -> str:
+def _options_text(found_evidence: Evidence, names: Sequence[str]) -> str:
     option_texts = [
         f"{name} is {a!r} on {names[0]} and {b!r} on {names[1]}" for name, (a, b) in found_evidence.options.items()
     ]

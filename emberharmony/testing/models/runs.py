@@ -120,7 +120,7 @@ class Seen:
         self.pairs[event] = pairs
         self.whole[event] = len(float_indices) == float_count == sum(pair.first in float_indices for pair in pairs)
 
-    def most(self, event: Event) -> float:
+    def largest_share(self, event: Event) -> float:
         """Returns the largest distance of the arrays of an event."""
         return max(self.shares.get(event, {}).values(), default=0.0)
 
@@ -157,7 +157,7 @@ class Runs:
             if model.error is None:
                 model.run(Following(model.adapter, False, self.events, mapped_names, own_run.see))
 
-    def narrows(self, event: Event) -> bool:
+    def has_narrow_array(self, event: Event) -> bool:
         """Returns whether a run in float64 met an array in a narrower floating dtype.
 
         Functions of a library may round float64 to the library's default dtype; Keras on JAX does.

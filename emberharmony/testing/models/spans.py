@@ -25,7 +25,7 @@ class Spans:
         self._alone: list[_Alone] = []
         self._blamed = self._outer = Event("", 0, EXIT)
 
-    def step(self, event: Event) -> None:
+    def follow_event(self, event: Event) -> None:
         """Follows the next event: the beginning or the end of a module's call."""
         if event.place == ENTER:
             self._blamed = self._outer = self._around[-1] if self._around else event
@@ -36,7 +36,7 @@ class Spans:
         self._blamed = event
         self._outer = self._around[-1] if self._around else event
 
-    def skip(self, event: Event) -> None:
+    def mark_uncompared(self, event: Event) -> None:
         """Notes that the last event cannot be compared."""
         inner_event = event if event.place == ENTER else self._outer
         self._alone = [
@@ -44,7 +44,7 @@ class Spans:
         ]
         self._alone.append(_Alone(event, self._blamed, inner_event))
 
-    def agree(self, event: Event) -> None:
+    def mark_equal(self, event: Event) -> None:
         """Notes that the last event agrees, which clears the events in its call that could not be compared."""
         if event.place == EXIT:
             self._alone = [span for span in self._alone if span.within.path != event.path]
@@ -61,7 +61,7 @@ class Spans:
         distinct_calls = dict.fromkeys([*result_culprits, self._blamed, *entry_culprits])
         return list(distinct_calls), [*(span.event for span in inner_spans), event]
 
-    def rest(self, is_entry: bool) -> tuple[list[Event], list[Event]]:
+    def uncompared_calls(self, is_entry: bool) -> tuple[list[Event], list[Event]]:
         """Returns modules and events that could not be compared by the end: results, or arguments if `is_entry`."""
         result_spans = [span for span in self._alone if span.event.place == EXIT]
         remaining_spans = result_spans or (self._alone if is_entry else [])

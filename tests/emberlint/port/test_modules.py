@@ -274,6 +274,12 @@ def test_a_training_step_of_another_form_keeps_the_modules(lines: list[str], rea
     assert "optimizer: optim.Optimizer" in done.after
 
 
+def test_the_gradients_of_a_module_are_cleared_by_a_function() -> None:
+    done = ported(HEAD + "net = nn.Linear(2, 2)\nnet.zero_grad()\n")
+    assert done.after.endswith("net = nn.Linear(2, 2)\nops.zero_grad(net)\n")
+    assert not done.remaining
+
+
 def test_a_scheduler_keeps_the_modules_for_its_own_reason() -> None:
     clip = "nn.utils.clip_grad_norm_(net.parameters(), 1)"
     lines = ("loss = g(x)", "a.zero_grad()", "loss.backward()", clip, "a.step()", "s.step()")

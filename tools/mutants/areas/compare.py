@@ -249,7 +249,7 @@ MUTANTS = [
     Mutant(
         name="compare-noise-explains-all",
         module="emberharmony/testing/differences/judge.py",
-        function="explains",
+        function="is_explained_by_noise",
         original="share > GROWTH * argument_noise",
         replacement="False",
         tests=(

@@ -207,7 +207,7 @@ MUTANTS = [
     Mutant(
         name="models-float64-is-never-rounded",
         module="emberharmony/testing/models/runs.py",
-        function="Runs.narrows",
+        function="Runs.has_narrow_array",
         original='EPSILON.get(dtype, 0.0) > EPSILON["float64"]',
         replacement="False",
         tests=("tests/testing/models/test_compare_models.py -k rounds_float64",),

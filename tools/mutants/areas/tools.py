@@ -312,7 +312,7 @@ MUTANTS = [
     Mutant(
         name="doctor-misspelt-variable",
         module="emberharmony/testing/doctor/machine.py",
-        function="_own_settings",
+        function="_own_setting_findings",
         original="name not in _OWN",
         replacement="False",
         tests=("tests/testing/doctor/test_machine.py -k odd",),
