@@ -110,23 +110,25 @@ def _has_axes(value: Any) -> bool:
 
 def _misfit_argument(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
     """Returns a hint about an argument that is not the text or mapping that the op declares, else an empty string."""
-    for parameter, value in zip(spec.parameters, arguments, strict=False):
+    for parameter, argument in zip(spec.parameters, arguments, strict=False):
         expected_class = _KINDS.get(parameter.annotation.partition("[")[0].removesuffix(" | None"))
-        if expected_class is not None and value is not None and not isinstance(value, expected_class):
+        if expected_class is not None and argument is not None and not isinstance(argument, expected_class):
             expected_text = "text" if expected_class is str else "mapping"
-            return f"; {parameter.name} is a {expected_text}, not {_brief_value(backend, value)}"
+            return f"; {parameter.name} is a {expected_text}, not {_brief_value(backend, argument)}"
     return ""
 
 
 def _misplaced_argument(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
     """Returns a hint with the order of arguments if a tensor stands for an option, or a text for a tensor; else ""."""
-    for parameter, value in zip(spec.parameters, arguments, strict=False):
-        is_tensor = hasattr(value, "dtype") and _has_axes(value)
+    for parameter, argument in zip(spec.parameters, arguments, strict=False):
+        is_tensor = hasattr(argument, "dtype") and _has_axes(argument)
         is_option, is_of_tensor = parameter.annotation.startswith(_OPTIONS), parameter.role in ("Operand", "TensorLike")
-        if (is_tensor and is_option) or (isinstance(value, str) and is_of_tensor):
+        if (is_tensor and is_option) or (isinstance(argument, str) and is_of_tensor):
             names_text = ", ".join(parameter.name for parameter in spec.parameters)
-            return f"; {parameter.name} is {_brief_value(backend, value)}, but the order is {spec.name}({names_text})"
-        elements = value if isinstance(value, (tuple, list)) else (value,)
+            return (
+                f"; {parameter.name} is {_brief_value(backend, argument)}, but the order is {spec.name}({names_text})"
+            )
+        elements = argument if isinstance(argument, (tuple, list)) else (argument,)
         if parameter.annotation.startswith(_WHOLE) and any(isinstance(element, (float, str)) for element in elements):
             return f"; {parameter.name} is made of integers: int(n) makes one, and n // 2 divides to one"
     return ""
@@ -134,9 +136,9 @@ def _misplaced_argument(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) 
 
 def _has_axis_out_of_range(spec: OpSpec, arguments: tuple[Any, ...]) -> bool:
     """Returns whether an argument names an axis that no tensor can have."""
-    for parameter, value in zip(spec.parameters, arguments, strict=False):
+    for parameter, argument in zip(spec.parameters, arguments, strict=False):
         if parameter.name in _AXES:
-            axes = value if isinstance(value, (tuple, list)) else (value,)
+            axes = argument if isinstance(argument, (tuple, list)) else (argument,)
             if any(isinstance(axis, int) and not -_MOST_AXES <= axis < _MOST_AXES for axis in axes):
                 return True
     return False
@@ -147,7 +149,7 @@ def describe(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
     parameter_names = [p.name for p in spec.parameters]
     parameter_names += [""] * (len(arguments) - len(parameter_names))
     return ", ".join(
-        f"{name}={_brief_value(backend, value)}" for name, value in zip(parameter_names, arguments, strict=False)
+        f"{name}={_brief_value(backend, argument)}" for name, argument in zip(parameter_names, arguments, strict=False)
     )
 
 
@@ -169,9 +171,9 @@ def _brief_value(backend: Any, value: Any) -> str:
 def _hint_for_shapes(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
     """Returns a hint if the shapes of the operands do not broadcast, such as (2, 3) and (2,), else an empty string."""
     shape_by_name = {
-        parameter.name: tuple(value.shape)
-        for parameter, value in zip(spec.parameters, arguments, strict=False)
-        if parameter.role == "Operand" and backend.is_tensor(value)
+        parameter.name: tuple(argument.shape)
+        for parameter, argument in zip(spec.parameters, arguments, strict=False)
+        if parameter.role == "Operand" and backend.is_tensor(argument)
     }
     if _can_broadcast(shape_by_name.values()):
         return ""

@@ -61,20 +61,28 @@ def _range_without_values(
     device: Any = None,
 ) -> Any:
     step = 1 if step is None else step
-    low, high = (0, start) if stop is None else (start, stop)
-    if any(isinstance(end, AbstractTensor) and end.known is None for end in (low, high, step)):
+    start_number, stop_number = (0, start) if stop is None else (start, stop)
+    if any(isinstance(end, AbstractTensor) and end.known is None for end in (start_number, stop_number, step)):
         raise no_value_error("the length of a range depends on a tensor")
-    low, high, step = (end.item() if isinstance(end, AbstractTensor) else end for end in (low, high, step))
+    start_number, stop_number, step = (
+        end.item() if isinstance(end, AbstractTensor) else end for end in (start_number, stop_number, step)
+    )
     if step == 0:
         raise ArgumentError("step must not be 0")
-    check_ends(low, high, step)
-    are_integers = all(map(is_integer, (low, high, step)))
+    check_ends(start_number, stop_number, step)
+    are_integers = all(map(is_integer, (start_number, stop_number, step)))
     # Compute the length of a range of floats in float64, as NumPy and the backends do.
-    length = len(range(low, high, step)) if are_integers else max(math.ceil((high - low) / step), 0)
+    length = (
+        len(range(start_number, stop_number, step))
+        if are_integers
+        else max(math.ceil((stop_number - start_number) / step), 0)
+    )
     # Convert the first and the last number, because an integer dtype may be too narrow for them.
-    for end in (low, low + (length - 1) * step) if are_integers and length else ():
+    for end in (start_number, start_number + (length - 1) * step) if are_integers and length else ():
         dtype_from(backend, name, end, end + 1, 1, dtype, device)
-    return backend.tensor_of((length,), dtype_from(backend, name, low, low + 0 * high, step, dtype, device))
+    return backend.tensor_of(
+        (length,), dtype_from(backend, name, start_number, start_number + 0 * stop_number, step, dtype, device)
+    )
 
 
 def _spaced_shape(
@@ -86,7 +94,7 @@ def _spaced_shape(
         raise ArgumentError(f"expected num of at least 0, got {brief(num)}")
     sample_result = call_with_one_element(backend, name, start, stop, 1, *options, **keywords)
     one_sample, step = sample_result if isinstance(sample_result, tuple) else (sample_result, None)
-    option_tensors = [value for value in (*options, *keywords.values()) if isinstance(value, AbstractTensor)]
+    option_tensors = [option for option in (*options, *keywords.values()) if isinstance(option, AbstractTensor)]
     ends_shape = broadcast(shapes_in((start, stop)))
     shape = list(broadcast([ends_shape, *shapes_in(option_tensors)])) if name == "logspace" else list(ends_shape)
     # The declared order: endpoint, then retstep or base, then dtype and the axis.

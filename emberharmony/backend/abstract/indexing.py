@@ -78,14 +78,14 @@ class AbstractIndexing:
         joint_lengths: list[tuple[int, ...]] = []
         joint_axis, has_followed, is_split = 0, False, False  # as in `backend.shared.arrays.writing.selected`
         key = tuple(map(self.adopt, key)) if isinstance(key, tuple) else self.adopt(key)
-        parts = list(parts_of(key, x.shape, self._mask_axes)) or [(Ellipsis, 0, False)]
-        next_axes = [axis for _, axis, _ in parts[1:]] + [x.ndim]
-        for (part, axis, mask), end in zip(parts, next_axes, strict=True):
+        key_parts = list(parts_of(key, x.shape, self._mask_axes)) or [(Ellipsis, 0, False)]
+        next_axes = [axis for _, axis, _ in key_parts[1:]] + [x.ndim]
+        for (part, axis, mask), next_axis in zip(key_parts, next_axes, strict=True):
             if isinstance(part, slice):
-                result_shape += [len(range(x.shape[axis])[part]), *x.shape[axis + 1 : end]]
+                result_shape += [len(range(x.shape[axis])[part]), *x.shape[axis + 1 : next_axis]]
                 has_followed = bool(joint_lengths)
             elif part is None or part is Ellipsis:
-                result_shape += [1] * (part is None) + [*x.shape[axis:end]]
+                result_shape += [1] * (part is None) + [*x.shape[axis:next_axis]]
                 has_followed = bool(joint_lengths)
             else:
                 joint_axis, is_split = (
@@ -93,8 +93,8 @@ class AbstractIndexing:
                 )
                 joint_lengths.append(self._index_shape(part, mask))
                 axis_count = part.ndim if mask else 0 if isinstance(part, bool) else 1
-                result_shape += x.shape[axis + axis_count : end]
-                has_followed = has_followed or axis + axis_count < end
+                result_shape += x.shape[axis + axis_count : next_axis]
+                has_followed = has_followed or axis + axis_count < next_axis
         insert_axis = 0 if is_split else joint_axis
         return self._with_shape(
             x, (*result_shape[:insert_axis], *broadcast(joint_lengths), *result_shape[insert_axis:])

@@ -33,10 +33,10 @@ def _result_tensors(backend: AbstractBackend, shapes: Sequence[Sequence[int]], o
     """Returns tensors of these shapes with the dtypes of the wrapped backend's results, in the same named tuple."""
     if not isinstance(operand, tuple):
         return backend.tensor_of(shapes[0], operand.dtype)
-    results = [
+    result_tensors = [
         backend.tensor_of(shape, operand_tensor.dtype) for shape, operand_tensor in zip(shapes, operand, strict=True)
     ]
-    return type(operand)(*results) if type(operand) is not tuple else tuple(results)
+    return type(operand)(*result_tensors) if type(operand) is not tuple else tuple(result_tensors)
 
 
 def _batch_shape(x: AbstractTensor) -> tuple[int, ...]:
@@ -147,19 +147,22 @@ def _einsum_shape(subscripts: str, shapes: Sequence[tuple[int, ...]]) -> tuple[i
     length_by_letter: dict[str, int] = {}
     batch_shapes = []
     for term, shape in zip(operands_part.split(","), shapes, strict=True):
-        head, dots, tail = term.partition("...")
-        head_length = len(shape) - len(tail)
+        leading_letters, dots, trailing_letters = term.partition("...")
+        head_length = len(shape) - len(trailing_letters)
         if dots:
-            batch_shapes.append(shape[len(head) : head_length])
-        for letter, length in [*zip(head, shape, strict=False), *zip(tail, shape[head_length:], strict=True)]:
+            batch_shapes.append(shape[len(leading_letters) : head_length])
+        for letter, length in [
+            *zip(leading_letters, shape, strict=False),
+            *zip(trailing_letters, shape[head_length:], strict=True),
+        ]:
             length_by_letter[letter] = length if length_by_letter.get(letter, 1) == 1 else length_by_letter[letter]
     batch_shape = broadcast(batch_shapes)
     if not arrow:
         single_letters = sorted(letter for letter in length_by_letter if operands_part.count(letter) == 1)
         return (*batch_shape, *(length_by_letter[letter] for letter in single_letters))
-    head, dots, tail = result_subscripts.partition("...")
+    leading_letters, dots, trailing_letters = result_subscripts.partition("...")
     return (
-        *(length_by_letter[letter] for letter in head),
+        *(length_by_letter[letter] for letter in leading_letters),
         *(batch_shape if dots else ()),
-        *(length_by_letter[letter] for letter in tail),
+        *(length_by_letter[letter] for letter in trailing_letters),
     )

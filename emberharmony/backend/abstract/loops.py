@@ -31,12 +31,12 @@ class AbstractLoops:
 
     def _common_result(self, name: str, branches: Sequence[Callable[..., Any]], operands: Sequence[Any]) -> Any:
         """Returns the result of the first branch of a `cond`, checked to have the shapes and dtypes of the others."""
-        results = [branch(*operands) for branch in branches]
-        if any(self._tree_signature(result) != self._tree_signature(results[0]) for result in results):
+        branch_results = [branch(*operands) for branch in branches]
+        if any(self._tree_signature(result) != self._tree_signature(branch_results[0]) for result in branch_results):
             raise no_value_error(
                 f"the branches of {name}() differ in shapes or dtypes, and a tensor decides which one runs"
             )
-        return results[0]
+        return branch_results[0]
 
     def while_loop(
         self,

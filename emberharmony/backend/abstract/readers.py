@@ -38,9 +38,9 @@ def _random(backend: AbstractBackend, name: str, shape: Any, *parameters: Any) -
     """Returns random numbers of a shape; parameters that are tensors or lists must broadcast to it."""
     lengths = as_shape(shape)
     arguments = list(parameters)
-    for i, value in enumerate(parameters):
-        if isinstance(value, (list, tuple, np.ndarray)) or backend.is_tensor(value):
-            arguments[i] = backend.convert(value)
+    for i, parameter in enumerate(parameters):
+        if isinstance(parameter, (list, tuple, np.ndarray)) or backend.is_tensor(parameter):
+            arguments[i] = backend.convert(parameter)
             check_fits_shape(OPS[name].parameters[i + 1].name, arguments[i].shape, lengths)
     if name == "random_randint" and any(isinstance(bound, AbstractTensor) for bound in arguments[:2]):
         arguments[:2] = 0, 1

@@ -151,6 +151,6 @@ class AbstractShapes:
     ) -> AbstractTensor:
         check_pad(mode, constant_values)
         pad_widths = pad_pairs(pad_width, x.ndim)
-        if mode != "constant" and any(n == 0 and any(pair) for n, pair in zip(x.shape, pad_widths, strict=True)):
+        if mode != "constant" and any(n == 0 and any(widths) for n, widths in zip(x.shape, pad_widths, strict=True)):
             raise ShapeError(f"an empty axis cannot be padded in mode {mode!r}")
         return self._with_shape(x, [a + n + b for n, (a, b) in zip(x.shape, pad_widths, strict=True)])

@@ -109,8 +109,8 @@ def array_api_type(
     if {"standard_uniform", "standard_normal"} & extras.keys():
         # A backend that draws with its own library has random streams whose state the default methods do not read.
         attributes |= {"random_get_state": None, "random_set_state": None}
-    for extra, implementation in extras.items():
-        attributes[extra] = _namespace_attribute(name, extra, implementation)
+    for extra_name, implementation in extras.items():
+        attributes[extra_name] = _namespace_attribute(name, extra_name, implementation)
     backend_type: type[Backend] = type(f"{name.title()}Backend", (StandardBackend,), attributes)
     reason_by_op = dict.fromkeys(backend_type.missing_ops(), f"the namespace {library.title} has no function for it")
     if lazy:

@@ -72,8 +72,10 @@ def _for_orderable(library: Library, native: Function) -> Function:
 
 def bind(library: Library) -> dict[str, Function]:
     """Returns the ops that the namespace has functions for, as functions of tensors of one dtype."""
-    native_by_op = {op: native for op in _PLAIN if (native := library.function(op)) is not None}
-    definition_by_op = {op: _for_all_dtypes(library, native, OPS[op]) for op, native in native_by_op.items()}
+    native_by_op = {op: native_function for op in _PLAIN if (native_function := library.function(op)) is not None}
+    definition_by_op = {
+        op: _for_all_dtypes(library, native_function, OPS[op]) for op, native_function in native_by_op.items()
+    }
     definition_by_open_op = _ForAllDtypes(library).bound()
     if library.takes_all:
         definition_by_open_op = {op: direct(library.function(op)) for op in definition_by_open_op}

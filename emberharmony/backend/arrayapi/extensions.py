@@ -25,12 +25,12 @@ def bind(library: Library) -> dict[str, Function]:
 
 def _transform_op(library: Library, name: str) -> Function:
     is_real, is_halved = name == "rfft", name == "irfft"
-    native = getattr(library.fft, name)
+    native_transform = getattr(library.fft, name)
 
     def run_transform(x: Any, length: int, place: int, norm: str) -> Any:
         if not is_real and library.kind(x) == "float":
             x = library.astype(x, library.dtypes["complex128" if library.bits(x.dtype) == 64 else "complex64"])
-        return native(x, n=length, axis=place, norm=norm)
+        return native_transform(x, n=length, axis=place, norm=norm)
 
     run_transform = library.program(run_transform, "length", "place", "norm")
 
@@ -204,8 +204,8 @@ class Factors(Definitions):
 
     def eigh_factors(self, x: Any) -> tuple[Any, Any]:
         """Returns the eigenvalues and eigenvectors of Hermitian matrices."""
-        values, vectors = self._linalg.eigh(x)
-        return values, self._xp.multiply(vectors, self._phases(vectors))
+        eigenvalues, eigenvectors = self._linalg.eigh(x)
+        return eigenvalues, self._xp.multiply(eigenvectors, self._phases(eigenvectors))
 
     def eig(self, x: Any) -> EigResult:
         (x,), _ = self._common_operands(x)
@@ -213,8 +213,10 @@ class Factors(Definitions):
 
     def eig_factors(self, x: Any) -> tuple[Any, Any]:
         """Returns the eigenvalues and eigenvectors of any square matrices."""
-        values, vectors = self._linalg.eig(x)
+        eigenvalues, eigenvectors = self._linalg.eig(x)
         is_double = self._library.dtypes.neutral[x.dtype] in ("float64", "complex128")
         complex_dtype = self._library.dtypes["complex128" if is_double else "complex64"]
-        vectors = self._library.astype(vectors, complex_dtype)
-        return self._library.astype(values, complex_dtype), self._xp.multiply(vectors, self._phases(vectors))
+        eigenvectors = self._library.astype(eigenvectors, complex_dtype)
+        return self._library.astype(eigenvalues, complex_dtype), self._xp.multiply(
+            eigenvectors, self._phases(eigenvectors)
+        )

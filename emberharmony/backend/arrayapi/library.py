@@ -86,7 +86,7 @@ class Library:
         if op not in self._functions:
             function_names = (op, *OPS[op].aliases) if self.takes_all else (*OPS[op].aliases, op)
             self._functions[op] = next(
-                (native for name in function_names if (native := getattr(self.xp, name, None))), None
+                (native_function for name in function_names if (native_function := getattr(self.xp, name, None))), None
             )
         return self._functions[op]
 

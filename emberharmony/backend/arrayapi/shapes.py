@@ -22,13 +22,13 @@ def bind(library: Library) -> dict[str, Any]:
 
 
 def _fill_op(library: Library, name: str) -> Callable[..., Any]:
-    native = getattr(library.xp, name)
+    native_fill = getattr(library.xp, name)
 
     def fill(backend: Any, shape: Any, dtype: Any = None, device: Any = None) -> Any:
         lengths = as_shape(shape)
         native_dtype = library.dtypes[default_float()] if dtype is None else dtype
         library.check_memory(lengths, native_dtype)
-        tensor = native(lengths, dtype=native_dtype)
+        tensor = native_fill(lengths, dtype=native_dtype)
         return tensor if device is None else backend.bound.to_device(tensor, device)
 
     return fill

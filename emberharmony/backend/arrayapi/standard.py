@@ -69,10 +69,10 @@ class StandardBackend(Backend):
         return placement_of(self).override_default(native_device(device))
 
     def random_get_state(self) -> State:
-        """Returns the state of the default random streams, which includes the library's own."""
+        """Returns the state of the default random streams, which the body does not know."""
         return saved_streams(self.name, lambda: state_of(stream_of(self).get()))
 
     def random_set_state(self, state: State) -> None:
-        """Sets the default random streams to a state that `random_get_state` returned."""
+        """Sets the default random streams, which the body does not know, to a saved state."""
         native_reader, seed = checked_streams(self.name, state)
         restore_streams(seed, stream_of(self), generator_from(native_reader, "PCG64"))

@@ -62,7 +62,7 @@ class DaskHistogramsOps:
         else:
             extremes = (self.bound.min(x), self.bound.max(x))
             make_edges = Block(_bin_edges, (Slot(0), Slot(1), bins, None, x.dtype), {})
-            blockwise_args = [argument for end in extremes for argument in (end, ())]
+            blockwise_args = [argument for extreme in extremes for argument in (extreme, ())]
             meta = np.empty(0, x.dtype)
             edge_tensor = da.blockwise(
                 make_edges, (0,), *blockwise_args, new_axes={0: bins + 1}, dtype=x.dtype, meta=meta

@@ -132,7 +132,9 @@ class DaskIndexingOps:
         basic_key: list[Any] = []
         columns: list[tuple[int, Any]] = []
         axis = 0
-        for (part, _, mask), end in zip(key_parts, [*(start for _, start, _ in key_parts[1:]), x.ndim], strict=True):
+        for (part, _, mask), next_axis in zip(
+            key_parts, [*(start for _, start, _ in key_parts[1:]), x.ndim], strict=True
+        ):
             first_axis = len(basic_key)
             if isinstance(part, bool):
                 basic_key.append(None)
@@ -146,8 +148,8 @@ class DaskIndexingOps:
                 columns += [(first_axis + i, column) for i, column in enumerate(columns_of_mask)]
                 axis += part.ndim
             elif part is Ellipsis:
-                basic_key += [slice(None)] * (end - axis)
-                axis = end
+                basic_key += [slice(None)] * (next_axis - axis)
+                axis = next_axis
             elif part is None:
                 basic_key.append(None)
             elif isinstance(part, slice):

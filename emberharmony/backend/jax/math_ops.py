@@ -264,7 +264,7 @@ class JAXMathOps:
         lower, upper = min if x_min is None else x_min, max if x_max is None else x_max
         for bound, limit_function in ((lower, _at_least), (upper, _at_most)):
             if bound is not None:
-                x, limit = promotion.common(x, bound if is_number(bound) else self.convert(bound))
+                x, bound_tensor = promotion.common(x, bound if is_number(bound) else self.convert(bound))
                 promotion.refuse(x, ("complex",))
-                x = limit_function(x, limit)
+                x = limit_function(x, bound_tensor)
         return x

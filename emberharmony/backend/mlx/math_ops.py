@@ -270,7 +270,7 @@ class MLXMathOps:
         for bound, limit_function in ((lower, _at_least), (upper, _at_most)):
             if bound is not None:
                 operand = bound if bound.__class__ in _NUMBERS else self.convert(bound)
-                x, limit = promotion.common(x, operand)
+                x, bound_tensor = promotion.common(x, operand)
                 promotion.refuse(x, ("complex",))
-                x = limit_function(x, limit)
+                x = limit_function(x, bound_tensor)
         return x

@@ -58,7 +58,7 @@ def _first_index(mask: "np.ndarray[Any, Any]") -> tuple[int, ...]:
 def statistics_of(array: "np.ndarray[Any, Any]") -> ValueStatistics:
     """Returns the statistics of the finite elements of an array of float64 or complex128."""
     flat_array = array.reshape(-1)
-    count, mean, squared_deviations, low, high = 0, 0.0, 0.0, math.inf, -math.inf
+    count, mean, squared_deviations, smallest, largest = 0, 0.0, 0.0, math.inf, -math.inf
     with np.errstate(all="ignore"):
         for start in range(0, flat_array.size, _PART):
             block = flat_array[start : start + _PART]
@@ -73,8 +73,8 @@ def statistics_of(array: "np.ndarray[Any, Any]") -> ValueStatistics:
                     + mean_difference * mean_difference * count * block_count / total_count
                 )
                 mean, count = mean + mean_difference * block_count / total_count, total_count
-                low, high = min(low, float(block.min())), max(high, float(block.max()))
+                smallest, largest = min(smallest, float(block.min())), max(largest, float(block.max()))
     if not count:
         return ValueStatistics(None, None, None, None, None, 0, flat_array.size)
     norm = math.sqrt(squared_deviations + count * mean * mean)
-    return ValueStatistics(mean, math.sqrt(squared_deviations / count), low, high, norm, count, flat_array.size)
+    return ValueStatistics(mean, math.sqrt(squared_deviations / count), smallest, largest, norm, count, flat_array.size)

@@ -206,7 +206,11 @@ class TorchMathOps:
             return x if lower is None and upper is None else _clamp(x, lower, upper)
         for bound, name, clamp_function in ((lower, "min", self.maximum), (upper, "max", self.minimum)):
             if bound is not None:
-                x, limit = promotion.common(x, bound if type(bound) in _NUMBERS else self.convert(bound))
+                x, bound_tensor = promotion.common(x, bound if type(bound) in _NUMBERS else self.convert(bound))
                 # Where `x` equals a bound, its derivative must be 1, as in torch.clamp; that of torch.maximum is 1/2.
-                x = torch.clamp(x, **{name: limit}) if x.dtype.is_floating_point else clamp_function(x, limit)
+                x = (
+                    torch.clamp(x, **{name: bound_tensor})
+                    if x.dtype.is_floating_point
+                    else clamp_function(x, bound_tensor)
+                )
         return x

@@ -329,8 +329,8 @@ class TorchSolverOps:
     @staticmethod
     @inexact(promotion)
     def eigh(x: torch.Tensor) -> EigResult:
-        values, vectors = torch.linalg.eigh(_with_hermitian_tangent(_require_finite_lower(x)))
-        return EigResult(values, vectors * _phases(vectors))
+        eigenvalues, eigenvectors = torch.linalg.eigh(_with_hermitian_tangent(_require_finite_lower(x)))
+        return EigResult(eigenvalues, eigenvectors * _phases(eigenvectors))
 
     @staticmethod
     @inexact(promotion)
@@ -340,8 +340,8 @@ class TorchSolverOps:
     @staticmethod
     @inexact(promotion)
     def eig(x: torch.Tensor) -> EigResult:
-        values, vectors = torch.linalg.eig(_require_finite(square(x)))
-        return EigResult(values, vectors * _phases(vectors))
+        eigenvalues, eigenvectors = torch.linalg.eig(_require_finite(square(x)))
+        return EigResult(eigenvalues, eigenvectors * _phases(eigenvectors))
 
     @staticmethod
     @inexact(promotion)

@@ -70,8 +70,11 @@ MUTANTS = [
         name="edge-range-counted-in-float64",
         module="emberharmony/backend/shared/arrays/creation.py",
         function="HostMade.arange",
-        original="_int64_range(integers) if result_dtype is int64 and integers else np.arange(low, high, step)",
-        replacement="np.arange(low, high, step)",
+        original=(
+            "_int64_range(integers) if result_dtype is int64 and integers "
+            "else np.arange(start_number, stop_number, step)"
+        ),
+        replacement="np.arange(start_number, stop_number, step)",
         tests=("tests/ops/arrays/test_creation.py -k beyond_float64 --ember-backend numpy",),
         why="arange(0, 2**60 + 1, 2**58) loses its last number",
     ),
@@ -79,7 +82,7 @@ MUTANTS = [
         name="edge-text-in-place-of-a-pattern",
         module="emberharmony/backend/diagnosis.py",
         function="_misfit_argument",
-        original="expected_class is not None and value is not None and not isinstance(value, expected_class)",
+        original="expected_class is not None and argument is not None and not isinstance(argument, expected_class)",
         replacement="False",
         tests=("tests/regressions/test_arguments_of_ops.py -k unsuitable --ember-backend numpy",),
         why="rearrange(x, pattern, 3) raises an error without a type",

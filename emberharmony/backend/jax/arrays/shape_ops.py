@@ -108,12 +108,14 @@ class JAXShapeOps:
     def pad(self, x: jax.Array, pad_width: Any, mode: str = "constant", constant_values: Any = None) -> jax.Array:
         if check_pad(mode, constant_values):
             return self.composed("pad")(x, pad_width, mode, constant_values)
-        pairs = pad_pairs(pad_width, x.ndim)
-        check_memory([before + n + after for n, (before, after) in zip(x.shape, pairs, strict=True)], x.dtype.itemsize)
+        pad_widths = pad_pairs(pad_width, x.ndim)
+        check_memory(
+            [before + n + after for n, (before, after) in zip(x.shape, pad_widths, strict=True)], x.dtype.itemsize
+        )
         if mode == "constant":
-            value = promotion.filling(0 if constant_values is None else constant_values, x.dtype)
-            return jax.lax.pad(x, value, [(before, after, 0) for before, after in pairs])
-        for axis, (before, after) in enumerate(pairs):
+            fill_tensor = promotion.filling(0 if constant_values is None else constant_values, x.dtype)
+            return jax.lax.pad(x, fill_tensor, [(before, after, 0) for before, after in pad_widths])
+        for axis, (before, after) in enumerate(pad_widths):
             if before or after:
                 x = jnp.take(x, pad_indices(x.shape[axis], before, after, mode), axis, mode="clip")
         return x

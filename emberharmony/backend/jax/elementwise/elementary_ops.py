@@ -86,7 +86,7 @@ def _inverse_with_values_at_infinity(native: Any, at_infinity: Any) -> Any:
 
     def at_the_ends(real: jax.Array, imag: jax.Array) -> list[jax.Array]:
         is_infinite = jnp.isinf(real) | jnp.isinf(imag)
-        return [jnp.where(is_infinite, limit, jnp.nan) for limit in at_infinity(real, imag)]
+        return [jnp.where(is_infinite, limit_value, jnp.nan) for limit_value in at_infinity(real, imag)]
 
     return _with_values_at_infinity(native, at_the_ends)
 

@@ -66,10 +66,10 @@ def _ldexp(x: jax.Array, exponent: jax.Array) -> jax.Array:
 def _replace_nonfinite(x: jax.Array, nan: float, posinf: float | None, neginf: float | None) -> jax.Array:
     if is_complex(x):
         return lax.complex(*(_replace_nonfinite(component, nan, posinf, neginf) for component in (x.real, x.imag)))
-    limits = jnp.finfo(x.dtype)
+    dtype_limits = jnp.finfo(x.dtype)
     positive_replacement, negative_replacement = (
-        (limits.max if posinf is None else posinf),
-        (limits.min if neginf is None else neginf),
+        (dtype_limits.max if posinf is None else posinf),
+        (dtype_limits.min if neginf is None else neginf),
     )
     x = jnp.where(jnp.isnan(x), jnp.asarray(nan, x.dtype), x)
     x = jnp.where(jnp.isposinf(x), jnp.asarray(positive_replacement, x.dtype), x)

@@ -41,8 +41,8 @@ def _tensors_of_vector(vector: jax.Array, start: int, shapes: tuple[tuple[int, .
     end_offsets = [*accumulate(map(math.prod, shapes))]
     group_vector = lax.dynamic_slice(vector, (start,), (end_offsets[-1],))
     return [
-        group_vector[end - math.prod(shape) : end].reshape(shape)
-        for shape, end in zip(shapes, end_offsets, strict=True)
+        group_vector[end_offset - math.prod(shape) : end_offset].reshape(shape)
+        for shape, end_offset in zip(shapes, end_offsets, strict=True)
     ]
 
 

@@ -41,8 +41,8 @@ class JAXHistogramsOps:
     ) -> tuple[jax.Array, jax.Array]:
         x = promotion.floats(x)
         host_array = on_host(widen(x))
-        low, high = (float(host_array.min()), float(host_array.max())) if host_array.size else (0.0, 1.0)
-        bin_edges = of_host(edges(low, high, bins, range).astype(x.dtype))
+        smallest, largest = (float(host_array.min()), float(host_array.max())) if host_array.size else (0.0, 1.0)
+        bin_edges = of_host(edges(smallest, largest, bins, range).astype(x.dtype))
         counts, _ = np.histogram(host_array, np.asarray(widen(bin_edges)))
         if range is None and host_array.size and is_traced(x):
             unit_edges = of_host(np.linspace(0.0, 1.0, bins + 1), x.dtype)

@@ -189,19 +189,19 @@ class MLXShapeOps:
     def pad(self, x: mx.array, pad_width: Any, mode: str = "constant", constant_values: Any = None) -> mx.array:
         if check_pad(mode, constant_values):
             return self.composed("pad")(x, pad_width, mode, constant_values)
-        pairs = pad_pairs(pad_width, x.ndim)
+        pad_widths = pad_pairs(pad_width, x.ndim)
         if mode == "constant":
             fill_tensor = promotion.filling(0 if constant_values is None else constant_values, x.dtype)
             try:
-                result = mx.pad(x, pairs, constant_values=fill_tensor)
+                result = mx.pad(x, pad_widths, constant_values=fill_tensor)
             except (OverflowError, TypeError):
                 # MLX counts lengths in 32 bits, so an error may mean that the result would not fit into memory.
-                lengths = [before + n + after for n, (before, after) in zip(x.shape, pairs, strict=True)]
+                lengths = [before + n + after for n, (before, after) in zip(x.shape, pad_widths, strict=True)]
                 check_memory(lengths, x.itemsize)
                 raise
             check_memory(result.shape, result.itemsize)
             return result
-        for axis, (before, after) in enumerate(pairs):
+        for axis, (before, after) in enumerate(pad_widths):
             if before or after:
                 x = require_memory(mx.take(x, of_host(pad_indices(x.shape[axis], before, after, mode)), axis))
         return x

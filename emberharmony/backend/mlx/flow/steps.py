@@ -92,14 +92,14 @@ class MLXSteps(Steps):
 
     def run_update(self, update: Update, columns: Sequence[Sequence[mx.array]]) -> list[Sequence[mx.array]] | None:
         """Returns the lists of tensors that a program computes from lists of tensors."""
-        results = _run_on_lists(update, columns)
+        result_columns = _run_on_lists(update, columns)
         # A program of few ops has few intermediate results, so more evaluations would take longer; a GPU would wait.
         is_large = len(update.program.calls) > 2 and sum(map(_SIZE, columns[0])) > CHUNK
         if is_large and not is_nested() and (place(None) or mx.default_device()).type == mx.cpu:
             # Evaluate the gradients first: this ends the backward pass, whose memory the step can use.
             self.bound.eval(columns[0])
-            _evaluate_in_parts(results, self.bound.eval)
-        return results
+            _evaluate_in_parts(result_columns, self.bound.eval)
+        return result_columns
 
     def traits_of(self, columns: Sequence[Sequence[mx.array]]) -> Traits:
         """Returns the facts about lists of tensors; a program needs tensors of one dtype."""

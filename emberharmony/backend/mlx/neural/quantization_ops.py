@@ -32,8 +32,10 @@ class MLXQuantizationOps:
         shared_quantization.check_options(group_size, bits)
         shared_quantization.check_divisible(w.shape, group_size)
         if w.dtype not in _KINDS or w.ndim < 2 or not w.size:
-            result: tuple[mx.array, mx.array, mx.array] = self.composed("quantize")(w, bits=bits, group_size=group_size)
-            return result
+            quantized_parts: tuple[mx.array, mx.array, mx.array] = self.composed("quantize")(
+                w, bits=bits, group_size=group_size
+            )
+            return quantized_parts
         packed, scales, biases = mx.quantize(mx.stop_gradient(w), group_size, bits)
         return packed, mx.stop_gradient(scales), mx.stop_gradient(biases)
 

@@ -55,8 +55,8 @@ class MLXHistogramsOps:
         self, x: mx.array, bins: int = 10, range: tuple[float, float] | None = None
     ) -> tuple[mx.array, mx.array]:
         x = promotion.floats(x)
-        low, high = (float(mx.min(x)), float(mx.max(x))) if x.size else (0.0, 1.0)
-        bin_edges = mx.array(shared_histograms.edges(low, high, bins, range), x.dtype)
+        smallest, largest = (float(mx.min(x)), float(mx.max(x))) if x.size else (0.0, 1.0)
+        bin_edges = mx.array(shared_histograms.edges(smallest, largest, bins, range), x.dtype)
         wide_dtype = mx.float64 if x.dtype == mx.float64 else mx.float32
         counts, _ = np.histogram(np.asarray(x.astype(wide_dtype)), np.asarray(bin_edges.astype(wide_dtype)))
         if range is None and x.size and not op_globals.untransformed:

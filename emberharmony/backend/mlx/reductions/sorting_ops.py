@@ -94,13 +94,13 @@ class MLXSortingOps(WithUnique):
     @staticmethod
     def _unique(x: mx.array) -> mx.array:
         # The shape of the result depends on the values, so find the unique ones on the host.
-        values = _sort(x, None)
-        host_array = np.asarray(values.astype(mx.float32)) if values.dtype == mx.bfloat16 else np.asarray(values)
+        sorted_x = _sort(x, None)
+        host_array = np.asarray(sorted_x.astype(mx.float32)) if sorted_x.dtype == mx.bfloat16 else np.asarray(sorted_x)
         is_new = np.ones(host_array.shape, bool)
         is_new[1:] = (host_array[1:] != host_array[:-1]) & ~(
             (host_array[1:] != host_array[1:]) & (host_array[:-1] != host_array[:-1])
         )
-        return mx.take(values, of_host(np.nonzero(is_new)[0]))
+        return mx.take(sorted_x, of_host(np.nonzero(is_new)[0]))
 
     @staticmethod
     def isin(x1: mx.array, x2: mx.array, assume_unique: bool = False, *, invert: bool = False) -> mx.array:

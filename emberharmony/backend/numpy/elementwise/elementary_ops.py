@@ -58,10 +58,10 @@ def erf(x: np.ndarray) -> np.ndarray:
         return elementary.erf(np, x)
     if x.size <= FEW:
         return map_numbers(math.erf, x)
-    flat_x, values = x.reshape(-1), np.empty(x.size, np.float32)
+    flat_x, erf_values = x.reshape(-1), np.empty(x.size, np.float32)
     buffers = [np.empty(min(x.size, _BLOCK), np.float32) for _ in range(3)]
     for start in range(0, x.size, _BLOCK):
-        result_block = values[start : start + _BLOCK]
+        result_block = erf_values[start : start + _BLOCK]
         np.clip(flat_x[start : start + _BLOCK].astype(np.float32, copy=False), *_ENDS, out=result_block)
         square, numerator, denominator = (space[: result_block.size] for space in buffers)
         np.multiply(result_block, result_block, out=square)
@@ -69,7 +69,7 @@ def erf(x: np.ndarray) -> np.ndarray:
         _polynomial(square, elementary.SINGLE_BELOW, denominator)
         numerator /= denominator
         result_block *= numerator
-    return values.reshape(x.shape).astype(x.dtype, copy=False)
+    return erf_values.reshape(x.shape).astype(x.dtype, copy=False)
 
 
 def _polynomial(x: np.ndarray, coefficients: Sequence[float], result: np.ndarray) -> None:

@@ -200,8 +200,11 @@ class NumpyFunction:
             self._program_by_key[inner] = self._last = program
             if self._engines is not None:
                 self._engines.try_on(program, recorder, input_tensors, result.outputs)
-        values = [*input_tensors, *recorder.values[len(input_tensors) :]]  # the arrays themselves, not the views
-        return result.fill([values[x] if x.__class__ is Register else x.copy() for x in result.outputs])
+        register_values = [
+            *input_tensors,
+            *recorder.values[len(input_tensors) :],
+        ]  # the arrays themselves, not the views
+        return result.fill([register_values[x] if x.__class__ is Register else x.copy() for x in result.outputs])
 
     def _is_known(self, leaf: Any) -> bool:
         """Returns whether an argument is neither a traced tensor nor an array of a dtype that the backend lacks."""

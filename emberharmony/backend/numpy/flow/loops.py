@@ -39,12 +39,12 @@ class Loops(Blocks):
     def __call__(self, *arrays: np.ndarray) -> list[np.ndarray]:
         """Returns the new arrays that the loop fills."""
         first_array = arrays[0]
-        results = [np.empty_like(first_array) for _ in self._outputs]
+        output_arrays = [np.empty_like(first_array) for _ in self._outputs]
         if first_array.ndim == 1:
-            self._loop(*arrays, *results)
+            self._loop(*arrays, *output_arrays)
         else:
-            self._loop(*[x.reshape(-1) if x.ndim else x for x in arrays], *[x.reshape(-1) for x in results])
-        return results
+            self._loop(*[x.reshape(-1) if x.ndim else x for x in arrays], *[x.reshape(-1) for x in output_arrays])
+        return output_arrays
 
 
 def _loop_source(program: Program, numbers: Sequence[Any]) -> str:

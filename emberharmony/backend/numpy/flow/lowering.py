@@ -341,25 +341,25 @@ def _native_call(backend: Any, spec: OpSpec, values: Sequence[Any]) -> tuple[Any
     names = parameter_names(spec)
     count = sum(parameter.keyword_only for parameter in spec.parameters)
     positional_count = len(values) - count
-    direct_function = probe(
+    native_call = probe(
         *values[:positional_count],
         **{f"p{len(names) - count + i}": value for i, value in enumerate(values[positional_count:])},
     )
-    if direct_function is not None:
-        native, args, keywords = direct_function
+    if native_call is not None:
+        native_function, args, keywords = native_call
         value_by_name = {
             names[int(name[1:])] if name[1:].isdigit() else name: value for name, value in keywords.items()
         }
-        return native, args, value_by_name
+        return native_function, args, value_by_name
     positional, keywords = convert_arguments(backend, spec.parameters, tuple(values))
     return backend.implementation(spec), positional, keywords
 
 
 def _call_probe(backend: Any, spec: OpSpec) -> Callable[..., Any]:
     """Returns a function that returns the native call that an op's fast path would make; None for its slow path."""
-    native, implementation = fast_of(spec, backend).native, backend.implementation(spec)
+    native_function, implementation = fast_of(spec, backend).native, backend.implementation(spec)
     scope: dict[str, Any] = {
-        "native": lambda *args, **keywords: (native, args, keywords),
+        "native": lambda *args, **keywords: (native_function, args, keywords),
         "native_whole": lambda *args, **keywords: (implementation, args, keywords),
         "native_type": backend.tensor_type,
         "native_backend": backend,

@@ -55,9 +55,9 @@ def runner_by_ops(backend: Any, recorder: NumpyRecorder, inputs: int, outputs: S
 
 def _is_view(recorder: NumpyRecorder, inputs: int, calls: Sequence[ProgramCall], register: Register) -> bool:
     """Returns whether a value may have the memory of an input or of a constant."""
-    value, input_arrays = recorder.values[register], recorder.values[:inputs]
+    register_value, input_arrays = recorder.values[register], recorder.values[:inputs]
     constants = (x for call in calls for x in _arrays_in((call.args, call.keywords)))
-    return any(np.may_share_memory(value, x) for x in (*input_arrays, *constants))
+    return any(np.may_share_memory(register_value, x) for x in (*input_arrays, *constants))
 
 
 def _of_arrays(

@@ -151,7 +151,7 @@ def _blockwise_runs(
         (_native_function(op), [registers[x] for x in (*operands, output)])
         for op, operands, output in program.instructions
     ]
-    return zip(*[map(native, *operands) for native, operands in native_moves], strict=False)
+    return zip(*[map(native_function, *operands) for native_function, operands in native_moves], strict=False)
 
 
 def _native_function(op: Any) -> Callable[..., Any]:

@@ -93,23 +93,28 @@ def guard_of(leaves: Sequence[Any], kind: Callable[[Any], Any]) -> Callable[[Seq
 
 def _blocks_of(values: Sequence[Any], runner: type[Blocks], call: ProgramCall) -> Any:
     """Returns the shape and the dtype of the arrays of a call that may be made block by block; None if it may not."""
-    value, function = values[call.results[0]], call.function
+    result_array, function = values[call.results[0]], call.function
     if not isinstance(function, np.ufunc) or function.signature is not None or call.keywords:
         return None
-    if value.nbytes < runner.least or value.dtype.char not in "fd" or len(call.args) != function.nin or call.several:
+    if (
+        result_array.nbytes < runner.least
+        or result_array.dtype.char not in "fd"
+        or len(call.args) != function.nin
+        or call.several
+    ):
         return None
     for x in (call.results[0], *call.args):
         if x.__class__ in (int, float):
-            if not math.isfinite(x) or abs(x) > np.finfo(value.dtype).max:
+            if not math.isfinite(x) or abs(x) > np.finfo(result_array.dtype).max:
                 return None
             continue
         operand = values[x] if x.__class__ is Register else x
-        if operand.__class__ is not np.ndarray or operand.dtype != value.dtype:
+        if operand.__class__ is not np.ndarray or operand.dtype != result_array.dtype:
             return None
-        is_whole = x.__class__ is Register and operand.shape == value.shape and operand.flags.c_contiguous
+        is_whole = x.__class__ is Register and operand.shape == result_array.shape and operand.flags.c_contiguous
         if operand.ndim and not is_whole:
             return None
-    return value.shape, value.dtype
+    return result_array.shape, result_array.dtype
 
 
 class _ArrayMemory(ProgramMemory):
@@ -133,11 +138,11 @@ class _ArrayMemory(ProgramMemory):
     def _memory_sources(self, call: ProgramCall) -> Iterator[tuple[Register, list[Register]]]:
         """Yields each result of a recorded call with the operands with which it may share memory."""
         for result in call.results:
-            value = self.values[result]
+            result_array = self.values[result]
             # An unknown function may return an operand or a new array, depending on values.
             yield (
                 result,
-                [x for x in call.operands if not is_known(call) or np.may_share_memory(value, self.values[x])],
+                [x for x in call.operands if not is_known(call) or np.may_share_memory(result_array, self.values[x])],
             )
 
     def _roots(
@@ -160,8 +165,8 @@ class _ArrayMemory(ProgramMemory):
 
     def layout(self, register: int) -> Any:
         """Returns the dtype, the shape and the strides of a value."""
-        value = self.values[register]
-        return value.dtype, value.shape, value.strides
+        array = self.values[register]
+        return array.dtype, array.shape, array.strides
 
     def takes(self, call: ProgramCall) -> bool:
         """Returns whether NumPy allocates the result of a call, and may instead write it into another array."""

@@ -35,11 +35,11 @@ class NumpySteps(Steps):
         """Returns the elements of a vector as arrays of the shapes of others, each with memory of its own."""
         if vector.__class__ is not np.ndarray:
             return super().split_vector(vector, likes)
-        pieces, start = [], 0
+        pieces, start_offset = [], 0
         for like in likes:
-            end = start + like.size
-            pieces.append(vector[start:end].reshape(like.shape).copy())
-            start = end
+            end_offset = start_offset + like.size
+            pieces.append(vector[start_offset:end_offset].reshape(like.shape).copy())
+            start_offset = end_offset
         return pieces
 
     def may_keep_all(self, tensors: Sequence[Any]) -> bool:

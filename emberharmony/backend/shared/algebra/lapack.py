@@ -191,8 +191,8 @@ def svdvals(x: np.ndarray) -> np.ndarray:
 
 def eigh(x: np.ndarray) -> EigResult:
     """Returns eigenvalues and eigenvectors of Hermitian matrices."""
-    values, vectors = np.linalg.eigh(_require_finite_lower(x))
-    return EigResult(values, vectors * _phases(vectors))
+    eigenvalues, eigenvectors = np.linalg.eigh(_require_finite_lower(x))
+    return EigResult(eigenvalues, eigenvectors * _phases(eigenvectors))
 
 
 def eigvalsh(x: np.ndarray) -> np.ndarray:
@@ -203,10 +203,10 @@ def eigvalsh(x: np.ndarray) -> np.ndarray:
 def eig(x: np.ndarray) -> EigResult:
     """Returns the eigenvalues and eigenvectors of square matrices, always complex."""
     # Do not cast real matrices to complex first: LAPACK's real kernel returns exact conjugate pairs of eigenvalues.
-    values, vectors = np.linalg.eig(_require_finite(square(x)))
+    eigenvalues, eigenvectors = np.linalg.eig(_require_finite(square(x)))
     complex_dtype = np.result_type(x.dtype, np.complex64)
-    vectors = vectors.astype(complex_dtype, copy=False)
-    return EigResult(values.astype(complex_dtype, copy=False), vectors * _phases(vectors))
+    eigenvectors = eigenvectors.astype(complex_dtype, copy=False)
+    return EigResult(eigenvalues.astype(complex_dtype, copy=False), eigenvectors * _phases(eigenvectors))
 
 
 def eigvals(x: np.ndarray) -> np.ndarray:

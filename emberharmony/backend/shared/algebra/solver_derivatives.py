@@ -137,22 +137,22 @@ class Differentials:
 
     def eigh(self, primals: Tensors, outputs: Tensors, tangents: Tensors) -> Tensors:
         """Returns the tangents of the eigenvalues and eigenvectors of Hermitian matrices."""
-        values, vectors = outputs
-        scaled_tangent = self.adjoint(vectors) @ self.hermitian(tangents[0]) @ vectors
-        vectors_tangent = vectors @ (self._inverse_gaps(values).astype(scaled_tangent.dtype) * scaled_tangent)
-        if self._is_complex(vectors):
-            vectors_tangent = vectors_tangent + self._phase_rates(vectors, vectors_tangent) * vectors
+        eigenvalues, eigenvectors = outputs
+        scaled_tangent = self.adjoint(eigenvectors) @ self.hermitian(tangents[0]) @ eigenvectors
+        vectors_tangent = eigenvectors @ (self._inverse_gaps(eigenvalues).astype(scaled_tangent.dtype) * scaled_tangent)
+        if self._is_complex(eigenvectors):
+            vectors_tangent = vectors_tangent + self._phase_rates(eigenvectors, vectors_tangent) * eigenvectors
         return self.real(self.diagonal(scaled_tangent)), vectors_tangent
 
     def eig(self, primals: Tensors, outputs: Tensors, tangents: Tensors) -> Tensors:
         """Returns the tangents of the eigenvalues and eigenvectors of general matrices."""
-        values, vectors = outputs
-        scaled_tangent = self._similar(vectors, tangents[0].astype(vectors.dtype))
-        vectors_tangent = vectors @ (self._inverse_gaps(values) * scaled_tangent)
-        own_components = self._xp.real(self._xp.sum(self._xp.conj(vectors) * vectors_tangent, -2, keepdims=True))
+        eigenvalues, eigenvectors = outputs
+        scaled_tangent = self._similar(eigenvectors, tangents[0].astype(eigenvectors.dtype))
+        vectors_tangent = eigenvectors @ (self._inverse_gaps(eigenvalues) * scaled_tangent)
+        own_components = self._xp.real(self._xp.sum(self._xp.conj(eigenvectors) * vectors_tangent, -2, keepdims=True))
         return self.diagonal(scaled_tangent), vectors_tangent + (
-            self._phase_rates(vectors, vectors_tangent) - own_components
-        ) * vectors
+            self._phase_rates(eigenvectors, vectors_tangent) - own_components
+        ) * eigenvectors
 
     def _inverse_gaps(self, values: Any) -> Any:
         """Returns `1 / (values[j] - values[i])` as a matrix, and 0 where the two are equal: infinity would give NaN."""

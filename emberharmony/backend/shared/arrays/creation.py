@@ -158,13 +158,18 @@ class HostMade:
         step = 1 if step is None else step
         if step == 0:
             raise ArgumentError("step must not be 0")
-        low, high = (0, start) if stop is None else (start, stop)
-        result_dtype = _default_dtype_of(low, high, step)
+        start_number, stop_number = (0, start) if stop is None else (start, stop)
+        result_dtype = _default_dtype_of(start_number, stop_number, step)
         if result_dtype is not int64:
-            constant("start, stop or step", [low, high, step])
+            constant("start, stop or step", [start_number, stop_number, step])
         result_native = self.dtypes[result_dtype] if dtype is None else dtype
-        if result_dtype is int64 or all(number.__class__ in _REAL and number % 1 == 0 for number in (low, high, step)):
-            integers, neutral_dtype = range(int(low), int(high), int(step)), self.dtypes.neutral[result_native]
+        if result_dtype is int64 or all(
+            number.__class__ in _REAL and number % 1 == 0 for number in (start_number, stop_number, step)
+        ):
+            integers, neutral_dtype = (
+                range(int(start_number), int(stop_number), int(step)),
+                self.dtypes.neutral[result_native],
+            )
             if result_dtype is int64 and integers:
                 # Check the first and last integer: a cast to a narrower integer dtype would wrap around silently.
                 for end in (integers[0], integers[-1]):
@@ -174,9 +179,11 @@ class HostMade:
             )
             if integers and largest_magnitude <= _EXACT.get(neutral_dtype, -1):
                 return self._range(integers, result_native, device)
-        check_ends(low, high, step)
-        array = _int64_range(integers) if result_dtype is int64 and integers else np.arange(low, high, step)
-        if any(isinstance(end, int) and not -(2**63) <= end < 2**63 for end in (low, high, step)):
+        check_ends(start_number, stop_number, step)
+        array = (
+            _int64_range(integers) if result_dtype is int64 and integers else np.arange(start_number, stop_number, step)
+        )
+        if any(isinstance(end, int) and not -(2**63) <= end < 2**63 for end in (start_number, stop_number, step)):
             # NumPy 2.4 makes an array of objects of integers beyond 64 bits. Testing array.dtype would be simpler, but
             # torch.compile (torch 2.13) cannot trace it.
             array = array.astype(np.int64 if result_dtype is int64 else np.float64)

@@ -339,10 +339,10 @@ def places_on_diagonal(x: Any, offset: int, axis1: int, axis2: int) -> np.ndarra
 def triangle_indices(lower: bool, n: int, k: int, m: int | None) -> tuple[np.ndarray, np.ndarray]:
     """Returns the rows and the columns of the elements of a matrix below or above a diagonal."""
     row_count, column_count = as_shape((n, n if m is None else m))
-    first, second = (np.tril_indices if lower else np.triu_indices)(
+    row_indices, column_indices = (np.tril_indices if lower else np.triu_indices)(
         row_count, clip_offset(k, row_count, column_count), column_count
     )
-    return first, second
+    return row_indices, column_indices
 
 
 class Scattered:

@@ -158,10 +158,10 @@ def plane_axes(axes: Sequence[int], ndim: int) -> tuple[int, int]:
     Raises:
         AxisError: if there are not two axes, or one is repeated or out of range.
     """
-    pair = nonnegative_axes(tuple(axes), ndim)
-    if len(pair) != 2:
+    two_axes = nonnegative_axes(tuple(axes), ndim)
+    if len(two_axes) != 2:
         raise AxisError(f"expected two axes, got {tuple(axes)}")
-    return pair[0], pair[1]
+    return two_axes[0], two_axes[1]
 
 
 def _is_pair(pair: Any) -> bool:
@@ -181,12 +181,12 @@ def pad_pairs(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
     if pad_width.__class__ in (list, tuple) and len(pad_width) == ndim and all(map(_is_pair, pad_width)):
         return list(pad_width)
     try:
-        pairs = np.broadcast_to(host_indices(pad_width), (ndim, 2)).tolist()
+        pad_widths = np.broadcast_to(host_indices(pad_width), (ndim, 2)).tolist()
     except ValueError as error:
         raise ShapeError(f"pad_width {pad_width!r} does not fit a tensor of {ndim} axes") from error
-    if any(a < 0 or b < 0 for a, b in pairs):
+    if any(a < 0 or b < 0 for a, b in pad_widths):
         raise ShapeError(f"pad_width {pad_width!r} has a negative number")
-    return [(a, b) for a, b in pairs]
+    return [(a, b) for a, b in pad_widths]
 
 
 def pad_indices(length: int, before: int, after: int, mode: str) -> np.ndarray:

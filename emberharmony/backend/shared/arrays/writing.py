@@ -61,7 +61,7 @@ def selection_of(parts: Sequence[tuple[Any, int, bool]], shape: Sequence[int], n
     arrays: list[tuple[int | None, Any]] = []
     block_start, block_lengths, is_block = [0] * len(shape), list(shape), True
     joint_axis, has_followed, is_split = 0, False, False  # `is_split`: whether other parts separate the index tensors
-    for (key_part, axis, mask), end in zip(parts, next_axes, strict=True):
+    for (key_part, axis, mask), next_axis in zip(parts, next_axes, strict=True):
         indices = _axis_indices(key_part, mask, nonzero)
         if indices is not None:
             joint_axis, is_split = (joint_axis, is_split or has_followed) if arrays else (len(kept_axes), False)
@@ -82,7 +82,7 @@ def selection_of(parts: Sequence[tuple[Any, int, bool]], shape: Sequence[int], n
                 block_start[axis], block_lengths[axis] = min(positions.start, shape[axis]), len(positions)
                 kept_axes.append((len(positions), axis, None if positions == range(shape[axis]) else positions))
                 axis += 1
-        kept_axes += [(shape[a], a, None) for a in range(axis, end)]
+        kept_axes += [(shape[a], a, None) for a in range(axis, next_axis)]
     return _assemble_selection(
         kept_axes, arrays, 0 if is_split else joint_axis, (block_start, block_lengths) if is_block else None
     )

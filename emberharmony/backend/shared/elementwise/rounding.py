@@ -110,8 +110,8 @@ class Decimals:
 
         It counts in units of half the power of ten, since the power itself may not fit into the dtype.
         """
-        limits = IntegerInfo.of(self.dtype_of(x))
-        if places > _LONGEST or 5 * 10 ** (places - 1) > limits.max:
+        dtype_limits = IntegerInfo.of(self.dtype_of(x))
+        if places > _LONGEST or 5 * 10 ** (places - 1) > dtype_limits.max:
             return self.zeros_like(x)
         half_unit = 5 * 10 ** (places - 1)
         half_unit_count, remainder = self.floor_divide(x, half_unit), self.mod(x, half_unit)
@@ -119,7 +119,7 @@ class Decimals:
         is_beyond_half = self.logical_or(self.greater(remainder, 0), self.not_equal(self.mod(unit_count, 2), 0))
         rounds_up = self.logical_and(self.not_equal(self.mod(half_unit_count, 2), 0), is_beyond_half)
         # A power of ten that does not fit into the integer dtype wraps around, as the result then does.
-        unit = (2 * half_unit - limits.min) % 2**limits.bits + limits.min
+        unit = (2 * half_unit - dtype_limits.min) % 2**dtype_limits.bits + dtype_limits.min
         return self.multiply(self.add(unit_count, self.cast(rounds_up, x.dtype)), unit)
 
 

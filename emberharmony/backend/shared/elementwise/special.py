@@ -418,12 +418,12 @@ def _beta_left(xp: Any, logarithm: bool, low: Any, high: Any) -> Any:
     # The beta function grows like a power of an infinite argument, with the sign of the gamma function of the other.
     is_infinite_ratio = (high == math.inf) & (low < 0.0) & (low > -math.inf) & ~is_pole
     if logarithm:
-        limits = xp.where(is_pole | is_infinite_ratio, math.inf, xp.where(is_zero_limit, -math.inf, math.nan))
+        limit_values = xp.where(is_pole | is_infinite_ratio, math.inf, xp.where(is_zero_limit, -math.inf, math.nan))
     else:
         log_beta = _sign_of_gamma(xp, a) * _sign_of_gamma(xp, b) * _sign_of_gamma(xp, a + b) * xp.exp(log_beta)
-        limits = xp.where(is_pole, math.inf, xp.where(is_zero_limit, 0.0, math.nan))
-        limits = xp.where(is_infinite_ratio, math.inf * _sign_of_gamma(xp, low), limits)
-    return xp.where(xp.isnan(low) | xp.isnan(high), math.nan, xp.where(is_regular, log_beta, limits))
+        limit_values = xp.where(is_pole, math.inf, xp.where(is_zero_limit, 0.0, math.nan))
+        limit_values = xp.where(is_infinite_ratio, math.inf * _sign_of_gamma(xp, low), limit_values)
+    return xp.where(xp.isnan(low) | xp.isnan(high), math.nan, xp.where(is_regular, log_beta, limit_values))
 
 
 def beta(xp: Any, a: Any, b: Any) -> Any:

@@ -349,9 +349,9 @@ def beta_sides(xp: Any, p: Any, q: Any, z: Any, complement: Any, density: Any) -
     is_far = (q < 1.0) & (odds > 30.0 * p) & (odds > 30.0)
     is_left_after_all = (p < 1.0) & (odds * (30.0 * q) < 1.0) & (odds < 1.0 / 30.0)
     is_left = (is_left & ~is_far) | (~is_left & is_left_after_all)
-    first, second = xp.where(is_left, p, q), xp.where(is_left, q, p)
+    a, b = xp.where(is_left, p, q), xp.where(is_left, q, p)
     x, y = xp.where(is_left, z, complement), xp.where(is_left, complement, z)
-    return is_left, _beta_lower(xp, first, second, x, y, density)
+    return is_left, _beta_lower(xp, a, b, x, y, density)
 
 
 def betainc(xp: Any, a: Any, b: Any, x: Any) -> Any:

@@ -62,8 +62,8 @@ def fitting_value(value: float, dtype: DType) -> float:
     """Returns a pixel value that the dtype can hold: for integer dtypes it is rounded and clipped to their range."""
     if not dtype.is_integer:
         return value
-    limits = IntegerInfo.of(dtype)
-    return min(max(round(value), limits.min), limits.max)
+    dtype_limits = IntegerInfo.of(dtype)
+    return min(max(round(value), dtype_limits.min), dtype_limits.max)
 
 
 def margins(

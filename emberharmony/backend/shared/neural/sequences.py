@@ -71,10 +71,10 @@ def _next_beam(beam: _Beam, row: Array, width: int, blank: int) -> _Beam:
         np.where(last_labels == blank, -np.inf, beam.open + row[last_labels]),
     )
     index_by_labels = {labels: index for index, labels in enumerate(beam.labels)}
-    for place, labels in enumerate(beam.labels):
+    for beam_index, labels in enumerate(beam.labels):
         shorter_index = index_by_labels.get(labels[:-1]) if labels else None
         if shorter_index is not None:
-            open_scores[place] = np.logaddexp(open_scores[place], longer_scores[shorter_index, labels[-1]])
+            open_scores[beam_index] = np.logaddexp(open_scores[beam_index], longer_scores[shorter_index, labels[-1]])
             longer_scores[shorter_index, labels[-1]] = -np.inf
     all_scores = (
         np.concatenate([closed_scores, np.full(longer_scores.size, -np.inf)]),
@@ -82,9 +82,9 @@ def _next_beam(beam: _Beam, row: Array, width: int, blank: int) -> _Beam:
     )
     best_places = _largest_indices(np.logaddexp(*all_scores), width)
     chosen_beams = []
-    for place in best_places.tolist():
-        start, label = divmod(place - count, class_count)
-        chosen_beams.append(beam.labels[place] if place < count else (*beam.labels[start], label))
+    for beam_index in best_places.tolist():
+        start_index, label = divmod(beam_index - count, class_count)
+        chosen_beams.append(beam.labels[beam_index] if beam_index < count else (*beam.labels[start_index], label))
     return _Beam(chosen_beams, all_scores[0][best_places], all_scores[1][best_places])
 
 

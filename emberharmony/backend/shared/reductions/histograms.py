@@ -34,10 +34,10 @@ def edges(low: float, high: float, bins: int, limits: tuple[float, float] | None
         raise ArgumentError(f"a histogram has at least one bin, not {bins}")
     check_memory((bins,), 8)
     if limits is not None:
-        ends = [float(edge) for edge in constant("range", limits)]
-        if len(ends) != 2:
+        low_and_high = [float(edge) for edge in constant("range", limits)]
+        if len(low_and_high) != 2:
             raise ArgumentError(f"a range is a pair (low, high), not {brief(limits)}")
-        low, high = ends
+        low, high = low_and_high
     if not (np.isfinite(low) and np.isfinite(high) and low <= high):
         raise ArgumentError(f"the range from {low} to {high} is not finite and ascending")
     # An empty range is widened to length 1, as in np.histogram.

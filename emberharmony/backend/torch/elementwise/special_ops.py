@@ -97,18 +97,18 @@ def _quick_gammaln(x: torch.Tensor) -> torch.Tensor:
 
 def _quick_rounded(name: str) -> Callable[..., torch.Tensor]:
     """Returns the fast path of a function of `ROUNDED` for float32 tensors."""
-    native = ROUNDED[name]
+    native_function = ROUNDED[name]
 
     def rounded_of_one(x: torch.Tensor) -> torch.Tensor:
         if forward_ad._current_level >= 0:
             raise NotImplementedError
-        return native(x.double()).float()
+        return native_function(x.double()).float()
 
     def rounded_of_two(a: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         if forward_ad._current_level >= 0 or not is_moderate(a):
             raise NotImplementedError
         # The kernel converts `x` to the dtype of the other argument at no cost.
-        return native(a.double(), x).float()
+        return native_function(a.double(), x).float()
 
     return rounded_of_two if name in ("gammainc", "gammaincc") else rounded_of_one
 

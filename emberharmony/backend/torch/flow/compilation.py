@@ -186,13 +186,13 @@ def _model_of(fn: FunctionType) -> Any:
     """Returns the first object that a function closes over and that can be called, such as a module; else its code."""
     for closure_cell in fn.__closure__ or ():
         try:
-            value = closure_cell.cell_contents
+            closed_object = closure_cell.cell_contents
         except ValueError:  # it has not been assigned yet
             continue
-        cls = type(value)
+        cls = type(closed_object)
         is_itself = cls.__hash__ is object.__hash__  # type: ignore[comparison-overlap]
-        if callable(value) and is_itself and cls.__weakrefoffset__ and cls is not FunctionType:
-            return value
+        if callable(closed_object) and is_itself and cls.__weakrefoffset__ and cls is not FunctionType:
+            return closed_object
     return fn.__code__
 
 

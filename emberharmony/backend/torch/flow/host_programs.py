@@ -49,11 +49,11 @@ class HostProgram:
         with _LOCK, torch.no_grad():
             try:
                 with selection.Override(self._bound.backend):
-                    results = call_whole(self._bound, self._compiled, tensors)
+                    result_tensors = call_whole(self._bound, self._compiled, tensors)
             finally:
                 selection.unguard()
         self._is_traced = True
-        return [tensor.numpy(force=True) for tensor in results]
+        return [tensor.numpy(force=True) for tensor in result_tensors]
 
 
 class _Writable:

@@ -110,6 +110,6 @@ def _bind_call(call: ProgramCall, registers: Sequence[Any], numbers: Sequence[An
     """Returns a call of a program, bound to its registers and numbers, as a function without arguments."""
     args = [numbers[x] if x.__class__ is Number else registers[x] for x in call.args]
     if call.function in _FUSED:
-        native, argument_name = _FUSED[call.function]
-        return functools.partial(native, *args[:-1], **{argument_name: args[-1]})
+        native_function, argument_name = _FUSED[call.function]
+        return functools.partial(native_function, *args[:-1], **{argument_name: args[-1]})
     return functools.partial(_NATIVES[call.function], *args)

@@ -170,7 +170,7 @@ def _native_convolution(
     plan = windows(shape[1:-1], size[:-2], strides, padding, dilation)
     is_even = all(before == after for before, after in plan.padding)
     paddings = tuple(before if is_even else 0 for before, _ in plan.padding)
-    pad_widths, native, weight_shape = flat_padding(plan.padding), _CONV[n - 1], (size[-1], 1, *size[:-2])
+    pad_widths, native_kernel, weight_shape = flat_padding(plan.padding), _CONV[n - 1], (size[-1], 1, *size[:-2])
     channels_second_order, channels_last_order = (0, n + 1, *range(1, n + 1)), (0, *range(2, n + 2), 1)
     has_length_1, has_odd_result, has_odd_kernel = 1 in shape[1:], 1 in (*plan.counts, size[-1]), 1 in size
 
@@ -183,7 +183,7 @@ def _native_convolution(
         weight = _contiguous_kernel(kernel.permute(*kernel_order), x, has_odd_kernel)
         if joins_channels:
             weight = weight.view(weight_shape)
-        result = native(x, weight, None, plan.strides, paddings, plan.dilation, groups)
+        result = native_kernel(x, weight, None, plan.strides, paddings, plan.dilation, groups)
         return (_with_plain_layout(result) if has_odd_result else result).permute(*channels_last_order)
 
     return convolve
@@ -217,7 +217,7 @@ def _usual_transposed(
     common_padding, crop_options, remaining_padding = _crop_options(
         plan.crop_pairs(size[:-2]), plan.strides, plan.dilation
     )
-    has_no_rest, native, pad_widths = (
+    has_no_rest, native_kernel, pad_widths = (
         not any(map(any, remaining_padding)),
         _TRANSPOSED[n - 1],
         flat_padding(remaining_padding),
@@ -242,7 +242,7 @@ def _usual_transposed(
             weight = _contiguous_kernel(kernel.permute(*outputs_first), x, has_odd_kernel)
         else:
             weight = _inputs_first(kernel, groups)
-        result = native(x, weight, None, plan.strides, common_padding, crop_options, groups, plan.dilation)
+        result = native_kernel(x, weight, None, plan.strides, common_padding, crop_options, groups, plan.dilation)
         if has_odd_result:
             result = _with_plain_layout(result)
         return (result if has_no_rest else functional.pad(result, pad_widths)).permute(*channels_last_order)

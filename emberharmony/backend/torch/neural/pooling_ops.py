@@ -152,10 +152,10 @@ def _native_pool(
     paddings, n = _native_padding(windows, lengths), len(lengths)
     if paddings is None or n > len(_MAX) or 0 in shape or windows.plan.padding != windows.given:
         raise NotImplementedError
-    native, plan = (_MAX if options else _AVERAGE)[n - 1], windows.plan
+    native_kernel, plan = (_MAX if options else _AVERAGE)[n - 1], windows.plan
     last_arguments = (plan.dilation,) if options else (False, False)
     channels_second_order, channels_last_order = (0, n + 1, *range(1, n + 1)), (0, *range(2, n + 2), 1)
-    return lambda x: native(
+    return lambda x: native_kernel(
         x.permute(*channels_second_order), plan.size, plan.strides, paddings, *last_arguments
     ).permute(*channels_last_order)
 

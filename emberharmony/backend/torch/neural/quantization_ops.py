@@ -85,8 +85,8 @@ class TorchQuantizationOps:
             # torch.compile (PyTorch 2.13) chooses by itself what it keeps for the gradient.
             return _product_by_composite(*arguments)
         is_recorded = torch.is_grad_enabled() and (x.requires_grad or scales.requires_grad or biases.requires_grad)
-        multiply: Callable[..., torch.Tensor] = _Product.apply if is_recorded else _quantized_product
-        return multiply(*arguments)
+        product_function: Callable[..., torch.Tensor] = _Product.apply if is_recorded else _quantized_product
+        return product_function(*arguments)
 
     @staticmethod
     def takes_layouts(x: Any) -> bool:
@@ -153,8 +153,8 @@ def _quantized_product(
         return _product_by_composite(ops, transpose, group_size, bits, x, w, scales, biases)
     x, scales, biases = x.float(), scales.float(), biases.float()
     if w.dtype == torch.uint8:
-        multiply = quantized_columns.product if transpose else quantized_columns.transposed_product
-        return multiply(x, w, scales, biases, group_size, bits).to(result_dtype)
+        product_function = quantized_columns.product if transpose else quantized_columns.transposed_product
+        return product_function(x, w, scales, biases, group_size, bits).to(result_dtype)
     result = _product_by_rows(x.reshape(-1, x.shape[-1]), w, scales, biases, transpose, bits)
     return result.to(result_dtype).reshape(*x.shape[:-1], -1)
 
@@ -164,30 +164,34 @@ def _product_by_rows(
 ) -> torch.Tensor:
     """Returns `x @ matrix.T`, or `x @ matrix`, in float32, where w has the integers in words."""
     row_count, group_count = scales.shape
-    weight_bytes, planes = w.contiguous().view(torch.uint8), 8 // bits
+    weight_bytes, plane_count = w.contiguous().view(torch.uint8), 8 // bits
     vector_count, width = len(x), weight_bytes.shape[1]
-    factors = [x[:, i::planes].T.contiguous() for i in range(planes)] if transpose else [x] * planes
-    results = [torch.zeros((row_count, vector_count) if transpose else (vector_count, width)) for _ in range(planes)]
+    factors_by_plane = (
+        [x[:, i::plane_count].T.contiguous() for i in range(plane_count)] if transpose else [x] * plane_count
+    )
+    results_by_plane = [
+        torch.zeros((row_count, vector_count) if transpose else (vector_count, width)) for _ in range(plane_count)
+    ]
     for start in range(0, row_count, _ROWS):
         row_slice = slice(start, start + _ROWS)
-        for i, (factor, result) in enumerate(zip(factors, results, strict=True)):
+        for i, (plane_factor, plane_result) in enumerate(zip(factors_by_plane, results_by_plane, strict=True)):
             numbers = (
                 weight_bytes[row_slice]
-                if planes == 1
+                if plane_count == 1
                 else weight_bytes[row_slice] >> 4
                 if i
                 else weight_bytes[row_slice] & 15
             )
-            values = (
+            scaled_weights = (
                 numbers.float().view(-1, group_count, width // group_count).mul_(scales[row_slice, :, None]).flatten(1)
             )
             if transpose:
-                result[row_slice].addmm_(values, factor)
+                plane_result[row_slice].addmm_(scaled_weights, plane_factor)
             else:
-                result.addmm_(factor[:, row_slice], values)
+                plane_result.addmm_(plane_factor[:, row_slice], scaled_weights)
     if transpose:
-        return torch.addmm(sum(results).T, x.view(vector_count, group_count, -1).sum(-1), biases.T)  # type: ignore[union-attr]
-    stacked_results = torch.stack(results, -1).view(vector_count, group_count, -1)
+        return torch.addmm(sum(results_by_plane).T, x.view(vector_count, group_count, -1).sum(-1), biases.T)  # type: ignore[union-attr]
+    stacked_results = torch.stack(results_by_plane, -1).view(vector_count, group_count, -1)
     return stacked_results.add_((x @ biases)[..., None]).flatten(1)
 
 
@@ -210,12 +214,12 @@ class _Product(torch.autograd.Function):
         """Returns the gradients by `x`, the scales and the biases."""
         ops, transpose, group_size, bits = ctx.options
         x, w, scales, biases = ctx.saved_tensors
-        by_x = by_scales = by_biases = None
+        x_gradient = scales_gradient = biases_gradient = None
         if ctx.needs_input_grad[_OPTIONS]:
             gradient: torch.Tensor = _Product.apply(  # type: ignore[no-untyped-call]
                 ops, not transpose, group_size, bits, cotangent, w, scales, biases
             )
-            by_x = gradient.to(x.dtype)
+            x_gradient = gradient.to(x.dtype)
         if any(ctx.needs_input_grad[_OPTIONS + 2 :]):
             wide_dtype = torch.promote_types(torch.promote_types(x.dtype, cotangent.dtype), torch.float32)
             row_factor, column_factor = (
@@ -223,8 +227,8 @@ class _Product(torch.autograd.Function):
                 for rows in ((cotangent, x) if transpose else (x, cotangent))
             )
             products_by_group = (row_factor.mT @ column_factor).reshape(*scales.shape, group_size)
-            by_biases = products_by_group.sum(-1).to(biases.dtype)
+            biases_gradient = products_by_group.sum(-1).to(biases.dtype)
             words = quantized_columns.words_of(w, len(scales), bits) if w.dtype == torch.uint8 else w
             numbers = quantized_columns.integers(words, bits).reshape(products_by_group.shape)
-            by_scales = (products_by_group * numbers).sum(-1).to(scales.dtype)
-        return *(None,) * _OPTIONS, by_x, None, by_scales, by_biases
+            scales_gradient = (products_by_group * numbers).sum(-1).to(scales.dtype)
+        return *(None,) * _OPTIONS, x_gradient, None, scales_gradient, biases_gradient

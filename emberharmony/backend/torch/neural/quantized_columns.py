@@ -35,9 +35,9 @@ def columns_of(w: torch.Tensor, bits: int) -> torch.Tensor:
         if columns.shape[1] % 2:
             columns = torch.nn.functional.pad(columns, (0, 1))
         columns = columns[:, ::2] | columns[:, 1::2] << 4
-    format_dtype, numbers = _TAILS[bits]
-    tail = torch.tensor(numbers, dtype=format_dtype).view(torch.uint8)
-    return torch.cat((columns, tail.expand(columns.shape[0], -1)), 1)
+    format_dtype, tail_numbers = _TAILS[bits]
+    tail_bytes = torch.tensor(tail_numbers, dtype=format_dtype).view(torch.uint8)
+    return torch.cat((columns, tail_bytes.expand(columns.shape[0], -1)), 1)
 
 
 def words_of(table: torch.Tensor, rows: int, bits: int) -> torch.Tensor:
@@ -105,8 +105,8 @@ def _add_group_products(
 ) -> None:
     """Adds the products by the integers of each group, multiplied by the scales of the group, (groups, rows)."""
     row_count = result.shape[1]
-    groups = torch.split(vectors, group_size, 1), torch.split(table, group_size), group_scales.unbind()
-    for group_vectors, group_table, row_scales in zip(*groups, strict=True):
+    split_by_group = torch.split(vectors, group_size, 1), torch.split(table, group_size), group_scales.unbind()
+    for group_vectors, group_table, row_scales in zip(*split_by_group, strict=True):
         # No name holds the float32 numbers, so those of the next group take the same memory, which is in the cache.
         result.addcmul_(group_vectors @ _float_integers(group_table, row_count, bits), row_scales)
 
@@ -121,12 +121,12 @@ def _add_block_products(
 ) -> None:
     """Adds the products by the scaled integers of some groups at a time; the scales are (groups, rows)."""
     row_count = result.shape[1]
-    blocks = (
+    split_by_block = (
         torch.split(vectors, _BLOCK, 1),
         torch.split(table, _BLOCK),
         torch.split(group_scales[:, None], _BLOCK // group_size),
     )
-    for block_vectors, block_table, block_scales in zip(*blocks, strict=True):
+    for block_vectors, block_table, block_scales in zip(*split_by_block, strict=True):
         numbers = _float_integers(block_table, row_count, bits).view(-1, group_size, row_count)
         result.addmm_(block_vectors, numbers.mul_(block_scales).flatten(0, 1))
         del numbers  # those of the next block take the same memory, which is in the cache
@@ -167,8 +167,8 @@ def integers(w: torch.Tensor, bits: int) -> torch.Tensor:
 
 def _column_integers(table: torch.Tensor, bits: int) -> torch.Tensor:
     """Returns the integers of all columns, (columns, rows), with one more row if their number is odd."""
-    format_dtype, numbers = _TAILS[bits]
-    low_bytes = table[:, : table.shape[1] - format_dtype.itemsize * len(numbers)]
+    format_dtype, tail_numbers = _TAILS[bits]
+    low_bytes = table[:, : table.shape[1] - format_dtype.itemsize * len(tail_numbers)]
     return low_bytes if bits == 8 else integers(low_bytes, bits).reshape(len(low_bytes), -1)
 
 

@@ -45,8 +45,8 @@ class TorchHistogramsOps:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         float_x = promotion.floats(x)
         x = float_x.detach()
-        low, high = (float(x.min()), float(x.max())) if x.numel() else (0.0, 1.0)
-        bin_edges = torch.from_numpy(shared_histograms.edges(low, high, bins, range)).to(x)
+        smallest, largest = (float(x.min()), float(x.max())) if x.numel() else (0.0, 1.0)
+        bin_edges = torch.from_numpy(shared_histograms.edges(smallest, largest, bins, range)).to(x)
         inside_values = x.reshape(-1)
         inside_values = inside_values[(inside_values >= bin_edges[0]) & (inside_values <= bin_edges[-1])]
         bin_numbers = (torch.searchsorted(bin_edges, inside_values, right=True) - 1).clamp_max(bins - 1)

@@ -84,15 +84,15 @@ class TorchSortingOps(WithUnique):
         if x.dtype.is_complex or x.requires_grad or forward_ad._current_level >= 0:
             # torch.unique (PyTorch 2.13) has no derivative, and does not order complex NaN. Sort instead, and keep the
             # first of equal elements.
-            values = _sorted_vector(x.reshape(-1))
-            is_equal = (values[1:] == values[:-1]) | (values[1:].isnan() & values[:-1].isnan())
-            return values[torch.cat([is_equal.new_zeros(min(len(values), 1)), is_equal]).logical_not()]
+            sorted_x = _sorted_vector(x.reshape(-1))
+            is_equal = (sorted_x[1:] == sorted_x[:-1]) | (sorted_x[1:].isnan() & sorted_x[:-1].isnan())
+            return sorted_x[torch.cat([is_equal.new_zeros(min(len(sorted_x), 1)), is_equal]).logical_not()]
         # torch.unique returns every NaN; keep the first only.
-        values = torch.unique(x, sorted=True)
+        sorted_x = torch.unique(x, sorted=True)
         if not x.dtype.is_floating_point:
-            return values
-        is_nan = torch.isnan(values)
-        return torch.cat([values[~is_nan], values[is_nan][:1]])
+            return sorted_x
+        is_nan = torch.isnan(sorted_x)
+        return torch.cat([sorted_x[~is_nan], sorted_x[is_nan][:1]])
 
     @staticmethod
     def isin(x1: torch.Tensor, x2: torch.Tensor, assume_unique: bool = False, *, invert: bool = False) -> torch.Tensor:
