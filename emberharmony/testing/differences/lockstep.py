@@ -230,9 +230,8 @@ class Lockstep:
         self._note_outside_argument(self._count, one, other, _argument_distances(one, other))
         unexplained_values = [value for value in unequal_arguments(one, other) if not self._is_explained(value)]
         if unexplained_values:
-            divergence = self._new_divergence(
-                self._count, one, "result", max(value.share for value in unexplained_values)
-            )
+            largest_share = max(value.share for value in unexplained_values)
+            divergence = self._new_divergence(self._count, one, "result", largest_share)
             values_text = ", ".join(value.text(self._report.sides) for value in unexplained_values[:_SHOWN])
             divergence.message = f"the program returns {values_text}"
             self._report.divergences.append(divergence)
