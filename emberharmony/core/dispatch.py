@@ -344,7 +344,7 @@ def _convert_argument(backend: Any, parameter: OpParameter, value: Any) -> Any:
     role = parameter.role
     if role == "TensorLike":
         if parameter.unpaired and value.__class__ in (list, tuple):
-            _refuse_pair(parameter, value)
+            _refuse_pair_of_tensors(parameter, value)
         return backend.convert(value)
     if role == "Operand":
         return value if type(value) in _NUMBERS or type(value) is bool else backend.convert(value)
@@ -358,7 +358,7 @@ def _convert_argument(backend: Any, parameter: OpParameter, value: Any) -> Any:
     return python_integers(parameter.name, value) if parameter.whole else _flag_of_value(parameter, value)
 
 
-def _refuse_pair(parameter: OpParameter, value: Sequence[Any]) -> None:
+def _refuse_pair_of_tensors(parameter: OpParameter, value: Sequence[Any]) -> None:
     """Checks that an argument is not the real and the imaginary part of a tensor, which would be stacked silently.
 
     Raises:

@@ -409,12 +409,12 @@ def parameter(name: str, value: Any, shape: Any, dtype: DType | None = None) -> 
         DTypeError: if the parameter is complex.
         ShapeError: if it does not broadcast to the shape.
     """
-    tensor = convert_to_tensor(value)
-    tensor_dtype = dtype_of(tensor)
+    parameter_tensor = convert_to_tensor(value)
+    tensor_dtype = dtype_of(parameter_tensor)
     if tensor_dtype.is_complex:
         raise DTypeError(f"{name} is real, not {tensor_dtype.name}")
-    checks.check_fits_shape(name, tensor.shape, shape)
-    return tensor if dtype is None else convert_to_tensor(value, dtype)
+    checks.check_fits_shape(name, parameter_tensor.shape, shape)
+    return parameter_tensor if dtype is None else convert_to_tensor(value, dtype)
 
 
 def scale_and_shift(values: Tensor, **parameters: Any) -> Tensor:

@@ -403,14 +403,16 @@ class _CallWithGradient(ResultTree):
                 f"{self.head}the gradient function must return a tuple with one gradient for each argument"
             )
         tree_structure_pairs = zip(gradient_trees, arguments, strict=True)
-        leaves = [leaf for tree, structure in tree_structure_pairs for leaf in self._gradient_leaves(tree, structure)]
+        leaves = [
+            leaf for tree, structure in tree_structure_pairs for leaf in self._gradients_of_leaves(tree, structure)
+        ]
         zeros_like = self.backend.bound.zeros_like
         return [
             zeros_like(primal) if leaves[i] is None else self.match_leaf(leaves[i], primal, "gradient")
             for i, primal in zip(self.places, primals, strict=True)
         ]
 
-    def _gradient_leaves(self, tree: Any, structure: TreeDef) -> list[Any]:
+    def _gradients_of_leaves(self, tree: Any, structure: TreeDef) -> list[Any]:
         """Returns a gradient's leaves in the places of the leaves of its argument, None for zeros.
 
         Raises:
@@ -429,7 +431,7 @@ class _CallWithGradient(ResultTree):
         if structure == LEAF:
             return entries
         entry_structure_pairs = zip(entries, structure.children, strict=True)
-        return [leaf for entry, child in entry_structure_pairs for leaf in self._gradient_leaves(entry, child)]
+        return [leaf for entry, child in entry_structure_pairs for leaf in self._gradients_of_leaves(entry, child)]
 
 
 def accumulate(op: str, loss_fn: Function, params: Any) -> Any:

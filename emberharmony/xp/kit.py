@@ -237,21 +237,23 @@ class Kit:
         if dtype not in (default_float(), default_complex()) or self.default_of(dtype.kind) == dtype:
             return first_result
         tensors = [args[i] for i in places if i < len(args)]
-        if any(self._has_kind(x, _FLOATS) for x in tensors) or not any(self._has_kind(x, _INTEGERS) for x in tensors):
+        if any(self._has_tensor_of_kind(x, _FLOATS) for x in tensors) or not any(
+            self._has_tensor_of_kind(x, _INTEGERS) for x in tensors
+        ):
             return first_result
         return function(*(self._as_float(x) if i in places else x for i, x in enumerate(args)), **kwargs)
 
-    def _has_kind(self, argument: Any, kinds: tuple[str, ...]) -> bool:
+    def _has_tensor_of_kind(self, argument: Any, kinds: tuple[str, ...]) -> bool:
         """Returns whether an argument is, or has in it, a tensor of one of these kinds of dtypes."""
         if argument.__class__ in (list, tuple):
-            return any(self._has_kind(x, kinds) for x in argument)
+            return any(self._has_tensor_of_kind(x, kinds) for x in argument)
         return self.is_tensor(argument) and self.backend.kinds[argument.dtype] in kinds
 
     def _as_float(self, argument: Any) -> Any:
         """Returns an argument in which integer tensors are cast to the default float of the namespace."""
         if argument.__class__ in (list, tuple):
             return argument.__class__(self._as_float(x) for x in argument)
-        return self.ops.cast(argument, self.float) if self._has_kind(argument, _INTEGERS) else argument
+        return self.ops.cast(argument, self.float) if self._has_tensor_of_kind(argument, _INTEGERS) else argument
 
     def republish(self) -> None:
         """Publishes the functions of the ops again, after observation began or ended or the default float changed."""

@@ -65,8 +65,8 @@ class JAXTensorOps:
         rows = jnp.atleast_1d(x)
         if dtype.kind == "c":
             # JAX 0.10 multiplies the imaginary parts by 1j, which makes the real part NaN if they are infinite.
-            real_and_imaginary = rows.view(np.finfo(dtype).dtype)
-            viewed = lax.complex(real_and_imaginary[..., ::2], real_and_imaginary[..., 1::2])
+            interleaved_parts = rows.view(np.finfo(dtype).dtype)
+            viewed = lax.complex(interleaved_parts[..., ::2], interleaved_parts[..., 1::2])
         else:
             viewed = rows.view(dtype)
         return viewed if x.ndim else viewed.reshape(())

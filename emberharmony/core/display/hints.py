@@ -133,8 +133,8 @@ def _hint_for_hidden_module(error: BaseException, frame: FrameType) -> str:
             return (
                 f"{name} is the name of a {class_name} now: give that another one, and from {_NAME} import {name} again"
             )
-    module = getattr(error, "obj", None) if isinstance(error, AttributeError) else None
-    file = getattr(module, "__file__", None) if inspect.ismodule(module) else None
+    module_lacking_attribute = getattr(error, "obj", None) if isinstance(error, AttributeError) else None
+    file = getattr(module_lacking_attribute, "__file__", None) if inspect.ismodule(module_lacking_attribute) else None
     if file and os.path.dirname(file) in (os.getcwd(), sys.path[0]):
         return f"{file} has the name of a library and hides it: rename the file"
     return ""
@@ -339,8 +339,8 @@ def _hint_for_call(message: str, frame: FrameType, match: re.Match[str]) -> str:
 
 def _hint_for_own_class(frame: FrameType, owner: str, function: str, message: str) -> str:
     """Returns a hint if a method of the user's own subclass of one of our classes got the wrong arguments."""
-    values = [*frame.f_locals.values(), *frame.f_globals.values()]
-    classes = [cls for value in values for cls in ([value] if isinstance(value, type) else type(value).__mro__)]
+    frame_values = [*frame.f_locals.values(), *frame.f_globals.values()]
+    classes = [cls for value in frame_values for cls in ([value] if isinstance(value, type) else type(value).__mro__)]
     owner_class = next(
         (cls for cls in classes if cls.__name__ == owner and any(map(_is_ours, cls.__mro__))),
         None,

@@ -65,9 +65,9 @@ def hint_by_rule(name: str, space: str, names: list[str], known: dict[str, str])
         return f"use {space}.{name.rstrip('_')}(x), which returns a new tensor"
     if name.startswith("Lazy") and name[4:] in names:
         return f"use nn.{name[4:]}(None, ...) and nn.build(model, example)"
-    inner_names = [each for each in names if len(each) > 4 and re.search(rf"(^|_){each}(_|$)", name)]
-    if inner_names and not space.startswith("ops"):
-        return f"did you mean {space}.{max(inner_names, key=len)}?"
+    names_in_name = [each for each in names if len(each) > 4 and re.search(rf"(^|_){each}(_|$)", name)]
+    if names_in_name and not space.startswith("ops"):
+        return f"did you mean {space}.{max(names_in_name, key=len)}?"
     base_name = name.removesuffix("_like")
     if space.startswith("ops") and base_name != name and base_name in known:
         return f"use ops.{known[base_name].replace('shape', 'ops.shape(x)')}"

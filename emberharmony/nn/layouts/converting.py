@@ -84,14 +84,14 @@ def read(plan: Plan, values: Mapping[str, Any]) -> Read:
             if part.plus:
                 blocks_by_source.setdefault(part.plus, {})[part.start or 0] = ops.zeros_like(parameter_block)
             start += rows
-    value_by_source = {
+    value_by_parameter = {
         source: _join_parts([parts[start] for start in sorted(parts)])
         for source, parts in blocks_by_source.items()
         if parts.keys() == rows_by_source[source]
     }
-    value_by_source.update({name: ops.zeros((), "int64") for name in plan.left_out})
+    value_by_parameter.update({name: ops.zeros((), "int64") for name in plan.left_out})
     missing_names = [name for name in plan.placed if name not in values]
-    return Read(value_by_source, missing_names, [name for name in values if name not in plan.placed], misfit_by_name)
+    return Read(value_by_parameter, missing_names, [name for name in values if name not in plan.placed], misfit_by_name)
 
 
 def hints(missing: Iterable[str], unexpected: Iterable[str], plan: Plan) -> list[str]:

@@ -213,12 +213,12 @@ class _Run:
 
     def _make_step(self, inputs: tuple[Any, ...]) -> bool:
         """Makes a training step with validation and callbacks if they are due, and returns whether to continue."""
-        fault = self._change_parameters(inputs)
-        if fault:
+        nonfinite_text = self._change_parameters(inputs)
+        if nonfinite_text:
             if self._saves is not None:
                 self._saves.take_back()
-            self.history.stopped = fault
-            warnings.warn(f"fit() stopped: {fault}", NonFiniteLossWarning, stacklevel=4)
+            self.history.stopped = nonfinite_text
+            warnings.warn(f"fit() stopped: {nonfinite_text}", NonFiniteLossWarning, stacklevel=4)
             return False
         last_step = self.history[-1]
         if self._validation is not None and (

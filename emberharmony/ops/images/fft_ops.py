@@ -88,7 +88,9 @@ def rfft(
 
     See also: `irfft`, the inverse; `fft`, of complex tensors; `rfftfreq`, the frequencies.
     """
-    return linear.transform_on_host("rfft", x, shared_fft.length_of(n, fft_length), axis, norm, refused=("complex",))
+    return linear.transform_on_host(
+        "rfft", x, shared_fft.length_of(n, fft_length), axis, norm, refused_kinds=("complex",)
+    )
 
 
 @op(along="axis", reads="data")
@@ -112,7 +114,7 @@ def irfft(
 
     See also: `rfft`, the inverse.
     """
-    return linear.transform_on_host("irfft", x, shared_fft.length_of(n, fft_length), axis, norm, halved=True)
+    return linear.transform_on_host("irfft", x, shared_fft.length_of(n, fft_length), axis, norm, is_half_spectrum=True)
 
 
 @op

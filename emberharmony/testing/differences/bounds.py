@@ -79,17 +79,17 @@ def _has_same_part(row: Sample, args: Any, kwargs: Any) -> bool:
         partial_arguments = [part(x) if isinstance(x, np.ndarray) else x for x in args]
         return row.oracle(*partial_arguments, **kwargs)
 
-    def part_of(x: Array) -> Array:
+    def every_second_reversed(x: Array) -> Array:
         return x.reshape(-1)[::-2][1:].copy()
 
     try:
         with np.errstate(all="ignore"):
-            whole_result, result_of_part = call(lambda x: x), call(part_of)
+            whole_result, result_of_part = call(lambda x: x), call(every_second_reversed)
     except Exception:  # noqa: BLE001  (an oracle may raise anything for a vector)
         return False
     if isinstance(whole_result, (tuple, list)) or np.shape(whole_result) != array_arguments[0].shape:
         return False
-    expected_part = part_of(np.asarray(whole_result))
+    expected_part = every_second_reversed(np.asarray(whole_result))
     return np.shape(result_of_part) == expected_part.shape and np.allclose(
         result_of_part, expected_part, 1e-12, 0.0, equal_nan=True
     )

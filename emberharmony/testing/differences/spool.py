@@ -233,8 +233,8 @@ class Writer:
             if not len(flat):
                 return True
             word_dtype = _BYTES if len(flat) % 8 else _WORDS  # the fewest numbers to compare
-            is_equal = stored_bytes.view(word_dtype) == flat.view(word_dtype)
-            return bool(is_equal[is_equal.argmin()])  # `all` begins later
+            equality_by_word = stored_bytes.view(word_dtype) == flat.view(word_dtype)
+            return bool(equality_by_word[equality_by_word.argmin()])  # `all` begins later
         stored_place = stored_tensor._place
         for start in range(0, len(flat), _BLOCK):
             block = flat[start : start + _BLOCK] if len(flat) > _BLOCK else flat

@@ -16,13 +16,13 @@ from emberharmony.testing.samples.random import HIGH, LOW, SHAPE, drawing_oracle
 _COV = np.array([[2.0, 0.5], [0.5, 1.0]])
 
 
-def _draw_normal_vectors(mean: Any, cov: Any, shape: Any = None, seed: int = 0) -> Any:
+def _draw_normal_vectors_oracle(mean: Any, cov: Any, shape: Any = None, seed: int = 0) -> Any:
     batch_shape = np.broadcast_shapes(mean.shape[:-1], cov.shape[:-2]) if shape is None else shape
     noise = source().standard_normal((*batch_shape, mean.shape[-1]), np.float32).astype(np.float64)
     return mean + (np.linalg.cholesky(cov) @ noise[..., None])[..., 0]
 
 
-def _draw_truncated(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, seed: int = 0) -> Any:
+def _draw_truncated_oracle(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, seed: int = 0) -> Any:
     generator = np.random.Generator(np.random.Philox(key=source().integers(0, 2**64, 2, np.uint64)))
     normal_numbers = generator.standard_normal(shape, np.float32)
     while (is_outside := np.abs(normal_numbers) > 2).any():
@@ -30,14 +30,14 @@ def _draw_truncated(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, seed: int = 
     return mean + stddev * normal_numbers.astype(np.float64)
 
 
-def _bernoulli(shape: Any, p: Any = 0.5, seed: int = 0) -> Any:
+def _bernoulli_oracle(shape: Any, p: Any = 0.5, seed: int = 0) -> Any:
     return np.where(source().random(shape, np.float32) < np.float32(p), 1.0, 0.0)
 
 
 SAMPLES = [
     row(
         "random_truncated_normal",
-        _draw_truncated,
+        _draw_truncated_oracle,
         (1.0, 2.0),
         (LOW, HIGH),
         (LOW, 0.5),
@@ -72,7 +72,7 @@ SAMPLES = [
     ),
     Sample(
         "random_multivariate_normal",
-        _draw_normal_vectors,
+        _draw_normal_vectors_oracle,
         (
             case(LOW, _COV, (3,), seed=0),
             case(LOW, _COV, seed=0),
@@ -111,7 +111,7 @@ SAMPLES = [
     ),
     row(
         "random_bernoulli",
-        _bernoulli,
+        _bernoulli_oracle,
         (0.25,),
         (np.array([0.0, 1.0]),),
         (np.array([[0.25], [0.5], [0.75]]),),

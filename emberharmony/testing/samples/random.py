@@ -19,11 +19,11 @@ def source() -> np.random.Generator:
     return np.random.Generator(np.random.Philox(np.random.SeedSequence(0)))
 
 
-def _normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, seed: int = 0) -> Any:
+def _normal_oracle(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, seed: int = 0) -> Any:
     return mean + stddev * source().standard_normal(shape, np.float32).astype(np.float64)
 
 
-def _uniform(shape: Any, minval: Any = 0.0, maxval: Any = 1.0, seed: int = 0) -> Any:
+def _uniform_oracle(shape: Any, minval: Any = 0.0, maxval: Any = 1.0, seed: int = 0) -> Any:
     uniform_values = source().random(shape, np.float32).astype(np.float64)
     return minval * (1.0 - uniform_values) + maxval * uniform_values
 
@@ -54,7 +54,7 @@ def row(op: str, oracle: Any, *cases: Any, differentiable: bool = False, **optio
 SAMPLES = [
     row(
         "random_normal",
-        _normal,
+        _normal_oracle,
         (1.0, 2.0),
         (LOW, HIGH),
         (LOW, 0.5),
@@ -64,7 +64,7 @@ SAMPLES = [
     ),
     row(
         "random_uniform",
-        _uniform,
+        _uniform_oracle,
         (-1.0, 3.0),
         (LOW, HIGH),
         (LOW, 7.0),

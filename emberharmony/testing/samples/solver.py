@@ -53,7 +53,7 @@ def _loop_over_batch(function: Any) -> Any:
 
 
 @_loop_over_batch
-def _svd(x: Any, full_matrices: bool = True) -> Any:
+def _svd_oracle(x: Any, full_matrices: bool = True) -> Any:
     u, s, vh = np.linalg.svd(x, full_matrices)
     singular_count = len(s)
     phase = _phase_factors(u[:, :singular_count])
@@ -63,13 +63,13 @@ def _svd(x: Any, full_matrices: bool = True) -> Any:
 
 
 @_loop_over_batch
-def _eigh(x: Any) -> Any:
+def _eigh_oracle(x: Any) -> Any:
     values, vectors = np.linalg.eigh(x)
     return values, vectors * _phase_factors(vectors)
 
 
 @_loop_over_batch
-def _qr(x: Any, mode: str = "reduced", positive: bool = True) -> Any:
+def _qr_oracle(x: Any, mode: str = "reduced", positive: bool = True) -> Any:
     q, r = np.linalg.qr(x, mode)
     if not positive:
         return q, r
@@ -79,7 +79,7 @@ def _qr(x: Any, mode: str = "reduced", positive: bool = True) -> Any:
     return q * column_signs, r * np.conj(column_signs)[: len(r), None]
 
 
-def _rank(x: Any, tol: Any = None, rtol: Any = None) -> Any:
+def _rank_oracle(x: Any, tol: Any = None, rtol: Any = None) -> Any:
     singular_values = np.linalg.svd(x, compute_uv=False)
     if tol is not None:
         return np.count_nonzero(singular_values > np.asarray(tol)[..., None], -1)
@@ -185,7 +185,7 @@ SAMPLES = [
     ),
     Sample(
         "qr",
-        _qr,
+        _qr_oracle,
         (
             *map(case, (_A, _TALL, _TALL.T, _BATCH, _TALL_Z, _TALL[:, :0])),
             case(_A, "complete"),
@@ -198,7 +198,7 @@ SAMPLES = [
     ),
     Sample(
         "svd",
-        _svd,
+        _svd_oracle,
         (
             case(_A),
             case(_TALL, False),
@@ -223,7 +223,7 @@ SAMPLES = [
     ),
     Sample(
         "eigh",
-        _eigh,
+        _eigh_oracle,
         (case(_SPD), case(np.diag([1.0, 2.0, 4.0])), case(_HERMITIAN), case(np.array([[2.0, 1.0], [1.0, 2.0]]))),
         floor=30,
         **(F | {"dtypes": (*_HALVES, *COMPLEX), "result": ("float real", "float")}),
@@ -271,7 +271,7 @@ SAMPLES = [
     ),
     Sample(
         "matrix_rank",
-        _rank,
+        _rank_oracle,
         (
             case(_TALL),
             case(np.ones((3, 3))),

@@ -75,7 +75,7 @@ class NonFinite:
         needed_tensors = _tensors(call.args, call.backend.tensor_type)
         self.flush(needed_tensors if call.spec.name == "eval" else ())
         if self._used and call.spec.name == "to_numpy":
-            self._report_used_nonfinite(needed_tensors, call.backend)
+            self._report_first_nonfinite_used(needed_tensors, call.backend)
 
     def after(self, call: WatchedCall, result: Any) -> bool:
         """Checks the result of an op of the program, and returns whether it surely holds only finite numbers."""
@@ -197,7 +197,7 @@ class NonFinite:
         """Checks a loss, and its gradients too if only used numbers count."""
         if self._used:
             self.flush()
-            self._report_used_nonfinite([*_tensors(values, backend.tensor_type), *gradients], backend)
+            self._report_first_nonfinite_used([*_tensors(values, backend.tensor_type), *gradients], backend)
             return
         self._check_loss(values, backend)
 
@@ -301,7 +301,7 @@ class NonFinite:
             for result in case.results:
                 self._births[id(result)] = finding_and_result[0], result
 
-    def _report_used_nonfinite(self, tensors: Sequence[Any], backend: Any) -> None:
+    def _report_first_nonfinite_used(self, tensors: Sequence[Any], backend: Any) -> None:
         """Reports the op that made the first NaN or infinity which a used tensor contains."""
         for tensor in _inexact_tensors(tensors, backend):
             if self._last is None or not backend.failures((backend.probe(tensor),)) or backend.contents(tensor).finite:

@@ -60,7 +60,7 @@ MUTANTS = [
     Mutant(
         name="nan-of-unused-branches",
         module="emberharmony/transforms/checks/nonfinite.py",
-        function="NonFinite._report_used_nonfinite",
+        function="NonFinite._report_first_nonfinite_used",
         original="self._last if finding_and_result is None else finding_and_result[0]",
         replacement="self._last",
         tests=("tests/transforms/checks/test_nonfinite.py --ember-backend numpy",),

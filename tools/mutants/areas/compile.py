@@ -165,7 +165,7 @@ MUTANTS = [
     Mutant(
         name="numbers-as-arrays",
         module="emberharmony/backend/numpy/flow/replay.py",
-        function="_ReplaySource._with_arrays",
+        function="_ReplaySource._with_numbers_as_arrays",
         original="(repr(float(number)), dtype)",
         replacement="(float(number), dtype)",
         tests=(f"{LOWERED} -k zeros",),

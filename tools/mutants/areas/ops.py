@@ -183,7 +183,7 @@ MUTANTS = [
     Mutant(
         name="ops-pair-as-complex",
         module="emberharmony/core/dispatch.py",
-        function="_refuse_pair",
+        function="_refuse_pair_of_tensors",
         original="len(value) == 2",
         replacement="len(value) == 3",
         tests=("tests/regressions/test_arguments_of_ops.py -k pair_of_parts",),

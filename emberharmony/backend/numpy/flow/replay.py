@@ -242,7 +242,7 @@ class _ReplaySource(NumpySource):
     def _statements(self, call: ProgramCall) -> list[str]:
         function, wrapped = call.function, call.wrapped
         keywords = tuple(pair for pair in call.keywords if pair[1] is not ...)
-        replayed_call = call._replace(args=self._with_arrays(call), keywords=keywords)
+        replayed_call = call._replace(args=self._with_numbers_as_arrays(call), keywords=keywords)
         if call.results[0] in self.targets:
             return super().lines(0, replayed_call)
         if wrapped and (isinstance(function, np.ufunc) or function in REDUCTIONS.values()):
@@ -263,7 +263,7 @@ class _ReplaySource(NumpySource):
             lines += [f"if {name}.shape != {shape}: raise Changed" for name, shape in shapes]
         return lines
 
-    def _with_arrays(self, call: ProgramCall) -> tuple[Any, ...]:
+    def _with_numbers_as_arrays(self, call: ProgramCall) -> tuple[Any, ...]:
         """Returns the arguments of a call with an array for a number beside a tensor, which NumPy converts faster."""
         if call.function not in _WEAK or len(call.args) != 2:
             return call.args

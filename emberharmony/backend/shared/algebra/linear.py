@@ -40,7 +40,14 @@ def _as_tensors(result: Any, dtype: DType) -> Any:
 
 
 def transform_on_host(
-    name: str, x: Any, n: int | None, axis: int, norm: str, *, refused: tuple[str, ...] = (), halved: bool = False
+    name: str,
+    x: Any,
+    n: int | None,
+    axis: int,
+    norm: str,
+    *,
+    refused_kinds: tuple[str, ...] = (),
+    is_half_spectrum: bool = False,
 ) -> Any:
     """Returns the Fourier transform of a tensor along one axis, computed by NumPy on the host.
 
@@ -48,14 +55,14 @@ def transform_on_host(
         name: of the function of `numpy.fft`.
         x: the tensor.
         n, axis, norm: the options of the op.
-        refused: the kinds of dtypes that it does not take.
-        halved: whether the input is the non-negative half of the spectrum of a real signal.
+        refused_kinds: the kinds of dtypes that it does not take.
+        is_half_spectrum: whether the input is the non-negative half of the spectrum of a real signal.
     """
-    (x,) = common(x, inexact=True, refused=refused)
-    axis_index, length = axis_and_length(tuple(x.shape), n, axis, norm, halved)
+    (x,) = common(x, inexact=True, refused=refused_kinds)
+    axis_index, length = axis_and_length(tuple(x.shape), n, axis, norm, is_half_spectrum)
     host_array = _host_array(x, op_globals.active().backend.dtype_of(x))
     # irfft of NumPy 2.4 returns uninitialised memory for an empty spectrum.
-    if halved and not host_array.shape[axis_index]:
+    if is_half_spectrum and not host_array.shape[axis_index]:
         host_array = np.zeros(
             (*host_array.shape[:axis_index], 1, *host_array.shape[axis_index + 1 :]), host_array.dtype
         )

@@ -163,7 +163,7 @@ def _keep_result(results: dict[Any, Any], key: Any, result: Any) -> None:
     results[key] = result
 
 
-def whole_rotation(
+def position_axis_if_whole(
     shape: Sequence[int],
     dims: int | None,
     offset: Any,

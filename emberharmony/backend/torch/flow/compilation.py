@@ -97,7 +97,7 @@ def _whole_call_kind() -> str | None:
 vars(_whole_call_kind)["_dynamo_marked_constant"] = True
 
 
-def _override_entry() -> Any:
+def _innermost_override() -> Any:
     """Returns the entry of the innermost override, a tuple that begins with its ops, or None.
 
     torch.compile cannot trace how an override is found, so it takes the ops of the call. This is right if a function is
@@ -129,7 +129,7 @@ def _make_traceable(bound: Any) -> str:
     if variant_name not in vars(_Entries):
         bound.compile_all()  # because torch.compile cannot trace the first call of an op
         setattr(_Entries, variant_name, (bound,))
-        op_globals.publish(override=_override_entry)
+        op_globals.publish(override=_innermost_override)
     return variant_name
 
 

@@ -19,13 +19,13 @@ _HALVES = (*FLOATS, "float16")  # not bfloat16: its eps is so large that every r
 F: dict[str, Any] = {"dtypes": (*_HALVES, *COMPLEX), "differentiable": True, "result": "float", "fixed": True}
 
 
-def _cho_solve(c: Any, b: Any, upper: bool = False) -> Any:
+def _cho_solve_oracle(c: Any, b: Any, upper: bool = False) -> Any:
     c = np.triu(c) if upper else np.tril(c)
     matrix = np.conj(np.swapaxes(c, -1, -2)) @ c if upper else c @ np.conj(np.swapaxes(c, -1, -2))
     return np.linalg.solve(matrix, b)
 
 
-def _lu(x: Any) -> Any:
+def _lu_oracle(x: Any) -> Any:
     if x.size:
         return linalg.lu(x)
     *batch, row_count, column_count = x.shape  # SciPy returns a P of no rows
@@ -58,7 +58,7 @@ SAMPLES = [
     ),
     Sample(
         "cho_solve",
-        _cho_solve,
+        _cho_solve_oracle,
         (case(_ROOT, _B), case(_ROOT.T.copy(), _B, True), case(_ROOT, _B[:, 0]), case(np.stack([_ROOT, -_ROOT]), _B)),
         **F,
         tolerance=2,
@@ -66,7 +66,7 @@ SAMPLES = [
     ),
     Sample(
         "lu",
-        _lu,
+        _lu_oracle,
         (case(_A), case(_TALL), case(_TALL.T.copy()), case(_BATCH), case(_Z), case(_TALL[:, :0])),
         **(F | {"result": ("float", "float", "float")}),
         tolerance=8,

@@ -20,20 +20,20 @@ N: dict[str, Any] = {
 }
 
 
-def _vector_norm(x: Any, axis: Any = None, keepdims: bool = False, ord: float = 2) -> Any:
+def _vector_norm_oracle(x: Any, axis: Any = None, keepdims: bool = False, ord: float = 2) -> Any:
     if x.size == 0 and ord > 0:
         return np.sum(np.abs(x), axis, keepdims=keepdims)
     return np.linalg.vector_norm(x, axis=axis, keepdims=keepdims, ord=ord)
 
 
-def _normalize(x: Any, axis: Any = -1, order: float = 2, epsilon: float = 1e-7) -> Any:
+def _normalize_oracle(x: Any, axis: Any = -1, order: float = 2, epsilon: float = 1e-7) -> Any:
     return x / np.maximum(np.linalg.vector_norm(x, axis=axis, keepdims=True, ord=order), epsilon)
 
 
 SAMPLES = [
     Sample(
         "vector_norm",
-        _vector_norm,
+        _vector_norm_oracle,
         (
             case(_X),
             case(_X, 1),
@@ -93,7 +93,7 @@ SAMPLES = [
     ),
     Sample(
         "normalize",
-        _normalize,
+        _normalize_oracle,
         (case(_X), case(_X, 0), case(_X, None, 1), case(np.zeros((2, 2))), case(_X, (0, 1), 2, 10.0)),
         tolerance=3,
         differentiable=True,

@@ -17,7 +17,7 @@ F: dict[str, Any] = {"dtypes": FLOATS + HALVES, "named": True}
 N: dict[str, Any] = {**ALL, "named": True}
 
 
-def _full_like(x, value):
+def _full_like_oracle(x, value):
     return np.full(x.shape, value)
 
 
@@ -43,7 +43,11 @@ SAMPLES = [
     Sample("ones_like", np.ones_like, (case(_X),), **ALL),
     Sample("empty_like", np.zeros_like, (case(_X),), reference="tests"),
     Sample(
-        "full_like", _full_like, (case(_X, 2), case(_X[:0], 1)), **(ALL | {"integers": INTEGERS}), differentiable=True
+        "full_like",
+        _full_like_oracle,
+        (case(_X, 2), case(_X[:0], 1)),
+        **(ALL | {"integers": INTEGERS}),
+        differentiable=True,
     ),
     Sample(
         "eye",

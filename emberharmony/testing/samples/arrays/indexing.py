@@ -17,13 +17,13 @@ D: dict[str, Any] = {
 }
 
 
-def _scatter(indices, values, shape):
+def _scatter_oracle(indices, values, shape):
     scattered = np.zeros(shape, values.dtype)
     np.add.at(scattered, tuple(np.moveaxis(indices, -1, 0)), values)
     return scattered
 
 
-def _scatter_update(x, indices, updates, reduction=None):
+def _scatter_update_oracle(x, indices, updates, reduction=None):
     updated, positions = x.copy(), tuple(np.moveaxis(np.asarray(indices), -1, 0))
     if reduction is None:
         updated[positions] = updates
@@ -34,7 +34,7 @@ def _scatter_update(x, indices, updates, reduction=None):
     return updated
 
 
-def _write_block(x, start, updates):
+def _write_block_oracle(x, start, updates):
     updated = x.copy()
     updated[tuple(slice(a, a + n) for a, n in zip(start, updates.shape, strict=True))] = updates
     return updated
@@ -96,14 +96,14 @@ SAMPLES = [
     ),
     Sample(
         "slice_update",
-        _write_block,
+        _write_block_oracle,
         (case(_X, (1, 0), _X[:2, :3]),),
         **D,
         refuses=((IndexOutOfBoundsError, case(ONES_3_4, (0, 0), np.ones((9, 9)))),),
     ),
     Sample(
         "scatter",
-        _scatter,
+        _scatter_oracle,
         (case(np.array([[1], [1], [-1]]), _X, (5, 4)), case(_AT, _X[0, :2], (3, 4))),
         **D,
         tolerance=1,
@@ -111,7 +111,7 @@ SAMPLES = [
     ),
     Sample(
         "scatter_update",
-        _scatter_update,
+        _scatter_update_oracle,
         (
             case(_X, _AT, np.array([7.0, 8.0])),
             case(_X, [[1], [-1]], _X[:2] * 2),

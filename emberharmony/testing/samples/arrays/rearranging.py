@@ -18,7 +18,7 @@ D: dict[str, Any] = {
 }
 
 
-def _rearrange(x, pattern, lengths=None):
+def _rearrange_oracle(x, pattern, lengths=None):
     return {
         "a b c -> c (b a)": lambda: x.transpose(2, 1, 0).reshape(4, 6),
         "a b (c d) -> (a c) b d": lambda: x.reshape(2, 3, 2, 2).transpose(0, 2, 1, 3).reshape(4, 3, 2),
@@ -27,16 +27,16 @@ def _rearrange(x, pattern, lengths=None):
     }[pattern]()
 
 
-def _to_depth(x, b, data_format="channels_last"):
+def _to_depth_oracle(x, b, data_format="channels_last"):
     if data_format == "channels_first":
-        return np.moveaxis(_to_depth(np.moveaxis(x, 1, -1), b), -1, 1)
+        return np.moveaxis(_to_depth_oracle(np.moveaxis(x, 1, -1), b), -1, 1)
     n, h, w, c = x.shape
     return x.reshape(n, h // b, b, w // b, b, c).transpose(0, 1, 3, 2, 4, 5).reshape(n, h // b, w // b, b * b * c)
 
 
-def _to_space(x, b, data_format="channels_last"):
+def _to_space_oracle(x, b, data_format="channels_last"):
     if data_format == "channels_first":
-        return np.moveaxis(_to_space(np.moveaxis(x, 1, -1), b), -1, 1)
+        return np.moveaxis(_to_space_oracle(np.moveaxis(x, 1, -1), b), -1, 1)
     n, h, w, c = x.shape
     c //= b * b
     return x.reshape(n, h, w, b, b, c).transpose(0, 1, 3, 2, 4, 5).reshape(n, h * b, w * b, c)
@@ -48,7 +48,7 @@ SAMPLES = [
     Sample("rot90", np.rot90, (case(_X), case(_X, 2), case(_X, 3, (1, 2)), case(_X, 4)), **D),
     Sample(
         "rearrange",
-        _rearrange,
+        _rearrange_oracle,
         (
             case(_X, "a b c -> c (b a)"),
             case(_X, "a b (c d) -> (a c) b d", {"d": 2}),
@@ -58,6 +58,10 @@ SAMPLES = [
         **D,
         refuses=((ArgumentError, case(ONES_3_4, "a b -> c")),),
     ),
-    Sample("space_to_depth", _to_depth, (case(_IMAGE, 2), case(_DEEP, 1), case(_IMAGE, 2, "channels_first")), **D),
-    Sample("depth_to_space", _to_space, (case(_DEEP, 2), case(_IMAGE.transpose(0, 1, 3, 2)[:, :, :, :4], 2)), **D),
+    Sample(
+        "space_to_depth", _to_depth_oracle, (case(_IMAGE, 2), case(_DEEP, 1), case(_IMAGE, 2, "channels_first")), **D
+    ),
+    Sample(
+        "depth_to_space", _to_space_oracle, (case(_DEEP, 2), case(_IMAGE.transpose(0, 1, 3, 2)[:, :, :, :4], 2)), **D
+    ),
 ]

@@ -20,7 +20,7 @@ _WIDTHS = ((1, 2), (0, 1), (2, 0))
 _MODES = ("reflect", "symmetric", "edge", "wrap")
 
 
-def _pad(x, widths, mode="constant", value=0):
+def _pad_oracle(x, widths, mode="constant", value=0):
     return np.pad(x, widths, constant_values=value) if mode == "constant" else np.pad(x, widths, mode)
 
 
@@ -149,7 +149,7 @@ SAMPLES = [
     ),
     Sample(
         "pad",
-        _pad,
+        _pad_oracle,
         (
             case(_V, 2),
             case(_X, _WIDTHS),

@@ -19,7 +19,7 @@ D: dict[str, Any] = {
 }
 
 
-def _set_item(x, key, value, mode="set"):
+def _set_item_oracle(x, key, value, mode="set"):
     updated = x.copy()
     if mode == "set":
         updated[key] = value
@@ -28,18 +28,18 @@ def _set_item(x, key, value, mode="set"):
     return updated
 
 
-def _put_along_axis(x, indices, values, axis=-1, mode="set"):
+def _put_along_axis_oracle(x, indices, values, axis=-1, mode="set"):
     index_grids = np.indices(x.shape if axis is not None else (x.size,), sparse=True)
     updated = x.reshape(-1).copy() if axis is None else x.copy()
     index_arrays = list(index_grids)
     index_arrays[axis or 0] = np.asarray(indices)
-    return _set_item(updated, tuple(index_arrays), values, mode).reshape(x.shape)
+    return _set_item_oracle(updated, tuple(index_arrays), values, mode).reshape(x.shape)
 
 
 SAMPLES = [
     Sample(
         "set_item",
-        _set_item,
+        _set_item_oracle,
         (
             case(_M, 1, _M[0]),
             case(_M, (slice(None), slice(1, 3)), 2),
@@ -63,7 +63,7 @@ SAMPLES = [
     ),
     Sample(
         "put_along_axis",
-        _put_along_axis,
+        _put_along_axis_oracle,
         (
             case(_M, np.array([[1], [3], [-1]]), _M[:, 2:3] * 2),
             case(_M, [[2, 0, 1, 1]], _M[0] * 0.5, 0),

@@ -19,7 +19,7 @@ def _oracle_of_floats(function: Any) -> Any:
 _PLACES = np.array([100.0, 7.0, -123.456, 0.001, 1.5, 0.0, 12.0])
 
 
-def _round(x: Any, decimals: int = 0) -> Any:
+def _round_oracle(x: Any, decimals: int = 0) -> Any:
     """Rounds by Python's `round`, which is exact for any number of decimals."""
     return np.array([round(value, decimals) for value in x.reshape(-1).tolist()], x.dtype).reshape(x.shape)
 
@@ -30,7 +30,7 @@ SAMPLES = [
     unary("trunc", _oracle_of_floats(np.trunc), dtypes=REAL, integers=INTEGERS),
     Sample(
         "round",
-        _round,
+        _round_oracle,
         (
             *(case(_HALVES), case(grid(-9, 9), 1), case(grid(-9, 9), 4), case(grid(-9000, 9000), -3)),
             *(case(_PLACES, n) for n in (4, 2, 10, 40, 400, -1, -2, -400)),

@@ -32,7 +32,7 @@ def _with_nan(function: Any) -> Any:
     return lambda a, b: np.where(np.isnan(a) | np.isnan(b), np.nan, function(a, b))
 
 
-def _polygamma(n: Any, x: Any) -> Any:
+def _polygamma_oracle(n: Any, x: Any) -> Any:
     return np.where(np.isinf(n), np.nan, special.polygamma(np.where(np.isinf(n), 0, n), x))
 
 
@@ -49,7 +49,7 @@ SAMPLES = [
     unary("digamma", special.digamma, 0.1, 30, tolerance=8, **ABSOLUTE),
     Sample(
         "polygamma",
-        _polygamma,
+        _polygamma_oracle,
         (case(_WHOLE, _POSITIVE), case(_WHOLE[:6].reshape(6, 1), _POSITIVE[:4])),
         tolerance=16,
         fixed=True,

@@ -58,7 +58,7 @@ def _periodic_window(window: Any, n: int) -> Any:
     return np.ones(n) if window is None else np.asarray(window)
 
 
-def _stft(x: Any, length: int, stride: int, n: int, window: Any = "hann", center: bool = True) -> Any:
+def _stft_oracle(x: Any, length: int, stride: int, n: int, window: Any = "hann", center: bool = True) -> Any:
     if center:
         x = np.pad(x, [(0, 0)] * (x.ndim - 1) + [(n // 2, n // 2)], "reflect")
     left_zeros = (n - length) // 2
@@ -67,7 +67,7 @@ def _stft(x: Any, length: int, stride: int, n: int, window: Any = "hann", center
     return np.stack([np.fft.rfft(x[..., start : start + n] * padded_window) for start in frame_starts], -2)
 
 
-def _istft(
+def _istft_oracle(
     x: Any, length: int, stride: int, n: int, wanted: Any = None, window: Any = "hann", center: bool = True
 ) -> Any:
     left_zeros = (n - length) // 2
@@ -83,7 +83,7 @@ def _istft(
     return signal if wanted is None else signal[..., :wanted]
 
 
-_SPECTRA = _stft(_SIGNAL, 8, 3, 10)
+_SPECTRA = _stft_oracle(_SIGNAL, 8, 3, 10)
 
 SAMPLES = [
     Sample(
@@ -166,7 +166,7 @@ SAMPLES = [
     Sample("ifftshift", np.fft.ifftshift, (case(_X), case(_X, 1), case(_Y, (0, -1))), **S, differentiable=True),
     Sample(
         "stft",
-        _stft,
+        _stft_oracle,
         (
             case(_SIGNAL, 8, 3, 10),
             case(_SIGNAL[0], 8, 4, 8, "hamming"),
@@ -179,7 +179,7 @@ SAMPLES = [
     ),
     Sample(
         "istft",
-        _istft,
+        _istft_oracle,
         (
             case(_SPECTRA, 8, 3, 10),
             case(_SPECTRA[0], 8, 3, 10, 20),

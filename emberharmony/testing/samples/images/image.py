@@ -36,15 +36,15 @@ def _pad(x: Any, top: int, left: int, bottom: int, right: int, data_format: Any 
     return padded_image
 
 
-def _patches(
+def _patches_oracle(
     x: Any, size: Any, strides: Any = None, rate: int = 1, padding: str = "valid", data_format: Any = None
 ) -> Any:
     n = 2 if isinstance(size, int) else len(size)
     if data_format == "channels_first":
-        channels_last = _patches(np.moveaxis(x, -n - 1, -1), size, strides, rate, padding)
+        channels_last = _patches_oracle(np.moveaxis(x, -n - 1, -1), size, strides, rate, padding)
         return np.moveaxis(channels_last, -1, -n - 1)
     if x.ndim == n + 1:
-        return _patches(x[None], size, strides, rate, padding)[0]
+        return _patches_oracle(x[None], size, strides, rate, padding)[0]
     size = (size,) * n if isinstance(size, int) else size
     steps = size if strides is None else (strides,) * n if isinstance(strides, int) else strides
     padded, window_counts = x, []
@@ -64,8 +64,8 @@ def _patches(
     return patches
 
 
-def _volume_patches(x: Any, size: Any, *options: Any) -> Any:
-    return _patches(x, (size,) * 3 if isinstance(size, int) else size, *options)
+def _volume_patches_oracle(x: Any, size: Any, *options: Any) -> Any:
+    return _patches_oracle(x, (size,) * 3 if isinstance(size, int) else size, *options)
 
 
 D: dict[str, Any] = {"dtypes": FLOATS + HALVES, "differentiable": True}
@@ -111,7 +111,7 @@ SAMPLES = [
     ),
     Sample(
         "extract_patches",
-        _patches,
+        _patches_oracle,
         (
             case(_COLOURS, (3, 2)),
             case(_COLOURS[0], 2, 1),
@@ -124,7 +124,7 @@ SAMPLES = [
     ),
     Sample(
         "extract_patches_3d",
-        _volume_patches,
+        _volume_patches_oracle,
         (
             case(_VOLUME, 2),
             case(_VOLUME[0], (2, 3, 1), (1, 1, 2)),

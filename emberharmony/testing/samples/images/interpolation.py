@@ -36,7 +36,7 @@ def _interpolation_matrix(count: int, wanted: int, step: float, mode: str, corne
     return weights
 
 
-def _interpolate(
+def _interpolate_oracle(
     x: Any,
     size: Any = None,
     scale: Any = None,
@@ -60,7 +60,7 @@ def _interpolate(
 SAMPLES = [
     Sample(
         "interpolate",
-        _interpolate,
+        _interpolate_oracle,
         (
             case(_LINE, 7),
             case(_LINE, None, 2),

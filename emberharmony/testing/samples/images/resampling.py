@@ -54,10 +54,12 @@ def _resample_row(row: Any, target: int, step: float, translation: float, method
     return resampled_row
 
 
-def _resize(x: Any, size: Sequence[int], method: str = "bilinear", antialias: bool = False, **options: Any) -> Any:
+def _resize_oracle(
+    x: Any, size: Sequence[int], method: str = "bilinear", antialias: bool = False, **options: Any
+) -> Any:
     if options.get("data_format") == "channels_first":
         options.pop("data_format")
-        return np.moveaxis(_resize(np.moveaxis(x, -3, -1), size, method, antialias, **options), -1, -3)
+        return np.moveaxis(_resize_oracle(np.moveaxis(x, -3, -1), size, method, antialias, **options), -1, -3)
     (h, w), (height, width) = x.shape[-3:-1], size
     if options.get("crop_to_aspect_ratio"):
         kept_h, kept_w = min(h, w * height // width), min(w, h * width // height)
@@ -87,7 +89,7 @@ def _round_to_dtype(x: Any, result: Any) -> Any:
     return np.clip(np.rint(result), limits.min, limits.max).astype(x.dtype)
 
 
-def _resample_axes(
+def _resample_axes_oracle(
     x: Any, shape: Any, scale: Any, translation: Any, axes: Any, method: str, antialias: bool = True
 ) -> Any:
     resampled = x
@@ -102,13 +104,13 @@ def _gaussian_window(size: int, sigma: float) -> Any:
     return gaussian / gaussian.sum()
 
 
-def _blur(x: Any, size: Any = (3, 3), sigma: Any = (1.0, 1.0), data_format: str | None = None) -> Any:
+def _blur_oracle(x: Any, size: Any = (3, 3), sigma: Any = (1.0, 1.0), data_format: str | None = None) -> Any:
     kernel = np.outer(*(_gaussian_window(n, s) for n, s in zip(size, sigma, strict=True)))
     kernel_with_axis = kernel[..., None] if data_format != "channels_first" else kernel[None]
     return ndimage.correlate(x, kernel_with_axis.reshape((1,) * (x.ndim - 3) + kernel_with_axis.shape), mode="constant")
 
 
-def _sobel(x: Any, data_format: str | None = None) -> Any:
+def _sobel_oracle(x: Any, data_format: str | None = None) -> Any:
     axes = (-3, -2) if data_format != "channels_first" else (-2, -1)
     smoothing_weights, slope_weights = np.array([1.0, 2.0, 1.0]), np.array([-1.0, 0.0, 1.0])
     return np.stack(
@@ -122,7 +124,7 @@ def _sobel(x: Any, data_format: str | None = None) -> Any:
     )
 
 
-def _ssim(
+def _ssim_oracle(
     a: Any, b: Any, peak: float = 1.0, n: int = 11, sigma: float = 1.5, k1: float = 0.01, k2: float = 0.03
 ) -> Any:
     weights = np.outer(_gaussian_window(n, sigma), _gaussian_window(n, sigma))
@@ -159,7 +161,7 @@ _RESIZE += [
 SAMPLES = [
     Sample(
         "resize",
-        _resize,
+        _resize_oracle,
         _RESIZE,
         integers=("uint8", "int32"),
         **D,
@@ -168,7 +170,7 @@ SAMPLES = [
     ),
     Sample(
         "scale_and_translate",
-        _resample_axes,
+        _resample_axes_oracle,
         (
             case(_COLOURS, (7, 5, 3), [1.5], [0.25], (0,), "bilinear"),
             case(_COLOURS, (3, 4, 3), [0.5, 0.75], [-0.25, 1.5], (0, 1), "bicubic"),
@@ -182,7 +184,7 @@ SAMPLES = [
     ),
     Sample(
         "gaussian_blur",
-        _blur,
+        _blur_oracle,
         (
             case(_COLOURS),
             case(_SHOT, (5, 3), (0.8, 2.0)),
@@ -193,7 +195,7 @@ SAMPLES = [
     ),
     Sample(
         "sobel_edges",
-        _sobel,
+        _sobel_oracle,
         (case(_COLOURS), case(_FIRST, "channels_first"), case(_PIXELS)),
         integers=("uint8",),
         result="float",
@@ -203,7 +205,7 @@ SAMPLES = [
     ),
     Sample(
         "ssim",
-        _ssim,
+        _ssim_oracle,
         (case(_LARGE, _OTHER), case(_LARGE, _OTHER, 2.0, 5, 0.9, 0.02, 0.05)),
         **D | {"dtypes": FLOATS},
         tolerance=6,

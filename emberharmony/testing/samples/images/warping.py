@@ -22,7 +22,7 @@ _CORNERS = [[0.0, 0.0], [6.0, 0.0], [0.0, 5.0], [6.0, 5.0]]
 _BENT = [[0.5, 0.25], [5.0, 1.0], [-0.5, 4.5], [6.25, 5.5]]
 
 
-def _sample_image(x: Any, places: Any, order: int, mode: str = "constant", value: float = 0.0) -> Any:
+def _sample_image_oracle(x: Any, places: Any, order: int, mode: str = "constant", value: float = 0.0) -> Any:
     integer_dtype = x.dtype if x.dtype.kind in "iu" else None
     if order == 0:
         # SciPy rounds halves up, but the op rounds them away from zero.
@@ -31,7 +31,7 @@ def _sample_image(x: Any, places: Any, order: int, mode: str = "constant", value
     return sampled_image if integer_dtype is None else np.rint(sampled_image).astype(integer_dtype)
 
 
-def _warp(
+def _warp_oracle(
     x: Any,
     transform: Any,
     interpolation: str = "bilinear",
@@ -40,9 +40,9 @@ def _warp(
     data_format: Any = None,
 ) -> Any:
     if data_format == "channels_first":
-        return np.moveaxis(_warp(np.moveaxis(x, -3, -1), transform, interpolation, mode, value), -1, -3)
+        return np.moveaxis(_warp_oracle(np.moveaxis(x, -3, -1), transform, interpolation, mode, value), -1, -3)
     if x.ndim == 3:
-        return _warp(x[None], transform, interpolation, mode, value)[0]
+        return _warp_oracle(x[None], transform, interpolation, mode, value)[0]
     transform_rows = np.broadcast_to(np.asarray(transform), (len(x), 8))
     row_grid, column_grid = np.mgrid[: x.shape[1], : x.shape[2]]
     warped_images = np.empty(x.shape, x.dtype)
@@ -51,13 +51,13 @@ def _warp(
         u, v, k = np.tensordot(matrix, np.stack([column_grid, row_grid, np.ones_like(column_grid)]), 1)
         for channel in range(x.shape[-1]):
             positions = np.stack([v / k, u / k])
-            out[..., channel] = _sample_image(
+            out[..., channel] = _sample_image_oracle(
                 image[..., channel], positions, int(interpolation == "bilinear"), mode, value
             )
     return warped_images
 
 
-def _warp_perspective(
+def _warp_perspective_oracle(
     x: Any, start: Any, end: Any, interpolation: str = "bilinear", value: float = 0.0, data_format: Any = None
 ) -> Any:
     """Warps images by the perspective transforms that map `end` to `start`.
@@ -71,10 +71,10 @@ def _warp_perspective(
             equation_rows += [[a, b, 1, 0, 0, 0, -u * a, -u * b, -u], [0, 0, 0, a, b, 1, -v * a, -v * b, -v]]
         null_vector = np.linalg.svd(np.array(equation_rows, np.float64))[2][-1]
         transforms.append(null_vector[:8] / null_vector[8])
-    return _warp(x, np.array(transforms), interpolation, "constant", value, data_format)
+    return _warp_oracle(x, np.array(transforms), interpolation, "constant", value, data_format)
 
 
-def _sample_at_shares(
+def _sample_at_shares_oracle(
     x: Any,
     shares: Any,
     interpolation: str = "bilinear",
@@ -85,7 +85,7 @@ def _sample_at_shares(
 ) -> Any:
     if data_format == "channels_first":
         channels_last = np.moveaxis(x, 1, -1)
-        return np.moveaxis(_sample_at_shares(channels_last, shares, interpolation, mode, value, corners), -1, 1)
+        return np.moveaxis(_sample_at_shares_oracle(channels_last, shares, interpolation, mode, value, corners), -1, 1)
     image_sizes = np.array(x.shape[1:-1])
     shares = np.asarray(shares, np.float64)[..., ::-1]
     pixel_positions = (shares + 1) * (image_sizes - 1) / 2 if corners else (shares + 1) * image_sizes / 2 - 0.5
@@ -95,7 +95,7 @@ def _sample_at_shares(
         [
             np.stack(
                 [
-                    _sample_image(image[..., c], np.moveaxis(image_places, -1, 0), spline_order, mode, value)
+                    _sample_image_oracle(image[..., c], np.moveaxis(image_places, -1, 0), spline_order, mode, value)
                     for c in range(x.shape[-1])
                 ],
                 -1,
@@ -110,7 +110,7 @@ D: dict[str, Any] = {"dtypes": FLOATS + HALVES, "differentiable": True}
 SAMPLES = [
     Sample(
         "map_coordinates",
-        _sample_image,
+        _sample_image_oracle,
         (
             case(_TABLE, _PLACES, 1),
             case(_TABLE, _PLACES, 1, "nearest"),
@@ -127,7 +127,7 @@ SAMPLES = [
     ),
     Sample(
         "affine_transform",
-        _warp,
+        _warp_oracle,
         (
             case(_SHOTS, _TURN),
             case(_SHOTS, [_TURN, _TILT], "bilinear", "reflect"),
@@ -142,7 +142,7 @@ SAMPLES = [
     ),
     Sample(
         "grid_sample",
-        _sample_at_shares,
+        _sample_at_shares_oracle,
         (
             case(_SHOTS, _SHARES),
             case(_SHOTS, _SHARES, "bilinear", "nearest", 0.0, True),
@@ -157,7 +157,7 @@ SAMPLES = [
     ),
     Sample(
         "perspective_transform",
-        _warp_perspective,
+        _warp_perspective_oracle,
         (
             case(_SHOTS[0], _CORNERS, _BENT),
             case(_SHOTS, [_CORNERS, _BENT], [_BENT, _CORNERS], "bilinear", 1.0),

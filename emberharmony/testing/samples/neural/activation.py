@@ -20,7 +20,7 @@ def _elu(x: Any, alpha: float = 1.0) -> Any:
     return np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0)))
 
 
-def _sparsemax(x: Any, axis: int = -1) -> Any:
+def _sparsemax_oracle(x: Any, axis: int = -1) -> Any:
     """Returns sparsemax: the positive parts of x minus a threshold, found by bisection, for which they add up to 1."""
     low, high = x.max(axis, keepdims=True) - 1, x.max(axis, keepdims=True)
     for _ in range(80):
@@ -105,7 +105,7 @@ SAMPLES = [
     unary("sparse_sigmoid", lambda x: np.clip((x + 1) / 2, 0, 1), **A, tolerance=1),
     Sample(
         "sparsemax",
-        _sparsemax,
+        _sparsemax_oracle,
         (case(_X, axis=-1), case(_X * 5, axis=1), case(_X + 100, axis=0)),
         tolerance=16,
         floor=8,

@@ -13,7 +13,7 @@ D: dict[str, Any] = {"dtypes": FLOATS + HALVES, "result": "float", "differentiab
 _X = grid(-4, 4, 24).reshape(2, 3, 4)
 
 
-def _attention(
+def _attention_oracle(
     q: Any,
     k: Any,
     v: Any,
@@ -36,7 +36,7 @@ def _attention(
     return np.einsum("bnts,bsnh->btnh", weights, v)
 
 
-def _rope(
+def _rope_oracle(
     x: Any,
     dims: int | None = None,
     offset: Any = 0,
@@ -74,7 +74,7 @@ _LATER = np.array([[False, True, True, True]] * 3)
 SAMPLES = [
     Sample(
         "dot_product_attention",
-        _attention,
+        _attention_oracle,
         (
             case(_Q, _K, _V),
             case(_Q, _K, _V, scale=0.3, is_causal=True),
@@ -93,7 +93,7 @@ SAMPLES = [
     ),
     Sample(
         "rope",
-        _rope,
+        _rope_oracle,
         (
             case(_X),
             case(_X, None, 3, True, 100.0, 0.5),

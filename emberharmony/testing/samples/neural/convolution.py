@@ -36,7 +36,7 @@ def _padding_of(n: int, k: int, stride: int, padding: Any) -> tuple[int, int]:
     return padding_length // 2, padding_length - padding_length // 2
 
 
-def _conv(
+def _conv_oracle(
     x: Any,
     w: Any,
     strides: Any = 1,
@@ -46,7 +46,7 @@ def _conv(
     bias: Any = None,
 ) -> Any:
     if data_format == "channels_first":
-        return np.moveaxis(_conv(np.moveaxis(x, 1, -1), w, strides, padding, None, dilation, bias), -1, 1)
+        return np.moveaxis(_conv_oracle(np.moveaxis(x, 1, -1), w, strides, padding, None, dilation, bias), -1, 1)
     n, kernel_shape = w.ndim - 2, w.shape[:-2]
     steps, dilations = _per_axis(strides, n), _per_axis(dilation, n)
     window_lengths = [(k - 1) * d + 1 for k, d in zip(kernel_shape, dilations, strict=True)]
@@ -73,11 +73,11 @@ def _conv(
     return output
 
 
-def _depthwise_conv(x: Any, w: Any, *options: Any, **keywords: Any) -> Any:
-    return _conv(x, w.reshape(*w.shape[:-2], 1, -1), *options, **keywords)
+def _depthwise_conv_oracle(x: Any, w: Any, *options: Any, **keywords: Any) -> Any:
+    return _conv_oracle(x, w.reshape(*w.shape[:-2], 1, -1), *options, **keywords)
 
 
-def _conv_transpose(
+def _conv_transpose_oracle(
     x: Any,
     w: Any,
     strides: Any = 1,
@@ -87,9 +87,11 @@ def _conv_transpose(
     d: Any = 1,
     bias: Any = None,
 ) -> Any:
-    """Adds up what each element contributes, in one or two axes, and cuts the result as the gradient of `_conv`."""
+    """Adds up what each element contributes, in one or two axes, and cuts it as the gradient of `_conv_oracle`."""
     if data_format == "channels_first":
-        return np.moveaxis(_conv_transpose(np.moveaxis(x, 1, -1), w, strides, padding, extra, None, d, bias), -1, 1)
+        return np.moveaxis(
+            _conv_transpose_oracle(np.moveaxis(x, 1, -1), w, strides, padding, extra, None, d, bias), -1, 1
+        )
     n = w.ndim - 2
     steps, dilations, extra_rows = (
         _per_axis(strides, n),
@@ -139,7 +141,7 @@ def _cuts_of_output(lengths: Any, steps: Any, window_lengths: Any, extra_rows: A
     return cuts
 
 
-def _unfold(x: Any, k: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
+def _unfold_oracle(x: Any, k: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
     n = x.ndim - 2
     kernel_shape, d, s = _per_axis(k, n), _per_axis(dilation, n), _per_axis(stride, n)
     x = np.pad(x, [(0, 0), (0, 0), *((zeros, zeros) for zeros in _per_axis(padding, n))])
@@ -153,18 +155,18 @@ def _unfold(x: Any, k: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
     return np.stack(columns, -1)
 
 
-def _fold(x: Any, output: Any, k: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
+def _fold_oracle(x: Any, output: Any, k: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
     kernel_shape = _per_axis(k, len(output))
     channels = x.shape[1] // int(np.prod(kernel_shape))
     numbered_output = np.arange(channels * int(np.prod(output)), dtype=float).reshape(1, channels, *output) + 1
-    flat_positions = _unfold(numbered_output, k, dilation, padding, stride)[0].astype(int)
+    flat_positions = _unfold_oracle(numbered_output, k, dilation, padding, stride)[0].astype(int)
     padded_output = np.zeros((len(x), numbered_output.size + 1))
     for b in range(len(x)):
         np.add.at(padded_output[b], flat_positions, x[b])
     return padded_output[:, 1:].reshape(len(x), channels, *output)
 
 
-def _sliding_windows(x: Any, length: int, stride: int) -> Any:
+def _sliding_windows_oracle(x: Any, length: int, stride: int) -> Any:
     return np.lib.stride_tricks.sliding_window_view(x, length, -1)[..., ::stride, :]
 
 
@@ -173,7 +175,7 @@ _LINE, _PLANE = _test_tensor(2, 7, 4), _test_tensor(1, 6, 5, 2)
 SAMPLES = [
     Sample(
         "conv",
-        _conv,
+        _conv_oracle,
         (
             case(_LINE, _test_tensor(3, 4, 5)),
             case(_LINE, _test_tensor(3, 4, 2), 2, "same"),
@@ -217,7 +219,7 @@ SAMPLES = [
     ),
     Sample(
         "depthwise_conv",
-        _depthwise_conv,
+        _depthwise_conv_oracle,
         (
             case(_LINE, _test_tensor(3, 4, 2)),
             case(_PLANE, _test_tensor(2, 2, 2, 1), 1, "same"),
@@ -229,7 +231,7 @@ SAMPLES = [
     ),
     Sample(
         "separable_conv",
-        lambda x, w, p, *options: _conv(_depthwise_conv(x, w, *options), p),
+        lambda x, w, p, *options: _conv_oracle(_depthwise_conv_oracle(x, w, *options), p),
         (
             case(_LINE, _test_tensor(3, 4, 2), _test_tensor(1, 8, 3), 2, "same"),
             case(_LINE, _test_tensor(3, 4, 2), _test_tensor(1, 8, 3), 1, ((2, 1),)),
@@ -240,7 +242,7 @@ SAMPLES = [
     ),
     Sample(
         "conv_transpose",
-        _conv_transpose,
+        _conv_transpose_oracle,
         (
             case(_LINE, _test_tensor(3, 5, 4)),
             case(_LINE, _test_tensor(3, 5, 4), 2),
@@ -266,7 +268,7 @@ SAMPLES = [
     ),
     Sample(
         "unfold",
-        _unfold,
+        _unfold_oracle,
         (
             case(_LINE, 3),
             case(np.moveaxis(_PLANE, -1, 1), (2, 3), (2, 1), 1, (1, 2)),
@@ -278,7 +280,7 @@ SAMPLES = [
     ),
     Sample(
         "fold",
-        _fold,
+        _fold_oracle,
         (
             case(_test_tensor(2, 6, 5), (7,), 3),
             case(_test_tensor(1, 12, 18), (6, 5), (2, 3), (2, 1), 1, (1, 2)),
@@ -290,7 +292,7 @@ SAMPLES = [
     ),
     Sample(
         "extract_sequences",
-        _sliding_windows,
+        _sliding_windows_oracle,
         (case(_LINE, 3, 2), case(grid(0, 9, 10), 4, 3)),
         dtypes=FLOATS + HALVES,
         integers=("int32",),

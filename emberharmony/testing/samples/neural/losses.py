@@ -12,22 +12,22 @@ _X = grid(-4, 4, 24).reshape(2, 3, 4)
 _T, _P = grid(0, 1, 12).reshape(3, 4), grid(0.05, 0.95, 12).reshape(3, 4)
 
 
-def _binary_crossentropy(t: Any, p: Any, from_logits: bool = False) -> Any:
+def _binary_crossentropy_oracle(t: Any, p: Any, from_logits: bool = False) -> Any:
     p = special.expit(p) if from_logits else p
     return -(t * np.log(p) + (1 - t) * np.log1p(-p))
 
 
-def _categorical_crossentropy(t: Any, p: Any, from_logits: bool = False, axis: int = -1) -> Any:
+def _categorical_crossentropy_oracle(t: Any, p: Any, from_logits: bool = False, axis: int = -1) -> Any:
     log_probabilities = special.log_softmax(p, axis) if from_logits else np.log(p / p.sum(axis, keepdims=True))
     return -(t * log_probabilities).sum(axis)
 
 
-def _sparse_crossentropy(t: Any, p: Any, from_logits: bool = False, axis: int = -1) -> Any:
+def _sparse_crossentropy_oracle(t: Any, p: Any, from_logits: bool = False, axis: int = -1) -> Any:
     one_hot = np.moveaxis(np.eye(p.shape[axis] + 1)[:, :-1][np.where(t < 0, -1, t).astype(int)], -1, axis)
-    return np.where(t < 0, 0, _categorical_crossentropy(one_hot, p, from_logits, axis))
+    return np.where(t < 0, 0, _categorical_crossentropy_oracle(one_hot, p, from_logits, axis))
 
 
-def _cross_entropy(
+def _cross_entropy_oracle(
     x: Any, t: Any, w: Any = None, reduction: str = "mean", ignored: int = -100, smoothing: float = 0.0, axis: int = -1
 ) -> Any:
     x, t, count = np.moveaxis(x, axis, -1), t.astype(int), x.shape[axis]
@@ -45,7 +45,7 @@ _W = grid(0.25, 2.0, 4)
 SAMPLES = [
     Sample(
         "binary_crossentropy",
-        _binary_crossentropy,
+        _binary_crossentropy_oracle,
         (case(_T, _P), case(_T, _X[0], True)),
         floor=4,
         **D,
@@ -54,7 +54,7 @@ SAMPLES = [
     ),
     Sample(
         "categorical_crossentropy",
-        _categorical_crossentropy,
+        _categorical_crossentropy_oracle,
         (case(_T, _P), case(_T, _X[0], True), case(_T, _X[0] + 1e4, True)),
         floor=4,
         **D,
@@ -62,7 +62,7 @@ SAMPLES = [
     ),
     Sample(
         "sparse_categorical_crossentropy",
-        _sparse_crossentropy,
+        _sparse_crossentropy_oracle,
         (
             case(np.array([0, 3, 1]), _P),
             case(np.array([0, 3, 1]), _X[0], True),
@@ -77,7 +77,7 @@ SAMPLES = [
     ),
     Sample(
         "cross_entropy",
-        _cross_entropy,
+        _cross_entropy_oracle,
         (
             case(_X, _IDS),
             case(_X[0], _IDS[0], None, "none"),

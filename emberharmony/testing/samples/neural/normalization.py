@@ -15,7 +15,7 @@ _X = grid(-4, 4, 24).reshape(2, 3, 4)
 _T, _P = grid(0, 1, 12).reshape(3, 4), grid(0.05, 0.95, 12).reshape(3, 4)
 
 
-def _layer_norm(x: Any, gamma: Any = None, beta: Any = None, axis: int = -1, epsilon: float = 1e-7) -> Any:
+def _layer_norm_oracle(x: Any, gamma: Any = None, beta: Any = None, axis: int = -1, epsilon: float = 1e-7) -> Any:
     centred = x - x.mean(axis, keepdims=True)
     normalized = centred / np.sqrt((centred**2).mean(axis, keepdims=True) + epsilon)
     parameter_shape = [n if i == axis else 1 for i, n in enumerate(x.shape)] if axis >= 0 else x.shape[-1:]
@@ -23,12 +23,12 @@ def _layer_norm(x: Any, gamma: Any = None, beta: Any = None, axis: int = -1, eps
     return normalized if beta is None else normalized + beta.reshape(parameter_shape)
 
 
-def _rms_norm(x: Any, scale: Any = None, axis: int = -1, epsilon: float = 1e-7) -> Any:
+def _rms_norm_oracle(x: Any, scale: Any = None, axis: int = -1, epsilon: float = 1e-7) -> Any:
     normalized = x / np.sqrt((x**2).mean(axis, keepdims=True) + epsilon)
     return normalized if scale is None else normalized * scale
 
 
-def _group_norm(
+def _group_norm_oracle(
     x: Any, groups: int, scale: Any = None, offset: Any = None, axis: int = -1, epsilon: float = 1e-3
 ) -> Any:
     axis_last = np.moveaxis(x, axis, -1)
@@ -42,7 +42,7 @@ def _group_norm(
     return np.moveaxis(normalized if offset is None else normalized + offset, -1, axis)
 
 
-def _local_response_norm(
+def _local_response_norm_oracle(
     x: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0, axis: int = -1
 ) -> Any:
     axis_last = np.moveaxis(x, axis, -1)
@@ -55,7 +55,7 @@ def _local_response_norm(
     return np.moveaxis(axis_last / (k + alpha * sums_of_squares / size) ** beta, -1, axis)
 
 
-def _batch_norm_in_training(
+def _batch_norm_in_training_oracle(
     x: Any, axis: int, offset: Any = None, scale: Any = None, epsilon: float = 1e-3
 ) -> tuple[Any, Any, Any]:
     axis_last = np.moveaxis(x, axis, -1)
@@ -71,14 +71,14 @@ _IMAGE = np.sin(grid(0, 50, 144)).reshape(2, 3, 4, 6)
 SAMPLES = [
     Sample(
         "layer_normalization",
-        _layer_norm,
+        _layer_norm_oracle,
         (case(_X), case(_X, _P[0], _T[0]), case(_X, axis=1), case(_X, _T[:, 0], _P[:, 1], 1, 1e-3)),
         floor=4,
         **A,
         tolerance=16,
         left_out={"large offsets": ROUNDED_MEAN},
     ),
-    Sample("rms_normalization", _rms_norm, (case(_X), case(_X, _P[0])), **A, tolerance=3),
+    Sample("rms_normalization", _rms_norm_oracle, (case(_X), case(_X, _P[0])), **A, tolerance=3),
     Sample(
         "batch_normalization",
         lambda x, mean, variance, axis, offset=0.0, scale=1.0, epsilon=1e-3: (
@@ -91,7 +91,7 @@ SAMPLES = [
     ),
     Sample(
         "batch_normalization_training",
-        _batch_norm_in_training,
+        _batch_norm_in_training_oracle,
         (
             case(_X, -1),
             case(_X, 1, _T[:, 0], _P[:, 1], 0.1),
@@ -108,7 +108,7 @@ SAMPLES = [
     ),
     Sample(
         "group_normalization",
-        _group_norm,
+        _group_norm_oracle,
         (
             case(_X, 2),
             case(_IMAGE, 3, _T.reshape(-1)[:6], _P.reshape(-1)[3:9]),
@@ -129,7 +129,7 @@ SAMPLES = [
     ),
     Sample(
         "local_response_normalization",
-        _local_response_norm,
+        _local_response_norm_oracle,
         (
             case(_IMAGE, 3),
             case(_IMAGE, 4, 0.5, 0.6, 2.0, 1),

@@ -92,12 +92,14 @@ def _channels_first_oracle(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @_channels_first_oracle
-def _max_pool(x: Any, size: Any, strides: Any, padding: Any, dilation_rate: Any = 1, ceil_mode: bool = False) -> Any:
+def _max_pool_oracle(
+    x: Any, size: Any, strides: Any, padding: Any, dilation_rate: Any = 1, ceil_mode: bool = False
+) -> Any:
     return _windows(x, _window_places(x, size, strides, padding, dilation_rate, ceil_mode), lambda w, *_: w.max(1))
 
 
 @_channels_first_oracle
-def _max_pool_indices(
+def _max_pool_indices_oracle(
     x: Any, size: Any, strides: Any, padding: Any, dilation_rate: Any = 1, ceil_mode: bool = False
 ) -> Any:
     spans = _window_places(x, size, strides, padding, dilation_rate, ceil_mode)
@@ -105,7 +107,7 @@ def _max_pool_indices(
 
 
 @_channels_first_oracle
-def _average_pool(
+def _average_pool_oracle(
     x: Any,
     size: Any,
     strides: Any,
@@ -120,17 +122,19 @@ def _average_pool(
     return _windows(x, _window_places(x, size, strides, padding, 1, ceil_mode), mean)
 
 
-def _lp_pool(x: Any, p: float, size: Any, strides: Any = None, data_format: Any = None, ceil_mode: bool = False) -> Any:
+def _lp_pool_oracle(
+    x: Any, p: float, size: Any, strides: Any = None, data_format: Any = None, ceil_mode: bool = False
+) -> Any:
     if np.isinf(p):
-        return _max_pool(x, size, strides, "valid", data_format, 1, ceil_mode)
+        return _max_pool_oracle(x, size, strides, "valid", data_format, 1, ceil_mode)
     n = x.ndim - 2
     element_count = size**n if isinstance(size, int) else int(np.prod(size))
-    return (_average_pool(x**p, size, strides, "valid", data_format, ceil_mode) * element_count) ** (1 / p)
+    return (_average_pool_oracle(x**p, size, strides, "valid", data_format, ceil_mode) * element_count) ** (1 / p)
 
 
-def _max_unpool(x: Any, indices: Any, size: Any, data_format: Any = None) -> Any:
+def _max_unpool_oracle(x: Any, indices: Any, size: Any, data_format: Any = None) -> Any:
     if data_format == "channels_first":
-        return np.moveaxis(_max_unpool(np.moveaxis(x, 1, -1), np.moveaxis(indices, 1, -1), size), -1, 1)
+        return np.moveaxis(_max_unpool_oracle(np.moveaxis(x, 1, -1), np.moveaxis(indices, 1, -1), size), -1, 1)
     unpooled = np.zeros((len(x), int(np.prod(size)), x.shape[-1]))
     flat_positions = indices.astype(int).reshape(len(x), -1, x.shape[-1])
     np.put_along_axis(unpooled, flat_positions, x.reshape(flat_positions.shape), 1)
@@ -186,7 +190,7 @@ _ADAPTIVE = (
 SAMPLES = [
     Sample(
         "max_pool",
-        _max_pool,
+        _max_pool_oracle,
         (*_CASES, *_DILATED),
         integers=("int32", "uint8"),
         **D,
@@ -194,7 +198,7 @@ SAMPLES = [
     ),
     Sample(
         "max_pool_indices",
-        _max_pool_indices,
+        _max_pool_indices_oracle,
         (*_CASES, *_DILATED),
         dtypes=FLOATS + HALVES,
         integers=("int32", "uint8"),
@@ -203,7 +207,7 @@ SAMPLES = [
     ),
     Sample(
         "max_unpool",
-        _max_unpool,
+        _max_unpool_oracle,
         (
             case(_LINE[:, :2], np.array([[[0, 6, 3], [1, 2, 4]], [[5, 0, 1], [4, 1, 2]]]), (7,)),
             case(_PLANE[:, 0:1, 0:2], np.array([[[[3, 2], [1, 11]]]]), (3, 4)),
@@ -220,7 +224,7 @@ SAMPLES = [
     ),
     Sample(
         "average_pool",
-        _average_pool,
+        _average_pool_oracle,
         (*_CASES, *_COUNTED),
         integers=("int32", "uint8"),
         result="float",
@@ -235,7 +239,7 @@ SAMPLES = [
     ),
     Sample(
         "lp_pool",
-        _lp_pool,
+        _lp_pool_oracle,
         (
             case(_LINE, 2, 3, 2),
             case(_PLANE, 2.0, (2, 3), 1, ceil_mode=True),

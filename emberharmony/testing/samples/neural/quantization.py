@@ -23,7 +23,7 @@ def _unpack_integers(packed: Array, bits: int) -> Array:
     return numbers.reshape(*packed.shape[:-1], -1).astype(np.float64)
 
 
-def _quantize(w: Array, bits: int = 4, group_size: int = 64) -> Any:
+def _quantize_oracle(w: Array, bits: int = 4, group_size: int = 64) -> Any:
     packed, scales, biases = [], [], []
     for group in w.reshape(-1, group_size):
         largest_level = 2**bits - 1
@@ -43,22 +43,22 @@ def _quantize(w: Array, bits: int = 4, group_size: int = 64) -> Any:
     )
 
 
-def _dequantize(w: Array, scales: Array, biases: Array, bits: int = 4, group_size: int = 64) -> Array:
+def _dequantize_oracle(w: Array, scales: Array, biases: Array, bits: int = 4, group_size: int = 64) -> Array:
     scaled_integers = _unpack_integers(w, bits) * scales.repeat(group_size, -1)
     return np.asarray(scaled_integers + biases.repeat(group_size, -1))
 
 
-def _quantized_matmul(
+def _quantized_matmul_oracle(
     x: Array, w: Array, scales: Array, biases: Array, transpose: bool = True, group_size: int = 64, bits: int = 4
 ) -> Array:
-    matrix = _dequantize(w, scales, biases, bits, group_size)
+    matrix = _dequantize_oracle(w, scales, biases, bits, group_size)
     return np.asarray(x @ (matrix.T if transpose else matrix))
 
 
 SAMPLES = [
     Sample(
         "quantize",
-        _quantize,
+        _quantize_oracle,
         (
             case(_W),
             case(_W, bits=8, group_size=32),
@@ -78,7 +78,7 @@ SAMPLES = [
     ),
     Sample(
         "dequantize",
-        _dequantize,
+        _dequantize_oracle,
         (
             case(_WORDS, _SCALES, _BIASES),
             case(_WORDS[:, :8], _BYTE_SCALES, _BYTE_BIASES, bits=8, group_size=32),
@@ -94,7 +94,7 @@ SAMPLES = [
     ),
     Sample(
         "quantized_matmul",
-        _quantized_matmul,
+        _quantized_matmul_oracle,
         (
             case(_X, _WORDS, _SCALES, _BIASES),
             case(_X[0, :, :32], _WORDS[:, :8], _BYTE_SCALES, _BYTE_BIASES, group_size=32, bits=8),

@@ -35,7 +35,7 @@ def _with_layer_axis(state: Any, layer_axis: bool) -> Any:
     return state[np.newaxis] if layer_axis else state
 
 
-def _rnn(
+def _rnn_oracle(
     x: Any,
     wi: Any,
     wh: Any,
@@ -55,7 +55,7 @@ def _rnn(
     return _stack_states(states, time_major, reverse), _with_layer_axis(state, layer_axis)
 
 
-def _gru(
+def _gru_oracle(
     x: Any,
     wi: Any,
     wh: Any,
@@ -80,7 +80,7 @@ def _gru(
     return _stack_states(states, time_major, reverse), _with_layer_axis(state, layer_axis)
 
 
-def _lstm(
+def _lstm_oracle(
     x: Any,
     wi: Any,
     wh: Any,
@@ -114,7 +114,7 @@ _X, _H, _C = _test_tensor(2, 4, 3), _test_tensor(2, 5), _test_tensor(2, 5) + 0.5
 SAMPLES = [
     Sample(
         "rnn",
-        _rnn,
+        _rnn_oracle,
         (
             case(_X, _test_tensor(5, 3), _test_tensor(5, 5) / 2),
             case(_X, _test_tensor(5, 3), _test_tensor(5, 5) / 2, _test_tensor(5), None, _H, "tanh", False, True),
@@ -133,7 +133,7 @@ SAMPLES = [
     ),
     Sample(
         "gru",
-        _gru,
+        _gru_oracle,
         (
             case(_X, _test_tensor(15, 3), _test_tensor(15, 5) / 2),
             case(
@@ -157,7 +157,7 @@ SAMPLES = [
     ),
     Sample(
         "lstm",
-        _lstm,
+        _lstm_oracle,
         (
             case(_X, _test_tensor(20, 3), _test_tensor(20, 5) / 2),
             case(

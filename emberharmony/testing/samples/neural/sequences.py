@@ -10,7 +10,7 @@ from scipy import special
 from emberharmony.testing.sample import FLOATS, Sample, case, grid
 
 
-def _ctc(target: Any, output: Any, target_length: Any, output_length: Any, mask_index: int = 0) -> Any:
+def _ctc_oracle(target: Any, output: Any, target_length: Any, output_length: Any, mask_index: int = 0) -> Any:
     losses = []
     for labels, logits, n, steps in zip(target, output, target_length, output_length, strict=True):
         log_probabilities = special.log_softmax(logits, -1)
@@ -38,7 +38,7 @@ def _decode_exhaustively(logits: Any, blank: int) -> Any:
     return [(labels, np.log(p)) for labels, p in sorted(total_by_labels.items(), key=lambda entry: -entry[1])]
 
 
-def _decode(
+def _decode_oracle(
     inputs: Any,
     lengths: Any,
     strategy: str = "greedy",
@@ -65,7 +65,7 @@ _LOGITS = np.sin(grid(2, 40, 3 * 5 * 3)).reshape(3, 5, 3)
 SAMPLES = [
     Sample(
         "ctc_loss",
-        _ctc,
+        _ctc_oracle,
         (
             case(np.array([[1, 2], [1, 1], [2, 0]]), _LOGITS, np.array([2, 2, 1]), np.array([5, 4, 5])),
             case(np.array([[1, 0], [1, 1], [0, 1]]), _LOGITS, np.array([2, 2, 1]), np.array([5, 5, 3]), 2),
@@ -79,7 +79,7 @@ SAMPLES = [
     ),
     Sample(
         "ctc_decode",
-        _decode,
+        _decode_oracle,
         (
             case(_LOGITS, np.array([5, 4, 3])),
             case(_LOGITS, np.array([5, 5, 2]), "greedy", 100, 1, False, 2),

@@ -14,7 +14,7 @@ _METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
 _AXES = (case(_NAN), case(_NAN, 1), case(_NAN, -1, True))
 
 
-def _quantile(x, q, axis=None, method="linear", keepdims=False):
+def _quantile_oracle(x, q, axis=None, method="linear", keepdims=False):
     return np.quantile(x, q, axis=axis, method=method, keepdims=keepdims)
 
 
@@ -22,7 +22,7 @@ def _quantile_oracle_of_nan(function):
     return lambda x, axis=None, keepdims=False: function(x, axis=axis, keepdims=keepdims)
 
 
-def _nan_quantile(x, q, axis=None, method="linear"):
+def _nan_quantile_oracle(x, q, axis=None, method="linear"):
     if not x.size:  # np.nanquantile drops the axis of `q` for an empty array
         return np.full((*np.shape(q), *np.sum(x, axis).shape), np.nan)
     return np.nanquantile(x, q, axis=axis, method=method)
@@ -31,7 +31,7 @@ def _nan_quantile(x, q, axis=None, method="linear"):
 SAMPLES = [
     Sample(
         "quantile",
-        _quantile,
+        _quantile_oracle,
         (
             case(_CUBE, _Q),
             case(_CUBE, 0.25, 1),
@@ -78,7 +78,7 @@ SAMPLES = [
     ),
     Sample(
         "nanquantile",
-        _nan_quantile,
+        _nan_quantile_oracle,
         (case(_NAN, _Q), case(_NAN, 0.25, 1), *(case(_NAN, _Q, 1, method=method) for method in _METHODS)),
         tolerance=6,
         dtypes=REAL,

@@ -72,7 +72,7 @@ def _accumulate_oracle(ufunc: Any) -> Any:
     return lambda x, axis=None: ufunc.accumulate(x.reshape(-1) if axis is None else x, axis or 0)
 
 
-def _logcumsumexp(x, axis=None, reverse=False):
+def _logcumsumexp_oracle(x, axis=None, reverse=False):
     x, axis = (x.reshape(-1), 0) if axis is None else (x, axis)
     rows = np.moveaxis(np.flip(x, axis) if reverse else x, axis, -1).astype(np.float64)
     if not rows.size:
@@ -264,7 +264,7 @@ SAMPLES = [
     ),
     Sample(
         "logcumsumexp",
-        _logcumsumexp,
+        _logcumsumexp_oracle,
         (
             case(_CUBE),
             case(_CUBE, 1),

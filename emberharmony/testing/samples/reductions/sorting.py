@@ -14,7 +14,7 @@ _SORTED = np.array([1.0, 3.0, 3.0, 5.0])
 _KEYS = [np.array([2.0, 1.0, 0.0, 1.0]), np.array([5.0, 5.0, 4.0, 5.0])]
 
 
-def _sort(x, axis=-1, descending=False):
+def _sort_oracle(x, axis=-1, descending=False):
     if x.ndim == 0 and axis is not None:
         return x
     if x.dtype.kind in "biu":
@@ -22,13 +22,13 @@ def _sort(x, axis=-1, descending=False):
     return -np.sort(-x, axis) if descending else np.sort(x, axis)  # not a flip: NaN is last in both orders
 
 
-def _argsort(x, axis=-1, descending=False):
+def _argsort_oracle(x, axis=-1, descending=False):
     if x.ndim == 0 and axis is not None:
         return 0
     return np.argsort(-x.astype(float) if descending else x, axis, kind="stable")
 
 
-def _in_top_k(targets, predictions, k):
+def _in_top_k_oracle(targets, predictions, k):
     target_score = np.take_along_axis(predictions, targets[:, None], -1)
     return (predictions > target_score).sum(-1) < k
 
@@ -50,7 +50,7 @@ _REPEATED = (case(_X), case(np.array([np.nan, 1.0, np.nan])), case(_X[:0]), case
 SAMPLES = [
     Sample(
         "sort",
-        _sort,
+        _sort_oracle,
         _CASES,
         dtypes=REAL,
         integers=WHOLE,
@@ -58,7 +58,7 @@ SAMPLES = [
         gradient=GradientRow(skipped=dict.fromkeys((0, 2, 3), TIES)),
         refuses=((DTypeError, case(ONES_4 * 1j)),),
     ),
-    Sample("argsort", _argsort, _CASES, dtypes=REAL, integers=WHOLE, result="int64"),
+    Sample("argsort", _argsort_oracle, _CASES, dtypes=REAL, integers=WHOLE, result="int64"),
     Sample(
         "top_k",
         lambda x, k: (-np.sort(-x)[..., :k], np.argsort(-x, kind="stable")[..., :k]),
@@ -81,7 +81,7 @@ SAMPLES = [
     ),
     Sample(
         "partition",
-        lambda x, kth, axis=-1: _sort(x, axis),
+        lambda x, kth, axis=-1: _sort_oracle(x, axis),
         (case(_X, 2), case(_X, 0, 0), case(_X, -1, None), case(_NAN, 3), case(np.asarray(2.0), 0)),
         dtypes=REAL,
         integers=WHOLE,
@@ -99,7 +99,7 @@ SAMPLES = [
     ),
     Sample(
         "in_top_k",
-        _in_top_k,
+        _in_top_k_oracle,
         (case(np.array([1, 3]), _X, 2), case(np.array([0, 1]), _X, 1)),
         dtypes=REAL,
         integers=WHOLE,

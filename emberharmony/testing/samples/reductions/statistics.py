@@ -15,14 +15,14 @@ def _nan_oracle(function):
     return lambda x, axis=None, keepdims=False: function(x, axis=axis, keepdims=keepdims)
 
 
-def _average(x, axis=None, weights=None):
+def _average_oracle(x, axis=None, weights=None):
     return np.mean(x, axis) if weights is None else np.sum(x * weights, axis) / np.sum(weights, axis)
 
 
 SAMPLES = [
     Sample(
         "average",
-        _average,
+        _average_oracle,
         (case(_CUBE, 1), case(_CUBE, 2, np.abs(_CUBE))),
         tolerance=4,
         differentiable=True,

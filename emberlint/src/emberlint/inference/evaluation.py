@@ -157,7 +157,7 @@ class Evaluation(ABC):
         unit = self.unit
         tensor = v.Tensor(Tier.C, f"`{name}` is {why}", node)
         env.vars[name] = tensor
-        if unit is not None and name not in unit.hinted and _is_bare_parameter(unit, name):
+        if unit is not None and name not in unit.hinted and _is_unannotated_parameter(unit, name):
             unit.hinted[name] = tensor
             self.dirty[unit] = None
 
@@ -213,7 +213,7 @@ def _is_plain(node: ast.expr) -> bool:
     return type(node) is ast.Constant or (type(node) is ast.Name and is_plain_name(node.id))
 
 
-def _is_bare_parameter(unit: v.FunctionUnit, name: str) -> bool:
+def _is_unannotated_parameter(unit: v.FunctionUnit, name: str) -> bool:
     signature = unit.node.args
     parameter = next(
         (

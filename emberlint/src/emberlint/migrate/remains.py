@@ -87,7 +87,7 @@ def _import_index(body: Sequence[Statement]) -> int:
     return next((index for index, unit_kind in enumerate(unit_kinds) if unit_kind not in HEAD), len(body))
 
 
-def _returning_names(source: SourceModule) -> set[str]:
+def _names_imported_back(source: SourceModule) -> set[str]:
     """Returns the names that a module imports back, because an earlier migration moved them."""
     import_trees = [unit.tree for unit in source.units if isinstance(unit.tree, ast.ImportFrom)]
     aliases = [alias for tree in import_trees if tree.module == source.target for alias in tree.names]
@@ -98,7 +98,7 @@ def shim(source: SourceModule, submodules: Sequence[str]) -> str:
     """Returns a file that re-exports the moved names under the old module name, for imports by a composed name."""
     unit_kinds = ("definition", "import") if source.is_package else ("definition",)
     exported_names = sorted(
-        {*units_by_bound_name(source.units, *unit_kinds), *_returning_names(source)} - {*submodules}
+        {*units_by_bound_name(source.units, *unit_kinds), *_names_imported_back(source)} - {*submodules}
     )
     shim_lines = [f'"""Kept for imports by a computed name; the implementations are in {source.target}."""', ""]
     if exported_names:

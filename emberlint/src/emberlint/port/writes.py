@@ -69,16 +69,20 @@ def writing_methods(file: SourceFile, libraries: Collection[str]) -> Iterator[Wr
         if not isinstance(function, ast.Attribute) or not _WRITING.fullmatch(function.attr):
             continue
         method_name = function.attr[:-1]
-        op = op_of(method_name, len(call.args), [keyword.arg or "" for keyword in call.keywords], "torch")
+        replacing_op = op_of(method_name, len(call.args), [keyword.arg or "" for keyword in call.keywords], "torch")
         evidence = file.inference.evidence(function.value)
-        is_writing_method = bool(op) or method_name in _FILLING
+        is_writing_method = bool(replacing_op) or method_name in _FILLING
         if not is_writing_method and (evidence is None or evidence.tier.name == "C"):
             continue
         if evidence is not None or not (
             is_own_method(file, call, function) or {"torch", "emberharmony"}.isdisjoint(libraries)
         ):
             receiver_text = file.segment(function.value)
-            advice_text = f"{receiver_text} = ops.{op}({receiver_text}, ...)" if op else "assign the result of an op"
+            advice_text = (
+                f"{receiver_text} = ops.{replacing_op}({receiver_text}, ...)"
+                if replacing_op
+                else "assign the result of an op"
+            )
             yield Write(call, "it writes into its tensor, which only tensors of PyTorch do", advice_text)
 
 
