@@ -19,7 +19,7 @@ def _torch_function(cls: type, function: Any, types: Any, args: Any = (), kwargs
         name[-1] == "_" and name[-2] != "_" and isinstance([*args, *(kwargs or {}).values()][0], TensorMethods)
     ):
         raise in_place_error(f"torch's {name}", "the new tensor")
-    if torch.compiler.is_dynamo_compiling() and name == "matmul" and isinstance(args[1], TensorMethods):
+    if name == "matmul" and isinstance(args[1], TensorMethods) and torch.compiler.is_dynamo_compiling():
         # Dynamo of PyTorch 2.13 traces `p @ x` of an object with `__torch_function__` as `x @ p`.
         raise TypeError("x @ p of a parameter is not traced: write ops.matmul(x, p)")
     return function(*replace_cells_by(args), **replace_cells_by(kwargs or {}))

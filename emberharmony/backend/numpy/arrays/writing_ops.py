@@ -58,8 +58,9 @@ class NumpyWritingOps:
             else:
                 # Unlike `result[key] += new`, `at` applies all values of a repeated index. It takes no more axes than
                 # the key selects.
-                fitting_value = _without_spare_axes(new_value, x[key])
-                if np.ndim(x[key]) > _MOST_AXES:
+                selected = x[key]
+                fitting_value = _without_spare_axes(new_value, selected)
+                if np.ndim(selected) > _MOST_AXES:
                     flat_indices = np.arange(x.size).reshape(x.shape)[key]
                     _UFUNCS[mode].at(
                         result.reshape(-1),
