@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from emberharmony import ops
-from emberharmony.backend import Backend, discovery, from_array_api
+from emberharmony.backend import Backend
 from emberharmony.core.errors import EmberError
+from tests.backend.activation import LIBRARIES, active
 
 X = np.array([[3.0, -1.0, 2.0], [0.5, 4.0, -2.0]])
 V = np.array([2, 0, 1])
@@ -337,23 +338,10 @@ OF_VALUES = (
 
 
 @pytest.fixture
-def synchronous_dask() -> Iterator[None]:
-    """Lets Dask compute in the thread of the caller."""
-    with pytest.importorskip("dask").config.set(scheduler="synchronous"):
-        yield
-
-
-@pytest.fixture
-def another(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Backend]:
-    """Makes the backend of a test's parameter: "dask", "jax", or "strict" over the array API."""
-    library = pytest.importorskip({"strict": "array_api_strict"}.get(request.param, request.param))
-    if request.param == "strict":
-        made = from_array_api("strict", library, tensor_type=type(library.asarray(0)))
-        monkeypatch.setitem(discovery._LOADED, "strict", made)
-    if request.param == "dask":
-        # A thread of Dask's pool keeps the error of its last task, whose frames keep the backend's block alive.
-        request.getfixturevalue("synchronous_dask")
-    with ops.use_backend(request.param) as backend:
+def another(request: pytest.FixtureRequest) -> Iterator[Backend]:
+    """Makes the backend of a test's parameter active, such as "dask", "jax", or "strict" over the array API."""
+    pytest.importorskip(LIBRARIES.get(request.param, request.param))
+    with active(request.param) as backend:
         yield backend
 
 

@@ -25,7 +25,7 @@ def recorder(*tensors: Any) -> Recorder:
 
 
 @pytest.fixture
-def registered() -> Iterator[Callable[..., Any]]:
+def register_op() -> Iterator[Callable[..., Any]]:
     """Registers ops until the end of the test."""
     names: list[str] = []
 
@@ -38,8 +38,8 @@ def registered() -> Iterator[Callable[..., Any]]:
         del OPS[name]
 
 
-def test_an_error_in_the_body_of_an_op_is_typed_while_it_is_recorded(registered: Any, backend: str) -> None:
-    @registered
+def test_an_error_in_the_body_of_an_op_is_typed_while_it_is_recorded(register_op: Any, backend: str) -> None:
+    @register_op
     def test_keyed(x: TensorLike, key: str) -> Any:
         return ops.add(x, {"a": 1.0}[key])
 
@@ -103,8 +103,8 @@ def test_rows_can_be_copied() -> None:
         assert np.array_equal(found.whole, X)
 
 
-def test_an_op_that_returns_a_number_is_mapped_slice_by_slice(registered: Any, backend: str) -> None:
-    @registered
+def test_an_op_that_returns_a_number_is_mapped_slice_by_slice(register_op: Any, backend: str) -> None:
+    @register_op
     def test_total(x: TensorLike) -> Any:
         return float(ops.to_numpy(ops.sum(x)))
 
@@ -122,8 +122,8 @@ def test_a_function_inside_of_a_map_may_read_values(backend: str) -> None:
     assert found.tolist() == [[0.0, 1.0, 2.0], [6.0, 8.0, 10.0]]
 
 
-def test_an_op_without_a_gradient_inside_of_another_is_named_once(registered: Any) -> None:
-    @registered
+def test_an_op_without_a_gradient_inside_of_another_is_named_once(register_op: Any) -> None:
+    @register_op
     def test_bits(x: TensorLike) -> Any:
         return ops.sum(ops.cast(ops.view(x, "int32"), "float32"))
 

@@ -127,12 +127,12 @@ def calls_to_count(sample: Sample) -> Iterator[Given]:
 
 
 def place_tensors(form: Callable[[Any], Any], args: Sequence[Any], roles: dict[int, str]) -> tuple[Any, ...]:
-    return tuple(_placed(form, value) if position in roles else value for position, value in enumerate(args))
+    return tuple(_place_arrays(form, value) if position in roles else value for position, value in enumerate(args))
 
 
-def _placed(form: Callable[[Any], Any], value: Any) -> Any:
+def _place_arrays(form: Callable[[Any], Any], value: Any) -> Any:
     if isinstance(value, (list, tuple)):
-        return type(value)(_placed(form, item) for item in value)
+        return type(value)(_place_arrays(form, item) for item in value)
     if isinstance(value, Strided):
         return non_contiguous(value.array)
     return form(value) if isinstance(value, np.ndarray) else value

@@ -20,16 +20,15 @@ from typing import Any
 import numpy as np
 
 from emberharmony import ops
-from emberharmony.backend import discovery, from_array_api
 from emberharmony.backend.shared.random_streams import start_streams
 from emberharmony.core.errors import EmberError
 from emberharmony.testing.rows import call_of, dtypes_of, tensor_roles
 from emberharmony.testing.sample import Case, Sample
 from emberharmony.testing.samples import all_samples
+from tests.backend.activation import LIBRARIES, active
 from tests.backend.fast_paths.counts import Given, place_tensors
 
 RECORD = Path(__file__).with_suffix(".json")
-LIBRARIES = {"jax": "jax", "dask": "dask", "strict": "array_api_strict"}
 MANY = 2**16 + 1
 """So many elements JAX does not compute on the host."""
 
@@ -50,21 +49,11 @@ def calls_to_tell(sample: Sample) -> Iterator[Given]:
 
 
 @contextmanager
-def active(name: str) -> Iterator[None]:
-    """Makes "jax", "dask" or "strict" the active backend."""
-    before = dict(discovery._LOADED)
-    if name == "strict":
-        library = import_module(LIBRARIES[name])
-        made = from_array_api("strict", library, tensor_type=type(library.asarray(0)))
-        discovery._LOADED["strict"] = made
-    try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"), ops.use_backend(name):  # type: ignore[arg-type]
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        if name == "strict":
-            discovery._LOADED.clear()
-            discovery._LOADED.update(before)
+def quiet(name: str) -> Iterator[None]:
+    """Makes "jax", "dask" or "strict" the active backend, and hides what it warns of."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"), active(name):
+        warnings.simplefilter("ignore")
+        yield
 
 
 def way(name: str, op: str, item: Given) -> str:
@@ -160,7 +149,7 @@ def main() -> None:
     record: dict[str, Any] = {"program": "python -m tests.backend.fast_paths.other_ways"}
     record |= {"versions": {name: version(library) for name, library in LIBRARIES.items()}}
     for name in LIBRARIES:
-        with active(name):
+        with quiet(name):
             record[name] = {op: encode(words(name, op)) for op in sorted(all_samples())}
     RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 

@@ -11,8 +11,9 @@ from importlib.metadata import PackageNotFoundError, version
 import pytest
 
 from emberharmony.testing.samples import all_samples
+from tests.backend.activation import LIBRARIES
 from tests.backend.fast_paths.counts import PYTHON
-from tests.backend.fast_paths.other_ways import LIBRARIES, RECORD, active, encode, words
+from tests.backend.fast_paths.other_ways import RECORD, encode, quiet, words
 
 WAYS = json.loads(RECORD.read_text(encoding="utf-8"))
 
@@ -35,6 +36,6 @@ IS_OTHER = sys.version_info[:2] != tuple(map(int, PYTHON.split("."))) or sys.pla
 def test_an_op_goes_the_recorded_way(op: str, name: str) -> None:
     if not is_recorded(name):
         pytest.skip("the ways are those of another version")
-    with active(name):
+    with quiet(name):
         found = encode(words(name, op))
     assert found == WAYS[name][op], f"{op} on {name} goes another way; if meant, run {WAYS['program']}"

@@ -1,7 +1,6 @@
 """Tests compiled functions that create tensors: they follow the default device, and its look-up breaks no graph."""
 
 import functools
-import gc
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,11 +16,7 @@ Tensor = Any
 
 @pytest.fixture(autouse=True)
 def quick_torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Makes PyTorch the backend and "meta", which holds no values, a second device; torch.compile only traces.
-
-    Garbage of other tests may refer to contexts in blocks of theirs, whose choices would hold until it is collected.
-    """
-    gc.collect()
+    """Makes PyTorch the backend and "meta", which holds no values, a second device; torch.compile only traces."""
     native = device_ops.native
     monkeypatch.setattr(device_ops, "native", lambda name: torch.device("meta") if name == "meta" else native(name))
     monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="eager"))
