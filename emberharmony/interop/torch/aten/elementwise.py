@@ -226,7 +226,7 @@ def detach(x: Any) -> Any:
 
 
 @aten("clone", "alias", "alias_copy", "contiguous", "lift_fresh", "lift_fresh_copy", "positive", "resolve_conj")
-def unchanged(x: Any) -> Any:
+def identity(x: Any) -> Any:
     """Returns the tensor unchanged, for operators that only change PyTorch's memory, such as `contiguous`."""
     return x
 
