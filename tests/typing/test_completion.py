@@ -4,6 +4,7 @@
 where the op of a stub is declared. The test asks jedi, which completes in Jupyter and IPython.
 """
 
+from collections.abc import Iterator
 from types import ModuleType
 
 import pytest
@@ -18,6 +19,14 @@ AT_RISK = (  # other functions, classes and modules have these names too
     *("ops.fft.fft", "ops.linalg.cond", "ops.dtype", "ops.ceil", "ops.linear", "ops.prod", "ops.shape"),
     *("ops.nn.linear", "optim.AdamW", "nn.Conv2d"),
 )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keeps what jedi has parsed in a folder of this process: it reads files that another one has half written."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jedi.settings, "cache_directory", str(tmp_path_factory.mktemp("jedi")))
+        yield
 
 
 def names_of(space: str) -> list[str]:
