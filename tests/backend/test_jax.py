@@ -127,6 +127,30 @@ def test_a_custom_gradient_works_in_both_modes() -> None:
 
 
 @pytest.mark.usefixtures("on_jax")
+def test_a_custom_gradient_gets_zeros_for_an_output_of_integers() -> None:
+    upstream_dtypes: list[Any] = []
+
+    @ops.custom_gradient
+    def doubled_and_largest(x: Any) -> Any:
+        def pull(x: Any, upstream: Any) -> Any:
+            upstream_dtypes.extend(cotangent.dtype for cotangent in upstream)
+            return upstream[0] * 5 + upstream[1]
+
+        return (x * 2, ops.argmax(x)), pull
+
+    gradient = ops.grad(lambda x: ops.sum(doubled_and_largest(x)[0]))(tensor(1.0, -2.0))
+    np.testing.assert_array_equal(gradient, [5.0, 5.0])
+    assert upstream_dtypes == [np.float32, np.int64]
+
+
+@pytest.mark.usefixtures("on_jax")
+def test_the_gradient_of_the_absolute_value_points_along_a_complex_number() -> None:
+    z = ops.convert_to_tensor(np.asarray([3 + 4j, 0, -2j], np.complex64))
+    gradient = ops.grad(lambda z: ops.sum(ops.abs(z)))(z)
+    np.testing.assert_allclose(gradient, np.asarray([0.6 + 0.8j, 0, -1j], np.complex64), rtol=1e-6)
+
+
+@pytest.mark.usefixtures("on_jax")
 def test_compile_traces_once_for_each_shape_and_each_number() -> None:
     runs: list[Any] = []
 
