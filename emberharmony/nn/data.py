@@ -175,9 +175,9 @@ class Batches:
             ArgumentTypeError: if the state is not a dict.
             ArgumentError: if it belongs to batches of other sizes, or is damaged.
         """
-        commit(self.loading(state))
+        commit(self.loading_steps(state))
 
-    def loading(self, state: Mapping[str, Any]) -> list[Step]:
+    def loading_steps(self, state: Mapping[str, Any]) -> list[Step]:
         """Returns the assignments that `load_state_dict` makes, without making them."""
         if not isinstance(state, Mapping):
             raise ArgumentTypeError(f"load_state_dict() takes what state_dict() returned, not {brief(state)}")
@@ -198,7 +198,7 @@ class Batches:
                 generator.load_state_dict(state.get("drawn_from", {}))
                 row_order = Buffer(ops.random.permutation(self.rows, generator=generator))
             # The state is loaded into the existing generator, because other objects may draw from it too.
-            steps = self._rng.loading(state["generator"])
+            steps = self._rng.loading_steps(state["generator"])
         attributes_after = {
             "_order": row_order,
             "_drawn_from": state.get("drawn_from"),

@@ -97,5 +97,5 @@ class DataParallel(Module):
     def load_state_dict(self, values: Mapping[str, Any], **options: Any) -> Any:
         return self.module.load_state_dict(values, **options)
 
-    def loading(self, values: Mapping[str, Any]) -> list[Step]:
-        return self.module.loading(values)
+    def loading_steps(self, values: Mapping[str, Any]) -> list[Step]:
+        return self.module.loading_steps(values)

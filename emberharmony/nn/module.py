@@ -237,17 +237,17 @@ class Module(walk.Holder):
             >>> layer([1.0, 1.0]).tolist()
             [6.0]
         """
-        steps, loaded = state.loading(self, values, strict, rename, keep_dtype, layout)
+        steps, loaded = state.loading_steps(self, values, strict, rename, keep_dtype, layout)
         commit(steps)
         return loaded
 
-    def loading(self, values: "state.Values") -> list[Step]:
+    def loading_steps(self, values: "state.Values") -> list[Step]:
         """Returns the assignments that `load_state_dict` makes, without making them.
 
         Args:
             values: tensors by name, as `load_state_dict` takes them.
         """
-        return state.loading(self, values, True, None, True, "torch")[0]
+        return state.loading_steps(self, values, True, None, True, "torch")[0]
 
     def to(self: M, *, dtype: DTypeLike | None = None, device: Any = None, backend: BackendLike | None = None) -> M:
         """Casts or moves all parameters and buffers, all of them or, if there is an error, none; returns the module.

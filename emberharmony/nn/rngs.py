@@ -58,16 +58,19 @@ class Rngs:
             ArgumentTypeError: if the state is not a dict of states of generators.
             ArgumentError: if it is damaged; nothing is changed then.
         """
-        commit(self.loading(state))
+        commit(self.loading_steps(state))
 
-    def loading(self, state: dict[str, Any]) -> list[Step]:
+    def loading_steps(self, state: dict[str, Any]) -> list[Step]:
         """Returns the assignments that `load_state_dict` makes, without making them."""
         if not isinstance(state, dict) or not isinstance(state.get("streams"), dict):
             raise ArgumentTypeError(f"the state of an Rngs has 'default' and 'streams', but this is {brief(state)}")
         stream_by_name = {name: self._streams.get(name) or ops.random.Generator(0) for name in state["streams"]}
-        steps: list[Step] = [*self._default.loading(state.get("default", {})), (self._streams.update, stream_by_name)]
+        steps: list[Step] = [
+            *self._default.loading_steps(state.get("default", {})),
+            (self._streams.update, stream_by_name),
+        ]
         for name, stream in stream_by_name.items():
-            steps += stream.loading(state["streams"][name])
+            steps += stream.loading_steps(state["streams"][name])
         return steps
 
 

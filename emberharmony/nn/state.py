@@ -60,7 +60,7 @@ def state_dict(module: walk.Holder, host: bool, persistent_only: bool, layout: s
     return {name: ops.to_numpy(value) for name, value in value_by_name.items()} if host else value_by_name
 
 
-def loading(
+def loading_steps(
     module: walk.Holder,
     values: Values,
     strict: bool,

@@ -195,9 +195,9 @@ class ParameterGroups:
             ArgumentError: if anything is missing, unexpected or has another shape; the message lists all of it, and
                 nothing is changed.
         """
-        commit(self.loading(state_dict))
+        commit(self.loading_steps(state_dict))
 
-    def loading(self, state_dict: Mapping[str, Any]) -> list[Step]:
+    def loading_steps(self, state_dict: Mapping[str, Any]) -> list[Step]:
         """Returns the assignments that `load_state_dict` makes, without making them."""
         saved_state = self.saved(self, state_dict)
         for position, group in enumerate(self.param_groups):

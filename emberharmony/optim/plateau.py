@@ -102,9 +102,9 @@ class ReduceOnPlateau:
         Raises:
             ArgumentError: if anything is missing or unexpected.
         """
-        commit(self.loading(state_dict))
+        commit(self.loading_steps(state_dict))
 
-    def loading(self, state_dict: Mapping[str, float]) -> list[Step]:
+    def loading_steps(self, state_dict: Mapping[str, float]) -> list[Step]:
         """Returns the assignments that `load_state_dict` makes, without making them."""
         if state_dict.keys() != set(_PLATEAU):
             raise ArgumentError(f"ReduceOnPlateau: the state has {sorted(state_dict)}, expected {sorted(_PLATEAU)}")

@@ -117,9 +117,9 @@ class LossScaler:
         Raises:
             ArgumentError: if one of the two is missing.
         """
-        commit(self.loading(state_dict))
+        commit(self.loading_steps(state_dict))
 
-    def loading(self, state_dict: Mapping[str, Any]) -> list[Step]:
+    def loading_steps(self, state_dict: Mapping[str, Any]) -> list[Step]:
         """Returns the assignments that `load_state_dict` makes, without making them."""
         missing_names = [name for name in _STATE if name not in state_dict]
         if missing_names:

@@ -116,9 +116,9 @@ class Generator:
             ArgumentError: if the state is damaged or has a later version.
         """
         refuse_effect("a generator would be set")
-        commit(self.loading(state))
+        commit(self.loading_steps(state))
 
-    def loading(self, state: State) -> list[Step]:
+    def loading_steps(self, state: State) -> list[Step]:
         """Returns the assignments of `load_state_dict` as steps, for a caller that loads several states at once."""
         reader = random_state.StateReader("the state of a Generator", state)
         reader.check_version()

@@ -168,7 +168,7 @@ def _generators_in(part: Any) -> Iterator[tuple[str, Any]]:
             # Named streams are created when they are first asked for, so only the object that owns them has all.
             if (
                 place_of_generator.holder is not part
-                and hasattr(place_of_generator.holder, "loading")
+                and hasattr(place_of_generator.holder, "loading_steps")
                 and place_of_generator.path[-1] == "_default"
             ):
                 streams_by_path[tuple(place_of_generator.path[:-1])] = place_of_generator.holder

@@ -141,8 +141,8 @@ class Restoring:
         self._load_part(label, part, state)
 
     def _load_part(self, label: str, part: Any, state: Any) -> None:
-        if hasattr(part, "loading"):
-            self._steps += part.loading(state)
+        if hasattr(part, "loading_steps"):
+            self._steps += part.loading_steps(state)
         else:
             self._foreign.append((label, part, state))
 
@@ -201,7 +201,7 @@ class Restoring:
                     f"{label}: {_first_names(saved_places)} share a random generator in the checkpoint and not here"
                 )
             elif not missing_places:
-                self._steps += generator_by_place[saved_places[0]].loading(saved_generator["state"])
+                self._steps += generator_by_place[saved_places[0]].loading_steps(saved_generator["state"])
         messages += [
             f"{label}: the checkpoint lacks the random generator {place}" for place in unmatched_generator_by_place
         ]

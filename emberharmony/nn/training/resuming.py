@@ -50,15 +50,15 @@ class Position:
 
     def load_state_dict(self, state: dict[str, int]) -> None:
         """Sets the position to the epoch and batch in a state dict."""
-        commit(self.loading(state))
+        commit(self.loading_steps(state))
 
-    def loading(self, state: dict[str, int]) -> list[Step]:
+    def loading_steps(self, state: dict[str, int]) -> list[Step]:
         """Returns the assignments that `load_state_dict` makes, without making them."""
         return [assignment(self, "epoch", int(state["epoch"])), assignment(self, "batch", int(state["batch"]))]
 
     def rewinding(self) -> list[Step]:
         """Returns assignments that later set the position and the batches back to their present state."""
-        steps, batches = self.loading(self.state_dict()), self._batches
+        steps, batches = self.loading_steps(self.state_dict()), self._batches
         if hasattr(batches, "rewinding"):
             return [*steps, *batches.rewinding()]
         return [*steps, (batches.load_state_dict, batches.state_dict())] if self._stateful else steps

@@ -113,7 +113,7 @@ class Accumulate(Wrapper):
         sum_by_index = {index_by_cell[cell]: buffer.value for cell, buffer in self.sums.items()}
         return {"sums": {i: ops.to_numpy(x) if host else x for i, x in sum_by_index.items()}, "passes": self.passes}
 
-    def loading_own(self, state_dict: Mapping[str, Any]) -> list[Step]:
+    def own_loading_steps(self, state_dict: Mapping[str, Any]) -> list[Step]:
         """Returns the assignments that replace the sums of gradients and the number of passes by saved ones.
 
         Raises:

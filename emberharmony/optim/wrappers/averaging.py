@@ -71,9 +71,9 @@ class Average:
         Raises:
             ArgumentError: if anything is missing or unexpected, or the shapes differ; nothing is changed then.
         """
-        commit(self.loading(state_dict))
+        commit(self.loading_steps(state_dict))
 
-    def loading(self, state_dict: Mapping[str, Any]) -> list[Step]:
+    def loading_steps(self, state_dict: Mapping[str, Any]) -> list[Step]:
         """Returns the assignments that `load_state_dict` makes, without making them."""
         message_start = f"{type(self).__name__}.load_state_dict(): "
         if state_dict.keys() != {"averages", "count"}:

@@ -94,7 +94,7 @@ class Lookahead(Wrapper):
         slow_by_index = {index_by_cell[cell]: buffer.value for cell, buffer in self.slow.items()}
         return {"slow": {i: ops.to_numpy(x) if host else x for i, x in slow_by_index.items()}}
 
-    def loading_own(self, state_dict: Mapping[str, Any]) -> list[Step]:
+    def own_loading_steps(self, state_dict: Mapping[str, Any]) -> list[Step]:
         """Returns the assignments that replace the slow weights by saved ones.
 
         Raises:

@@ -99,6 +99,6 @@ class SkipNonfinite(Wrapper):
         """Returns the numbers of steps that were skipped, in all and in a row."""
         return {name: getattr(self, name) for name in _STATE}
 
-    def loading_own(self, state_dict: Mapping[str, Any]) -> list[Step]:
+    def own_loading_steps(self, state_dict: Mapping[str, Any]) -> list[Step]:
         """Returns the assignments that replace the numbers of skipped steps by saved ones."""
         return [assignment(self, name, int(state_dict[name])) for name in _STATE]

@@ -108,11 +108,11 @@ class Sharded(Wrapper):
         }
         return {**whole_state, "state": host_state}
 
-    def loading(self, state_dict: Mapping[str, Any]) -> list[Step]:
+    def loading_steps(self, state_dict: Mapping[str, Any]) -> list[Step]:
         """Returns the assignments that `load_state_dict` makes: each rank stores the states of its own parameters."""
         owners, own_rank = self.owners(), rank()
         removals = [(self.state.pop, cell, None) for cell, owner in owners.items() if owner != own_rank]
-        return [*self.optimizer.loading(state_dict), *removals]
+        return [*self.optimizer.loading_steps(state_dict), *removals]
 
 
 def _entries_of_rank(owner: int, entries: dict[int, dict[str, Any]]) -> dict[int, dict[str, Any]]:

@@ -17,7 +17,7 @@ class Wrapper:
     """The base of wrappers, which are used in the place of an optimizer and change its steps.
 
     A subclass defines `plan` for the object form, and `first_entries` and `step_parts` for the pure form. Its own state
-    is in `own_state` and `loading_own`.
+    is in `own_state` and `own_loading_steps`.
 
     Args:
         optimizer: an optimizer with a rule, or another wrapper of one.
@@ -139,9 +139,9 @@ class Wrapper:
         Raises:
             ArgumentError: if anything is missing, unexpected or has another shape; nothing is changed then.
         """
-        commit(self.loading(state_dict))
+        commit(self.loading_steps(state_dict))
 
-    def loading(self, state_dict: Mapping[str, Any]) -> list[Step]:
+    def loading_steps(self, state_dict: Mapping[str, Any]) -> list[Step]:
         """Returns the assignments that `load_state_dict` makes, without making them."""
         expected_keys = {"optimizer", *self.own_state(False)}
         if not isinstance(state_dict, Mapping) or state_dict.keys() != expected_keys:
@@ -149,7 +149,7 @@ class Wrapper:
             raise ArgumentError(
                 f"{type(self).__name__}.load_state_dict(): the state has {keys_text}, expected {sorted(expected_keys)}"
             )
-        return [*self.optimizer.loading(state_dict["optimizer"]), *self.loading_own(state_dict)]
+        return [*self.optimizer.loading_steps(state_dict["optimizer"]), *self.own_loading_steps(state_dict)]
 
     def own_state(self, host: bool) -> dict[str, Any]:
         """Returns the part of the state dict that belongs to the wrapper itself; subclasses define it.
@@ -159,7 +159,7 @@ class Wrapper:
         """
         raise NotImplementedError
 
-    def loading_own(self, state_dict: Mapping[str, Any]) -> list[Step]:
+    def own_loading_steps(self, state_dict: Mapping[str, Any]) -> list[Step]:
         """Returns the assignments that load the wrapper's own part of a state dict; subclasses define it."""
         raise NotImplementedError
 

@@ -354,7 +354,7 @@ MUTANTS = [
         name="checkpoint-generators",
         module="emberharmony/io/checkpoints/restoring.py",
         function="Restoring._match_generators",
-        original="self._steps += generator_by_place[saved_places[0]].loading(saved_generator['state'])",
+        original="self._steps += generator_by_place[saved_places[0]].loading_steps(saved_generator['state'])",
         replacement="pass",
         tests=("tests/io/checkpoints/test_resuming.py --ember-backend numpy",),
         why="dropout draws other masks after restoring",

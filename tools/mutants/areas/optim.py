@@ -267,7 +267,7 @@ MUTANTS = [
     Mutant(
         name="load-keeps-the-count",
         module="emberharmony/optim/groups.py",
-        function="ParameterGroups.loading",
+        function="ParameterGroups.loading_steps",
         original='(setattr, self, "_count", saved_state.count)',
         replacement='(setattr, self, "_count", self._count)',
         tests=("tests/optim/test_optimizer.py",),
