@@ -527,6 +527,8 @@ def test_a_call_in_the_form_of_another_library_is_corrected(
 
 WAYS_OUT: list[tuple[Callable[[], object], str]] = [
     (lambda: ops.sum(X, X), "but the order is sum(x, axis, keepdims, dtype)"),
+    (lambda: ops.cast("float32", X), "is not a dtype; the dtype comes after the tensor, as in ops.cast(x, 'float32')"),
+    (lambda: ops.sum(X, dtype=X), "is not a dtype; the dtype comes after the tensor, as in ops.cast(x, 'float32')"),
     (lambda: ops.reshape((2, 3), X), "but the order is reshape(x, shape, copy)"),
     (lambda: ops.reshape(X, (2.0, -1)), "shape is made of integers: int(n) makes one"),
     (lambda: ops.stack([X, X[0]]), "; pad them to one shape (ops.pad), or join them along an axis (ops.concatenate)"),

@@ -9,6 +9,7 @@ import numpy as np
 
 from emberharmony.core import errors
 from emberharmony.core.axes import INDEX_RANGE, broadcast, missing_axis
+from emberharmony.core.dtypes import as_dtype
 from emberharmony.core.errors import DTypeError, EmberError, ShapeError, brief
 from emberharmony.core.registry import OPS, OpSpec
 
@@ -60,6 +61,10 @@ def explain(
         shape_hint = _hint_for_shapes(backend, spec, arguments)
         if shape_hint:
             return errors.ShapeError(f"{message_head}shapes {shape_hint}")
+    if isinstance(error, TypeError) and str(error).startswith("unhashable type"):
+        dtype_refusal = _refusal_of_dtype(spec, arguments)
+        if dtype_refusal:
+            return DTypeError(f"{message_head}{dtype_refusal}")
     if isinstance(error, ValueError) and re.search(_TOO_LARGE, str(error)):
         error_class = errors.OutOfMemoryError
     if str(error) == "tuple index out of range":
@@ -80,6 +85,17 @@ def explain(
     elif not way_out and error_class in _WAY_OUT:
         way_out = f"; {_WAY_OUT[error_class]}"
     return error_class(f"{message_head}{message} (given {description}){way_out}")
+
+
+def _refusal_of_dtype(spec: OpSpec, arguments: tuple[Any, ...]) -> str:
+    """Returns why an argument denotes no dtype, such as a tensor, which no mapping looks up; else an empty string."""
+    for parameter, argument in zip(spec.parameters, arguments, strict=False):
+        if parameter.annotation.startswith("DTypeLike") and argument is not None:
+            try:
+                as_dtype(argument)
+            except DTypeError as error:
+                return str(error)
+    return ""
 
 
 def other_library_hint(spec: OpSpec, arguments: tuple[Any, ...]) -> str:

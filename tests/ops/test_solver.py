@@ -295,6 +295,17 @@ def test_the_gradient_of_a_zero_determinant_is_the_cofactor_matrix(backend: str)
     assert np.allclose(host(both), [[[4, -2], [-2, 1]], [[5, 0], [0, 2]]])
 
 
+def test_the_logarithm_of_a_zero_determinant_has_no_finite_derivative(backend: str) -> None:
+    singular = np.array([[1.0, 2.0], [2.0, 4.0]])
+    if backend in ("mlx", "jax"):  # they read no values there
+        assert not np.isfinite(host(ops.grad(lambda x: ops.slogdet(x)[1])(singular))).any()
+        return
+    with pytest.raises(errors.LinAlgError, match=r"slogdet|inv\(\)"):
+        ops.grad(lambda x: ops.slogdet(x)[1])(singular)
+    with pytest.raises(errors.LinAlgError, match=r"slogdet|inv\(\)"):
+        ops.jvp(lambda x: ops.slogdet(x)[1], (singular,), (singular,))
+
+
 def test_the_hessian_of_the_determinant_at_the_identity_is_right(backend: str) -> None:
     found = host(ops.hessian(ops.det)(np.eye(2)))
     assert np.allclose(found, [[[[0, 0], [0, 1]], [[0, 0], [-1, 0]]], [[[0, -1], [0, 0]], [[1, 0], [0, 0]]]])

@@ -197,6 +197,21 @@ class _Det(torch.autograd.Function):
         return (_cofactors(*ctx.saved_tensors) * tangent).sum((-2, -1))
 
 
+def _inverse_for_slogdet(x: torch.Tensor) -> torch.Tensor:
+    """Returns the inverses of matrices, by which their logarithms of determinants are differentiated.
+
+    Raises:
+        LinAlgError: if a matrix is singular.
+    """
+    try:
+        return torch.linalg.inv(x)
+    except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]
+        raise LinAlgError(
+            "slogdet() on backend 'torch': the derivative is infinite, because a matrix is singular; check the matrix, "
+            "or add a small multiple of the identity"
+        ) from error
+
+
 class _Slogdet(torch.autograd.Function):
     """The autograd function of `torch.linalg.slogdet`, with correct derivatives of every order.
 
@@ -224,13 +239,13 @@ class _Slogdet(torch.autograd.Function):
         logarithm_cotangent = by_logarithm
         if x.is_complex():
             logarithm_cotangent = logarithm_cotangent - 1j * (by_sign.conj() * sign).imag
-        return logarithm_cotangent[..., None, None] * torch.linalg.inv(x).mH
+        return logarithm_cotangent[..., None, None] * _inverse_for_slogdet(x).mH
 
     @staticmethod
     def jvp(ctx: Any, tangent: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Returns the tangents of the signs and the logarithms."""
         x, sign = ctx.saved_tensors
-        log_derivative = (torch.linalg.inv(x) @ tangent).diagonal(0, -2, -1).sum(-1)
+        log_derivative = (_inverse_for_slogdet(x) @ tangent).diagonal(0, -2, -1).sum(-1)
         phase_tangent = 1j * log_derivative.imag * sign if x.is_complex() else torch.zeros_like(sign)
         return phase_tangent, log_derivative.real if x.is_complex() else log_derivative
 
