@@ -293,7 +293,7 @@ def _progress_in_bytes(source_file: Source, names: Sequence[str]) -> Iterator[Ca
 
 def _total_bytes(source_file: Source, names: Sequence[str]) -> int:
     """Returns the bytes of tensors; those of tied ones are counted once."""
-    return sum({source_file.place(name): source_file.tensors[name].nbytes for name in names}.values())
+    return sum({source_file.memory_key(name): source_file.tensors[name].nbytes for name in names}.values())
 
 
 def _printable(text: str) -> str:

@@ -99,7 +99,7 @@ class Archive:
                 read_header = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}.get(version)
                 if read_header is None:
                     raise ValueError(f"version {version} of the format .npy is for structured arrays")
-                shape, fortran, dtype = read_header(stream)
+                shape, is_fortran, dtype = read_header(stream)
                 if dtype.hasobject or dtype.itemsize == 0 or dtype.names is not None:
                     raise ValueError(
                         f"dtype {dtype} is no number; arrays of objects are pickles, which could run any program"
@@ -107,7 +107,7 @@ class Archive:
                 expected_end = stream.tell() + math.prod(shape) * dtype.itemsize
                 if min(shape, default=0) < 0 or expected_end != member.file_size:
                     raise ValueError(f"shape {shape} of {dtype} does not fill its {member.file_size} bytes")
-                yield stream, shape, fortran, dtype
+                yield stream, shape, is_fortran, dtype
         except _FAULTS as error:
             raise WeightFileError("npz", self.path, f"cannot be read: {brief(str(error))}", name) from error
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from emberharmony.core.errors import WeightFileError
 from emberharmony.io.archives import Archive
 from emberharmony.io.header import NAMES, Fault, Header, TensorInfo
-from emberharmony.io.index import INDEX, checked_index, held_bytes
+from emberharmony.io.index import INDEX, checked_shard_headers, distinct_byte_count
 from emberharmony.io.loading import OF_TORCH, file_of_path
 from emberharmony.io.sources import source
 from emberharmony.io.tensor_file import header_of
@@ -49,8 +49,8 @@ class Report:
         """Returns what notebooks show: the verdict, and the largest tensors."""
         from emberharmony.core.display.html import table  # imported here, because only notebooks need it
 
-        largest = sorted(self.tensors.items(), key=lambda item: -item[1].nbytes)[:_SHOWN]
-        rows = [(name, info.dtype, str(info.shape), f"{info.nbytes:,}") for name, info in largest]
+        largest_tensors = sorted(self.tensors.items(), key=lambda item: -item[1].nbytes)[:_SHOWN]
+        rows = [(name, info.dtype, str(info.shape), f"{info.nbytes:,}") for name, info in largest_tensors]
         left_out_count = len(self.tensors) - len(rows)
         note = f"and {left_out_count} smaller tensors" if left_out_count else ""
         return table(str(self), ("name", "dtype", "shape", "bytes"), rows, left=3, notes=note)
@@ -97,14 +97,14 @@ def check(path: str | os.PathLike[str]) -> Report:
     try:
         file_path = file_of_path(path)
         if file_path.endswith(INDEX):
-            headers = [*checked_index(file_path, collect_fault).values()]
+            headers = [*checked_shard_headers(file_path, collect_fault).values()]
         elif file_path.endswith(".npz"):
             info_by_name = _array_descriptions(file_path, collect_fault)
             nbytes = sum(info.nbytes for info in info_by_name.values())
         elif file_path.endswith(OF_TORCH):
             tensor_source = source(file_path)
             info_by_name = tensor_source.tensors
-            nbytes = sum({tensor_source.place(name): info.nbytes for name, info in info_by_name.items()}.values())
+            nbytes = sum({tensor_source.memory_key(name): info.nbytes for name, info in info_by_name.items()}.values())
         else:
             headers = [header_of(file_path, collect_fault)]
     except WeightFileError as error:
@@ -114,13 +114,13 @@ def check(path: str | os.PathLike[str]) -> Report:
         return Report(file_path, errors[0], errors=tuple(errors))
     for header in headers:
         info_by_name |= header.tensors
-        nbytes += held_bytes(header.tensors)
+        nbytes += distinct_byte_count(header.tensors)
     metadata = headers[0].metadata if len(headers) == 1 and not file_path.endswith(INDEX) else {}
     warnings = tuple(warning for header in headers for warning in _header_warnings(header))
     return Report(file_path, None, info_by_name, metadata, warnings, (), nbytes)
 
 
-def _array_descriptions(path: str, fault: Fault) -> dict[str, TensorInfo]:
+def _array_descriptions(path: str, report_fault: Fault) -> dict[str, TensorInfo]:
     """Returns the descriptions of the arrays of an `.npz` file."""
     info_by_name: dict[str, TensorInfo] = {}
     with Archive(path) as archive:
@@ -128,7 +128,7 @@ def _array_descriptions(path: str, fault: Fault) -> dict[str, TensorInfo]:
             try:
                 info_by_name[name] = archive.info(name)
             except WeightFileError as error:
-                fault(error)
+                report_fault(error)
     return info_by_name
 
 

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from emberharmony.core.errors import WeightFileError, brief
 from emberharmony.core.state.collector import PausedCollector
-from emberharmony.io.parsing import LARGEST_HEADER, pieces, strings, text_of, unique
+from emberharmony.io.parsing import LARGEST_HEADER, dict_of_strings, dict_of_unique_names, pair_batches, text_of
 
 BITS = {
     "BOOL": 8,
@@ -124,7 +124,7 @@ def raise_fault(error: WeightFileError) -> None:
     raise error
 
 
-def read_header(stream: BinaryIO, path: str, size: int, fault: Fault = raise_fault) -> Header:
+def read_header(stream: BinaryIO, path: str, size: int, report_fault: Fault = raise_fault) -> Header:
     """Returns the checked header of a file.
 
     The header is read in pieces, so that it takes no more memory than its bytes, what it describes, and one piece.
@@ -133,12 +133,12 @@ def read_header(stream: BinaryIO, path: str, size: int, fault: Fault = raise_fau
         stream: the file, at its beginning.
         path: its name, for messages.
         size: its size in bytes.
-        fault: what is called for a fault after which the check can go on; by default the fault is raised.
+        report_fault: what is called for a fault after which the check can go on; by default the fault is raised.
 
     Raises:
         WeightFileError: if the file is not as the format demands.
     """
-    first_bytes, raw = stream.read(8), b""
+    first_bytes, header_bytes = stream.read(8), b""
     try:
         if len(first_bytes) < 8:
             raise WeightFileError(
@@ -146,7 +146,7 @@ def read_header(stream: BinaryIO, path: str, size: int, fault: Fault = raise_fau
             )
         header_length = int.from_bytes(first_bytes, "little")
         if header_length > min(LARGEST_HEADER, size - 8):
-            raw = stream.read(512)
+            header_bytes = stream.read(512)
         if header_length > LARGEST_HEADER:
             raise WeightFileError(
                 "header_size", path, f"its header would have {header_length} bytes, allowed are 100,000,000"
@@ -155,18 +155,18 @@ def read_header(stream: BinaryIO, path: str, size: int, fault: Fault = raise_fau
             raise WeightFileError(
                 "header_size", path, f"its header would have {header_length} bytes, the file has {size}"
             )
-        raw = stream.read(header_length)
-        if len(raw) < header_length:
+        header_bytes = stream.read(header_length)
+        if len(header_bytes) < header_length:
             raise WeightFileError(
-                "truncated", path, f"its header has {header_length} bytes, of which {len(raw)} could be read"
+                "truncated", path, f"its header has {header_length} bytes, of which {len(header_bytes)} could be read"
             )
         with PausedCollector():  # 100,000 tuples without cycles need no collection
-            return _check_header(raw, path, 8 + header_length, size, fault)
+            return _check_header(header_bytes, path, 8 + header_length, size, report_fault)
     except WeightFileError as error:
         is_header_fault = error.kind.startswith("header")
         if error.hint or not (is_header_fault or error.kind == "truncated"):
             raise
-        hint = (hint_of_other_format(first_bytes + raw[:512]) if is_header_fault else "") or _DAMAGED
+        hint = (hint_of_other_format(first_bytes + header_bytes[:512]) if is_header_fault else "") or _DAMAGED
         raise WeightFileError(error.kind, path, error.reason, error.tensor, hint) from error.__cause__
 
 
@@ -181,39 +181,39 @@ def hint_of_other_format(start: bytes) -> str:
     return "" if start.strip(b"\0") or not start else "the file holds zeros: download or save it again"
 
 
-def _check_header(raw: bytes, path: str, start: int, size: int, fault: Fault) -> Header:
+def _check_header(header_bytes: bytes, path: str, start: int, size: int, report_fault: Fault) -> Header:
     """Parses the JSON of a header, and returns it after checks of names, dtypes, shapes and byte ranges.
 
     Args:
-        raw: its JSON.
+        header_bytes: its JSON.
         path: the file.
         start: where the bytes of the tensors begin.
         size: the size of the file.
-        fault: what is called for a fault.
+        report_fault: what is called for a fault.
     """
     metadata: dict[str, str] | None = None
     info_by_name: dict[str, TensorInfo] = {}
-    unknown_keys: list[str] = []
+    unknown_fields: list[str] = []
     faults: list[WeightFileError] = []
-    for pairs in pieces(raw, path):
+    for pairs in pair_batches(header_bytes, path):
         for name, entry in pairs:
             try:
                 if name in info_by_name or (name == "__metadata__" and metadata is not None):
                     raise WeightFileError("duplicate", path, f"the header has the name {brief(name)} twice", None)
                 if name == "__metadata__":
                     metadata = {}
-                    metadata = strings(entry, path, "__metadata__") if entry is not None else {}
+                    metadata = dict_of_strings(entry, path, "__metadata__") if entry is not None else {}
                 else:
-                    info_by_name[name] = _info_of_entry(name, entry, path, start, unknown_keys)
+                    info_by_name[name] = _info_of_entry(name, entry, path, start, unknown_fields)
             except WeightFileError as error:
-                fault(error)
+                report_fault(error)
                 faults.append(error)
     if not faults:  # faulty tensors are missing, which would look like holes
-        _require_cover(info_by_name, path, start, size, fault)
-    return Header(info_by_name, metadata or {}, unknown_keys, size)
+        _require_cover(info_by_name, path, start, size, report_fault)
+    return Header(info_by_name, metadata or {}, unknown_fields, size)
 
 
-def _info_of_entry(name: str, entry: Any, path: str, start: int, unknown: list[str]) -> TensorInfo:
+def _info_of_entry(name: str, entry: Any, path: str, start: int, unknown_fields: list[str]) -> TensorInfo:
     """Returns the description of a tensor from its checked entry in the JSON of a header."""
     try:
         # All known writers use this order of fields; unpacking it is faster than making a dict.
@@ -226,7 +226,7 @@ def _info_of_entry(name: str, entry: Any, path: str, start: int, unknown: list[s
     except (TypeError, ValueError):
         has_usual_order = False
     if not has_usual_order:
-        tag, shape, offsets = _entry_fields(name, entry, path, unknown)
+        tag, shape, offsets = _entry_fields(name, entry, path, unknown_fields)
     if tag.__class__ is not str or tag not in BITS:
         raise WeightFileError("dtype", path, f"has dtype {text_of(tag)}, which the format does not have", name)
     if offsets.__class__ is not list or len(offsets) != 2:
@@ -234,26 +234,28 @@ def _info_of_entry(name: str, entry: Any, path: str, start: int, unknown: list[s
     begin, end = offsets
     if begin.__class__ is not int or end.__class__ is not int or not 0 <= begin <= end < _LIMIT:
         raise WeightFileError("offsets", path, f"data_offsets {text_of(offsets)} are no begin and end", name)
-    nbytes = _tensor_bytes(shape, tag, path, name)
+    nbytes = _tensor_byte_count(shape, tag, path, name)
     if nbytes != end - begin:
         size_text = f"shape {text_of(shape)} of {tag} takes {nbytes} bytes, data_offsets hold {end - begin}"
         raise WeightFileError("offsets", path, size_text, name)
     return _new(TensorInfo, (NAMES.get(tag, tag), tuple(shape), nbytes, start + begin))
 
 
-def _entry_fields(name: str, entry: Any, path: str, unknown: list[str]) -> tuple[Any, Any, Any]:
+def _entry_fields(name: str, entry: Any, path: str, unknown_fields: list[str]) -> tuple[Any, Any, Any]:
     """Returns the fields dtype, shape and data_offsets of an entry, which may have any order there."""
-    field_by_name = unique(entry, path, "its entry", "entry", name)
+    field_by_name = dict_of_unique_names(entry, path, "its entry", "entry", name)
     try:
         dtype_shape_offsets = field_by_name["dtype"], field_by_name["shape"], field_by_name["data_offsets"]
     except KeyError as error:
         raise WeightFileError("entry", path, f"its entry lacks {error}", name) from None
-    if len(field_by_name) != 3 and len(unknown) < 20:
-        unknown += [f"{name}.{field}" for field in field_by_name if field not in ("dtype", "shape", "data_offsets")]
+    if len(field_by_name) != 3 and len(unknown_fields) < 20:
+        unknown_fields += [
+            f"{name}.{field}" for field in field_by_name if field not in ("dtype", "shape", "data_offsets")
+        ]
     return dtype_shape_offsets
 
 
-def _tensor_bytes(shape: Any, tag: str, path: str, name: str) -> int:
+def _tensor_byte_count(shape: Any, tag: str, path: str, name: str) -> int:
     """Returns the number of bytes of a tensor by its shape and dtype, after a check of both."""
     if shape.__class__ is not list:
         raise WeightFileError("shape", path, f"its shape must be a list of integers, not {text_of(shape)}", name)
@@ -272,7 +274,7 @@ def _tensor_bytes(shape: Any, tag: str, path: str, name: str) -> int:
     return bit_count // 8
 
 
-def _require_cover(tensors: dict[str, TensorInfo], path: str, start: int, size: int, fault: Fault) -> None:
+def _require_cover(tensors: dict[str, TensorInfo], path: str, start: int, size: int, report_fault: Fault) -> None:
     """Checks that tensors follow each other without overlap or hole, up to the last byte of the file."""
     covered_end = start
     for info in tensors.values():
@@ -287,7 +289,7 @@ def _require_cover(tensors: dict[str, TensorInfo], path: str, start: int, size: 
         begin, end = info.start, info.start + info.nbytes
         if end > size:
             shortfall_text = f"ends at byte {end - start} of the data, of which the file has {size - start}"
-            fault(
+            report_fault(
                 WeightFileError("truncated", path, shortfall_text, name, "the file was cut: download or save it again")
             )
         elif begin != covered_end:
@@ -297,7 +299,7 @@ def _require_cover(tensors: dict[str, TensorInfo], path: str, start: int, size: 
             location_text = (
                 f"begins at byte {begin - start} of the data, expected {covered_end - start}: it {fault_text}"
             )
-            fault(WeightFileError(fault_kind, path, location_text, name))
+            report_fault(WeightFileError(fault_kind, path, location_text, name))
         covered_end = max(covered_end, end)
     if covered_end < size:
-        fault(WeightFileError("hole", path, f"its last {size - covered_end} bytes belong to no tensor"))
+        report_fault(WeightFileError("hole", path, f"its last {size - covered_end} bytes belong to no tensor"))

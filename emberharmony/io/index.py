@@ -6,7 +6,7 @@ from typing import Any
 
 from emberharmony.core.errors import WeightFileError, brief
 from emberharmony.io.header import Fault, Header, TensorInfo, hint_of_other_format, raise_fault
-from emberharmony.io.parsing import LARGEST_HEADER, MOST_NAMES, parse, strings, unique
+from emberharmony.io.parsing import LARGEST_HEADER, MOST_NAMES, dict_of_strings, dict_of_unique_names, parse
 from emberharmony.io.tensor_file import header_of, open_file
 
 ENDING = ".safetensors"
@@ -25,17 +25,17 @@ def read_index(path: str) -> tuple[dict[str, str], Any]:
     with stream:
         if size > LARGEST_HEADER:
             raise WeightFileError("index", path, f"has {size} bytes, allowed are 100,000,000")
-        raw = stream.read(LARGEST_HEADER)
+        index_bytes = stream.read(LARGEST_HEADER)
     try:
-        index_fields = unique(parse(raw, path, "index", MOST_NAMES), path, "the index", "index")
+        index_fields = dict_of_unique_names(parse(index_bytes, path, "index", MOST_NAMES), path, "the index", "index")
     except WeightFileError as error:
-        raise WeightFileError(error.kind, path, error.reason, None, hint_of_other_format(raw[:512])) from None
+        raise WeightFileError(error.kind, path, error.reason, None, hint_of_other_format(index_bytes[:512])) from None
     if "weight_map" not in index_fields:
         raise WeightFileError("index", path, "has no weight_map, the object from names to files", None)
     metadata_entry = index_fields.get("metadata")
-    metadata = {} if metadata_entry is None else unique(metadata_entry, path, "metadata", "index")
+    metadata = {} if metadata_entry is None else dict_of_unique_names(metadata_entry, path, "metadata", "index")
     try:
-        file_by_name = strings(index_fields["weight_map"], path, "weight_map")
+        file_by_name = dict_of_strings(index_fields["weight_map"], path, "weight_map")
     except WeightFileError as error:
         fault_kind = "duplicate" if error.kind == "duplicate" else "index"
         raise WeightFileError(fault_kind, path, error.reason) from None
@@ -51,20 +51,20 @@ def _require_in_folder(path: str, file: str) -> None:
         WeightFileError: if it is elsewhere.
     """
     folder = os.path.dirname(path)
-    is_plain = file not in ("", ".", "..") and not re.search(r"[/\\:\0]", file) and file.endswith(ENDING)
-    if not is_plain:
+    is_plain_name = file not in ("", ".", "..") and not re.search(r"[/\\:\0]", file) and file.endswith(ENDING)
+    if not is_plain_name:
         raise WeightFileError("index", path, f"names the file {brief(file)}, expected a plain name ending in {ENDING}")
     allowed_folders = {os.path.realpath(folder), os.path.dirname(os.path.realpath(path))}
     if os.path.dirname(os.path.realpath(os.path.join(folder, file))) not in allowed_folders:
         raise WeightFileError("index", path, f"names {brief(file)}, a link that leads out of the folder")
 
 
-def checked_index(path: str, fault: Fault = raise_fault) -> dict[str, Header]:
+def checked_shard_headers(path: str, report_fault: Fault = raise_fault) -> dict[str, Header]:
     """Returns the headers of all files of an index, after a check of all of them.
 
     Args:
         path: the index.
-        fault: what is called for a fault after which the check can go on; by default the fault is raised.
+        report_fault: what is called for a fault after which the check can go on; by default the fault is raised.
 
     Raises:
         WeightFileError: if a file is damaged, or index and files do not hold the same tensors.
@@ -79,7 +79,7 @@ def checked_index(path: str, fault: Fault = raise_fault) -> dict[str, Header]:
 
     def note_fault(error: WeightFileError) -> None:
         faults.append(error)
-        fault(error)
+        report_fault(error)
 
     for file in sorted(names_by_file):
         shard_path = os.path.join(folder, file)
@@ -97,9 +97,9 @@ def checked_index(path: str, fault: Fault = raise_fault) -> dict[str, Header]:
             note_fault(
                 WeightFileError("index", shard_path, "has a tensor that the index does not list for it", extra_name)
             )
-    total_bytes = sum(held_bytes(header.tensors) for header in header_by_file.values())
+    total_bytes = sum(distinct_byte_count(header.tensors) for header in header_by_file.values())
     if saved_total_size is not None and saved_total_size != total_bytes and not faults:
-        fault(
+        report_fault(
             WeightFileError(
                 "index", path, f"says total_size {brief(saved_total_size)}, its tensors have {total_bytes} bytes"
             )
@@ -107,7 +107,7 @@ def checked_index(path: str, fault: Fault = raise_fault) -> dict[str, Header]:
     return header_by_file
 
 
-def held_bytes(tensors: dict[str, TensorInfo]) -> int:
+def distinct_byte_count(tensors: dict[str, TensorInfo]) -> int:
     """Returns the total size of tensors in bytes, in which tied tensors count once."""
     return sum({info.start: info.nbytes for info in tensors.values() if info.nbytes}.values())
 

@@ -19,7 +19,7 @@ from emberharmony.core.errors import (
 )
 from emberharmony.core.types import BackendLike
 from emberharmony.io.archives import read_npz
-from emberharmony.io.index import ENDING, INDEX, SHARD, checked_index
+from emberharmony.io.index import ENDING, INDEX, SHARD, checked_shard_headers
 from emberharmony.io.tags import layout_of, metadata_of
 from emberharmony.io.tensor_file import TensorFile, open_file
 
@@ -106,7 +106,7 @@ def _read_tensors(path: str, names: list[str] | None, entry: str | None) -> dict
     if path.endswith(".npz"):
         return read_npz(path, names)
     if path.endswith(OF_TORCH):
-        return _tensors_of_torch(path, names, entry)
+        return _tensors_of_torch_file(path, names, entry)
     with TensorFile(path) as file:
         return dict(_tensors_of_names(file, file if names is None else names))
 
@@ -136,17 +136,19 @@ def file_in_folder(folder: str) -> str:
     except OSError as error:
         raise WeightFileError("unreadable", folder, f"cannot be read: {error}") from error
     # A process that was killed while saving may have left shards that no index lists.
-    whole_files = [file_name for file_name in file_names if file_name.endswith(ENDING) and not SHARD.search(file_name)]
+    unsharded_files = [
+        file_name for file_name in file_names if file_name.endswith(ENDING) and not SHARD.search(file_name)
+    ]
     indexes = [file_name for file_name in file_names if file_name.endswith(ENDING + INDEX)]
     # `save` writes the new file before it removes the index of the shards that the file replaces.
-    replaced_files = [file_name for file_name in whole_files if file_name + INDEX in indexes]
-    for fitting_files in (replaced_files, indexes, whole_files):
-        if len(fitting_files) == 1:
-            return os.path.join(folder, fitting_files[0])
-        if fitting_files:
-            names_text = ", ".join(fitting_files[:5])
+    replaced_files = [file_name for file_name in unsharded_files if file_name + INDEX in indexes]
+    for candidate_files in (replaced_files, indexes, unsharded_files):
+        if len(candidate_files) == 1:
+            return os.path.join(folder, candidate_files[0])
+        if candidate_files:
+            names_text = ", ".join(candidate_files[:5])
             raise WeightFileError(
-                "missing", folder, f"has {len(fitting_files)} files to choose from ({names_text}); name one"
+                "missing", folder, f"has {len(candidate_files)} files to choose from ({names_text}); name one"
             )
     hint = "pass the file itself, as io.load('model.safetensors'), which io.save(model, 'model.safetensors') writes"
     if any(file_name.startswith("step-") for file_name in file_names):
@@ -155,7 +157,7 @@ def file_in_folder(folder: str) -> str:
 
 
 def _tensors_of_shards(path: str, names: list[str] | None) -> dict[str, Any]:
-    header_by_shard = checked_index(path)
+    header_by_shard = checked_shard_headers(path)
     shard_by_name = {name: shard for shard, header in header_by_shard.items() for name in header.tensors}
     wanted_names = list(shard_by_name) if names is None else names
     for name in wanted_names:
@@ -170,7 +172,7 @@ def _tensors_of_shards(path: str, names: list[str] | None) -> dict[str, Any]:
     return {name: tensor_by_name[name] for name in wanted_names}
 
 
-def _tensors_of_torch(path: str, names: list[str] | None, entry: str | None) -> dict[str, Any]:
+def _tensors_of_torch_file(path: str, names: list[str] | None, entry: str | None) -> dict[str, Any]:
     load_backend("torch")  # raises an error with the command that installs PyTorch
     from emberharmony.backend.torch.files import read_tensors
 

@@ -41,7 +41,7 @@ _TOO_MANY = "too many brackets and commas, which would take much memory"
 _DIGITS = bytes(ord("0") if byte in b"0123456789" else byte for byte in range(256))
 
 
-def pieces(raw: bytes, path: str) -> Iterator[tuple[tuple[str, Any], ...]]:
+def pair_batches(json_bytes: bytes, path: str) -> Iterator[tuple[tuple[str, Any], ...]]:
     """Yields the pairs of the JSON object of a header, some hundred at a time; an object is a tuple of pairs.
 
     A piece ends at a comma of the outer object.
@@ -49,12 +49,12 @@ def pieces(raw: bytes, path: str) -> Iterator[tuple[tuple[str, Any], ...]]:
     Raises:
         WeightFileError: if the header is no JSON, or an entry is too long.
     """
-    if raw[:1] != b"{":
-        raise WeightFileError("header_json", path, f"its header begins with {raw[:1]!r}, expected b'{{'")
-    raw = raw.rstrip(b" \t\r\n")
+    if json_bytes[:1] != b"{":
+        raise WeightFileError("header_json", path, f"its header begins with {json_bytes[:1]!r}, expected b'{{'")
+    json_bytes = json_bytes.rstrip(b" \t\r\n")
     start, window_size = 1, PIECE
-    while len(raw) - start > window_size:
-        window = raw[start : start + window_size]
+    while len(json_bytes) - start > window_size:
+        window = json_bytes[start : start + window_size]
         outline = _outline(window, MOST_MARKS, in_object=True)
         if outline.comma >= 0:
             yield _parsed_value(b"{" + window[: outline.comma] + b"}", path, "header_json", outline)
@@ -67,7 +67,7 @@ def pieces(raw: bytes, path: str) -> Iterator[tuple[tuple[str, Any], ...]]:
             reason = f"its header has an entry of more than {most_bytes:,} bytes at byte {start}, or is no JSON there"
             raise WeightFileError("header_json", path, reason)
         window_size = min(8 * window_size, most_bytes)
-    last_pairs = parse(b"{" + raw[start:], path)
+    last_pairs = parse(b"{" + json_bytes[start:], path)
     if not last_pairs and start > 1:
         raise WeightFileError("header_json", path, "its header is no JSON: no name after its last comma")
     yield last_pairs
@@ -87,19 +87,19 @@ class _Outline(NamedTuple):
     comma: int
 
 
-def _outline(raw: bytes, most_marks: int, *, in_object: bool = False) -> _Outline:
+def _outline(json_bytes: bytes, most_marks: int, *, in_object: bool = False) -> _Outline:
     """Returns the outline of a JSON text, found without parsing; the outline of other text means nothing.
 
     Args:
-        raw: the text.
+        json_bytes: the text.
         most_marks: about how many brackets and commas are allowed, without those in strings.
         in_object: whether it is a part of an object, which may be cut at a comma.
     """
-    if b"\\" in raw:
-        raw = raw.replace(b"\\\\", b"__").replace(b'\\"', b"__")
+    if b"\\" in json_bytes:
+        json_bytes = json_bytes.replace(b"\\\\", b"__").replace(b'\\"', b"__")
     is_quoted, depth, deepest, mark_count, last_comma = 0, 0, 0, 0, -1
-    for start in range(0, len(raw), 1 << 16):
-        block = np.frombuffer(raw, np.uint8, min(1 << 16, len(raw) - start), start)
+    for start in range(0, len(json_bytes), 1 << 16):
+        block = np.frombuffer(json_bytes, np.uint8, min(1 << 16, len(json_bytes) - start), start)
         mark_positions = np.flatnonzero(_MARKS[block])
         if not mark_positions.size:
             continue
@@ -119,28 +119,28 @@ def _outline(raw: bytes, most_marks: int, *, in_object: bool = False) -> _Outlin
     return _Outline(deepest, mark_count > most_marks and not (in_object and last_comma >= 0), last_comma)
 
 
-def parse(raw: bytes, path: str, kind: str = "header_json", most: int = MOST_MARKS) -> Any:
+def parse(json_bytes: bytes, path: str, kind: str = "header_json", most_marks: int = MOST_MARKS) -> Any:
     """Returns the value of JSON, whose objects become tuples of pairs, so that duplicate names remain visible.
 
     Args:
-        raw: the text in UTF-8.
+        json_bytes: the text in UTF-8.
         path: the file, for messages.
         kind: the kind of the error.
-        most: the most brackets and commas, without those in strings.
+        most_marks: the most brackets and commas, without those in strings.
 
     Raises:
         WeightFileError: if the text is no JSON, is nested too deeply, or has too many values.
     """
-    return _parsed_value(raw, path, kind, _outline(raw, most))
+    return _parsed_value(json_bytes, path, kind, _outline(json_bytes, most_marks))
 
 
-def _parsed_value(raw: bytes, path: str, kind: str, outline: _Outline) -> Any:
+def _parsed_value(json_bytes: bytes, path: str, kind: str, outline: _Outline) -> Any:
     """Parses a JSON text whose outline is known, and returns its value.
 
     The outline is checked first, because `json` recurses, and because many values take much memory.
     """
     try:
-        json_text = raw.decode("utf-8")
+        json_text = json_bytes.decode("utf-8")
     except UnicodeDecodeError as error:
         fault_text = f"its header is no UTF-8: {error.reason} at {error.start}"
         raise WeightFileError("header_utf8" if kind == "header_json" else kind, path, fault_text) from None
@@ -149,18 +149,18 @@ def _parsed_value(raw: bytes, path: str, kind: str, outline: _Outline) -> Any:
     if outline.many:
         raise WeightFileError(kind, path, f"its JSON has {_TOO_MANY}")
     # A minus or many digits in a name choose the slower decoder without need, which is harmless.
-    decoder = _CAREFUL if b"-" in raw or b"0" * 20 in raw.translate(_DIGITS) else _DECODER
+    decoder = _CAREFUL if b"-" in json_bytes or b"0" * 20 in json_bytes.translate(_DIGITS) else _DECODER
     try:
-        decoded = decoder.decode(json_text)
+        decoded_value = decoder.decode(json_text)
         if "\\u" in json_text:
-            json.dumps(decoded, ensure_ascii=False).encode()
+            json.dumps(decoded_value, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         raise WeightFileError(kind, path, f"its header is no JSON: {error.msg} at character {error.pos}") from None
     except UnicodeEncodeError:
         raise WeightFileError(kind, path, "its JSON has half of a surrogate pair, which is no character") from None
     except (ValueError, RecursionError) as error:
         raise WeightFileError(kind, path, f"its header is no JSON: {error}") from None
-    return decoded
+    return decoded_value
 
 
 def _fraction_placeholder(text: str) -> float:
@@ -183,7 +183,7 @@ _CAREFUL = json.JSONDecoder(
 )
 
 
-def unique(pairs: Any, path: str, place: str, kind: str, tensor: str | None = None) -> dict[str, Any]:
+def dict_of_unique_names(pairs: Any, path: str, place: str, kind: str, tensor: str | None = None) -> dict[str, Any]:
     """Returns the pairs of a JSON object as a dict after a check that no name occurs twice.
 
     Raises:
@@ -199,17 +199,17 @@ def unique(pairs: Any, path: str, place: str, kind: str, tensor: str | None = No
     return value_by_name
 
 
-def strings(pairs: Any, path: str, place: str) -> dict[str, str]:
+def dict_of_strings(pairs: Any, path: str, place: str) -> dict[str, str]:
     """Returns the pairs of a JSON object as a dict after a check that all values are strings.
 
     Raises:
         WeightFileError: if it is another value.
     """
-    texts = unique(pairs, path, place, "metadata")
-    for name, value in texts.items():
+    text_by_name = dict_of_unique_names(pairs, path, place, "metadata")
+    for name, value in text_by_name.items():
         if value.__class__ is not str:
             raise WeightFileError("metadata", path, f"{place} must hold strings, {brief(name)} is {text_of(value)}")
-    return texts
+    return text_by_name
 
 
 def text_of(value: Any) -> str:

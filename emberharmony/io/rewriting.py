@@ -46,7 +46,7 @@ def new_names(names: Iterable[str], rules: Sequence[tuple[re.Pattern[str], str]]
     Raises:
         ArgumentError: if a rule refers to no group of its pattern, or if two tensors get one name.
     """
-    new_by_old: dict[str, str] = {}
+    new_name_by_name: dict[str, str] = {}
     name_by_new_name: dict[str, str] = {}
     for name in names:
         new_name = name
@@ -61,8 +61,8 @@ def new_names(names: Iterable[str], rules: Sequence[tuple[re.Pattern[str], str]]
             )
         if new_name == "__metadata__":
             raise ArgumentError(f"{brief(name)} would be named '__metadata__', which is no name of a tensor")
-        new_by_old[name], name_by_new_name[new_name] = new_name, name
-    return new_by_old
+        new_name_by_name[name], name_by_new_name[new_name] = new_name, name
+    return new_name_by_name
 
 
 def rewrite(
@@ -97,29 +97,29 @@ def rewrite(
     if not path.endswith((ENDING, ".npz")):
         raise ArgumentError(f"{brief(path)} must end in {ENDING} or .npz")
     overflow_count_by_name: dict[str, int] = {}
-    item_by_stored_name: dict[object, Item] = {}
+    item_by_key: dict[object, Item] = {}
     for name, new_name in names.items():
-        stored_name = source.place(name) if path.endswith(ENDING) else name  # `.npz` archives have no tied tensors
-        if stored_name in item_by_stored_name:
-            item_by_stored_name[stored_name].ties.append(new_name)
+        key = source.memory_key(name) if path.endswith(ENDING) else name  # `.npz` archives have no tied tensors
+        if key in item_by_key:
+            item_by_key[key].ties.append(new_name)
             continue
-        item_by_stored_name[stored_name] = _rewritten_item(
+        item_by_key[key] = _rewritten_item(
             source, name, new_name, target_dtype and target_dtype.name, advance, overflow_count_by_name
         )
     with ops.use_backend("numpy"):
         if path.endswith(ENDING):
-            written_files = write(path, item_by_stored_name.values(), metadata or {}, max_shard_size)
+            written_files = write(path, item_by_key.values(), metadata or {}, max_shard_size)
         else:
             if max_shard_size is not None:
                 raise ArgumentError(f"only {ENDING} files can be in shards")
-            written_files = _write_npz(path, item_by_stored_name.values())
+            written_files = _write_npz(path, item_by_key.values())
     return Rewritten(
-        written_files, len(names), sum(item.nbytes for item in item_by_stored_name.values()), overflow_count_by_name
+        written_files, len(names), sum(item.nbytes for item in item_by_key.values()), overflow_count_by_name
     )
 
 
 def _rewritten_item(
-    source: Source, name: str, new: str, dtype: str | None, advance: Advance, overflowed: dict[str, int]
+    source: Source, name: str, new_name: str, dtype: str | None, advance: Advance, overflow_counts: dict[str, int]
 ) -> Item:
     """Returns the item that writes a tensor of a source under its new name, cast to a dtype.
 
@@ -139,12 +139,17 @@ def _rewritten_item(
         else info.nbytes // HOST[info.dtype].itemsize * HOST[target_dtype].itemsize
     )
     return Item(
-        new, [], tag, info.shape, byte_count, partial(_byte_parts, source, name, target_dtype, advance, overflowed)
+        new_name,
+        [],
+        tag,
+        info.shape,
+        byte_count,
+        partial(_byte_blocks, source, name, target_dtype, advance, overflow_counts),
     )
 
 
-def _byte_parts(
-    source: Source, name: str, dtype: str, advance: Advance, overflowed: dict[str, int]
+def _byte_blocks(
+    source: Source, name: str, dtype: str, advance: Advance, overflow_counts: dict[str, int]
 ) -> Iterator[memoryview]:
     """Yields the bytes of a tensor of a source block by block, cast to a dtype."""
     old_dtype = source.tensors[name].dtype
@@ -160,19 +165,19 @@ def _byte_parts(
                 np.count_nonzero(np.isinf(old_numbers))
             )
             if new_infinity_count:
-                overflowed[name] = overflowed.get(name, 0) + new_infinity_count
+                overflow_counts[name] = overflow_counts.get(name, 0) + new_infinity_count
             yield as_bytes(cast_block)
         advance(block.nbytes)
 
 
-def _cast_block(block: Array, old: str, new: str, path: str, name: str) -> Array:
+def _cast_block(block: Array, old_dtype: str, new_dtype: str, path: str, name: str) -> Array:
     """Returns a block of elements cast to another dtype; bfloat16 is represented by its bits as uint16."""
     with np.errstate(over="ignore"):
-        tensor = ops.cast(as_tensor(block, old, path, name), as_dtype(new))
+        tensor = ops.cast(as_tensor(block, old_dtype, path, name), as_dtype(new_dtype))
     backend = owner(tensor)
     assert backend is not None
-    bits: Array = backend.pack(tensor).bits
-    return bits
+    packed_array: Array = backend.pack(tensor).bits
+    return packed_array
 
 
 def _write_npz(path: str, items: Iterable[Item]) -> list[str]:
@@ -197,8 +202,8 @@ def _write_npz(path: str, items: Iterable[Item]) -> list[str]:
                 with archive.open(zipfile.ZipInfo(f"{item.name}.npy"), "w", force_zip64=True) as member:
                     header = {"descr": dtype_by_tag[item.tag].str, "fortran_order": False, "shape": item.shape}
                     npy.write_array_header_1_0(member, header)
-                    written_bytes = sum(map(member.write, item.parts()))
-                    assert written_bytes == item.nbytes, (item.name, written_bytes)
+                    written_byte_count = sum(map(member.write, item.byte_blocks()))
+                    assert written_byte_count == item.nbytes, (item.name, written_byte_count)
     except OSError as error:
         raise WeightFileError("unwritable", path, f"could not be written, the old file stays: {error}") from error
     return [os.fspath(path)]

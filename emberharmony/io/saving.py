@@ -41,7 +41,7 @@ class Item(NamedTuple):
     tag: str
     shape: tuple[int, ...]
     nbytes: int
-    parts: Callable[[], Iterable[memoryview]]
+    byte_blocks: Callable[[], Iterable[memoryview]]
 
 
 def save_tensors(
@@ -61,7 +61,7 @@ def save_tensors(
             f"save() writes files whose names end in {ENDING}, not {brief(target_path)}: use {suggested_path!r}"
         )
     _require_strings(metadata or {})
-    return write(target_path, _items_once(tensors), tag_metadata(metadata or {}, layout), max_shard_size)
+    return write(target_path, _distinct_items(tensors), tag_metadata(metadata or {}, layout), max_shard_size)
 
 
 def write(path: str, items: Iterable[Item], metadata: Mapping[str, str], max_shard_size: int | str | None) -> list[str]:
@@ -73,7 +73,7 @@ def write(path: str, items: Iterable[Item], metadata: Mapping[str, str], max_sha
     """
     # The file has wide dtypes first, which aligns all tensors, and equal dtypes in the order of names.
     items = sorted(items, key=lambda item: (-BITS[item.tag], item.name))
-    shard_groups = [items] if max_shard_size is None else _shard_groups(items, _bytes_of_size(max_shard_size))
+    shard_groups = [items] if max_shard_size is None else _shard_groups(items, _size_in_bytes(max_shard_size))
     try:
         if len(shard_groups) == 1:
             _write_file(path, items, metadata)
@@ -109,10 +109,10 @@ def _require_text(name: str) -> None:
         raise ArgumentError(f"save(): {brief(name)} is no text in UTF-8: {error.reason}") from error
 
 
-def _items_once(tensors: Mapping[str, Any]) -> list[Item]:
+def _distinct_items(tensors: Mapping[str, Any]) -> list[Item]:
     """Returns an item for each distinct tensor of a dict; further names of the same tensor become its ties."""
     item_by_key: dict[Any, Item] = {}
-    referenced_items = []  # kept alive so that no id is used again
+    referenced_tensors = []  # kept alive so that no id is used again
     for name, value in tensors.items():
         if not isinstance(name, str) or name == "__metadata__":
             raise ArgumentError(f"save(): {brief(name)} is no name of a tensor; use another string")
@@ -127,7 +127,7 @@ def _items_once(tensors: Mapping[str, Any]) -> list[Item]:
                 way_out = "a training is saved by io.save({'model': model, 'optimizer': optimizer, 'step': 3}, folder)"
             raise ArgumentTypeError(f"save(): {name!r} is {brief(value)}, expected a tensor; {way_out}")
         item, memory_place = _item_and_place(name, tensor, backend)
-        referenced_items.append(tensor)
+        referenced_tensors.append(tensor)
         first_item = item_by_key.get(("same", id(tensor))) or (item_by_key.get(memory_place) if memory_place else None)
         if first_item is not None:
             first_item.ties.append(name)
@@ -141,28 +141,28 @@ def _items_once(tensors: Mapping[str, Any]) -> list[Item]:
 def _item_and_place(name: str, tensor: Any, backend: Backend) -> tuple[Item, Any]:
     """Returns the item for a tensor and its place in memory, or None as place if the host only gets a copy."""
     try:
-        packed, packed_again = backend.pack(tensor), backend.pack(tensor)
+        packing, second_packing = backend.pack(tensor), backend.pack(tensor)
     except EmberError as error:
         error_class = type(error)
         raise error_class(f"save(): {name!r}: {error}") from error
-    bits = packed.bits
-    if packed.dtype not in TAGS:
+    array = packing.bits
+    if packing.dtype not in TAGS:
         names_text = ", ".join(name for name in map(str, ALL) if name in TAGS)
         raise DTypeError(
-            f"save(): {name!r} has dtype {packed.dtype}, which safetensors lacks; cast it to one of {names_text}"
+            f"save(): {name!r} has dtype {packing.dtype}, which safetensors lacks; cast it to one of {names_text}"
         )
-    item = Item(name, [], TAGS[packed.dtype], tuple(bits.shape), bits.nbytes, partial(_byte_parts, backend, tensor))
+    item = Item(name, [], TAGS[packing.dtype], tuple(array.shape), array.nbytes, partial(_byte_blocks, backend, tensor))
     # Two copies would have different addresses, so an equal address is that of the tensor's own memory.
-    is_shared = bits.size > 0 and bits.ctypes.data == packed_again.bits.ctypes.data
-    return item, (bits.ctypes.data, bits.shape, bits.strides, packed.dtype) if is_shared else None
+    is_shared = array.size > 0 and array.ctypes.data == second_packing.bits.ctypes.data
+    return item, (array.ctypes.data, array.shape, array.strides, packing.dtype) if is_shared else None
 
 
-def _byte_parts(backend: Backend, tensor: Any) -> Iterator[memoryview]:
+def _byte_blocks(backend: Backend, tensor: Any) -> Iterator[memoryview]:
     """Yields the bytes of a native tensor as a safetensors file stores them."""
-    bits = backend.pack(tensor).bits
-    if bits.dtype == np.bool_ and bits.size and bits.view(np.uint8).max() > 1:
-        bits = bits.view(np.uint8) != 0
-    yield as_bytes(bits)
+    array = backend.pack(tensor).bits
+    if array.dtype == np.bool_ and array.size and array.view(np.uint8).max() > 1:
+        array = array.view(np.uint8) != 0
+    yield as_bytes(array)
 
 
 def _write_file(path: str, items: Iterable[Item], metadata: Mapping[str, str]) -> None:
@@ -188,11 +188,11 @@ def _write_file(path: str, items: Iterable[Item], metadata: Mapping[str, str]) -
     with replace_bytes(path) as stream:
         stream.write(len(header).to_bytes(8, "little") + header)
         for item in items:
-            written_bytes = sum(map(stream.write, item.parts()))
-            assert written_bytes == item.nbytes, (item.name, written_bytes)
+            written_byte_count = sum(map(stream.write, item.byte_blocks()))
+            assert written_byte_count == item.nbytes, (item.name, written_byte_count)
 
 
-def _bytes_of_size(size: int | str) -> int:
+def _size_in_bytes(size: int | str) -> int:
     """Returns the number of bytes for a size given as an integer or as a text such as "5GB"."""
     if isinstance(size, str):
         match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?) ?([KMGT]B|)", size.strip().upper())

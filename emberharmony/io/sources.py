@@ -11,7 +11,7 @@ from emberharmony.backend.discovery import load as load_backend
 from emberharmony.core.errors import WeightFileError
 from emberharmony.io.archives import Archive
 from emberharmony.io.header import TensorInfo
-from emberharmony.io.index import INDEX, checked_index
+from emberharmony.io.index import INDEX, checked_shard_headers
 from emberharmony.io.loading import OF_TORCH, file_of_path
 from emberharmony.io.tensor_file import TensorFile, header_of
 from emberharmony.io.tensors import HOST
@@ -45,7 +45,7 @@ class Source(Protocol):
             WeightFileError: if the file cannot be read.
         """
 
-    def place(self, name: str) -> Hashable:
+    def memory_key(self, name: str) -> Hashable:
         """Returns a key of the memory of a tensor, which is equal for all names of one tied tensor."""
 
     def close(self) -> None:
@@ -70,7 +70,7 @@ class _Shards:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        headers = checked_index(path) if path.endswith(INDEX) else {path: header_of(path)}
+        headers = checked_shard_headers(path) if path.endswith(INDEX) else {path: header_of(path)}
         self.tensors = {name: info for header in headers.values() for name, info in header.tensors.items()}
         self._files = {name: file for file, header in headers.items() for name in header.tensors}
         first_header = next(iter(headers.values()), None)
@@ -92,7 +92,7 @@ class _Shards:
                 name, TensorInfo(dtype_name, (block_bytes // bytes_per_element,), block_bytes, info.start + start)
             )
 
-    def place(self, name: str) -> Hashable:
+    def memory_key(self, name: str) -> Hashable:
         info = self.tensors[name]
         return (self._files[name], info) if info.nbytes else (self._files[name], name)
 
@@ -124,7 +124,7 @@ class _Arrays:
     def blocks(self, name: str) -> Iterator[Array]:
         return _blocks_of(self._archive.array(name))
 
-    def place(self, name: str) -> Hashable:
+    def memory_key(self, name: str) -> Hashable:
         return name
 
     def close(self) -> None:
@@ -140,28 +140,28 @@ class _OfTorch:
         load_backend("torch")  # raises an error with the command that installs PyTorch
         from emberharmony.backend.torch.files import read_tensors
 
-        self._held = read_tensors(path, mapped=True)
+        self._tensor_by_name = read_tensors(path, mapped=True)
         self.tensors = {}
-        for name in self._held:
-            bits, dtype = self._bits_and_dtype(name)
-            self.tensors[name] = TensorInfo(dtype, bits.shape, bits.nbytes, 0)
+        for name in self._tensor_by_name:
+            array, dtype = self._array_and_dtype(name)
+            self.tensors[name] = TensorInfo(dtype, array.shape, array.nbytes, 0)
 
     def blocks(self, name: str) -> Iterator[Array]:
-        return _blocks_of(self._bits_and_dtype(name)[0])
+        return _blocks_of(self._array_and_dtype(name)[0])
 
-    def place(self, name: str) -> Hashable:
-        bits, dtype = self._bits_and_dtype(name)
-        return (bits.ctypes.data, bits.shape, bits.strides, dtype) if bits.size else name
+    def memory_key(self, name: str) -> Hashable:
+        array, dtype = self._array_and_dtype(name)
+        return (array.ctypes.data, array.shape, array.strides, dtype) if array.size else name
 
     def close(self) -> None:
-        self._held = {}
+        self._tensor_by_name = {}
 
-    def _bits_and_dtype(self, name: str) -> tuple[Array, str]:
-        tensor = self._held[name]
+    def _array_and_dtype(self, name: str) -> tuple[Array, str]:
+        tensor = self._tensor_by_name[name]
         backend = owner(tensor)
         assert backend is not None
-        packed = backend.pack(tensor)
-        return packed.bits, str(packed.dtype)
+        packing = backend.pack(tensor)
+        return packing.bits, str(packing.dtype)
 
 
 def _blocks_of(array: Array) -> Iterator[Array]:

@@ -47,63 +47,63 @@ def statistics(source: Source, name: str, advance: Advance = lambda size: None) 
     if numbers(np.empty(0, np.uint16), dtype) is None:
         return None
     total_statistics = Statistics()
-    count, mean, squared_deviation_sum = 0, np.float64(0), np.float64(0)
+    finite_count, mean, squared_deviation_sum = 0, np.float64(0), np.float64(0)
     with np.errstate(all="ignore"):
         for block in source.blocks(name):
             block_numbers = numbers(block, dtype)
             assert block_numbers is not None
-            finite_values, total_statistics = _finite_and_counts(block_numbers, total_statistics)
+            finite_values, total_statistics = _finite_elements_and_statistics(block_numbers, total_statistics)
             if finite_values.size:
                 block_count, block_mean, block_deviation_sum = _moments(finite_values)
                 mean_difference = block_mean - mean
-                new_count = count + block_count
+                new_count = finite_count + block_count
                 mean = mean + mean_difference * (block_count / new_count)
                 squared_deviation_sum = (
                     squared_deviation_sum
                     + block_deviation_sum
-                    + abs(mean_difference) ** 2 * (count * (block_count / new_count))
+                    + abs(mean_difference) ** 2 * (finite_count * (block_count / new_count))
                 )
-                count = new_count
+                finite_count = new_count
             advance(block.nbytes)
-    if not count:
+    if not finite_count:
         return total_statistics
-    plain_mean = complex(mean) if dtype.startswith("complex") else float(mean.real)
-    return total_statistics._replace(mean=plain_mean, std=float(np.sqrt(squared_deviation_sum / count)))
+    python_mean = complex(mean) if dtype.startswith("complex") else float(mean.real)
+    return total_statistics._replace(mean=python_mean, std=float(np.sqrt(squared_deviation_sum / finite_count)))
 
 
-def _finite_and_counts(values: Array, earlier_statistics: Statistics) -> tuple[Array, Statistics]:
+def _finite_elements_and_statistics(elements: Array, earlier_statistics: Statistics) -> tuple[Array, Statistics]:
     """Returns the finite elements of a block, and the statistics updated with the block's counts and extremes."""
-    if values.dtype.kind in "fc":
-        is_finite = np.isfinite(values)
-        nonfinite_count = values.size - int(np.count_nonzero(is_finite))
+    if elements.dtype.kind in "fc":
+        is_finite = np.isfinite(elements)
+        nonfinite_count = elements.size - int(np.count_nonzero(is_finite))
         if nonfinite_count:
-            nan_count = int(np.count_nonzero(np.isnan(values)))
+            nan_count = int(np.count_nonzero(np.isnan(elements)))
             earlier_statistics = earlier_statistics._replace(
                 nans=earlier_statistics.nans + nan_count,
                 infinities=earlier_statistics.infinities + nonfinite_count - nan_count,
             )
-            values = values[is_finite]
-    if values.size and values.dtype.kind != "c":
-        smallest, largest = values.min().item(), values.max().item()
+            elements = elements[is_finite]
+    if elements.size and elements.dtype.kind != "c":
+        smallest, largest = elements.min().item(), elements.max().item()
         earlier_statistics = earlier_statistics._replace(
             minimum=smallest if earlier_statistics.minimum is None else min(earlier_statistics.minimum, smallest),
             maximum=largest if earlier_statistics.maximum is None else max(earlier_statistics.maximum, largest),
         )
-    return values, earlier_statistics
+    return elements, earlier_statistics
 
 
-def _moments(values: Array) -> tuple[int, Any, Any]:
+def _moments(elements: Array) -> tuple[int, Any, Any]:
     """Returns the number of elements, their mean, and the sum of their squared deviations from the mean."""
-    wide_dtype: Any = np.complex128 if values.dtype.kind == "c" else np.float64
-    if values.dtype.itemsize >= 8 and values.dtype.kind in "fc" and np.abs(values).max() > _LARGE:
-        wide_dtype = np.clongdouble if values.dtype.kind == "c" else np.longdouble
-    mean = values.mean(dtype=wide_dtype)
-    deviations = np.subtract(values, mean, dtype=wide_dtype)
+    wide_dtype: Any = np.complex128 if elements.dtype.kind == "c" else np.float64
+    if elements.dtype.itemsize >= 8 and elements.dtype.kind in "fc" and np.abs(elements).max() > _LARGE:
+        wide_dtype = np.clongdouble if elements.dtype.kind == "c" else np.longdouble
+    mean = elements.mean(dtype=wide_dtype)
+    deviations = np.subtract(elements, mean, dtype=wide_dtype)
     return (
-        values.size,
+        elements.size,
         mean,
         (deviations.real**2 + deviations.imag**2).sum()
-        if values.dtype.kind == "c"
+        if elements.dtype.kind == "c"
         else (deviations * deviations).sum(),
     )
 

@@ -58,19 +58,19 @@ def _hint_at_file(name: str, folder: str) -> str:
     )
 
 
-def header_of(path: str, fault: Fault = raise_fault) -> Header:
+def header_of(path: str, report_fault: Fault = raise_fault) -> Header:
     """Returns the checked header of a safetensors file, in which tied tensors have all their names.
 
     Args:
         path: the file.
-        fault: what is called for a fault after which the check can go on; by default the fault is raised.
+        report_fault: what is called for a fault after which the check can go on; by default the fault is raised.
 
     Raises:
         WeightFileError: if the file is not as the format demands.
     """
     stream, size = open_file(path)
     with stream:
-        header = read_header(stream, path, size, fault)
+        header = read_header(stream, path, size, report_fault)
     return header._replace(tensors=header.tensors | tied_infos(header, path))
 
 
@@ -208,10 +208,10 @@ class TensorFile(Mapping[str, Any]):
         bytes_of_tensor = np.empty(info.nbytes, np.uint8)
         with self._lock:
             self._stream.seek(info.start)
-            bytes_read = self._stream.readinto(bytes_of_tensor.data) if info.nbytes else 0  # type: ignore[attr-defined]
-        if bytes_read != info.nbytes:
+            read_byte_count = self._stream.readinto(bytes_of_tensor.data) if info.nbytes else 0  # type: ignore[attr-defined]
+        if read_byte_count != info.nbytes:
             raise WeightFileError(
-                "truncated", self.path, f"has lost bytes since it was opened: {bytes_read} left", name
+                "truncated", self.path, f"has lost bytes since it was opened: {read_byte_count} left", name
             )
         return as_array(bytes_of_tensor, 0, info, self.path, name)
 

@@ -5,7 +5,7 @@ The format has no place for a second name, so `__metadata__` has the text `{"sec
 
 from emberharmony.core.errors import WeightFileError, brief
 from emberharmony.io.header import Header, TensorInfo
-from emberharmony.io.parsing import MOST_NAMES, parse, strings
+from emberharmony.io.parsing import MOST_NAMES, dict_of_strings, parse
 
 TIED = "emberharmony.tied"
 """The key in `__metadata__` under which the names of tied tensors are stored."""
@@ -20,7 +20,7 @@ def tied_infos(header: Header, path: str) -> dict[str, TensorInfo]:
     ties_json = header.metadata.get(TIED)
     if ties_json is None:
         return {}
-    first_name_by_name = strings(
+    first_name_by_name = dict_of_strings(
         parse(ties_json.encode(), path, "metadata", MOST_NAMES), path, f"{TIED} in __metadata__"
     )
     for name, first_name in first_name_by_name.items():

@@ -131,20 +131,20 @@ class Checkpoint:
             records = self._records()
             content_of_record["serial"] = 1 + max((record.serial for record in records), default=0)
 
-            def fill(folder: str) -> None:
+            def fill_folder(folder: str) -> None:
                 for name, tensors in collected_parts.tensors.items():
                     if tensors:
                         save_tensors(tensors, os.path.join(folder, f"{name}.safetensors"))
                 write_record(folder, content_of_record)
 
-            path = folders.write(self.folder, step, fill)
+            path = folders.write(self.folder, step, fill_folder)
         except (OSError, WeightFileError) as error:
             if isinstance(error, WeightFileError) and error.kind != "unwritable":
                 raise
             raise CheckpointError(
                 "unwritable", self.folder, f"step {step} could not be saved, the older checkpoints stay: {error}"
             ) from error
-        self._remove_old([*records, Record(path, content_of_record)])
+        self._remove_old_checkpoints([*records, Record(path, content_of_record)])
         return path
 
     def restore(
@@ -185,14 +185,14 @@ class Checkpoint:
             restoring = Restoring(record, values_by_kind)
         except (WeightFileError, OSError) as error:
             raise CheckpointError("damaged", record.path, str(error)) from error
-        restoring.require_all()
+        restoring.require_no_faults()
         if step is None:
             restoring.notes += self._notes_on_incomplete_steps(record)
         if restoring.notes:
             notes_text = "".join(f"\n  {note}" for note in restoring.notes)
             # The warning comes before any change, because a filter can turn it into an error.
             warnings.warn(f"{record.path}: step {record.step} differs:{notes_text}", CheckpointWarning, stacklevel=2)
-        restoring.finish()
+        restoring.load_states()
         return record.step
 
     def steps(self) -> list[int]:
@@ -250,7 +250,7 @@ class Checkpoint:
     def _records(self) -> list[Record]:
         """Returns the records of all complete checkpoints; of several of one step that of the last one saved."""
         record_by_step: dict[int, Record] = {}
-        for step, path in folders.folders(self.folder):
+        for step, path in folders.step_folders(self.folder):
             try:
                 record = read_record(path)
             except CheckpointError:  # damaged checkpoints are named by `restore`
@@ -272,19 +272,19 @@ class Checkpoint:
         fitting_records = [record for record in records if step in (None, record.step)]
         if fitting_records:
             return max(fitting_records, key=_serial_number)
-        for step_of_folder, path in reversed(folders.folders(self.folder)):
+        for step_of_folder, path in reversed(folders.step_folders(self.folder)):
             if step in (None, step_of_folder):
                 read_record(path)  # raises the error that says what is wrong
-        expected_text = "a checkpoint" if step is None else f"a checkpoint of step {step}"
+        checkpoint_text = "a checkpoint" if step is None else f"a checkpoint of step {step}"
         steps_text = f"there are those of {sorted(record.step for record in records)}"
         if not records:
             steps_text = "nothing was saved there; ask latest() first, which is None then, and begin without restore()"
-        raise CheckpointError("missing", self.folder, f"has not {expected_text}: {steps_text}")
+        raise CheckpointError("missing", self.folder, f"has not {checkpoint_text}: {steps_text}")
 
     def _notes_on_incomplete_steps(self, record: Record) -> list[str]:
         """Returns a note on each folder of a step later than a record's that is no complete checkpoint."""
         complete_steps = {record_of_step.step for record_of_step in self._records()}
-        newer_steps = {step for step, _ in folders.folders(self.folder) if step > record.step} - complete_steps
+        newer_steps = {step for step, _ in folders.step_folders(self.folder) if step > record.step} - complete_steps
         return [f"the folder of step {step} is no whole checkpoint and is ignored" for step in sorted(newer_steps)]
 
     def _best_record(self, records: list[Record]) -> Record | None:
@@ -301,13 +301,15 @@ class Checkpoint:
         is_comparable = isinstance(saved_number, (int, float)) and not math.isnan(saved_number)
         return float(saved_number) if is_comparable else None
 
-    def _remove_old(self, records: list[Record]) -> None:
+    def _remove_old_checkpoints(self, records: list[Record]) -> None:
         """Removes old checkpoints beyond the number to keep, except the best one, and those of steps saved again."""
         newest_first = sorted(records, key=_serial_number, reverse=True)
         newest_by_step = {record.step: record for record in reversed(newest_first)}
-        kept_records = [record for record in newest_first if newest_by_step[record.step] is record]
-        kept_paths = {record.path for record in (kept_records if self.keep is None else kept_records[: self.keep])}
-        if self.keep_best is not None and (best_record := self._best_record(kept_records)) is not None:
+        current_records = [record for record in newest_first if newest_by_step[record.step] is record]
+        kept_paths = {
+            record.path for record in (current_records if self.keep is None else current_records[: self.keep])
+        }
+        if self.keep_best is not None and (best_record := self._best_record(current_records)) is not None:
             kept_paths.add(best_record.path)
         for record in newest_first:
             if record.path not in kept_paths:
@@ -321,8 +323,8 @@ class Checkpoint:
 
 def _as_number(value: Any) -> Any:
     """Returns a tensor with one element as a number; everything else as it is."""
-    is_one_element = hasattr(value, "item") and math.prod(getattr(value, "shape", (2,))) == 1
-    return value.item() if is_one_element else value
+    has_one_element = hasattr(value, "item") and math.prod(getattr(value, "shape", (2,))) == 1
+    return value.item() if has_one_element else value
 
 
 def _serial_number(record: Record) -> int:

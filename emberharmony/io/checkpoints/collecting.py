@@ -69,9 +69,9 @@ class Collected:
                 self.parts.setdefault(kind, {})[name] = self._describe(kind, name, part)
 
     def _describe(self, kind: str, name: str, part: Any) -> dict[str, Any]:
-        description: dict[str, Any] = {"class": class_of(part)}
+        description: dict[str, Any] = {"class": class_name_of(part)}
         if kind == "schedule":
-            description["schedule"] = schedule_of(part)
+            description["schedule"] = option_description(part)
         if kind == "optimizer":
             description["groups"] = groups_of(part)
             indexed_rates = enumerate(stateful_rates(part))
@@ -100,10 +100,14 @@ class Collected:
         return description
 
 
-def class_of(part: Any) -> str:
+def class_name_of(part: Any) -> str:
     """Returns the name of the class of a part; for a wrapper of an optimizer also that of the wrapped one."""
-    inner_optimizer = getattr(part, "optimizer", None)
-    return type(part).__name__ if inner_optimizer is None else f"{type(part).__name__}({class_of(inner_optimizer)})"
+    wrapped_optimizer = getattr(part, "optimizer", None)
+    return (
+        type(part).__name__
+        if wrapped_optimizer is None
+        else f"{type(part).__name__}({class_name_of(wrapped_optimizer)})"
+    )
 
 
 def groups_of(optimizer: Any) -> list[dict[str, Any]]:
@@ -111,7 +115,7 @@ def groups_of(optimizer: Any) -> list[dict[str, Any]]:
     param_groups = getattr(optimizer, "param_groups", [])
     parameter_keys = ("params", "param_names")
     return [
-        {name: schedule_of(value) for name, value in group.items() if name not in parameter_keys}
+        {name: option_description(value) for name, value in group.items() if name not in parameter_keys}
         for group in param_groups
     ]
 
@@ -122,17 +126,21 @@ def stateful_rates(optimizer: Any) -> list[Any]:
     return [rate if hasattr(rate, "state_dict") else None for rate in rates]
 
 
-def schedule_of(value: Any) -> Any:
+def option_description(value: Any) -> Any:
     """Returns the description of a schedule or another option as JSON, so that two of them can be compared."""
     if value is None or isinstance(value, (str, bool, int)):
         return value
     if isinstance(value, float):
         return pack_state(value, "", {})
     if isinstance(value, (list, tuple)):
-        return [schedule_of(x) for x in value]
+        return [option_description(x) for x in value]
     if isinstance(value, partial):
-        options = {name: schedule_of(x) for name, x in value.keywords.items()}
-        return {"schedule": value.func.__name__.lstrip("_"), "arguments": schedule_of(value.args), "options": options}
+        options = {name: option_description(x) for name, x in value.keywords.items()}
+        return {
+            "schedule": value.func.__name__.lstrip("_"),
+            "arguments": option_description(value.args),
+            "options": options,
+        }
     return {"schedule": getattr(value, "__qualname__", type(value).__qualname__)}
 
 
@@ -146,16 +154,16 @@ def ties_of(state: Mapping[str, Any]) -> list[list[str]]:
 
 def generators_of(part: Any) -> list[tuple[list[str], Any]]:
     """Returns the random generators in a model, each with its places; named streams (`nn.Rngs`) count as one."""
-    places_and_source_by_id: dict[int, tuple[list[str], Any]] = {}
+    places_and_generator_by_id: dict[int, tuple[list[str], Any]] = {}
     for path, source in _generators_in(part):
-        places_and_source_by_id.setdefault(id(source), ([], source))[0].append(path)
-    return list(places_and_source_by_id.values())
+        places_and_generator_by_id.setdefault(id(source), ([], source))[0].append(path)
+    return list(places_and_generator_by_id.values())
 
 
 def _generators_in(part: Any) -> Iterator[tuple[str, Any]]:
     """Yields (place, generator) for each random generator in a model; named streams count as one generator."""
     module_name_by_id = (
-        {id(module_name): name for name, module_name in part.named_modules()} if hasattr(part, "named_modules") else {}
+        {id(module): name for name, module in part.named_modules()} if hasattr(part, "named_modules") else {}
     )
     streams_by_path: dict[tuple[Any, ...], Any] = {}
     for place_of_generator in held_in(part):

@@ -19,7 +19,7 @@ _WRITING: set[str] = set()
 """The temporary folders that this process is writing."""
 
 
-def folders(folder: str) -> list[tuple[int, str]]:
+def step_folders(folder: str) -> list[tuple[int, str]]:
     """Returns (step, path) for each folder of a step in a folder of checkpoints; temporary ones are left out.
 
     Raises:
@@ -33,7 +33,7 @@ def folders(folder: str) -> list[tuple[int, str]]:
     return [(int(match[1]), os.path.join(folder, name)) for match, name in matches_and_names]
 
 
-def write(folder: str, step: int, fill: Callable[[str], None]) -> str:
+def write(folder: str, step: int, fill_folder: Callable[[str], None]) -> str:
     """Writes the folder of a step and returns its path; an error or interruption leaves no new folder.
 
     The files are written into a temporary folder, which gets its name when all of them are on the disk. A folder that
@@ -42,7 +42,7 @@ def write(folder: str, step: int, fill: Callable[[str], None]) -> str:
     Args:
         folder: where the folder of the step is made; it is made if it does not exist.
         step: the step.
-        fill: writes the files, and flushes them to the disk.
+        fill_folder: writes the files, and flushes them to the disk.
 
     Raises:
         OSError: if the folder cannot be written.
@@ -50,12 +50,12 @@ def write(folder: str, step: int, fill: Callable[[str], None]) -> str:
     if not os.path.isdir(folder):
         os.makedirs(folder, exist_ok=True)
         flush_folder(os.path.dirname(os.path.abspath(folder)))
-    sweep(folder)
+    remove_abandoned_folders(folder)
     temporary_path = _temporary_path(folder, step)
     _WRITING.add(temporary_path)
     try:
         os.mkdir(temporary_path)
-        fill(temporary_path)
+        fill_folder(temporary_path)
         flush_folder(temporary_path)
         path = _give_free_name(temporary_path, os.path.join(folder, f"step-{step:06}"))
     except BaseException:
@@ -94,7 +94,7 @@ def discard(path: str, step: int) -> None:
     shutil.rmtree(temporary_path, ignore_errors=True)
 
 
-def sweep(folder: str) -> None:
+def remove_abandoned_folders(folder: str) -> None:
     """Removes the temporary folders of processes that have ended."""
     for name in os.listdir(folder):
         path, match = os.path.join(folder, name), _LEFT.fullmatch(name)

@@ -39,8 +39,8 @@ class RankCheckpoint:
 
     def __init__(self, folder: str | os.PathLike[str], *, sharded: bool = False, **options: Any) -> None:
         self.sharded = sharded
-        own_folder = os.path.join(os.fspath(folder), f"rank-{rank()}-of-{size()}") if sharded else folder
-        self.checkpoint = Checkpoint(own_folder, **options)
+        rank_folder = os.path.join(os.fspath(folder), f"rank-{rank()}-of-{size()}") if sharded else folder
+        self.checkpoint = Checkpoint(rank_folder, **options)
 
     def save(self, step: int, **parts: Any) -> str:
         """Saves the state of a training after a step, and returns the folder; see `Checkpoint.save`.

@@ -13,12 +13,12 @@ from emberharmony.core.errors import CheckpointError, EmberError, StateDictError
 from emberharmony.core.state.commits import Step, commit
 from emberharmony.io.checkpoints.collecting import (
     KINDS,
-    class_of,
+    class_name_of,
     generators_of,
     groups_of,
     label_of,
+    option_description,
     parts_of,
-    schedule_of,
     stateful_rates,
     ties_of,
     versions_of_writer,
@@ -50,16 +50,16 @@ class Restoring:
         self.notes: list[str] = []
         self._record = record
         self._steps: list[Step] = []
-        self._foreign: list[tuple[str, Any, Any]] = []
-        self._files: dict[str, dict[str, Any]] = {}
-        self._given = {part_kind: parts_of(part_kind, given.get(part_kind)) for part_kind in KINDS}
-        self.resumes = any(self._given[part_kind] for part_kind in ("optimizer", "random", "data"))
+        self._foreign_states: list[tuple[str, Any, Any]] = []
+        self._tensors_by_kind: dict[str, dict[str, Any]] = {}
+        self._given_parts = {part_kind: parts_of(part_kind, given.get(part_kind)) for part_kind in KINDS}
+        self.resumes = any(self._given_parts[part_kind] for part_kind in ("optimizer", "random", "data"))
         for kind in KINDS:
             self._match_kind(kind, record.content["parts"].get(kind, {}))
         if self.resumes:
             self._compare_writers()
 
-    def finish(self) -> None:
+    def load_states(self) -> None:
         """Loads all matched states into the parts of a training; after an error all of them are as before.
 
         Raises:
@@ -67,7 +67,7 @@ class Restoring:
         """
         parts_and_old_states: list[tuple[Any, Any]] = []
         try:
-            for label, part, state in self._foreign:
+            for label, part, state in self._foreign_states:
                 parts_and_old_states.append((part, copy.deepcopy(part.state_dict())))
                 try:
                     part.load_state_dict(state)
@@ -83,7 +83,7 @@ class Restoring:
                 part.load_state_dict(old_state)
             raise
 
-    def require_all(self) -> None:
+    def require_no_faults(self) -> None:
         """Checks that no fault was found that prevents the restoring.
 
         Raises:
@@ -96,19 +96,19 @@ class Restoring:
         reason = f"step {self._record.step} does not fit, so nothing was restored:"
         return CheckpointError("different", self._record.path, reason, faults)
 
-    def _match_kind(self, kind: str, saved_state: Mapping[str, Any]) -> None:
-        parts_by_name = self._given[kind]
-        unmatched_names = [label_of(kind, name) for name in saved_state if name not in parts_by_name]
+    def _match_kind(self, kind: str, saved_parts: Mapping[str, Any]) -> None:
+        parts_by_name = self._given_parts[kind]
+        unmatched_names = [label_of(kind, name) for name in saved_parts if name not in parts_by_name]
         if parts_by_name:
             self.faults += [f"unexpected: {label}{suggest(label, parts_by_name)}" for label in unmatched_names]
-        elif unmatched_names and self._given["optimizer"]:
+        elif unmatched_names and self._given_parts["optimizer"]:
             self.notes.append(f"the checkpoint has {', '.join(unmatched_names)}, for which restore() was given nothing")
         for name, part in parts_by_name.items():
             label = label_of(kind, name)
-            if name not in saved_state:
+            if name not in saved_parts:
                 self.faults.append(f"missing: {label}, which the checkpoint does not have")
                 continue
-            self._match_noting_faults(label, lambda n=name, p=part: self._match_part(kind, n, p, saved_state[n]))  # type: ignore[misc]
+            self._match_noting_faults(label, lambda n=name, p=part: self._match_part(kind, n, p, saved_parts[n]))  # type: ignore[misc]
 
     def _match_noting_faults(self, label: str, match: Callable[[], None]) -> None:
         """Calls a function that matches a part, and collects its error, so that the other parts are checked too."""
@@ -122,39 +122,41 @@ class Restoring:
         except Exception as error:  # noqa: BLE001  (whatever a damaged state or a foreign part raises is a fault)
             self.faults.append(f"{label}: the state does not fit: {type(error).__name__}: {error}")
 
-    def _match_part(self, kind: str, name: str, part: Any, saved_state: Mapping[str, Any]) -> None:
+    def _match_part(self, kind: str, name: str, part: Any, saved_part: Mapping[str, Any]) -> None:
         label = label_of(kind, name)
-        if saved_state["class"] != class_of(part):
-            self.notes.append(f"{label} is a {saved_state['class']} in the checkpoint and a {class_of(part)} here")
+        if saved_part["class"] != class_name_of(part):
+            self.notes.append(f"{label} is a {saved_part['class']} in the checkpoint and a {class_name_of(part)} here")
         if kind == "optimizer":
-            self._match_groups(label, part, saved_state)
-        if kind == "schedule" and saved_state["schedule"] != schedule_of(part):
-            self.notes.append(_change_text(label, saved_state["schedule"], schedule_of(part), "the one here is used"))
-        if "state" not in saved_state or not hasattr(part, "state_dict"):
-            if ("state" in saved_state) is not hasattr(part, "state_dict"):
+            self._match_groups(label, part, saved_part)
+        if kind == "schedule" and saved_part["schedule"] != option_description(part):
+            self.notes.append(
+                _change_text(label, saved_part["schedule"], option_description(part), "the one here is used")
+            )
+        if "state" not in saved_part or not hasattr(part, "state_dict"):
+            if ("state" in saved_part) is not hasattr(part, "state_dict"):
                 self.faults.append(f"{label}: one of the two sides has a state and the other has none")
             return
         tensors = self._load_tensors(kind if kind in ("model", "optimizer") else "state")
-        state = unpack_state(saved_state["state"], tensors)
+        state = unpack_state(saved_part["state"], tensors)
         if kind == "model":
-            self._compare_model(label, part, saved_state, state)
-        self._load_part(label, part, state)
+            self._compare_model(label, part, saved_part, state)
+        self._add_loading_steps(label, part, state)
 
-    def _load_part(self, label: str, part: Any, state: Any) -> None:
+    def _add_loading_steps(self, label: str, part: Any, state: Any) -> None:
         if hasattr(part, "loading_steps"):
             self._steps += part.loading_steps(state)
         else:
-            self._foreign.append((label, part, state))
+            self._foreign_states.append((label, part, state))
 
     def _load_tensors(self, kind: str) -> dict[str, Any]:
         """Returns the tensors of a checkpoint's file of one kind, such as "model", on the active backend."""
-        if kind not in self._files:
+        if kind not in self._tensors_by_kind:
             file_name = f"{kind}.safetensors"
             has_file = file_name in self._record.content["files"]
-            self._files[kind] = load(checked_file_path(self._record, file_name)) if has_file else {}
-        return self._files[kind]
+            self._tensors_by_kind[kind] = load(checked_file_path(self._record, file_name)) if has_file else {}
+        return self._tensors_by_kind[kind]
 
-    def _compare_model(self, label: str, part: Any, saved_state: Mapping[str, Any], state: Any) -> None:
+    def _compare_model(self, label: str, part: Any, saved_part: Mapping[str, Any], state: Any) -> None:
         """Notes how a model differs from the saved one, and adds the steps that restore its random generators."""
         own_state = part.state_dict()
         if not own_state.keys() & state.keys():
@@ -162,10 +164,10 @@ class Restoring:
                 f"none of the {len(state)} names in the checkpoint, {brief(list(state))}, is in "
                 f"{type(part).__name__}, which has {brief(list(own_state))}"
             )
-        ties_here, ties = ties_of(own_state), saved_state["ties"]
+        ties_here, saved_ties = ties_of(own_state), saved_part["ties"]
         for ties_on_one_side, ties_on_other_side, side_text in (
-            (ties, ties_here, "in the checkpoint"),
-            (ties_here, ties, "here"),
+            (saved_ties, ties_here, "in the checkpoint"),
+            (ties_here, saved_ties, "here"),
         ):
             self.faults += [
                 f"{label}: {', '.join(x)} are one tensor only {side_text}"
@@ -178,10 +180,10 @@ class Restoring:
             if saved_dtype != own_dtype:
                 names_by_cast_text.setdefault(f"{saved_dtype} in the checkpoint and {own_dtype} here", []).append(name)
         self.notes += [
-            f"{label}: {_first_names(sorted(names))} are {text}, so they are cast"
+            f"{label}: {_names_text(sorted(names))} are {text}, so they are cast"
             for text, names in names_by_cast_text.items()
         ]
-        self._match_generators(label, part, saved_state["generators"])
+        self._match_generators(label, part, saved_part["generators"])
 
     def _match_generators(self, label: str, part: Any, saved_generators: list[Any]) -> None:
         """Adds the steps that restore the random generators in a model, and notes generators that do not match."""
@@ -198,7 +200,7 @@ class Restoring:
             ]
             if len({id(generator_by_place[place]) for place in saved_places if place in generator_by_place}) > 1:
                 messages.append(
-                    f"{label}: {_first_names(saved_places)} share a random generator in the checkpoint and not here"
+                    f"{label}: {_names_text(saved_places)} share a random generator in the checkpoint and not here"
                 )
             elif not missing_places:
                 self._steps += generator_by_place[saved_places[0]].loading_steps(saved_generator["state"])
@@ -214,13 +216,13 @@ class Restoring:
             ]
             if len(overlapping_generators) > 1:
                 messages.append(
-                    f"{label}: {_first_names(places_here)} share a random generator here and not in the checkpoint"
+                    f"{label}: {_names_text(places_here)} share a random generator here and not in the checkpoint"
                 )
 
-    def _match_groups(self, label: str, part: Any, saved_state: Mapping[str, Any]) -> None:
+    def _match_groups(self, label: str, part: Any, saved_part: Mapping[str, Any]) -> None:
         """Notes which options of an optimizer differ from the saved ones, and adds steps that restore its schedules."""
         own_groups = groups_of(part)
-        for i, (saved_group, own_group) in enumerate(zip(saved_state["groups"], own_groups, strict=False)):
+        for i, (saved_group, own_group) in enumerate(zip(saved_part["groups"], own_groups, strict=False)):
             for name in sorted(saved_group.keys() & own_group.keys()):
                 if saved_group[name] != own_group[name]:
                     is_scheduled = name == "lr" and isinstance(own_group[name], dict)
@@ -229,9 +231,9 @@ class Restoring:
                         _change_text(f"{label}: {name} of group {i}", saved_group[name], own_group[name], used_text)
                     )
         for i, rate in enumerate(stateful_rates(part)):
-            state = saved_state["rates"].get(str(i))
+            state = saved_part["rates"].get(str(i))
             if rate is not None and state is not None:
-                self._load_part(f"{label}: lr of group {i}", rate, unpack_state(state, {}))
+                self._add_loading_steps(f"{label}: lr of group {i}", rate, unpack_state(state, {}))
 
     def _compare_writers(self) -> None:
         """Notes differences between the backend and versions that wrote a checkpoint and those that restore it."""
@@ -286,6 +288,6 @@ def _option_text(value: Any) -> str:
     return str(value["schedule"]) if isinstance(value, dict) and "schedule" in value else brief(value)
 
 
-def _first_names(names: list[str]) -> str:
+def _names_text(names: list[str]) -> str:
     names_text = ", ".join(names[:5])
     return names_text if len(names) <= 5 else f"{names_text} and {len(names) - 5} more"

@@ -65,7 +65,7 @@ class _Source:
         for start in range(0, flat_bits.size, BLOCK):
             yield np.ascontiguousarray(flat_bits[start : start + BLOCK])
 
-    def place(self, name: str) -> str:
+    def memory_key(self, name: str) -> str:
         """Returns the name itself, as no tensors are tied."""
         return name
 
