@@ -320,20 +320,29 @@ def accumulate_steps(cells: Sequence[Cell], gradients: Sequence[Any]) -> list[St
         if old_gradient is not None:
             gradient = active_ops.add(old_gradient, gradient)
         steps.append((setattr, cell, "_grad", (gradient, home_ops)))
-    _Sum.count = 0 if old_gradient is None else _count_with_another(cells[-1])
+    _Sum.last = _NO_SUM if old_gradient is None else _count_with_another(cells[-1])
     return steps
 
 
+_NO_SUM = (0, 0)
+
+
 class _Sum:
-    """The number of gradients in a row that were added to the gradient of one cell."""
+    """The id of the cell to whose gradient gradients were added last, and how many in a row.
 
-    cell = count = 0
+    Both are one value: threads that add to two cells must not take the other's number.
+    """
+
+    last = _NO_SUM
 
 
-def _count_with_another(cell: Cell) -> int:
-    """Returns how many gradients in a row, this one included, were added to a cell, and warns at `MANY`."""
-    added_count = _Sum.count + 1 if _Sum.cell == id(cell) else 1
-    _Sum.cell = id(cell)
+def _count_with_another(cell: Cell) -> tuple[int, int]:
+    """Returns the id of a cell and how many gradients in a row, this one included, were added to it.
+
+    It warns at `MANY`.
+    """
+    last_id, added_count = _Sum.last
+    added_count = added_count + 1 if last_id == id(cell) else 1
     if added_count == MANY - 1:
         warnings.warn(
             f"ops.backward() has added {MANY} gradients for the same parameters, and no step has cleared them: call "
@@ -341,7 +350,7 @@ def _count_with_another(cell: Cell) -> int:
             TrainingWarning,
             stacklevel=2,
         )
-    return added_count
+    return id(cell), added_count
 
 
 MANY = 33
