@@ -13,7 +13,7 @@ from emberharmony.backend.mlx import cells as cells
 from emberharmony.backend.mlx import numpy_operators as numpy_operators
 from emberharmony.backend.mlx.arrays.creation_ops import MLXCreationOps
 from emberharmony.backend.mlx.arrays.indices import read_if_checked
-from emberharmony.backend.mlx.device_ops import MLXDeviceOps, join_thread, place
+from emberharmony.backend.mlx.device_ops import MLXDeviceOps, join_thread, requested_device
 from emberharmony.backend.mlx.dtype_ops import MLXDTypeOps
 from emberharmony.backend.mlx.dtypes import DTYPES, of_host, promotion
 from emberharmony.backend.mlx.elementwise.special_ops import MLXSpecialOps
@@ -121,9 +121,9 @@ class MLXBackend(
         Only the new tensor may depend on the old one for MLX to write in its memory. That is why `set_item` copies: it
         also reads the old elements, because of `mx.vmap`.
         """
-        result = mx.array(memory)
-        result[place] = updates
-        return result
+        written_copy = mx.array(memory)
+        written_copy[place] = updates
+        return written_copy
 
     def at_hand(self, tensor: mx.array) -> np.ndarray | None:
         """Returns the values of a tensor as a NumPy array in checked mode, which evaluates it; else None."""
@@ -140,12 +140,12 @@ class MLXBackend(
         """
         # Always pass the dtype: without it MLX 0.32 silently narrows float64 to float32.
         dtype_name = name_of(array.dtype)
-        dtype = self.dtypes[dtype_name]
+        native_dtype = self.dtypes[dtype_name]
         # MLX 0.32 raises for negative strides, which a contiguous array does not have.
         array = np.asarray(array, order="C")
         if dtype_name == "bfloat16":
             return of_host(array.view(np.uint16)).view(mx.bfloat16)
-        return of_host(array, dtype)
+        return of_host(array, native_dtype)
 
     def wait_for(self, result: Any) -> bool:
         """Computes the tensors in a result, and returns True."""
@@ -154,10 +154,10 @@ class MLXBackend(
 
     def peak_memory(self, restart: bool = False) -> tuple[int, int]:
         """Returns the bytes in use now, and the most since the last restart of the count."""
-        usage = mx.get_active_memory(), mx.get_peak_memory()
+        active_and_peak_bytes = mx.get_active_memory(), mx.get_peak_memory()
         if restart:
             mx.reset_peak_memory()
-        return usage[0], max(usage)
+        return active_and_peak_bytes[0], max(active_and_peak_bytes)
 
     def unpack(self, packed: HostBits, device: Any = None) -> mx.array:
         """Returns the tensor that is made of the bits that `pack` returned.
@@ -166,7 +166,7 @@ class MLXBackend(
             DTypeError: if MLX, or the device, lacks the dtype.
         """
         # MLX 0.32 raises for float64 on a GPU only when it computes with the tensor.
-        if packed.dtype == "float64" and (place(device) or mx.default_device()).type == mx.gpu:
+        if packed.dtype == "float64" and (requested_device(device) or mx.default_device()).type == mx.gpu:
             raise errors.DTypeError("MLX has no float64 on a GPU; cast it to float32, or work on the CPU")
         tensor: mx.array = super().unpack(packed, device)
         mx.eval(tensor)  # so that other threads can read it

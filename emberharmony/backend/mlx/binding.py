@@ -14,7 +14,7 @@ REAL = "({{{0}}}.itemsize != 8 or {{{0}}}.dtype != mlx_complex64)"
 """The condition that an operand is not complex; `format` fills in the number of the operand."""
 
 
-def unequal(x1: mx.array, x2: mx.array) -> mx.array:
+def unequal_mask(x1: mx.array, x2: mx.array) -> mx.array:
     """Returns where two tensors differ.
 
     `mx.not_equal` (MLX 0.32) is wrong under vmap if only the second operand is mapped over.
@@ -29,12 +29,12 @@ def bitwise_op(native: Native) -> Any:
     made to depend on the second, without a change of its values.
     """
 
-    def both_promoted(x1: mx.array, x2: mx.array) -> mx.array:
+    def call_promoted(x1: mx.array, x2: mx.array) -> mx.array:
         if x2.dtype == mx.bool_:
             return native(mx.logical_or(x1, mx.logical_and(x2, mx.logical_not(x2))), x2)
         return native(x1 + (x2 - x2), x2)
 
-    return staticmethod(both_promoted)
+    return staticmethod(call_promoted)
 
 
 def ordering_op(native: Native, derived: Native | None = None) -> Any:
@@ -52,7 +52,7 @@ def ordering_op(native: Native, derived: Native | None = None) -> Any:
     )
 
 
-def float32_first(native: Native, full: Native) -> Any:
+def float32_first_op(native: Native, full: Native) -> Any:
     """Returns the op `full`, for which dispatch calls `native` with float32 while no transform is running.
 
     Args:

@@ -25,7 +25,7 @@ def _conversion_without_operators(read: Callable[[TensorMethods], T]) -> Callabl
     """
 
     @functools.wraps(read)
-    def number(cell: TensorMethods) -> T:
+    def convert_cell(cell: TensorMethods) -> T:
         if isinstance(cell.value, mx.array):
             caller = sys._getframe(1)
             bytecode, last_instruction = caller.f_code.co_code, caller.f_lasti
@@ -33,7 +33,7 @@ def _conversion_without_operators(read: Callable[[TensorMethods], T]) -> Callabl
                 raise TypeError("an operator takes the tensor of a parameter or buffer, and not its number")
         return read(cell)
 
-    return number
+    return convert_cell
 
 
 TensorMethods.__float__ = _conversion_without_operators(TensorMethods.__float__)  # type: ignore[method-assign]

@@ -1,7 +1,8 @@
 """Adds derivatives to functions for which MLX has none, or has them wrong.
 
-There are three ways. `with_own_derivatives` takes a differential; the reverse mode is its transpose. `elementwise`
-takes partial derivatives. `with_forward_mode` adds the forward mode to a function that MLX has in reverse mode only.
+There are three ways. `with_own_derivatives` takes a differential; the reverse mode is its transpose.
+`elementwise_function` takes partial derivatives. `with_forward_mode` adds the forward mode to a function that MLX has
+in reverse mode only.
 
 Derivatives of higher order need no rules of their own: the rules are written in functions that have derivatives, and
 MLX also differentiates the outputs that it passes to a rule.
@@ -62,18 +63,18 @@ def with_own_derivatives(
         # arguments.
         return pull_back(push_tangents, [*fixed_arrays, *zero_tangents], cotangents)[len(fixed_arrays) :]
 
-    def push_own(primals: Arrays, tangents: Tangents) -> Arrays:
+    def push_all_tangents(primals: Arrays, tangents: Tangents) -> Arrays:
         all_tangents = [mx.zeros_like(x) if t is None else t for x, t in zip(primals, tangents, strict=True)]
         outputs = _as_sequence(function_with_rules(*primals))
         if hosted and any(map(_is_complex, (*primals, *outputs))):
             raise NotImplementedError("[jvp] Not implemented for complex matrices on the host; use ops.jvp")
         return differential(primals, outputs, all_tangents)
 
-    function_with_rules = (_with_rules if hosted else _opaque_function)(function, pull or transpose, push_own)
+    function_with_rules = (_with_rules if hosted else _opaque_function)(function, pull or transpose, push_all_tangents)
     return function_with_rules
 
 
-def elementwise(function: Function, *partials: Partial, chooses: bool = False) -> Function:
+def elementwise_function(function: Function, *partials: Partial, chooses: bool = False) -> Function:
     """Returns an elementwise function of tensors, which broadcast, with the given derivatives.
 
     Args:
@@ -83,12 +84,12 @@ def elementwise(function: Function, *partials: Partial, chooses: bool = False) -
             has the gradient 0 even if the cotangent is infinite or NaN.
     """
 
-    def factors(primals: Arrays, output: mx.array) -> list[mx.array]:
+    def partial_values(primals: Arrays, output: mx.array) -> list[mx.array]:
         return [partial(*primals, output) for partial in partials]
 
-    def pull(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Any:
+    def pull_cotangents(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Any:
         conjugate_factors = [
-            mx.conj(factor) if _is_complex(factor) else factor for factor in factors(primals, outputs[0])
+            mx.conj(factor) if _is_complex(factor) else factor for factor in partial_values(primals, outputs[0])
         ]
         gradients = [cotangents[0] * factor for factor in conjugate_factors]
         if chooses:
@@ -96,16 +97,16 @@ def elementwise(function: Function, *partials: Partial, chooses: bool = False) -
                 mx.where(f == 0, mx.zeros_like(gradient), gradient)
                 for f, gradient in zip(conjugate_factors, gradients, strict=True)
             ]
-        return [_summed_to(x, part) for x, part in zip(primals, gradients, strict=True)]
+        return [_sum_to_shape(x, gradient_of_x) for x, gradient_of_x in zip(primals, gradients, strict=True)]
 
     def push_tangents(primals: Arrays, tangents: Tangents) -> Arrays:
         # Skip operands without a tangent, because their partial derivative may be NaN.
-        tangents_and_factors = zip(tangents, factors(primals, function_with_rules(*primals)), strict=True)
+        tangents_and_factors = zip(tangents, partial_values(primals, function_with_rules(*primals)), strict=True)
         return (functools.reduce(operator.add, (t * factor for t, factor in tangents_and_factors if t is not None)),)
 
-    function_with_rules = _opaque_function(function, pull, push_tangents)
+    function_with_rules = _opaque_function(function, pull_cotangents, push_tangents)
     return lambda x, *rest: function_with_rules(
-        x, *(y if isinstance(y, mx.array) else _number_like(y, x) for y in rest)
+        x, *(y if isinstance(y, mx.array) else _array_from_number(y, x) for y in rest)
     )
 
 
@@ -143,7 +144,7 @@ class Transforming(Scope):
         self._stack.set((None, self._stack.get(), self, self._watch))
 
 
-def where_transformed(native: Function, derived: Function) -> Function:
+def dispatch_on_transform(native: Function, derived: Function) -> Function:
     """Returns a function that calls `derived`, which has derivatives, while a transform is running, else `native`."""
 
     def call_either(*xs: Any) -> Any:
@@ -152,7 +153,7 @@ def where_transformed(native: Function, derived: Function) -> Function:
     return call_either
 
 
-def _number_like(number: float, x: mx.array) -> mx.array:
+def _array_from_number(number: float, x: mx.array) -> mx.array:
     """Returns a Python number as an array: in the dtype of `x`, unless `x` holds integers and the number is not one."""
     keeps_dtype = type(number) is int or mx.issubdtype(x.dtype, mx.inexact)
     return mx.array(number, x.dtype) if keeps_dtype else mx.array(number)
@@ -162,14 +163,17 @@ def _is_complex(x: mx.array) -> bool:
     return mx.issubdtype(x.dtype, mx.complexfloating)
 
 
-def _summed_to(x: mx.array, gradient: mx.array) -> mx.array:
+def _sum_to_shape(x: mx.array, gradient: mx.array) -> mx.array:
     """Returns the sum of a gradient over the axes that `x` was broadcast along."""
     if gradient.shape == x.shape:
         return gradient
     if not gradient.size:
         return mx.zeros_like(x)
-    added_axes = gradient.ndim - x.ndim
-    axes = [*range(added_axes), *(added_axes + i for i, n in enumerate(x.shape) if n != gradient.shape[added_axes + i])]
+    added_axis_count = gradient.ndim - x.ndim
+    axes = [
+        *range(added_axis_count),
+        *(added_axis_count + i for i, n in enumerate(x.shape) if n != gradient.shape[added_axis_count + i]),
+    ]
     return mx.sum(gradient, axes, keepdims=True).reshape(x.shape)
 
 
@@ -182,15 +186,17 @@ def with_forward_mode(native: Function) -> Function:
         native: a function that MLX differentiates correctly in reverse mode.
     """
 
-    def pull(primals: Arrays, _: Any, cotangents: Arrays) -> Arrays:
+    def pull_cotangents(primals: Arrays, _: Any, cotangents: Arrays) -> Arrays:
         return pull_back(lambda *xs: [native(*xs)], primals, cotangents)
 
     def push_tangents(primals: Arrays, tangents: Tangents) -> Arrays:
         all_tangents = [mx.zeros_like(x) if t is None else t for x, t in zip(primals, tangents, strict=True)]
         zero_tangent = mx.zeros_like(native(*primals))
-        return pull_back(lambda cotangent, *xs: pull(xs, None, [cotangent]), [zero_tangent, *primals], all_tangents)[:1]
+        return pull_back(
+            lambda cotangent, *xs: pull_cotangents(xs, None, [cotangent]), [zero_tangent, *primals], all_tangents
+        )[:1]
 
-    return _opaque_function(native, pull, push_tangents)
+    return _opaque_function(native, pull_cotangents, push_tangents)
 
 
 def with_transforms_of(native: Function, right: Function) -> Function:
@@ -216,7 +222,7 @@ def with_transforms_of(native: Function, right: Function) -> Function:
         xs, batch_axes = _as_sequence(inputs), _as_sequence(axes)
         if all(axis is None for axis in batch_axes):
             return custom_function(*xs), None
-        return mx.vmap(right)(*to_front(xs, batch_axes)), 0
+        return mx.vmap(right)(*move_axes_to_front(xs, batch_axes)), 0
 
     custom_function.vjp(vjp)
     custom_function.jvp(jvp)
@@ -248,7 +254,7 @@ def _with_rules(function: Function, pull: ReverseRule, push_tangents: ForwardRul
         batch_axes = [axis for axis in _as_sequence(axes) if axis is not None]
         mapped_function = _map_rules(function, pull, push_tangents) if batch_axes else custom_function
         outputs = mapped_function(
-            *(to_front(_as_sequence(inputs), _as_sequence(axes)) if batch_axes else _as_sequence(inputs))
+            *(move_axes_to_front(_as_sequence(inputs), _as_sequence(axes)) if batch_axes else _as_sequence(inputs))
         )
         batch_axis = 0 if batch_axes else None
         return outputs, (batch_axis,) * len(outputs) if isinstance(outputs, (tuple, list)) else batch_axis
@@ -274,7 +280,7 @@ def pull_back(fn: Callable[..., Arrays], primals: Arrays, cotangents: Arrays) ->
     return mx.vjp(lambda *xs: separate_arrays(fn(*xs)), list(primals), list(cotangents))[1]
 
 
-def to_front(inputs: Arrays, axes: Sequence[int | None]) -> Arrays:
+def move_axes_to_front(inputs: Arrays, axes: Sequence[int | None]) -> Arrays:
     """Returns inputs with the mapped axis moved to the front; an input without one is broadcast along it."""
     length = next(x.shape[axis] for x, axis in zip(inputs, axes, strict=True) if axis is not None)
     return [

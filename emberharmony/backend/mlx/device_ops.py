@@ -14,12 +14,12 @@ from emberharmony.core.errors import DeviceError
 PLACEMENT = Placement()
 
 
-def available() -> list[str]:
+def available_devices() -> list[str]:
     """Returns the neutral names of the devices of this machine."""
     return ["cpu", *(["gpu"] if mx.is_available(mx.gpu) else [])]
 
 
-def native(device: Any) -> mx.Device:
+def as_native_device(device: Any) -> mx.Device:
     """Returns a device, given by name or as a native device, as a native device.
 
     Raises:
@@ -28,8 +28,8 @@ def native(device: Any) -> mx.Device:
     if isinstance(device, mx.Device):
         device = neutral_name(device)
     device_name = name_of(device).removesuffix(":0")
-    if device_name not in available():
-        raise unknown_device(device, available())
+    if device_name not in available_devices():
+        raise unknown_device(device, available_devices())
     return mx.Device(mx.cpu if device_name == "cpu" else mx.gpu, 0)
 
 
@@ -38,7 +38,7 @@ def neutral_name(device: mx.Device) -> str:
     return "gpu" if device.type == mx.gpu else "cpu"
 
 
-def place(device: Any) -> mx.Device | None:
+def requested_device(device: Any) -> mx.Device | None:
     """Returns the native device for the `device` argument of an op that makes a tensor.
 
     Without an argument it is the default device, or None for MLX's own default.
@@ -47,13 +47,13 @@ def place(device: Any) -> mx.Device | None:
         DeviceError: if the device is unknown or this machine does not have it.
     """
     if device is not None:
-        return native(device)
-    return PLACEMENT.device_to_use(native) if PLACEMENT.touched else None
+        return as_native_device(device)
+    return PLACEMENT.device_to_use(as_native_device) if PLACEMENT.touched else None
 
 
 def largest_memory() -> int:
     """Returns the largest possible size of a tensor in bytes, on the device with the most memory."""
-    accelerator_bytes = int(mx.device_info(mx.gpu).get("memory_size", 0)) if "gpu" in available() else 0
+    accelerator_bytes = int(mx.device_info(mx.gpu).get("memory_size", 0)) if "gpu" in available_devices() else 0
     return max(memory_limit(), accelerator_bytes)
 
 
@@ -122,7 +122,7 @@ _WORKPLACE = _Workplace()
 if PLACEMENT.environment is not None:
     # An invalid name raises when the first tensor is made, not at import.
     with contextlib.suppress(DeviceError):
-        _WORKPLACE.set_base(native(PLACEMENT.environment))
+        _WORKPLACE.set_base(as_native_device(PLACEMENT.environment))
 
 
 class _Joined(_local):
@@ -156,14 +156,14 @@ class MLXDeviceOps:
     @contextlib.contextmanager
     def device_scope(device: Any) -> Iterator[None]:
         """Returns the context manager of `with ops.device(...)`, which sets MLX's default device too."""
-        native_device = native(device)
+        native_device = as_native_device(device)
         with PLACEMENT.override_default(native_device), _WORKPLACE.at(native_device):
             yield
 
     @staticmethod
     def device_model(device: Any) -> str:
         """Returns what the maker of a device calls it."""
-        target_device = native(device)
+        target_device = as_native_device(device)
         return (
             str(mx.device_info(target_device).get("device_name") or processor())
             if target_device.type == mx.gpu
@@ -183,30 +183,34 @@ class MLXDeviceOps:
 
     @staticmethod
     def to_device(x: mx.array, device: Any) -> mx.array:
-        native(device)
+        as_native_device(device)
         return x
 
     @staticmethod
     def get_available_devices() -> list[str]:
-        return available()
+        return available_devices()
 
     @staticmethod
     def get_default_device() -> str:
-        return neutral_name(place(None) or mx.default_device())
+        return neutral_name(requested_device(None) or mx.default_device())
 
     @staticmethod
     def set_default_device(device: Any) -> None:
-        native_device = native("gpu" if "gpu" in available() else "cpu") if device is None else native(device)
+        native_device = (
+            as_native_device("gpu" if "gpu" in available_devices() else "cpu")
+            if device is None
+            else as_native_device(device)
+        )
         _WORKPLACE.set_base(native_device)
         PLACEMENT.set_default(None if device is None else native_device)
 
     @staticmethod
     def synchronize(device: Any = None) -> None:
-        target_device = place(device)
+        target_device = requested_device(device)
         mx.synchronize(mx.default_stream(target_device or mx.default_device()))
 
     @staticmethod
     def memory_info(device: Any = None) -> dict[str, int]:
-        target_device = place(device) or mx.default_device()
+        target_device = requested_device(device) or mx.default_device()
         total_bytes = mx.device_info(target_device).get("memory_size", host_memory()["total"])
         return {"used": mx.get_active_memory(), "reserved": mx.get_cache_memory(), "total": int(total_bytes)}

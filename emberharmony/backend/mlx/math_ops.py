@@ -4,8 +4,13 @@ from typing import Any
 
 import mlx.core as mx
 
-from emberharmony.backend.mlx.binding import REAL, float32_first, ordering_op
-from emberharmony.backend.mlx.derivatives import Arrays, elementwise, where_transformed, with_own_derivatives
+from emberharmony.backend.mlx.binding import REAL, float32_first_op, ordering_op
+from emberharmony.backend.mlx.derivatives import (
+    Arrays,
+    dispatch_on_transform,
+    elementwise_function,
+    with_own_derivatives,
+)
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.promote import direct
 
@@ -47,8 +52,8 @@ def _floor_divide(x1: mx.array, x2: mx.array) -> mx.array:
     exact_quotient = x1 / x2
     # A quotient of zero must have the sign of the exact quotient.
     quotient = mx.where(quotient == 0, exact_quotient * 0, quotient)
-    is_unusual = mx.logical_or(mx.logical_or(mx.isinf(x1), mx.isinf(x2)), x2 == 0)
-    return mx.where(is_unusual, mx.floor(exact_quotient), quotient)
+    has_inf_or_zero = mx.logical_or(mx.logical_or(mx.isinf(x1), mx.isinf(x2)), x2 == 0)
+    return mx.where(has_inf_or_zero, mx.floor(exact_quotient), quotient)
 
 
 def _float_mod(x1: mx.array, x2: mx.array | float) -> mx.array:
@@ -91,31 +96,31 @@ def _slope_of_operand(is_chosen: mx.array, ties: mx.array, like: mx.array) -> mx
     return is_chosen.astype(like.dtype) + ties.astype(like.dtype) * 0.5
 
 
-even_maximum = elementwise(
+even_maximum = elementwise_function(
     mx.maximum,
     lambda a, b, y: _slope_of_operand(a > b, a == b, y),
     lambda a, b, y: _slope_of_operand(b > a, a == b, y),
     chooses=True,
 )
-even_minimum = elementwise(
+even_minimum = elementwise_function(
     mx.minimum,
     lambda a, b, y: _slope_of_operand(a < b, a == b, y),
     lambda a, b, y: _slope_of_operand(b < a, a == b, y),
     chooses=True,
 )
 # For `clip`: where `x` equals its bound, the derivative with respect to `x` is 1.
-_at_least = where_transformed(
+_at_least = dispatch_on_transform(
     mx.maximum,
-    elementwise(
+    elementwise_function(
         mx.maximum,
         lambda x, low, y: (x >= low).astype(y.dtype),
         lambda x, low, y: (x < low).astype(y.dtype),
         chooses=True,
     ),
 )
-_at_most = where_transformed(
+_at_most = dispatch_on_transform(
     mx.minimum,
-    elementwise(
+    elementwise_function(
         mx.minimum,
         lambda x, high, y: (x <= high).astype(y.dtype),
         lambda x, high, y: (x > high).astype(y.dtype),
@@ -135,7 +140,7 @@ def _slope_by_exponent(a: mx.array, b: mx.array, y: mx.array) -> mx.array:
 
 
 # MLX 0.32 has the derivatives of some complex powers wrong, and NaN for some at 0.
-_pow: Any = elementwise(mx.power, _slope_by_base, _slope_by_exponent)
+_pow: Any = elementwise_function(mx.power, _slope_by_base, _slope_by_exponent)
 
 
 def _complex_power(a: mx.array, b: mx.array) -> mx.array:
@@ -145,7 +150,7 @@ def _complex_power(a: mx.array, b: mx.array) -> mx.array:
     return mx.where(is_zero, one, mx.where(b == 2, a * a, mx.power(a, mx.where(is_zero, one, b))))
 
 
-_complex_pow: Any = elementwise(_complex_power, _slope_by_base, _slope_by_exponent)
+_complex_pow: Any = elementwise_function(_complex_power, _slope_by_base, _slope_by_exponent)
 
 
 def _power(x1: mx.array, x2: mx.array) -> mx.array:
@@ -156,8 +161,8 @@ def _power(x1: mx.array, x2: mx.array) -> mx.array:
     if not mx.issubdtype(x1.dtype, mx.signedinteger):
         return mx.power(x1, x2)
     # The reciprocal of an integer truncates to 0, except for 1 and -1.
-    sign = mx.where(x2 % 2 == 0, mx.array(1, x1.dtype), x1)
-    truncated_power = mx.where(mx.abs(x1) == 1, sign, mx.zeros_like(x1))
+    unit_power = mx.where(x2 % 2 == 0, mx.array(1, x1.dtype), x1)
+    truncated_power = mx.where(mx.abs(x1) == 1, unit_power, mx.zeros_like(x1))
     return mx.where(x2 < 0, truncated_power, mx.power(x1, mx.maximum(x2, mx.array(0, x2.dtype))))
 
 
@@ -166,8 +171,8 @@ def _hypotenuse(x1: mx.array, x2: mx.array) -> mx.array:
     a, b = mx.abs(x1), mx.abs(x2)
     larger, smaller = mx.maximum(a, b), mx.minimum(a, b)
     ratio = smaller / mx.where(larger == 0, mx.array(1, larger.dtype), larger)
-    result = larger * mx.sqrt(1 + ratio * ratio)
-    return mx.where(mx.logical_or(mx.isinf(a), mx.isinf(b)), mx.array(mx.inf, a.dtype), result)
+    finite_hypotenuse = larger * mx.sqrt(1 + ratio * ratio)
+    return mx.where(mx.logical_or(mx.isinf(a), mx.isinf(b)), mx.array(mx.inf, a.dtype), finite_hypotenuse)
 
 
 def _hypotenuse_slope(side: mx.array, hypotenuse: mx.array) -> mx.array:
@@ -175,7 +180,9 @@ def _hypotenuse_slope(side: mx.array, hypotenuse: mx.array) -> mx.array:
     return side / mx.where(hypotenuse == 0, mx.ones_like(hypotenuse), hypotenuse)
 
 
-_hypot = elementwise(_hypotenuse, lambda a, b, y: _hypotenuse_slope(a, y), lambda a, b, y: _hypotenuse_slope(b, y))
+_hypot = elementwise_function(
+    _hypotenuse, lambda a, b, y: _hypotenuse_slope(a, y), lambda a, b, y: _hypotenuse_slope(b, y)
+)
 
 
 def _sign_tangent(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Any:
@@ -248,9 +255,9 @@ class MLXMathOps:
     divide = direct(mx.divide)
     divide_no_nan = staticmethod(_divide_no_nan)
     floor_divide = staticmethod(_floor_divide)
-    mod = float32_first(_float_mod, _mod)
+    mod = float32_first_op(_float_mod, _mod)
     fmod = staticmethod(_fmod)
-    power = float32_first(mx.power, _power)
+    power = float32_first_op(mx.power, _power)
     hypot = staticmethod(_hypot)
     maximum = ordering_op(mx.maximum, even_maximum)
     minimum = ordering_op(mx.minimum, even_minimum)

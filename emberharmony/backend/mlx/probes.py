@@ -19,8 +19,8 @@ class MLXProbes(Probes):
 
     def probe(self, tensor: mx.array) -> mx.array:
         """Returns the sum of a tensor, which MLX computes later."""
-        total = mx.sum(mx.stop_gradient(tensor))
-        return mx.real(total) + mx.imag(total) if total.dtype == mx.complex64 else total
+        tensor_sum = mx.sum(mx.stop_gradient(tensor))
+        return mx.real(tensor_sum) + mx.imag(tensor_sum) if tensor_sum.dtype == mx.complex64 else tensor_sum
 
     def failures(self, probes: Sequence[Any], needed: Sequence[Any] = ()) -> list[int]:
         """Returns the places of the probes that are not finite, after one evaluation."""
@@ -29,6 +29,6 @@ class MLXProbes(Probes):
 
     def pending_count(self, tensor: Any) -> int:
         """Returns how many operations have to run before a tensor has values."""
-        graph_text = io.StringIO()
-        mx.export_to_dot(graph_text, tensor)
-        return graph_text.getvalue().count("shape=rectangle")
+        graph_buffer = io.StringIO()
+        mx.export_to_dot(graph_buffer, tensor)
+        return graph_buffer.getvalue().count("shape=rectangle")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import mlx.core as mx
 
-from emberharmony.backend.mlx.device_ops import check_memory, place
+from emberharmony.backend.mlx.device_ops import check_memory, requested_device
 from emberharmony.backend.mlx.dtypes import DTYPES
 from emberharmony.backend.shared.arrays.shape import as_shape
 from emberharmony.backend.shared.random import clone
@@ -38,7 +38,7 @@ class MLXRandomOps:
 
     @staticmethod
     def standard_uniform(shape: Any, dtype: Any = None) -> mx.array:
-        lengths, native_dtype, stream = as_shape(shape), DTYPES[floating(dtype)], place(None)
+        lengths, native_dtype, stream = as_shape(shape), DTYPES[floating(dtype)], requested_device(None)
         check_memory(lengths, native_dtype.size)
         if native_dtype != mx.float64:
             return mx.random.uniform(shape=lengths, dtype=native_dtype, key=_next_key(), stream=stream)
@@ -53,7 +53,7 @@ class MLXRandomOps:
     def standard_normal(shape: Any, dtype: Any = None) -> mx.array:
         lengths, native_dtype = as_shape(shape), DTYPES[floating(dtype)]
         check_memory(lengths, native_dtype.size)
-        return mx.random.normal(shape=lengths, dtype=native_dtype, key=_next_key(), stream=place(None))
+        return mx.random.normal(shape=lengths, dtype=native_dtype, key=_next_key(), stream=requested_device(None))
 
     @staticmethod
     def random_get_state() -> State:

@@ -32,8 +32,8 @@ def _solve_systems(solve: Callable[[mx.array, mx.array], mx.array], a: mx.array,
     if a.shape[:-2] != columns.shape[:-2]:
         batch_shape = mx.broadcast_shapes(a.shape[:-2], columns.shape[:-2])
         a, columns = (mx.broadcast_to(x, (*batch_shape, *x.shape[-2:])) for x in (a, columns))
-    result = solve(a, columns)
-    return result[..., 0] if b.ndim == 1 else result
+    solutions = solve(a, columns)
+    return solutions[..., 0] if b.ndim == 1 else solutions
 
 
 class MLXSolverOps:
@@ -66,7 +66,7 @@ class MLXSolverOps:
     @staticmethod
     @inexact(promotion, 2)
     def solve_triangular(a: mx.array, b: mx.array, lower: bool = False) -> mx.array:
-        return _solve_systems(linear.below if lower else linear.above, a, b)
+        return _solve_systems(linear.solve_lower if lower else linear.solve_upper, a, b)
 
     @staticmethod
     @inexact(promotion)

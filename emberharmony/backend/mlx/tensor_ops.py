@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import mlx.core as mx
 
 from emberharmony.backend.host import bfloat16_of_numpy, kinds_of
-from emberharmony.backend.mlx.device_ops import place
+from emberharmony.backend.mlx.device_ops import requested_device
 from emberharmony.backend.mlx.dtypes import DTYPES, cast
 from emberharmony.backend.mlx.tracing import LATER, is_traced
 from emberharmony.backend.shared.tensor import NO_BITS, check_view, exporter, refuse_copy
@@ -83,11 +83,11 @@ class MLXTensorOps:
         if x.itemsize == 8:
             DTYPES.neutral[x.dtype]  # a look-up of float64 or uint64 makes the fast paths look at dtypes from now on
         if device is not None:
-            place(device)  # raises for an unknown device; the memory is shared
-        result = x if dtype is None else MLXTensorOps.cast(x, dtype)
-        if result is not x:
+            requested_device(device)  # raises for an unknown device; the memory is shared
+        cast_x = x if dtype is None else MLXTensorOps.cast(x, dtype)
+        if cast_x is not x:
             refuse_copy(copy)
-        return mx.array(x) if copy and result is x else result
+        return mx.array(x) if copy and cast_x is x else cast_x
 
     @staticmethod
     def view(x: mx.array, dtype: mx.Dtype) -> mx.array:
@@ -99,7 +99,7 @@ class MLXTensorOps:
     def from_dlpack(self, x: Any, device: Any = None, copy: bool | None = None) -> mx.array:
         if isinstance(x, mx.array):
             return self.convert_to_tensor(x, device=device, copy=copy)
-        place(device)
+        requested_device(device)
         x = exporter(x, copy)
         refuse_copy(copy)
         try:
@@ -114,16 +114,18 @@ class MLXTensorOps:
     @staticmethod
     def to_numpy(x: mx.array) -> np.ndarray:
         if x.dtype == mx.bfloat16:
-            array = np.asarray(x.view(mx.uint16)).view(bfloat16_of_numpy())
+            host_array = np.asarray(x.view(mx.uint16)).view(bfloat16_of_numpy())
         else:
-            array = np.asarray(x)
-            if array.dtype.char in "qQ":  # MLX's long long equals int64, but compiled code for int64 passes it over
-                array = array.view(array.dtype.name)
+            host_array = np.asarray(x)
+            if (
+                host_array.dtype.char in "qQ"
+            ):  # MLX's long long equals int64, but compiled code for int64 passes it over
+                host_array = host_array.view(host_array.dtype.name)
         if is_traced(x):
             raise TracedTensorError(LEAVES)
         # The array shares its memory with the tensor, which must not change, and perhaps with other tensors.
-        array.flags.writeable = False
-        return array
+        host_array.flags.writeable = False
+        return host_array
 
     @staticmethod
     def is_tensor(x: Any) -> bool:

@@ -76,13 +76,13 @@ class _Later(_local):
 
     def evaluate(self, arrays: list[mx.array]) -> None:
         """Evaluates arrays, and with them the array that is kept."""
-        reference, self.array = self.array, None
-        kept_array = None if reference is None else reference()
-        if kept_array is None:
+        weak_reference, self.array = self.array, None
+        pending_array = None if weak_reference is None else weak_reference()
+        if pending_array is None:
             mx.eval(arrays)
             return
         try:
-            mx.eval([*arrays, kept_array])
+            mx.eval([*arrays, pending_array])
         except (RuntimeError, ValueError):  # perhaps because a function that MLX traced has leaked it
             mx.eval(arrays)
 
@@ -165,21 +165,21 @@ def _depends_on(x: mx.array, primals: Arrays) -> bool:
     graph_buffer = io.StringIO()
     primal_by_name = {f"primal{i}": primal for i, primal in enumerate(primals)}
     mx.export_to_dot(graph_buffer, x, read=x, **primal_by_name)
-    graph = graph_buffer.getvalue()
-    label_by_primitive = dict(re.findall(_PRIMITIVE, graph))
-    primitive_by_array = {array: primitive for primitive, array in re.findall(_OUTPUT, graph)}
+    graph_text = graph_buffer.getvalue()
+    label_by_primitive = dict(re.findall(_PRIMITIVE, graph_text))
+    primitive_by_array = {array_name: primitive for primitive, array_name in re.findall(_OUTPUT, graph_text)}
     inputs_by_primitive: dict[str, list[str]] = {}
-    for array, primitive in re.findall(_INPUT, graph):
-        inputs_by_primitive.setdefault(primitive, []).append(array)
-    pending_nodes = ["read"] if '"read"' in graph else []
+    for array_name, primitive in re.findall(_INPUT, graph_text):
+        inputs_by_primitive.setdefault(primitive, []).append(array_name)
+    pending_nodes = ["read"] if '"read"' in graph_text else []
     if not pending_nodes:  # `x` is a primal, whose name replaced "read"
         return True
     seen_nodes = set(pending_nodes)
     while pending_nodes:
-        array = pending_nodes.pop()
-        if array in primal_by_name:
+        array_name = pending_nodes.pop()
+        if array_name in primal_by_name:
             return True
-        primitive = primitive_by_array.get(array, "")
+        primitive = primitive_by_array.get(array_name, "")
         if label_by_primitive.get(primitive, "").partition(" ")[0] in _STEPS:
             continue
         for previous_node in inputs_by_primitive.get(primitive, ()):

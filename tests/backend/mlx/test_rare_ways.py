@@ -113,8 +113,8 @@ def test_in_checked_mode_an_operator_with_a_native_array_is_differentiated_besid
 def test_numpy_multiplies_large_matrices_if_the_environment_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     short = partial(lambda further: fast(mx.matmul, f"{{0}}.size < 0{further}"))
     with pytest.raises(errors.SettingsError, match="to be 'numpy' or not set, got 'mkl'"):
-        products_ops._product_for_environment(products_ops._matmul, short, "mkl")
-    chosen = products_ops._product_for_environment(products_ops._matmul, short, "numpy")
+        products_ops._matmul_for_environment(products_ops._matmul, short, "mkl")
+    chosen = products_ops._matmul_for_environment(products_ops._matmul, short, "numpy")
     called = []
     native = np.matmul
     monkeypatch.setattr(np, "matmul", lambda *args: called.append(args) or native(*args))

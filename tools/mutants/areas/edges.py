@@ -51,7 +51,7 @@ MUTANTS = [
     Mutant(
         name="edge-index-beyond-int64",
         module="emberharmony/backend/mlx/arrays/indices.py",
-        function="integers",
+        function="integer_indices",
         original="indices.dtype == mx.uint64",
         replacement="False",
         tests=("tests/regressions/test_arguments_of_ops.py -k int64 --ember-backend mlx",),

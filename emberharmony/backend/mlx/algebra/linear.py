@@ -46,10 +46,10 @@ def lapack_function(
         pull: its reverse mode, if it is not to be derived from the differential.
         options: further arguments of `function`.
     """
-    return smooth(wrap_host_function(function, *options), differential, pull, True)
+    return with_derivatives(wrap_host_function(function, *options), differential, pull, True)
 
 
-def smooth(
+def with_derivatives(
     function: Function, differential: Differential, pull: ReverseRule | None = None, read: bool = False
 ) -> Function:
     """Returns a function with derivatives of its own, which empty inputs do not get, because MLX 0.32 can hang then.
@@ -64,7 +64,7 @@ def smooth(
     return lambda *tensors: smooth_function(*tensors) if all(x.size for x in tensors) else function(*tensors)
 
 
-def _times_inverse(x: mx.array, r: mx.array) -> mx.array:
+def _divide_by_triangle(x: mx.array, r: mx.array) -> mx.array:
     """Returns `x @ inv(triu(r))`, where only the leading square block of `r` counts."""
     return x @ _inverse_of_upper(r)
 
@@ -74,7 +74,7 @@ def _similarity_transform(vectors: mx.array, x: mx.array) -> mx.array:
     return inv(vectors) @ x @ vectors
 
 
-def _between_inverses(factor: mx.array, x: mx.array) -> mx.array:
+def _congruence_transform(factor: mx.array, x: mx.array) -> mx.array:
     """Returns `inv(factor) @ x @ adjoint(inv(factor))`."""
     inverse = _inverse_of_lower(factor)
     return inverse @ x @ adjoint(inverse)
@@ -85,8 +85,8 @@ _RULES = Differentials(
     is_complex,
     mx.stop_gradient,
     same=lambda gaps: gaps == 0,
-    over=_times_inverse,
-    within=_between_inverses,
+    over=_divide_by_triangle,
+    within=_congruence_transform,
     similar=_similarity_transform,
 )
 adjoint = _RULES.adjoint
@@ -103,50 +103,52 @@ def _inv_tangent(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
 inv = lapack_function(lapack.inv, _inv_tangent)
 
 
-def _with_nan(function: Function, x: mx.array, is_invalid: mx.array) -> mx.array:
+def _apply_to_valid(function: Function, x: mx.array, is_invalid: mx.array) -> mx.array:
     """Returns `function(x)`, with NaN for the matrices that `is_invalid` marks.
 
     For these MLX would return arbitrary numbers, or raise an error only when the result is computed. So the function
     gets identity matrices in their place.
     """
     is_invalid = mx.stop_gradient(is_invalid)[..., None, None]
-    result: mx.array = function(mx.where(is_invalid, mx.eye(x.shape[-1], dtype=x.dtype), x))
-    return mx.where(is_invalid, mx.array(mx.nan, x.dtype), result)
+    valid_output: mx.array = function(mx.where(is_invalid, mx.eye(x.shape[-1], dtype=x.dtype), x))
+    return mx.where(is_invalid, mx.array(mx.nan, x.dtype), valid_output)
 
 
-_lazy_inv = smooth(lambda x: mx.linalg.inv(x, stream=mx.cpu), _inv_tangent)
+_lazy_inv = with_derivatives(lambda x: mx.linalg.inv(x, stream=mx.cpu), _inv_tangent)
 
 
-def _inverse_of(half: Callable[[Any, Any], Any], upper: bool, unit: bool = False) -> Function:
+def _triangle_inverter(triangle_of: Callable[[Any, Any], Any], upper: bool, unit: bool = False) -> Function:
     """Returns a function that inverts a triangular part of matrices; for real matrices it is lazy.
 
     Args:
-        half: called as `half(xp, x)`, returns the triangular part; `xp` is NumPy or MLX.
+        triangle_of: called as `triangle_of(xp, x)`, returns the triangular part; `xp` is NumPy or MLX.
         upper: whether the part is the upper triangle.
-        unit: whether the diagonal is 1, and `half` leaves it out.
+        unit: whether the diagonal is 1, and `triangle_of` leaves it out.
     """
 
-    def full_inverse(xp: Any, x: Any) -> Any:
-        inverse = half(xp, x)
-        return inverse + xp.eye(inverse.shape[-1], dtype=x.dtype) if unit else inverse
+    def full_triangle(xp: Any, x: Any) -> Any:
+        triangle = triangle_of(xp, x)
+        return triangle + xp.eye(triangle.shape[-1], dtype=x.dtype) if unit else triangle
 
     def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
-        return (-(outputs[0] @ half(mx, tangents[0]) @ outputs[0]),)
+        return (-(outputs[0] @ triangle_of(mx, tangents[0]) @ outputs[0]),)
 
-    invert_lazily = smooth(lambda x: mx.linalg.tri_inv(full_inverse(mx, x), upper, stream=mx.cpu), push_tangents)
-    invert_on_host = lapack_function(lambda x: np.linalg.inv(full_inverse(np, x)), push_tangents)
+    invert_lazily = with_derivatives(
+        lambda x: mx.linalg.tri_inv(full_triangle(mx, x), upper, stream=mx.cpu), push_tangents
+    )
+    invert_on_host = lapack_function(lambda x: np.linalg.inv(full_triangle(np, x)), push_tangents)
     return lambda x: invert_on_host(x) if is_complex(x) else invert_lazily(x)
 
 
-def _square_of(x: Any) -> Any:
+def _leading_square(x: Any) -> Any:
     """Returns the largest leading square block of matrices."""
     k = min(x.shape[-2:])
     return x[..., :k, :k]
 
 
-_inverse_of_lower = _inverse_of(lambda xp, x: xp.tril(x), False)
-_inverse_of_upper = _inverse_of(lambda xp, x: xp.triu(_square_of(x)), True)
-_inverse_of_unit_lower = _inverse_of(lambda xp, x: xp.tril(_square_of(x), -1), False, unit=True)
+_inverse_of_lower = _triangle_inverter(lambda xp, x: xp.tril(x), False)
+_inverse_of_upper = _triangle_inverter(lambda xp, x: xp.triu(_leading_square(x)), True)
+_inverse_of_unit_lower = _triangle_inverter(lambda xp, x: xp.tril(_leading_square(x), -1), False, unit=True)
 
 
 def _lazy_adjugate(x: mx.array) -> mx.array:
@@ -172,7 +174,7 @@ def _adjugate_tangent(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arr
 
 _hosted_adjugate, _real_adjugate = (
     lapack_function(lapack.adjugate, _adjugate_tangent),
-    smooth(_lazy_adjugate, _adjugate_tangent),
+    with_derivatives(_lazy_adjugate, _adjugate_tangent),
 )
 
 
@@ -182,14 +184,14 @@ def _det_tangent(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
     if is_complex(x):
         cofactors = _hosted_adjugate(x)
     else:
-        cofactors = _with_nan(_real_adjugate, x, ~mx.all(mx.isfinite(x), (-2, -1)))
+        cofactors = _apply_to_valid(_real_adjugate, x, ~mx.all(mx.isfinite(x), (-2, -1)))
     return (_trace_of_product(cofactors, tangents[0]),)
 
 
 def _slogdet_tangent(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
     """Returns the tangents of the sign and the logarithm of a determinant; for real matrices they are lazy."""
     (x,), sign = primals, outputs[0]
-    inverse = inv(x) if is_complex(x) else _with_nan(_lazy_inv, x, mx.abs(sign) != 1)
+    inverse = inv(x) if is_complex(x) else _apply_to_valid(_lazy_inv, x, mx.abs(sign) != 1)
     log_derivative = _trace_of_product(inverse, tangents[0])
     return (_RULES.imaginary(log_derivative) * sign if is_complex(sign) else mx.zeros_like(sign)), _RULES.real(
         log_derivative
@@ -211,8 +213,8 @@ def _slogdet(x: mx.array) -> tuple[mx.array, mx.array]:
     return mx.where(mx.isnan(logarithm), logarithm, sign), logarithm
 
 
-_lazy_det, _hosted_det = smooth(_det, _det_tangent), lapack_function(lapack.det, _det_tangent)
-_lazy_slogdet = smooth(_slogdet, _slogdet_tangent)
+_lazy_det, _hosted_det = with_derivatives(_det, _det_tangent), lapack_function(lapack.det, _det_tangent)
+_lazy_slogdet = with_derivatives(_slogdet, _slogdet_tangent)
 _hosted_slogdet = lapack_function(lapack.slogdet, _slogdet_tangent)
 
 
@@ -235,7 +237,7 @@ def slogdet(x: mx.array) -> Any:
     return _lazy_slogdet(x) if _is_lazy(x) else _hosted_slogdet(x)
 
 
-def _triangular_solver(function: Function, inverse: Function, part: Function, *options: Any) -> Function:
+def _linear_solver(function: Function, inverse: Function, part: Function, *options: Any) -> Function:
     """Returns the function that solves `part(a) @ x = b`, where `b` is a matrix.
 
     Args:
@@ -248,16 +250,16 @@ def _triangular_solver(function: Function, inverse: Function, part: Function, *o
     def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
         return (inverse(primals[0]) @ (tangents[1] - part(tangents[0]) @ outputs[0]),)
 
-    def pull(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Arrays:
+    def pull_cotangents(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Arrays:
         b_cotangent = adjoint(inverse(primals[0])) @ cotangents[0]
         return part(-(b_cotangent @ adjoint(outputs[0]))), b_cotangent
 
-    return lapack_function(function, push_tangents, pull, *options)
+    return lapack_function(function, push_tangents, pull_cotangents, *options)
 
 
-solve = _triangular_solver(lapack.solve, inv, lambda a: a)
-below = _triangular_solver(lapack.solve_triangular, _inverse_of_lower, mx.tril, True)
-above = _triangular_solver(lapack.solve_triangular, _inverse_of_upper, mx.triu, False)
+solve = _linear_solver(lapack.solve, inv, lambda a: a)
+solve_lower = _linear_solver(lapack.solve_triangular, _inverse_of_lower, mx.tril, True)
+solve_upper = _linear_solver(lapack.solve_triangular, _inverse_of_upper, mx.triu, False)
 
 
 cholesky = lapack_function(lapack.cholesky, _RULES.cholesky)
@@ -304,14 +306,14 @@ eigvals = lapack_function(lapack.eigvals, _eigvals_tangent)
 
 def lu(x: mx.array) -> tuple[mx.array, mx.array]:
     """Returns the LU decomposition: the triangular factors packed in one matrix, and the pivots, counted from 0."""
-    # The pivots are integers without a derivative, so only the factors go through `smooth`.
+    # The pivots are integers without a derivative, so only the factors go through `with_derivatives`.
     packed_factors, pivots = map(np.asarray, lapack.lu_factor(np.asarray(x)))
     row_order = of_host(lapack.order_of(pivots, x.shape[-2]))
 
     def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
         return _lu_tangent(outputs[0], mx.take_along_axis(tangents[0], row_order[..., None], -2))
 
-    return smooth(lambda _: import_array(packed_factors), push_tangents, read=True)(x), import_array(pivots)
+    return with_derivatives(lambda _: import_array(packed_factors), push_tangents, read=True)(x), import_array(pivots)
 
 
 def _lu_tangent(packed: mx.array, tangent: mx.array) -> Arrays:

@@ -59,7 +59,7 @@ _DIGITS = 53
 """The bits of the largest integers that float64 represents exactly."""
 
 
-def _product(native: Callable[..., mx.array], tensors: list[mx.array], length: int) -> mx.array:
+def _multiply_if_it_fits(native: Callable[..., mx.array], tensors: list[mx.array], length: int) -> mx.array:
     """Returns a product of tensors, computed by `_multiply`, after a check that it fits into memory.
 
     Raises:
@@ -76,15 +76,15 @@ def _multiply(native: Callable[..., mx.array], tensors: list[mx.array], length: 
         tensors: the factors.
         length: the number of products that are summed for each element.
     """
-    product = tensors[0]
-    if is_complex(product):
+    first_factor = tensors[0]
+    if is_complex(first_factor):
         return native(*tensors)
-    if not is_float(product):
-        return _exact_product(native, tensors, length)
-    wide_dtype = mx.float32 if product.dtype.size == 2 else product.dtype
+    if not is_float(first_factor):
+        return _integer_product(native, tensors, length)
+    wide_dtype = mx.float32 if first_factor.dtype.size == 2 else first_factor.dtype
     if on_cpu() and length > LONG:
         wide_dtype = mx.float64
-    return native(*(x.astype(wide_dtype) for x in tensors)).astype(product.dtype)
+    return native(*(x.astype(wide_dtype) for x in tensors)).astype(first_factor.dtype)
 
 
 @lru_cache(maxsize=256)
@@ -113,7 +113,7 @@ def _multiply_in_blocks(x1: mx.array, x2: mx.array) -> mx.array | None:
     return wide_sum(block_products, (block_products.ndim - 3,), False).astype(x1.dtype)
 
 
-def _exact_product(native: Callable[..., mx.array], tensors: list[mx.array], length: int) -> mx.array:
+def _integer_product(native: Callable[..., mx.array], tensors: list[mx.array], length: int) -> mx.array:
     """Returns a product of integers modulo the range of their dtype. MLX 0.32 has no matrix products of integers.
 
     Each integer is split into limbs so short that float64 represents every sum of their products exactly. Only the CPU
@@ -125,16 +125,18 @@ def _exact_product(native: Callable[..., mx.array], tensors: list[mx.array], len
     limb_count = -(-bit_width // limb_bits)
     with mx.stream(mx.cpu):
         wide_tensors = [x.astype(mx.int64) for x in tensors]
-        limbs = [
+        limbs_of_factors = [
             [((x >> limb_bits * i) & (1 << limb_bits) - 1).astype(mx.float64) for i in range(limb_count)]
             for x in wide_tensors
         ]
-        total = mx.array(0, mx.int64)
+        product = mx.array(0, mx.int64)
         for limb_indices in itertools.product(range(limb_count), repeat=len(tensors)):
             if sum(limb_indices) < limb_count:  # higher parts exceed the width of the dtype
-                limb_product = native(*(limb[i] for limb, i in zip(limbs, limb_indices, strict=True)))
-                total = total + (limb_product.astype(mx.int64) << limb_bits * sum(limb_indices))
-        return total.astype(dtype)
+                limb_product = native(
+                    *(factor_limbs[i] for factor_limbs, i in zip(limbs_of_factors, limb_indices, strict=True))
+                )
+                product = product + (limb_product.astype(mx.int64) << limb_bits * sum(limb_indices))
+        return product.astype(dtype)
 
 
 def _matmul(x1: mx.array, x2: mx.array) -> mx.array:
@@ -145,7 +147,7 @@ def _matmul(x1: mx.array, x2: mx.array) -> mx.array:
         block_product = _multiply_in_blocks(a, b)
         if block_product is not None:
             return require_memory(block_product)
-    return _product(mx.matmul, [a, b], length)
+    return _multiply_if_it_fits(mx.matmul, [a, b], length)
 
 
 ENVIRONMENT = "EMBERHARMONY_MLX_BLAS"
@@ -166,11 +168,11 @@ def numpy_matmul(x1: mx.array, x2: mx.array) -> mx.array:
     return of_host(product, x1.dtype)
 
 
-def _push_product(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
+def _product_tangent(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
     return (primals[0] @ tangents[1] + tangents[0] @ primals[1],)
 
 
-_derived_by_numpy = with_own_derivatives(numpy_matmul, _push_product, hosted=True)
+_derived_by_numpy = with_own_derivatives(numpy_matmul, _product_tangent, hosted=True)
 
 
 def _suits_numpy(x1: mx.array, x2: mx.array) -> bool:
@@ -180,7 +182,7 @@ def _suits_numpy(x1: mx.array, x2: mx.array) -> bool:
     return x1.dtype == x2.dtype and x1.size * x2.shape[-1] >= _LARGE and on_cpu()
 
 
-def _product_for_environment(
+def _matmul_for_environment(
     matmul: Callable[..., mx.array], short: Callable[..., Any], named: str
 ) -> Callable[..., mx.array]:
     """Returns the function for products of matrices that an environment variable chooses: MLX's or NumPy's.
@@ -217,7 +219,7 @@ class MLXProductsOps:
     composed: Callable[[str], Callable[..., mx.array]]
 
     matmul = staticmethod(
-        _product_for_environment(
+        _matmul_for_environment(
             _matmul,
             lambda further: fast(mx.matmul, f"{promotion.same} and {_SHORT}{further}"),
             os.environ.get(ENVIRONMENT, ""),
@@ -242,4 +244,4 @@ class MLXProductsOps:
             # Return zeros for operands without elements, because MLX 0.32 can hang when it reduces an empty array.
             result_shape = np.einsum(subscripts, *(np.broadcast_to(np.zeros((), bool), x.shape) for x in tensors)).shape
             return mx.zeros(result_shape, tensors[0].dtype)
-        return _product(lambda *tensors: mx.einsum(subscripts, *tensors), tensors, length)
+        return _multiply_if_it_fits(lambda *tensors: mx.einsum(subscripts, *tensors), tensors, length)

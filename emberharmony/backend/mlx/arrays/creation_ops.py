@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import mlx.core as mx
 
-from emberharmony.backend.mlx.device_ops import check_memory, largest_memory, place
+from emberharmony.backend.mlx.device_ops import check_memory, largest_memory, requested_device
 from emberharmony.backend.mlx.dtypes import DTYPES, of_host, promotion
 from emberharmony.backend.shared.arrays.creation import HostMade, with_number
 from emberharmony.backend.shared.arrays.shape import as_shape, clip_offset, require_matrices
@@ -34,23 +34,23 @@ def _create_if_it_fits(native: Callable[..., mx.array], shape: Any, dtype: mx.Dt
     """
     lengths, native_dtype = as_shape(shape), _dtype_or_default(dtype)
     check_memory(lengths, native_dtype.size)
-    return native(lengths, native_dtype, stream=place(device))
+    return native(lengths, native_dtype, stream=requested_device(device))
 
 
 def _create_matrix(
     native: Callable[..., mx.array], N: int, M: int | None, k: int, dtype: mx.Dtype | None, device: Any
 ) -> mx.array:
     """Returns the matrix of ones on a diagonal or in a triangle that a function of MLX makes."""
-    rows_and_columns = as_shape((N, N if M is None else M))
+    matrix_shape = as_shape((N, N if M is None else M))
     matrix_dtype = _dtype_or_default(dtype)
-    check_memory(rows_and_columns, matrix_dtype.size)
-    return native(*rows_and_columns, clip_offset(k, *rows_and_columns), matrix_dtype, stream=place(device))
+    check_memory(matrix_shape, matrix_dtype.size)
+    return native(*matrix_shape, clip_offset(k, *matrix_shape), matrix_dtype, stream=requested_device(device))
 
 
 def _fill(shape: tuple[int, ...], fill_value: Any, dtype: Any, device: Any) -> mx.array:
     # mx.full (MLX 0.32) ignores its dtype for a value of another kind, and its gradient is wrong: cast the value, and
     # broadcast a tensor.
-    fill_tensor, stream = promotion.filling(fill_value, dtype), place(device)
+    fill_tensor, stream = promotion.filling(fill_value, dtype), requested_device(device)
     check_memory(shape, fill_tensor.itemsize)
     if isinstance(fill_value, mx.array):
         return mx.broadcast_to(fill_tensor, shape, stream=stream)
@@ -73,17 +73,17 @@ class MLXCreationOps(HostMade):
 
     @staticmethod
     def _place_array(array: np.ndarray, dtype: Any, device: Any) -> mx.array:
-        place(device)  # raises for an unknown device; the memory is shared
+        requested_device(device)  # raises for an unknown device; the memory is shared
         return of_host(array, dtype)
 
     def _range(self, places: range, dtype: Any, device: Any) -> mx.array:
         if len(places) <= _FEW:
-            place(device)
+            requested_device(device)
             return mx.array(list(places), dtype)
         if len(places) < _MANY and "numpy" in sys.modules:
             return super()._range(places, dtype, device)
         check_memory((len(places),), dtype.size)
-        return mx.arange(places.start, places.stop, places.step, dtype, stream=place(device))
+        return mx.arange(places.start, places.stop, places.step, dtype, stream=requested_device(device))
 
     @staticmethod
     def zeros(shape: Any, dtype: Any = None, device: Any = None) -> mx.array:
@@ -102,13 +102,13 @@ class MLXCreationOps(HostMade):
 
     @staticmethod
     def zeros_like(x: mx.array, dtype: Any = None, device: Any = None) -> mx.array:
-        return mx.zeros(x.shape, x.dtype if dtype is None else dtype, stream=place(device))
+        return mx.zeros(x.shape, x.dtype if dtype is None else dtype, stream=requested_device(device))
 
     empty_like = zeros_like
 
     @staticmethod
     def ones_like(x: mx.array, dtype: Any = None, device: Any = None) -> mx.array:
-        return mx.ones(x.shape, x.dtype if dtype is None else dtype, stream=place(device))
+        return mx.ones(x.shape, x.dtype if dtype is None else dtype, stream=requested_device(device))
 
     @staticmethod
     @with_number

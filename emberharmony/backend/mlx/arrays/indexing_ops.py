@@ -12,10 +12,10 @@ from emberharmony.backend.host import host_indices
 from emberharmony.backend.mlx.arrays.indices import (
     ON_ROWS,
     assign_at,
+    flatten_indices,
     indices_for,
-    integers,
-    linear,
-    mask_axes,
+    integer_indices,
+    masked_axis_count,
     read_if_checked,
     write_rows,
 )
@@ -49,7 +49,7 @@ else:
     np = Deferred("numpy")
 
 
-def _checked_part(part: Any) -> Any:
+def _read_part_if_checked(part: Any) -> Any:
     """Returns a part of a key; in checked mode an index tensor becomes an array on the host, which is checked."""
     return part if isinstance(part, mx.array) and part.dtype == mx.bool_ else read_if_checked(part)
 
@@ -100,8 +100,12 @@ class MLXIndexingOps:
         native_key: list[Any] = []
         added_axis_count = 0
         if checking():
-            key = tuple(_checked_part(key_part) for key_part in key) if isinstance(key, tuple) else _checked_part(key)
-        for part, axis, mask in parts_of(key, x.shape, mask_axes):
+            key = (
+                tuple(_read_part_if_checked(key_part) for key_part in key)
+                if isinstance(key, tuple)
+                else _read_part_if_checked(key)
+            )
+        for part, axis, mask in parts_of(key, x.shape, masked_axis_count):
             if isinstance(part, bool) or (mask and part.ndim == 0):
                 # As in NumPy, True or False adds an axis of length 1 or 0.
                 x = mx.expand_dims(x, axis + added_axis_count)
@@ -113,7 +117,7 @@ class MLXIndexingOps:
             elif isinstance(part, slice):
                 native_key.append(slice_within(part, x.shape[axis + added_axis_count]))
             elif isinstance(part, mx.array):
-                native_key.append(integers(part))
+                native_key.append(integer_indices(part))
             else:
                 native_key.append(of_host(part) if hasattr(part, "shape") else part)
         return require_memory(x[tuple(native_key)])
@@ -141,7 +145,7 @@ class MLXIndexingOps:
         if is_unread:
             check_index_vectors(indices.shape, inputs.shape)
             lengths = inputs.shape[: indices.shape[-1]]
-            positions = linear(indices, lengths)
+            positions = flatten_indices(indices, lengths)
         else:
             columns = index_columns(indices, inputs.shape)
             lengths = inputs.shape[: len(columns)]
@@ -173,7 +177,7 @@ class MLXIndexingOps:
         if not isinstance(indices, mx.array):
             return tuple(of_host(column) for column in unravel(host_indices(indices), shape))
         # Indices in a tensor stay unread and unchecked, which keeps them lazy.
-        shape, remaining_indices = as_shape(shape), integers(indices).astype(mx.int64)
+        shape, remaining_indices = as_shape(shape), integer_indices(indices).astype(mx.int64)
         columns: list[mx.array] = []
         for length in reversed(shape):
             columns.append(remaining_indices % max(length, 1))

@@ -51,29 +51,31 @@ def assign_at(x: mx.array, key: Any, new: mx.array) -> mx.array:
     of such an assignment, where these values are zeros. So what is written is made to depend on the tensor.
     """
 
-    def native(x: mx.array, new: mx.array) -> mx.array:
-        result = mx.array(x)
-        result[key] = mx.where(mx.array(True), new, x[key])
-        return result
+    def assign_natively(x: mx.array, new: mx.array) -> mx.array:
+        written_copy = mx.array(x)
+        written_copy[key] = mx.where(mx.array(True), new, x[key])
+        return written_copy
 
     def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
-        return (native(*tangents),)
+        return (assign_natively(*tangents),)
 
-    def pull(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Arrays:
+    def pull_cotangents(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Arrays:
         written_cotangent = cotangents[0][key]
-        return native(cotangents[0], mx.zeros_like(written_cotangent)), written_cotangent
+        return assign_natively(cotangents[0], mx.zeros_like(written_cotangent)), written_cotangent
 
     if op_globals.untransformed:
-        return native(x, new)
-    result: mx.array = with_own_derivatives(native, push_tangents, pull)(x, mx.broadcast_to(new, x[key].shape))
-    return result
+        return assign_natively(x, new)
+    written_tensor: mx.array = with_own_derivatives(assign_natively, push_tangents, pull_cotangents)(
+        x, mx.broadcast_to(new, x[key].shape)
+    )
+    return written_tensor
 
 
 def _add_rows(rows: mx.array, places: mx.array, updates: mx.array) -> mx.array:
     return rows.at[places].add(updates)
 
 
-def _extreme(native: Written) -> Written:
+def _extreme_scatter(native: Written) -> Written:
     """Returns the function of a scattered maximum or minimum that keeps NaN, with derivatives.
 
     `x.at[...].maximum` and `.minimum` (MLX 0.32) can lose a NaN, which `mx.maximum` keeps. All rows and updates that
@@ -92,14 +94,14 @@ def _extreme(native: Written) -> Written:
     # The places are an argument, and not closed over, so that vmap can map over them.
     native_with_rule = with_own_derivatives(native, push_tangents)
 
-    def extremes(rows: mx.array, places: mx.array, updates: mx.array) -> mx.array:
+    def scatter_extremes(rows: mx.array, places: mx.array, updates: mx.array) -> mx.array:
         extreme_rows: mx.array = native_with_rule(rows, places, updates)
         if not mx.issubdtype(rows.dtype, mx.floating):
             return extreme_rows
         is_nan = mx.isnan(rows).at[places].maximum(mx.isnan(updates))
         return mx.where(is_nan, mx.array(math.nan, rows.dtype), extreme_rows)
 
-    return extremes
+    return scatter_extremes
 
 
 def _multiply_rows(rows: mx.array, row_places: mx.array, updates: mx.array) -> mx.array:
@@ -123,7 +125,7 @@ def _multiply_rows(rows: mx.array, row_places: mx.array, updates: mx.array) -> m
         row_slopes, slopes_of_updates = slopes(*primals)
         return (_add_rows(tangents[0] * row_slopes, mx.stop_gradient(primals[1]), tangents[2] * slopes_of_updates),)
 
-    def pull(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Arrays:
+    def pull_cotangents(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Arrays:
         # MLX's cotangents are the conjugates of ours.
         row_slopes, slopes_of_updates = (mx.conj(slope) for slope in slopes(*primals))
         positions = primals[1]
@@ -136,19 +138,21 @@ def _multiply_rows(rows: mx.array, row_places: mx.array, updates: mx.array) -> m
     def multiply_natively(rows: mx.array, places: mx.array, updates: mx.array) -> mx.array:
         return rows.at[places].multiply(updates)
 
-    result: mx.array = with_own_derivatives(multiply_natively, push_tangents, pull)(rows, row_places, updates)
-    return result
+    multiplied_rows: mx.array = with_own_derivatives(multiply_natively, push_tangents, pull_cotangents)(
+        rows, row_places, updates
+    )
+    return multiplied_rows
 
 
 ON_ROWS: dict[str, Written] = {
     "add": _add_rows,
     "mul": _multiply_rows,
-    "max": _extreme(lambda rows, at, updates: rows.at[at].maximum(updates)),
-    "min": _extreme(lambda rows, at, updates: rows.at[at].minimum(updates)),
+    "max": _extreme_scatter(lambda rows, at, updates: rows.at[at].maximum(updates)),
+    "min": _extreme_scatter(lambda rows, at, updates: rows.at[at].minimum(updates)),
 }
 
 
-def integers(indices: mx.array) -> mx.array:
+def integer_indices(indices: mx.array) -> mx.array:
     """Returns a tensor of indices, through which no gradient flows.
 
     An index that int64 cannot hold becomes its largest number, which is out of bounds too; a cast would wrap it around.
@@ -166,7 +170,7 @@ def integers(indices: mx.array) -> mx.array:
 def read_if_checked(indices: Any) -> Any:
     """Returns indices; in checked mode a tensor is read into an array on the host, where indices are checked."""
     if isinstance(indices, mx.array) and checking():
-        return np.asarray(integers(indices))
+        return np.asarray(integer_indices(indices))
     return indices
 
 
@@ -179,11 +183,11 @@ def indices_for(indices: Any, length: int) -> mx.array:
     """
     indices = read_if_checked(indices)
     if isinstance(indices, mx.array):
-        return integers(indices)
+        return integer_indices(indices)
     return of_host(nonnegative_indices(host_indices(indices), length))
 
 
-def mask_axes(part: Any) -> int | None:
+def masked_axis_count(part: Any) -> int | None:
     """Returns how many axes an index masks: the rank of a boolean tensor, -1 for another tensor, None for no tensor."""
     if not isinstance(part, mx.array):
         return None
@@ -207,13 +211,13 @@ def write_rows(rows: mx.array, places: mx.array, updates: mx.array, reduction: s
         # MLX 0.32 divides by the size of a row when it scatters, and a size of 0 ends the process.
         return rows
     if reduction is None and _MANY <= rows.size <= 4 * updates.size and rows.size >= _WIDE * row_count:
-        return _rows_from_either(rows, places, updates)
+        return _merge_rows(rows, places, updates)
     if spill:
         rows = _with_extra_rows(rows)
     if reduction is not None:
         rows = ON_ROWS[reduction](rows, places, updates)
         return rows[:row_count] if spill else rows
-    updates = updates if op_globals.untransformed else _last_of_equal(rows.shape[0], places, updates)
+    updates = updates if op_globals.untransformed else _stop_earlier_gradients(rows.shape[0], places, updates)
     if rows.ndim == places.ndim == 1:
         # On a CPU an assignment by index takes up to 20 times as long as `put_along_axis` (MLX 0.32).
         rows = mx.put_along_axis(rows, places, updates, 0)
@@ -223,17 +227,17 @@ def write_rows(rows: mx.array, places: mx.array, updates: mx.array, reduction: s
     return rows[:row_count] if spill else rows
 
 
-def _rows_from_either(rows: mx.array, places: mx.array, updates: mx.array) -> mx.array:
+def _merge_rows(rows: mx.array, places: mx.array, updates: mx.array) -> mx.array:
     """Returns rows with updates written: each row of the result is copied from the old rows or from the updates.
 
     An assignment (MLX 0.32) copies one element at a time on a CPU, `mx.take` whole rows.
     """
     row_count, update_count = rows.shape[0], places.size
-    source_rows = mx.put_along_axis(
+    source_row_numbers = mx.put_along_axis(
         mx.arange(row_count + 1), places.reshape(-1), mx.arange(row_count, row_count + update_count), 0
     )
     rows_and_updates = mx.concatenate([rows, updates.reshape(update_count, *rows.shape[1:])])
-    return mx.take(require_memory(rows_and_updates), source_rows[:row_count], 0)
+    return mx.take(require_memory(rows_and_updates), source_row_numbers[:row_count], 0)
 
 
 def _with_extra_rows(rows: mx.array) -> mx.array:
@@ -268,7 +272,7 @@ def _row_padder(row_count: int) -> Function:
     return with_transforms_of(copy_last_row, pad_with_zeros)
 
 
-def _last_of_equal(count: int, row_places: mx.array, updates: mx.array) -> mx.array:
+def _stop_earlier_gradients(count: int, row_places: mx.array, updates: mx.array) -> mx.array:
     """Returns updates of which only the last at equal indices has a derivative; MLX would give each of them one."""
     positions = mx.arange(row_places.size).reshape(row_places.shape)
     is_last = mx.zeros(count, positions.dtype).at[row_places].maximum(positions)[row_places] == positions
@@ -279,26 +283,26 @@ def _last_of_equal(count: int, row_places: mx.array, updates: mx.array) -> mx.ar
     )
 
 
-def nonnegative_or_length(indices: mx.array, length: int) -> mx.array:
+def indices_or_length(indices: mx.array, length: int) -> mx.array:
     """Returns indices from 0 up; those outside the range 0 to length - 1 become `length`, which `write_rows` drops."""
     # Viewed as unsigned integers, negative indices are the largest numbers.
-    unsigned_indices = integers(indices).astype(mx.int64).view(mx.uint64)
-    return _in_index_dtype(mx.minimum(unsigned_indices, _unsigned_lengths(indices, length)))
+    unsigned_indices = integer_indices(indices).astype(mx.int64).view(mx.uint64)
+    return _cast_to_index_dtype(mx.minimum(unsigned_indices, _unsigned_lengths(indices, length)))
 
 
-def _in_index_dtype(places: mx.array) -> mx.array:
+def _cast_to_index_dtype(places: mx.array) -> mx.array:
     """Returns unsigned indices as uint64 or, under transforms, as int64."""
     # MLX 0.32 finds rows by unsigned indices in 0.85 times the time on a CPU. But under vmap it promotes uint64 and its
     # own int32 positions to float32, which indexes nothing.
     return places if op_globals.untransformed else places.astype(mx.int64)
 
 
-def wrapped_or_length(indices: mx.array, length: int) -> mx.array:
+def wrapped_indices_or_length(indices: mx.array, length: int) -> mx.array:
     """Returns indices from 0 up, without reading them; the others become `length`, which `write_rows` drops."""
     # Viewed as unsigned, negative indices are the largest numbers, and adding the length makes them indices from 0.
-    unsigned_indices = integers(indices).astype(mx.int64).view(mx.uint64)
+    unsigned_indices = integer_indices(indices).astype(mx.int64).view(mx.uint64)
     unsigned_lengths = _unsigned_lengths(indices, length)
-    return _in_index_dtype(
+    return _cast_to_index_dtype(
         mx.minimum(mx.minimum(unsigned_indices, unsigned_indices + unsigned_lengths), unsigned_lengths)
     )
 
@@ -316,7 +320,7 @@ def _constant_tensor(number: int, shape: tuple[int, ...]) -> mx.array:
     return of_host(np.full(shape, number, np.uint64))
 
 
-def linear(indices: mx.array, lengths: Sequence[int]) -> mx.array:
+def flatten_indices(indices: mx.array, lengths: Sequence[int]) -> mx.array:
     """Returns index vectors as positions in flattened axes, without reading them.
 
     Args:
@@ -327,10 +331,10 @@ def linear(indices: mx.array, lengths: Sequence[int]) -> mx.array:
         Positions of shape (...); for indices out of bounds, one past the last position, which `write_rows` drops.
     """
     if len(lengths) == 1:
-        return wrapped_or_length(indices[..., 0], lengths[0]).astype(mx.int64)
+        return wrapped_indices_or_length(indices[..., 0], lengths[0]).astype(mx.int64)
     flat_indices, is_outside = mx.zeros(indices.shape[:-1], mx.int64), mx.zeros(indices.shape[:-1], mx.bool_)
     for axis, length in enumerate(lengths):
-        column = integers(indices)[..., axis].astype(mx.int64)
+        column = integer_indices(indices)[..., axis].astype(mx.int64)
         column = mx.where(column < 0, column + length, column)
         is_outside = mx.logical_or(is_outside, (column < 0) | (column >= length))
         flat_indices = flat_indices * length + column

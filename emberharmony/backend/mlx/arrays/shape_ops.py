@@ -136,8 +136,8 @@ class MLXShapeOps:
     @staticmethod
     def split(x: mx.array, indices_or_sections: Any, axis: int = 0) -> list[mx.array]:
         (axis,) = nonnegative_axes(axis, x.ndim)
-        cut_positions = part_bounds(x.shape[axis], indices_or_sections)
-        return list(mx.split(x, [start for start, _ in cut_positions[1:]], axis))
+        section_bounds = part_bounds(x.shape[axis], indices_or_sections)
+        return list(mx.split(x, [start for start, _ in section_bounds[1:]], axis))
 
     @staticmethod
     def unstack(x: mx.array, num: int | None = None, axis: int = 0) -> tuple[mx.array, ...]:
@@ -146,9 +146,9 @@ class MLXShapeOps:
 
     @staticmethod
     def tile(x: mx.array, repeats: int | Sequence[int]) -> mx.array:
-        counts = as_shape(repeats)
-        check_memory((math.prod(counts), *x.shape), x.itemsize)
-        return mx.tile(x, counts)
+        repeat_counts = as_shape(repeats)
+        check_memory((math.prod(repeat_counts), *x.shape), x.itemsize)
+        return mx.tile(x, repeat_counts)
 
     @staticmethod
     def repeat(x: mx.array, repeats: Any, axis: int | None = None) -> mx.array:
@@ -159,9 +159,9 @@ class MLXShapeOps:
         if repeats.__class__ is int and repeats >= 0:
             check_memory((repeats, *x.shape), x.itemsize)
             return mx.repeat(x, repeats, axis)
-        counts = counts_per_slice(np.asarray(repeats) if isinstance(repeats, mx.array) else repeats, length)
-        check_memory((*x.shape[:axis], total(counts), *x.shape[axis + 1 :]), x.itemsize)
-        return require_memory(mx.take(x, of_host(np.repeat(np.arange(length), counts)), axis))
+        repeat_counts = counts_per_slice(np.asarray(repeats) if isinstance(repeats, mx.array) else repeats, length)
+        check_memory((*x.shape[:axis], total(repeat_counts), *x.shape[axis + 1 :]), x.itemsize)
+        return require_memory(mx.take(x, of_host(np.repeat(np.arange(length), repeat_counts)), axis))
 
     @staticmethod
     def flip(x: mx.array, axis: Any = None) -> mx.array:
@@ -179,8 +179,8 @@ class MLXShapeOps:
             return mx.roll(x, shift % x.shape[axis], axis)
         axes = tuple(nonnegative_axes(a, x.ndim)[0] for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
         shifts, axes = shifts_of(shift, axes)
-        short_shifts = tuple(n % x.shape[a] for n, a in zip(shifts, axes, strict=True))
-        return mx.roll(x, short_shifts, axes)  # type: ignore[arg-type]  # MLX's stub allows tuples of length 1 only
+        wrapped_shifts = tuple(n % x.shape[a] for n, a in zip(shifts, axes, strict=True))
+        return mx.roll(x, wrapped_shifts, axes)  # type: ignore[arg-type]  # MLX's stub allows tuples of length 1 only
 
     @fast(
         _pad_with_zeros,
@@ -193,14 +193,14 @@ class MLXShapeOps:
         if mode == "constant":
             fill_tensor = promotion.filling(0 if constant_values is None else constant_values, x.dtype)
             try:
-                result = mx.pad(x, pad_widths, constant_values=fill_tensor)
+                padded_x = mx.pad(x, pad_widths, constant_values=fill_tensor)
             except (OverflowError, TypeError):
                 # MLX counts lengths in 32 bits, so an error may mean that the result would not fit into memory.
-                lengths = [before + n + after for n, (before, after) in zip(x.shape, pad_widths, strict=True)]
-                check_memory(lengths, x.itemsize)
+                padded_shape = [before + n + after for n, (before, after) in zip(x.shape, pad_widths, strict=True)]
+                check_memory(padded_shape, x.itemsize)
                 raise
-            check_memory(result.shape, result.itemsize)
-            return result
+            check_memory(padded_x.shape, padded_x.itemsize)
+            return padded_x
         for axis, (before, after) in enumerate(pad_widths):
             if before or after:
                 x = require_memory(mx.take(x, of_host(pad_indices(x.shape[axis], before, after, mode)), axis))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import mlx.core as mx
 
-from emberharmony.backend.mlx.arrays.indices import LARGE, assign_at, wrapped_or_length, write_rows
+from emberharmony.backend.mlx.arrays.indices import LARGE, assign_at, wrapped_indices_or_length, write_rows
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.shared.arrays.indexing import is_plain
 from emberharmony.core import op_globals
@@ -33,12 +33,12 @@ class MLXWritingOps:
 
     def set_item(self, x: mx.array, key: Any, value: Any, mode: str = "set") -> mx.array:
         if isinstance(key, mx.array):
-            result = _write_by_tensor(self, x, key, value, mode)
-            return self.composed("set_item")(x, key, value, mode) if result is None else result
+            written_x = _write_by_tensor(self, x, key, value, mode)
+            return self.composed("set_item")(x, key, value, mode) if written_x is None else written_x
         # MLX 0.32 assigns to a key of None alone as if it had no new axis.
         if not is_plain(key, x.shape) or key is None or (key.__class__ is tuple and any(k is None for k in key)):
-            composite: mx.array = self.composed("set_item")(x, key, value, mode)
-            return composite
+            composed_result: mx.array = self.composed("set_item")(x, key, value, mode)
+            return composed_result
         old_value, new_value = shared_writing.checked_pair(self, promotion, x, key, value, mode)
         if not old_value.size:
             return mx.array(x)
@@ -49,11 +49,11 @@ class MLXWritingOps:
     def put_along_axis(
         self, x: mx.array, indices: Any, values: Any, axis: int | None = -1, mode: str = "set"
     ) -> mx.array:
-        result = _write_along(self, x, indices, values, axis, mode) if axis is not None else None
-        return self.composed("put_along_axis")(x, indices, values, axis, mode) if result is None else result
+        written_x = _write_along(self, x, indices, values, axis, mode) if axis is not None else None
+        return self.composed("put_along_axis")(x, indices, values, axis, mode) if written_x is None else written_x
 
 
-def _is_direct(x: mx.array, indices: Any) -> bool:
+def _are_unread(x: mx.array, indices: Any) -> bool:
     """Returns whether indices are a tensor that stays unread."""
     if not isinstance(indices, mx.array) or checking():
         return False
@@ -62,13 +62,13 @@ def _is_direct(x: mx.array, indices: Any) -> bool:
 
 def _write_by_tensor(backend: Any, x: mx.array, key: mx.array, value: Any, mode: str) -> mx.array | None:
     """Returns `x` written at the indices of a tensor along the first axis; None if the composite must write it."""
-    if mode not in shared_writing.MODES or not x.ndim or not key.ndim or not _is_direct(x, key):
+    if mode not in shared_writing.MODES or not x.ndim or not key.ndim or not _are_unread(x, key):
         return None
     new_value = _value_to_write(backend, x, value, (*key.shape, *x.shape[1:]), mode)
     return (
         None
         if new_value is None
-        else write_rows(x, wrapped_or_length(key, x.shape[0]), new_value, _REDUCTIONS[mode], True)
+        else write_rows(x, wrapped_indices_or_length(key, x.shape[0]), new_value, _REDUCTIONS[mode], True)
     )
 
 
@@ -78,7 +78,7 @@ def _write_along(backend: Any, x: mx.array, indices: Any, values: Any, axis: int
         mode not in shared_writing.MODES
         or axis.__class__ is not int
         or not -x.ndim <= axis < x.ndim
-        or not _is_direct(x, indices)
+        or not _are_unread(x, indices)
     ):
         return None
     axis %= x.ndim
@@ -89,7 +89,7 @@ def _write_along(backend: Any, x: mx.array, indices: Any, values: Any, axis: int
     if new_value is None:
         return None
     new_value = new_value if new_value.shape == full_shape else mx.broadcast_to(new_value, full_shape)
-    positions = wrapped_or_length(indices, length)
+    positions = wrapped_indices_or_length(indices, length)
     if mode == "set" and op_globals.untransformed and (x.size < LARGE or x.size < _FEW * indices.size):
         pad_widths = [(0, 0)] * x.ndim
         pad_widths[axis] = (0, 1)

@@ -12,7 +12,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from emberharmony.backend.mlx.derivatives import elementwise
+from emberharmony.backend.mlx.derivatives import elementwise_function
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.mlx.elementwise.complex_numbers_ops import paired
 from emberharmony.backend.promote import direct
@@ -58,7 +58,7 @@ def exp_of_double(x: mx.array) -> mx.array:
     return mx.where(is_negative, 1 / exp_of_magnitude, exp_of_magnitude)
 
 
-_exp64 = elementwise(exp_of_double, lambda x, y: y)
+_exp64 = elementwise_function(exp_of_double, lambda x, y: y)
 
 
 def exp_double(x: mx.array) -> mx.array:
@@ -88,7 +88,7 @@ def cos_of_double(x: mx.array) -> mx.array:
 
 def _with_derivative(forward: Unary, derivative: Unary) -> Unary:
     """Returns `forward` with the given derivative, for functions whose derivative by MLX has too few digits."""
-    return elementwise(forward, lambda x, y: derivative(x))
+    return elementwise_function(forward, lambda x, y: derivative(x))
 
 
 _XP = types.SimpleNamespace(
@@ -105,7 +105,7 @@ _XP = types.SimpleNamespace(
 _sin64: Unary = _with_derivative(sin_of_double, lambda x: _cos64(x))
 _cos64: Unary = _with_derivative(cos_of_double, lambda x: -_sin64(x))
 _tan64: Unary = _with_derivative(mx.tan, lambda x: 1 + mx.square(_tan64(x)))
-_derived_tanh = elementwise(mx.tanh, lambda x, y: (1 - y) * (1 + y))
+_derived_tanh = elementwise_function(mx.tanh, lambda x, y: (1 - y) * (1 + y))
 
 
 def _tanh(x: mx.array) -> mx.array:
@@ -132,19 +132,19 @@ def _op_in_float64(function: Callable[..., mx.array]) -> Unary:
         function: called as `function(xp, x)`, where `xp` has NumPy's names.
     """
 
-    def call_in_wide(x: mx.array) -> mx.array:
+    def call_in_wide_dtype(x: mx.array) -> mx.array:
         wide_dtype = mx.float64 if on_cpu() else mx.float32
         namespace = _XP if wide_dtype == mx.float64 else types.SimpleNamespace(**(vars(_XP) | {"exp": mx.exp}))
         return function(namespace, x.astype(wide_dtype)).astype(x.dtype)
 
-    return call_in_wide
+    return call_in_wide_dtype
 
 
 def _i0(xp: Any, x: mx.array) -> mx.array:
     # The function is made of pieces, through which MLX would lose the second derivative at 0.
-    i0_with_rule = elementwise(lambda x: elementary.i0(xp, x), lambda x, y: elementary.i0_slope(xp, x, y))
-    result: mx.array = i0_with_rule(x)
-    return result
+    i0_with_rule = elementwise_function(lambda x: elementary.i0(xp, x), lambda x, y: elementary.i0_slope(xp, x, y))
+    i0_of_x: mx.array = i0_with_rule(x)
+    return i0_of_x
 
 
 def _log_of_sum(x1: mx.array, x2: mx.array) -> mx.array:
@@ -173,31 +173,31 @@ def _log_of_sum_op(function: Callable[..., mx.array], power: Unary) -> Callable[
         is_finite = mx.isfinite(y)
         return mx.where(is_finite, power(mx.where(is_finite, x - y, mx.zeros_like(y))), (x == y).astype(y.dtype))
 
-    function_with_rule = elementwise(
+    function_with_rule = elementwise_function(
         function, lambda a, b, y: exponential_share(a, y), lambda a, b, y: exponential_share(b, y)
     )
 
-    def call_in_single(x1: mx.array, x2: mx.array) -> mx.array:
+    def call_in_float32(x1: mx.array, x2: mx.array) -> mx.array:
         # Compute half precision in float32, because it would lose digits in intermediate results.
         if x1.dtype.size > 2:
             return function_with_rule(x1, x2)
         return function_with_rule(x1.astype(mx.float32), x2.astype(mx.float32)).astype(x1.dtype)
 
-    return call_in_single
+    return call_in_float32
 
 
 logaddexp = _log_of_sum_op(_log_of_sum, lambda x: exp_double(x) if x.dtype == mx.float64 else mx.exp(x))
 _logaddexp2 = _log_of_sum_op(_log2_of_sum, lambda x: mx.power(mx.array(2, x.dtype), x))
 
 
-def _over_sum_of_squares(side: mx.array, a: mx.array, b: mx.array) -> mx.array:
+def _divide_by_sum_of_squares(side: mx.array, a: mx.array, b: mx.array) -> mx.array:
     """Returns `side / (a**2 + b**2)`, and 0 where both are 0: there the derivative of mx.arctan2 is NaN."""
     sum_of_squares = a * a + b * b
     return side / mx.where(sum_of_squares == 0, mx.ones_like(sum_of_squares), sum_of_squares)
 
 
-_arctan2 = elementwise(
-    mx.arctan2, lambda a, b, y: _over_sum_of_squares(b, a, b), lambda a, b, y: -_over_sum_of_squares(a, a, b)
+_arctan2 = elementwise_function(
+    mx.arctan2, lambda a, b, y: _divide_by_sum_of_squares(b, a, b), lambda a, b, y: -_divide_by_sum_of_squares(a, a, b)
 )
 
 
@@ -266,9 +266,9 @@ class MLXElementaryOps:
 
     @staticmethod
     def exp2(x: mx.array) -> mx.array:
-        result = mx.power(mx.array(2, x.dtype), x)
+        powers = mx.power(mx.array(2, x.dtype), x)
         if promotion.kinds[x.dtype] != "complex":
-            return result
+            return powers
         # Where `x` is not finite, mx.power (MLX 0.32) gives NaN for one of the parts; mx.exp does not.
         scaled_parts = mx.stack([mx.real(x), mx.imag(x)], axis=-1) * math.log(2)
-        return mx.where(mx.isfinite(x), result, mx.exp(paired(scaled_parts)))
+        return mx.where(mx.isfinite(x), powers, mx.exp(paired(scaled_parts)))

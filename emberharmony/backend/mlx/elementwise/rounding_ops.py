@@ -5,7 +5,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from emberharmony.backend.mlx.derivatives import elementwise
+from emberharmony.backend.mlx.derivatives import elementwise_function
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.mlx.elementwise.complex_numbers_ops import paired
 from emberharmony.backend.mlx.math_ops import is_complex, is_float
@@ -42,16 +42,18 @@ def _nextafter(x1: mx.array, x2: mx.array) -> mx.array:
     next_x = (
         x1.view(integer_dtype) + mx.where(is_outward, mx.array(1, integer_dtype), mx.array(-1, integer_dtype))
     ).view(x1.dtype)
-    smallest_value = mx.array(1, integer_dtype).view(x1.dtype)
-    result = mx.where(x1 == 0, mx.where(x2 > 0, smallest_value, -smallest_value), next_x)
+    smallest_subnormal = mx.array(1, integer_dtype).view(x1.dtype)
+    neighbour = mx.where(x1 == 0, mx.where(x2 > 0, smallest_subnormal, -smallest_subnormal), next_x)
     return mx.where(
-        x1 == x2, x2, mx.where(mx.logical_or(mx.isnan(x1), mx.isnan(x2)), mx.array(mx.nan, x1.dtype), result)
+        x1 == x2, x2, mx.where(mx.logical_or(mx.isnan(x1), mx.isnan(x2)), mx.array(mx.nan, x1.dtype), neighbour)
     )
 
 
 # Between powers of two the size of the step is constant, so the derivative by x1 is 1. Where the operands are equal,
 # the result is x2, and the derivative by x1 is 0.
-_next = elementwise(_nextafter, lambda x1, x2, y: (x1 != x2).astype(y.dtype), lambda x1, x2, y: mx.zeros_like(y))
+_next = elementwise_function(
+    _nextafter, lambda x1, x2, y: (x1 != x2).astype(y.dtype), lambda x1, x2, y: mx.zeros_like(y)
+)
 
 
 class MLXRoundingOps(Decimals):
@@ -102,15 +104,13 @@ class MLXRoundingOps(Decimals):
         promotion.refuse(x2, ("float", "complex"))
         x = promotion.floats(x1)
         promotion.refuse(x, ("complex",))
-        largest_exponent = _REACH[x.dtype]
+        largest_step = _REACH[x.dtype]
         # 2 ** x2 alone may overflow where the product does not, so multiply in three steps. Limit an exponent too large
         # for int64 first, because a cast would change its sign.
-        largest_shift = mx.array(
-            min(3 * largest_exponent, mx.iinfo(x2.dtype).max if x2.dtype != mx.bool_ else 1), x2.dtype
-        )
-        remaining_shift = mx.maximum(mx.minimum(x2, largest_shift).astype(mx.int64), -3 * largest_exponent)
+        largest_shift = mx.array(min(3 * largest_step, mx.iinfo(x2.dtype).max if x2.dtype != mx.bool_ else 1), x2.dtype)
+        remaining_shift = mx.maximum(mx.minimum(x2, largest_shift).astype(mx.int64), -3 * largest_step)
         for _ in range(3):
-            exponent_step = mx.clip(remaining_shift, -largest_exponent, largest_exponent)
+            exponent_step = mx.clip(remaining_shift, -largest_step, largest_step)
             x, remaining_shift = (
                 x * mx.power(mx.array(2, x.dtype), exponent_step.astype(x.dtype)),
                 remaining_shift - exponent_step,

@@ -8,7 +8,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from emberharmony.backend.mlx.derivatives import elementwise
+from emberharmony.backend.mlx.derivatives import elementwise_function
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.mlx.elementwise.elementary_ops import (
     MLXElementaryOps,
@@ -51,7 +51,7 @@ def _special_op(name: str) -> Callable[..., mx.array]:
     """Returns an op that computes a function of `backend.shared` in float64 on the CPU, else in float32."""
     shared_function = shared_function_of(name)
 
-    def compute(*tensors: mx.array) -> mx.array:
+    def compute_in_wide_dtype(*tensors: mx.array) -> mx.array:
         if COMPILING.traced and on_cpu():
             # MLX 0.32 compiles C++ for each few of the hundred operators, half a second for each, and saves no time.
             raise UncompiledError(f"{name} runs uncompiled on a CPU")
@@ -59,11 +59,15 @@ def _special_op(name: str) -> Callable[..., mx.array]:
         wide_result = shared_function(xp, *mx.broadcast_arrays(*(x.astype(wide_dtype) for x in tensors)))
         return wide_result.astype(tensors[0].dtype)
 
-    return partial(_call_smooth, name, elementwise(compute, *partials(name, lambda: DERIVED, _missing_derivative)))
+    return partial(
+        _call_promoted,
+        name,
+        elementwise_function(compute_in_wide_dtype, *partials(name, lambda: DERIVED, _missing_derivative)),
+    )
 
 
-def _call_smooth(name: str, smooth: Callable[..., mx.array], *arguments: Any) -> mx.array:
-    return smooth(*operands(name, promotion, arguments))
+def _call_promoted(name: str, smooth_op: Callable[..., mx.array], *arguments: Any) -> mx.array:
+    return smooth_op(*operands(name, promotion, arguments))
 
 
 def _missing_derivative(argument: str, y: mx.array) -> mx.array:

@@ -12,7 +12,7 @@ else:
     special = Deferred("emberharmony.backend.mlx.elementwise.special")
 
 
-def _op_of_name(name: str, *arguments: Any) -> Any:
+def _call_op(name: str, *arguments: Any) -> Any:
     return getattr(special.OPS, name)(*arguments)
 
 
@@ -31,4 +31,4 @@ class MLXSpecialOps:
 
 for _name in DERIVATIVES:
     if _name not in INNER:
-        setattr(MLXSpecialOps, _name, staticmethod(partial(_op_of_name, _name)))
+        setattr(MLXSpecialOps, _name, staticmethod(partial(_call_op, _name)))

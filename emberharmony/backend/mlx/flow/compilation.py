@@ -20,14 +20,14 @@ else:
 def _compile_trace(trace: Callable[[list[Any]], list[Any]]) -> Callable[[list[Any]], list[Any]]:
     """Returns a function of lists of arrays compiled by MLX, whose ops know that they are traced."""
 
-    def traced(arrays: list[Any]) -> list[Any]:
+    def run_traced(arrays: list[Any]) -> list[Any]:
         was_traced, COMPILING.traced = COMPILING.traced, True
         try:
             return trace(arrays)
         finally:
             COMPILING.traced = was_traced
 
-    compiled_trace: Callable[[list[Any]], list[Any]] = mx.compile(traced)
+    compiled_trace: Callable[[list[Any]], list[Any]] = mx.compile(run_traced)
     return compiled_trace
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import mlx.core as mx
 
-from emberharmony.backend.mlx.device_ops import place
+from emberharmony.backend.mlx.device_ops import requested_device
 from emberharmony.backend.mlx.math_ops import sign
 from emberharmony.backend.mlx.tracing import LATER, is_nested
 from emberharmony.backend.steps import Steps, Traits
@@ -52,8 +52,8 @@ def _run_on_lists(update: Update, columns: Sequence[Sequence[mx.array]]) -> list
     number_columns = map(repeat, map(update.numbers.__getitem__, program.numbers))
     registers: list[Any] = [*columns, *program.calls, *number_columns]
     native_by_op = _native_functions()
-    for op, operands, result in program.instructions:
-        registers[result] = list(map(native_by_op[op], *map(registers.__getitem__, operands)))
+    for op, operand_registers, result_register in program.instructions:
+        registers[result_register] = list(map(native_by_op[op], *map(registers.__getitem__, operand_registers)))
     return list(map(registers.__getitem__, program.outputs))
 
 
@@ -95,7 +95,7 @@ class MLXSteps(Steps):
         result_columns = _run_on_lists(update, columns)
         # A program of few ops has few intermediate results, so more evaluations would take longer; a GPU would wait.
         is_large = len(update.program.calls) > 2 and sum(map(_SIZE, columns[0])) > CHUNK
-        if is_large and not is_nested() and (place(None) or mx.default_device()).type == mx.cpu:
+        if is_large and not is_nested() and (requested_device(None) or mx.default_device()).type == mx.cpu:
             # Evaluate the gradients first: this ends the backward pass, whose memory the step can use.
             self.bound.eval(columns[0])
             _evaluate_in_parts(result_columns, self.bound.eval)
@@ -106,10 +106,10 @@ class MLXSteps(Steps):
         tensors = [*chain.from_iterable(columns)]
         shapes_and_dtypes, classes = list(map(_LOOKS, tensors)), {*map(type, tensors)}
 
-        def is_alike(*others: mx.array) -> bool:
+        def are_alike(*others: mx.array) -> bool:
             return {*map(type, others)} == classes and list(map(_LOOKS, others)) == shapes_and_dtypes
 
-        return Traits(is_alike, classes == {mx.array} and len({*map(_DTYPE, tensors)}) == 1)
+        return Traits(are_alike, classes == {mx.array} and len({*map(_DTYPE, tensors)}) == 1)
 
     def evaluate(self, tensors: list[mx.array]) -> None:
         """Evaluates tensors, and with them the loss that the last `ops.backward` left unevaluated."""

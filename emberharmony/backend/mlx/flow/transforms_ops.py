@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import mlx.core as mx
 
 from emberharmony.backend.base import Backend
-from emberharmony.backend.mlx.derivatives import Transforming, pull_back, separate_arrays, to_front
+from emberharmony.backend.mlx.derivatives import Transforming, move_axes_to_front, pull_back, separate_arrays
 from emberharmony.backend.mlx.flow.compilation import MLXFunction
 from emberharmony.backend.mlx.tracing import LATER, Mapping, Unread, is_nested, is_traced, is_unread, run_watched
 from emberharmony.backend.shared.compilation import OnTapeError, UncompiledError, as_native
@@ -72,7 +72,7 @@ class MLXTransformsOps:
         }
 
     def pullback(self, fn: TensorFunction, primals: Tensors, taped: bool = False) -> tuple[list[mx.array], Any]:
-        if taped or _is_for_tape(primals):
+        if taped or _must_use_tape(primals):
             run_on_tape: Any = functools.partial(Backend.pullback, cast(Backend, self), fn, primals)
             outputs_and_pull: tuple[list[mx.array], Any] = _run_or_fallback(
                 run_on_tape, lambda: self._pulled_back(fn, primals, True), primals, Draws(), lambda: fn(*primals)
@@ -90,11 +90,11 @@ class MLXTransformsOps:
             cotangent_by_index = {i: cotangent for i, cotangent in enumerate(cotangents) if cotangent is not None}
             tensors, primal_count = [*primals, *cotangent_by_index.values()], len(primals)
 
-            def by_tape() -> Pair:
+            def pull_by_tape() -> Pair:
                 _, pull_recorded = Backend.pullback(cast(Backend, self), fn, primals)
                 return [], pull_recorded(cotangents)
 
-            def natively(*tensors: mx.array) -> Pair:
+            def pull_natively(*tensors: mx.array) -> Pair:
                 with Transforming():
                     return [], list(
                         pull_back(
@@ -108,9 +108,11 @@ class MLXTransformsOps:
                 with draws.later_run():
                     return run()
 
-            run = by_tape if taped or _is_for_tape(tensors) else functools.partial(natively, *tensors)
-            call_unread = functools.partial(_call_without_values, natively, tensors)
-            return _run_or_fallback(lambda: pull_later(run), lambda: pull_later(call_unread), tensors)[1]
+            pull_function = (
+                pull_by_tape if taped or _must_use_tape(tensors) else functools.partial(pull_natively, *tensors)
+            )
+            call_unread = functools.partial(_call_without_values, pull_natively, tensors)
+            return _run_or_fallback(lambda: pull_later(pull_function), lambda: pull_later(call_unread), tensors)[1]
 
         return outputs, pull
 
@@ -118,41 +120,41 @@ class MLXTransformsOps:
         outputs, gradients = self._outputs_and_pullback(fn, primals, taped)
         if not constant:
             return outputs, gradients
-        if taped or _is_for_tape(primals) or is_unread():
+        if taped or _must_use_tape(primals) or is_unread():
             return self.constants(outputs), self.constants(gradients)
         LATER.put(outputs[0])  # nothing else is being differentiated
         return outputs, gradients
 
     def _outputs_and_pullback(self, fn: TensorFunction, primals: Tensors, taped: bool) -> Pair:
-        def natively(*leaves: mx.array) -> Pair:
+        def differentiate_natively(*leaves: mx.array) -> Pair:
             with Transforming():
                 outputs, gradients = mx.value_and_grad(lambda leaves: tuple(run_watched(fn, leaves)))(list(leaves))
             return list(outputs), list(gradients)
 
-        if taped or _is_for_tape(primals):
+        if taped or _must_use_tape(primals):
             gradients_on_tape: Any = functools.partial(Backend.gradients, cast(Backend, self), fn, primals)
             return _run_or_fallback(
                 gradients_on_tape,
-                lambda: _call_without_values(natively, primals),
+                lambda: _call_without_values(differentiate_natively, primals),
                 primals,
                 Draws(),
                 lambda: fn(*primals),
             )
         if is_unread():
-            return _call_without_values(natively, primals)
+            return _call_without_values(differentiate_natively, primals)
         try:
-            return natively(*primals)
+            return differentiate_natively(*primals)
         except Exception as error:
             if not _is_refusal(error):
                 raise
-            return _run_fallback(error, lambda: _call_without_values(natively, primals))
+            return _run_fallback(error, lambda: _call_without_values(differentiate_natively, primals))
 
     def linearize(self, fn: TensorFunction, primals: Tensors) -> Any:
-        if _is_for_tape(primals):
+        if _must_use_tape(primals):
             return self.transpose_pullback(fn, primals)
 
         def push_tangents(tangents: Tensors) -> Pair:
-            def natively(*tensors: mx.array) -> Pair:
+            def push_natively(*tensors: mx.array) -> Pair:
                 primals, tangents = tensors[: len(tensors) // 2], tensors[len(tensors) // 2 :]
                 try:
                     with Transforming():
@@ -168,7 +170,9 @@ class MLXTransformsOps:
 
             tensors = [*primals, *tangents]
             return _run_or_fallback(
-                functools.partial(natively, *tensors), lambda: _call_without_values(natively, tensors), tensors
+                functools.partial(push_natively, *tensors),
+                lambda: _call_without_values(push_natively, tensors),
+                tensors,
             )
 
         return push_tangents
@@ -178,10 +182,10 @@ class MLXTransformsOps:
     ) -> list[mx.array]:
         if checking() or any(isinstance(tensor, TensorProxy) for tensor in tensors):
             return self.loop_over_slices(fn, tensors, axes)
-        function = mx.vmap(lambda *slices: separate_arrays(as_native(fn(*slices))), in_axes=tuple(axes))
+        mapped_function = mx.vmap(lambda *slices: separate_arrays(as_native(fn(*slices))), in_axes=tuple(axes))
         try:
             with Transforming(), Mapping(), contextlib.nullcontext() if same else WithoutDraws():
-                return list(function(*tensors))
+                return list(mapped_function(*tensors))
         except Exception as error:
             if not self.cannot_transform(error):
                 raise
@@ -205,13 +209,13 @@ class MLXTransformsOps:
         if any(isinstance(output, TensorProxy) for output in outputs):
             raise TracedTensorError(CLOSED_OVER)
         barriers = [_refuse_gradients(output) for output in outputs]
-        return _with_custom_gradient(self, backward, len(primals), [*primals, *barriers]) if len(primals) else barriers
+        return _link_custom_gradient(self, backward, len(primals), [*primals, *barriers]) if len(primals) else barriers
 
     def compile_function(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         return MLXFunction(fn, self.cannot_transform)
 
 
-def _is_for_tape(tensors: Tensors) -> bool:
+def _must_use_tape(tensors: Tensors) -> bool:
     """Returns whether the tape differentiates: in checked mode, inside another transform, or if a tensor is on one."""
     if any(isinstance(tensor, TensorProxy) for tensor in tensors):
         return True
@@ -220,19 +224,19 @@ def _is_for_tape(tensors: Tensors) -> bool:
 
 def _run_or_fallback(
     run: Callable[[], T],
-    unread: Callable[[], T],
+    run_unread: Callable[[], T],
     tensors: Tensors,
     draws: Draws | None = None,
     forward: Callable[[], Any] | None = None,
 ) -> T:
-    """Returns `run()`, or, if MLX refuses a tensor that is recorded on a tape, `unread()`, which reads no values.
+    """Returns `run()`, or, if MLX refuses a tensor that is recorded on a tape, `run_unread()`, which reads no values.
 
     A function of MLX, or an operator whose left operand is an array of MLX, refuses such a tensor (MLX 0.32; it returns
     no `NotImplemented`). So MLX itself then differentiates to every order, in the outermost transform.
 
     Args:
         run: computes derivatives, perhaps by a tape.
-        unread: computes the same by `_call_without_values`.
+        run_unread: computes the same by `_call_without_values`.
         tensors: the tensors by which they are derivatives.
         draws: keeps the random numbers of the first run for the second one. A gradient by MLX has none, because that
             would cost each of them 3 µs; what its first run draws before it is refused is lost.
@@ -244,7 +248,7 @@ def _run_or_fallback(
     if any(isinstance(tensor, TensorProxy) for tensor in tensors):
         return run()
     if is_unread():
-        return unread()
+        return run_unread()
     if is_nested():
         return run()
     try:
@@ -255,7 +259,7 @@ def _run_or_fallback(
     except Exception as error:
         if not _is_refusal(error):
             raise
-        return _run_fallback(error, unread, draws, forward)
+        return _run_fallback(error, run_unread, draws, forward)
 
 
 def _is_refusal(error: Exception) -> bool:
@@ -266,30 +270,31 @@ def _is_refusal(error: Exception) -> bool:
 
 def _run_fallback(
     first_error: Exception,
-    unread: Callable[[], T],
+    run_unread: Callable[[], T],
     draws: Draws | None = None,
     forward: Callable[[], Any] | None = None,
 ) -> T:
-    """Returns `unread()`, the fallback after MLX refused a tensor that is recorded on a tape.
+    """Returns `run_unread()`, the fallback after MLX refused a tensor that is recorded on a tape.
 
-    No check sees a value in `unread`, so where indices or numbers are checked the function runs once more before it.
+    No check sees a value in `run_unread`, so where indices or numbers are checked the function runs once more before
+    it.
 
     Raises:
         TracedTensorError: if the function reads a value that MLX would then treat as a constant.
     """
-    called_watchers = watchers()
-    draw_again: Any = contextlib.nullcontext if draws is None else draws.later_run
-    if called_watchers:
-        line = lines.line_text(lines.line_of_error(first_error))
-        tell(called_watchers, "on_unseen", _UNSEEN.format(f" at {line}" if line else ""))
-    if forward is not None and (checking() or any(watcher.looks_again for watcher in called_watchers)):
-        with draw_again():
+    active_watchers = watchers()
+    later_draws: Any = contextlib.nullcontext if draws is None else draws.later_run
+    if active_watchers:
+        line_text = lines.line_text(lines.line_of_error(first_error))
+        tell(active_watchers, "on_unseen", _UNSEEN.format(f" at {line_text}" if line_text else ""))
+    if forward is not None and (checking() or any(watcher.looks_again for watcher in active_watchers)):
+        with later_draws():
             forward()
     thread, was_telling = THREADS.here, THREADS.here.telling
     try:
         thread.telling = True
-        with draw_again():
-            return unread()
+        with later_draws():
+            return run_unread()
     except Exception as error:
         if not has_message(error, (ValueError, RuntimeError), _NO_RULE):
             raise
@@ -307,19 +312,19 @@ def _call_without_values(transform: Callable[..., Pair], tensors: Tensors) -> Pa
     """
     output_count = 0
 
-    def run(*leaves: mx.array) -> list[mx.array]:
+    def run_transform(*leaves: mx.array) -> list[mx.array]:
         nonlocal output_count
         outputs, derivatives = transform(*leaves)
         output_count = len(outputs)
         return separate_arrays([*outputs, *derivatives])
 
     with Unread(), Mapping(), checked(False):
-        batched_outputs = mx.vmap(run)(*[mx.expand_dims(x, 0) for x in tensors])
-    results = [mx.squeeze(row, 0) for row in batched_outputs]
-    return results[:output_count], results[output_count:]
+        batched_outputs = mx.vmap(run_transform)(*[mx.expand_dims(x, 0) for x in tensors])
+    outputs_and_derivatives = [mx.squeeze(row, 0) for row in batched_outputs]
+    return outputs_and_derivatives[:output_count], outputs_and_derivatives[output_count:]
 
 
-def _with_custom_gradient(
+def _link_custom_gradient(
     ops: MLXTransformsOps, backward: Callable[..., Any], count: int, tensors: Sequence[mx.array]
 ) -> list[mx.array]:
     """Returns the outputs of a function such that MLX differentiates them by a user-defined gradient.
@@ -332,15 +337,15 @@ def _with_custom_gradient(
     """
 
     @mx.custom_function
-    def function(tensors: list[mx.array]) -> list[mx.array]:
+    def identity(tensors: list[mx.array]) -> list[mx.array]:
         return [mx.stop_gradient(tensor) for tensor in tensors[count:]]
 
-    @function.vjp
-    def pull(tensors: list[mx.array], cotangents: list[mx.array], outputs: list[mx.array]) -> list[mx.array]:
+    @identity.vjp
+    def pull_cotangents(tensors: list[mx.array], cotangents: list[mx.array], outputs: list[mx.array]) -> list[mx.array]:
         # Without `depends` MLX might compute the intermediate values of `backward` early, and keep them in memory.
         return [*backward(mx.depends(tensors[:count], outputs), cotangents), *cotangents]
 
-    @function.jvp
+    @identity.jvp
     def push_tangents(tensors: list[mx.array], tangents: list[mx.array | None]) -> list[mx.array]:
         primals, zero_outputs = tensors[:count], [mx.zeros_like(output) for output in tensors[count:]]
         all_tangents = [mx.zeros_like(x) if t is None else t for x, t in zip(primals, tangents, strict=False)]
@@ -351,18 +356,18 @@ def _with_custom_gradient(
             )
         )
 
-    @function.vmap
-    def batch(tensors: list[mx.array], axes: list[int | None]) -> tuple[list[mx.array], list[int]]:
+    @identity.vmap
+    def map_backward(tensors: list[mx.array], axes: list[int | None]) -> tuple[list[mx.array], list[int]]:
         def backward_each(rows: Tensors, cotangents: Tensors) -> list[mx.array]:
             gradients: list[mx.array] = ops.map_slices(
                 lambda *row: backward(row[:count], row[count:]), [*rows, *cotangents], [0] * len([*rows, *cotangents])
             )
             return gradients
 
-        outputs = _with_custom_gradient(ops, backward_each, count, to_front(tensors, axes))
+        outputs = _link_custom_gradient(ops, backward_each, count, move_axes_to_front(tensors, axes))
         return outputs, [0] * len(outputs)
 
-    linked_outputs: Any = function(list(tensors))
+    linked_outputs: Any = identity(list(tensors))
     return list(linked_outputs)
 
 
@@ -374,35 +379,35 @@ def _refuse_gradients(x: mx.array) -> mx.array:
     """
 
     @mx.custom_function
-    def function(x: mx.array) -> mx.array:
+    def barrier(x: mx.array) -> mx.array:
         return mx.stop_gradient(x)
 
-    @function.vjp
-    def pull(*_: Any) -> mx.array:
+    @barrier.vjp
+    def refuse_cotangents(*_: Any) -> mx.array:
         raise TracedTensorError(CLOSED_OVER)
 
-    @function.jvp
-    def push_nothing(*_: Any) -> mx.array:
+    @barrier.jvp
+    def refuse_tangents(*_: Any) -> mx.array:
         raise TracedTensorError(CLOSED_OVER)
 
-    @function.vmap
-    def batch(x: mx.array, axis: int | None) -> tuple[mx.array, int | None]:
+    @barrier.vmap
+    def map_barrier(x: mx.array, axis: int | None) -> tuple[mx.array, int | None]:
         return _refuse_gradients(x), axis
 
-    result: Any = function(x)
-    return result
+    barrier_output: Any = barrier(x)
+    return barrier_output
 
 
-def _with_chosen_outputs(fn: TensorFunction, wanted: Sequence[int]) -> TensorFunction:
+def _with_chosen_outputs(fn: TensorFunction, output_indices: Sequence[int]) -> TensorFunction:
     """Returns `fn` reduced to some of its outputs.
 
     Args:
         fn: a function of arrays.
-        wanted: the positions of the outputs.
+        output_indices: the positions of the outputs.
     """
 
-    def chosen_outputs(*leaves: mx.array) -> list[mx.array]:
+    def run_chosen(*leaves: mx.array) -> list[mx.array]:
         outputs = run_watched(fn, leaves)
-        return [outputs[i] for i in wanted]
+        return [outputs[i] for i in output_indices]
 
-    return chosen_outputs
+    return run_chosen

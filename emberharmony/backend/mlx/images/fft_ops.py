@@ -30,8 +30,8 @@ def _op_of_transform(
         if not halved or not x.size:
             return require_memory(native(x, length, axis_index, norm))
         # The forward mode of mx.fft.irfft (MLX 0.32) returns one element too few if the length is odd.
-        result: mx.array = with_forward_mode(lambda x: native(x, length, axis_index, norm))(x)
-        return require_memory(result)
+        real_signal: mx.array = with_forward_mode(lambda x: native(x, length, axis_index, norm))(x)
+        return require_memory(real_signal)
 
     return transform
 

@@ -5,7 +5,7 @@ import mlx.core as mx
 from emberharmony.backend.mlx.binding import bitwise_op
 
 
-def _counts_outside(x1: mx.array, x2: mx.array) -> tuple[mx.array, mx.array]:
+def _mask_and_safe_counts(x1: mx.array, x2: mx.array) -> tuple[mx.array, mx.array]:
     """Returns a mask of shift counts outside of the dtype's width, and the counts with these replaced by 0.
 
     The processor would take such a count modulo the width.
@@ -16,12 +16,12 @@ def _counts_outside(x1: mx.array, x2: mx.array) -> tuple[mx.array, mx.array]:
 
 # `x + (y - y)` makes the first operand depend on the second, as in `binding.bitwise_op`, for the sake of vmap.
 def _shift_left(x: mx.array, y: mx.array) -> mx.array:
-    is_outside, count = _counts_outside(x, y)
+    is_outside, count = _mask_and_safe_counts(x, y)
     return mx.where(is_outside, mx.zeros_like(x), mx.left_shift(x + (y - y).astype(x.dtype), count))
 
 
 def _shift_right(x: mx.array, y: mx.array) -> mx.array:
-    is_outside, count = _counts_outside(x, y)
+    is_outside, count = _mask_and_safe_counts(x, y)
     fill_value = -(x < 0).astype(x.dtype)
     return mx.where(is_outside, fill_value, mx.right_shift(x + (y - y).astype(x.dtype), count))
 

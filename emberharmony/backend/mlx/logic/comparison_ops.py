@@ -2,7 +2,7 @@
 
 import mlx.core as mx
 
-from emberharmony.backend.mlx.binding import ordering_op, unequal
+from emberharmony.backend.mlx.binding import ordering_op, unequal_mask
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.promote import direct
 
@@ -10,19 +10,19 @@ from emberharmony.backend.promote import direct
 class MLXComparisonOps:
     """Holds the ops of `ops/logic/comparison.py`.
 
-    `unequal` is the body of `not_equal`, without a call of an op between. That of `array_equal` takes 1.3 to 1.8 times
-    as long.
+    `unequal_mask` is the body of `not_equal`, without a call of an op between. That of `array_equal` takes 1.3 to
+    1.8 times as long.
     """
 
     equal = direct(mx.equal)
-    not_equal = direct(unequal)
+    not_equal = direct(unequal_mask)
     less = ordering_op(mx.less)
     less_equal = ordering_op(mx.less_equal)
     greater = ordering_op(mx.greater)
     greater_equal = ordering_op(mx.greater_equal)
     logical_and = direct(mx.logical_and)
     logical_or = direct(mx.logical_or)
-    logical_xor = staticmethod(lambda x1, x2: unequal(x1 != 0, x2 != 0))
+    logical_xor = staticmethod(lambda x1, x2: unequal_mask(x1 != 0, x2 != 0))
     logical_not = direct(mx.logical_not)
     isnan = direct(mx.isnan)
     isinf = direct(mx.isinf)

@@ -9,11 +9,11 @@ from typing import Any
 
 import mlx.core as mx
 
-from emberharmony.backend.mlx.derivatives import elementwise, where_transformed
+from emberharmony.backend.mlx.derivatives import dispatch_on_transform, elementwise_function
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.mlx.elementwise.elementary_ops import exp_double, logaddexp, on_cpu
 from emberharmony.backend.mlx.math_ops import is_float
-from emberharmony.backend.mlx.reductions.reduction_ops import largest
+from emberharmony.backend.mlx.reductions.reduction_ops import detached_maximum
 from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.core import op_globals
 from emberharmony.core.dispatch import fast
@@ -38,8 +38,8 @@ def computes_in_float32(x: mx.array) -> bool:
 
 def _log_softmax(x: mx.array, axes: int | tuple[int, ...]) -> mx.array:
     # Subtract the maximum first. If it were added to the logarithm of the sum, that would lose its digits.
-    shifted = x - largest(x, axes)
-    return shifted - mx.logsumexp(shifted, axes, True)
+    shifted_x = x - detached_maximum(x, axes)
+    return shifted_x - mx.logsumexp(shifted_x, axes, True)
 
 
 def _sigmoid_double(x: mx.array) -> mx.array:
@@ -51,9 +51,11 @@ def _rectify(x: mx.array) -> mx.array:
     return mx.maximum(x, mx.array(0, x.dtype))
 
 
-_relu = where_transformed(_rectify, elementwise(_rectify, lambda x, y: (x > 0).astype(y.dtype), chooses=True))
+_relu = dispatch_on_transform(
+    _rectify, elementwise_function(_rectify, lambda x, y: (x > 0).astype(y.dtype), chooses=True)
+)
 # `_sigmoid_double` uses the absolute value, whose derivative of 0 at 0 would make that of the sigmoid 0 there.
-_sigmoid64 = elementwise(_sigmoid_double, lambda x, y: y * (1 - y))
+_sigmoid64 = elementwise_function(_sigmoid_double, lambda x, y: y * (1 - y))
 
 
 class MLXActivationOps:
@@ -91,8 +93,8 @@ class MLXActivationOps:
         x = promotion.floats(x)
         if not op_globals.untransformed or x.dtype != mx.float32 or not is_number(alpha):
             return self.composed("elu")(x, alpha)
-        negative_result = mx.expm1(x)
-        return mx.where(x > 0, x, negative_result if alpha == 1 else negative_result * alpha)
+        expm1_of_x = mx.expm1(x)
+        return mx.where(x > 0, x, expm1_of_x if alpha == 1 else expm1_of_x * alpha)
 
     def gelu(self, x: mx.array, approximate: bool = True) -> mx.array:
         x = promotion.floats(x)

@@ -35,8 +35,8 @@ def _attention_mask(mask: mx.array | None, is_causal: bool, lengths: tuple[int, 
         lengths: the numbers of queries and of keys.
     """
     if is_causal:
-        is_earlier = mx.tri(*lengths, dtype=mx.bool_)
-        mask = is_earlier if mask is None else mx.logical_and(mask, is_earlier)
+        causal_mask = mx.tri(*lengths, dtype=mx.bool_)
+        mask = causal_mask if mask is None else mx.logical_and(mask, causal_mask)
     return mask
 
 
@@ -44,8 +44,8 @@ def _additive_mask(bias: mx.array | None, mask: mx.array | None, kind: mx.Dtype)
     """Returns the additive mask: the bias, and for masked keys a number so low that it absorbs the logit."""
     if mask is None:
         return bias
-    lowest = mx.array(mx.finfo(kind).min * 0.5, kind)
-    return mx.where(mask, mx.array(0, kind) if bias is None else bias, lowest)
+    lowest_logit = mx.array(mx.finfo(kind).min * 0.5, kind)
+    return mx.where(mask, mx.array(0, kind) if bias is None else bias, lowest_logit)
 
 
 def _as_float32(table: np.ndarray) -> np.ndarray:
@@ -88,9 +88,11 @@ class MLXAttentionOps:
         shared_attention.check_attention(query, key, value, bias, mask)
         tensors = (query, key, value) if bias is None else (query, key, value, bias)
         # On the CPU the kernel (MLX 0.32) adds float32 sequentially, and loses digits over many keys.
-        is_plain = query.size and key.size and all(t.dtype == mx.float32 for t in tensors)
-        is_plain = is_plain and (scale is None or is_number(scale)) and is_number(dropout_rate) and not dropout_rate
-        if not is_plain or attn_logits_soft_cap is not None or (on_cpu() and key.shape[1] > SHORT):
+        fits_kernel = query.size and key.size and all(t.dtype == mx.float32 for t in tensors)
+        fits_kernel = (
+            fits_kernel and (scale is None or is_number(scale)) and is_number(dropout_rate) and not dropout_rate
+        )
+        if not fits_kernel or attn_logits_soft_cap is not None or (on_cpu() and key.shape[1] > SHORT):
             composed_op = self.composed("dot_product_attention")
             options = (scale, is_causal, None, attn_logits_soft_cap, dropout_rate, seed)
             return composed_op(query, key, value, bias, mask, *options)
@@ -99,14 +101,14 @@ class MLXAttentionOps:
         if mask is not None and merged_mask is not None:
             # Zero fully masked queries: their logits, though tiny, would still receive a gradient.
             queries = mx.where(mx.any(merged_mask, -1, keepdims=True), queries, mx.array(0, query.dtype))
-        result = mx.fast.scaled_dot_product_attention(
+        attention_output = mx.fast.scaled_dot_product_attention(
             queries,
             mx.swapaxes(key, 1, 2),
             mx.swapaxes(value, 1, 2),
             scale=query.shape[-1] ** -0.5 if scale is None else scale,
             mask=_additive_mask(bias, merged_mask, query.dtype),
         )
-        return mx.swapaxes(result, 1, 2)
+        return mx.swapaxes(attention_output, 1, 2)
 
     def rope(
         self,

@@ -53,7 +53,7 @@ _FEW = 16
 """Up to this many groups it is faster to convolve each by a call of its own than to use the composite."""
 
 
-def _is_native(x: mx.array, kernel: mx.array, plan: Windows, groups: int) -> bool:
+def _suits_native_kernel(x: mx.array, kernel: mx.array, plan: Windows, groups: int) -> bool:
     """Returns whether MLX's kernel convolves such tensors correctly, also under transforms, and faster."""
     if not is_float(x) or x.dtype == mx.float64 or kernel.ndim > 5 or not x.size or not kernel.size:
         return False
@@ -63,11 +63,11 @@ def _is_native(x: mx.array, kernel: mx.array, plan: Windows, groups: int) -> boo
     return input_channels * output_channels < _MANY or not on_cpu()
 
 
-def _are_single(x: mx.array, kernel: mx.array) -> bool:
+def _are_float32(x: mx.array, kernel: mx.array) -> bool:
     return bool(x.dtype == mx.float32 and kernel.dtype == mx.float32)
 
 
-def _is_small(count: int, size: Sequence[int], places: int) -> bool:
+def _is_small_convolution(count: int, size: Sequence[int], places: int) -> bool:
     """Returns whether a convolution has so few products that MLX's kernel is the fastest way."""
     return count * places * math.prod(size) <= _SMALL
 
@@ -88,10 +88,10 @@ def _is_fastest_way(count: int, size: Sequence[int], places: int, outputs: int, 
         return False
     is_unrolled_faster = groups == 1 and on_cpu() and count * places * kernel_size <= _UNROLLED * outputs
     # MLX 0.32 has no groups for three spatial axes on a CPU.
-    return is_unrolled_faster or (_is_small(count, size, places) and (groups == 1 or len(size) < 5))
+    return is_unrolled_faster or (_is_small_convolution(count, size, places) and (groups == 1 or len(size) < 5))
 
 
-def _into_channels(x: mx.array, strides: tuple[int, ...]) -> mx.array:
+def _move_into_channels(x: mx.array, strides: tuple[int, ...]) -> mx.array:
     """Returns a tensor whose spatial axes are divided by the strides, which moves their elements into the channels.
 
     Args:
@@ -112,7 +112,7 @@ def _into_channels(x: mx.array, strides: tuple[int, ...]) -> mx.array:
     return x.reshape(x.shape[0], *split_shape, x.shape[-1]).transpose(axis_order).reshape(x.shape[0], *block_counts, -1)
 
 
-def _without_strides(x: mx.array, kernel: mx.array, plan: Windows) -> tuple[mx.array, mx.array]:
+def _remove_strides(x: mx.array, kernel: mx.array, plan: Windows) -> tuple[mx.array, mx.array]:
     """Returns a tensor and a kernel whose convolution with stride 1 equals that of `x` and `kernel` with strides.
 
     Args:
@@ -123,15 +123,19 @@ def _without_strides(x: mx.array, kernel: mx.array, plan: Windows) -> tuple[mx.a
     Returns:
         The tensor, shape (batch, *spatial, channels), and the kernel, shape (out, *size, in).
     """
-    kernel_blocks = [-(-k // step) for k, step in zip(plan.size, plan.strides, strict=True)]
-    lengths = [(n - 1 + k) * step for n, k, step in zip(plan.counts, kernel_blocks, plan.strides, strict=True)]
-    x = x[:, *(slice(0, length) for length in lengths)]
-    paddings = [(0, length - n) for length, n in zip(lengths, x.shape[1:-1], strict=True)]
+    kernel_block_counts = [-(-k // step) for k, step in zip(plan.size, plan.strides, strict=True)]
+    covered_lengths = [
+        (n - 1 + k) * step for n, k, step in zip(plan.counts, kernel_block_counts, plan.strides, strict=True)
+    ]
+    x = x[:, *(slice(0, length) for length in covered_lengths)]
+    paddings = [(0, length - n) for length, n in zip(covered_lengths, x.shape[1:-1], strict=True)]
     x = mx.pad(x, [(0, 0), *paddings, (0, 0)]) if any(map(any, paddings)) else x
-    kernel_padding = [(0, k * step - n) for k, step, n in zip(kernel_blocks, plan.strides, plan.size, strict=True)]
+    kernel_padding = [
+        (0, k * step - n) for k, step, n in zip(kernel_block_counts, plan.strides, plan.size, strict=True)
+    ]
     # With shape (out, *size, in) the kernel is rearranged like the tensor, with its outputs as the batch.
     kernel = mx.pad(mx.moveaxis(kernel, -1, 0), [(0, 0), *kernel_padding, (0, 0)])
-    return _into_channels(x, plan.strides), _into_channels(kernel, plan.strides)
+    return _move_into_channels(x, plan.strides), _move_into_channels(kernel, plan.strides)
 
 
 def _convolve(x: mx.array, kernel: mx.array, plan: Windows) -> mx.array:
@@ -139,8 +143,8 @@ def _convolve(x: mx.array, kernel: mx.array, plan: Windows) -> mx.array:
     if max(plan.strides) == 1:
         paddings_before, paddings_after = zip(*plan.padding, strict=True)
         return mx.conv_general(x, mx.moveaxis(kernel, -1, 0), padding=(paddings_before, paddings_after))
-    padded = mx.pad(x, plan.pad_widths()) if plan.has_padding else x
-    return mx.conv_general(*_without_strides(padded, kernel, plan))
+    padded_x = mx.pad(x, plan.pad_widths()) if plan.has_padding else x
+    return mx.conv_general(*_remove_strides(padded_x, kernel, plan))
 
 
 def _convolve_unrolled(x: mx.array, kernel: mx.array, plan: Windows) -> mx.array:
@@ -167,7 +171,7 @@ def _kernel_phases(lengths: Sequence[int], size: Sequence[int], plan: Transposed
         For each of the first elements, the slices of the kernel, and the windows of a convolution by this part. The
         results of all of them have one shape.
     """
-    most_taps = [-(-k // step) for k, step in zip(size, plan.strides, strict=True)]
+    largest_tap_counts = [-(-k // step) for k, step in zip(size, plan.strides, strict=True)]
     phases: Phases = []
     for first_taps in itertools.product(*map(range, plan.strides)):
         tap_counts = [
@@ -176,7 +180,9 @@ def _kernel_phases(lengths: Sequence[int], size: Sequence[int], plan: Transposed
         last_taps = [
             first_tap + (n - 1) * step for n, first_tap, step in zip(tap_counts, first_taps, plan.strides, strict=True)
         ]
-        phase_padding = tuple((n - 1, most_of_axis - 1) for n, most_of_axis in zip(tap_counts, most_taps, strict=True))
+        phase_padding = tuple(
+            (n - 1, most_of_axis - 1) for n, most_of_axis in zip(tap_counts, largest_tap_counts, strict=True)
+        )
         kernel_slices = tuple(slice(end, None, -step) for end, step in zip(last_taps, plan.strides, strict=True))
         phases.append((kernel_slices, windows(lengths, tap_counts, 1, phase_padding)))
     return phases
@@ -193,13 +199,13 @@ def _transpose_by_phases(x: mx.array, kernel: mx.array, plan: Transposed, phases
     """
     n, size = len(plan.strides), kernel.shape[:-2]
     kernel = mx.swapaxes(kernel, -1, -2)
-    result = mx.stack([_convolve_unrolled(x, kernel[key], phase_plan) for key, phase_plan in phases], n + 1)
-    lengths = [length * step for length, step in zip(result.shape[1 : n + 1], plan.strides, strict=True)]
-    result = mx.unflatten(result, n + 1, plan.strides)
-    result = result.transpose(0, *(axis for i in range(1, n + 1) for axis in (i, n + i)), 2 * n + 1)
+    phase_outputs = mx.stack([_convolve_unrolled(x, kernel[key], phase_plan) for key, phase_plan in phases], n + 1)
+    lengths = [length * step for length, step in zip(phase_outputs.shape[1 : n + 1], plan.strides, strict=True)]
+    phase_outputs = mx.unflatten(phase_outputs, n + 1, plan.strides)
+    phase_outputs = phase_outputs.transpose(0, *(axis for i in range(1, n + 1) for axis in (i, n + i)), 2 * n + 1)
     crops_and_lengths = zip(plan.crop_pairs(size), plan.lengths(x.shape[1:-1], size), strict=True)
-    kept_slices = [slice(crop_start, crop_start + length) for (crop_start, _), length in crops_and_lengths]
-    return result.reshape(len(x), *lengths, -1)[:, *kept_slices]
+    crop_slices = [slice(crop_start, crop_start + length) for (crop_start, _), length in crops_and_lengths]
+    return phase_outputs.reshape(len(x), *lengths, -1)[:, *crop_slices]
 
 
 @functools.lru_cache(maxsize=256)
@@ -226,14 +232,14 @@ def _native_convolution(
         padding_pairs, strides, input_dilation = plan.padding, plan.strides, unit_strides
     padding = [before for before, _ in padding_pairs], [after for _, after in padding_pairs]
 
-    def native(x: mx.array, kernel: mx.array) -> mx.array:
+    def native_conv(x: mx.array, kernel: mx.array) -> mx.array:
         kernel = mx.moveaxis(kernel, output_axis, 0)
         return mx.conv_general(x, kernel, strides, padding, plan.dilation, input_dilation, groups, is_transposed)
 
     if groups == 1 and isinstance(plan, Windows):
         # Take the derivatives of `_convolve`, because those of the composite take three times as many calls.
-        return with_transforms_of(native, functools.partial(_convolve_unrolled, plan=plan))
-    return with_transforms_of(native, lambda x, kernel: composed(name)(x, kernel, *options))
+        return with_transforms_of(native_conv, functools.partial(_convolve_unrolled, plan=plan))
+    return with_transforms_of(native_conv, lambda x, kernel: composed(name)(x, kernel, *options))
 
 
 @functools.lru_cache(maxsize=256)
@@ -253,7 +259,7 @@ def _quick_conv(
 
 
 @functools.lru_cache(maxsize=256)
-def _quick_depthwise(
+def _quick_depthwise_conv(
     composed: Callable[..., Any],
     shape: tuple[int, ...],
     size: tuple[int, ...],
@@ -263,13 +269,13 @@ def _quick_depthwise(
 ) -> Function | None:
     """Returns MLX's kernel for a depthwise convolution of these shapes; None if another way may be faster."""
     check_depthwise(shape, size)
-    flat_shape = *size[:-2], 1, size[-2] * size[-1]
-    groups = check_channels(shape, flat_shape)
+    flat_kernel_shape = *size[:-2], 1, size[-2] * size[-1]
+    groups = check_channels(shape, flat_kernel_shape)
     plan = recent_windows(shape[1:-1], size[:-2], strides, padding, spread)
     if (
         groups == 1
         or size[-1] != 1
-        or not _is_fastest_way(shape[0], flat_shape, math.prod(plan.counts), flat_shape[-1], groups)
+        or not _is_fastest_way(shape[0], flat_kernel_shape, math.prod(plan.counts), flat_kernel_shape[-1], groups)
     ):
         return None
     return _native_convolution(
@@ -290,10 +296,10 @@ def _fastest_convolution(
         groups: the number of groups of channels.
         plan: the windows.
     """
-    kernel_positions = math.prod(plan.counts)
-    if not _is_fastest_way(count, size, kernel_positions, size[-1], groups):
+    position_count = math.prod(plan.counts)
+    if not _is_fastest_way(count, size, position_count, size[-1], groups):
         return None
-    if groups == 1 and size[-2] * size[-1] >= _PAIRS and not _is_small(count, size, kernel_positions):
+    if groups == 1 and size[-2] * size[-1] >= _PAIRS and not _is_small_convolution(count, size, position_count):
         return functools.partial(_convolve_unrolled, plan=plan)
     return (
         _native_convolution(composed, "conv", groups, plan, plan.strides, plan.padding, None, plan.dilation)
@@ -303,7 +309,7 @@ def _fastest_convolution(
 
 
 @functools.lru_cache(maxsize=256)
-def _quick_transposed(
+def _quick_conv_transpose(
     composed: Callable[..., Any],
     is_untransformed: bool,
     shape: tuple[int, ...],
@@ -314,14 +320,14 @@ def _quick_transposed(
 ) -> Function | None:
     """Returns the fastest transposed convolution of tensors of these shapes; None if the composite may be faster."""
     groups = check_channels(shape, (*size[:-2], *reversed(size[-2:])))
-    output_positions = math.prod(shape[1:-1])
-    if groups > 1 or not _is_fastest_way(shape[0], size, output_positions, size[-2], 1):
+    position_count = math.prod(shape[1:-1])
+    if groups > 1 or not _is_fastest_way(shape[0], size, position_count, size[-2], 1):
         return None
     plan = transposed_geometry(shape[1:-1], size[:-2], strides, padding, None, spread)
-    if not _is_small(shape[0], size, output_positions):
-        is_suited = max(plan.dilation) == 1 and all(map(operator.le, plan.strides, size))
-        phases = _kernel_phases(shape[1:-1], size[:-2], plan) if is_suited else []
-        return functools.partial(_transpose_by_phases, plan=plan, phases=phases) if is_suited else None
+    if not _is_small_convolution(shape[0], size, position_count):
+        fits_phases = max(plan.dilation) == 1 and all(map(operator.le, plan.strides, size))
+        phases = _kernel_phases(shape[1:-1], size[:-2], plan) if fits_phases else []
+        return functools.partial(_transpose_by_phases, plan=plan, phases=phases) if fits_phases else None
     if not is_untransformed or min(map(min, plan.around)) < 0:
         return None
     return _native_convolution(composed, "conv_transpose", 1, plan, strides, padding, None, None, spread)
@@ -347,14 +353,14 @@ class MLXConvolutionOps:
         bias: mx.array | None = None,
     ) -> mx.array:
         is_untransformed = op_globals.untransformed
-        is_usual = strides.__class__ is dilation_rate.__class__ is int and padding.__class__ is str
-        if is_usual and data_format is None and bias is None and _are_single(inputs, kernel):
+        has_usual_options = strides.__class__ is dilation_rate.__class__ is int and padding.__class__ is str
+        if has_usual_options and data_format is None and bias is None and _are_float32(inputs, kernel):
             quick_convolution = _quick_conv(
                 self.composed, is_untransformed, inputs.shape, kernel.shape, strides, padding, dilation_rate
             )
             if quick_convolution is not None:
-                convolved: mx.array = quick_convolution(inputs, kernel)
-                return convolved
+                convolution: mx.array = quick_convolution(inputs, kernel)
+                return convolution
         x, w, *b = promotion.common(inputs, kernel, *([] if bias is None else [bias]))
         is_channels_last = channels_last(data_format)
         x = x if is_channels_last else mx.moveaxis(x, 1, -1)
@@ -363,25 +369,23 @@ class MLXConvolutionOps:
         plan = recent_windows(x.shape[1:-1], w.shape[:-2], strides, padding, dilation_rate)
         quick_convolution = (
             _fastest_convolution(self.composed, is_untransformed, len(x), w.shape, groups, plan)
-            if _are_single(x, w)
+            if _are_float32(x, w)
             else None
         )
         if quick_convolution is not None:
-            result = quick_convolution(x, w)
-            result = result + b[0] if b else result
-            return result if is_channels_last else mx.moveaxis(result, -1, 1)
+            output = quick_convolution(x, w)
+            output = output + b[0] if b else output
+            return output if is_channels_last else mx.moveaxis(output, -1, 1)
         # The kernel has no bias, which has to be added before half precision is rounded.
-        if not _is_native(x, w, plan, groups) or (b and x.dtype.size == 2):
+        if not _suits_native_kernel(x, w, plan, groups) or (b and x.dtype.size == 2):
             return self.composed("conv")(inputs, kernel, strides, padding, data_format, dilation_rate, bias)
         if groups == 1:
-            result = _convolve(x, w, plan)
+            output = _convolve(x, w, plan)
         else:
-            groups_of_tensors = zip(mx.split(x, groups, -1), mx.split(w, groups, -1), strict=True)
-            result = mx.concatenate(
-                [_convolve(group_input, kernel, plan) for group_input, kernel in groups_of_tensors], -1
-            )
-        result = result + b[0] if b else result
-        return require_memory(result if is_channels_last else mx.moveaxis(result, -1, 1))
+            group_pairs = zip(mx.split(x, groups, -1), mx.split(w, groups, -1), strict=True)
+            output = mx.concatenate([_convolve(group_input, kernel, plan) for group_input, kernel in group_pairs], -1)
+        output = output + b[0] if b else output
+        return require_memory(output if is_channels_last else mx.moveaxis(output, -1, 1))
 
     def depthwise_conv(
         self,
@@ -392,14 +396,14 @@ class MLXConvolutionOps:
         data_format: str | None = None,
         dilation_rate: Any = 1,
     ) -> mx.array:
-        is_usual = strides.__class__ is dilation_rate.__class__ is int and padding.__class__ is str
-        if is_usual and data_format is None and op_globals.untransformed and _are_single(inputs, kernel):
-            quick_convolution = _quick_depthwise(
+        has_usual_options = strides.__class__ is dilation_rate.__class__ is int and padding.__class__ is str
+        if has_usual_options and data_format is None and op_globals.untransformed and _are_float32(inputs, kernel):
+            quick_convolution = _quick_depthwise_conv(
                 self.composed, inputs.shape, kernel.shape, strides, padding, dilation_rate
             )
             if quick_convolution is not None:
-                convolved: mx.array = quick_convolution(inputs, kernel)
-                return convolved
+                convolution: mx.array = quick_convolution(inputs, kernel)
+                return convolution
         return self.composed("depthwise_conv")(inputs, kernel, strides, padding, data_format, dilation_rate)
 
     def conv_transpose(
@@ -414,19 +418,19 @@ class MLXConvolutionOps:
         bias: mx.array | None = None,
     ) -> mx.array:
         is_untransformed = op_globals.untransformed
-        is_usual = strides.__class__ is dilation_rate.__class__ is int and padding.__class__ is str
-        is_usual = is_usual and output_padding is None and (bias is None or bias.dtype == mx.float32)
-        if is_usual and _are_single(inputs, kernel):
+        has_usual_options = strides.__class__ is dilation_rate.__class__ is int and padding.__class__ is str
+        has_usual_options = has_usual_options and output_padding is None and (bias is None or bias.dtype == mx.float32)
+        if has_usual_options and _are_float32(inputs, kernel):
             is_channels_last = channels_last(data_format)
             x = inputs if is_channels_last else mx.moveaxis(inputs, 1, -1)
             check_bias(bias, kernel.shape[-2])
-            quick_convolution = _quick_transposed(
+            quick_convolution = _quick_conv_transpose(
                 self.composed, is_untransformed, x.shape, kernel.shape, strides, padding, dilation_rate
             )
             if quick_convolution is not None:
-                result = quick_convolution(x, kernel)
-                result = result if bias is None else result + bias
-                return result if is_channels_last else mx.moveaxis(result, -1, 1)
+                output = quick_convolution(x, kernel)
+                output = output if bias is None else output + bias
+                return output if is_channels_last else mx.moveaxis(output, -1, 1)
         return self.composed("conv_transpose")(
             inputs, kernel, strides, padding, output_padding, data_format, dilation_rate, bias
         )

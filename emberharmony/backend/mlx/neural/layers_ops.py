@@ -27,8 +27,10 @@ class MLXLayersOps:
     composed: Callable[[str], Callable[..., mx.array]]
 
     def linear(self, x: mx.array, weight: mx.array, bias: mx.array | None = None, transposed: bool = False) -> mx.array:
-        is_plain = transposed and x.dtype == weight.dtype == mx.float32 and (bias is None or bias.dtype == mx.float32)
-        if is_plain and fits_linear(x, weight, bias, True):
+        fits_fast_path = (
+            transposed and x.dtype == weight.dtype == mx.float32 and (bias is None or bias.dtype == mx.float32)
+        )
+        if fits_fast_path and fits_linear(x, weight, bias, True):
             length = weight.shape[1]
             product: mx.array | None = None
             if x.size and x.size * weight.size >> 26 < length <= LONG:

@@ -9,7 +9,7 @@ import mlx.core as mx
 from emberharmony.backend.mlx.dtypes import DTYPES
 from emberharmony.backend.mlx.elementwise.elementary_ops import on_cpu
 from emberharmony.backend.mlx.neural.activation_ops import SHORT
-from emberharmony.backend.mlx.reductions.reduction_ops import largest
+from emberharmony.backend.mlx.reductions.reduction_ops import detached_maximum
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.state.checked_mode import checking
 
@@ -31,10 +31,12 @@ class MLXLossesOps:
     def sparse_categorical_crossentropy(
         self, target: mx.array, output: mx.array, from_logits: bool = False, axis: int = -1
     ) -> mx.array:
-        is_plain = output.dtype == mx.float32 and DTYPES.neutral[target.dtype].kind == "signed"
-        is_plain = is_plain and target.shape == output.shape[:-1] and output.size > 0 and from_logits and axis == -1
+        fits_fast_path = output.dtype == mx.float32 and DTYPES.neutral[target.dtype].kind == "signed"
+        fits_fast_path = (
+            fits_fast_path and target.shape == output.shape[:-1] and output.size > 0 and from_logits and axis == -1
+        )
         # On the CPU mx.logsumexp (MLX 0.32) adds float32 sequentially, and loses digits over many classes.
-        if not is_plain or (on_cpu() and output.shape[-1] > SHORT):
+        if not fits_fast_path or (on_cpu() and output.shape[-1] > SHORT):
             return self.composed("sparse_categorical_crossentropy")(target, output, from_logits, axis)
         # A label out of range has loss 0: it selects the last class here, and is masked below. Read as unsigned,
         # negative labels are too large.
@@ -52,12 +54,12 @@ class MLXLossesOps:
         label_smoothing: float = 0.0,
         axis: int = -1,
     ) -> mx.array:
-        is_plain = input.dtype == mx.float32 and DTYPES.neutral[target.dtype].kind == "signed" and input.size > 0
-        is_plain = (
-            is_plain and axis == -1 and target.shape == input.shape[:-1] and reduction in shared_losses.REDUCTIONS
+        fits_fast_path = input.dtype == mx.float32 and DTYPES.neutral[target.dtype].kind == "signed" and input.size > 0
+        fits_fast_path = (
+            fits_fast_path and axis == -1 and target.shape == input.shape[:-1] and reduction in shared_losses.REDUCTIONS
         )
         if (
-            not is_plain
+            not fits_fast_path
             or weight is not None
             or label_smoothing
             or ignore_index.__class__ is not int
@@ -81,7 +83,7 @@ class MLXLossesOps:
         return mx.where(valid_count, mx.sum(losses) / mx.maximum(valid_count, 1), math.nan)
 
 
-def _negative_log_softmax(x: mx.array, place: mx.array) -> mx.array:
+def _negative_log_softmax(x: mx.array, class_index: mx.array) -> mx.array:
     """Returns the negative logarithm of the softmax at one index of each row."""
-    shifted = x - largest(x, -1)
-    return mx.logsumexp(shifted, -1) - mx.squeeze(mx.take_along_axis(shifted, place, -1), -1)
+    shifted_x = x - detached_maximum(x, -1)
+    return mx.logsumexp(shifted_x, -1) - mx.squeeze(mx.take_along_axis(shifted_x, class_index, -1), -1)

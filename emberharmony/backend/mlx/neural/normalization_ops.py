@@ -22,7 +22,7 @@ else:
     shared_normalization = Deferred("emberharmony.backend.shared.neural.normalization")
 
 
-def _is_row(x: mx.array, axis: Any, *weights: mx.array | None) -> bool:
+def _fits_fused_kernels(x: mx.array, axis: Any, *weights: mx.array | None) -> bool:
     """Returns whether the fused kernels can normalise `x` along `axis`, with these scales and offsets, accurately."""
     if axis != -1 or x.ndim == 0 or x.size == 0 or not computes_in_float32(x):
         return False
@@ -48,22 +48,22 @@ class MLXNormalizationOps:
         *,
         rms_scaling: bool = False,
     ) -> mx.array:
-        is_plain = not rms_scaling and (epsilon is None or is_number(epsilon))
-        if is_plain and _is_row(x, axis, gamma, beta):
+        fits_fast_path = not rms_scaling and (epsilon is None or is_number(epsilon))
+        if fits_fast_path and _fits_fused_kernels(x, axis, gamma, beta):
             epsilon_value = shared_normalization.EPSILON if epsilon is None else epsilon
             if not on_cpu():
                 return mx.fast.layer_norm(x, gamma, beta, epsilon_value)
             if x.dtype == mx.float32 and x.shape[-1] <= FEW:
-                centred = x - mx.mean(x, -1, True)
-                result = centred * mx.rsqrt(mx.mean(mx.square(centred), -1, True) + epsilon_value)
-                result = result if gamma is None else result * gamma
-                return result if beta is None else result + beta
+                centred_x = x - mx.mean(x, -1, True)
+                normalized_x = centred_x * mx.rsqrt(mx.mean(mx.square(centred_x), -1, True) + epsilon_value)
+                normalized_x = normalized_x if gamma is None else normalized_x * gamma
+                return normalized_x if beta is None else normalized_x + beta
         return self.composed("layer_normalization")(x, gamma, beta, axis, epsilon, rms_scaling=rms_scaling)
 
     def rms_normalization(
         self, x: mx.array, scale: mx.array | None = None, axis: Any = -1, epsilon: Any = None
     ) -> mx.array:
-        is_plain = _is_row(x, axis, scale) and (epsilon is None or is_number(epsilon))
-        if is_plain and (x.shape[-1] <= SHORT or not on_cpu()):
+        fits_fast_path = _fits_fused_kernels(x, axis, scale) and (epsilon is None or is_number(epsilon))
+        if fits_fast_path and (x.shape[-1] <= SHORT or not on_cpu()):
             return mx.fast.rms_norm(x, scale, shared_normalization.EPSILON if epsilon is None else epsilon)
         return self.composed("rms_normalization")(x, scale, axis, epsilon)

@@ -5,7 +5,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from emberharmony.backend.mlx.reductions.reduction_ops import extreme_over
+from emberharmony.backend.mlx.reductions.reduction_ops import extreme_function
 from emberharmony.backend.shared.neural.convolution import window_shape_and_axes
 from emberharmony.core import op_globals
 from emberharmony.core.dispatch import fast
@@ -15,7 +15,7 @@ _FEW = 2**13
 """From this many elements on, a reduction for each axis is faster than one over all of them."""
 
 
-def _quick_max(x: mx.array, size: int, *_usual: Any) -> mx.array:
+def _quick_max_pool(x: mx.array, size: int, *_usual: Any) -> mx.array:
     """Returns the largest element of each window; windows are adjacent, and no element is left over."""
     window_shape, window_axes = window_shape_and_axes(x.shape, size)
     if x.size < _FEW and op_globals.untransformed:
@@ -23,8 +23,8 @@ def _quick_max(x: mx.array, size: int, *_usual: Any) -> mx.array:
     batch, *lengths, channels = x.shape
     for axis in range(1, len(lengths) + 1):
         lengths[axis - 1] //= size
-        shape = (batch, *lengths[:axis], size, *lengths[axis:], channels)
-        x = extreme_over(mx.max, (axis + 1,))(x.reshape(shape))
+        split_shape = (batch, *lengths[:axis], size, *lengths[axis:], channels)
+        x = extreme_function(mx.max, (axis + 1,))(x.reshape(split_shape))
     return x.reshape(batch, *lengths, channels)
 
 
@@ -38,7 +38,7 @@ class MLXPoolingOps:
 
     # Two equal maxima share the derivative as in the composite; three or more share it differently.
     @fast(
-        _quick_max,
+        _quick_max_pool,
         f"{USUAL_POOL} and ({{1}} == 2 or untransformed) and {{0}}.dtype == native_float32 and {{0}}.size",
     )
     def max_pool(

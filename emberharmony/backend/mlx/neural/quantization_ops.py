@@ -67,11 +67,11 @@ class MLXQuantizationOps:
             operands = [operand.astype(mx.float32) for operand in operands]
         # Multiply a vector as a matrix of one row, because MLX 0.32 has no gradient by the scales for a vector.
         rows = operands[0] if x.ndim > 1 else operands[0][None]
-        result = mx.quantized_matmul(
+        native_product = mx.quantized_matmul(
             rows, w, operands[1], operands[2], transpose=transpose, group_size=group_size, bits=bits
         )
-        result = result if x.ndim > 1 else result[0]
-        return result if result.dtype == dtype else result.astype(dtype)
+        native_product = native_product if x.ndim > 1 else native_product[0]
+        return native_product if native_product.dtype == dtype else native_product.astype(dtype)
 
     def dequantize(
         self, w: mx.array, scales: mx.array, biases: mx.array, *, bits: int = 4, group_size: int = 64

@@ -38,8 +38,8 @@ class MLXSequencesOps:
     def ctc_loss(
         self, target: Any, output: mx.array, target_length: Any, output_length: Any, mask_index: int = 0
     ) -> mx.array:
-        shape = target.shape if isinstance(target, mx.array) else np.shape(target)
-        if output.ndim == 3 and len(shape) == 2:
+        target_shape = target.shape if isinstance(target, mx.array) else np.shape(target)
+        if output.ndim == 3 and len(target_shape) == 2:
             target = _clip_unchecked(target, output.shape[2])
-            target_length = _clip_unchecked(target_length, shape[1] + 1)
+            target_length = _clip_unchecked(target_length, target_shape[1] + 1)
         return self.composed("ctc_loss")(target, output, target_length, output_length, mask_index)

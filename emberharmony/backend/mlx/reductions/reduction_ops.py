@@ -19,7 +19,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from emberharmony.backend.mlx.derivatives import Arrays, Function, where_transformed, with_own_derivatives
+from emberharmony.backend.mlx.derivatives import Arrays, Function, dispatch_on_transform, with_own_derivatives
 from emberharmony.backend.mlx.dtypes import cast, promotion
 from emberharmony.backend.mlx.elementwise.elementary_ops import exp_double, on_cpu
 from emberharmony.backend.mlx.math_ops import even_maximum, even_minimum, is_complex, is_float
@@ -99,7 +99,7 @@ def _block_sums(x: mx.array, axes: tuple[int, ...]) -> mx.array:
     return mx.sum(mx.unflatten(x, axis, (x.shape[axis] // block_size, block_size)), axis + 1) if block_size > 1 else x
 
 
-def largest(x: mx.array, axes: int | tuple[int, ...]) -> mx.array:
+def detached_maximum(x: mx.array, axes: int | tuple[int, ...]) -> mx.array:
     """Returns the maximum over axes, which are kept, without a gradient."""
     if x.size > _FILL and axes in (-1, (x.ndim - 1,)) and not x.shape[-1] % _LANES:
         # Over an axis before the last mx.max (MLX 0.32) compares vectors, and takes a third of the time on a CPU.
@@ -121,7 +121,7 @@ def _sum(x: mx.array, axis: Any = None, keepdims: bool = False, dtype: mx.Dtype 
     return wide_sum(x, axes, keepdims).astype(x.dtype) if axes else x
 
 
-def _reduced_count(x: mx.array, axis: int | None) -> int:
+def _term_count(x: mx.array, axis: int | None) -> int:
     """Returns how many elements of a float32 tensor a reduction reads for each element of its result, else 0.
 
     Raises:
@@ -133,7 +133,7 @@ def _reduced_count(x: mx.array, axis: int | None) -> int:
     return count
 
 
-def _plain_sum(x: mx.array, axis: int | None, keepdims: bool, count: int) -> mx.array:
+def _float32_sum(x: mx.array, axis: int | None, keepdims: bool, count: int) -> mx.array:
     """Returns the sum of a float32 tensor, of `count` terms for each element, in float32 or wider."""
     if count <= FEW:
         return mx.sum(x, axis, keepdims)
@@ -144,31 +144,31 @@ def _quick_sum(x: mx.array, axis: int | None, keepdims: bool, dtype: None) -> mx
     # The shape is read only where the size does not decide, because MLX makes a new tuple of it at each access.
     if 0 < x.size <= FEW and x.dtype == _SINGLE:
         return mx.sum(x, axis, keepdims)
-    count = _reduced_count(x, axis)
-    if not count:
+    term_count = _term_count(x, axis)
+    if not term_count:
         return _sum(x, axis, keepdims)
-    total = _plain_sum(x, axis, keepdims, count)
-    return total if count <= FEW else total.astype(mx.float32)
+    float_sum = _float32_sum(x, axis, keepdims, term_count)
+    return float_sum if term_count <= FEW else float_sum.astype(mx.float32)
 
 
 def _quick_mean(x: mx.array, axis: int | None, keepdims: bool) -> mx.array:
-    count = _reduced_count(x, axis)
-    if not count:
+    term_count = _term_count(x, axis)
+    if not term_count:
         return _mean(x, axis, keepdims)
-    result = _plain_sum(x, axis, keepdims, count) / count
-    return result if count <= FEW else result.astype(mx.float32)
+    mean_of_x = _float32_sum(x, axis, keepdims, term_count) / term_count
+    return mean_of_x if term_count <= FEW else mean_of_x.astype(mx.float32)
 
 
 def _mean(x: mx.array, axis: Any = None, keepdims: bool = False) -> mx.array:
     x = promotion.floats(x)
     axes = nonnegative_axes(axis, x.ndim)
-    count = math.prod(x.shape[a] for a in axes)
-    total = wide_sum(x, axes, keepdims) if axes else x
-    return (total / count).astype(x.dtype)
+    term_count = math.prod(x.shape[a] for a in axes)
+    sum_of_x = wide_sum(x, axes, keepdims) if axes else x
+    return (sum_of_x / term_count).astype(x.dtype)
 
 
 @functools.cache
-def extreme_over(native: Callable[..., mx.array], axes: tuple[int, ...]) -> Function:
+def extreme_function(native: Callable[..., mx.array], axes: tuple[int, ...]) -> Function:
     """Returns a native maximum or minimum over axes, which are kept, with derivatives of every order in both modes.
 
     All elements that equal the extreme share its derivative equally.
@@ -179,14 +179,14 @@ def extreme_over(native: Callable[..., mx.array], axes: tuple[int, ...]) -> Func
         tie_count = mx.maximum(mx.sum(is_extreme, axes, keepdims=True), 1)
         return (mx.sum(is_extreme * tangents[0], axes, keepdims=True) / tie_count,)
 
-    def plain_extreme(x: mx.array) -> mx.array:
+    def native_extreme(x: mx.array) -> mx.array:
         return native(x, axes, True)
 
-    return where_transformed(plain_extreme, with_own_derivatives(plain_extreme, push_tangents))
+    return dispatch_on_transform(native_extreme, with_own_derivatives(native_extreme, push_tangents))
 
 
 def _extreme_op(native: Callable[..., mx.array], pair: Callable[..., mx.array]) -> Any:
-    def extreme(x: mx.array, axis: Any = None, keepdims: bool = False, initial: Any = None) -> mx.array:
+    def reduce_to_extreme(x: mx.array, axis: Any = None, keepdims: bool = False, initial: Any = None) -> mx.array:
         promotion.refuse(x, _COMPLEX)
         axes = nonnegative_axes(axis, x.ndim)
         initial_tensor = (
@@ -200,15 +200,15 @@ def _extreme_op(native: Callable[..., mx.array], pair: Callable[..., mx.array]) 
                 mx.array(0, x.dtype) if initial_tensor is None else initial_tensor,
                 shape_after_reduction(x.shape, axes, keepdims),
             )
-        result = extreme_over(native, axes)(x) if axes else x
-        result = result if keepdims or not axes else mx.squeeze(result, axes)
-        return result if initial_tensor is None else pair(result, initial_tensor)
+        extremes = extreme_function(native, axes)(x) if axes else x
+        extremes = extremes if keepdims or not axes else mx.squeeze(extremes, axes)
+        return extremes if initial_tensor is None else pair(extremes, initial_tensor)
 
-    return extreme
+    return reduce_to_extreme
 
 
 def _arg_op(native: Callable[..., mx.array]) -> Any:
-    def arg(x: mx.array, axis: int | None = None, keepdims: bool = False) -> mx.array:
+    def index_of_extreme(x: mx.array, axis: int | None = None, keepdims: bool = False) -> mx.array:
         promotion.refuse(x, _COMPLEX)
         axes = nonnegative_axes(axis, x.ndim)
         require_nonempty(x.shape, axes)
@@ -216,10 +216,10 @@ def _arg_op(native: Callable[..., mx.array]) -> Any:
             return mx.zeros(shape_after_reduction(x.shape, axes, keepdims), mx.int64)
         return native(x, axis, keepdims).astype(mx.int64)
 
-    return arg
+    return index_of_extreme
 
 
-def _products_tangent(x: mx.array, tangent: mx.array, axis: int) -> tuple[mx.array, mx.array]:
+def _products_and_tangents(x: mx.array, tangent: mx.array, axis: int) -> tuple[mx.array, mx.array]:
     """Returns the cumulative products of `x` along an axis, and their tangents.
 
     A parallel prefix product of log2(length) steps combines products of 1, 2, 4, … factors. It does not divide, so
@@ -236,20 +236,20 @@ def _products_tangent(x: mx.array, tangent: mx.array, axis: int) -> tuple[mx.arr
 
 
 @functools.cache
-def _running_products(axis: int) -> Function:
+def _cumprod_function(axis: int) -> Function:
     """Returns MLX's cumulative product along an axis, with derivatives of our own.
 
     `mx.cumprod` (MLX 0.32) has no forward mode, and its second derivatives are NaN where an element is 0.
     """
 
     def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
-        return (_products_tangent(primals[0], tangents[0], axis)[1],)
+        return (_products_and_tangents(primals[0], tangents[0], axis)[1],)
 
     return with_own_derivatives(lambda x: mx.cumprod(x, axis), push_tangents)
 
 
 @functools.cache
-def _product_over(axes: tuple[int, ...]) -> Function:
+def _product_function(axes: tuple[int, ...]) -> Function:
     """Returns MLX's product over axes, which are kept, with derivatives of our own."""
 
     def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
@@ -258,26 +258,26 @@ def _product_over(axes: tuple[int, ...]) -> Function:
         x, tangent = (
             mx.transpose(operand, axis_order).reshape(*kept_shape, -1) for operand in (primals[0], tangents[0])
         )
-        return (_products_tangent(x, tangent, len(kept_shape))[1][..., -1].reshape(outputs[0].shape),)
+        return (_products_and_tangents(x, tangent, len(kept_shape))[1][..., -1].reshape(outputs[0].shape),)
 
     return with_own_derivatives(lambda x: mx.prod(x, axes, True), push_tangents)
 
 
-def _cumulative(native: Callable[..., mx.array]) -> Any:
-    def cumulative(x: mx.array, axis: int | None = None, dtype: mx.Dtype | None = None) -> mx.array:
+def _cumulative_sum_or_product_op(native: Callable[..., mx.array]) -> Any:
+    def accumulate(x: mx.array, axis: int | None = None, dtype: mx.Dtype | None = None) -> mx.array:
         x, axis = tensor_and_axis(_widen_for_sum(x, dtype), axis)
         if not x.size:
             return x
         if is_complex(x) and native is mx.cumsum:
-            return cumulative(mx.real(x), axis) + 1j * cumulative(mx.imag(x), axis).astype(x.dtype)
-        cumulate = _running_products(axis) if native is mx.cumprod else lambda x: native(x, axis)
-        return cumulate(widen(x)).astype(x.dtype)
+            return accumulate(mx.real(x), axis) + 1j * accumulate(mx.imag(x), axis).astype(x.dtype)
+        cumulative_function = _cumprod_function(axis) if native is mx.cumprod else lambda x: native(x, axis)
+        return cumulative_function(widen(x)).astype(x.dtype)
 
-    return cumulative
+    return accumulate
 
 
-def _cumulative_op(native: Callable[..., mx.array]) -> Any:
-    def cumulative(x: mx.array, axis: int | None = None) -> mx.array:
+def _cumulative_extreme_op(native: Callable[..., mx.array]) -> Any:
+    def accumulate(x: mx.array, axis: int | None = None) -> mx.array:
         promotion.refuse(x, _COMPLEX)
         x, axis = tensor_and_axis(x, axis)
         if not x.size:
@@ -286,24 +286,24 @@ def _cumulative_op(native: Callable[..., mx.array]) -> Any:
         widened_x = x.astype(mx.float32) if is_float(x) and x.itemsize == 2 else x
         return native(widened_x, axis).astype(x.dtype)
 
-    return cumulative
+    return accumulate
 
 
 @functools.cache
-def _sum_of_squared_deviations(axes: tuple[int, ...]) -> Function:
+def _squared_deviation_summer(axes: tuple[int, ...]) -> Function:
     """Returns a function that adds up, in float64, the squared deviations of float32 or float64 from their mean.
 
     The axes are kept. A GPU has no float64. Derivatives of large tensors are computed in the dtype of the tensor, which
     takes half of the time; those of small ones by MLX, because a function with own derivatives takes more calls.
     """
 
-    def sum_squares(x: mx.array) -> mx.array:
+    def sum_squared_deviations(x: mx.array) -> mx.array:
         # Two passes, because the mean of the squares minus the square of the mean would lose digits.
         widened_x, count = widen(x, few=0), math.prod(x.shape[a] for a in axes)
-        centred = widened_x - reduce_or_identity(mx.sum, _block_sums(widened_x, axes), axes, True, 0) / mx.array(
+        deviations = widened_x - reduce_or_identity(mx.sum, _block_sums(widened_x, axes), axes, True, 0) / mx.array(
             count, widened_x.dtype
         )
-        return reduce_or_identity(mx.sum, _block_sums(mx.square(centred), axes), axes, True, 0)
+        return reduce_or_identity(mx.sum, _block_sums(mx.square(deviations), axes), axes, True, 0)
 
     def slopes(x: mx.array) -> mx.array:
         return 2 * (x - _mean(x, axes, True))
@@ -311,11 +311,11 @@ def _sum_of_squared_deviations(axes: tuple[int, ...]) -> Function:
     def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
         return (wide_sum(slopes(primals[0]) * tangents[0], axes, True).astype(outputs[0].dtype),)
 
-    def pull(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Arrays:
+    def pull_cotangents(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Arrays:
         return (slopes(primals[0]) * cotangents[0].astype(primals[0].dtype),)
 
-    squares_with_rule = with_own_derivatives(sum_squares, push_tangents, pull)
-    return lambda x: sum_squares(x) if op_globals.untransformed or x.size <= _FILL else squares_with_rule(x)
+    summer_with_rule = with_own_derivatives(sum_squared_deviations, push_tangents, pull_cotangents)
+    return lambda x: sum_squared_deviations(x) if op_globals.untransformed or x.size <= _FILL else summer_with_rule(x)
 
 
 def _var(x: mx.array, axis: Any = None, keepdims: bool = False, correction: Any = 0) -> mx.array:
@@ -323,17 +323,21 @@ def _var(x: mx.array, axis: Any = None, keepdims: bool = False, correction: Any 
     axes = nonnegative_axes(axis, x.ndim)
     if is_complex(x):
         return _var(mx.real(x), axis, keepdims, correction) + _var(mx.imag(x), axis, keepdims, correction)
-    count = math.prod(x.shape[a] for a in axes)
+    term_count = math.prod(x.shape[a] for a in axes)
     if axes:
-        square_sum = _sum_of_squared_deviations(axes)(x.astype(mx.float32) if x.itemsize == 2 else x)
-        total = square_sum if keepdims else mx.squeeze(square_sum, axes)
+        square_sum = _squared_deviation_summer(axes)(x.astype(mx.float32) if x.itemsize == 2 else x)
+        sum_of_squares = square_sum if keepdims else mx.squeeze(square_sum, axes)
     else:
         # If no axis is reduced, the variance is 0, or NaN for NaN and infinity.
-        total = widen(x - x, few=0)
+        sum_of_squares = widen(x - x, few=0)
     if is_number(correction):
-        return total / mx.array(float(count - correction) if count > correction else math.nan, total.dtype)
-    degrees_of_freedom = count - promotion.common(total, without_axes("correction", correction))[1].astype(total.dtype)
-    return total / mx.where(degrees_of_freedom > 0, degrees_of_freedom, math.nan)
+        return sum_of_squares / mx.array(
+            float(term_count - correction) if term_count > correction else math.nan, sum_of_squares.dtype
+        )
+    degrees_of_freedom = term_count - promotion.common(sum_of_squares, without_axes("correction", correction))[
+        1
+    ].astype(sum_of_squares.dtype)
+    return sum_of_squares / mx.where(degrees_of_freedom > 0, degrees_of_freedom, math.nan)
 
 
 def _variance(x: mx.array, axis: Any = None, keepdims: bool = False, correction: Any = 0) -> mx.array:
@@ -341,7 +345,7 @@ def _variance(x: mx.array, axis: Any = None, keepdims: bool = False, correction:
     return _var(x, axis, keepdims, correction).astype(mx.float32 if is_complex(x) else x.dtype)
 
 
-def _deviation(x: mx.array, axis: Any = None, keepdims: bool = False, correction: Any = 0) -> mx.array:
+def _standard_deviation(x: mx.array, axis: Any = None, keepdims: bool = False, correction: Any = 0) -> mx.array:
     x = promotion.floats(x)
     variance = _var(x, axis, keepdims, correction)
     if op_globals.untransformed:
@@ -352,12 +356,12 @@ def _deviation(x: mx.array, axis: Any = None, keepdims: bool = False, correction
     return deviation.astype(mx.float32 if is_complex(x) else x.dtype)
 
 
-def _quick_for_few(native: Callable[..., mx.array], general: Callable[..., mx.array]) -> Any:
+def _variance_op(native: Callable[..., mx.array], general: Callable[..., mx.array]) -> Any:
     """Returns an op that leaves few elements of float32 to MLX's `var` or `std`, in float64 on the CPU."""
 
     def quick_deviation(x: mx.array, axis: int | None, keepdims: bool, correction: int) -> mx.array:
         is_small = 0 < x.size <= _FILL and x.dtype == _SINGLE
-        if not is_small or (correction and not 0 < correction < _reduced_count(x, axis)):
+        if not is_small or (correction and not 0 < correction < _term_count(x, axis)):
             return general(x, axis, keepdims, correction)
         return native(x.astype(mx.float64) if on_cpu() else x, axis, keepdims, correction).astype(_SINGLE)
 
@@ -384,38 +388,38 @@ def _logsumexp(x: mx.array, axis: Any = None, keepdims: bool = False) -> mx.arra
 
 
 @functools.cache
-def _log_of_few(axis: int | None) -> Function:
+def _logsumexp_function(axis: int | None) -> Function:
     """Returns `mx.logsumexp` along an axis, which is kept, with a derivative of our own.
 
     That of MLX 0.32 is NaN where all elements are -inf; ours is 0 there.
     """
 
-    def shares(x: mx.array, y: mx.array) -> mx.array:
+    def term_shares(x: mx.array, y: mx.array) -> mx.array:
         return mx.where(y == -mx.inf, 0, mx.softmax(x, axis))
 
     def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
-        return (mx.sum(shares(primals[0], outputs[0]) * tangents[0], axis, True),)
+        return (mx.sum(term_shares(primals[0], outputs[0]) * tangents[0], axis, True),)
 
     def pull_cotangents(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Arrays:
-        return (shares(primals[0], outputs[0]) * cotangents[0],)
+        return (term_shares(primals[0], outputs[0]) * cotangents[0],)
 
     return with_own_derivatives(lambda x: mx.logsumexp(x, axis, True), push_tangents, pull_cotangents)
 
 
 def _quick_logsumexp(x: mx.array, axis: int | None, keepdims: bool) -> mx.array:
-    count = _reduced_count(x, axis)
-    block_size = min(count & -count, FEW)
-    if count > FEW and block_size > 8 and axis is not None and op_globals.untransformed:
+    term_count = _term_count(x, axis)
+    block_size = min(term_count & -term_count, FEW)
+    if term_count > FEW and block_size > 8 and axis is not None and op_globals.untransformed:
         # mx.logsumexp adds so few terms accurately, and is faster than mx.exp is on the same elements (MLX 0.32).
         axis %= x.ndim
-        x = mx.logsumexp(mx.unflatten(x, axis, (count // block_size, block_size)), axis + 1)
+        x = mx.logsumexp(mx.unflatten(x, axis, (term_count // block_size, block_size)), axis + 1)
         return _quick_logsumexp(x, axis, keepdims)
-    if not 0 < count <= FEW:
+    if not 0 < term_count <= FEW:
         return _logsumexp(x, axis, keepdims)
     if op_globals.untransformed:
         return mx.logsumexp(x, axis, keepdims)
-    total = _log_of_few(axis)(x)
-    return total if keepdims else mx.squeeze(total, axis)
+    log_sum = _logsumexp_function(axis)(x)
+    return log_sum if keepdims else mx.squeeze(log_sum, axis)
 
 
 class MLXReductionOps:
@@ -427,17 +431,17 @@ class MLXReductionOps:
 
     sum = staticmethod(fast(_quick_sum, f"{_PLAIN} and {{3}} is None")(_sum))
     mean = staticmethod(fast(_quick_mean, _PLAIN)(_mean))
-    var = _quick_for_few(mx.var, _variance)
-    std = _quick_for_few(mx.std, _deviation)
+    var = _variance_op(mx.var, _variance)
+    std = _variance_op(mx.std, _standard_deviation)
     logsumexp = staticmethod(fast(_quick_logsumexp, _PLAIN)(_logsumexp))
-    max = staticmethod(_extreme_op(mx.max, where_transformed(mx.maximum, even_maximum)))
-    min = staticmethod(_extreme_op(mx.min, where_transformed(mx.minimum, even_minimum)))
+    max = staticmethod(_extreme_op(mx.max, dispatch_on_transform(mx.maximum, even_maximum)))
+    min = staticmethod(_extreme_op(mx.min, dispatch_on_transform(mx.minimum, even_minimum)))
     argmax = staticmethod(_arg_op(mx.argmax))
     argmin = staticmethod(_arg_op(mx.argmin))
-    cumsum = staticmethod(_cumulative(mx.cumsum))
-    cumprod = staticmethod(_cumulative(mx.cumprod))
-    cummax = staticmethod(_cumulative_op(mx.cummax))
-    cummin = staticmethod(_cumulative_op(mx.cummin))
+    cumsum = staticmethod(_cumulative_sum_or_product_op(mx.cumsum))
+    cumprod = staticmethod(_cumulative_sum_or_product_op(mx.cumprod))
+    cummax = staticmethod(_cumulative_extreme_op(mx.cummax))
+    cummin = staticmethod(_cumulative_extreme_op(mx.cummin))
 
     @staticmethod
     def prod(x: mx.array, axis: Any = None, keepdims: bool = False, dtype: mx.Dtype | None = None) -> mx.array:
@@ -445,8 +449,8 @@ class MLXReductionOps:
         widened_x = widen(x, few=1)
         if not axes or not widened_x.size:
             return (reduce_or_identity(mx.prod, widened_x, axes, keepdims, 1) if axes else widened_x).astype(x.dtype)
-        result = _product_over(axes)(widened_x)
-        return (result if keepdims else mx.squeeze(result, axes)).astype(x.dtype)
+        products = _product_function(axes)(widened_x)
+        return (products if keepdims else mx.squeeze(products, axes)).astype(x.dtype)
 
     @staticmethod
     def any(x: mx.array, axis: Any = None, keepdims: bool = False) -> mx.array:

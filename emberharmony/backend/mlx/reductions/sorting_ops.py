@@ -26,7 +26,7 @@ def _reverse_order(x: mx.array) -> mx.array:
     return -x if is_float(x) else ~x
 
 
-def _sortable(x: mx.array) -> mx.array:
+def _as_sortable(x: mx.array) -> mx.array:
     """Returns booleans as integers, because MLX cannot sort booleans on a GPU."""
     return x.astype(mx.uint8) if x.dtype == mx.bool_ else x
 
@@ -35,7 +35,7 @@ def _argsort(x: mx.array, axis: int | None, descending: bool = False) -> mx.arra
     x, axis = tensor_and_axis(x, axis, least=1)
     if not x.size or x.ndim == 0:
         return mx.zeros(x.shape, mx.int64)
-    x = _sortable(x)
+    x = _as_sortable(x)
     return mx.argsort(_reverse_order(x) if descending else x, axis).astype(mx.int64)
 
 
@@ -43,15 +43,15 @@ def _sort(x: mx.array, axis: int | None, descending: bool = False) -> mx.array:
     x, axis = tensor_and_axis(x, axis, least=1)
     if not x.size or x.ndim == 0:
         return x
-    sortable_x = _sortable(x)
+    sortable_x = _as_sortable(x)
     sorted_values = (
         _reverse_order(mx.sort(_reverse_order(sortable_x), axis)) if descending else mx.sort(sortable_x, axis)
     )
     return sorted_values.astype(x.dtype)
 
 
-def _insertion_points(ordered: mx.array, values: mx.array, side: str) -> mx.array:
-    return mx.searchsorted(ordered, values, side=side).astype(mx.int64)
+def _insertion_points(sorted_values: mx.array, values: mx.array, side: str) -> mx.array:
+    return mx.searchsorted(sorted_values, values, side=side).astype(mx.int64)
 
 
 class MLXSortingOps(WithUnique):
@@ -107,7 +107,7 @@ class MLXSortingOps(WithUnique):
         a, b = promotion.common(x1, x2)
         if not a.size or not b.size:
             return mx.full(a.shape, invert)
-        ordered = _sort(b, None)
-        positions = mx.minimum(_insertion_points(ordered, a, "left"), b.size - 1)
-        is_contained = mx.take(ordered, positions) == a
+        sorted_b = _sort(b, None)
+        positions = mx.minimum(_insertion_points(sorted_b, a, "left"), b.size - 1)
+        is_contained = mx.take(sorted_b, positions) == a
         return mx.logical_not(is_contained) if invert else is_contained
