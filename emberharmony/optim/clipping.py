@@ -44,7 +44,7 @@ def clip_by_value(params: Any, limit: float) -> None:
         >>> weight.grad.tolist()
         [-1.0, 0.5]
     """
-    _require_limit("clip_by_value", limit)
+    _require_positive_limit("clip_by_value", limit)
     _replace_gradients(params, lambda gradient: ops.clip(gradient, -limit, limit))
 
 
@@ -67,9 +67,9 @@ def clip_by_norm(params: Any, limit: float, *, norm_type: float = 2.0) -> None:
         >>> [round(x, 4) for x in weight.grad.tolist()]
         [3.0, 4.0]
     """
-    _require_limit("clip_by_norm", limit)
+    _require_positive_limit("clip_by_norm", limit)
     _replace_gradients(
-        params, lambda gradient: _scaled_gradient(gradient, _clip_factor(_norm_of_all([gradient], norm_type), limit))
+        params, lambda gradient: _scaled_gradient(gradient, _clip_factor(_joint_norm([gradient], norm_type), limit))
     )
 
 
@@ -103,7 +103,7 @@ def clip_by_global_norm(params: Any, limit: float, *, norm_type: float = 2.0, no
 
     Source: `torch.nn.utils.clip_grad_norm_`.
     """
-    _require_limit("clip_by_global_norm", limit)
+    _require_positive_limit("clip_by_global_norm", limit)
     if nonfinite not in POLICIES:
         raise ArgumentError(f"clip_by_global_norm(): nonfinite is {nonfinite!r}, expected one of {POLICIES}")
     norm = gradient_norm(params, norm_type)
@@ -129,7 +129,7 @@ def gradient_norm(params: Any, norm_type: float = 2.0) -> Tensor:
         norm = ops.sqrt(ops.sum(ops.stack(sums_of_squares)))
         if 1 / _SAFE < ops.to_numpy(norm) < _SAFE:
             return norm
-    return _norm_of_all(gradients, norm_type)
+    return _joint_norm(gradients, norm_type)
 
 
 def scale_gradients(params: Any, norm: Tensor, limit: float) -> None:
@@ -160,7 +160,7 @@ def _is_finite(gradient: Tensor) -> bool:
     return not _element_count(gradient) or math.isfinite(ops.to_numpy(ops.max(ops.abs(gradient))))
 
 
-def _require_limit(name: str, limit: float) -> None:
+def _require_positive_limit(name: str, limit: float) -> None:
     """Checks that the limit of a gradient's value or norm is a positive number.
 
     Raises:
@@ -186,7 +186,7 @@ def _replace_gradients(params: Any, change: Callable[[Any], Any]) -> None:
     commit(cell.exchanging_grad(new_gradient) for cell, new_gradient in zip(cells, new_gradients, strict=True))
 
 
-def _norm_of_all(gradients: list[Any], norm_type: float) -> Tensor:
+def _joint_norm(gradients: list[Any], norm_type: float) -> Tensor:
     """Returns the joint norm of all elements of gradients, computed in float32 or wider."""
     if not gradients:
         return ops.zeros(())

@@ -36,6 +36,6 @@ def is_elementwise(rule: Any) -> bool:
     return rule in _KERNELS
 
 
-def kernel_of(rule: Any) -> str | None:
+def kernel_name_of(rule: Any) -> str | None:
     """Returns the name of the libraries' kernels for a rule; "" if it has none, None if it is not elementwise."""
     return _KERNELS.get(rule)

@@ -19,7 +19,7 @@ class Formula(partial[Number]):
         return self.call
 
 
-def keep_call(make: Callable[P, Callable[[Number], Number]]) -> Callable[P, Callable[[Number], Number]]:
+def keep_call_text(make: Callable[P, Callable[[Number], Number]]) -> Callable[P, Callable[[Number], Number]]:
     """Wraps a function that makes schedules, so that each schedule keeps the text of its call for `repr`.
 
     Args:

@@ -14,7 +14,7 @@ from emberharmony.core.errors import ArgumentError, ArgumentTypeError, DTypeErro
 from emberharmony.core.state.commits import Step, commit
 from emberharmony.core.state.draws import HostDrawError, recording
 from emberharmony.optim import numbers
-from emberharmony.optim.options import Limit, require_allowed
+from emberharmony.optim.options import Limit, checked_options
 from emberharmony.optim.saved import SavedState
 from emberharmony.optim.schedules import Rate
 
@@ -129,7 +129,7 @@ class ParameterGroups:
             raise ArgumentTypeError(f"{self._head}a group is a dict with 'params', not {brief(group)}")
         own_options = {name: value for name, value in group.items() if name not in ("params", "param_names")}
         new_group = self.allowed_options({**self.defaults, **own_options})
-        parameters, parameter_names = self._parameters(group["params"])
+        parameters, parameter_names = self._parameters_and_names(group["params"])
         all_parameters = [*self.parameters(), *parameters]
         if len(set(all_parameters)) < len(all_parameters):
             cell_ids = [id(cell) for cell in all_parameters]  # `==` of parameters would compare tensors
@@ -142,7 +142,7 @@ class ParameterGroups:
             new_group["param_names"] = parameter_names
         self.param_groups.append(new_group)
 
-    def require(self, parameter: Parameter) -> None:
+    def check_parameter(self, parameter: Parameter) -> None:
         """Checks a parameter before it is added; subclasses may require more.
 
         Raises:
@@ -201,8 +201,8 @@ class ParameterGroups:
         """Returns the assignments that `load_state_dict` makes, without making them."""
         saved_state = self.saved(self, state_dict)
         for position, group in enumerate(self.param_groups):
-            saved_state.match(position, group)
-        saved_state.require_all()
+            saved_state.match_group(position, group)
+        saved_state.require_all_matched()
         steps: list[Step] = [
             (self.state.clear,),
             (self.state.update, saved_state.state),
@@ -216,13 +216,13 @@ class ParameterGroups:
         lines = []
         for group in self.param_groups or [self.defaults]:
             option_texts = [f"{name}={brief(x)}" for name, x in group.items() if name not in ("params", "param_names")]
-            count_text = [f"{len(group['params'])} parameters"] if "params" in group else []
-            lines.append(", ".join([*count_text, *option_texts]))
+            count_texts = [f"{len(group['params'])} parameters"] if "params" in group else []
+            lines.append(", ".join([*count_texts, *option_texts]))
         return f"{type(self).__name__}({'; '.join(lines)})"
 
     def allowed_options(self, options: dict[str, Any]) -> dict[str, Any]:
         """Returns the options of a group after checks of each option and of their combinations."""
-        return require_allowed(self._head, options, self.limits)
+        return checked_options(self._head, options, self.limits)
 
     def _groups(self, params: Any) -> Iterator[Mapping[str, Any]]:
         parameter_list = list(params) if isinstance(params, Iterator) else params
@@ -235,7 +235,7 @@ class ParameterGroups:
         elif not isinstance(parameter_list, (list, tuple)) or parameter_list:
             yield {"params": parameter_list}
 
-    def _parameters(self, params: Any) -> tuple[list[Parameter], list[str] | None]:
+    def _parameters_and_names(self, params: Any) -> tuple[list[Parameter], list[str] | None]:
         """Returns the parameters of a group, and their names, or None if they have no distinct names."""
         given_params = params
         if hasattr(params, "named_parameters") and not isinstance(params, type):  # a module
@@ -254,7 +254,7 @@ class ParameterGroups:
         if not parameters:
             raise ArgumentError(f"{self._head}there is no Parameter in params{parameterless.advice_text(given_params)}")
         for cell in parameters:
-            self.require(cell)
+            self.check_parameter(cell)
         return parameters, names if all(names) and len(set(names)) == len(names) else None
 
     def _parameters_in(self, params: Any) -> list[Parameter]:
@@ -290,7 +290,7 @@ def rate_at(rate: Rate, count: numbers.Number) -> numbers.Number:
     return rate(count) if callable(rate) else rate
 
 
-def require_gradient(head: str, gradient: Any, value: Any, parameter: Any) -> None:
+def require_matching_gradient(head: str, gradient: Any, value: Any, parameter: Any) -> None:
     """Checks that a gradient is dense and has the shape and dtype of its parameter.
 
     Raises:

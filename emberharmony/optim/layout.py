@@ -14,7 +14,7 @@ from emberharmony import Buffer
 from emberharmony.core.cells.cell import values_of
 from emberharmony.optim import numbers
 from emberharmony.optim.declarations import is_elementwise
-from emberharmony.optim.groups import State, require_gradient
+from emberharmony.optim.groups import State, require_matching_gradient
 from emberharmony.optim.parts import JoinedPart, Layout, SeparatePart, Work
 from emberharmony.optim.stepping import GroupStep
 
@@ -28,7 +28,7 @@ STATELESS = 16, 4
 """For rules without state: the divisor of the largest size to join, and the factor of `FEWEST`."""
 
 
-def new_layout(step: GroupStep) -> tuple[Layout, list[Work]]:
+def layout_and_works(step: GroupStep) -> tuple[Layout, list[Work]]:
     """Returns a layout for the parameters that change in a step, and the work of its parts; checks the gradients.
 
     Raises:
@@ -37,12 +37,12 @@ def new_layout(step: GroupStep) -> tuple[Layout, list[Work]]:
         DTypeError: if the dtypes differ, or are not real and floating.
     """
     cells, held_states, is_joinable = step.cells, step.held, is_elementwise(step.optimizer.rule)
-    values = values_of(cells)
-    shapes = [tuple(value.shape) for value in values]
+    parameter_tensors = values_of(cells)
+    parameter_shapes = [tuple(value.shape) for value in parameter_tensors]
     indices_by_key: dict[Any, list[int]] = {}
     states: list[State | None] = []
-    for index, (cell, value, gradient) in enumerate(zip(cells, values, step.gradients, strict=True)):
-        require_gradient(step.optimizer._head, gradient, value, cell)
+    for index, (cell, value, gradient) in enumerate(zip(cells, parameter_tensors, step.gradients, strict=True)):
+        require_matching_gradient(step.optimizer._head, gradient, value, cell)
         entry = held_states.get(cell)
         state: State | None = None
         if entry is not None:
@@ -50,12 +50,14 @@ def new_layout(step: GroupStep) -> tuple[Layout, list[Work]]:
         elif not is_joinable:  # the state's names may depend on the parameter
             state = step.initial(value)
         states.append(state)
-        entries = (state or {}).items()
-        can_join = is_joinable and all(tuple(x.shape) == shapes[index] for _, x in entries if not numbers.is_python(x))
-        entry_kinds = [(name, x if numbers.is_python(x) else x.dtype) for name, x in entries]
+        state_items = (state or {}).items()
+        can_join = is_joinable and all(
+            tuple(x.shape) == parameter_shapes[index] for _, x in state_items if not numbers.is_python(x)
+        )
+        entry_kinds = [(name, x if numbers.is_python(x) else x.dtype) for name, x in state_items]
         group_key = (can_join, value.dtype, getattr(value, "device", None), entry is None, *entry_kinds)
         indices_by_key.setdefault(group_key, []).append(index)
-    layout_parts = _parts_of_groups(step, indices_by_key, values, shapes)
+    layout_parts = _parts_of_groups(step, indices_by_key, parameter_tensors, parameter_shapes)
     first_works = [
         layout_part.first_work(step, [states[i] for i in layout_part.places]) for layout_part in layout_parts
     ]
@@ -70,10 +72,10 @@ def _parts_of_groups(
     layout_parts: list[SeparatePart | JoinedPart] = []
     for (can_join, *_), similar_places in groups.items():
         size_by_place = {i: math.prod(shapes[i]) for i in similar_places}
-        most_elements, fewest_tensors = _join_limits(step, values[similar_places[0]]) if can_join else (-1, 0)
-        separate_places = [i for i in similar_places if size_by_place[i] > most_elements]
+        joinable_size, fewest_tensors = _join_limits(step, values[similar_places[0]]) if can_join else (-1, 0)
+        separate_places = [i for i in similar_places if size_by_place[i] > joinable_size]
         for part_places in _divide_into_chunks(
-            [i for i in similar_places if size_by_place[i] <= most_elements], size_by_place
+            [i for i in similar_places if size_by_place[i] <= joinable_size], size_by_place
         ):
             if len(part_places) < fewest_tensors:
                 separate_places += part_places
@@ -94,8 +96,8 @@ def _join_limits(step: GroupStep, value: Any) -> tuple[int, int]:
     update = step.updates.update_for(first_state, step.hyper) if step.backend.runs_programs else None
     if update is not None and step.backend.has_kernel(update, value):
         return -1, 0
-    most_elements = step.backend.joinable
-    return (most_elements, FEWEST) if first_state else (most_elements // STATELESS[0], FEWEST * STATELESS[1])
+    joinable_size = step.backend.joinable
+    return (joinable_size, FEWEST) if first_state else (joinable_size // STATELESS[0], FEWEST * STATELESS[1])
 
 
 def _divide_into_chunks(places: list[int], sizes: Mapping[int, int]) -> Iterable[list[int]]:

@@ -22,7 +22,7 @@ def is_python(number: Number) -> bool:
     return isinstance(number, _PYTHON)
 
 
-def _host_or_op(host: Callable[..., Any], op: Callable[..., Any]) -> Callable[..., Number]:
+def _host_or_op_function(host: Callable[..., Any], op: Callable[..., Any]) -> Callable[..., Number]:
     def compute(*numbers: Number) -> Number:
         for number in numbers:  # a loop takes half the time of `all`
             if not isinstance(number, _PYTHON):
@@ -32,20 +32,20 @@ def _host_or_op(host: Callable[..., Any], op: Callable[..., Any]) -> Callable[..
     return compute
 
 
-add = _host_or_op(HOST["add"], ops.add)
-subtract = _host_or_op(HOST["subtract"], ops.subtract)
-multiply = _host_or_op(HOST["multiply"], ops.multiply)
-divide = _host_or_op(HOST["divide"], ops.divide)
-power = _host_or_op(HOST["power"], ops.power)
-sqrt = _host_or_op(HOST["sqrt"], ops.sqrt)
-cos = _host_or_op(HOST["cos"], ops.cos)
-exp = _host_or_op(HOST["exp"], ops.exp)
-log = _host_or_op(HOST["log"], ops.log)
-floor = _host_or_op(HOST["floor"], ops.floor)
-minimum = _host_or_op(HOST["minimum"], ops.minimum)
-maximum = _host_or_op(HOST["maximum"], ops.maximum)
-less = _host_or_op(HOST["less"], ops.less)
-where = _host_or_op(HOST["where"], ops.where)
+add = _host_or_op_function(HOST["add"], ops.add)
+subtract = _host_or_op_function(HOST["subtract"], ops.subtract)
+multiply = _host_or_op_function(HOST["multiply"], ops.multiply)
+divide = _host_or_op_function(HOST["divide"], ops.divide)
+power = _host_or_op_function(HOST["power"], ops.power)
+sqrt = _host_or_op_function(HOST["sqrt"], ops.sqrt)
+cos = _host_or_op_function(HOST["cos"], ops.cos)
+exp = _host_or_op_function(HOST["exp"], ops.exp)
+log = _host_or_op_function(HOST["log"], ops.log)
+floor = _host_or_op_function(HOST["floor"], ops.floor)
+minimum = _host_or_op_function(HOST["minimum"], ops.minimum)
+maximum = _host_or_op_function(HOST["maximum"], ops.maximum)
+less = _host_or_op_function(HOST["less"], ops.less)
+where = _host_or_op_function(HOST["where"], ops.where)
 
 
 def one_minus_power(base: float, exponent: Number) -> Number:

@@ -16,10 +16,10 @@ from emberharmony.core.state.draws import OPEN, recording, refuse_effect
 from emberharmony.core.types import Tensor
 from emberharmony.optim import numbers, pure
 from emberharmony.optim.first_step import warn_of_gradients
-from emberharmony.optim.groups import PARAMS, ParameterGroups, State, rate_at, require_gradient
-from emberharmony.optim.layout import new_layout
-from emberharmony.optim.parts import Layout, are_same
-from emberharmony.optim.stepping import GroupStep, Overwritten, StepPlan, Updates, perform
+from emberharmony.optim.groups import PARAMS, ParameterGroups, State, rate_at, require_matching_gradient
+from emberharmony.optim.layout import layout_and_works
+from emberharmony.optim.parts import Layout, have_same_objects
+from emberharmony.optim.stepping import GroupStep, Overwritten, StepPlan, Updates, perform_step
 
 Hyper: TypeAlias = Mapping[str, Any]
 """The options of a group for one step; `lr` is a number."""
@@ -108,7 +108,7 @@ class Optimizer(ParameterGroups):
                 TrainingWarning,
                 stacklevel=2,
             )
-        perform(self._make_step, gradients, self.parameters, clear)
+        perform_step(self._make_step, gradients, self.parameters, clear)
 
     def _make_step(self, gradients: dict[Parameter, Any], clear: bool) -> None:
         """Computes and makes a step with the given gradients."""
@@ -132,7 +132,7 @@ class Optimizer(ParameterGroups):
         if not isinstance(grads, Mapping):
             raise ArgumentTypeError(
                 f"{self._head}grads is {brief(grads)} of type {type(grads).__name__}, expected a mapping from "
-                f"parameters or their names to gradients, such as dict(zip(params, grads)){_way_to_gradients(grads)}"
+                f"parameters or their names to gradients, such as dict(zip(params, grads)){_gradients_hint(grads)}"
             )
         parameter_by_key = {cell: cell for cell in self.parameters()}
         parameter_by_name: dict[Any, Parameter] = {cell.name: cell for cell in parameter_by_key if cell.name}
@@ -160,7 +160,7 @@ class Optimizer(ParameterGroups):
         plan = StepPlan(values={}, tensors=[], steps=[], counted=True, overwritten=overwritten)
         for group_index, group in enumerate(self._param_groups):
             cells, group_gradients = group["params"], list(gradients.values())
-            if not are_same(list(gradients), cells):
+            if not have_same_objects(list(gradients), cells):
                 cells = [cell for cell in cells if cell in gradients]
                 group_gradients = [gradients[cell] for cell in cells]
             if cells:
@@ -182,8 +182,8 @@ class Optimizer(ParameterGroups):
             `ops.tree_leaves(params)`.
         """
         hyper = self._hyper(self.defaults, 0)
-        values = [_tensor_of_leaf(leaf) for leaf in ops.tree_leaves(params)]
-        return pure.first_state(values, [self.initial(value, hyper) for value in values])
+        parameter_tensors = [_tensor_of_leaf(leaf) for leaf in ops.tree_leaves(params)]
+        return pure.first_state(parameter_tensors, [self.initial(value, hyper) for value in parameter_tensors])
 
     def update(self, grads: Any, state: State, params: Any) -> tuple[Any, State]:
         """Returns the parameters and the state after one step; nothing is changed.
@@ -219,12 +219,12 @@ class Optimizer(ParameterGroups):
                 "must be those "
                 f"of the parameters ({structure})"
             )
-        values = [_tensor_of_leaf(leaf) for leaf in leaves]
+        parameter_tensors = [_tensor_of_leaf(leaf) for leaf in leaves]
         gradient_tensors = [_tensor_of_leaf(leaf) for leaf in gradients]
-        for gradient, value, leaf in zip(gradient_tensors, values, leaves, strict=True):
-            require_gradient(self._head, gradient, value, leaf)
+        for gradient, value, leaf in zip(gradient_tensors, parameter_tensors, leaves, strict=True):
+            require_matching_gradient(self._head, gradient, value, leaf)
 
-        new_tensors, new_state = pure.step(self._apply_rule_at, values, gradient_tensors, state)
+        new_tensors, new_state = pure.step(self._apply_rule_at, parameter_tensors, gradient_tensors, state)
         return ops.tree_unflatten(structure, new_tensors), new_state
 
     def _hyper(self, group: Mapping[str, Any], count: numbers.Number) -> Hyper:
@@ -254,7 +254,7 @@ class Optimizer(ParameterGroups):
         )
         part_works = layout.work(group_step) if layout is not None and layout.updates is updates else None
         if layout is None or part_works is None:
-            changed_layout, part_works = new_layout(group_step)
+            changed_layout, part_works = layout_and_works(group_step)
             self._warn_at_first_step([x for x, cell in zip(gradients, cells, strict=True) if cell.grad is not None])
             plan.steps += [] if layout is None else layout.release_steps(changed_layout, self._state)
             plan.steps.append((layout_by_group.__setitem__, place, changed_layout))
@@ -294,7 +294,7 @@ class Optimizer(ParameterGroups):
         return self._apply_rule(gradient, value, state, self._hyper(self.defaults, count))
 
 
-def _way_to_gradients(grads: Any) -> str:
+def _gradients_hint(grads: Any) -> str:
     """Returns a hint for messages on how to pass gradients as a mapping from parameters."""
     if hasattr(grads, "named_parameters"):
         return "; nn.value_and_grad(model, fn) returns the gradients of a model by name"

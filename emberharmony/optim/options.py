@@ -32,7 +32,7 @@ Decays: TypeAlias = Annotated[tuple[float, float], DECAYS]
 
 
 @dataclass_transform(eq_default=False)
-def with_options(kind: Kind) -> Kind:
+def add_init_and_limits(kind: Kind) -> Kind:
     """Adds `__init__` and `limits` to an optimizer class by its annotated fields; a class decorator.
 
     A field is annotated with `InitVar` of its type, which says its limit by `Annotated`; a boolean may be True or
@@ -78,15 +78,18 @@ class _Constructor:
         return construct.__get__(instance, owner)
 
     def _write_constructor(self) -> Any:
-        parameters = []
+        parameter_texts = []
         for name in self._names:
-            default = f"default_{name}"
-            argument_text = f"{name}={default}" if default in self._defaults else name
-            parameters.append(argument_text if name in self._types else "*")
+            default_name = f"default_{name}"
+            argument_text = f"{name}={default_name}" if default_name in self._defaults else name
+            parameter_texts.append(argument_text if name in self._types else "*")
         arguments_text = ", ".join(f"{name}={name}" for name in self._types)
-        scope: dict[str, Any] = {"kind": self._kind, "__name__": self._kind.__module__, **self._defaults}
-        exec(f"def __init__(self, {', '.join(parameters)}):\n    super(kind, self).__init__({arguments_text})\n", scope)
-        construct = scope["__init__"]
+        namespace: dict[str, Any] = {"kind": self._kind, "__name__": self._kind.__module__, **self._defaults}
+        exec(
+            f"def __init__(self, {', '.join(parameter_texts)}):\n    super(kind, self).__init__({arguments_text})\n",
+            namespace,
+        )
+        construct = namespace["__init__"]
         class_by_name = {
             name: getattr(annotation, "__origin__", annotation) for name, annotation in self._types.items()
         }
@@ -100,7 +103,7 @@ def one_of(*values: Any) -> Limit:
     return Limit(" or ".join(map(repr, values)), lambda value: value in values)
 
 
-def require_allowed(head: str, options: Mapping[str, Any], limits: Mapping[str, Limit]) -> dict[str, Any]:
+def checked_options(head: str, options: Mapping[str, Any], limits: Mapping[str, Limit]) -> dict[str, Any]:
     """Checks the options of a group against their limits, and returns them with NumPy numbers as Python numbers.
 
     Args:

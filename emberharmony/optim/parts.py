@@ -20,7 +20,7 @@ from emberharmony.core.cells.cell import replace_steps, values_of
 from emberharmony.core.state.commits import Step, assignment
 from emberharmony.optim import numbers
 from emberharmony.optim.groups import State
-from emberharmony.optim.stepping import Columns, GroupStep, Updates, exchange_steps
+from emberharmony.optim.stepping import Columns, GroupStep, Updates, storing_steps
 from emberharmony.optim.vectors import SharedBuffer, Vectors
 from emberharmony.transforms.program import Program, Update
 
@@ -55,7 +55,7 @@ class GroupPart:
         """Returns the entries of this part's parameters, from a list with one entry for each parameter that changes."""
         return column if len(column) == len(self.places) else list(map(column.__getitem__, self.places))
 
-    def is_as_before(self, held_states: Mapping[Parameter, State]) -> bool:
+    def has_unchanged_states(self, held_states: Mapping[Parameter, State]) -> bool:
         """Returns whether the states still contain the same numbers and buffers as after the last step."""
         current_entries: list[Any] = list(map(held_states.get, self.cells))
         entries, expected_entries = self.entries, [*(self.entries or ())]
@@ -67,7 +67,7 @@ class GroupPart:
                 current_entries += map(operator.itemgetter(name), current_entries[: len(entries)])
         except (KeyError, TypeError):  # a state is missing or has other names
             return False
-        return are_same(current_entries, expected_entries)
+        return have_same_objects(current_entries, expected_entries)
 
     def fits(self, backend: Any, columns: Columns) -> bool:
         """Returns whether tensors have the traits of those in the first step; the first call records these traits."""
@@ -85,7 +85,7 @@ class GroupPart:
             update.kernel = ""
         return update
 
-    def note_steps(self, name: str, number: Any) -> Iterable[Step]:
+    def number_steps(self, name: str, number: Any) -> Iterable[Step]:
         """Returns the assignments that put a number into the states of all parameters."""
         return zip(repeat(operator.setitem), (self.state, *(self.entries or ())), repeat(name), repeat(number))
 
@@ -125,14 +125,14 @@ class SeparatePart(GroupPart):
         columns = [self.own_entries(step.gradients), values, *(x for x in state.values() if x.__class__ is list)]
         self.fits(step.backend, columns)
         update = self.update(step, state) if self._fits else None
-        return update, state, None if self._overwrites(step, update) else columns
+        return update, state, None if self._may_overwrite(step, update) else columns
 
     def work(self, step: GroupStep) -> Work | None:
         """Returns the work for `add` in a later step; None if the states have been changed since the last step."""
-        if not self.is_as_before(step.held):
+        if not self.has_unchanged_states(step.held):
             return None
         update = self.update(step, self.state) if self._fits else None
-        if self._overwrites(step, update):
+        if self._may_overwrite(step, update):
             return update, self.state, None
         state = {name: values_of(x) if x.__class__ is list else x for name, x in self.state.items()}
         columns = [
@@ -142,7 +142,7 @@ class SeparatePart(GroupPart):
         ]
         return (update, state, columns) if self.fits(step.backend, columns) else None
 
-    def _overwrites(self, step: GroupStep, update: Update | None) -> bool:
+    def _may_overwrite(self, step: GroupStep, update: Update | None) -> bool:
         """Returns whether the step may write the update into the old tensors instead of making new ones."""
         if update is None or step.plan.overwritten is None or self.entries is None:
             return False
@@ -159,7 +159,7 @@ class SeparatePart(GroupPart):
         update, state, columns = work
         if columns is None:
             assert update is not None, "a step without a program is not written over tensors"
-            self._add_overwriting(step, update)
+            self._add_overwriting_calls(step, update)
             return
         output_columns = None if update is None else step.backend.run_update(update, columns)
         new_state: State | None
@@ -176,35 +176,35 @@ class SeparatePart(GroupPart):
             step.plan.tensors += chain.from_iterable(map(_state_tensors, new_parameters, states))
         step.plan.values.update(zip(self.cells, new_parameters, strict=True))
         step.plan.steps += replace_steps(self.cells, new_parameters)
-        step.plan.steps += self._exchange_steps(step.held, new_state, states)
+        step.plan.steps += self._storing_steps(step.held, new_state, states)
 
-    def _exchange_steps(
+    def _storing_steps(
         self, held_states: dict[Parameter, State], new_state: State | None, states: Sequence[State]
     ) -> Iterable[Step]:
         """Returns the assignments that store the new states of the parameters, given as columns or one by one."""
         if new_state is None or (self.entries is None and any(cell in held_states for cell in self.cells)):
             states = states or _states_by_parameter(new_state or {}, len(self.cells))
-            return [*exchange_steps(self.cells, held_states, states), assignment(self, "entries", None)]
+            return [*storing_steps(self.cells, held_states, states), assignment(self, "entries", None)]
         if self.entries is None:
-            return self._first_state_steps(held_states, new_state)
+            return self._first_storing_steps(held_states, new_state)
         if _is_list_by_name(new_state) != _is_list_by_name(self.state):
             return [
-                *exchange_steps(self.cells, held_states, _states_by_parameter(new_state, len(self.cells))),
+                *storing_steps(self.cells, held_states, _states_by_parameter(new_state, len(self.cells))),
                 assignment(self, "entries", None),
             ]
         steps: list[Step] = []
         for name, x in new_state.items():
-            steps += replace_steps(self.state[name], x) if x.__class__ is list else self.note_steps(name, x)
+            steps += replace_steps(self.state[name], x) if x.__class__ is list else self.number_steps(name, x)
         return steps
 
-    def _first_state_steps(self, held_states: dict[Parameter, State], new_state: State) -> list[Step]:
+    def _first_storing_steps(self, held_states: dict[Parameter, State], new_state: State) -> list[Step]:
         """Returns the assignments that store the first states of the parameters."""
         column_by_name = {name: list(map(Buffer, x)) if x.__class__ is list else x for name, x in new_state.items()}
         entries = _states_by_parameter(column_by_name, len(self.cells))
         steps: list[Step] = list(zip(repeat(operator.setitem), repeat(held_states), self.cells, entries))
         return [*steps, assignment(self, "entries", entries), assignment(self, "state", column_by_name)]
 
-    def _add_overwriting(self, step: GroupStep, update: Update) -> None:
+    def _add_overwriting_calls(self, step: GroupStep, update: Update) -> None:
         """Adds to the plan the calls that overwrite the tensors of the parameters and their states."""
         backend, parameter_count, gradients = step.backend, len(self.cells), self.own_entries(step.gradients)
 
@@ -220,7 +220,7 @@ class SeparatePart(GroupPart):
             if x.__class__ is list:
                 cells += x
             else:
-                step.plan.steps += self.note_steps(name, update.after[name])
+                step.plan.steps += self.number_steps(name, update.after[name])
         assert step.plan.overwritten is not None, "only a plan with a list for it is written over tensors"
         step.plan.overwritten.append((cells, overwriting_calls))
 
@@ -262,9 +262,9 @@ class JoinedPart(GroupPart):
     def work(self, step: GroupStep) -> Work | None:
         """Returns the work for `add` in a later step; None if states were changed or read since the last step."""
         vectors = self.vectors
-        if vectors.home is not step.backend.home or not self.is_as_before(step.held):
+        if vectors.home is not step.backend.home or not self.has_unchanged_states(step.held):
             return None
-        if not are_same(list(map(_HELD, self._shares)), self._held):
+        if not have_same_objects(list(map(_HELD, self._shares)), self._held):
             return None
         state = {**self.state, **vectors.tensors}
         columns = [
@@ -294,19 +294,19 @@ class JoinedPart(GroupPart):
         step.plan.tensors += new_values
         step.plan.steps += replace_steps(self.cells, new_values)
         if self.entries is not None and new_state.keys() == self.state.keys():
-            step.plan.steps += self._exchange_steps(new_state, backend.home)
+            step.plan.steps += self._storing_steps(new_state, backend.home)
         else:
-            step.plan.steps += self._first_state_steps(
+            step.plan.steps += self._first_storing_steps(
                 new_state, step.held, backend.home, new_state.keys() == state.keys()
             )
 
-    def _exchange_steps(self, state: State, home: Any) -> Iterable[Step]:
+    def _storing_steps(self, state: State, home: Any) -> Iterable[Step]:
         """Returns the assignments that store `state` as the new state of the joined parameters."""
         steps: list[Step] = []
         tensor_by_name = dict(state)
         for name in state:
             if name not in self.vectors.tensors:
-                steps += self.note_steps(name, tensor_by_name.pop(name))
+                steps += self.number_steps(name, tensor_by_name.pop(name))
         if self._shares:
             vectors = Vectors(tensors=tensor_by_name, shapes=self.shapes, home=home)
             places_and_vectors = list(zip(self._places, repeat(vectors)))
@@ -314,7 +314,7 @@ class JoinedPart(GroupPart):
             steps += [(setattr, self, "vectors", vectors), (setattr, self, "_held", places_and_vectors)]
         return steps
 
-    def _first_state_steps(
+    def _first_storing_steps(
         self, state: State, held_states: dict[Parameter, State], home: Any, is_same_step: bool
     ) -> list[Step]:
         """Returns the assignments that store `state` as the first state of the joined parameters.
@@ -375,7 +375,7 @@ class Layout:
 
     def work(self, step: GroupStep) -> list[Work] | None:
         """Returns the work of all parts for a step, or None if a change makes a new layout necessary."""
-        if self.home is not step.backend.home or not are_same(self.cells, step.cells):
+        if self.home is not step.backend.home or not have_same_objects(self.cells, step.cells):
             return None
         part_works: list[Work] = []
         for layout_part in self.parts:
@@ -434,6 +434,6 @@ def _is_in_stored_form(x: Any) -> bool:
     return isinstance(x, Buffer) or numbers.is_python(x)
 
 
-def are_same(one: Sequence[Any], other: Sequence[Any]) -> bool:
+def have_same_objects(objects: Sequence[Any], others: Sequence[Any]) -> bool:
     """Returns whether two lists hold the same objects in one order; `==` of parameters compares their elements."""
-    return len(one) == len(other) and all(map(operator.is_, one, other))
+    return len(objects) == len(others) and all(map(operator.is_, objects, others))

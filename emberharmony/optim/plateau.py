@@ -111,10 +111,10 @@ class ReduceOnPlateau:
         return [assignment(self, name, value) for name, value in state_dict.items()]
 
     def _is_better(self, value: float) -> bool:
-        sign = 1.0 if self._mode == "min" else -1.0
+        improvement_sign = 1.0 if self._mode == "min" else -1.0
         if not self._relative:
-            return sign * value < sign * self.best - self._threshold
-        return sign * value < sign * self.best * (1.0 - sign * self._threshold)
+            return improvement_sign * value < improvement_sign * self.best - self._threshold
+        return improvement_sign * value < improvement_sign * self.best * (1.0 - improvement_sign * self._threshold)
 
 
 _PLATEAU = ("lr", "best", "bad", "cooling")

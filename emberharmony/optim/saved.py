@@ -35,12 +35,12 @@ class SavedState:
             raise ArgumentError(f"{self.head}{saved_count} groups of parameters were given, expected {expected_count}")
         self.unread = set(self.entries)
 
-    def match(self, position: int, group: dict[str, Any]) -> None:
+    def match_group(self, position: int, group: dict[str, Any]) -> None:
         """Collects the saved options of a group and the saved states of its parameters."""
         saved_group = self.groups[position]
-        options = self._options(position, group, saved_group)
-        self.options.append(options)
-        hyper = {**group, **options, "lr": 0.0}
+        saved_options = self._saved_options(position, group, saved_group)
+        self.options.append(saved_options)
+        hyper = {**group, **saved_options, "lr": 0.0}
         for parameter_number, (parameter, index) in enumerate(self._parameters_and_keys(position, group, saved_group)):
             self.unread.discard(index)
             if self.entries.get(index):
@@ -51,7 +51,7 @@ class SavedState:
                 if entry:
                     self.state[parameter] = entry
 
-    def require_all(self) -> None:
+    def require_all_matched(self) -> None:
         """Checks that nothing of the state dict or the optimizer was left unmatched.
 
         Raises:
@@ -64,9 +64,9 @@ class SavedState:
                 f"of an optimizer of the same class and of the same model"
             )
 
-    def _options(self, position: int, group: dict[str, Any], saved_group: Mapping[str, Any]) -> dict[str, Any]:
+    def _saved_options(self, position: int, group: dict[str, Any], saved_group: Mapping[str, Any]) -> dict[str, Any]:
         limits = self.optimizer.limits
-        options = {name: value for name, value in saved_group.items() if name in limits}
+        saved_options = {name: value for name, value in saved_group.items() if name in limits}
         known_keys = {"params", "param_names", *limits}
         # State dicts of older versions of torch lack some boolean options, so these may be missing.
         missing_names = [name for name in limits if name not in saved_group and not isinstance(group[name], bool)]
@@ -74,9 +74,9 @@ class SavedState:
         extra_names = [name for name in saved_group if name not in known_keys and name not in FOREIGN]
         self.wrong += [f"unexpected option {name!r} of group {position}" for name in extra_names]
         if callable(group["lr"]):
-            options["lr"] = group["lr"]
+            saved_options["lr"] = group["lr"]
         checked_options: dict[str, Any] = self.optimizer.allowed_options(
-            {**{name: group[name] for name in limits}, **options}
+            {**{name: group[name] for name in limits}, **saved_options}
         )
         return checked_options
 
@@ -103,8 +103,8 @@ class SavedState:
         self, what: str, entry: Mapping[str, Any], parameter: Parameter, hyper: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Returns the saved state of one parameter, checked and converted to new buffers."""
-        value = parameter.value
-        initial_state = self.optimizer.initial(value, hyper)
+        parameter_tensor = parameter.value
+        initial_state = self.optimizer.initial(parameter_tensor, hyper)
         saved_fields = {**self.optimizer.unsaved, **{name: x for name, x in entry.items() if x is not None}}
         if not initial_state or saved_fields.keys() <= self.optimizer.unsaved.keys():
             extra_names = saved_fields.keys() - self.optimizer.unsaved.keys()
@@ -118,20 +118,20 @@ class SavedState:
             if numbers.is_python(expected_field):
                 state[name] = type(expected_field)(x)
                 continue
-            tensor = on_active_backend(x)
+            tensor = to_active_backend(x)
             if tuple(tensor.shape) != tuple(expected_field.shape):
                 self.wrong.append(
                     f"{name!r} of {what} has shape {tuple(tensor.shape)}, expected {tuple(expected_field.shape)}"
                 )
                 continue
-            device = ops.get_device(value)
+            device = ops.get_device(parameter_tensor)
             cast_tensor = ops.cast(tensor, ops.dtype(expected_field))
             state[name] = Buffer(ops.convert_to_tensor(cast_tensor, device=device, copy=True))
         return {name: state[name] for name in initial_state if name in state}
 
 
-def on_active_backend(x: Any) -> Any:
+def to_active_backend(x: Any) -> Any:
     """Converts a tensor of any backend to the active backend without changing its dtype or values."""
     with ops.use_backend(like=x):
-        cell = Buffer(x)
-    return cell.value
+        buffer = Buffer(x)
+    return buffer.value

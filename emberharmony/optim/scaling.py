@@ -90,21 +90,23 @@ class LossScaler:
         tensors_and_homes: list[Any] = [None] * len(cells)
         is_finite = bool(ops.to_numpy(all_finite(gradients)))
         if is_finite:
-            steps = self.steps + 1
-            should_grow = steps == self.growth_interval
-            scale, steps = (self.scale * self.growth_factor, 0) if should_grow else (self.scale, steps)
+            steps_since_change = self.steps + 1
+            should_grow = steps_since_change == self.growth_interval
+            scale, steps_since_change = (
+                (self.scale * self.growth_factor, 0) if should_grow else (self.scale, steps_since_change)
+            )
             unscaled_gradients = [
                 ops.cast(ops.multiply(at_least_float32(x), 1.0 / self.scale), ops.dtype(x)) for x in gradients
             ]
             ops.eval(unscaled_gradients)
             tensors_and_homes = [Cell(gradient).tensor_and_home() for gradient in unscaled_gradients]
         else:
-            scale, steps = self.scale * self.backoff_factor, 0
+            scale, steps_since_change = self.scale * self.backoff_factor, 0
         assignments = [
             assignment(cell, "_grad", tensor_and_home)
             for cell, tensor_and_home in zip(cells, tensors_and_homes, strict=True)
         ]
-        commit(assignments, [assignment(self, "scale", scale), assignment(self, "steps", steps)])
+        commit(assignments, [assignment(self, "scale", scale), assignment(self, "steps", steps_since_change)])
         return is_finite
 
     def state_dict(self) -> dict[str, float]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief
 from emberharmony.core.names.lazy import public_getattr_and_dir
 from emberharmony.optim import numbers
-from emberharmony.optim.formula import Formula, keep_call
+from emberharmony.optim.formula import Formula, keep_call_text
 from emberharmony.optim.numbers import Number
 
 Schedule: TypeAlias = Callable[[Number], Number]
@@ -35,21 +35,21 @@ def _checked_rate(lr: Any) -> Any:
     return lr
 
 
-@keep_call
+@keep_call_text
 def constant(lr: float) -> Schedule:
     """Returns the schedule that stays at `lr`.
 
     Args:
         lr: the learning rate.
     """
-    return Formula(_constant, _checked_rate(lr))
+    return Formula(_constant_rate, _checked_rate(lr))
 
 
-def _constant(lr: float, count: Number) -> Number:
+def _constant_rate(lr: float, count: Number) -> Number:
     return lr
 
 
-@keep_call
+@keep_call_text
 def scaled(lr: float, factor: Schedule) -> Schedule:
     """Returns the schedule `lr * factor(count)`, as torch's `LambdaLR`.
 
@@ -69,7 +69,7 @@ def _scaled_rate(lr: float, factor: Schedule, count: Number) -> Number:
     return numbers.multiply(lr, factor(count))
 
 
-@keep_call
+@keep_call_text
 def step(lr: float, step_size: int, gamma: float = 0.1) -> Schedule:
     """Returns the schedule that multiplies the rate by `gamma` after each `step_size` steps.
 
@@ -85,7 +85,7 @@ def _step_rate(lr: float, step_size: int, gamma: float, count: Number) -> Number
     return numbers.multiply(lr, numbers.power(gamma, numbers.floor(numbers.divide(count, step_size))))
 
 
-@keep_call
+@keep_call_text
 def multistep(lr: float, milestones: Sequence[int], gamma: float = 0.1) -> Schedule:
     """Returns the schedule that multiplies the rate by `gamma` at each milestone.
 
@@ -97,7 +97,7 @@ def multistep(lr: float, milestones: Sequence[int], gamma: float = 0.1) -> Sched
     return piecewise(milestones, [lr * gamma**i for i in range(len(milestones) + 1)])
 
 
-@keep_call
+@keep_call_text
 def piecewise(boundaries: Sequence[int], values: Sequence[float]) -> Schedule:
     """Returns the schedule that is `values[i]` from `boundaries[i - 1]` on; there is one more value.
 
@@ -117,7 +117,7 @@ def piecewise(boundaries: Sequence[int], values: Sequence[float]) -> Schedule:
     return join([constant(value) for value in values], boundaries, "piecewise")
 
 
-@keep_call
+@keep_call_text
 def join(schedules: Sequence[Schedule], boundaries: Sequence[int], name: str = "join") -> Schedule:
     """Returns the schedule that follows one schedule after the other, each from its own beginning.
 
@@ -135,22 +135,22 @@ def join(schedules: Sequence[Schedule], boundaries: Sequence[int], name: str = "
         raise ArgumentError(
             f"{name}(): {len(schedules)} parts were given for {len(boundaries)} boundaries, expected one more"
         )
-    return Formula(_join, tuple(schedules), tuple(boundaries))
+    return Formula(_joined_rate, tuple(schedules), tuple(boundaries))
 
 
-def _join(schedules: Sequence[Schedule], boundaries: Sequence[int], count: Number) -> Number:
-    starts = (0, *boundaries)
+def _joined_rate(schedules: Sequence[Schedule], boundaries: Sequence[int], count: Number) -> Number:
+    start_counts = (0, *boundaries)
     if numbers.is_python(count):
         i = sum(start <= count for start in boundaries)
-        return schedules[i](count - starts[i])
+        return schedules[i](count - start_counts[i])
     rate = schedules[0](count)
     for schedule, start in zip(schedules[1:], boundaries, strict=True):
-        later_value = schedule(numbers.subtract(count, start))
-        rate = numbers.where(numbers.less(count, start), rate, later_value)
+        later_rate = schedule(numbers.subtract(count, start))
+        rate = numbers.where(numbers.less(count, start), rate, later_rate)
     return rate
 
 
-@keep_call
+@keep_call_text
 def exponential(lr: float, gamma: float) -> Schedule:
     """Returns the schedule `lr * gamma ** count`.
 
@@ -158,14 +158,14 @@ def exponential(lr: float, gamma: float) -> Schedule:
         lr: the learning rate of the first step.
         gamma: the factor of each step, such as 0.99.
     """
-    return Formula(_exponential, _checked_rate(lr), gamma)
+    return Formula(_exponential_rate, _checked_rate(lr), gamma)
 
 
-def _exponential(lr: float, gamma: float, count: Number) -> Number:
+def _exponential_rate(lr: float, gamma: float, count: Number) -> Number:
     return numbers.multiply(lr, numbers.power(gamma, count))
 
 
-@keep_call
+@keep_call_text
 def linear(lr: float, start_factor: float = 1 / 3, end_factor: float = 1.0, total_iters: int = 5) -> Schedule:
     """Returns the schedule that goes on a line from `lr * start_factor` to `lr * end_factor`, and stays there.
 
@@ -176,16 +176,20 @@ def linear(lr: float, start_factor: float = 1 / 3, end_factor: float = 1.0, tota
         total_iters: after how many steps the end is reached.
     """
     return Formula(
-        _linear, _checked_rate(lr), start_factor, end_factor, _positive_option("linear", "total_iters", total_iters)
+        _linear_rate,
+        _checked_rate(lr),
+        start_factor,
+        end_factor,
+        _positive_option("linear", "total_iters", total_iters),
     )
 
 
-def _linear(lr: float, start: float, end: float, total: int, count: Number) -> Number:
+def _linear_rate(lr: float, start: float, end: float, total: int, count: Number) -> Number:
     share = numbers.divide(numbers.minimum(count, total), total)
     return numbers.multiply(lr, numbers.add(start, numbers.multiply(end - start, share)))
 
 
-@keep_call
+@keep_call_text
 def cosine(lr: float, T_max: int, eta_min: float = 0.0) -> Schedule:
     """Returns the schedule that goes from `lr` to `eta_min` in `T_max` steps on half a wave of a cosine.
 
@@ -198,20 +202,20 @@ def cosine(lr: float, T_max: int, eta_min: float = 0.0) -> Schedule:
 
     Source: Loshchilov and Hutter, "SGDR: Stochastic Gradient Descent with Warm Restarts", 2017.
     """
-    return Formula(_cosine, _checked_rate(lr), _positive_option("cosine", "T_max", T_max), eta_min)
+    return Formula(_cosine_rate, _checked_rate(lr), _positive_option("cosine", "T_max", T_max), eta_min)
 
 
-def _cosine(lr: float, half: int, lowest_rate: float, count: Number) -> Number:
+def _cosine_rate(lr: float, half: int, lowest_rate: float, count: Number) -> Number:
     return _half_cosine(lr, lowest_rate, numbers.divide(count, half))
 
 
-def _half_cosine(start: float, end: float, part: Number) -> Number:
+def _half_cosine(start: float, end: float, share: Number) -> Number:
     """Returns the interpolation from `start` to `end` along half a cosine wave, at the share `part` from 0 to 1."""
-    height = numbers.add(1.0, numbers.cos(numbers.multiply(math.pi, part)))
+    height = numbers.add(1.0, numbers.cos(numbers.multiply(math.pi, share)))
     return numbers.add(end, numbers.multiply((start - end) / 2, height))
 
 
-@keep_call
+@keep_call_text
 def cosine_restarts(lr: float, T_0: int, T_mult: int = 1, eta_min: float = 0.0) -> Schedule:
     """Returns the schedule that repeats half a wave from `lr` to `eta_min`, first in `T_0` steps.
 
@@ -225,22 +229,22 @@ def cosine_restarts(lr: float, T_0: int, T_mult: int = 1, eta_min: float = 0.0) 
     """
     _positive_option("cosine_restarts", "T_0", T_0)
     return Formula(
-        _cosine_restarts, _checked_rate(lr), T_0, _positive_option("cosine_restarts", "T_mult", T_mult), eta_min
+        _cosine_restarts_rate, _checked_rate(lr), T_0, _positive_option("cosine_restarts", "T_mult", T_mult), eta_min
     )
 
 
-def _cosine_restarts(lr: float, first: int, times: int, lowest_rate: float, count: Number) -> Number:
+def _cosine_restarts_rate(lr: float, first: int, times: int, lowest_rate: float, count: Number) -> Number:
     waves_done = numbers.divide(count, first)
     if times == 1:
         return _half_cosine(lr, lowest_rate, numbers.subtract(waves_done, numbers.floor(waves_done)))
     # The small summand keeps rounding from making the logarithm of an exact power less than its exponent.
-    logarithm = numbers.divide(numbers.log(numbers.add(numbers.multiply(waves_done, times - 1), 1.0)), math.log(times))
-    wave_scale = numbers.power(times, numbers.floor(numbers.add(logarithm, 1e-6)))
+    exponent = numbers.divide(numbers.log(numbers.add(numbers.multiply(waves_done, times - 1), 1.0)), math.log(times))
+    wave_scale = numbers.power(times, numbers.floor(numbers.add(exponent, 1e-6)))
     steps_before = numbers.divide(numbers.subtract(wave_scale, 1.0), times - 1)
     return _half_cosine(lr, lowest_rate, numbers.divide(numbers.subtract(waves_done, steps_before), wave_scale))
 
 
-@keep_call
+@keep_call_text
 def polynomial(lr: float, total_iters: int = 5, power: float = 1.0) -> Schedule:
     """Returns the schedule `lr * (1 - count / total_iters) ** power`, which stays 0 afterwards.
 
@@ -249,15 +253,17 @@ def polynomial(lr: float, total_iters: int = 5, power: float = 1.0) -> Schedule:
         total_iters: after how many steps the rate is 0.
         power: the exponent; 1 is a line, and a larger one falls faster at first.
     """
-    return Formula(_polynomial, _checked_rate(lr), _positive_option("polynomial", "total_iters", total_iters), power)
+    return Formula(
+        _polynomial_rate, _checked_rate(lr), _positive_option("polynomial", "total_iters", total_iters), power
+    )
 
 
-def _polynomial(lr: float, total: int, exponent: float, count: Number) -> Number:
+def _polynomial_rate(lr: float, total: int, exponent: float, count: Number) -> Number:
     remaining_share = numbers.divide(numbers.subtract(total, numbers.minimum(count, total)), total)
     return numbers.multiply(lr, numbers.power(remaining_share, exponent))
 
 
-@keep_call
+@keep_call_text
 def warmup(after: Rate, steps: int, start_factor: float = 0.0) -> Schedule:
     """Returns the schedule that rises on a line to the beginning of `after`, then follows it from its beginning.
 
@@ -277,7 +283,7 @@ def warmup(after: Rate, steps: int, start_factor: float = 0.0) -> Schedule:
     return join([rising_schedule, schedule_after], [steps])
 
 
-@keep_call
+@keep_call_text
 def inverse_sqrt(lr: float, warmup_steps: int) -> Schedule:
     """Returns the schedule that rises on a line to `lr` at step `warmup_steps`, then falls as `1 / sqrt(step)`.
 
@@ -289,17 +295,19 @@ def inverse_sqrt(lr: float, warmup_steps: int) -> Schedule:
 
     Source: Vaswani et al., "Attention Is All You Need", 2017, with `lr` at the peak.
     """
-    return Formula(_inverse_sqrt, _checked_rate(lr), _positive_option("inverse_sqrt", "warmup_steps", warmup_steps))
+    return Formula(
+        _inverse_sqrt_rate, _checked_rate(lr), _positive_option("inverse_sqrt", "warmup_steps", warmup_steps)
+    )
 
 
-def _inverse_sqrt(lr: float, peak: int, count: Number) -> Number:
+def _inverse_sqrt_rate(lr: float, peak: int, count: Number) -> Number:
     step_number = numbers.add(count, 1)
     return numbers.multiply(
         lr, numbers.minimum(numbers.divide(step_number, peak), numbers.sqrt(numbers.divide(peak, step_number)))
     )
 
 
-@keep_call
+@keep_call_text
 def wsd(lr: float, warmup_steps: int, stable_steps: int, decay_steps: int, eta_min: float = 0.0) -> Schedule:
     """Returns the schedule of three phases: a rise on a line to `lr`, a constant rate, a fall on a line to `eta_min`.
 
@@ -319,7 +327,7 @@ def wsd(lr: float, warmup_steps: int, stable_steps: int, decay_steps: int, eta_m
     return join([rising_schedule, constant(lr), falling_schedule], [warmup_steps, warmup_steps + stable_steps])
 
 
-@keep_call
+@keep_call_text
 def one_cycle(
     max_lr: float,
     total_steps: int,
@@ -357,10 +365,10 @@ def one_cycle(
     phases = [(peak_step, first_rate, max_lr), (last_step, max_lr, last_rate)]
     if three_phase:
         phases[1:] = [(2 * pct_start * total_steps - 2, max_lr, first_rate), (last_step, first_rate, last_rate)]
-    return Formula(_one_cycle, tuple(phases), anneal_strategy)
+    return Formula(_one_cycle_rate, tuple(phases), anneal_strategy)
 
 
-def _one_cycle(phases: Sequence[tuple[float, float, float]], strategy: str, count: Number) -> Number:
+def _one_cycle_rate(phases: Sequence[tuple[float, float, float]], anneal_strategy: str, count: Number) -> Number:
     start_steps = (0.0, *(end for end, _, _ in phases[:-1]))
     step = numbers.minimum(count, phases[-1][0])
     rate: Number = None
@@ -368,7 +376,7 @@ def _one_cycle(phases: Sequence[tuple[float, float, float]], strategy: str, coun
         if end <= start:  # the phase has no step
             continue
         share = numbers.divide(numbers.subtract(step, start), end - start)
-        if strategy == "cos":
+        if anneal_strategy == "cos":
             phase_rate = _half_cosine(low, high, share)
         else:
             phase_rate = numbers.add(low, numbers.multiply(high - low, share))
@@ -376,7 +384,7 @@ def _one_cycle(phases: Sequence[tuple[float, float, float]], strategy: str, coun
     return rate
 
 
-@keep_call
+@keep_call_text
 def cyclic(
     base_lr: float,
     max_lr: float,
@@ -407,10 +415,10 @@ def cyclic(
         raise ArgumentError(f"cyclic(): mode is {mode!r}, expected 'triangular', 'triangular2' or 'exp_range'")
     steps_up = _positive_option("cyclic", "step_size_up", step_size_up)
     steps_down = steps_up if step_size_down is None else _positive_option("cyclic", "step_size_down", step_size_down)
-    return Formula(_cyclic, base_lr, max_lr, steps_up, steps_down, mode, gamma)
+    return Formula(_cyclic_rate, base_lr, max_lr, steps_up, steps_down, mode, gamma)
 
 
-def _cyclic(
+def _cyclic_rate(
     low: float, high: float, steps_up: float, steps_down: float, mode: str, gamma: float, count: Number
 ) -> Number:
     cycles_done = numbers.divide(count, steps_up + steps_down)

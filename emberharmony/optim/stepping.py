@@ -18,7 +18,7 @@ from emberharmony.core.deferred import Deferred
 from emberharmony.core.state.commits import Step, commit
 from emberharmony.core.state.draws import recording
 from emberharmony.optim import numbers
-from emberharmony.optim.declarations import is_elementwise, kernel_of
+from emberharmony.optim.declarations import is_elementwise, kernel_name_of
 from emberharmony.optim.groups import State
 from emberharmony.transforms.program import Number, Update
 
@@ -70,9 +70,9 @@ class StepPlan(SimpleNamespace):
             commit(self.steps)
             return True
         cells = [*chain.from_iterable(map(_CELLS, self.overwritten))]
-        return Overwriting(cells).try_writing(self._calls, self.steps)
+        return Overwriting(cells).try_writing(self._overwriting_calls, self.steps)
 
-    def _calls(self, tensors: Sequence[Any]) -> list[Iterable[Step]] | None:
+    def _overwriting_calls(self, tensors: Sequence[Any]) -> list[Iterable[Step]] | None:
         """Returns the calls that overwrite the tensors of all cells, or None if one part refuses."""
         all_calls: list[Iterable[Step]] = []
         start = 0
@@ -85,7 +85,7 @@ class StepPlan(SimpleNamespace):
         return all_calls
 
 
-def perform(
+def perform_step(
     make: Callable[[dict[Any, Any], bool], None],
     gradients: dict[Any, Any],
     cells: Callable[[], Sequence[Cell]],
@@ -107,7 +107,7 @@ def perform(
         make(gradients, clear) if run_uncompiled is None else run_uncompiled(make, gradients, clear)
 
 
-def exchange_steps(
+def storing_steps(
     cells: Sequence[Parameter], held_states: dict[Parameter, State], states: Sequence[State]
 ) -> list[Step]:
     """Returns the assignments that store new states, tensors and numbers, for parameters.
@@ -217,7 +217,7 @@ class Updates:
     """
 
     def __init__(self, rule: Callable[..., Any]) -> None:
-        self.rule, self._kernel = rule, kernel_of(rule)
+        self.rule, self._kernel = rule, kernel_name_of(rule)
         self._program_by_key: dict[Any, _KnownProgram] = {}
 
     def update_for(self, state: Mapping[str, Any], hyper: Mapping[str, Any]) -> Update | None:

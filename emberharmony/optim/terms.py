@@ -9,7 +9,7 @@ from emberharmony.optim.groups import State
 from emberharmony.optim.optimizer import Hyper
 
 
-def zeros(parameter: Tensor, *names: str) -> State:
+def zero_state(parameter: Tensor, *names: str) -> State:
     """Returns a state with the count of steps, 0, and tensors of zeros by these names.
 
     Each is a tensor of its own, because `torch.compile` compiles once more for arguments that are no longer the same.
@@ -17,19 +17,19 @@ def zeros(parameter: Tensor, *names: str) -> State:
     return {"step": 0, **{name: ops.zeros_like(parameter) for name in names}}
 
 
-def ascent_or_descent(gradient: Tensor, hyper: Hyper) -> Tensor:
+def descent_gradient(gradient: Tensor, hyper: Hyper) -> Tensor:
     """Returns the gradient, negated if the option `maximize` is set."""
     return ops.negative(gradient) if hyper["maximize"] else gradient
 
 
-def with_decay(gradient: Tensor, parameter: Tensor, hyper: Hyper) -> Tensor:
+def decayed_gradient(gradient: Tensor, parameter: Tensor, hyper: Hyper) -> Tensor:
     """Returns the gradient of the loss to minimize with an L2 penalty, whose factor is the option `weight_decay`."""
-    gradient = ascent_or_descent(gradient, hyper)
+    gradient = descent_gradient(gradient, hyper)
     decay = hyper["weight_decay"]
     return ops.add(gradient, ops.multiply(parameter, decay)) if decay else gradient
 
 
-def with_decoupled_decay(parameter: Tensor, hyper: Hyper) -> Tensor:
+def decayed_parameter(parameter: Tensor, hyper: Hyper) -> Tensor:
     """Returns the parameter after decoupled weight decay, whose factor is the rate times the option `weight_decay`."""
     decay = hyper["weight_decay"]
     if not decay:
@@ -64,5 +64,5 @@ def step_along(parameter: Tensor, direction: Tensor, rate: Any) -> Tensor:
 
 def all_finite(tensors: list[Tensor]) -> Tensor:
     """Returns whether no tensor has a NaN or an infinity, as a boolean tensor without axes."""
-    flags = [ops.all(ops.isfinite(tensor)) for tensor in tensors]
-    return ops.all(ops.stack(flags)) if flags else ops.convert_to_tensor(True)
+    finite_flags = [ops.all(ops.isfinite(tensor)) for tensor in tensors]
+    return ops.all(ops.stack(finite_flags)) if finite_flags else ops.convert_to_tensor(True)

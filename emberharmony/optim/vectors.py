@@ -28,7 +28,7 @@ class Vectors(SimpleNamespace):
     shapes: Sequence[tuple[int, ...]]
     home: Any
 
-    def part(self, name: str, place: int) -> Any:
+    def copy_of_part(self, name: str, place: int) -> Any:
         """Returns a copy of the elements of a joined vector that belong to one parameter."""
         start = sum(map(math.prod, self.shapes[:place]))
         shape = self.shapes[place]
@@ -52,7 +52,7 @@ class SharedBuffer(Buffer):
         start_or_place, source = held
         if source.__class__ is not Vectors:
             return super().convert_held(held, home)
-        tensor = source.part(*start_or_place)
+        tensor = source.copy_of_part(*start_or_place)
         return tensor if source.home is home else super().convert_held((tensor, source.home), home)
 
     def tensor_and_home(self) -> Held:

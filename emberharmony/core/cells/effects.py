@@ -93,7 +93,7 @@ class Effects:
         )
 
     def postpone_step(self, make: Made, gradients: dict[Any, Any], cells: Sequence[Cell], clear: bool) -> None:
-        """Notes a step of an optimizer that changes these cells; see `optim.stepping.perform`."""
+        """Notes a step of an optimizer that changes these cells; see `optim.stepping.perform_step`."""
         self.end_part(_Step(make, gradients, clear))
         self.changing.update(cells)
         if clear:

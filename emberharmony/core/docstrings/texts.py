@@ -144,7 +144,7 @@ METHODS = {
     "load_state_dict.state_dict": _STATE,
     "loading.state": _STATE,
     "loading.state_dict": _STATE,
-    "own_loading_steps.state_dict": _STATE,
+    "wrapper_loading_steps.state_dict": _STATE,
     "ArrayBase.axis": "the axis or the axes to reduce; None reduces all of them.",
     "ArrayBase.dtype": "the dtype of the result, or its name; None leaves the choice to the op.",
     "ArrayBase.out": "only None is accepted, which libraries that are written for NumPy's arrays pass.",

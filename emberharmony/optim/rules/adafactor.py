@@ -8,8 +8,8 @@ from emberharmony.core.types import Tensor
 from emberharmony.optim import numbers
 from emberharmony.optim.groups import State
 from emberharmony.optim.optimizer import Hyper, Optimizer
-from emberharmony.optim.options import LearningRate, Limit, NotNegative, with_options
-from emberharmony.optim.terms import ascent_or_descent, at_least_float32, step_along, with_decoupled_decay
+from emberharmony.optim.options import LearningRate, Limit, NotNegative, add_init_and_limits
+from emberharmony.optim.terms import at_least_float32, decayed_parameter, descent_gradient, step_along
 
 _EPS = Limit(
     "None or a number >= 0, and a number >= 0", lambda e: len(e) == 2 and (e[0] is None or e[0] >= 0) and e[1] >= 0
@@ -20,7 +20,7 @@ _AT_LEAST_1 = Limit("a number >= 1", lambda value: value >= 1)
 
 def adafactor(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tuple[Tensor, State]:
     """Returns a parameter and its state after one step of Adafactor."""
-    gradient = ascent_or_descent(gradient, hyper)
+    gradient = descent_gradient(gradient, hyper)
     step = numbers.add(state["step"], 1)
     step_share = numbers.power(step, hyper["beta2_decay"])
     eps1, eps2 = hyper["eps"]
@@ -42,7 +42,7 @@ def adafactor(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -
     rate = numbers.minimum(hyper["lr"], numbers.divide(1.0, numbers.sqrt(step)))
     step_size = ops.multiply(ops.maximum(_root_mean_square(parameter), eps2), rate)
     clip_ratio = ops.maximum(ops.divide(_root_mean_square(direction), hyper["d"]), 1.0)
-    return step_along(with_decoupled_decay(parameter, hyper), direction, ops.divide(step_size, clip_ratio)), new_state
+    return step_along(decayed_parameter(parameter, hyper), direction, ops.divide(step_size, clip_ratio)), new_state
 
 
 def _running_average(average: Tensor, x: Tensor, step_share: numbers.Number) -> Tensor:
@@ -58,7 +58,7 @@ def _root_mean_square(x: Tensor) -> Tensor:
     )
 
 
-@with_options
+@add_init_and_limits
 class Adafactor(Optimizer):
     """Adafactor: Adam without momentum, in which a matrix of n rows and m columns has a state of n + m numbers.
 

@@ -11,24 +11,24 @@ from emberharmony.optim.declarations import computed_by, elementwise
 from emberharmony.optim.groups import State
 from emberharmony.optim.numbers import one_minus_power
 from emberharmony.optim.optimizer import Hyper, Optimizer
-from emberharmony.optim.options import Decays, LearningRate, NotNegative, with_options
+from emberharmony.optim.options import Decays, LearningRate, NotNegative, add_init_and_limits
 from emberharmony.optim.schedules import Rate
 from emberharmony.optim.terms import (
-    ascent_or_descent,
     average_of_squares,
+    decayed_gradient,
+    decayed_parameter,
+    descent_gradient,
     moving_average,
     step_along,
-    with_decay,
-    with_decoupled_decay,
-    zeros,
+    zero_state,
 )
 
 
-def _with_any_decay(gradient: Tensor, parameter: Tensor, hyper: Hyper) -> tuple[Tensor, Tensor]:
+def _decayed_gradient_and_parameter(gradient: Tensor, parameter: Tensor, hyper: Hyper) -> tuple[Tensor, Tensor]:
     """Returns the gradient and the parameter after weight decay of the one or, if decoupled, of the other."""
     if hyper["decoupled_weight_decay"]:
-        return ascent_or_descent(gradient, hyper), with_decoupled_decay(parameter, hyper)
-    return with_decay(gradient, parameter, hyper), parameter
+        return descent_gradient(gradient, hyper), decayed_parameter(parameter, hyper)
+    return decayed_gradient(gradient, parameter, hyper), parameter
 
 
 @computed_by("adam")
@@ -36,7 +36,7 @@ def adam(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tup
     """Returns a parameter and its state after one step of Adam or AdamW."""
     beta1, beta2 = hyper["betas"]
     step = numbers.add(state["step"], 1)
-    gradient, parameter = _with_any_decay(gradient, parameter, hyper)
+    gradient, parameter = _decayed_gradient_and_parameter(gradient, parameter, hyper)
     mean = moving_average(state["exp_avg"], gradient, beta1)
     mean_square = largest_mean_square = average_of_squares(state["exp_avg_sq"], gradient, beta2)
     new_state = {"step": step, "exp_avg": mean, "exp_avg_sq": mean_square}
@@ -47,7 +47,7 @@ def adam(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tup
     return step_along(parameter, ops.divide(mean, ops.add(denominator, hyper["eps"])), corrected_rate), new_state
 
 
-@with_options
+@add_init_and_limits
 class Adam(Optimizer):
     """Adam: steps by the moving average of the gradients, divided by the root of that of their squares.
 
@@ -88,7 +88,7 @@ class Adam(Optimizer):
     def initial(parameter: Tensor, hyper: Hyper) -> State:
         """Returns the state of a parameter before its first step."""
         maximum_names = ["max_exp_avg_sq"] if hyper["amsgrad"] else []
-        return zeros(parameter, "exp_avg", "exp_avg_sq", *maximum_names)
+        return zero_state(parameter, "exp_avg", "exp_avg_sq", *maximum_names)
 
 
 class AdamW(Adam):
@@ -134,7 +134,7 @@ def adamax(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> t
     """Returns a parameter and its state after one step of Adamax."""
     beta1, beta2 = hyper["betas"]
     step = numbers.add(state["step"], 1)
-    gradient = with_decay(gradient, parameter, hyper)
+    gradient = decayed_gradient(gradient, parameter, hyper)
     mean = moving_average(state["exp_avg"], gradient, beta1)
     largest_gradient = ops.maximum(ops.multiply(state["exp_inf"], beta2), ops.add(ops.abs(gradient), hyper["eps"]))
     corrected_rate = numbers.divide(hyper["lr"], one_minus_power(beta1, step))
@@ -142,7 +142,7 @@ def adamax(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> t
     return new_parameter, {"step": step, "exp_avg": mean, "exp_inf": largest_gradient}
 
 
-@with_options
+@add_init_and_limits
 class Adamax(Optimizer):
     """Adamax: Adam with the decaying maximum of the gradients' magnitudes instead of the root of their mean square.
 
@@ -168,7 +168,7 @@ class Adamax(Optimizer):
     @staticmethod
     def initial(parameter: Tensor, hyper: Hyper) -> State:
         """Returns the state of a parameter before its first step."""
-        return zeros(parameter, "exp_avg", "exp_inf")
+        return zero_state(parameter, "exp_avg", "exp_inf")
 
 
 @elementwise
@@ -176,7 +176,7 @@ def nadam(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tu
     """Returns a parameter and its state after one step of NAdam."""
     beta1, beta2 = hyper["betas"]
     step = numbers.add(state["step"], 1)
-    gradient, parameter = _with_any_decay(gradient, parameter, hyper)
+    gradient, parameter = _decayed_gradient_and_parameter(gradient, parameter, hyper)
     mean = moving_average(state["exp_avg"], gradient, beta1)
     mean_square = average_of_squares(state["exp_avg_sq"], gradient, beta2)
     mu, mu_next = (
@@ -202,7 +202,7 @@ def _momentum_of_step(beta: float, decay: float, step: numbers.Number) -> number
     )
 
 
-@with_options
+@add_init_and_limits
 class NAdam(Optimizer):
     """Adam with Nesterov momentum.
 
@@ -232,7 +232,7 @@ class NAdam(Optimizer):
     @staticmethod
     def initial(parameter: Tensor, hyper: Hyper) -> State:
         """Returns the state of a parameter before its first step."""
-        return {**zeros(parameter, "exp_avg", "exp_avg_sq"), "mu_product": 1.0}
+        return {**zero_state(parameter, "exp_avg", "exp_avg_sq"), "mu_product": 1.0}
 
 
 @elementwise
@@ -240,7 +240,7 @@ def radam(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tu
     """Returns a parameter and its state after one step of RAdam."""
     beta1, beta2 = hyper["betas"]
     step = numbers.add(state["step"], 1)
-    gradient, parameter = _with_any_decay(gradient, parameter, hyper)
+    gradient, parameter = _decayed_gradient_and_parameter(gradient, parameter, hyper)
     mean = moving_average(state["exp_avg"], gradient, beta1)
     mean_square = average_of_squares(state["exp_avg_sq"], gradient, beta2)
     new_state = {"step": step, "exp_avg": mean, "exp_avg_sq": mean_square}
@@ -248,7 +248,7 @@ def radam(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tu
     length_limit = 2 / (1 - beta2) - 1
     if length_limit <= 5:  # the average length is below its limit
         return step_along(parameter, mean, corrected_rate), new_state
-    average_length = _radam_length(beta2, length_limit, step)
+    average_length = _radam_average_length(beta2, length_limit, step)
     can_rectify = numbers.less(5.0, average_length)
     length_from_5 = numbers.maximum(average_length, 5.0)  # keeps the root real where it is not used
     squared_factor = numbers.divide(
@@ -264,7 +264,7 @@ def radam(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tu
     return step_along(parameter, ops.where(can_rectify, adaptive_direction, mean), corrected_rate), new_state
 
 
-def _radam_length(beta: float, limit: float, step: numbers.Number) -> numbers.Number:
+def _radam_average_length(beta: float, limit: float, step: numbers.Number) -> numbers.Number:
     """Returns `limit - 2 * step * beta**step / (1 - beta**step)` without the cancellation that float32 would have.
 
     With `x = -step * log(beta)` the subtrahend is `2 * step / expm1(x)`, which is near `2 / -log(beta)` for small `x`.
@@ -281,7 +281,7 @@ def _radam_length(beta: float, limit: float, step: numbers.Number) -> numbers.Nu
     return numbers.add(limit - scale, numbers.multiply(one_minus_quotient, scale))
 
 
-@with_options
+@add_init_and_limits
 class RAdam(Optimizer):
     """RAdam: Adam whose first steps omit the division by the root mean square, as its variance is too large there.
 
@@ -309,4 +309,4 @@ class RAdam(Optimizer):
     @staticmethod
     def initial(parameter: Tensor, hyper: Hyper) -> State:
         """Returns the state of a parameter before its first step."""
-        return zeros(parameter, "exp_avg", "exp_avg_sq")
+        return zero_state(parameter, "exp_avg", "exp_avg_sq")

@@ -9,14 +9,14 @@ from emberharmony.optim import numbers
 from emberharmony.optim.declarations import elementwise
 from emberharmony.optim.groups import State
 from emberharmony.optim.optimizer import Hyper, Optimizer
-from emberharmony.optim.options import AnyNumber, LearningRate, Limit, NotNegative, Share, with_options
+from emberharmony.optim.options import AnyNumber, LearningRate, Limit, NotNegative, Share, add_init_and_limits
 from emberharmony.optim.terms import (
-    ascent_or_descent,
     average_of_squares,
+    decayed_gradient,
+    descent_gradient,
     moving_average,
     step_along,
-    with_decay,
-    zeros,
+    zero_state,
 )
 
 _ETAS = Limit("two numbers with 0 < etas[0] < 1 < etas[1]", lambda etas: len(etas) == 2 and 0 < etas[0] < 1 < etas[1])
@@ -26,7 +26,7 @@ _SIZES = Limit("two numbers with 0 <= sizes[0] <= sizes[1]", lambda x: len(x) ==
 @elementwise
 def adagrad(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tuple[Tensor, State]:
     """Returns a parameter and its state after one step of Adagrad."""
-    gradient = with_decay(gradient, parameter, hyper)
+    gradient = decayed_gradient(gradient, parameter, hyper)
     sum_of_squares = ops.add(state["sum"], ops.square(gradient))
     rate_divisor = numbers.add(1.0, numbers.multiply(state["step"], hyper["lr_decay"]))
     direction = ops.divide(gradient, ops.add(ops.sqrt(sum_of_squares), hyper["eps"]))
@@ -34,7 +34,7 @@ def adagrad(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> 
     return new_parameter, {"step": numbers.add(state["step"], 1), "sum": sum_of_squares}
 
 
-@with_options
+@add_init_and_limits
 class Adagrad(Optimizer):
     """Adagrad: steps by the gradient, divided by the root of the sum of all its squares so far.
 
@@ -68,7 +68,7 @@ class Adagrad(Optimizer):
 @elementwise
 def adadelta(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tuple[Tensor, State]:
     """Returns a parameter and its state after one step of Adadelta."""
-    gradient = with_decay(gradient, parameter, hyper)
+    gradient = decayed_gradient(gradient, parameter, hyper)
     rho, eps = hyper["rho"], hyper["eps"]
     mean_square = average_of_squares(state["square_avg"], gradient, rho)
     step_ratio = ops.divide(ops.sqrt(ops.add(state["acc_delta"], eps)), ops.sqrt(ops.add(mean_square, eps)))
@@ -82,7 +82,7 @@ def adadelta(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) ->
     }
 
 
-@with_options
+@add_init_and_limits
 class Adadelta(Optimizer):
     """Adadelta: steps by the gradient times the ratio of the average change so far and the average gradient.
 
@@ -108,13 +108,13 @@ class Adadelta(Optimizer):
     @staticmethod
     def initial(parameter: Tensor, hyper: Hyper) -> State:
         """Returns the state of a parameter before its first step."""
-        return zeros(parameter, "square_avg", "acc_delta")
+        return zero_state(parameter, "square_avg", "acc_delta")
 
 
 @elementwise
 def rmsprop(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tuple[Tensor, State]:
     """Returns a parameter and its state after one step of RMSprop."""
-    gradient = with_decay(gradient, parameter, hyper)
+    gradient = decayed_gradient(gradient, parameter, hyper)
     alpha, momentum = hyper["alpha"], hyper["momentum"]
     mean_square = variance = average_of_squares(state["square_avg"], gradient, alpha)
     new_state = {"step": numbers.add(state["step"], 1), "square_avg": mean_square}
@@ -128,7 +128,7 @@ def rmsprop(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> 
     return step_along(parameter, direction, hyper["lr"]), new_state
 
 
-@with_options
+@add_init_and_limits
 class RMSprop(Optimizer):
     """RMSprop: steps by the gradient, divided by the root of the moving average of its squares.
 
@@ -159,13 +159,13 @@ class RMSprop(Optimizer):
     def initial(parameter: Tensor, hyper: Hyper) -> State:
         """Returns the state of a parameter before its first step."""
         momentum_names = ["momentum_buffer"] if hyper["momentum"] else []
-        return zeros(parameter, "square_avg", *momentum_names, *(["grad_avg"] if hyper["centered"] else []))
+        return zero_state(parameter, "square_avg", *momentum_names, *(["grad_avg"] if hyper["centered"] else []))
 
 
 @elementwise
 def rprop(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tuple[Tensor, State]:
     """Returns a parameter and its state after one step of Rprop."""
-    gradient = ascent_or_descent(gradient, hyper)
+    gradient = descent_gradient(gradient, hyper)
     (decrease_factor, increase_factor), step_size = hyper["etas"], state["step_size"]
     sign_product = ops.multiply(gradient, state["prev"])
     sign_changed = ops.less(sign_product, 0.0)
@@ -178,7 +178,7 @@ def rprop(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tu
     return new_parameter, {"step": numbers.add(state["step"], 1), "prev": gradient, "step_size": step_size}
 
 
-@with_options
+@add_init_and_limits
 class Rprop(Optimizer):
     """Resilient backpropagation: steps by the sign of the gradient, by a size of each element's own.
 
@@ -204,13 +204,13 @@ class Rprop(Optimizer):
     @staticmethod
     def initial(parameter: Tensor, hyper: Hyper) -> State:
         """Returns the state of a parameter before its first step."""
-        return {**zeros(parameter, "prev"), "step_size": ops.full_like(parameter, hyper["lr"])}
+        return {**zero_state(parameter, "prev"), "step_size": ops.full_like(parameter, hyper["lr"])}
 
 
 @elementwise
 def asgd(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tuple[Tensor, State]:
     """Returns a parameter and its state after one step of averaged gradient descent; the average is `ax`."""
-    gradient = with_decay(gradient, parameter, hyper)
+    gradient = decayed_gradient(gradient, parameter, hyper)
     step, rate = numbers.add(state["step"], 1), state["eta"]
     decay_factor = numbers.subtract(1.0, numbers.multiply(hyper["lambd"], rate))
     new_parameter = step_along(ops.multiply(parameter, decay_factor), gradient, rate)
@@ -221,7 +221,7 @@ def asgd(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tup
     return new_parameter, {"step": step, "eta": eta, "mu": mu, "ax": average}
 
 
-@with_options
+@add_init_and_limits
 class ASGD(Optimizer):
     """Averaged stochastic gradient descent; the average of the parameter is `ax` in its state.
 
@@ -249,4 +249,4 @@ class ASGD(Optimizer):
     @staticmethod
     def initial(parameter: Tensor, hyper: Hyper) -> State:
         """Returns the state of a parameter before its first step."""
-        return {**zeros(parameter, "ax"), "eta": float(hyper["lr"]), "mu": 1.0}
+        return {**zero_state(parameter, "ax"), "eta": float(hyper["lr"]), "mu": 1.0}

@@ -9,20 +9,20 @@ from emberharmony.optim import numbers
 from emberharmony.optim.groups import State
 from emberharmony.optim.numbers import one_minus_power
 from emberharmony.optim.optimizer import Hyper, Optimizer
-from emberharmony.optim.options import Decays, LearningRate, NotNegative, with_options
+from emberharmony.optim.options import Decays, LearningRate, NotNegative, add_init_and_limits
 from emberharmony.optim.terms import (
-    ascent_or_descent,
     at_least_float32,
     average_of_squares,
+    descent_gradient,
     moving_average,
     step_along,
-    zeros,
+    zero_state,
 )
 
 
 def lamb(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tuple[Tensor, State]:
     """Returns a parameter and its state after one step of LAMB."""
-    gradient = ascent_or_descent(gradient, hyper)
+    gradient = descent_gradient(gradient, hyper)
     beta1, beta2 = hyper["betas"]
     step = numbers.add(state["step"], 1)
     mean = moving_average(state["exp_avg"], gradient, beta1)
@@ -45,7 +45,7 @@ def lamb(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tup
     return new_parameter, {"step": step, "exp_avg": mean, "exp_avg_sq": mean_square}
 
 
-@with_options
+@add_init_and_limits
 class LAMB(Optimizer):
     """LAMB: the step of Adam, scaled so that its length is the learning rate times the norm of the parameter.
 
@@ -72,4 +72,4 @@ class LAMB(Optimizer):
     @staticmethod
     def initial(parameter: Tensor, hyper: Hyper) -> State:
         """Returns the state of a parameter before its first step."""
-        return zeros(parameter, "exp_avg", "exp_avg_sq")
+        return zero_state(parameter, "exp_avg", "exp_avg_sq")

@@ -9,10 +9,10 @@ from emberharmony.core import selection
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError
 from emberharmony.core.state.commits import Step, assignment, commit, if_unchanged
 from emberharmony.core.types import Tensor
-from emberharmony.optim.groups import ParameterGroups, State, rate_at, require_gradient
-from emberharmony.optim.options import LearningRate, Limit, NotNegative, one_of, with_options
+from emberharmony.optim.groups import ParameterGroups, State, rate_at, require_matching_gradient
+from emberharmony.optim.options import LearningRate, Limit, NotNegative, add_init_and_limits, one_of
 from emberharmony.optim.rules.line_search import Line, Point
-from emberharmony.optim.saved import SavedState, on_active_backend
+from emberharmony.optim.saved import SavedState, to_active_backend
 
 _COUNT = Limit("an integer >= 1", lambda value: int(value) == value >= 1)
 _COUNT_OR_NONE = Limit("an integer >= 1, or None", lambda value: value is None or int(value) == value >= 1)
@@ -30,34 +30,34 @@ class SavedHistory(SavedState):
     ) -> State:
         """Returns the saved state of LBFGS with its history in new buffers."""
         field_names = {*_LISTS, *_TENSORS, *_NUMBERS}
-        fields = {name: x for name, x in entry.items() if x is not None and name != "al"}
-        self.wrong += [f"unexpected {name!r} of {what}" for name in fields if name not in field_names]
-        expected_names = field_names if fields.keys() - set(_BEGUN) else _BEGUN
-        missing_names = [name for name in expected_names if name not in fields]
+        saved_fields = {name: x for name, x in entry.items() if x is not None and name != "al"}
+        self.wrong += [f"unexpected {name!r} of {what}" for name in saved_fields if name not in field_names]
+        expected_names = field_names if saved_fields.keys() - set(_BEGUN) else _BEGUN
+        missing_names = [name for name in expected_names if name not in saved_fields]
         self.wrong += [f"missing {name!r} of {what}" for name in sorted(missing_names)]
-        if missing_names or fields.keys() - field_names:
+        if missing_names or saved_fields.keys() - field_names:
             return {}
         cells = self.optimizer.param_groups[0]["params"]
         element_count = sum(int(ops.size(cell)) for cell in cells)
         tensors_by_name: State = {}
-        for name, x in fields.items():
+        for name, x in saved_fields.items():
             if name in _NUMBERS:
                 tensors_by_name[name] = _NUMBERS[name](x)
                 continue
             shape = () if name in ("ro", "H_diag") else (element_count,)
-            tensors = [self._tensor(f"{name!r} of {what}", item, shape, cells[0]) for item in _as_list(x)]
+            tensors = [self._checked_buffer(f"{name!r} of {what}", item, shape, cells[0]) for item in _as_list(x)]
             tensors_by_name[name] = tensors if name in _LISTS else tensors[0]
         return tensors_by_name
 
-    def _tensor(self, what: str, x: Any, shape: tuple[int, ...], parameter: Parameter) -> Buffer:
-        tensor = on_active_backend(x) if hasattr(x, "shape") else ops.convert_to_tensor(x, ops.dtype(parameter))
+    def _checked_buffer(self, what: str, x: Any, shape: tuple[int, ...], parameter: Parameter) -> Buffer:
+        tensor = to_active_backend(x) if hasattr(x, "shape") else ops.convert_to_tensor(x, ops.dtype(parameter))
         if tuple(tensor.shape) != shape:
             self.wrong.append(f"{what} has shape {tuple(tensor.shape)}, expected {shape}")
         cast_tensor = ops.cast(tensor, ops.dtype(parameter))
         return Buffer(ops.convert_to_tensor(cast_tensor, device=ops.get_device(parameter.value), copy=True))
 
 
-@with_options
+@add_init_and_limits
 class LBFGS(ParameterGroups):
     """LBFGS: steps along an approximation of Newton's direction, several in each call of `step`.
 
@@ -154,7 +154,7 @@ class LBFGS(ParameterGroups):
         try:
             call = _Call(self, closure)
             first_loss = call.run()
-            commit(call.finish_steps(clear))
+            commit(call.final_steps(clear))
         except BaseException:
             # An interruption after the final commit must not undo the step, so the count is compared.
             commit(if_unchanged(self, "_count", count_before, restoring_steps))
@@ -171,7 +171,7 @@ class _Call:
         self._cells: list[Parameter] = group["params"]
         self._rate = float(rate_at(group["lr"], optimizer.count))
         state = optimizer.state.get(self._cells[0], {"func_evals": 0, "n_iter": 0})
-        self._state: State = {name: _read_saved(x) for name, x in state.items()}
+        self._state: State = {name: _tensors_of_buffers(x) for name, x in state.items()}
         self._evaluations = 0
         self._at = _joined_vector([cell.value for cell in self._cells])
 
@@ -183,7 +183,7 @@ class _Call:
         if _largest_magnitude(gradient) <= options["tolerance_grad"]:
             return cast("Tensor", first_loss)
         for i in range(1, options["max_iter"] + 1):
-            direction = self._direction(gradient)
+            direction = self._next_direction(gradient)
             length = self._rate
             if state["n_iter"] == 1:
                 length *= min(1.0, 1.0 / _python_number(ops.sum(ops.abs(gradient))))
@@ -192,7 +192,9 @@ class _Call:
             if slope > -options["tolerance_change"]:
                 break
             loss_before = loss
-            point = self._search(Point(0.0, loss, gradient, slope), direction, length, last=i == options["max_iter"])
+            point = self._search_line(
+                Point(0.0, loss, gradient, slope), direction, length, last=i == options["max_iter"]
+            )
             state["t"], loss, gradient = point.length, point.loss, point.gradient
             if self._evaluations >= options["max_eval"] or _largest_magnitude(gradient) <= options["tolerance_grad"]:
                 break
@@ -202,12 +204,12 @@ class _Call:
                 break
         return cast("Tensor", first_loss)
 
-    def finish_steps(self, clear: bool) -> list[Step]:
+    def final_steps(self, clear: bool) -> list[Step]:
         """Returns the assignments that store the parameters and the state after the last iteration."""
-        steps = self._assign_steps(self._at)
+        steps = self._assignments_of_vector(self._at)
         if clear:
             steps += [cell.without_grad() for cell in self._cells]
-        saved_state = {name: _as_saveable(x) for name, x in self._state.items()}
+        saved_state = {name: _buffers_of_tensors(x) for name, x in self._state.items()}
         steps.append((self._optimizer.state.__setitem__, self._cells[0], saved_state))
         return [*steps, assignment(self._optimizer, "_count", self._optimizer.count + 1)]
 
@@ -225,11 +227,11 @@ class _Call:
             value, gradient = cell.value, cell.grad
             if gradient is None:
                 gradient = ops.zeros_like(value)
-            require_gradient("LBFGS(): ", gradient, value, cell)
+            require_matching_gradient("LBFGS(): ", gradient, value, cell)
             gradients.append(gradient)
         return loss, _joined_vector(gradients)
 
-    def _direction(self, gradient: Any) -> Any:
+    def _next_direction(self, gradient: Any) -> Any:
         """Adds the last change of the gradient to the history, and returns the direction of the next step."""
         state = self._state
         state["n_iter"] += 1
@@ -254,7 +256,7 @@ class _Call:
             direction = ops.add(direction, ops.multiply(parameter_change, correction))
         return direction
 
-    def _search(self, start: Point, direction: Any, length: float, *, last: bool) -> Point:
+    def _search_line(self, start: Point, direction: Any, length: float, *, last: bool) -> Point:
         """Moves the parameters along a direction by a line search or a fixed step, and returns the point reached."""
         start_vector = self._at
         if self._options["line_search_fn"] is None:
@@ -273,19 +275,21 @@ class _Call:
         line_search = Line(
             start, evaluate, _largest_magnitude(direction), self._options["tolerance_change"], evaluations_left
         )
-        point = line_search.strong_wolfe(length)
+        point = line_search.strong_wolfe_point(length)
         self._assign_point(start_vector, direction, point.length)
         return point
 
     def _assign_point(self, begin: Any, direction: Any, length: float) -> None:
         """Assigns `begin + length * direction` to the parameters."""
         self._at = ops.add(begin, ops.multiply(direction, length))
-        commit(self._assign_steps(self._at))
+        commit(self._assignments_of_vector(self._at))
 
-    def _assign_steps(self, vector: Any) -> list[Step]:
-        values = [cell.value for cell in self._cells]
-        vector_parts = selection.current().split_vector(vector, values)
-        new_values = [ops.cast(piece, ops.dtype(value)) for piece, value in zip(vector_parts, values, strict=True)]
+    def _assignments_of_vector(self, vector: Any) -> list[Step]:
+        parameter_tensors = [cell.value for cell in self._cells]
+        vector_parts = selection.current().split_vector(vector, parameter_tensors)
+        new_values = [
+            ops.cast(piece, ops.dtype(value)) for piece, value in zip(vector_parts, parameter_tensors, strict=True)
+        ]
         ops.eval(new_values)
         return [cell.replacing(part) for cell, part in zip(self._cells, new_values, strict=True)]
 
@@ -307,13 +311,13 @@ def _as_list(x: Any) -> list[Any]:
     return x if isinstance(x, list) else [x]
 
 
-def _read_saved(x: Any) -> Any:
+def _tensors_of_buffers(x: Any) -> Any:
     if isinstance(x, list):
-        return [_read_saved(item) for item in x]
+        return [_tensors_of_buffers(item) for item in x]
     return x.value if isinstance(x, Buffer) else x
 
 
-def _as_saveable(x: Any) -> Any:
+def _buffers_of_tensors(x: Any) -> Any:
     if isinstance(x, list):
-        return [_as_saveable(item) for item in x]
+        return [_buffers_of_tensors(item) for item in x]
     return Buffer(x) if hasattr(x, "shape") else x

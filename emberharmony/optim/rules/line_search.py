@@ -39,7 +39,7 @@ class Line:
         self.start, self._evaluate, self._size, self._tolerance, self._limit = start, evaluate, size, tolerance, limit
         self.evaluations = 0
 
-    def strong_wolfe(self, length: float) -> Point:
+    def strong_wolfe_point(self, length: float) -> Point:
         """Returns a point that satisfies the strong Wolfe conditions, or the best one that was found.
 
         Args:
@@ -85,12 +85,15 @@ class Line:
 
     def _zoom(self, first: Point, second: Point) -> Point:
         """Narrows the interval between two points, and returns the best point found."""
-        ends, is_stuck = [first, second], False
+        end_points, is_stuck = [first, second], False
         low_index = 0 if first.loss <= second.loss else 1
-        while self._evaluations_left() > 0 and abs(ends[1].length - ends[0].length) * self._size >= self._tolerance:
-            least_length, most_length = sorted(end.length for end in ends)
+        while (
+            self._evaluations_left() > 0
+            and abs(end_points[1].length - end_points[0].length) * self._size >= self._tolerance
+        ):
+            least_length, most_length = sorted(end.length for end in end_points)
             length, margin = (
-                _cubic_minimum(ends[0], ends[1], least_length, most_length),
+                _cubic_minimum(end_points[0], end_points[1], least_length, most_length),
                 0.1 * (most_length - least_length),
             )
             is_near = min(most_length - length, length - least_length) < margin
@@ -101,17 +104,17 @@ class Line:
                 )
             is_stuck = is_near
             point = self._point_at(length)
-            if not self._decreases_enough(point) or point.loss >= ends[low_index].loss:
-                ends[1 - low_index] = point
-                low_index = 0 if ends[0].loss <= ends[1].loss else 1
+            if not self._decreases_enough(point) or point.loss >= end_points[low_index].loss:
+                end_points[1 - low_index] = point
+                low_index = 0 if end_points[0].loss <= end_points[1].loss else 1
                 continue
             is_flat = self._is_flat_enough(point)
-            if not is_flat and point.slope * (ends[1 - low_index].length - ends[low_index].length) >= 0:
-                ends[1 - low_index] = ends[low_index]
-            ends[low_index] = point
+            if not is_flat and point.slope * (end_points[1 - low_index].length - end_points[low_index].length) >= 0:
+                end_points[1 - low_index] = end_points[low_index]
+            end_points[low_index] = point
             if is_flat:
                 break
-        return ends[low_index]
+        return end_points[low_index]
 
 
 def _cubic_minimum(x: Point, y: Point, least_length: float, most_length: float) -> float:

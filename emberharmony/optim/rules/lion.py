@@ -8,21 +8,21 @@ from emberharmony.core.types import Tensor
 from emberharmony.optim.declarations import elementwise
 from emberharmony.optim.groups import State
 from emberharmony.optim.optimizer import Hyper, Optimizer
-from emberharmony.optim.options import Decays, LearningRate, NotNegative, with_options
-from emberharmony.optim.terms import ascent_or_descent, moving_average, step_along, with_decoupled_decay
+from emberharmony.optim.options import Decays, LearningRate, NotNegative, add_init_and_limits
+from emberharmony.optim.terms import decayed_parameter, descent_gradient, moving_average, step_along
 
 
 @elementwise
 def lion(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tuple[Tensor, State]:
     """Returns a parameter and its state after one step of Lion."""
-    gradient = ascent_or_descent(gradient, hyper)
+    gradient = descent_gradient(gradient, hyper)
     beta1, beta2 = hyper["betas"]
     direction = ops.sign(moving_average(state["exp_avg"], gradient, beta1))
-    new_parameter = step_along(with_decoupled_decay(parameter, hyper), direction, hyper["lr"])
+    new_parameter = step_along(decayed_parameter(parameter, hyper), direction, hyper["lr"])
     return new_parameter, {"exp_avg": moving_average(state["exp_avg"], gradient, beta2)}
 
 
-@with_options
+@add_init_and_limits
 class Lion(Optimizer):
     """Lion: each element steps by the learning rate, against the sign of a momentum, with decoupled weight decay.
 

@@ -10,8 +10,8 @@ from emberharmony.core.types import Tensor
 from emberharmony.optim import numbers
 from emberharmony.optim.groups import State
 from emberharmony.optim.optimizer import Hyper, Optimizer
-from emberharmony.optim.options import LearningRate, Limit, NotNegative, Share, one_of, with_options
-from emberharmony.optim.terms import at_least_float32, moving_average, step_along, with_decoupled_decay
+from emberharmony.optim.options import LearningRate, Limit, NotNegative, Share, add_init_and_limits, one_of
+from emberharmony.optim.terms import at_least_float32, decayed_parameter, moving_average, step_along
 
 _COEFFICIENTS = Limit("three numbers", lambda value: len(value) == 3 and all(math.isfinite(x) for x in value))
 _STEPS = Limit("an integer in [0, 100)", lambda value: int(value) == value and 0 <= value < 100)
@@ -31,7 +31,7 @@ def muon(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tup
     else:
         size_factor = math.sqrt(max(1.0, row_count / max(column_count, 1)))
     new_parameter = step_along(
-        with_decoupled_decay(parameter, hyper), direction, numbers.multiply(hyper["lr"], size_factor)
+        decayed_parameter(parameter, hyper), direction, numbers.multiply(hyper["lr"], size_factor)
     )
     return new_parameter, {"momentum_buffer": momentum_buffer}
 
@@ -59,7 +59,7 @@ def orthogonalize(matrix: Tensor, coefficients: tuple[float, float, float], step
     return ops.transpose(x) if is_tall else x
 
 
-@with_options
+@add_init_and_limits
 class Muon(Optimizer):
     """Muon, for matrices: momentum whose singular values are made equal before the step.
 
@@ -102,7 +102,7 @@ class Muon(Optimizer):
         """Returns the state of a parameter before its first step."""
         return {"momentum_buffer": ops.zeros_like(parameter)}
 
-    def require(self, parameter: Parameter) -> None:
+    def check_parameter(self, parameter: Parameter) -> None:
         """Checks that a parameter is a matrix before it is added.
 
         Args:
@@ -112,6 +112,6 @@ class Muon(Optimizer):
             ShapeError: if it does not have 2 axes.
             DTypeError: if it is trainable, and not real and floating.
         """
-        super().require(parameter)
+        super().check_parameter(parameter)
         if len(parameter.value.shape) != 2:
             raise ShapeError(f"{self._head}{parameter!r} is given, expected 2 axes; use AdamW for it")

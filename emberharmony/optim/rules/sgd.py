@@ -11,14 +11,14 @@ from emberharmony.optim import numbers
 from emberharmony.optim.declarations import computed_by
 from emberharmony.optim.groups import State
 from emberharmony.optim.optimizer import Hyper, Optimizer
-from emberharmony.optim.options import AnyNumber, LearningRate, NotNegative, with_options
-from emberharmony.optim.terms import step_along, times, with_decay
+from emberharmony.optim.options import AnyNumber, LearningRate, NotNegative, add_init_and_limits
+from emberharmony.optim.terms import decayed_gradient, step_along, times
 
 
 @computed_by("sgd")
 def sgd(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tuple[Tensor, State]:
     """Returns a parameter and its state after one step of gradient descent, with momentum if the option is not 0."""
-    gradient = with_decay(gradient, parameter, hyper)
+    gradient = decayed_gradient(gradient, parameter, hyper)
     momentum = hyper["momentum"]
     if not momentum:
         return step_along(parameter, gradient, hyper["lr"]), {}
@@ -34,7 +34,7 @@ def sgd(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tupl
     }
 
 
-@with_options
+@add_init_and_limits
 class SGD(Optimizer):
     """Stochastic gradient descent, with momentum if asked: `v = momentum * v + g; p = p - lr * v`.
 

@@ -11,7 +11,7 @@ from emberharmony.optim.groups import State
 from emberharmony.optim.optimizer import Optimizer
 from emberharmony.optim.stepping import StepPlan
 from emberharmony.optim.terms import at_least_float32
-from emberharmony.optim.wrappers.wrapper import Wrapper, choose
+from emberharmony.optim.wrappers.wrapper import Wrapper, choose_tree
 
 
 class Accumulate(Wrapper):
@@ -54,7 +54,7 @@ class Accumulate(Wrapper):
 
     def plan(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> StepPlan:
         """Returns the plan that adds the gradients to the sums, and after `n` passes makes a step with their means."""
-        self.check(gradients)
+        self.check_gradients(gradients)
         sum_by_cell = {cell: buffer.value for cell, buffer in self.sums.items()}
         for cell, gradient in gradients.items():
             sum_by_cell[cell] = (
@@ -77,51 +77,59 @@ class Accumulate(Wrapper):
             steps += [cell.without_grad() for cell in self.parameters()]
         return StepPlan(values={}, tensors=list(sum_by_cell.values()), steps=steps)
 
-    def first_entries(self, leaves: list[Tensor]) -> State:
+    def first_wrapper_entries(self, leaves: list[Tensor]) -> State:
         """Returns the entries of the wrapper in the state of the pure form for these parameters."""
         return {
             "passes": ops.convert_to_tensor(0, "int32"),
             "sums": [ops.zeros_like(at_least_float32(leaf)) for leaf in leaves],
         }
 
-    def step_parts(self, grads: Any, state: State, params: Any) -> tuple[Any, State, State]:
+    def step_results(self, grads: Any, state: State, params: Any) -> tuple[Any, State, State]:
         """Returns the parameters, the state of the wrapped optimizer, and the entries of the wrapper after a step."""
         gradients, structure = ops.tree_flatten(grads)
         leaves = [ops.convert_to_tensor(leaf) for leaf in ops.tree_leaves(params)]
         if len(gradients) != len(state["sums"]):
             raise ArgumentError(f"{self._head}{len(gradients)} gradients are given, expected {len(state['sums'])}")
-        sums = [
+        gradient_sums = [
             ops.add(x, at_least_float32(ops.convert_to_tensor(g)))
             for x, g in zip(state["sums"], gradients, strict=True)
         ]
-        means = [_mean(x, self.n, leaf) for x, leaf in zip(sums, leaves, strict=True)]
+        gradient_means = [_mean(x, self.n, leaf) for x, leaf in zip(gradient_sums, leaves, strict=True)]
         new_params, inner_state = self.optimizer.update(
-            ops.tree_unflatten(structure, means), state["optimizer"], params
+            ops.tree_unflatten(structure, gradient_means), state["optimizer"], params
         )
         passes = ops.add(state["passes"], 1)
         is_full = ops.equal(passes, self.n)
         own_state = {
             "passes": ops.where(is_full, ops.zeros_like(passes), passes),
-            "sums": [ops.where(is_full, ops.zeros_like(x), x) for x in sums],
+            "sums": [ops.where(is_full, ops.zeros_like(x), x) for x in gradient_sums],
         }
         old_values = ops.tree_map(ops.convert_to_tensor, params)
-        return choose(is_full, new_params, old_values), choose(is_full, inner_state, state["optimizer"]), own_state
+        return (
+            choose_tree(is_full, new_params, old_values),
+            choose_tree(is_full, inner_state, state["optimizer"]),
+            own_state,
+        )
 
-    def own_state(self, host: bool) -> dict[str, Any]:
+    def wrapper_state(self, host: bool) -> dict[str, Any]:
         """Returns the sums of gradients by the index of their parameter, and the number of passes in the sums."""
         index_by_cell = {cell: i for i, cell in enumerate(self.parameters())}
         sum_by_index = {index_by_cell[cell]: buffer.value for cell, buffer in self.sums.items()}
         return {"sums": {i: ops.to_numpy(x) if host else x for i, x in sum_by_index.items()}, "passes": self.passes}
 
-    def own_loading_steps(self, state_dict: Mapping[str, Any]) -> list[Step]:
+    def wrapper_loading_steps(self, state_dict: Mapping[str, Any]) -> list[Step]:
         """Returns the assignments that replace the sums of gradients and the number of passes by saved ones.
 
         Raises:
             ArgumentError: if they do not fit the parameters.
         """
-        sums = self.buffers("sums", state_dict["sums"])
-        return [(self.sums.clear,), (self.sums.update, sums), assignment(self, "passes", int(state_dict["passes"]))]
+        sum_by_parameter = self.buffer_by_parameter("sums", state_dict["sums"])
+        return [
+            (self.sums.clear,),
+            (self.sums.update, sum_by_parameter),
+            assignment(self, "passes", int(state_dict["passes"])),
+        ]
 
 
-def _mean(total: Any, n: int, value: Any) -> Any:
-    return ops.cast(ops.divide(total, n), ops.dtype(value))
+def _mean(gradient_sum: Any, n: int, value: Any) -> Any:
+    return ops.cast(ops.divide(gradient_sum, n), ops.dtype(value))

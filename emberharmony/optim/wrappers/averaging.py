@@ -8,7 +8,7 @@ from emberharmony.core.deferred import Deferred
 from emberharmony.core.errors import ArgumentError
 from emberharmony.core.state.commits import Step, assignment, commit
 from emberharmony.core.types import Tensor
-from emberharmony.optim.saved import on_active_backend
+from emberharmony.optim.saved import to_active_backend
 
 if TYPE_CHECKING:
     from emberharmony.transforms import derivatives, parameterless
@@ -78,7 +78,7 @@ class Average:
         message_start = f"{type(self).__name__}.load_state_dict(): "
         if state_dict.keys() != {"averages", "count"}:
             raise ArgumentError(f"{message_start}the state has {sorted(state_dict)}, expected ['averages', 'count']")
-        averages = [on_active_backend(value) for value in state_dict["averages"]]
+        averages = [to_active_backend(value) for value in state_dict["averages"]]
         saved_shapes, expected_shapes = (
             [tuple(x.shape) for x in xs] for xs in (averages, [a.value for a in self.averages])
         )

@@ -10,7 +10,7 @@ from emberharmony.core.types import Tensor
 from emberharmony.optim.groups import State
 from emberharmony.optim.optimizer import Optimizer
 from emberharmony.optim.stepping import StepPlan
-from emberharmony.optim.wrappers.wrapper import Wrapper, choose
+from emberharmony.optim.wrappers.wrapper import Wrapper, choose_tree
 
 
 class Lookahead(Wrapper):
@@ -60,47 +60,50 @@ class Lookahead(Wrapper):
         plan.steps.append((self.slow.update, new_slow_by_cell))
         if plan.counted and (self.count + 1) % self.k == 0:
             for cell, buffer in {**self.slow, **new_slow_by_cell}.items():
-                slow = buffer.value
-                plan.values[cell] = slow_value = self._moved_slow_weights(slow, plan.values.get(cell, cell.value))
-                plan.tensors.append(slow_value)
-                plan.steps += [buffer.replacing(slow_value), cell.replacing(slow_value)]
+                slow_weights = buffer.value
+                plan.values[cell] = moved_weights = self._moved_slow_weights(
+                    slow_weights, plan.values.get(cell, cell.value)
+                )
+                plan.tensors.append(moved_weights)
+                plan.steps += [buffer.replacing(moved_weights), cell.replacing(moved_weights)]
         return plan
 
-    def first_entries(self, leaves: list[Tensor]) -> State:
+    def first_wrapper_entries(self, leaves: list[Tensor]) -> State:
         """Returns the entries of the wrapper in the state of the pure form for these parameters."""
         return {"slow": leaves}
 
-    def step_parts(self, grads: Any, state: State, params: Any) -> tuple[Any, State, State]:
+    def step_results(self, grads: Any, state: State, params: Any) -> tuple[Any, State, State]:
         """Returns the parameters, the state of the wrapped optimizer, and the entries of the wrapper after a step."""
         new_params, inner_state = self.optimizer.update(grads, state["optimizer"], params)
-        fast, structure = ops.tree_flatten(new_params)
+        fast_weights, structure = ops.tree_flatten(new_params)
         step_count = inner_state["count"]
         is_slow_step = ops.logical_and(
             ops.equal(ops.remainder(step_count, self.k), 0), ops.greater(step_count, state["count"])
         )
         moved_slow_weights = [
-            self._moved_slow_weights(new_slow, x) for new_slow, x in zip(state["slow"], fast, strict=True)
+            self._moved_slow_weights(new_slow_weights, x)
+            for new_slow_weights, x in zip(state["slow"], fast_weights, strict=True)
         ]
-        new_slow = choose(is_slow_step, moved_slow_weights, state["slow"])
+        new_slow_weights = choose_tree(is_slow_step, moved_slow_weights, state["slow"])
         return (
-            ops.tree_unflatten(structure, choose(is_slow_step, moved_slow_weights, fast)),
+            ops.tree_unflatten(structure, choose_tree(is_slow_step, moved_slow_weights, fast_weights)),
             inner_state,
-            {"slow": new_slow},
+            {"slow": new_slow_weights},
         )
 
-    def own_state(self, host: bool) -> dict[str, Any]:
+    def wrapper_state(self, host: bool) -> dict[str, Any]:
         """Returns the slow weights by the index of the parameter."""
         index_by_cell = {cell: i for i, cell in enumerate(self.parameters())}
         slow_by_index = {index_by_cell[cell]: buffer.value for cell, buffer in self.slow.items()}
         return {"slow": {i: ops.to_numpy(x) if host else x for i, x in slow_by_index.items()}}
 
-    def own_loading_steps(self, state_dict: Mapping[str, Any]) -> list[Step]:
+    def wrapper_loading_steps(self, state_dict: Mapping[str, Any]) -> list[Step]:
         """Returns the assignments that replace the slow weights by saved ones.
 
         Raises:
             ArgumentError: if they do not fit the parameters.
         """
-        return [(self.slow.clear,), (self.slow.update, self.buffers("slow", state_dict["slow"]))]
+        return [(self.slow.clear,), (self.slow.update, self.buffer_by_parameter("slow", state_dict["slow"]))]
 
     def _moved_slow_weights(self, slow: Any, fast: Any) -> Any:
         """Returns the slow weights moved by the share `alpha` towards the fast weights."""

@@ -12,7 +12,7 @@ from emberharmony.optim.groups import State
 from emberharmony.optim.optimizer import Optimizer
 from emberharmony.optim.stepping import StepPlan
 from emberharmony.optim.terms import all_finite
-from emberharmony.optim.wrappers.wrapper import Wrapper, choose
+from emberharmony.optim.wrappers.wrapper import Wrapper, choose_tree
 
 _STATE = ("skipped", "in_a_row")
 
@@ -56,7 +56,7 @@ class SkipNonfinite(Wrapper):
         Raises:
             NonFiniteGradientError: if more than `limit` steps in a row would be left out.
         """
-        self.check(gradients)
+        self.check_gradients(gradients)
         if bool(ops.to_numpy(all_finite(list(gradients.values())))):
             plan = self.optimizer.plan(gradients, clear=clear)
             plan.steps.append(assignment(self, "in_a_row", 0))
@@ -75,11 +75,11 @@ class SkipNonfinite(Wrapper):
             steps += [cell.without_grad() for cell in self.parameters()]
         return StepPlan(values={}, tensors=[], steps=steps)
 
-    def first_entries(self, leaves: list[Tensor]) -> State:
+    def first_wrapper_entries(self, leaves: list[Tensor]) -> State:
         """Returns the entries of the wrapper in the state of the pure form for these parameters."""
         return {name: ops.convert_to_tensor(0, "int32") for name in _STATE}
 
-    def step_parts(self, grads: Any, state: State, params: Any) -> tuple[Any, State, State]:
+    def step_results(self, grads: Any, state: State, params: Any) -> tuple[Any, State, State]:
         """Returns the parameters, the state of the wrapped optimizer, and the entries of the wrapper after a step."""
         all_are_finite = all_finite([ops.convert_to_tensor(leaf) for leaf in ops.tree_leaves(grads)])
         new_params, inner_state = self.optimizer.update(grads, state["optimizer"], params)
@@ -90,15 +90,15 @@ class SkipNonfinite(Wrapper):
         }
         old_values = ops.tree_map(ops.convert_to_tensor, params)
         return (
-            choose(all_are_finite, new_params, old_values),
-            choose(all_are_finite, inner_state, state["optimizer"]),
+            choose_tree(all_are_finite, new_params, old_values),
+            choose_tree(all_are_finite, inner_state, state["optimizer"]),
             own_state,
         )
 
-    def own_state(self, host: bool) -> dict[str, Any]:
+    def wrapper_state(self, host: bool) -> dict[str, Any]:
         """Returns the numbers of steps that were skipped, in all and in a row."""
         return {name: getattr(self, name) for name in _STATE}
 
-    def own_loading_steps(self, state_dict: Mapping[str, Any]) -> list[Step]:
+    def wrapper_loading_steps(self, state_dict: Mapping[str, Any]) -> list[Step]:
         """Returns the assignments that replace the numbers of skipped steps by saved ones."""
         return [assignment(self, name, int(state_dict[name])) for name in _STATE]

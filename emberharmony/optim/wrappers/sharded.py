@@ -52,11 +52,11 @@ class Sharded(Wrapper):
     def owners(self) -> dict[Parameter, int]:
         """Returns the rank that owns each parameter: from the largest on, the rank that has the fewest elements."""
         cells = self.parameters()
-        lengths = [ops.size(cell.value) for cell in cells]
+        element_counts = [ops.size(cell.value) for cell in cells]
         elements_by_rank, owner_by_cell = [0] * size(), {}
-        for i in sorted(range(len(cells)), key=lambda i: (-lengths[i], i)):
+        for i in sorted(range(len(cells)), key=lambda i: (-element_counts[i], i)):
             owner_rank = min(range(len(elements_by_rank)), key=lambda each: (elements_by_rank[each], each))
-            elements_by_rank[owner_rank] += lengths[i]
+            elements_by_rank[owner_rank] += element_counts[i]
             owner_by_cell[cells[i]] = owner_rank
         return {cell: owner_by_cell[cell] for cell in cells}
 
@@ -80,11 +80,11 @@ class Sharded(Wrapper):
                 plan.steps += [cell.replacing(value) for cell, value in zip(cells, new_values, strict=True)]
         return plan
 
-    def first_entries(self, leaves: list[Any]) -> State:
+    def first_wrapper_entries(self, leaves: list[Any]) -> State:
         """Returns no entries, because the wrapper adds nothing to the state of the pure form."""
         return {}
 
-    def step_parts(self, grads: Any, state: State, params: Any) -> tuple[Any, State, State]:
+    def step_results(self, grads: Any, state: State, params: Any) -> tuple[Any, State, State]:
         """Returns the results of the wrapped optimizer, and no entries of the wrapper."""
         new_params, inner_state = self.optimizer.update(grads, state["optimizer"], params)
         return new_params, inner_state, {}
@@ -101,7 +101,7 @@ class Sharded(Wrapper):
         whole_state, state, owners = self.optimizer.state_dict(), {}, list(self.owners().values())
         for owner in range(size()):
             entries_of_owner = {i: entry for i, entry in whole_state["state"].items() if owners[i] == owner}
-            state.update(_entries_of_rank(owner, entries_of_owner))
+            state.update(_share_entries(owner, entries_of_owner))
         host_state = {
             i: {name: ops.to_numpy(x) if host and hasattr(x, "shape") else x for name, x in state[i].items()}
             for i in sorted(state)
@@ -115,7 +115,7 @@ class Sharded(Wrapper):
         return [*self.optimizer.loading_steps(state_dict), *removals]
 
 
-def _entries_of_rank(owner: int, entries: dict[int, dict[str, Any]]) -> dict[int, dict[str, Any]]:
+def _share_entries(owner: int, entries: dict[int, dict[str, Any]]) -> dict[int, dict[str, Any]]:
     """Sends the entries of the optimizer's state from one rank to all, and returns them there."""
     described_rows = [
         [i, name, list(x.shape) if hasattr(x, "shape") else None, ops.dtype(x).name if hasattr(x, "shape") else x]

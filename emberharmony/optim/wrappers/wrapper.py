@@ -7,17 +7,17 @@ from emberharmony import Buffer, Parameter, ops
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief
 from emberharmony.core.state.commits import Step, commit
 from emberharmony.core.types import Tensor
-from emberharmony.optim.groups import State, require_gradient
+from emberharmony.optim.groups import State, require_matching_gradient
 from emberharmony.optim.optimizer import Optimizer
-from emberharmony.optim.saved import on_active_backend
-from emberharmony.optim.stepping import StepPlan, perform
+from emberharmony.optim.saved import to_active_backend
+from emberharmony.optim.stepping import StepPlan, perform_step
 
 
 class Wrapper:
     """The base of wrappers, which are used in the place of an optimizer and change its steps.
 
-    A subclass defines `plan` for the object form, and `first_entries` and `step_parts` for the pure form. Its own state
-    is in `own_state` and `own_loading_steps`.
+    A subclass defines `plan` for the object form, and `first_wrapper_entries` and `step_results` for the pure form.
+    Its own state is in `wrapper_state` and `wrapper_loading_steps`.
 
     Args:
         optimizer: an optimizer with a rule, or another wrapper of one.
@@ -69,7 +69,7 @@ class Wrapper:
             grads: gradients by `Parameter` or by the name of a parameter; without it `grad` is read.
             clear: whether `grad` becomes None.
         """
-        perform(self._make_step, self.gradients(grads), self.parameters, clear)
+        perform_step(self._make_step, self.gradients(grads), self.parameters, clear)
 
     def _make_step(self, gradients: dict[Parameter, Any], clear: bool) -> None:
         """Plans and makes a step with the given gradients."""
@@ -100,14 +100,14 @@ class Wrapper:
         """
         inner_state = self.optimizer.init(params)
         leaves = [ops.convert_to_tensor(leaf) for leaf in ops.tree_leaves(params)]
-        return {"count": inner_state["count"], "optimizer": inner_state, **self.first_entries(leaves)}
+        return {"count": inner_state["count"], "optimizer": inner_state, **self.first_wrapper_entries(leaves)}
 
     def update(self, grads: Any, state: State, params: Any) -> tuple[Any, State]:
         """Returns the parameters and the state after one step in the pure form; see `Optimizer.update`."""
-        new_params, inner_state, own_state = self.step_parts(grads, state, params)
+        new_params, inner_state, own_state = self.step_results(grads, state, params)
         return new_params, {"count": inner_state["count"], "optimizer": inner_state, **own_state}
 
-    def first_entries(self, leaves: list[Tensor]) -> State:
+    def first_wrapper_entries(self, leaves: list[Tensor]) -> State:
         """Returns the entries of the wrapper in the state of the pure form for these parameters.
 
         Args:
@@ -115,7 +115,7 @@ class Wrapper:
         """
         raise NotImplementedError
 
-    def step_parts(self, grads: Any, state: State, params: Any) -> tuple[Any, State, State]:
+    def step_results(self, grads: Any, state: State, params: Any) -> tuple[Any, State, State]:
         """Returns the parameters, the state of the wrapped optimizer, and the entries of the wrapper after a step.
 
         Args:
@@ -131,7 +131,7 @@ class Wrapper:
         Args:
             host: whether the tensors become NumPy arrays; see `Optimizer.state_dict`.
         """
-        return {"optimizer": self.optimizer.state_dict(host=host), **self.own_state(host)}
+        return {"optimizer": self.optimizer.state_dict(host=host), **self.wrapper_state(host)}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Replaces the state by that of a state dict.
@@ -143,15 +143,15 @@ class Wrapper:
 
     def loading_steps(self, state_dict: Mapping[str, Any]) -> list[Step]:
         """Returns the assignments that `load_state_dict` makes, without making them."""
-        expected_keys = {"optimizer", *self.own_state(False)}
+        expected_keys = {"optimizer", *self.wrapper_state(False)}
         if not isinstance(state_dict, Mapping) or state_dict.keys() != expected_keys:
-            keys_text = sorted(state_dict) if isinstance(state_dict, Mapping) else brief(state_dict)
+            given_keys = sorted(state_dict) if isinstance(state_dict, Mapping) else brief(state_dict)
             raise ArgumentError(
-                f"{type(self).__name__}.load_state_dict(): the state has {keys_text}, expected {sorted(expected_keys)}"
+                f"{type(self).__name__}.load_state_dict(): the state has {given_keys}, expected {sorted(expected_keys)}"
             )
-        return [*self.optimizer.loading_steps(state_dict["optimizer"]), *self.own_loading_steps(state_dict)]
+        return [*self.optimizer.loading_steps(state_dict["optimizer"]), *self.wrapper_loading_steps(state_dict)]
 
-    def own_state(self, host: bool) -> dict[str, Any]:
+    def wrapper_state(self, host: bool) -> dict[str, Any]:
         """Returns the part of the state dict that belongs to the wrapper itself; subclasses define it.
 
         Args:
@@ -159,11 +159,11 @@ class Wrapper:
         """
         raise NotImplementedError
 
-    def own_loading_steps(self, state_dict: Mapping[str, Any]) -> list[Step]:
+    def wrapper_loading_steps(self, state_dict: Mapping[str, Any]) -> list[Step]:
         """Returns the assignments that load the wrapper's own part of a state dict; subclasses define it."""
         raise NotImplementedError
 
-    def buffers(self, what: str, values: Mapping[int, Any]) -> dict[Parameter, Buffer]:
+    def buffer_by_parameter(self, what: str, values: Mapping[int, Any]) -> dict[Parameter, Buffer]:
         """Returns new buffers by parameter, made of a state dict's tensors by the index of their parameter.
 
         Args:
@@ -183,20 +183,20 @@ class Wrapper:
                     f"{expected_shape}"
                 )
             buffer_by_parameter[cells[i]] = Buffer(
-                ops.convert_to_tensor(on_active_backend(x), device=ops.get_device(cells[i].value), copy=True)
+                ops.convert_to_tensor(to_active_backend(x), device=ops.get_device(cells[i].value), copy=True)
             )
         return buffer_by_parameter
 
-    def check(self, gradients: Mapping[Parameter, Any]) -> None:
+    def check_gradients(self, gradients: Mapping[Parameter, Any]) -> None:
         """Checks that gradients fit their parameters; see `Optimizer.step`, whose errors it raises."""
         for cell, gradient in gradients.items():
-            require_gradient(self._head, gradient, cell.value, cell)
+            require_matching_gradient(self._head, gradient, cell.value, cell)
 
     def parameters(self) -> list[Parameter]:
         """Returns all parameters, in the order of the groups."""
         return self.optimizer.parameters()
 
 
-def choose(condition: Tensor, x: Any, y: Any) -> Any:
+def choose_tree(condition: Tensor, x: Any, y: Any) -> Any:
     """Returns the tree `x` if a boolean tensor without axes is true, else the tree `y`, without reading the tensor."""
     return ops.tree_map(lambda a, b: ops.where(condition, a, b), x, y)

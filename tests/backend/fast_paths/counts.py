@@ -89,7 +89,7 @@ def reverse(array: Any) -> Any:
     return ops.flip(ops.convert_to_tensor(np.flip(array).copy()))
 
 
-def require_gradient(array: Any) -> Any:
+def require_matching_gradient(array: Any) -> Any:
     """Returns a host array as a native tensor of which a gradient is required, where there are such."""
     x = ops.convert_to_tensor(array)
     return x.requires_grad_() if array.dtype.kind in "fc" and hasattr(x, "requires_grad_") else x
@@ -99,7 +99,7 @@ FORMS: dict[str, Callable[[Any], Any]] = {
     "transposed": transpose_memory,
     "reversed": reverse,
     "strided": non_contiguous,
-    "with gradient": require_gradient,
+    "with gradient": require_matching_gradient,
     "on the host": lambda array: array,
     "of Python": lambda array: array.tolist(),
 }

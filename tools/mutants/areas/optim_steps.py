@@ -38,8 +38,8 @@ MUTANTS = [
     Mutant(
         name="equal-numbers-of-rows",
         module="emberharmony/optim/parts.py",
-        function="GroupPart.is_as_before",
-        original="are_same(current_entries, expected_entries)",
+        function="GroupPart.has_unchanged_states",
+        original="have_same_objects(current_entries, expected_entries)",
         replacement="len(current_entries) == len(expected_entries)",
         tests=(f"{ROWS} -k somebody_changed {NUMPY}", f"{ROWS} {NUMPY}"),
         why="parameters with different counts of steps are computed with the first one's",
@@ -47,7 +47,7 @@ MUTANTS = [
     Mutant(
         name="numbers-after-a-written-step",
         module="emberharmony/optim/parts.py",
-        function="SeparatePart._add_overwriting",
+        function="SeparatePart._add_overwriting_calls",
         original="update.after[name]",
         replacement="x",
         tests=(f"{WAYS} {NUMPY}", f"{ROWS} {NUMPY}"),
@@ -56,7 +56,7 @@ MUTANTS = [
     Mutant(
         name="shapes-of-a-written-step",
         module="emberharmony/optim/parts.py",
-        function="SeparatePart._add_overwriting",
+        function="SeparatePart._add_overwriting_calls",
         original="self.traits.match(*gradients, *tensors) and backend.owns_memory(tensors)",
         replacement="backend.owns_memory(tensors)",
         tests=(f"{ROWS} -k another_shape {NUMPY}",),
@@ -65,7 +65,7 @@ MUTANTS = [
     Mutant(
         name="place-of-a-part",
         module="emberharmony/optim/vectors.py",
-        function="Vectors.part",
+        function="Vectors.copy_of_part",
         original="sum(map(math.prod, self.shapes[:place]))",
         replacement="sum(map(math.prod, self.shapes[: place - 1]))",
         tests=(f"{VECTORS} -k 'reading or same_bits' {NUMPY}",),
@@ -75,7 +75,7 @@ MUTANTS = [
         name="vectors-that-somebody-changed",
         module="emberharmony/optim/parts.py",
         function="JoinedPart.work",
-        original="are_same(list(map(_HELD, self._shares)), self._held)",
+        original="have_same_objects(list(map(_HELD, self._shares)), self._held)",
         replacement="True",
         tests=(f"{WAYS} -k somebody {NUMPY}",),
         why="a state that was assigned is ignored by the next step",
@@ -92,7 +92,7 @@ MUTANTS = [
     Mutant(
         name="states-of-several-dtypes",
         module="emberharmony/optim/layout.py",
-        function="new_layout",
+        function="layout_and_works",
         original="(name, x if numbers.is_python(x) else x.dtype)",
         replacement="(name, x if numbers.is_python(x) else None)",
         tests=(f"{WAYS} -k somebody {NUMPY}",),
