@@ -18,7 +18,7 @@ import numpy as np
 from pairs import Call, alone, head, installed_backends, library, line, parser, time_pair, write
 
 from emberharmony import nn, ops, optim
-from emberharmony.demo.programs import example
+from emberharmony.demo.programs import load_example
 
 LETTERS, CONTEXT, RATE = 64, 32, 3e-3
 SIZES: dict[str, tuple[dict[str, int], int]] = {
@@ -59,7 +59,7 @@ def batch(size: int) -> tuple[np.ndarray, np.ndarray]:
 
 def ours(sizes: dict[str, int]) -> Any:
     """Returns our model on the active backend."""
-    return example("training/gpt").GPT(LETTERS, **sizes, dropout=0.0).eval()
+    return load_example("training/gpt").GPT(LETTERS, **sizes, dropout=0.0).eval()
 
 
 def native(backend: str, sizes: dict[str, int], weights: Any) -> Any:
@@ -84,7 +84,7 @@ def flat(x: Any, logits: Any) -> tuple[Any, Any]:
 def our_step(model: Any, size: int) -> Call:
     """Returns a training step of ours, a compiled function of trees, which returns the loss."""
     x, y = (ops.convert_to_tensor(each) for each in batch(size))
-    loss_of, adam = example("training/gpt").loss, optim.AdamW(lr=RATE)
+    loss_of, adam = load_example("training/gpt").loss, optim.AdamW(lr=RATE)
     structure, weights = nn.split(model)[:2]
 
     @ops.compile

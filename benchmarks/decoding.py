@@ -16,7 +16,7 @@ from llamas import MLXLlama, TorchLlama
 from pairs import Call, alone, head, installed_backends, library, line, parser, time_pair, write
 
 from emberharmony import nn, ops
-from emberharmony.demo.programs import example
+from emberharmony.demo.programs import load_example
 
 SIZES: dict[str, dict[str, Any]] = {
     "2 M parameters": {"hidden_size": 128, "intermediate_size": 352, "num_hidden_layers": 4, "vocab_size": 4096},
@@ -30,7 +30,7 @@ PROMPT, COUNT, LONG = list(range(1, 33)), 48, 600
 def ours(config: dict[str, Any]) -> Any:
     """Returns our model on the active backend."""
     ops.random.seed(0)
-    return example("models/llama").Llama(config).eval()
+    return load_example("models/llama").Llama(config).eval()
 
 
 def native(backend: str, config: dict[str, Any], weights: Any) -> Any:

@@ -22,7 +22,7 @@ import numpy as np
 from pairs import Call, alone, head, library, line, measure_each, parser, time_pair
 
 from emberharmony import ops
-from emberharmony.demo.programs import example
+from emberharmony.demo.programs import load_example
 
 SIDE, RANK, STEPS = 12, 3, 10
 """The length of each axis, the rank of each decomposition, and the number of iterations of those that iterate."""
@@ -112,7 +112,7 @@ def pairs(backend: str, hand: bool = False) -> dict[str, tuple[Call, Call]]:
 
     tensorly.set_backend(OWN[backend])
     own = tensorly.backend.BackendManager.current_backend()
-    adapter = by_hand(backend, own) if hand else example("adapters/tensorly_backend").EmberBackend()
+    adapter = by_hand(backend, own) if hand else load_example("adapters/tensorly_backend").EmberBackend()
     by_title = {}
     for title, (decompose, made) in decompositions().items():
         calls, results = [], []
@@ -127,7 +127,7 @@ def pairs(backend: str, hand: bool = False) -> dict[str, tuple[Call, Call]]:
 
 def count_calls(call: Call) -> Counter[str]:
     """Returns how often a call of ours calls each function of tensorly's backend."""
-    adapter, calls = type(example("adapters/tensorly_backend").EmberBackend()), Counter[str]()
+    adapter, calls = type(load_example("adapters/tensorly_backend").EmberBackend()), Counter[str]()
 
     def counting(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def count_and_call(*args: Any, **options: Any) -> Any:

@@ -16,7 +16,7 @@ import numpy as np
 from pairs import write
 
 from emberharmony import compare, ops
-from emberharmony.demo.programs import example
+from emberharmony.demo.programs import load_example
 from emberharmony.testing.differences.copies import Copies
 
 
@@ -45,7 +45,7 @@ def recorded(step: Callable[..., Any], given: Sequence[Any]) -> int:
 
 def measure(backends: Sequence[str], layers: int, rounds: int) -> tuple[dict[str, float], str]:
     """Returns the times of a step and of its comparison with the number of calls and the ratios, and what it said."""
-    program = example("training/gpt")
+    program = load_example("training/gpt")
     rng = np.random.default_rng(0)
     numbers, later = (rng.integers(0, 59, (8, program.CONTEXT)) for _ in range(2))
     with ops.use_backend(backends[0]):

@@ -13,7 +13,7 @@ from pairs import Call, alone, evaluating_call, head, installed_backends, librar
 
 from emberharmony import nn, ops
 from emberharmony.core.cells.forms import Form
-from emberharmony.demo.programs import example
+from emberharmony.demo.programs import load_example
 
 WIDTH, GROUP = 2048, 64
 LLAMA = {"hidden_size": 576, "intermediate_size": 1536, "num_hidden_layers": 30, "vocab_size": 49152}
@@ -79,7 +79,7 @@ def measure_decoding(options: Any) -> dict[str, Any]:
     models = []
     for quantised in (False, True):
         ops.random.seed(0)
-        models.append(example("models/llama").Llama(LLAMA | HEADS).eval())
+        models.append(load_example("models/llama").Llama(LLAMA | HEADS).eval())
         if quantised:
             nn.quantize(models[-1])
     label = f"decoding {COUNT} tokens over dense"

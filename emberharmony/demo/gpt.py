@@ -10,7 +10,7 @@ import numpy as np
 from emberharmony import nn, ops
 from emberharmony.core.types import BackendName
 from emberharmony.data import sonnets
-from emberharmony.demo.programs import example
+from emberharmony.demo.programs import load_example
 
 LOSS, WEIGHTS, STATE = 1e-5, 2e-4, 1e-4
 """The largest differences that count as agreement: of a loss, of a weight, and of the state of the optimizer.
@@ -64,7 +64,7 @@ class Training:
     """
 
     def __init__(self, steps: int, seed: int) -> None:
-        self.program = example("training/gpt")
+        self.program = load_example("training/gpt")
         sonnet_text = self.program.Text(sonnets())
         self.model = self.program.GPT(len(sonnet_text.alphabet), seed=seed)
         self.optimizer = self.program.adamw(self.model, steps)
@@ -74,9 +74,9 @@ class Training:
 
     def step(self) -> None:
         """Makes a step on the active backend, and notes its loss and the first dropout mask that it draws."""
-        numbers, labels = next(self.batches)
+        letters, labels = next(self.batches)
         self.masks.append(self._next_mask())
-        loss = ops.backward(lambda: self.program.loss(self.model, numbers, labels), self.model)
+        loss = ops.backward(lambda: self.program.loss(self.model, letters, labels), self.model)
         self.optimizer.step()
         self.losses.append(float(loss))
 
@@ -94,16 +94,16 @@ class Training:
         return weight_arrays, state_arrays
 
 
-def compare_trainings(one: Training, other: Training) -> Comparison:
+def compare_trainings(training: Training, reference: Training) -> Comparison:
     """Returns the largest differences between two trainings of equal length."""
-    largest_loss_gap = max(abs(a - b) for a, b in zip(one.losses, other.losses, strict=True))
-    (weight_arrays, state_arrays), (other_weights, other_state) = one.arrays(), other.arrays()
-    weight_gaps = [float(np.abs(a - b).max()) for a, b in zip(weight_arrays, other_weights, strict=True)]
+    largest_loss_gap = max(abs(a - b) for a, b in zip(training.losses, reference.losses, strict=True))
+    (weight_arrays, state_arrays), (reference_weights, reference_state) = training.arrays(), reference.arrays()
+    weight_gaps = [float(np.abs(a - b).max()) for a, b in zip(weight_arrays, reference_weights, strict=True)]
     relative_state_gaps = [
         float(np.abs(a - b).max() / max(float(np.abs(b).max()), 1e-30))
-        for a, b in zip(state_arrays, other_state, strict=True)
+        for a, b in zip(state_arrays, reference_state, strict=True)
     ]
-    return Comparison(largest_loss_gap, max(weight_gaps), max(relative_state_gaps), one.masks == other.masks)
+    return Comparison(largest_loss_gap, max(weight_gaps), max(relative_state_gaps), training.masks == reference.masks)
 
 
 def run(backends: Sequence[str], seed: int = 0, steps: int = 20, advance: Callable[[], None] = lambda: None) -> Result:
@@ -118,18 +118,18 @@ def run(backends: Sequence[str], seed: int = 0, steps: int = 20, advance: Callab
     try:
         legs = []
         switching_training: Training | None = None
-        for leg, name in enumerate(backends):
+        for leg_index, name in enumerate(backends):
             ops.set_backend(BackendName(name))
             switching_training = switching_training or Training(total_steps, seed)
-            legs.append(_run_leg(switching_training, name, leg * steps, steps, advance))
+            legs.append(_run_leg(switching_training, name, leg_index * steps, steps, advance))
         assert switching_training is not None
         ops.set_backend("numpy")
         single_training = Training(total_steps, seed)
         reference = _run_leg(single_training, "numpy alone", 0, total_steps, advance)
-        differences = compare_trainings(switching_training, single_training)
+        comparison = compare_trainings(switching_training, single_training)
     finally:
         ops.set_backend(former_backend)
-    return Result(sum(x.size for x in single_training.arrays()[0]), legs, reference, differences)
+    return Result(sum(x.size for x in single_training.arrays()[0]), legs, reference, comparison)
 
 
 def _run_leg(training: Training, name: str, steps_done: int, steps: int, advance: Callable[[], None]) -> Leg:

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import ModuleType
 
 
-def example(name: str) -> ModuleType:
+def load_example(name: str) -> ModuleType:
     """Returns an example as a module, from the wheel or from the checkout.
 
     It is in `sys.modules`, where `torch.compile` looks for the module of a function.
@@ -18,8 +18,8 @@ def example(name: str) -> ModuleType:
     if module_name in sys.modules:
         return sys.modules[module_name]
     package = Path(__file__).resolve().parents[1]
-    candidates = [folder / "examples" / f"{name}.py" for folder in (package, package.parent)]
-    path = next(candidate for candidate in candidates if candidate.exists())
+    candidate_paths = [folder / "examples" / f"{name}.py" for folder in (package, package.parent)]
+    path = next(candidate for candidate in candidate_paths if candidate.exists())
     spec = importlib.util.spec_from_file_location(module_name, path)
     assert spec is not None
     assert spec.loader is not None

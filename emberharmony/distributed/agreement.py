@@ -37,10 +37,10 @@ def require_agreement(world: World, call: str, options: dict[str, Any], leaves: 
         if (digests == digest_bytes).all():
             return None
         lengths = [int.from_bytes(row[-8:].tobytes(), "little") for row in digests]
-        padded_text = np.zeros(max(lengths), np.uint8)
-        padded_text[: len(encoded_lines)] = np.frombuffer(encoded_lines, np.uint8)
-        text_of_each_rank = transport.all_gather(padded_text)
-        return [json.loads(row[:length].tobytes()) for row, length in zip(text_of_each_rank, lengths, strict=True)]
+        padded_bytes = np.zeros(max(lengths), np.uint8)
+        padded_bytes[: len(encoded_lines)] = np.frombuffer(encoded_lines, np.uint8)
+        bytes_of_each_rank = transport.all_gather(padded_bytes)
+        return [json.loads(row[:length].tobytes()) for row, length in zip(bytes_of_each_rank, lengths, strict=True)]
 
     lines_of_ranks = world.run(call, lines_if_different)
     if lines_of_ranks is not None:

@@ -110,7 +110,9 @@ class Board:
             time.sleep(0.01)
         return absent_ranks_now
 
-    def missing_ranks(self, number: int, call: str, peer: int | None = None, wait: float = 1.0) -> dict[int, str]:
+    def missing_rank_reasons(
+        self, number: int, call: str, peer: int | None = None, wait: float = 1.0
+    ) -> dict[int, str]:
         """Returns a dict from the ranks that keep a call from ending to texts with the reason.
 
         A process that was killed takes a moment to disappear, and others may only be late. So it looks again until it
@@ -137,7 +139,7 @@ class Board:
                 # A late rank may wait for a later one, so only the latest ranks are the cause. A rank that has ended
                 # after it left the call is named only if there is no other cause.
                 progress_by_rank = {i: self.read(i).progress for i in (*lateness_by_rank, *reason_by_rank)}
-                last_progress = min((progress_by_rank[i] for i in lateness_by_rank), default=0.0)
+                least_progress = min((progress_by_rank[i] for i in lateness_by_rank), default=0.0)
                 reason_by_rank_inside = {
                     i: rank_text
                     for i, rank_text in reason_by_rank.items()
@@ -149,7 +151,7 @@ class Board:
                     or {
                         i: rank_text
                         for i, rank_text in lateness_by_rank.items()
-                        if progress_by_rank[i] == last_progress
+                        if progress_by_rank[i] == least_progress
                     }
                 )
             time.sleep(0.02)

@@ -85,20 +85,20 @@ def all_gather(tree: Any) -> Any:
     """
     own_world = world()
 
-    def run(transport: Transport, hosts: Hosts) -> Hosts:
+    def exchange(transport: Transport, host_tensors: Hosts) -> Hosts:
         gathered_rows = wire.apply_by_buckets(
-            [_as_bytes(bits) for bits, _ in hosts], wire.BUCKET, transport.all_gather, (own_world.size,)
+            [_as_bytes(bits) for bits, _ in host_tensors], wire.BUCKET, transport.all_gather, (own_world.size,)
         )
         return [
             HostBits(row.view(bits.dtype).reshape((own_world.size * (bits.shape or (1,))[0], *bits.shape[1:])), dtype)
-            for row, (bits, dtype) in zip(gathered_rows, hosts, strict=True)
+            for row, (bits, dtype) in zip(gathered_rows, host_tensors, strict=True)
         ]
 
     def pull_back(primals: Tensors, cotangents: Tensors) -> list[Any]:
         gradients = reduce_scatter(list(cotangents))
         return [ops.reshape(gradient, tuple(x.shape)) for gradient, x in zip(gradients, primals, strict=True)]
 
-    return _run_collective(own_world, "all_gather", tree, {}, run, pull_back)
+    return _run_collective(own_world, "all_gather", tree, {}, exchange, pull_back)
 
 
 def reduce_scatter(tree: Any) -> Any:
@@ -120,7 +120,7 @@ def reduce_scatter(tree: Any) -> Any:
     """
     own_world = world()
 
-    def run(transport: Transport, hosts: Hosts) -> Hosts:
+    def exchange(transport: Transport, host_tensors: Hosts) -> Hosts:
         def exchange_and_sum(rows: Vector) -> Vector:
             sum_of_rows: Vector = wire.pairwise_sum(list(transport.all_to_all(rows.view(np.uint8)).view(rows.dtype)))
             return sum_of_rows
@@ -129,11 +129,11 @@ def reduce_scatter(tree: Any) -> Any:
             padded_vector = wire.vector_to_sum(tensor)
             return padded_vector.reshape(own_world.size, padded_vector.size // own_world.size)
 
-        sums = wire.sum_by_dtype("reduce_scatter", hosts, rows_of, wire.BUCKET, exchange_and_sum)
-        chunk_shapes = [(x.bits.shape[0] // own_world.size, *x.bits.shape[1:]) for x in hosts]
+        sums = wire.sum_by_dtype("reduce_scatter", host_tensors, rows_of, wire.BUCKET, exchange_and_sum)
+        chunk_shapes = [(x.bits.shape[0] // own_world.size, *x.bits.shape[1:]) for x in host_tensors]
         return [
-            wire.tensor_of_sums(total, x.dtype, chunk_shape)
-            for total, x, chunk_shape in zip(sums, hosts, chunk_shapes, strict=True)
+            wire.tensor_of_sums(sum_vector, x.dtype, chunk_shape)
+            for sum_vector, x, chunk_shape in zip(sums, host_tensors, chunk_shapes, strict=True)
         ]
 
     def pull_back(primals: Tensors, cotangents: Tensors) -> list[Any]:
@@ -141,14 +141,14 @@ def reduce_scatter(tree: Any) -> Any:
         return gradients
 
     def require_divisible(shape: tuple[int, ...], dtype: DType) -> None:
-        wire.sum_dtype("reduce_scatter", dtype.name)
+        wire.summation_dtype("reduce_scatter", dtype.name)
         if not shape or shape[0] % own_world.size:
             raise ShapeError(
                 f"reduce_scatter(): a tensor has shape {shape}, expected a first axis that divides by the "
                 f"{own_world.size} ranks"
             )
 
-    return _run_collective(own_world, "reduce_scatter", tree, {}, run, pull_back, require_divisible)
+    return _run_collective(own_world, "reduce_scatter", tree, {}, exchange, pull_back, require_divisible)
 
 
 def broadcast(tree: Any, root: int = 0) -> Any:
@@ -171,19 +171,23 @@ def broadcast(tree: Any, root: int = 0) -> Any:
     own_world = world()
     _require_rank("broadcast", own_world, root)
 
-    def run(transport: Transport, hosts: Hosts) -> Hosts:
+    def exchange(transport: Transport, host_tensors: Hosts) -> Hosts:
         def broadcast_bucket(vector: Vector) -> Vector:
             transport.broadcast(vector, root)
             return vector
 
-        gathered_rows = wire.apply_by_buckets([_as_bytes(bits) for bits, _ in hosts], wire.BUCKET, broadcast_bucket)
-        return [_bits_like(vector, tensor) for vector, tensor in zip(gathered_rows, hosts, strict=True)]
+        received_vectors = wire.apply_by_buckets(
+            [_as_bytes(bits) for bits, _ in host_tensors], wire.BUCKET, broadcast_bucket
+        )
+        return [
+            _host_tensor_like(vector, tensor) for vector, tensor in zip(received_vectors, host_tensors, strict=True)
+        ]
 
     def pull_back(primals: Tensors, cotangents: Tensors) -> list[Any]:
         sum_of_cotangents = all_sum(list(cotangents))
         return [x if own_world.rank == root else ops.zeros_like(x) for x in sum_of_cotangents]
 
-    return _run_collective(own_world, "broadcast", tree, {"root": root}, run, pull_back)
+    return _run_collective(own_world, "broadcast", tree, {"root": root}, exchange, pull_back)
 
 
 def send(tree: Any, to: int) -> Any:
@@ -203,19 +207,19 @@ def send(tree: Any, to: int) -> Any:
     own_world = world()
     _require_rank("send", own_world, to, other=True)
 
-    def run(transport: Transport, hosts: Hosts) -> Hosts:
+    def exchange(transport: Transport, host_tensors: Hosts) -> Hosts:
         def send_bucket(vector: Vector) -> Vector:
             transport.send(vector, to)
             return vector
 
-        wire.apply_by_buckets([_as_bytes(bits) for bits, _ in hosts], wire.BUCKET, send_bucket)
-        return hosts
+        wire.apply_by_buckets([_as_bytes(bits) for bits, _ in host_tensors], wire.BUCKET, send_bucket)
+        return host_tensors
 
     def pull_back(primals: Tensors, cotangents: Tensors) -> list[Any]:
         received_tensors = recv(list(cotangents), to)
         return [ops.add(x, y) for x, y in zip(cotangents, received_tensors, strict=True)]
 
-    return _run_collective(own_world, "send", tree, {}, run, pull_back, peer=to)
+    return _run_collective(own_world, "send", tree, {}, exchange, pull_back, peer=to)
 
 
 def recv(like: Any, source: int) -> Any:
@@ -234,20 +238,24 @@ def recv(like: Any, source: int) -> Any:
     own_world = world()
     _require_rank("recv", own_world, source, other=True)
 
-    def run(transport: Transport, hosts: Hosts) -> Hosts:
+    def exchange(transport: Transport, host_tensors: Hosts) -> Hosts:
         def receive_bucket(vector: Vector) -> Vector:
             transport.recv(vector, source)
             return vector
 
-        received_rows = wire.apply_by_buckets([_as_bytes(bits) for bits, _ in hosts], wire.BUCKET, receive_bucket)
-        return [_bits_like(vector, tensor) for vector, tensor in zip(received_rows, hosts, strict=True)]
+        received_vectors = wire.apply_by_buckets(
+            [_as_bytes(bits) for bits, _ in host_tensors], wire.BUCKET, receive_bucket
+        )
+        return [
+            _host_tensor_like(vector, tensor) for vector, tensor in zip(received_vectors, host_tensors, strict=True)
+        ]
 
     def pull_back(primals: Tensors, cotangents: Tensors) -> list[Any]:
         send(list(cotangents), source)
         return [ops.zeros_like(x) for x in primals]
 
     templates = ops.tree_map(lambda x: ops.empty(x.shape, x.dtype) if isinstance(x, ops.TensorSpec) else x, like)
-    return _run_collective(own_world, "recv", templates, {}, run, pull_back, peer=source)
+    return _run_collective(own_world, "recv", templates, {}, exchange, pull_back, peer=source)
 
 
 def barrier() -> None:
@@ -271,7 +279,7 @@ def _sum_over_ranks(call: str, tree: Any, divisor: int, options: dict[str, Any])
     if not bucket_bytes > 0:
         raise ArgumentError(f"{call}(): bucket_bytes is {brief(bucket_bytes)}, expected a number above 0")
 
-    def run(transport: Transport, hosts: Hosts) -> Hosts:
+    def exchange(transport: Transport, host_tensors: Hosts) -> Hosts:
         def sum_bucket(vector: Vector) -> Vector:
             if options["deterministic"]:
                 wire.sum_in_rank_order(transport, vector)
@@ -281,19 +289,22 @@ def _sum_over_ranks(call: str, tree: Any, divisor: int, options: dict[str, Any])
                 np.divide(vector, divisor, out=vector)
             return vector
 
-        sums = wire.sum_by_dtype(call, hosts, wire.vector_to_sum, bucket_bytes, sum_bucket)
-        return [wire.tensor_of_sums(total, x.dtype, x.bits.shape) for total, x in zip(sums, hosts, strict=True)]
+        sums = wire.sum_by_dtype(call, host_tensors, wire.vector_to_sum, bucket_bytes, sum_bucket)
+        return [
+            wire.tensor_of_sums(sum_vector, x.dtype, x.bits.shape)
+            for sum_vector, x in zip(sums, host_tensors, strict=True)
+        ]
 
     def pull_back(primals: Tensors, cotangents: Tensors) -> list[Any]:
         gradients: list[Any] = _sum_over_ranks(call, list(cotangents), divisor, options)
         return gradients
 
     def require_summable(shape: tuple[int, ...], dtype: DType) -> None:
-        wire.sum_dtype(call, dtype.name)
+        wire.summation_dtype(call, dtype.name)
         if call == "all_mean" and dtype.kind not in _INEXACT:
             raise DTypeError(f"{call}(): a tensor has dtype {dtype}, expected a floating or complex one")
 
-    return _run_collective(own_world, call, tree, options, run, pull_back, require_summable)
+    return _run_collective(own_world, call, tree, options, exchange, pull_back, require_summable)
 
 
 def _run_collective(
@@ -301,9 +312,9 @@ def _run_collective(
     call: str,
     tree: Any,
     options: dict[str, Any],
-    run: Callable[[Transport, Hosts], Hosts],
+    exchange: Callable[[Transport, Hosts], Hosts],
     pull_back: Callable[[Tensors, Tensors], list[Any]],
-    check: Callable[[tuple[int, ...], DType], None] | None = None,
+    check_operand: Callable[[tuple[int, ...], DType], None] | None = None,
     peer: int | None = None,
 ) -> Any:
     """Runs a collective on the tensors of a tree, with its gradient, and returns the tree of results.
@@ -313,9 +324,9 @@ def _run_collective(
         call: the name of the collective.
         tree: tensors.
         options: what else must be equal on all ranks.
-        run: makes the result of tensors on the host.
+        exchange: makes the result of tensors on the host.
         pull_back: returns the cotangents of the primals for those of the results.
-        check: raises an error for a shape and a dtype that the collective refuses.
+        check_operand: raises an error for a shape and a dtype that the collective refuses.
         peer: the only other rank that takes part, if it is no collective; then nothing is compared.
     """
     backend = selection.current()
@@ -324,35 +335,35 @@ def _run_collective(
     operands = [x.value if isinstance(x, Cell) else ops.convert_to_tensor(x) for x in leaves]
     dtypes = [ops.dtype(x) for x in operands]
     for x, dtype in zip(operands, dtypes, strict=True):
-        if check is not None:
-            check(tuple(x.shape), dtype)
+        if check_operand is not None:
+            check_operand(tuple(x.shape), dtype)
     if checking() and peer is None:
         leaf_names = [str(path) for path in ops.tree_paths(tree)]
-        descriptions = [
+        operand_descriptions = [
             (name, x.shape, dtype.name) for name, x, dtype in zip(leaf_names, operands, dtypes, strict=True)
         ]
-        require_agreement(world, call, options, descriptions)
+        require_agreement(world, call, options, operand_descriptions)
     devices = [bound.get_device(x) for x in operands]
     outputs: list[Any] = [None] * len(operands)
     # Integers, which have no derivative, go in a message of their own, also on ranks that differentiate nothing.
-    for chunk_positions in (
+    for group_positions in (
         [i for i, dtype in enumerate(dtypes) if dtype.kind not in _INEXACT],
         [i for i, dtype in enumerate(dtypes) if dtype.kind in _INEXACT],
     ):
 
-        def forward(*tensors: Any, places: list[int] = chunk_positions) -> list[Any]:
-            hosts = [backend.pack(x) for x in tensors]
-            results = world.run(call, lambda transport: run(transport, hosts), peer)
-            return [backend.unpack(x, devices[i]) for i, x in zip(places, results, strict=True)]
+        def forward(*tensors: Any, positions: list[int] = group_positions) -> list[Any]:
+            host_tensors = [backend.pack(x) for x in tensors]
+            results = world.run(call, lambda transport: exchange(transport, host_tensors), peer)
+            return [backend.unpack(x, devices[i]) for i, x in zip(positions, results, strict=True)]
 
-        if not chunk_positions:
+        if not group_positions:
             continue
-        tensors = [operands[i] for i in chunk_positions]
+        tensors = [operands[i] for i in group_positions]
         if any(backend.is_traced(x) for x in tensors):
             results = bound.custom_vjp(forward, lambda primals, cotangents: pull_back(primals, cotangents), tensors)
         else:
             results = forward(*tensors)
-        for i, x in zip(chunk_positions, results, strict=True):
+        for i, x in zip(group_positions, results, strict=True):
             outputs[i] = x
     return ops.tree_unflatten(structure, outputs)
 
@@ -364,9 +375,9 @@ def _require_rank(call: str, world: World, rank: int, other: bool = False) -> No
         ArgumentError: if not.
     """
     if type(rank) is not int or not 0 <= rank < world.size or (other and rank == world.rank):
-        exception_text = f", but not {world.rank} itself" if other else ""
+        exclusion_text = f", but not {world.rank} itself" if other else ""
         raise ArgumentError(
-            f"{call}(): rank {brief(rank)}, expected an integer from 0 to {world.size - 1}{exception_text}"
+            f"{call}(): rank {brief(rank)}, expected an integer from 0 to {world.size - 1}{exclusion_text}"
         )
     if other and not world.transport.reaches(rank):
         raise ArgumentError(
@@ -379,5 +390,5 @@ def _as_bytes(bits: Vector) -> Vector:
     return np.ascontiguousarray(bits).reshape(-1).view(np.uint8)
 
 
-def _bits_like(vector: Vector, tensor: HostBits) -> HostBits:
+def _host_tensor_like(vector: Vector, tensor: HostBits) -> HostBits:
     return HostBits(vector.view(tensor.bits.dtype).reshape(tensor.bits.shape), tensor.dtype)

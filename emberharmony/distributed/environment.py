@@ -64,7 +64,7 @@ class Place(NamedTuple):
         return self.local_size == self.size
 
 
-def place(environ: Mapping[str, str] | None = None) -> Place:
+def process_place(environ: Mapping[str, str] | None = None) -> Place:
     """Returns rank, size and addresses of this process from the variables of torchrun, MPI, Slurm or MLX.
 
     Raises:
@@ -73,30 +73,32 @@ def place(environ: Mapping[str, str] | None = None) -> Place:
     variables = os.environ if environ is None else environ
     for rank_name, size_name, local_rank_name, local_size_name in _NAMES:
         if rank_name in variables and size_name in variables:
-            local_count = 0 if local_size_name.startswith("SLURM") else integer_variable(variables, local_size_name, 0)
+            local_process_count = (
+                0 if local_size_name.startswith("SLURM") else integer_variable(variables, local_size_name, 0)
+            )
             tasks_per_node = variables.get(local_size_name, "") if local_size_name.startswith("SLURM") else ""
             process_count = integer_variable(variables, size_name, 1)
             if tasks_per_node == str(process_count):
-                local_count = process_count
+                local_process_count = process_count
             return _valid_place(
                 Place(
                     integer_variable(variables, rank_name, 0),
                     process_count,
                     integer_variable(variables, local_rank_name, 0),
-                    local_count,
-                    _address(variables, local_count == process_count),
+                    local_process_count,
+                    _address(variables, local_process_count == process_count),
                     _port(variables),
                 )
             )
     if "MLX_RANK" in variables and "MLX_HOSTFILE" in variables:
         with open(variables["MLX_HOSTFILE"], encoding="utf-8") as file:
-            hosts = [addresses[0] for addresses in json.load(file)]
-        host_names = [host.rpartition(":")[0] for host in hosts]
+            host_addresses = [addresses[0] for addresses in json.load(file)]
+        host_names = [host.rpartition(":")[0] for host in host_addresses]
         own_rank = integer_variable(variables, "MLX_RANK", 0)
         same_host_count = host_names.count(host_names[own_rank]) if own_rank < len(host_names) else 0
         earlier_rank_count = host_names[:own_rank].count(host_names[own_rank]) if own_rank < len(host_names) else 0
         return _valid_place(
-            Place(own_rank, len(hosts), earlier_rank_count, same_host_count, host_names[0], _port(variables))
+            Place(own_rank, len(host_addresses), earlier_rank_count, same_host_count, host_names[0], _port(variables))
         )
     return Place()
 

@@ -35,7 +35,7 @@ _SUMMED = {
 """The dtype in which tensors of each dtype are summed; signed and unsigned sums have the same bits."""
 
 
-def sum_dtype(call: str, dtype: str) -> str:
+def summation_dtype(call: str, dtype: str) -> str:
     """Returns the dtype in which tensors of a dtype are summed.
 
     Raises:
@@ -48,13 +48,13 @@ def sum_dtype(call: str, dtype: str) -> str:
 
 def vector_to_sum(tensor: HostBits) -> Vector:
     """Returns a tensor as a host vector of the dtype in which it is summed; the vector may share its memory."""
-    bits: Vector = np.ascontiguousarray(tensor.bits).reshape(-1)
+    stored_vector: Vector = np.ascontiguousarray(tensor.bits).reshape(-1)
     summed_dtype = _SUMMED[tensor.dtype]
     if tensor.dtype == "bfloat16":
-        return (bits.astype(np.uint32) << 16).view(np.float32)
+        return (stored_vector.astype(np.uint32) << 16).view(np.float32)
     if tensor.dtype in ("uint32", "uint64", "complex64", "complex128"):
-        return bits.view(summed_dtype)
-    return bits.astype(summed_dtype, copy=False)
+        return stored_vector.view(summed_dtype)
+    return stored_vector.astype(summed_dtype, copy=False)
 
 
 def tensor_of_sums(vector: Vector, dtype: str, shape: tuple[int, ...]) -> HostBits:
@@ -142,12 +142,12 @@ def sum_by_dtype(
     """
     positions_by_dtype: dict[str, list[int]] = {}
     for i, tensor in enumerate(tensors):
-        positions_by_dtype.setdefault(sum_dtype(call, tensor.dtype), []).append(i)
-    sum_by_place: dict[int, Vector] = {}
+        positions_by_dtype.setdefault(summation_dtype(call, tensor.dtype), []).append(i)
+    sum_by_position: dict[int, Vector] = {}
     for positions in positions_by_dtype.values():
         sums = apply_by_buckets([widen(tensors[i]) for i in positions], bucket_bytes, change)
-        sum_by_place.update(zip(positions, sums, strict=True))
-    return [sum_by_place[i] for i in range(len(tensors))]
+        sum_by_position.update(zip(positions, sums, strict=True))
+    return [sum_by_position[i] for i in range(len(tensors))]
 
 
 def sum_in_rank_order(transport: Transport, vector: Vector) -> None:

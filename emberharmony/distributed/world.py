@@ -55,10 +55,10 @@ class World:
         self.transport = transport
         self._number, self._call = 0, ""
         self._peer: int | None = None
-        self._begun: float | None = None
+        self._call_start_time: float | None = None
         self._failure: DistributedError | None = None
         self._board = seen
-        self._process, self._busy, self._has_ended = os.getpid(), threading.Lock(), threading.Event()
+        self._process, self._call_lock, self._has_ended = os.getpid(), threading.Lock(), threading.Event()
 
     def __repr__(self) -> str:
         return f"World(rank={self.rank}, size={self.size}, transport={self.transport.name!r})"
@@ -82,14 +82,14 @@ class World:
                 f"make calls; start a process that does not by the method 'spawn'",
                 call,
             )
-        if not self._busy.acquire(blocking=False):
+        if not self._call_lock.acquire(blocking=False):
             raise DistributedError(
                 f"{call}() on rank {self.rank}: another thread is in {self.call}; make all calls in one thread", call
             )
         try:
             return self._run_call(call, fn, peer)
         finally:
-            self._busy.release()
+            self._call_lock.release()
 
     def _run_call(self, call: str, fn: Callable[[Transport], T], peer: int | None) -> T:
         if self._failure is not None:
@@ -100,7 +100,7 @@ class World:
                 self._failure.ranks,
             ) from self._failure
         self._number, self._call, self._peer = self._number + (peer is None), call, peer
-        self._begun = time.monotonic()
+        self._call_start_time = time.monotonic()
         if self._board is not None:
             self._board.write(board.INSIDE, self._number, call)
         try:
@@ -112,7 +112,7 @@ class World:
                 raise self._failure from error.__cause__
             raise
         finally:
-            self._begun = None
+            self._call_start_time = None
         if self._board is not None:
             self._board.write(board.OUTSIDE)
         return result
@@ -136,7 +136,9 @@ class World:
 
     def _lost_error(self, reason: str) -> DistributedError:
         """Returns the error of a call that cannot end, with the ranks that keep it from ending."""
-        reason_by_rank = {} if self._board is None else self._board.missing_ranks(self._number, self._call, self._peer)
+        reason_by_rank = (
+            {} if self._board is None else self._board.missing_rank_reasons(self._number, self._call, self._peer)
+        )
         if reason_by_rank:
             reasons_text = "; ".join(f"rank {rank} {text}" for rank, text in reason_by_rank.items())
         elif self._board is None:
@@ -154,7 +156,7 @@ class World:
         while not self._has_ended.wait(0.25):
             if self._board is not None:
                 self._board.beat()
-            call_start_time = self._begun
+            call_start_time = self._call_start_time
             waited_seconds = 0.0 if call_start_time is None else time.monotonic() - call_start_time
             if waited_seconds > 0.5 and self._board is not None and self._board.is_hopeless(self._number, self._peer):
                 self.transport.is_hopeless = True
@@ -190,15 +192,17 @@ class World:
                 _write_text(shared_bytes, f"{socket.gethostname()}\n{board_path}")
             self.run("init", lambda transport: transport.broadcast(shared_bytes, 0))
             host, _, board_path = bytes(shared_bytes).rstrip(b"\0").decode().partition("\n")
-            is_here = host == socket.gethostname() and os.path.exists(board_path)
-            if not is_here:
+            sees_board = host == socket.gethostname() and os.path.exists(board_path)
+            if not sees_board:
                 self._board = None
             elif self._board is None:
                 self._board = board.Board(board_path, self.rank, self.size)
-            seen_flags = np.asarray([is_here], np.uint8)
-            if not self.run("init", lambda transport: transport.all_gather(seen_flags)).all():
+            sees_board_flag = np.asarray([sees_board], np.uint8)
+            if not self.run("init", lambda transport: transport.all_gather(sees_board_flag)).all():
                 self._board = None
-            self.run("init", lambda transport: transport.all_gather(seen_flags))  # all ranks have opened the board now
+            self.run(
+                "init", lambda transport: transport.all_gather(sees_board_flag)
+            )  # all ranks have opened the board now
         finally:
             if temporary_folder:
                 shutil.rmtree(temporary_folder, ignore_errors=True)
@@ -253,8 +257,8 @@ def init(transport: str = "auto", timeout: float | None = None) -> World:
             )
         return _WORLD
     timeout = TIMEOUT if timeout is None else timeout
-    own_place = environment.place()
-    transport_name = transports.automatic_transport(own_place) if transport == "auto" else transport
+    own_place = environment.process_place()
+    transport_name = transports.automatic_transport_name(own_place) if transport == "auto" else transport
     board_path = os.environ.get(environment.BOARD, "")
     early_board = board.Board(board_path, own_place.rank, own_place.size) if board_path and own_place.size > 1 else None
     try:
@@ -263,7 +267,7 @@ def init(transport: str = "auto", timeout: float | None = None) -> World:
             raise LostError(f"not all ranks have come within {timeout:g} s")
         new_transport = transports.connect(transport_name, own_place, timeout)
     except LostError as error:
-        reason_by_rank = {} if early_board is None else early_board.missing_ranks(0, "init", wait=0.2)
+        reason_by_rank = {} if early_board is None else early_board.missing_rank_reasons(0, "init", wait=0.2)
         reasons_text = "".join(f"; rank {rank} {text}" for rank, text in reason_by_rank.items())
         if early_board is not None:
             early_board.write(board.FAILED)

@@ -25,11 +25,11 @@ def test_ranks_that_are_where_they_should_be(three: list[board.Board]) -> None:
     for one in three:
         one.write(board.INSIDE, 7, "all_sum")
     three[2].write(board.INSIDE, 8, "barrier")  # it has left the call already
-    assert three[0].missing_ranks(7, "all_sum", wait=0.0) == {}
+    assert three[0].missing_rank_reasons(7, "all_sum", wait=0.0) == {}
     assert three[1].read(2)[1:3] == (board.INSIDE, 8)
     assert three[1].read(2).call == "barrier"
     three[1].write(board.FAILED)  # it waits for nobody any more, but is not the cause
-    assert three[0].missing_ranks(7, "all_sum", wait=0.0) == {}
+    assert three[0].missing_rank_reasons(7, "all_sum", wait=0.0) == {}
 
 
 def test_ranks_that_are_elsewhere(three: list[board.Board]) -> None:
@@ -39,19 +39,19 @@ def test_ranks_that_are_elsewhere(three: list[board.Board]) -> None:
     three[0].write(board.INSIDE, 7, "all_sum")
     three[1].write(board.INSIDE, 7, "barrier")
     process = f"(process {os.getpid()})"
-    found = three[0].missing_ranks(7, "all_sum", wait=0.0)
+    found = three[0].missing_rank_reasons(7, "all_sum", wait=0.0)
     assert list(found) == [2]  # rank 1 is elsewhere too, but further on
     assert found[2].startswith(f"{process} has not come to this call; its last call was all_mean() (call 6), 0.")
     three[2].write(board.INSIDE, 7, "all_sum")
-    found = three[0].missing_ranks(7, "all_sum", wait=0.0)
+    found = three[0].missing_rank_reasons(7, "all_sum", wait=0.0)
     assert found == {1: f"{process} has called barrier() (call 7) instead"}
     three[2].write(board.INSIDE, 6, "all_mean")
     three[2].write(board.ENDED)  # the others are only late
-    assert three[0].missing_ranks(7, "all_sum", wait=0.0) == {
+    assert three[0].missing_rank_reasons(7, "all_sum", wait=0.0) == {
         2: f"{process} has ended its program; its last call was all_mean() (call 6)"
     }
     three[0].write(board.INSIDE, 7, "send")
-    assert list(three[0].missing_ranks(7, "send", peer=2, wait=0.0)) == [2]
+    assert list(three[0].missing_rank_reasons(7, "send", peer=2, wait=0.0)) == [2]
 
 
 def test_a_rank_that_never_came(tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_a_rank_that_never_came(tmp_path: Path) -> None:
     board.create_file(path, 2)
     first = board.Board(path, 0, 2)
     assert first.absent_ranks(0.02) == [1]
-    found = first.missing_ranks(1, "init", wait=0.0)
+    found = first.missing_rank_reasons(1, "init", wait=0.0)
     assert found == {1: "has not joined the run; no call of init() has come from it"}
     board.Board(path, 1, 2)
     assert first.absent_ranks(0.0) == []
@@ -81,13 +81,13 @@ def test_processes_that_are_stopped_or_gone(three: list[board.Board], monkeypatc
         with monkeypatch.context() as patch:
             patch.setattr(os, "getpid", lambda: other.pid)
             three[1].write(board.INSIDE, 4, "all_sum")
-        assert three[0].missing_ranks(4, "all_sum", wait=0.0).get(1) is None
+        assert three[0].missing_rank_reasons(4, "all_sum", wait=0.0).get(1) is None
         other.send_signal(signal.SIGSTOP)
-        found = three[0].missing_ranks(4, "all_sum", wait=5.0)
+        found = three[0].missing_rank_reasons(4, "all_sum", wait=5.0)
         assert found[1].endswith("is stopped; its last call was all_sum() (call 4)")
         other.kill()
         other.wait()
-        found = three[0].missing_ranks(4, "all_sum", wait=5.0)
+        found = three[0].missing_rank_reasons(4, "all_sum", wait=5.0)
         assert found[1] == f"(process {other.pid}) was killed or ended in all_sum() (call 4)"
         assert three[0].is_hopeless(4)
         assert not three[0].is_hopeless(3)  # it has left that call

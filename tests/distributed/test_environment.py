@@ -25,36 +25,36 @@ SLURM |= {"SLURM_STEP_TASKS_PER_NODE": "4(x2)", "SLURM_JOB_ID": "12", "SLURM_STE
 
 
 def test_the_variables_of_each_launcher() -> None:
-    assert environment.place({}) == Place(0, 1, 0, 1, "127.0.0.1", 29500)
-    assert environment.place(TORCHRUN) == Place(3, 4, 1, 2, "a", 7)
-    mpi = environment.place({**OPEN_MPI, "OMPI_COMM_WORLD_LOCAL_SIZE": "2", "PMIX_NAMESPACE": "job"})
+    assert environment.process_place({}) == Place(0, 1, 0, 1, "127.0.0.1", 29500)
+    assert environment.process_place(TORCHRUN) == Place(3, 4, 1, 2, "a", 7)
+    mpi = environment.process_place({**OPEN_MPI, "OMPI_COMM_WORLD_LOCAL_SIZE": "2", "PMIX_NAMESPACE": "job"})
     assert mpi[:5] == Place(1, 2, 1, 2, "127.0.0.1")[:5]
     assert 20000 <= mpi.port < 32000
-    assert environment.place({**OPEN_MPI, "OMPI_COMM_WORLD_LOCAL_SIZE": "1"}).address == ""
-    assert environment.place({"PMI_RANK": "1", "PMI_SIZE": "3"})[:2] == (1, 3)
-    slurm = environment.place(SLURM)
+    assert environment.process_place({**OPEN_MPI, "OMPI_COMM_WORLD_LOCAL_SIZE": "1"}).address == ""
+    assert environment.process_place({"PMI_RANK": "1", "PMI_SIZE": "3"})[:2] == (1, 3)
+    slurm = environment.process_place(SLURM)
     assert slurm[:5] == (5, 8, 1, 0, "n07")
-    assert slurm.port == environment.place({**SLURM, "SLURM_PROCID": "1"}).port
-    assert slurm.port != environment.place({**SLURM, "SLURM_JOB_ID": "13"}).port
-    assert environment.place({**SLURM, "MASTER_PORT": "7"}).port == 7
-    assert environment.place({**OPEN_MPI, "PMIX_NAMESPACE": "job", "MASTER_PORT": "8"}).port == 8
-    assert environment.place({**SLURM, "SLURM_STEP_TASKS_PER_NODE": "8"}).is_local
+    assert slurm.port == environment.process_place({**SLURM, "SLURM_PROCID": "1"}).port
+    assert slurm.port != environment.process_place({**SLURM, "SLURM_JOB_ID": "13"}).port
+    assert environment.process_place({**SLURM, "MASTER_PORT": "7"}).port == 7
+    assert environment.process_place({**OPEN_MPI, "PMIX_NAMESPACE": "job", "MASTER_PORT": "8"}).port == 8
+    assert environment.process_place({**SLURM, "SLURM_STEP_TASKS_PER_NODE": "8"}).is_local
     # A batch script runs once, and srun in it starts the tasks.
-    assert environment.place({"SLURM_PROCID": "0", "SLURM_NTASKS": "8"}).size == 1
+    assert environment.process_place({"SLURM_PROCID": "0", "SLURM_NTASKS": "8"}).size == 1
 
 
 def test_the_hosts_of_a_ring(tmp_path: Path) -> None:
     path = tmp_path / "ring.json"
     path.write_text(json.dumps([["10.0.0.1:5000"], ["10.0.0.2:5000"], ["10.0.0.2:5001"]]))
-    assert environment.place({"MLX_RANK": "2", "MLX_HOSTFILE": str(path)})[:5] == (2, 3, 1, 2, "10.0.0.1")
+    assert environment.process_place({"MLX_RANK": "2", "MLX_HOSTFILE": str(path)})[:5] == (2, 3, 1, 2, "10.0.0.1")
 
 
 def test_wrong_variables_are_named() -> None:
     with pytest.raises(DistributedError, match="WORLD_SIZE is 'four', expected an integer"):
-        environment.place({**TORCHRUN, "WORLD_SIZE": "four"})
+        environment.process_place({**TORCHRUN, "WORLD_SIZE": "four"})
     for size in ("2", "3", "0"):
         with pytest.raises(DistributedError, match=f"rank 3 of {size}, expected a rank from 0 to size - 1"):
-            environment.place({**TORCHRUN, "WORLD_SIZE": size})
+            environment.process_place({**TORCHRUN, "WORLD_SIZE": size})
 
 
 def test_the_transport_fits_the_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,18 +63,18 @@ def test_the_transport_fits_the_launcher(monkeypatch: pytest.MonkeyPatch) -> Non
     installed = {"torch", "mlx", "mpi"}
     monkeypatch.setattr(transports, "is_installed", lambda name: name in installed)
     pair = Place(0, 2)
-    assert transports.automatic_transport(Place()) == "single"
-    assert transports.automatic_transport(pair) == "torch"
+    assert transports.automatic_transport_name(Place()) == "single"
+    assert transports.automatic_transport_name(pair) == "torch"
     monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "0")
-    assert transports.automatic_transport(pair) == "mpi"
+    assert transports.automatic_transport_name(pair) == "mpi"
     monkeypatch.setenv("MLX_HOSTFILE", "ring.json")
-    assert transports.automatic_transport(pair) == "mlx"
+    assert transports.automatic_transport_name(pair) == "mlx"
     monkeypatch.setenv("EMBERHARMONY_TRANSPORT", "mpi")
-    assert transports.automatic_transport(pair) == "mpi"
+    assert transports.automatic_transport_name(pair) == "mpi"
     monkeypatch.delenv("EMBERHARMONY_TRANSPORT")
     installed.clear()
     with pytest.raises(DistributedError, match="rank 0 of 2, but no transport is installed: pip install torch"):
-        transports.automatic_transport(pair)
+        transports.automatic_transport_name(pair)
 
 
 def test_wrong_transports_are_named() -> None:

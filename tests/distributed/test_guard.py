@@ -18,7 +18,7 @@ PYTHON = [sys.executable, "-S", "-E", "-c"]
 
 def guarded(program: str, **options: Any) -> "subprocess.Popen[bytes]":
     """Returns a guard of rank 3 and its program, started."""
-    command = commands.with_guard([*PYTHON, program], 0, prefix=options.pop("prefix", True))
+    command = commands.guarded_command([*PYTHON, program], 0, prefix=options.pop("prefix", True))
     environ = {**os.environ, "RANK": "3", **options}
     return subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
@@ -63,7 +63,7 @@ def test_it_ends_as_the_rank_does_and_notes_it(end: str, tmp_path: Path) -> None
 
 
 def test_a_program_that_cannot_be_started_says_so() -> None:
-    command = commands.with_guard(["/no/such/program"], 0, prefix=True)
+    command = commands.guarded_command(["/no/such/program"], 0, prefix=True)
     done = subprocess.run(command, env={**os.environ, "RANK": "0"}, capture_output=True, check=False, timeout=60)
     assert done.returncode == 127
     assert done.stderr.startswith(b"[0] /no/such/program cannot be started: ")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from emberharmony import nn, ops
-from emberharmony.demo.programs import example
+from emberharmony.demo.programs import load_example
 from tests.examples import record_models as recorded
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "models"
@@ -26,7 +26,7 @@ def require_close(found: Any, right: Any) -> None:
 
 def require_equal_models(name: str, folder: Path, wanted: dict[str, Any]) -> None:
     """Compares logits, the continuation and the caches of a model with what transformers has computed."""
-    model = example(f"models/{recorded.CONFIGS[name][0]}").load(folder)
+    model = load_example(f"models/{recorded.CONFIGS[name][0]}").load(folder)
     tokens = wanted["tokens"]
     require_close(model(tokens), wanted["logits"])
     if "masked" in wanted:
@@ -72,7 +72,7 @@ def test_a_model_computes_what_transformers_computes(name: str, backend: str, tm
 
 def test_a_text_goes_on_after_a_switch_of_the_backend(backend: str) -> None:
     for name in ("gpt2", "llama-sharded"):
-        model = example(f"models/{recorded.CONFIGS[name][0]}").load(recorded.FOLDER / name)
+        model = load_example(f"models/{recorded.CONFIGS[name][0]}").load(recorded.FOLDER / name)
         for options in ({}, {"temperature": 1.1, "top_k": 8, "top_p": 0.95}):
             found = nn.generate(model, [1, 2], 6, rng=ops.random.Generator(2), **options)
             stream = nn.stream_generate(model, [1, 2], 6, rng=ops.random.Generator(2), **options)
@@ -83,7 +83,7 @@ def test_a_text_goes_on_after_a_switch_of_the_backend(backend: str) -> None:
 
 
 def test_a_model_can_be_trained_on(backend: str) -> None:
-    model = example("models/gpt2").load(recorded.FOLDER / "gpt2").train()
+    model = load_example("models/gpt2").load(recorded.FOLDER / "gpt2").train()
     tokens = recorded.tokens()
 
     def loss() -> Any:
@@ -99,7 +99,7 @@ def test_a_model_can_be_trained_on(backend: str) -> None:
 
 
 def test_a_rotation_of_an_unknown_kind_is_refused() -> None:
-    llama = example("models/llama")
+    llama = load_example("models/llama")
     with pytest.raises(ValueError, match="expected the rope_type default, linear or llama3, got yarn"):
         llama.rotations({"rope_scaling": {"type": "yarn", "factor": 2.0}}, 4)
     old = llama.rotations({"rope_theta": 500.0, "rope_scaling": {"type": "linear", "factor": 2.0}}, 4)
@@ -107,6 +107,6 @@ def test_a_rotation_of_an_unknown_kind_is_refused() -> None:
 
 
 def test_names_that_the_table_lacks_stay() -> None:
-    renamed = example("models/gpt2").renamed
+    renamed = load_example("models/gpt2").renamed
     assert renamed("transformer.h.11.mlp.c_fc.bias") == "blocks.11.inner.bias"
     assert renamed("transformer.h.1.other.bias") == "transformer.h.1.other.bias"

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from emberharmony import io, ops, to_backend
-from emberharmony.demo.programs import example
+from emberharmony.demo.programs import load_example
 from tests.examples import originals
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "pretrained"
@@ -74,7 +74,7 @@ def test_each_example_is_short_and_tested() -> None:
 
 
 def test_silero_carries_its_state_from_step_to_step(backend: str) -> None:
-    silero = example("pretrained/silero")
+    silero = load_example("pretrained/silero")
     samples = noise(1200) * 0.1
     (found,) = require_numpys_results(silero.Silero, lambda model: silero.probabilities(model, samples))
     assert found.shape == (3,)
@@ -87,12 +87,12 @@ def test_silero_carries_its_state_from_step_to_step(backend: str) -> None:
 
 
 def test_silero_reads_its_file_and_recordings(backend: str, tmp_path: Path) -> None:
-    silero = example("pretrained/silero")
+    silero = load_example("pretrained/silero")
     state = random_weights(silero.Silero())
     io.save(state, tmp_path / "a.safetensors")
     loaded = silero.load(tmp_path / "a.safetensors").state_dict(host=True)
     assert all(np.array_equal(loaded[name], x) for name, x in state.items())
-    for rate, module in ((16000, silero), (8000, silero), (16000, example("pretrained/crepe"))):
+    for rate, module in ((16000, silero), (8000, silero), (16000, load_example("pretrained/crepe"))):
         with wave.open(str(tmp_path / "a.wav"), "wb") as file:
             file.setparams((1, 2, rate, 0, "NONE", ""))
             file.writeframes(np.array([0, 16384, -32768], "<i2").tobytes())
@@ -104,13 +104,13 @@ def test_silero_reads_its_file_and_recordings(backend: str, tmp_path: Path) -> N
 
 
 def test_spans_begin_above_the_threshold_and_end_well_below_it(backend: str) -> None:
-    spans = example("pretrained/silero").spans
+    spans = load_example("pretrained/silero").spans
     assert spans(ops.array([0.1, 0.6, 0.4, 0.3, 0.2, 0.9])) == [(0.032, 0.096), (0.16, 0.192)]
     assert spans(ops.array([0.1])) == []
 
 
 def test_crepe_scales_windows_and_follows_its_likelihoods(backend: str) -> None:
-    crepe = example("pretrained/crepe")
+    crepe = load_example("pretrained/crepe")
     (found,) = require_numpys_results(crepe.Crepe, lambda model: model(crepe.windows(tone(220, 100))))
     assert found.shape == (1, 360)
     assert tuple(crepe.windows(tone(220, 1600)).shape) == (11, 1024)
@@ -125,7 +125,7 @@ def test_crepe_scales_windows_and_follows_its_likelihoods(backend: str) -> None:
 
 
 def test_resemblyzer_joins_the_embeddings_of_parts(backend: str) -> None:
-    resemblyzer = example("pretrained/resemblyzer")
+    resemblyzer = load_example("pretrained/resemblyzer")
     (found,) = require_numpys_results(resemblyzer.Encoder, lambda model: model(noise(2, 6, 40)))
     assert found.shape == (2, 256)
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, rtol=1e-5)
@@ -145,7 +145,7 @@ def test_resemblyzer_joins_the_embeddings_of_parts(backend: str) -> None:
 
 @pytest.mark.parametrize(("name", "size"), [("pnet", (17, 14)), ("rnet", (24, 24)), ("onet", (48, 48))])
 def test_mtcnn_judges_pictures(name: str, size: tuple[int, int], backend: str) -> None:
-    mtcnn = example("pretrained/mtcnn")
+    mtcnn = load_example("pretrained/mtcnn")
     picture = np.random.default_rng(2).integers(0, 256, (*size, 3))
     found = require_numpys_results(mtcnn.NETWORKS[name], lambda model: model(mtcnn.scaled(picture)))
     shapes = {"pnet": [(1, 4, 4, 2), (1, 2, 4, 2)], "rnet": [(1, 4), (1, 2)], "onet": [(1, 4), (1, 10), (1, 2)]}
@@ -157,7 +157,7 @@ def test_mtcnn_judges_pictures(name: str, size: tuple[int, int], backend: str) -
 
 
 def test_wordllama_reads_only_the_rows_of_its_tokens(backend: str, tmp_path: Path) -> None:
-    wordllama = example("pretrained/wordllama")
+    wordllama = load_example("pretrained/wordllama")
     table = noise(50, 4).astype(np.float16)
     io.save({wordllama.TABLE: table}, tmp_path / "a.safetensors")
     texts = [[3, 49, 3], [7]]
@@ -173,7 +173,7 @@ def test_silero_is_its_original_and_hears_the_voices(backend: str) -> None:
     torch = pytest.importorskip("torch")
 
     file, original = originals.silero()
-    silero = example("pretrained/silero")
+    silero = load_example("pretrained/silero")
     model = silero.load(file)
     samples, sounds = pictures.recording()
     x = np.stack([samples[8000:11072], samples[56000:59072]])
@@ -207,7 +207,7 @@ def test_silero_is_the_program_that_its_package_runs(backend: str) -> None:
         head = next((key for key in names if name.startswith(f"_model.{key}")), None)
         if head is not None:
             found[name.replace(f"_model.{head}", names[head])] = x.numpy()
-    silero = example("pretrained/silero")
+    silero = load_example("pretrained/silero")
     model = silero.Silero()
     model.load_state_dict(found)
     samples = pictures.recording()[0][8000:11072]
@@ -220,7 +220,7 @@ def test_crepe_is_its_original_and_follows_a_melody(backend: str) -> None:
     torch = pytest.importorskip("torch")
 
     file, original = originals.crepe()
-    crepe = example("pretrained/crepe")
+    crepe = load_example("pretrained/crepe")
     samples, hertz = pictures.melody()
     places = [10, 140, 240]
     windows = ops.take(crepe.windows(samples), places, 0)
@@ -237,7 +237,7 @@ def test_resemblyzer_is_its_original(backend: str) -> None:
 
     file, original = originals.resemblyzer()
     mels = np.abs(noise(2, 160, 40)) ** 2
-    found = example("pretrained/resemblyzer").load(file)(mels)
+    found = load_example("pretrained/resemblyzer").load(file)(mels)
     require_original(found, original(torch.tensor(mels).double()))
 
 
@@ -246,7 +246,7 @@ def test_mtcnn_is_its_original(backend: str) -> None:
     torch = pytest.importorskip("torch")
 
     folder, networks = originals.mtcnn()
-    mtcnn = example("pretrained/mtcnn")
+    mtcnn = load_example("pretrained/mtcnn")
     generator = np.random.default_rng(2)
     sizes = {"pnet": (61, 50), "rnet": (24, 24), "onet": (48, 48)}
     for name, model in mtcnn.load(folder).items():
@@ -259,7 +259,7 @@ def test_wordllama_is_its_original(backend: str) -> None:
     torch = pytest.importorskip("torch")
 
     file, original = originals.wordllama()
-    model = example("pretrained/wordllama").load(file, TEXTS)
+    model = load_example("pretrained/wordllama").load(file, TEXTS)
     width = max(map(len, TEXTS))
     tokens = torch.tensor([text + [0] * (width - len(text)) for text in TEXTS])
     mask = torch.tensor([[1] * len(text) + [0] * (width - len(text)) for text in TEXTS])
@@ -272,7 +272,7 @@ def test_wordllama_is_its_original(backend: str) -> None:
 @pytest.mark.slow
 def test_a_shipped_model_follows_the_backend_within_a_recording(backend: str) -> None:
     file, _ = originals.silero()
-    silero = example("pretrained/silero")
+    silero = load_example("pretrained/silero")
     model, x = silero.load(file), pictures.recording()[0][8000:9600]
     steps = [x[None, at - 64 : at + 512] for at in (64, 576, 1024)]
     with ops.use_backend("numpy"):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from emberharmony import ops
-from emberharmony.demo.programs import example
+from emberharmony.demo.programs import load_example
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "training"
 NUMBER = r"([\d.]+)"
@@ -37,7 +37,7 @@ def test_every_training_example_is_tested() -> None:
 
 @pytest.mark.parametrize("name", LAST)
 def test_a_few_steps_reduce_the_loss_as_they_do_on_numpy(name: str, backend: str) -> None:
-    program = example(f"training/{name}")
+    program = load_example(f"training/{name}")
     history = program.train(steps=8, size=8, progress=False)[-1]
     with ops.use_backend("numpy"):
         right = program.train(steps=8, size=8, progress=False)[-1]
@@ -46,7 +46,7 @@ def test_a_few_steps_reduce_the_loss_as_they_do_on_numpy(name: str, backend: str
 
 
 def test_the_gpt_goes_on_after_an_interruption(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = example("training/gpt")
+    program = load_example("training/gpt")
     compute, calls = program.loss, []
 
     def interrupted(*args: Any) -> Any:
@@ -79,7 +79,7 @@ def test_an_example_reaches_its_goal(name: str, backend: str, tmp_path: Path, mo
 
 @pytest.mark.parametrize("name", LAST)
 def test_no_check_complains_about_an_example(name: str, backend: str) -> None:
-    program = example(f"training/{name}")
+    program = load_example(f"training/{name}")
     with ops.checked("nan", "bounds") as found:
         program.train(steps=2, size=8, progress=False)
     assert found == []

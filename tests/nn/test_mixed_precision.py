@@ -7,7 +7,7 @@ import pytest
 
 from emberharmony import ops, optim
 from emberharmony.data import sonnets
-from emberharmony.demo.programs import example
+from emberharmony.demo.programs import load_example
 
 DTYPES = ("bfloat16", "float16")
 
@@ -22,7 +22,7 @@ def trained(dtype: str, steps: int, size: int, seed: int = 0, **sizes: Any) -> l
         seed: of the initial weights, the dropout masks and the order of the batches.
         sizes: options of the model.
     """
-    program = example("training/gpt")
+    program = load_example("training/gpt")
     text = program.Text(sonnets())
     model = program.GPT(len(text.alphabet), seed=seed, **sizes)
     optimizer, scaler = program.adamw(model, steps), optim.LossScaler()

@@ -135,7 +135,7 @@ def launcher_path(name: str) -> str:
     return shutil.which(name) or ""
 
 
-def with_guard(command: Sequence[str], launcher: int, prefix: bool) -> list[str]:
+def guarded_command(command: Sequence[str], launcher: int, prefix: bool) -> list[str]:
     """Returns a command, extended so that the guard program starts and ends it.
 
     Args:
@@ -180,8 +180,8 @@ def launcher_command_line(
             *rank,
         ]
     if launcher == "mlx.launch":
-        names_text = ",".join(name for host in hosts for name in [host.name] * host.slots)
-        host_options = ["--hosts", names_text] if hosts else ["-n", str(machines.ranks)]
+        host_names_text = ",".join(name for host in hosts for name in [host.name] * host.slots)
+        host_options = ["--hosts", host_names_text] if hosts else ["-n", str(machines.ranks)]
         environment_words = [
             word for name in variables_to_pass if hosts for word in ("--env", f"{name}={variables[name]}")
         ]

@@ -81,11 +81,11 @@ def _exec_command(command: list[str], outputs: dict[int, int]) -> None:
 def _pass_signals_on(process: int) -> None:
     """Sets handlers that send the signals of this process to the rank and all processes that it has started."""
 
-    def pass_on(number: int, frame: object) -> None:
+    def forward_signal(number: int, frame: object) -> None:
         _signal_group(process, signal.SIGKILL if number == HARD else number)
 
     for signal_number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, HARD):
-        signal.signal(signal_number, pass_on)
+        signal.signal(signal_number, forward_signal)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
 
 
@@ -124,8 +124,8 @@ def _forward_output(process: int, parent: int, sources: dict[int, int], line_pre
                     _signal_group(process, signal.SIGTERM)
                 elif orphan_since and time.monotonic() > orphan_since + _GRACE:
                     _signal_group(process, signal.SIGKILL)
-    for descriptor, unfinished in unfinished_line_by_descriptor.items():
-        _write_lines(sources[descriptor], line_prefix, unfinished, is_end=True)
+    for descriptor, unfinished_line in unfinished_line_by_descriptor.items():
+        _write_lines(sources[descriptor], line_prefix, unfinished_line, is_end=True)
     return status
 
 

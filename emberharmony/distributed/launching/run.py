@@ -80,7 +80,7 @@ def launch(command: Sequence[str], options: Options) -> int:
     transport, launcher = commands.choose_transport_and_launcher(options.transport, options.launcher, options.hosts)
     temporary_directory = tempfile.TemporaryDirectory(prefix="emberharmony-launch-", ignore_cleanup_errors=True)
     children: list[subprocess.Popen[bytes]] = []
-    with temporary_directory as folder, _raising_signals():
+    with temporary_directory as folder, _interrupt_on_signals():
         try:
             _start_processes(children, command, options, transport, launcher, folder)
             return _await_ranks(children, options, launcher, folder)
@@ -139,7 +139,7 @@ def _start_processes(
     port, *ring_ports = _free_ports(1 + options.ranks)
     if options.hosts:  # torchrun needs the same port on all machines
         port = environment.integer_variable(os.environ, "MASTER_PORT", environment.PORT)
-    rank_command = commands.with_guard(command, os.getpid() if launcher == "local" else 0, options.prefix)
+    rank_command = commands.guarded_command(command, os.getpid() if launcher == "local" else 0, options.prefix)
     if launcher != "local":
         machine_options = commands.Machines(
             options.ranks, options.hosts, _write_hostfile(options.hosts, folder), port, options.node
@@ -147,7 +147,7 @@ def _start_processes(
         launcher_command = commands.launcher_command_line(
             launcher, transport, rank_command, machine_options, shared_environ
         )
-        start_process(commands.with_guard(launcher_command, os.getpid(), prefix=False), shared_environ)
+        start_process(commands.guarded_command(launcher_command, os.getpid(), prefix=False), shared_environ)
         return
     hostfile_path = os.path.join(folder, "ring.json")
     with open(hostfile_path, "w", encoding="utf-8") as file:
@@ -196,17 +196,17 @@ def _first_failure(children: list[subprocess.Popen[bytes]], options: Options, fo
     while True:
         failed_endings = [ending for ending in _rank_endings(folder) if ending.status]
         # When one rank has failed, launchers of other libraries send SIGTERM to all other ranks.
-        endings_outside_calls = [
+        independent_failures = [
             ending
             for i, ending in enumerate(failed_endings)
             if _board_entry(ending.rank, options, folder).state != board.FAILED
             and (not i or ending.status != -signal.SIGTERM)
         ]
-        if endings_outside_calls or len(failed_endings) == options.ranks or time.monotonic() > deadline:
+        if independent_failures or len(failed_endings) == options.ranks or time.monotonic() > deadline:
             break
         time.sleep(0.02)
     exit_statuses = [child.returncode for child in children if child.returncode]
-    return (endings_outside_calls or failed_endings or [_Ending(0.0, None, status) for status in exit_statuses])[0]
+    return (independent_failures or failed_endings or [_Ending(0.0, None, status) for status in exit_statuses])[0]
 
 
 def _board_entry(rank: int | None, options: Options, folder: str) -> board.Entry:
@@ -244,7 +244,7 @@ def _describe_failure(ending: _Ending, options: Options, launcher: str, folder: 
         location_text = f" {in_or_after} {board.call_label(entry.call, entry.number)}"
     if entry.state == board.FAILED:
         board_of_run = board.Board(os.path.join(folder, "board"), None, options.ranks)
-        reason_by_rank = board_of_run.missing_ranks(entry.number, entry.call, wait=0.0)
+        reason_by_rank = board_of_run.missing_rank_reasons(entry.number, entry.call, wait=0.0)
         location_text += "".join(
             f"; rank {rank} {text}" for rank, text in reason_by_rank.items() if rank != ending.rank
         )
@@ -277,7 +277,7 @@ def _write_hostfile(hosts: Sequence[Host], folder: str) -> str:
 
 
 @contextlib.contextmanager
-def _raising_signals() -> Iterator[None]:
+def _interrupt_on_signals() -> Iterator[None]:
     """Makes SIGTERM and SIGHUP raise `KeyboardInterrupt`, as Ctrl-C does, with the exit status as argument."""
 
     def raise_interrupt(number: int, frame: object) -> None:

@@ -55,7 +55,7 @@ def full_name(name: str) -> str:
     return f"{chosen_name}:{option}" if option else chosen_name
 
 
-def automatic_transport(place: Place) -> str:
+def automatic_transport_name(place: Place) -> str:
     """Returns the transport for the way in which this process was started; it is the same one on all ranks.
 
     Raises:

@@ -32,8 +32,8 @@ class TorchTransport(Transport):
     def __init__(self, place: Place, option: str, timeout: float) -> None:
         super().__init__(place, timeout)
         self._device: Any = torch.device("cuda", place.local_rank) if option == "nccl" else torch.device("cpu")
-        self._is_own = not dist.is_initialized()
-        if self._is_own:
+        self._owns_group = not dist.is_initialized()
+        if self._owns_group:
             with _raise_lost_error():
                 store = _connected_store(place, timeout)
                 time_limit = timedelta(seconds=timeout)
@@ -46,45 +46,45 @@ class TorchTransport(Transport):
 
     def all_sum(self, vector: Vector) -> None:
         """Replaces a vector by the sum of the vectors of all ranks."""
-        with self._on_device(vector) as tensor, _raise_lost_error():
+        with self._tensor_on_device(vector) as tensor, _raise_lost_error():
             dist.all_reduce(tensor)
 
     def all_gather(self, vector: Vector) -> Vector:
         """Returns the vectors of all ranks, one in each row."""
-        with self._on_device(vector) as tensor, _raise_lost_error():
+        with self._tensor_on_device(vector) as tensor, _raise_lost_error():
             rows = torch.empty((self.size, tensor.numel()), dtype=tensor.dtype, device=self._device)
             dist.all_gather(list(rows.unbind()), tensor)
             return rows.cpu().numpy()
 
     def all_to_all(self, rows: Vector) -> Vector:
         """Sends row r to rank r, and returns the rows received: row r comes from rank r."""
-        with self._on_device(rows) as tensor, _raise_lost_error():
+        with self._tensor_on_device(rows) as tensor, _raise_lost_error():
             received_rows = torch.empty_like(tensor)
             dist.all_to_all_single(received_rows, tensor)
             return received_rows.cpu().numpy()
 
     def broadcast(self, vector: Vector, root: int) -> None:
         """Replaces a vector by that of a rank."""
-        with self._on_device(vector) as tensor, _raise_lost_error():
+        with self._tensor_on_device(vector) as tensor, _raise_lost_error():
             dist.broadcast(tensor, root)
 
     def send(self, vector: Vector, to: int) -> None:
         """Sends a vector to a rank."""
-        with self._on_device(vector) as tensor, _raise_lost_error():
+        with self._tensor_on_device(vector) as tensor, _raise_lost_error():
             dist.send(tensor, to)
 
     def recv(self, vector: Vector, source: int) -> None:
         """Replaces a vector by one that a rank sends."""
-        with self._on_device(vector) as tensor, _raise_lost_error():
+        with self._tensor_on_device(vector) as tensor, _raise_lost_error():
             dist.recv(tensor, source)
 
     def close(self) -> None:
         """Ends the process group if this transport created it."""
-        if self._is_own and dist.is_initialized():
+        if self._owns_group and dist.is_initialized():
             dist.destroy_process_group()
 
     @contextlib.contextmanager
-    def _on_device(self, vector: Vector) -> Iterator[torch.Tensor]:
+    def _tensor_on_device(self, vector: Vector) -> Iterator[torch.Tensor]:
         """Yields a vector as a tensor: of the same memory on CPUs, or a copy on the GPU, which is copied back after."""
         tensor = torch.from_numpy(vector)
         if self._device.type == "cpu":
@@ -121,8 +121,8 @@ def _connected_store(place: Place, timeout: float) -> Any:
     try:
         # If an agent of torchrun has created the store, rank 0 only connects with it too.
         has_agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-        is_first = place.rank == 0 and not has_agent
-        store: Any = c10d.TCPStore(place.address, place.port, None, is_first, time_limit, wait_for_workers=False)
+        is_server = place.rank == 0 and not has_agent
+        store: Any = c10d.TCPStore(place.address, place.port, None, is_server, time_limit, wait_for_workers=False)
     except RuntimeError as error:
         reason = str(error).splitlines()[0]
         if "EADDRINUSE" in reason:

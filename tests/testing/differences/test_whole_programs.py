@@ -14,7 +14,7 @@ import pytest
 
 from emberharmony import compare
 from emberharmony.backend.discovery import is_installed
-from emberharmony.demo.programs import example
+from emberharmony.demo.programs import load_example
 from emberharmony.errors import TracedTensorError
 
 ROOT = Path(__file__).parents[3]
@@ -49,7 +49,7 @@ def test_no_op_of_an_example_is_wrong(name: str, pair: tuple[str, str]) -> None:
 @pairs
 @pytest.mark.parametrize("name", TRAINED)
 def test_no_op_of_a_training_example_is_wrong(name: str, pair: tuple[str, str]) -> None:
-    program = example(f"training/{name}")
+    program = load_example(f"training/{name}")
     report = compare(lambda: program.train(steps=2, size=4, progress=False), backends=pair, stop="all")
     assert len(report.rows) > 20
     assert not [found.message for found in report.divergences if found.is_wrong]
