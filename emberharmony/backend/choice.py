@@ -285,11 +285,11 @@ class use_backend(selection.Override):  # noqa: N801  (a context manager that re
             return await_inside  # type: ignore[return-value]
 
         @functools.wraps(function)
-        def call_inside(*args: Any, **kwargs: Any) -> Any:
+        def call_in_batch(*args: Any, **kwargs: Any) -> Any:
             with self:
                 return function(*args, **kwargs)
 
-        return call_inside  # type: ignore[return-value]
+        return call_in_batch  # type: ignore[return-value]
 
 
 def available_backends() -> dict[BackendName, dict[str, Any]]:

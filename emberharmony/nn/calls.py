@@ -11,7 +11,7 @@ from typing import Any
 from emberharmony.core.errors import EmberError
 from emberharmony.core.state.locations import MADE
 from emberharmony.nn.walk import Holder, named_modules
-from emberharmony.transforms.observe import module_called
+from emberharmony.transforms.observe import call_module
 
 _ROOTS = 8
 """The most models whose module names are cached, since transforms make a new model object for each call."""
@@ -50,7 +50,7 @@ class Calls:
 
         @functools.wraps(original_call)
         def call(module: Any, /, *args: Any, **kwargs: Any) -> Any:
-            return module_called(module, original_call, self._module_path, args, kwargs)
+            return call_module(module, original_call, self._module_path, args, kwargs)
 
         call.of_watching = True  # type: ignore[attr-defined]
         self._wrapped[kind] = original_call

@@ -24,18 +24,18 @@ def map_over(op: str, fn: Function, in_axes: Any, out_axes: Any) -> Function:
     # Integers and tuples of them cannot change, so the axes of the leaves depend on the structure of the arguments
     # alone.
     has_axis_per_argument = in_axes.__class__ is tuple and all(isinstance(x, _FIXED) for x in in_axes)
-    is_fixed = has_axis_per_argument or isinstance(in_axes, _FIXED)
+    has_fixed_axes = has_axis_per_argument or isinstance(in_axes, _FIXED)
     last_axes_plan: tuple[Any, list[Any], list[int]] | None = None
 
     @functools.wraps(fn)
-    def over_axes(*args: Any, **kwargs: Any) -> Any:
+    def mapped_fn(*args: Any, **kwargs: Any) -> Any:
         nonlocal last_axes_plan
         result_tree = ResultTree(op)
         leaves: Sequence[Any]
         rebuild_arguments: Callable[[list[Any]], Any]
         if has_axis_per_argument and _are_tensors(args, in_axes, result_tree.backend.tensor_type):
             # Each argument is a leaf, so that no tree has to be flattened and built again.
-            leaves, rebuild_arguments = args, _with_own_lists
+            leaves, rebuild_arguments = args, _copy_lists
             axes, mapped_positions = in_axes, [i for i, axis in enumerate(in_axes) if axis is not None]
             tensors = [args[i] for i in mapped_positions]
         else:
@@ -45,11 +45,11 @@ def map_over(op: str, fn: Function, in_axes: Any, out_axes: Any) -> Function:
             if axes_plan is None or axes_plan[0] != structure:
                 axes = axis_of_each_leaf(result_tree, "in_axes", in_axes, args)
                 axes_plan = structure, axes, [i for i, axis in enumerate(axes) if axis is not None]
-                last_axes_plan = axes_plan if is_fixed else None
+                last_axes_plan = axes_plan if has_fixed_axes else None
             _, axes, mapped_positions = axes_plan
             tensors = [result_tree.tensor(leaves[i], "an argument to map over") for i in mapped_positions]
         mapped_axes = [
-            _checked_axis(result_tree, axes[i], tensor) for i, tensor in zip(mapped_positions, tensors, strict=True)
+            _nonnegative_axis(result_tree, axes[i], tensor) for i, tensor in zip(mapped_positions, tensors, strict=True)
         ]
         require_one_length(result_tree, tensors, mapped_axes)
 
@@ -67,25 +67,25 @@ def map_over(op: str, fn: Function, in_axes: Any, out_axes: Any) -> Function:
             [_move_axis(result_tree, value, axis) for value, axis in zip(stacked_results, axes, strict=True)]
         )
 
-    return over_axes
+    return mapped_fn
 
 
-def _are_tensors(args: Sequence[Any], in_axes: Sequence[Any], kind: type) -> bool:
+def _are_tensors(args: Sequence[Any], in_axes: Sequence[Any], tensor_type: type) -> bool:
     """Returns whether each argument is a tensor or, if it is not mapped, a list or tuple of tensors."""
     if len(args) != len(in_axes):
         return False
     for argument, axis in zip(args, in_axes, strict=True):
-        if argument.__class__ is kind:
+        if argument.__class__ is tensor_type:
             continue
         if axis is not None or (argument.__class__ is not list and argument.__class__ is not tuple):
             return False
         for item in argument:
-            if item.__class__ is not kind:
+            if item.__class__ is not tensor_type:
                 return False
     return True
 
 
-def _with_own_lists(arguments: Sequence[Any]) -> list[Any]:
+def _copy_lists(arguments: Sequence[Any]) -> list[Any]:
     """Returns arguments with copies of lists, which a function may change."""
     return [list(x) if x.__class__ is list else x for x in arguments]
 
@@ -116,7 +116,7 @@ def axis_of_each_leaf(result_tree: ResultTree, name: str, axes: Any, tree: Any) 
     ]
 
 
-def _checked_axis(result_tree: ResultTree, axis: int, tensor: Any) -> int:
+def _nonnegative_axis(result_tree: ResultTree, axis: int, tensor: Any) -> int:
     try:
         return nonnegative_axes(axis, len(tensor.shape))[0]
     except AxisError as error:
@@ -166,7 +166,7 @@ def vectorize(op: str, fn: Function, excluded: Sequence[int], signature: str | N
     input_dimensions, output_dimensions = _parse_signature(op, signature) if signature is not None else (None, None)
 
     @functools.wraps(fn)
-    def broadcasting(*args: Any) -> Any:
+    def vectorized_fn(*args: Any) -> Any:
         result_tree = ResultTree(op)
         mapped_positions = [i for i in range(len(args)) if i not in excluded]
         tensors = [result_tree.tensor(args[i], "an argument") for i in mapped_positions]
@@ -196,7 +196,7 @@ def vectorize(op: str, fn: Function, excluded: Sequence[int], signature: str | N
             _check_results(result_tree, results, output_dimensions, length_by_letter, len(broadcast_shape))
         return result_tree.result(results)
 
-    return broadcasting
+    return vectorized_fn
 
 
 def _parse_signature(op: str, signature: str) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
@@ -219,11 +219,11 @@ def _leading_lengths(
 ) -> tuple[int, ...]:
     """Returns the lengths of the leading axes, and records the lengths of the named axes, which follow them."""
     shape = tuple(tensor.shape)
-    leading_count = len(shape) - len(names)
-    if leading_count < 0:
+    leading_axis_count = len(shape) - len(names)
+    if leading_axis_count < 0:
         raise ShapeError(f"{result_tree.head}shape {shape} has fewer axes than {names} in the signature")
-    _note_lengths(result_tree, shape[leading_count:], names, lengths)
-    return shape[:leading_count]
+    _note_lengths(result_tree, shape[leading_axis_count:], names, lengths)
+    return shape[:leading_axis_count]
 
 
 def _note_lengths(
@@ -261,16 +261,17 @@ def _map_leading_axes(
 def _check_results(
     result_tree: ResultTree,
     results: Sequence[Any],
-    result_names: list[tuple[str, ...]],
+    output_dimensions: list[tuple[str, ...]],
     lengths: dict[str, int],
-    leading_count: int,
+    leading_axis_count: int,
 ) -> None:
-    if len(results) != len(result_names):
+    if len(results) != len(output_dimensions):
         raise ArgumentError(
-            f"{result_tree.head}the signature names {len(result_names)} results, the function returns {len(results)}"
+            f"{result_tree.head}the signature names {len(output_dimensions)} results, the function returns "
+            f"{len(results)}"
         )
-    for result, names in zip(results, result_names, strict=True):
-        core_shape = tuple(result.shape)[leading_count:]
+    for result, names in zip(results, output_dimensions, strict=True):
+        core_shape = tuple(result.shape)[leading_axis_count:]
         if len(core_shape) != len(names):
             raise ShapeError(f"{result_tree.head}a result has shape {core_shape}, but the signature has {names}")
         _note_lengths(result_tree, core_shape, names, lengths)

@@ -44,17 +44,17 @@ def gradients(
     has used them.
     """
     if type(backend).pullback is not pullback:
-        values, pull = backend.pullback(fn, primals)
-        grads = pull([backend.bound.ones_like(values[0]), *[None] * (len(values) - 1)])
-        return (backend.constants(values), backend.constants(grads)) if constant else (values, grads)
+        output_values, pull = backend.pullback(fn, primals)
+        grads = pull([backend.bound.ones_like(output_values[0]), *[None] * (len(output_values) - 1)])
+        return (backend.constants(output_values), backend.constants(grads)) if constant else (output_values, grads)
     tape, outputs = _trace_function(backend, fn, primals)
-    values = _output_values(tape, outputs)
-    roots = _roots_of_loss(tape, outputs[0], values[0])
+    output_values = _output_values(tape, outputs)
+    roots = _roots_of_loss(tape, outputs[0], output_values[0])
     outputs.clear()
     grads = _gradients(tape, roots, primals)
-    if constant and (tape.watched or not {tape.tensor_type}.issuperset(map(type, (*values, *grads)))):
-        return backend.constants(values), backend.constants(grads)
-    return values, grads
+    if constant and (tape.watched or not {tape.tensor_type}.issuperset(map(type, (*output_values, *grads)))):
+        return backend.constants(output_values), backend.constants(grads)
+    return output_values, grads
 
 
 def _roots_of_loss(tape: Tape, loss: Any, value: Any) -> list[tuple[Any, Any]]:
@@ -73,8 +73,8 @@ def _trace_function(backend: Any, fn: Callable[..., Sequence[Any]], primals: Seq
     tape = Tape(backend)
     traced_primals = list(map(TracedTensor, primals, repeat(tape), repeat(None), itertools.count(-1, -1)))
     if tape.watched:  # the backend tells watchers
-        tape.numbers = backend.numbers()
-        return tape, [*backend.taping(fn, traced_primals)]
+        tape.numbers = backend.node_numbers()
+        return tape, [*backend.run_taped(fn, traced_primals)]
     return tape, [*fn(*traced_primals)]
 
 
@@ -115,13 +115,13 @@ def _gradients(tape: Tape, roots: list[tuple[Any, Any]], primals: Sequence[Any])
             break
         parent_gradients = node = key = gradient = earlier_gradient = None  # type: ignore[assignment]  # so that their memory is freed
         parent_gradients = pull_node(gradient_by_key, node_by_number.pop(-heappop(negated_number_heap)))
-    cotangents = list(map(gradient_by_key.get, range(-1, -1 - len(primals), -1)))
-    for argument_index, gradient in enumerate(cotangents):
+    primal_gradients = list(map(gradient_by_key.get, range(-1, -1 - len(primals), -1)))
+    for argument_index, gradient in enumerate(primal_gradients):
         if gradient is None:
-            cotangents[argument_index] = active().zeros_like(primals[argument_index])
+            primal_gradients[argument_index] = active().zeros_like(primals[argument_index])
     if "complex" in map(tape.kinds.__getitem__, map(_DTYPE, primals)):
-        return [_conjugate(tape, gradient) for gradient in cotangents]
-    return cotangents
+        return [_conjugate(tape, gradient) for gradient in primal_gradients]
+    return primal_gradients
 
 
 def _pull_node(gradients: dict[Any, Any], node: Node) -> list[tuple[Any, Any, Any]]:
@@ -169,7 +169,7 @@ def _fit_gradient(gradient: Any, argument: Any) -> Any:
         if gradient_shape[extra_axis_count:] == argument_shape:
             gradient = active().sum(gradient, axis=0 if extra_axis_count == 1 else tuple(range(extra_axis_count)))
             return gradient if gradient.dtype == argument.dtype else active().cast(gradient, argument.dtype)
-        axes = [
+        summed_axes = [
             *range(extra_axis_count),
             *(
                 extra_axis_count + i
@@ -177,7 +177,7 @@ def _fit_gradient(gradient: Any, argument: Any) -> Any:
                 if n == 1 and gradient_shape[extra_axis_count + i] != 1
             ),
         ]
-        gradient = active().reshape(active().sum(gradient, axis=tuple(axes)), argument_shape)
+        gradient = active().reshape(active().sum(gradient, axis=tuple(summed_axes)), argument_shape)
     dtype = argument.dtype
     return gradient if gradient.dtype == dtype else active().cast(gradient, dtype)
 

@@ -25,7 +25,7 @@ from emberharmony.core.errors import EmberError, TracedTensorError, has_message
 from emberharmony.core.registry import OPS
 from emberharmony.core.state.draws import WithoutDraws
 from emberharmony.transforms.rule_registry import BATCHING, BATCHING_ALONG
-from emberharmony.transforms.tape import Tape, call_with_packed, is_plain, prepare, run_body, traced_in
+from emberharmony.transforms.tape import Tape, call_with_packed, is_plain_argument, prepare, run_body, traced_tensors_in
 from emberharmony.transforms.traced_tensor import TracedTensor
 
 
@@ -82,7 +82,7 @@ class Mapped:
         function = getattr(self.bound, self.spec.name)
         return call_with_packed(function, self.spec, arguments) if function.__kwdefaults__ else function(*arguments)
 
-    def whole(self, x: Any) -> Any:
+    def whole_tensor(self, x: Any) -> Any:
         """Returns a tensor with the mapped axis in front; one that is not mapped is the same in all slices."""
         if x.__class__ is Rows:
             return x.whole
@@ -93,7 +93,7 @@ class Mapped:
         return next(i for i, parameter in enumerate(self.spec.parameters) if parameter.name == name)
 
 
-def align(m: Mapped, arguments: Sequence[Any]) -> list[Any]:
+def align_ranks(m: Mapped, arguments: Sequence[Any]) -> list[Any]:
     """Returns arguments that broadcast as those of one slice do: rows get axes of length 1 behind the mapped axis."""
     rank = max(len(x.shape) for x in arguments if hasattr(x, "shape"))
     return [with_rank(m, x, rank) if x.__class__ is Rows else x for x in arguments]
@@ -105,9 +105,9 @@ def with_rank(m: Mapped, x: Rows, rank: int) -> Any:
     return m.bound.reshape(x.whole, (m.size, *(1,) * missing_axis_count, *x.shape)) if missing_axis_count else x.whole
 
 
-def elementwise(m: Mapped, *arguments: Any) -> Any:
+def run_elementwise(m: Mapped, *arguments: Any) -> Any:
     """Returns the result of an op that computes each element from those that broadcasting places together."""
-    return m(*align(m, arguments))
+    return m(*align_ranks(m, arguments))
 
 
 class Batch(Tape):
@@ -133,7 +133,7 @@ class Batch(Tape):
         """Ends the run, because the function looks for an attribute of a native tensor."""
         raise UnbatchableError(f"the attribute {name!r} is that of a native tensor")
 
-    def rows(self, whole: Any) -> TracedTensor:
+    def trace_rows(self, whole: Any) -> TracedTensor:
         """Returns a traced tensor that stands for each slice of a tensor along its first axis."""
         return TracedTensor(Rows(whole), self, None, None)
 
@@ -158,17 +158,19 @@ class Batch(Tape):
                 rows = a.value
                 if len(rows.shape) == 1 and len(b.shape) == 2:  # all slices are the rows of one matrix
                     return self._box_rows(backend.bound.matmul(rows.whole, b))
-        moved_arguments: list[Any] = []
+        unboxed_arguments: list[Any] = []
         for argument in arguments:
             if argument.__class__ is TracedTensor:
                 if argument.tape is self:
                     argument = argument.value
                 elif argument.tape.level > self.level:
                     return argument.tape.run(backend, op, arguments)
-            elif argument.__class__ is not self.tensor_type and not is_plain(op, len(moved_arguments), argument):
-                return self._run_general(backend, op, None, arguments)
-            moved_arguments.append(argument)
-        return self._map(op, arguments, moved_arguments)
+            elif argument.__class__ is not self.tensor_type and not is_plain_argument(
+                op, len(unboxed_arguments), argument
+            ):
+                return self._run_general_case(backend, op, None, arguments)
+            unboxed_arguments.append(argument)
+        return self._map_op(op, arguments, unboxed_arguments)
 
     def _broadcastable_arguments(self, arguments: Sequence[Any]) -> list[Any] | None:
         """Returns the arguments of an elementwise op as they broadcast for all slices; None if axes must be added."""
@@ -191,52 +193,50 @@ class Batch(Tape):
                 return None
         return broadcastable_arguments if unbatched_rank <= rows_rank else None
 
-    def _run_general(self, backend: Any, op: str, rule: Any, arguments: Sequence[Any]) -> Any:
+    def _run_general_case(self, backend: Any, op: str, rule: Any, arguments: Sequence[Any]) -> Any:
         """Runs an op in the general case, with tensors in lists, tuples and keys."""
         if op != "custom_vjp":
             arguments = prepare(backend, OPS[op], arguments)
-        latest_tape = max((x.tape for x in traced_in(arguments)), key=lambda tape: tape.level, default=self)
+        latest_tape = max((x.tape for x in traced_tensors_in(arguments)), key=lambda tape: tape.level, default=self)
         if latest_tape is not self:
             return latest_tape.run(backend, op, arguments)
-        moved_arguments = [self._rows_in(argument) for argument in arguments]
-        if not any(map(has_rows, moved_arguments)):
+        unboxed_arguments = [self._replace_traced(argument) for argument in arguments]
+        if not any(map(has_rows, unboxed_arguments)):
             raise UnbatchableError(f"{op}() has a mapped tensor where it cannot be followed")
-        return self._map(op, arguments, moved_arguments)
+        return self._map_op(op, arguments, unboxed_arguments)
 
-    def _rows_in(self, argument: Any) -> Any:
+    def _replace_traced(self, argument: Any) -> Any:
         """Returns an argument in which `Rows` replace the traced tensors of this batch, also in lists and tuples."""
         cls = argument.__class__
         if cls is TracedTensor and argument.tape is self:
             return argument.value
         if cls is list or cls is tuple:
-            return cls(map(self._rows_in, argument))
+            return cls(map(self._replace_traced, argument))
         return argument
 
-    def _map(self, op: str, arguments: Sequence[Any], op_arguments: Sequence[Any]) -> Any:
+    def _map_op(self, op: str, arguments: Sequence[Any], op_arguments: Sequence[Any]) -> Any:
         """Returns the result of an op on rows, as rows."""
         if op in ABOUT:
             return ABOUT[op](self.backend.bound, *op_arguments)
         if op == "custom_vjp":
             return self._call_custom_gradient(*op_arguments)
-        mapped_backend = Mapped(self.backend.bound, self.size, op)
-        spec = mapped_backend.spec
-        rule = BATCHING.get(op) or (elementwise if spec.facts.elementwise else BATCHING_ALONG.get(spec.facts.along))
+        mapped_op = Mapped(self.backend.bound, self.size, op)
+        spec = mapped_op.spec
+        rule = BATCHING.get(op) or (run_elementwise if spec.facts.elementwise else BATCHING_ALONG.get(spec.facts.along))
         if rule is None and spec.composite:
             try:
                 return run_body(self.backend, spec, arguments)
             except UnbatchableError:
                 if spec.takes_callable:
                     raise
-                return self._call_by_slices(mapped_backend, op_arguments)  # its body reads values
+                return self._call_by_slices(mapped_op, op_arguments)  # its body reads values
         try:
-            result = NotImplemented if rule is None else rule(mapped_backend, *op_arguments)
+            result = NotImplemented if rule is None else rule(mapped_op, *op_arguments)
         except EmberError:
             raise
         except Exception as error:
             raise UnbatchableError(f"{op}() refuses an argument") from error
-        return (
-            self._call_by_slices(mapped_backend, op_arguments) if result is NotImplemented else self._box_rows(result)
-        )
+        return self._call_by_slices(mapped_op, op_arguments) if result is NotImplemented else self._box_rows(result)
 
     def _box_rows(self, result: Any) -> Any:
         if result.__class__ is self.tensor_type:
@@ -245,9 +245,9 @@ class Batch(Tape):
             boxed_items = map(self._box_rows, result)
             cls = type(result)
             return list(boxed_items) if cls is list else tuple(boxed_items) if cls is tuple else cls(*boxed_items)
-        return self.rows(result)
+        return self.trace_rows(result)
 
-    def _call_by_slices(self, mapped_backend: Mapped, arguments: Sequence[Any]) -> Any:
+    def _call_by_slices(self, mapped_op: Mapped, arguments: Sequence[Any]) -> Any:
         """Returns the result of an op that has to run once for each slice."""
         ops = self.backend.bound
 
@@ -259,8 +259,8 @@ class Batch(Tape):
 
         return self._box_rows(
             self._stack(
-                mapped_backend.spec.name,
-                [mapped_backend(*(slice_of(x, i) for x in arguments)) for i in range(self.size)],
+                mapped_op.spec.name,
+                [mapped_op(*(slice_of(x, i) for x in arguments)) for i in range(self.size)],
             )
         )
 
@@ -280,32 +280,32 @@ class Batch(Tape):
         """Returns the outputs of a function with a derivative of its own, which is mapped too."""
         batched_flags = [x.__class__ is Rows for x in primals]
 
-        def call_inside(function: Callable[..., Any], *columns: Any) -> list[Any]:
+        def call_in_batch(function: Callable[..., Any], *columns: Any) -> list[Any]:
             inner_batch = Batch(self.backend, self.size)
             outputs = [
-                inner_batch.whole(x) for x in function(*(inner_batch.trace_mapped(column) for column in columns))
+                inner_batch.whole_tensor(x) for x in function(*(inner_batch.trace_mapped(column) for column in columns))
             ]
-            if any(x.tape is self for x in traced_in(outputs)):
+            if any(x.tape is self for x in traced_tensors_in(outputs)):
                 raise UnbatchableError("a function with a derivative of its own uses a tensor that is no argument")
             return outputs
 
         def run_forward(*values: Any) -> list[Any]:
-            return call_inside(lambda given: forward(*given), list(zip(values, batched_flags, strict=True)))
+            return call_in_batch(lambda given: forward(*given), list(zip(values, batched_flags, strict=True)))
 
         def run_backward(values: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
             flagged_values = list(zip(values, batched_flags, strict=True))
-            gradients = call_inside(backward, flagged_values, [(cotangent, True) for cotangent in cotangents])
+            gradients = call_in_batch(backward, flagged_values, [(cotangent, True) for cotangent in cotangents])
             flagged_gradients = zip(gradients, batched_flags, strict=True)
             return [x if is_mapped else self.backend.bound.sum(x, axis=0) for x, is_mapped in flagged_gradients]
 
         whole_primals = [x.whole if is_mapped else x for x, is_mapped in zip(primals, batched_flags, strict=True)]
-        return [self.rows(x) for x in self.backend.bound.custom_vjp(run_forward, run_backward, whole_primals)]
+        return [self.trace_rows(x) for x in self.backend.bound.custom_vjp(run_forward, run_backward, whole_primals)]
 
     def trace_mapped(self, column: Sequence[tuple[Any, bool]]) -> list[Any]:
         """Returns tensors, of which those that are flagged as mapped are traced as rows."""
-        return [self.rows(x) if is_mapped else x for x, is_mapped in column]
+        return [self.trace_rows(x) if is_mapped else x for x, is_mapped in column]
 
-    def whole(self, x: Any) -> Any:
+    def whole_tensor(self, x: Any) -> Any:
         """Returns the whole tensor of a result, with the axis of the slices first."""
         if x.__class__ is TracedTensor and x.tape is self:
             return x.value.whole
@@ -319,14 +319,12 @@ def has_rows(argument: Any) -> bool:
     return cls is Rows or ((cls is list or cls is tuple) and any(map(has_rows, argument)))
 
 
-def _refuse(bound: Any, *arguments: Any) -> Any:
+def _refuse_reading(bound: Any, *arguments: Any) -> Any:
     raise UnbatchableError("the op takes the value of one slice out of the function")
 
 
-def _filled_like(bound: Any, filled_with: Callable[..., Any], x: Rows, dtype: Any, device: Any) -> Any:
-    return filled_with(
-        x.shape, x.dtype if dtype is None else dtype, bound.get_device(x.whole) if device is None else device
-    )
+def _fill_like(bound: Any, fill: Callable[..., Any], x: Rows, dtype: Any, device: Any) -> Any:
+    return fill(x.shape, x.dtype if dtype is None else dtype, bound.get_device(x.whole) if device is None else device)
 
 
 ABOUT: dict[str, Callable[..., Any]] = {
@@ -337,10 +335,10 @@ ABOUT: dict[str, Callable[..., Any]] = {
     "result_type": lambda bound, *xs: bound.result_type(*(x.whole if x.__class__ is Rows else x for x in xs)),
     "get_device": lambda bound, x: bound.get_device(x.whole),
     "eval": lambda bound, *xs: None,
-    "ones_like": lambda bound, x, dtype, device: _filled_like(bound, bound.ones, x, dtype, device),
-    "zeros_like": lambda bound, x, dtype, device: _filled_like(bound, bound.zeros, x, dtype, device),
-    "to_numpy": _refuse,
-    "from_dlpack": _refuse,
+    "ones_like": lambda bound, x, dtype, device: _fill_like(bound, bound.ones, x, dtype, device),
+    "zeros_like": lambda bound, x, dtype, device: _fill_like(bound, bound.zeros, x, dtype, device),
+    "to_numpy": _refuse_reading,
+    "from_dlpack": _refuse_reading,
 }
 """Ops that return no tensor, or one that is the same in all slices, so that it need not be mapped."""
 
@@ -353,14 +351,14 @@ def map_at_once(
         importlib.import_module("emberharmony.rules.batching")
     ops = backend.bound
     batch = Batch(backend, tensors[0].shape[axes[0]])
-    rows_of_tensors = [
-        batch.rows(ops.moveaxis(x, axis, 0) if axis else x) for x, axis in zip(tensors, axes, strict=True)
+    traced_tensors = [
+        batch.trace_rows(ops.moveaxis(x, axis, 0) if axis else x) for x, axis in zip(tensors, axes, strict=True)
     ]
     try:
         if same:
-            return [batch.whole(x) for x in fn(*rows_of_tensors)]
+            return [batch.whole_tensor(x) for x in fn(*traced_tensors)]
         with WithoutDraws():
-            return [batch.whole(x) for x in fn(*rows_of_tensors)]
+            return [batch.whole_tensor(x) for x in fn(*traced_tensors)]
     except Exception as error:
         if not has_message(error, (EmberError,)):
             raise

@@ -35,37 +35,37 @@ def compile_where_called(op: str, fn: Function, engine: str | None = None) -> Co
         hint = suggest(engine, engine_names)
         raise ArgumentError(f"{op}() has no engine {brief(engine)}{hint} (known: {', '.join(engine_names)}, or None)")
     import_now("emberharmony.transforms")  # which a compiled function may need, and cannot import while it is traced
-    compiled_by_backend: dict[str, Function] = {}
+    function_by_variant: dict[str, Function] = {}
 
-    def tell(name: str | None) -> None:
+    def set_engine(name: str | None) -> None:
         compiled_function.engine = name
 
     last_call: tuple[Any, Any] = None, None
 
     @functools.wraps(fn)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call_compiled(*args: Any, **kwargs: Any) -> Any:
         nonlocal last_call
-        last_backend, compiled = last_call
+        last_ops, backend_function = last_call
         active_ops = selection.active()
-        if active_ops is not last_backend:
+        if active_ops is not last_ops:
             backend_variant = (
                 f"{active_ops.backend.prefix}{active_ops.variant}" if active_ops.variant else active_ops.backend.prefix
             )
-            compiled = compiled_by_backend.get(backend_variant)
-            if compiled is None:
-                compiled = compiled_by_backend[backend_variant] = _compiled_function(
-                    op, active_ops.backend, fn, engine, tell
+            backend_function = function_by_variant.get(backend_variant)
+            if backend_function is None:
+                backend_function = function_by_variant[backend_variant] = _compiled_function(
+                    op, active_ops.backend, fn, engine, set_engine
                 )
-            last_call = active_ops, compiled
-        return compiled(*args, **kwargs)
+            last_call = active_ops, backend_function
+        return backend_function(*args, **kwargs)
 
-    compiled_function = cast("CompiledFunction", call)
+    compiled_function = cast("CompiledFunction", call_compiled)
     compiled_function.engine = None
     return compiled_function
 
 
 def _compiled_function(
-    op: str, backend: Any, fn: Function, engine: str | None, tell: Callable[[str | None], None]
+    op: str, backend: Any, fn: Function, engine: str | None, set_engine: Callable[[str | None], None]
 ) -> Function:
     """Returns a function that a backend has compiled.
 
@@ -74,7 +74,7 @@ def _compiled_function(
         backend: the backend.
         fn: the function.
         engine: see `ops.compile`.
-        tell: is called with the engine of each program that is recorded, None for none.
+        set_engine: is called with the engine of each program that is recorded, None for none.
 
     Raises:
         ArgumentError: if the backend takes no engine.
@@ -87,5 +87,5 @@ def _compiled_function(
             f"{op}(engine={engine!r}) on backend {backend.name!r}: an engine runs what is compiled on NumPy; "
             f"leave engine out, say engine={AUTO!r}, which means nothing here, or use the backend 'numpy'"
         )
-    engine_function: Function = backend.compile_function(fn, engine, tell)
+    engine_function: Function = backend.compile_function(fn, engine, set_engine)
     return engine_function

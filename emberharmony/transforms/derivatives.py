@@ -43,7 +43,7 @@ def gradient(op: str, fn: Function, argnums: int | Sequence[int], has_aux: bool,
             )
         else:  # an empty tree, or no argnums
             outputs, gradients = flat_function.loss(), []
-        gradient_tree = flat_function.arguments(gradients)
+        gradient_tree = flat_function.unflatten_primals(gradients)
         if not with_value:
             return (gradient_tree, flat_function.aux(outputs)) if has_aux else gradient_tree
         value = flat_function.result(outputs)
@@ -62,7 +62,9 @@ def run_vjp(op: str, fn: Function, primals: Sequence[Any], has_aux: bool) -> Any
 
     def vjp_function(cotangents: Any) -> Any:
         matching_cotangents = flat_function.matching_leaves(cotangents, structure, outputs[:result_count], "cotangent")
-        return flat_function.arguments(flat_function.run(pull_cotangents, [*matching_cotangents, *unused_cotangents]))
+        return flat_function.unflatten_primals(
+            flat_function.run(pull_cotangents, [*matching_cotangents, *unused_cotangents])
+        )
 
     result = flat_function.result(outputs)
     return (result, vjp_function, flat_function.aux(outputs)) if has_aux else (result, vjp_function)
@@ -94,7 +96,7 @@ def jacobian(op: str, fn: Function, argnums: int | Sequence[int], has_aux: bool,
     def jacobian_of(*args: Any, **kwargs: Any) -> Any:
         flat_function = FlatFunction(op, fn, args, kwargs, argnums_choice, has_aux)
         outputs, jacobian_rows = flat_function.run(_forward_rows if forward else _reverse_rows, flat_function)
-        jacobian_tree = flat_function.result([flat_function.arguments(row) for row in jacobian_rows])
+        jacobian_tree = flat_function.result([flat_function.unflatten_primals(row) for row in jacobian_rows])
         return (jacobian_tree, flat_function.aux(outputs)) if has_aux else jacobian_tree
 
     return jacobian_of
@@ -159,14 +161,14 @@ def _forward_rows(flat_function: FlatFunction) -> tuple[Sequence[Any], list[list
         )
         outputs = [ops.take(output, 0, axis=0) for output in tangents[flat_function.width :]]
         jacobian_columns.append(
-            [_elements_last(ops, tangent, primal_shape) for tangent in tangents[: flat_function.width]]
+            [_move_elements_last(ops, tangent, primal_shape) for tangent in tangents[: flat_function.width]]
         )
     return outputs, [list(row) for row in zip(*jacobian_columns, strict=True)]
 
 
-def _elements_last(bound: Any, tangent: Any, shape: tuple[int, ...]) -> Any:
-    tangent_last = bound.moveaxis(tangent, 0, -1)
-    return bound.reshape(tangent_last, (*tangent_last.shape[:-1], *shape))
+def _move_elements_last(bound: Any, tangent: Any, shape: tuple[int, ...]) -> Any:
+    moved_tangent = bound.moveaxis(tangent, 0, -1)
+    return bound.reshape(moved_tangent, (*moved_tangent.shape[:-1], *shape))
 
 
 def _empty_tensors(bound: Any, tensors: Sequence[Any], shapes: Sequence[Any]) -> list[Any]:
@@ -195,14 +197,14 @@ def with_custom_gradient(op: str, fn: Function) -> Function:
     require_callable(op, fn)
 
     @functools.wraps(fn)
-    def with_own_gradient(*args: Any, **kwargs: Any) -> Any:
+    def call_with_gradient(*args: Any, **kwargs: Any) -> Any:
         call = _CallWithGradient(op, args)
 
         def forward(*leaves: Any) -> list[Any]:
-            return call.tensors(call.require_pair(fn(*call.fill(leaves), **kwargs))[0])
+            return call.tensors(call.require_pair(fn(*call.fill_arguments(leaves), **kwargs))[0])
 
         def backward(primals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-            arguments = call.fill(primals)
+            arguments = call.fill_arguments(primals)
             result, gradient_function = call.require_pair(fn(*arguments, **kwargs))
             call.tensors(result)  # for its side effect: call.result needs the structure of this result
             _require_upstream(call.head, gradient_function)
@@ -210,7 +212,7 @@ def with_custom_gradient(op: str, fn: Function) -> Function:
 
         return call.run_twice(forward, backward)
 
-    return with_own_gradient
+    return call_with_gradient
 
 
 def call_on_host(op: str, fn: Function, args: tuple[Any, ...], vjp: Function | None) -> Any:
@@ -223,7 +225,7 @@ def call_on_host(op: str, fn: Function, args: tuple[Any, ...], vjp: Function | N
     device = host_call.backend.bound.get_device(tensors[0]) if tensors else None
 
     def forward(*leaves: Any) -> list[Any]:
-        arrays = tree_map(lambda leaf: _read_only(host_call, leaf), host_call.fill(leaves))
+        arrays = tree_map(lambda leaf: _read_only_array(host_call, leaf), host_call.fill_arguments(leaves))
         returned_leaves, structure = flatten(fn(*arrays))
         tensors = [host_call.tensor_from_host(value, device) for value in returned_leaves]
         return host_call.tensors(tree_unflatten(structure, tensors))
@@ -235,13 +237,13 @@ def call_on_host(op: str, fn: Function, args: tuple[Any, ...], vjp: Function | N
                 f"{host_call.head}a gradient reaches the result of {function_name!r}, and no derivative was given: "
                 "pass vjp=... or ops.stop_gradient of its arguments"
             )
-        arrays = host_call.fill(primals)
+        arrays = host_call.fill_arguments(primals)
         return host_call.gradients(vjp(*arrays, upstream=host_call.result(cotangents)), primals)
 
     return host_call.run_twice(forward, backward)
 
 
-def _read_only(call: "_CallWithGradient", leaf: Any) -> Any:
+def _read_only_array(call: "_CallWithGradient", leaf: Any) -> Any:
     """Returns a tensor as a read-only NumPy array, and any other leaf unchanged."""
     if isinstance(leaf, Cell):
         leaf = leaf.tensor_on(call.backend.bound)
@@ -278,42 +280,42 @@ def checkpoint(op: str, fn: Function) -> Function:
     require_callable(op, fn)
 
     @functools.wraps(fn)
-    def rerun(*args: Any, **kwargs: Any) -> Any:
+    def call_checkpointed(*args: Any, **kwargs: Any) -> Any:
         call, read_cell_list, draws = _CallWithGradient(op, args), cells_of_open_blocks(), Draws()
 
         def run_function(*leaves: Any) -> list[Any]:
-            return call.tensors(fn(*call.fill(leaves), **kwargs))
+            return call.tensors(fn(*call.fill_arguments(leaves), **kwargs))
 
-        def with_cells(*leaves: Any) -> list[Any]:
+        def run_with_cells(*leaves: Any) -> list[Any]:
             leaf_count = len(leaves) - len(read_cell_list)
             with Assignments(dict(zip(read_cell_list, leaves[leaf_count:], strict=True))):
                 return run_function(*leaves[:leaf_count])
 
         def backward(primals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
             with draws.later_run():
-                gradients: list[Any] = call.backend.pullback(with_cells if read_cell_list else run_function, primals)[
-                    1
-                ](cotangents)
+                gradients: list[Any] = call.backend.pullback(
+                    run_with_cells if read_cell_list else run_function, primals
+                )[1](cotangents)
             return gradients
 
         if not read_cell_list:
             return call.run_twice(run_function, backward)
         # `fn` may read parameters of `ops.backward` that are not among its arguments. Only a run tells which.
-        ops, own_cells = call.backend.bound, read_cell_list
+        ops, open_cells = call.backend.bound, read_cell_list
         with draws.first_run(), ReadCells() as read_cells:
-            constant_by_cell = {cell: ops.stop_gradient(cell.tensor_on(ops)) for cell in own_cells}
+            constant_by_cell = {cell: ops.stop_gradient(cell.tensor_on(ops)) for cell in open_cells}
             read_cells.clear()
-            with Assignments(constant_by_cell) as assigned:
-                value_by_cell_before = dict(assigned)
+            with Assignments(constant_by_cell) as assigned_values:
+                value_by_cell_before = dict(assigned_values)
                 outputs = run_function(*map(ops.stop_gradient, call.primals))
-                value_by_changed_cell = newly_held(assigned, value_by_cell_before)
+                value_by_changed_cell = newly_held(assigned_values, value_by_cell_before)
         for cell, tensor in value_by_changed_cell.items():
             cell.value = tensor
-        read_cell_list = [cell for cell in own_cells if cell in read_cells]
+        read_cell_list = [cell for cell in open_cells if cell in read_cells]
         call.primals += [cell.tensor_on(ops) for cell in read_cell_list]
         return call.run_twice(lambda *_: outputs, backward)
 
-    return rerun
+    return call_checkpointed
 
 
 class _CallWithGradient(ResultTree):
@@ -356,7 +358,7 @@ class _CallWithGradient(ResultTree):
         tensor = self.tensor(value, "the function's result")
         return self.backend.bound.convert_to_tensor(tensor, device=device, copy=True)
 
-    def fill(self, primals: Sequence[Any]) -> tuple[Any, ...]:
+    def fill_arguments(self, primals: Sequence[Any]) -> tuple[Any, ...]:
         """Returns the arguments with these tensors in the places of the primals."""
         leaves = list(self.given)
         for i, primal in zip(self.places, primals, strict=True):
@@ -364,22 +366,18 @@ class _CallWithGradient(ResultTree):
         args: tuple[Any, ...] = tree_unflatten(self.structure, leaves)
         return args
 
-    def require_pair(self, outputs_and_pull: Any) -> tuple[Any, Any]:
+    def require_pair(self, returned_value: Any) -> tuple[Any, Any]:
         """Returns the pair (result, gradient function) that the user's function returned.
 
         Raises:
             ArgumentTypeError: if it returned anything else.
         """
-        if (
-            not isinstance(outputs_and_pull, (tuple, list))
-            or len(outputs_and_pull) != 2
-            or not callable(outputs_and_pull[1])
-        ):
+        if not isinstance(returned_value, (tuple, list)) or len(returned_value) != 2 or not callable(returned_value[1]):
             raise ArgumentTypeError(
                 f"{self.head}the function must return a pair (result, gradient function), as in return y, lambda x, "
                 f"upstream: upstream * slope"
             )
-        return outputs_and_pull[0], outputs_and_pull[1]
+        return returned_value[0], returned_value[1]
 
     def gradients(self, gradients_given: Any, primals: Sequence[Any]) -> list[Any]:
         """Returns the gradients of the primals from the result of the user's gradient function.
@@ -393,22 +391,24 @@ class _CallWithGradient(ResultTree):
             ShapeError: if a gradient does not have the shape of its primal.
             DTypeError: if a gradient does not have the dtype of its primal.
         """
-        arguments = self.structure.children
-        is_single = len(arguments) == 1 and not (
+        argument_structures = self.structure.children
+        is_bare_gradient = len(argument_structures) == 1 and not (
             isinstance(gradients_given, (tuple, list)) and len(gradients_given) == 1
         )
-        gradient_trees = (gradients_given,) if is_single else gradients_given
-        if not isinstance(gradient_trees, (tuple, list)) or len(gradient_trees) != len(arguments):
+        gradient_trees = (gradients_given,) if is_bare_gradient else gradients_given
+        if not isinstance(gradient_trees, (tuple, list)) or len(gradient_trees) != len(argument_structures):
             raise ArgumentError(
                 f"{self.head}the gradient function must return a tuple with one gradient for each argument"
             )
-        tree_structure_pairs = zip(gradient_trees, arguments, strict=True)
-        leaves = [
+        tree_structure_pairs = zip(gradient_trees, argument_structures, strict=True)
+        gradient_leaves = [
             leaf for tree, structure in tree_structure_pairs for leaf in self._gradients_of_leaves(tree, structure)
         ]
         zeros_like = self.backend.bound.zeros_like
         return [
-            zeros_like(primal) if leaves[i] is None else self.match_leaf(leaves[i], primal, "gradient")
+            zeros_like(primal)
+            if gradient_leaves[i] is None
+            else self.match_leaf(gradient_leaves[i], primal, "gradient")
             for i, primal in zip(self.places, primals, strict=True)
         ]
 
@@ -434,7 +434,7 @@ class _CallWithGradient(ResultTree):
         return [leaf for entry, child in entry_structure_pairs for leaf in self._gradients_of_leaves(entry, child)]
 
 
-def accumulate(op: str, loss_fn: Function, params: Any) -> Any:
+def accumulate_gradients(op: str, loss_fn: Function, params: Any) -> Any:
     """Returns the loss, and adds its gradients to the `grad` of the trainable parameters in a tree."""
     require_callable(op, loss_fn)
     result_tree = ResultTree(op)
@@ -446,25 +446,27 @@ def accumulate(op: str, loss_fn: Function, params: Any) -> Any:
         )
     if OPEN and recording() is None:
         refuse_effect("gradients would be accumulated")
-    values = values_of(trained_parameters)
-    if {*map(type, values)} != {result_tree.backend.tensor_type} or not result_tree.are_inexact(values):
-        values = [_trained_value(result_tree, parameter) for parameter in trained_parameters]
+    parameter_values = values_of(trained_parameters)
+    if {*map(type, parameter_values)} != {result_tree.backend.tensor_type} or not result_tree.are_inexact(
+        parameter_values
+    ):
+        parameter_values = [_trained_value(result_tree, parameter) for parameter in trained_parameters]
     changed_cells: list[Cell] = []
 
     def loss(*tensors: Any) -> list[Any]:
-        with Assignments(dict(zip(trained_parameters, tensors, strict=True))) as assigned:
-            value_by_cell_before = dict(assigned)
+        with Assignments(dict(zip(trained_parameters, tensors, strict=True))) as assigned_values:
+            value_by_cell_before = dict(assigned_values)
             outputs = result_tree.tensors(loss_fn())
             result_tree.require_scalar(outputs)
             # The loss may also set other cells, such as running statistics. They are returned as outputs, because only
             # an output is a plain tensor after the transform.
-            new_values = newly_held(assigned, value_by_cell_before, trained_parameters)
-            changed_cells[:] = new_values
-            if new_values:
-                outputs += [result_tree.tensor(tensor, "a parameter's value") for tensor in new_values.values()]
+            new_value_by_cell = newly_held(assigned_values, value_by_cell_before, trained_parameters)
+            changed_cells[:] = new_value_by_cell
+            if new_value_by_cell:
+                outputs += [result_tree.tensor(tensor, "a parameter's value") for tensor in new_value_by_cell.values()]
             return outputs
 
-    outputs, gradients = result_tree.run(result_tree.backend.gradients, loss, values, True)
+    outputs, gradients = result_tree.run(result_tree.backend.gradients, loss, parameter_values, True)
     commit(accumulate_steps(trained_parameters, gradients))
     for cell, value in zip(changed_cells, outputs[1:], strict=True):
         cell.value = value

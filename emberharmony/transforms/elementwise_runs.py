@@ -27,27 +27,27 @@ def join_runs(
         return program
     use_count_by_operand = Counter(x for call in program.calls for x in call.operands)
     use_count_by_operand.update(x for x in program.outputs if x.__class__ is Register)
-    calls: list[ProgramCall] = []
+    joined_calls: list[ProgramCall] = []
     run_calls: list[ProgramCall] = []
     run_results: set[Register] = set()
-    common_shape = None
+    run_kind = None
     for call, call_kind in zip(program.calls, call_kinds, strict=True):
         if call_kind is None and run_results.isdisjoint(call.operands):
-            calls.append(call)
+            joined_calls.append(call)
             continue
-        if call_kind != common_shape:
-            calls += _join_calls(run_calls, use_count_by_operand, is_scalar, runner)
-            run_calls, run_results, common_shape = [], set(), call_kind
+        if call_kind != run_kind:
+            joined_calls += _join_calls(run_calls, use_count_by_operand, is_scalar, runner)
+            run_calls, run_results, run_kind = [], set(), call_kind
         if call_kind is None:
-            calls.append(call)
+            joined_calls.append(call)
         else:
             run_calls.append(call)
             run_results.update(call.results)
-    return replace(program, calls=(*calls, *_join_calls(run_calls, use_count_by_operand, is_scalar, runner)))
+    return replace(program, calls=(*joined_calls, *_join_calls(run_calls, use_count_by_operand, is_scalar, runner)))
 
 
 def _join_calls(
-    run: list[ProgramCall], uses: Counter[Register], is_scalar: Callable[[Register], bool], runner: Runner
+    run: list[ProgramCall], use_counts: Counter[Register], is_scalar: Callable[[Register], bool], runner: Runner
 ) -> list[ProgramCall]:
     """Returns the calls of a run as one call, if there are several."""
     if len(run) < 2:
@@ -69,7 +69,7 @@ def _join_calls(
         renumbered_calls.append(
             ProgramCall(call.function, tuple(renumbered_args), (register_by_operand[call.results[0]],))
         )
-    outputs = [x for x in results if uses[x] > use_count_by_operand[x]]
+    outputs = [x for x in results if use_counts[x] > use_count_by_operand[x]]
     run_program = Program(
         len(inputs), tuple(renumbered_calls), tuple(register_by_operand[x] for x in outputs), len(numbers)
     )

@@ -29,7 +29,7 @@ from emberharmony.core import selection
 from emberharmony.core.state.locations import TRACKERS
 from emberharmony.core.state.scopes import Entry, Exit, _leave
 from emberharmony.transforms.twin import GRAPH, PLAIN, TAPE, Twin, twin_of
-from emberharmony.transforms.watchers import THREADS, WATCHER, tell, watchers
+from emberharmony.transforms.watchers import THREADS, WATCHER, tell_watchers, watchers
 from emberharmony.transforms.watchers import Pulled as Pulled
 from emberharmony.transforms.watchers import WatchedCall as WatchedCall
 from emberharmony.transforms.watchers import Watcher as Watcher
@@ -126,7 +126,7 @@ def is_observing() -> bool:
     return bool(_OPEN)
 
 
-def module_called(
+def call_module(
     module: Any, call: Callable[..., Any], path_of: Callable[[Any, Any, str], str], args: Any, kwargs: Any
 ) -> Any:
     """Calls a module, and tells the watchers of this thread or task what it returned.
@@ -143,8 +143,8 @@ def module_called(
     called_watchers = [] if thread.telling or (modules and modules[-1][0] is module) else watchers()
     if not called_watchers or not isinstance(selection.current(), Twin):
         return call(module, *args, **kwargs)
-    outer_name = modules[-1][1] if modules else ""
-    path = path_of(module, modules[0][0] if modules else module, outer_name)
+    parent_path = modules[-1][1] if modules else ""
+    path = path_of(module, modules[0][0] if modules else module, parent_path)
     depth = len(modules)
     modules.append((module, path))
     outer_path, thread.path = thread.path, path
@@ -153,5 +153,5 @@ def module_called(
     finally:
         del modules[depth:]
         thread.path = outer_path
-    tell(called_watchers, "on_return", path, result)
+    tell_watchers(called_watchers, "on_return", path, result)
     return result

@@ -48,18 +48,23 @@ def is_of_pytorch(value: Any) -> bool:
     return any(base.__module__.partition(".")[0] == "torch" for base in type(value).__mro__)
 
 
-def _advice_for_object(given: Any, kind: str) -> str:
+def _advice_for_object(given: Any, class_name: str) -> str:
     tensor_names = [name for name, value in getattr(given, "__dict__", {}).items() if _is_tensor(value)]
     if len(tensor_names) > 1:
-        names_text = " and ".join(f"{kind}.{name}" for name in tensor_names[:4])
+        names_text = " and ".join(f"{class_name}.{name}" for name in tensor_names[:4])
         return f"; {names_text} are tensors: make each an nn.Parameter, as nn.Parameter({tensor_names[0]})"
     if tensor_names:
-        return f"; {kind}.{tensor_names[0]} is a tensor: make it nn.Parameter({tensor_names[0]})"
-    shared_names = [name for name, value in vars(type(given)).items() if _has_parameters(value)]
-    if shared_names:
-        return f"; {kind}.{shared_names[0]} is made in the class: make it in __init__, as self.{shared_names[0]} = ..."
+        return f"; {class_name}.{tensor_names[0]} is a tensor: make it nn.Parameter({tensor_names[0]})"
+    class_attributes = [name for name, value in vars(type(given)).items() if _has_parameters(value)]
+    if class_attributes:
+        return (
+            f"; {class_name}.{class_attributes[0]} is made in the class: make it in __init__, as "
+            f"self.{class_attributes[0]} = ..."
+        )
     if "__init__" in vars(type(given)) or hasattr(given, "named_parameters"):
-        return f"; {kind} has no layers or parameters in its attributes: make them in __init__, as self.layer = ..."
+        return (
+            f"; {class_name} has no layers or parameters in its attributes: make them in __init__, as self.layer = ..."
+        )
     return ""
 
 

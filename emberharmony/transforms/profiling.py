@@ -67,9 +67,9 @@ class Profile(Log):
         no_cost = Cost(0, 0, False)
         for event in self:  # outer events come first
             outer_event = event.outer
-            is_inside = outer_event is not None and cost_by_event.get(outer_event, no_cost).whole
+            is_included = outer_event is not None and cost_by_event.get(outer_event, no_cost).whole
             cost = cost_of(event.op, event.shapes, event.dtypes, event.results, event.result_dtypes)
-            if is_inside:
+            if is_included:
                 cost_by_event[event] = Cost(0, 0, True)
             else:
                 cost_by_event[event] = no_cost if event in outer_events and not cost.whole else cost
@@ -92,7 +92,7 @@ class Profile(Log):
         rows = []
         for group_name, events in events_by_key.items():
             operations, moved_bytes = (sum(costs[event][i] for event in events) for i in (0, 1))
-            seconds = sum(event.seconds for event in events if not _is_inside(event, key_of))
+            seconds = sum(event.seconds for event in events if not _is_in_own_group(event, key_of))
             group_seconds = sum(own_seconds[event] for event in events)
             # A cost that stands for a whole op is compared with its whole time.
             compared_seconds = [
@@ -158,10 +158,10 @@ class Profile(Log):
     def summary(self) -> str:
         """Returns one line: the calls, their time, and the rates of the machine."""
         seconds = sum(event.seconds for event in self if event.outer is None)
-        text = f"{len(self)} calls of ops, {seconds * 1e3:.1f} ms"
+        summary_text = f"{len(self)} calls of ops, {seconds * 1e3:.1f} ms"
         if self.rates is not None:
-            text += f"; best here: {self.rates.operations / 1e9:.1f} GFLOP/s, {self.rates.bytes / 1e9:.1f} GB/s"
-        return text
+            summary_text += f"; best here: {self.rates.operations / 1e9:.1f} GFLOP/s, {self.rates.bytes / 1e9:.1f} GB/s"
+        return summary_text
 
     def report(self) -> dict[str, Any]:
         """Returns the tables as plain data, for JSON."""
@@ -178,10 +178,10 @@ class Profile(Log):
 
     def save_speedscope(self, file: str | Path, name: str = "emberharmony") -> None:
         """Writes the calls into a file that speedscope.app opens: by module, then by op."""
-        replace_text(str(file), json.dumps(traces.speedscope(self, name)) + "\n")
+        replace_text(str(file), json.dumps(traces.speedscope_profile(self, name)) + "\n")
 
 
-def _is_inside(event: Event, key: Callable[[Event], str]) -> bool:
+def _is_in_own_group(event: Event, key: Callable[[Event], str]) -> bool:
     """Returns whether a call is inside of another one of the same group, whose time contains its own."""
     outer_event, group_name = event.outer, key(event)
     while outer_event is not None and key(outer_event) != group_name:

@@ -213,7 +213,7 @@ class ProgramMemory:
         """Returns what the memory for a result must have in common with the memory of a register."""
         return None
 
-    def takes(self, call: ProgramCall) -> bool:
+    def takes_target(self, call: ProgramCall) -> bool:
         """Returns whether a call can write its result into other memory."""
         return call.results[0] not in self._placed
 
@@ -231,7 +231,7 @@ def memory_targets(program: "Program", memory: ProgramMemory) -> dict[int, int]:
         program: the program.
         memory: tells who owns which memory.
     """
-    calls, inputs = program.calls, program.inputs
+    calls, input_count = program.calls, program.inputs
     output_roots = {root for x in program.outputs if x.__class__ is Register for root in memory.roots(x)}
     end_by_register: dict[int, int] = {}
     for i, call in enumerate(calls):
@@ -244,8 +244,8 @@ def memory_targets(program: "Program", memory: ProgramMemory) -> dict[int, int]:
         ending_roots = {
             root for x in (*operands, *call.results) for root in memory.roots(x) if end_by_register[root] == i
         }
-        freed_roots = [x for x in sorted(ending_roots) if x >= inputs and x not in output_roots]
-        if memory.takes(call):
+        freed_roots = [x for x in sorted(ending_roots) if x >= input_count and x not in output_roots]
+        if memory.takes_target(call):
             memory_layout = memory.layout(call.results[0])
             fitting_registers = [
                 x
@@ -296,11 +296,12 @@ class Program:
         The numbers that are arguments have the registers behind the results, in the order of `numbers`.
         """
         register_of_number = {number: i for i, number in enumerate(self.numbers, self.inputs + len(self.calls))}
-        args = [
+        argument_registers = [
             tuple(register_of_number[x] if x.__class__ is Number else int(x) for x in call.args) for call in self.calls
         ]
         return tuple(
-            (call.function, operands, call.results[0]) for call, operands in zip(self.calls, args, strict=True)
+            (call.function, operands, call.results[0])
+            for call, operands in zip(self.calls, argument_registers, strict=True)
         )
 
     @cached_property
@@ -332,9 +333,11 @@ class Program:
         """Returns the call that stands for one and earlier ones, with the results of those; None if none does."""
         if call.function not in ("add", "subtract") or len(call.operands) < 2:
             return None
-        first_operand, second = call.args
-        for x, multiple in ((first_operand, second), (second, first_operand))[: 2 if call.function == "add" else 1]:
-            multiplication = self._only_for(multiple, call)
+        first_operand, second_operand = call.args
+        for x, multiple in ((first_operand, second_operand), (second_operand, first_operand))[
+            : 2 if call.function == "add" else 1
+        ]:
+            multiplication = self._exclusive_producer(multiple, call)
             if (
                 multiplication is None
                 or multiplication.function != "multiply"
@@ -345,7 +348,7 @@ class Program:
                 multiplication.args[0],
                 Number(multiplication.args[1] + (self.count if call.function == "subtract" else 0)),
             )
-            inner_call = self._only_for(y, multiplication)
+            inner_call = self._exclusive_producer(y, multiplication)
             fused_op, operands = "add_multiple", (y,)
             if inner_call is not None and inner_call.function == "subtract" and inner_call.operands[1:] == [x]:
                 fused_op, operands = "lerp", inner_call.args[:1]
@@ -359,7 +362,7 @@ class Program:
             return ProgramCall(fused_op, (x, *operands, factor_number), call.results), dropped_registers
         return None
 
-    def _only_for(self, register: Register, reader: ProgramCall) -> ProgramCall | None:
+    def _exclusive_producer(self, register: Register, reader: ProgramCall) -> ProgramCall | None:
         """Returns the call that computes a register, if one other call alone reads it."""
         readers = [call for call in self.calls if register in call.operands]
         has_one_reader = (

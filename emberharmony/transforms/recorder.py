@@ -37,7 +37,7 @@ from emberharmony.transforms.program import (
 )
 from emberharmony.transforms.rule_registry import LEAVING
 from emberharmony.transforms.source import FunctionSource
-from emberharmony.transforms.tape import Tape, call_with_packed, prepare, run_body, traced_in
+from emberharmony.transforms.tape import Tape, call_with_packed, prepare, run_body, traced_tensors_in
 from emberharmony.transforms.traced_tensor import TracedTensor
 
 MOST = 5000
@@ -85,7 +85,7 @@ class Recorder(Tape):
         self.obstacle, self.closed, self.lost = "", False, False
         self._places: dict[int, Register] = {}
         for value in inputs:
-            self._register_of(value)
+            self._new_register(value)
 
     def tensor(self, register: int) -> TracedTensor:
         """Returns the traced tensor of a register."""
@@ -113,7 +113,7 @@ class Recorder(Tape):
                 return call_with_packed(getattr(backend.bound, op), OPS[op], backend.adopt_all(arguments))
             raise UnrecordableError(f"{op}() on another backend")
         arguments = replace_cells(backend.bound, tuple(arguments))
-        latest_tape = max({x.tape for x in traced_in(arguments)}, key=lambda tape: tape.level)
+        latest_tape = max({x.tape for x in traced_tensors_in(arguments)}, key=lambda tape: tape.level)
         if latest_tape is not self:
             return latest_tape.run(backend, op, arguments)
         spec = OPS[op]
@@ -124,10 +124,10 @@ class Recorder(Tape):
         if op in LEAVING:
             raise UnrecordableError(f"{op}() reads a value")
         if spec.composite and (spec.takes_callable or not backend.defines(spec)):
-            return self._through_body(backend, spec, arguments)
-        has_lists = any(x.__class__ is not TracedTensor and traced_in([x]) for x in arguments)
-        native_arguments = prepare(backend, spec, arguments) if has_lists else arguments
-        native_values = self._strip_traced(native_arguments)
+            return self._run_through_body(backend, spec, arguments)
+        has_lists = any(x.__class__ is not TracedTensor and traced_tensors_in([x]) for x in arguments)
+        prepared_arguments = prepare(backend, spec, arguments) if has_lists else arguments
+        native_values = self._strip_traced(prepared_arguments)
         try:
             result = self.call_op(spec, native_values)
         except UnrecordableError:
@@ -139,7 +139,7 @@ class Recorder(Tape):
             raise UnrecordableError(f"{op}() takes another path than its fast one") from error
         return result if op in _ALIKE else self._trace(result)
 
-    def _through_body(self, backend: Any, spec: OpSpec, arguments: Sequence[Any]) -> Any:
+    def _run_through_body(self, backend: Any, spec: OpSpec, arguments: Sequence[Any]) -> Any:
         """Returns the result of a composite's body, whose errors get the composite's name, as in `dispatch.slow`."""
         try:
             return run_body(backend, spec, arguments)
@@ -154,9 +154,9 @@ class Recorder(Tape):
     def call_op(self, spec: OpSpec, values: Sequence[Any]) -> Any:
         """Runs an op on values, and notes it, with its name; returns its result."""
         args, keywords = split_arguments(spec, values)
-        return self.note(spec.name, args, keywords, getattr(self.backend.bound, spec.name)(*args, **keywords))
+        return self.note_call(spec.name, args, keywords, getattr(self.backend.bound, spec.name)(*args, **keywords))
 
-    def note(self, function: Any, args: Sequence[Any], keywords: dict[str, Any], raw: Any) -> Any:
+    def note_call(self, function: Any, args: Sequence[Any], keywords: dict[str, Any], raw: Any) -> Any:
         """Adds a call, its arguments and its result to the record, and returns the result.
 
         Raises:
@@ -182,7 +182,7 @@ class Recorder(Tape):
             return result  # the function returns an argument as it is
         if any(register is not None for register in registers):
             raise UnrecordableError(f"{function} returns an argument in a tuple")
-        result_registers = tuple(map(self._register_of, result_tensors))
+        result_registers = tuple(map(self._new_register, result_tensors))
         self.calls.append(
             ProgramCall(function, operands, result_registers, options, has_several_results, result is not raw)
         )
@@ -197,7 +197,7 @@ class Recorder(Tape):
         drawn_tensor = draw()
         if self.closed or drawn_tensor.__class__ is not self.tensor_type:
             raise UnrecordableError("it draws random numbers")
-        register = self._register_of(drawn_tensor)
+        register = self._new_register(drawn_tensor)
         self.calls.append(ProgramCall(draw, (), (register,), draws=True))
         return self.tensor(register)
 
@@ -215,7 +215,7 @@ class Recorder(Tape):
         output_places = tuple([register_map[x] if x.__class__ is Register else x for x in outputs])
         return Program(inputs, tuple(live_calls(calls, output_places)), output_places), register_map
 
-    def _register_of(self, value: Any) -> Register:
+    def _new_register(self, value: Any) -> Register:
         register = self._places[id(value)] = Register(len(self.values))
         self.values.append(value)
         return register
@@ -293,13 +293,13 @@ class _RuleRecord:
         """The count of the given and the computed numbers."""
         return self.given + len(self._scalars)
 
-    def call(self, op: str, *args: int) -> "_Tensor":
+    def record_call(self, op: str, *args: int) -> "_Tensor":
         """Records the call of an op with registers and numbers."""
         result_register = Register(self.inputs + len(self.calls))
         self.calls.append(ProgramCall(op, args, (result_register,)))
         return _Tensor(self, result_register)
 
-    def scalar(self, function: Callable[..., Any], operands: Sequence[Any]) -> "_Scalar":
+    def record_scalar(self, function: Callable[..., Any], operands: Sequence[Any]) -> "_Scalar":
         """Records the computation of a number.
 
         Raises:
@@ -313,7 +313,7 @@ class _RuleRecord:
 
     def place_of(self, number: Any) -> Any:
         """Returns the place of a number that is the operand of an op."""
-        return number.place if number.__class__ is _Scalar else self.scalar(float, (number,)).place
+        return number.place if number.__class__ is _Scalar else self.record_scalar(float, (number,)).place
 
     def function(self) -> Callable[[list[Any]], list[Any]]:
         """Returns the function that returns all numbers of the record, computed from the given ones."""
@@ -346,24 +346,24 @@ class _Placeholder(Substitute):
         record = self.record
         if not any(x.__class__ is _Tensor for x in arguments):
             if op in HOST:
-                return record.scalar(HOST[op], arguments)
+                return record.record_scalar(HOST[op], arguments)
             raise UnrecordableError(f"{op}() of numbers")
         if op in UNARY:
-            return record.call(op, self.place)
+            return record.record_call(op, self.place)
         if op in BINARY:
             x, y = arguments
             if op in COMMUTATIVE and x.__class__ is not _Tensor:
                 x, y = y, x
             if x.__class__ is _Tensor and y.__class__ is _Tensor:
-                return record.call(op, x.place, y.place)
+                return record.record_call(op, x.place, y.place)
             if x.__class__ is _Tensor and op in WEAK and y.__class__ in (*_PYTHON, _Scalar):
-                return record.call(op, x.place, record.place_of(y))
+                return record.record_call(op, x.place, record.place_of(y))
         if op == CHOICE:
             condition, x, y = arguments
             if condition.__class__ is bool:
                 return x if condition else y
             if condition.__class__ is _Scalar and x.__class__ is y.__class__ is _Tensor:
-                return record.call(op, x.place, y.place, condition.place)
+                return record.record_call(op, x.place, y.place, condition.place)
         raise UnrecordableError(f"{op}() in a program of elementwise ops")
 
 
@@ -408,11 +408,11 @@ def record_rule(rule: Callable[..., Any], state: Mapping[str, Any], options: Map
     number_names = [name for name, x in state.items() if isinstance(x, _PYTHON)]
     for numbers in ([*number_names, "lr"], []):
         try:
-            program = _record_formula(rule, state, options, numbers)
+            rule_program = _record_formula(rule, state, options, numbers)
         except _REFUSED:  # if the rule is at fault, it raises the same again when it runs without a program
             continue
-        if program is not None:
-            return program
+        if rule_program is not None:
+            return rule_program
     return None
 
 
@@ -426,20 +426,18 @@ def _record_formula(
         value_by_name[name] = _Scalar(record, Number(i))
     if hyperparameters:
         options = {**options, "lr": _Scalar(record, Number(len(hyperparameters) - 1))}
-    updated_values, new_values = rule(
-        _Tensor(record, Register(0)), _Tensor(record, Register(1)), value_by_name, options
-    )
-    fields: dict[str, Any] = {}
-    outputs = [updated_values]
-    for name, x in new_values.items():
+    updated_tensor, new_state = rule(_Tensor(record, Register(0)), _Tensor(record, Register(1)), value_by_name, options)
+    entry_by_name: dict[str, Any] = {}
+    outputs = [updated_tensor]
+    for name, x in new_state.items():
         if x.__class__ is _Tensor:
             outputs.append(x)
-            fields[name] = None
+            entry_by_name[name] = None
         else:
-            fields[name] = x.place if x.__class__ is _Scalar else x
+            entry_by_name[name] = x.place if x.__class__ is _Scalar else x
             if x.__class__ is not _Scalar and not isinstance(x, _PYTHON):
                 return None
     if any(x.__class__ is not _Tensor or x.record is not record for x in outputs):
         return None
     program = Program(record.inputs, tuple(record.calls), tuple(x.place for x in outputs), record.count)
-    return RuleProgram(program, record.function(), fields, hyperparameters)
+    return RuleProgram(program, record.function(), entry_by_name, hyperparameters)

@@ -21,6 +21,6 @@ REFUSED: dict[str, str] = {}
 """Ops that have no gradient, each with the reason."""
 
 
-def same(g: Any, *_: Any) -> Any:
+def pass_gradient(g: Any, *_: Any) -> Any:
     """The gradient rule of ops that copy their argument; if one returns the argument itself, nothing is recorded."""
     return g

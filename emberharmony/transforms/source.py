@@ -40,13 +40,13 @@ class FunctionSource:
             outputs: the expression of each output.
             numbers: the places of the numbers that it takes.
         """
-        parameters = [(self.names[i] for i in range(self.program.inputs)), (f"n{i}" for i in numbers)]
+        name_groups = [(self.names[i] for i in range(self.program.inputs)), (f"n{i}" for i in numbers)]
         unpacked_names = [
-            (", ".join(names), name) for names, name in zip(parameters, ("inputs", "numbers"), strict=True)
+            (", ".join(names), name) for names, name in zip(name_groups, ("inputs", "numbers"), strict=True)
         ]
         lines = [f"{names}, = {name}" for names, name in unpacked_names if names]
         for i, call in enumerate(self.program.calls):
-            lines += self.lines(i, call)
+            lines += self.statements(i, call)
         lines.append(f"return [{', '.join(outputs)}]")
         # The functions and constants are not globals, because torch.compile looks for those in the module.
         body_text = "\n  ".join(["def replay(inputs, numbers=()):", *lines])
@@ -56,25 +56,28 @@ class FunctionSource:
         replay_function: Callable[..., list[Any]] = namespace["make"](**self.scope)
         return replay_function
 
-    def lines(self, place: int, call: ProgramCall) -> list[str]:
+    def statements(self, place: int, call: ProgramCall) -> list[str]:
         """Returns the statements of a call."""
-        argument_texts = [*map(self.text, call.args), *(f"{name}={self.text(value)}" for name, value in call.keywords)]
-        results_text = ", ".join(map(self.text, call.results)) + ("," if call.several else "")
+        argument_texts = [
+            *map(self.expression, call.args),
+            *(f"{name}={self.expression(value)}" for name, value in call.keywords),
+        ]
+        results_text = ", ".join(map(self.expression, call.results)) + ("," if call.several else "")
         if call.results[0] not in self.targets:
             return [f"{results_text} = {self.name_of(call.function)}({', '.join(argument_texts)})"]
         argument_texts.append(f"out={results_text}" if call.function in self.by_name else results_text)
         return [f"{self.name_of(call.function)}({', '.join(argument_texts)})"]
 
-    def text(self, value: Any) -> str:
+    def expression(self, value: Any) -> str:
         """Returns the expression for an argument."""
         if value.__class__ is Register:
             return self.names[value]
         if value.__class__ is Number:
             return f"n{value}"
         if value.__class__ is tuple:
-            return f"({''.join(f'{self.text(x)}, ' for x in value)})"
+            return f"({''.join(f'{self.expression(x)}, ' for x in value)})"
         if value.__class__ is list:
-            return f"[{', '.join(map(self.text, value))}]"
+            return f"[{', '.join(map(self.expression, value))}]"
         if value is ...:
             return "..."
         return repr(value) if value.__class__ in _INLINE else self.name_of(value)
@@ -103,4 +106,4 @@ def write_function(
     """
     calls = [x._replace(function=functions(x.function)) if isinstance(x.function, str) else x for x in program.calls]
     function_source = kind(replace(program, calls=tuple(calls)), targets)
-    return function_source.function(map(function_source.text, program.outputs), program.numbers)
+    return function_source.function(map(function_source.expression, program.outputs), program.numbers)

@@ -34,7 +34,7 @@ from emberharmony.core.errors import BackendMismatchError, TracedTensorError, Un
 from emberharmony.core.registry import OPS, OpParameter, OpSpec
 from emberharmony.core.selection import Override, active, is_active
 from emberharmony.core.tracing import LEAVES
-from emberharmony.transforms.rule_registry import LEAVING, REFUSED, RULES, SLOPES, same
+from emberharmony.transforms.rule_registry import LEAVING, REFUSED, RULES, SLOPES, pass_gradient
 from emberharmony.transforms.traced_tensor import TracedTensor
 
 Node = tuple[int, Any, list[Any], Any, list[tuple[int, int, Any, Any]]]
@@ -111,7 +111,7 @@ class Tape:
             arg_values[argument_index] = argument.value
             parents.append((argument_index, -1, argument.node, argument.key))
         if not is_usual:
-            return self._run_general(backend, op, rule, arguments)
+            return self._run_general_case(backend, op, rule, arguments)
         result_and_slope = (
             backend.with_slope(op, arg_values) if has_slopes and backend is self.backend and not self.watched else None
         )
@@ -136,7 +136,7 @@ class Tape:
             if op_function.__kwdefaults__
             else op_function(*arg_values)
         )
-        if result is arg_values[0] and rule[0] is same:
+        if result is arg_values[0] and rule[0] is pass_gradient:
             return arguments[0]
         kept_result = result
         for argument_index in unread_indices:
@@ -153,7 +153,7 @@ class Tape:
             return self.trace(result, node)
         return TracedTensor(result, self, node, number) if self.kinds[result.dtype] in _INEXACT else result
 
-    def _run_general(self, backend: Any, op: str, rule: Any, arguments: Sequence[Any]) -> Any:
+    def _run_general_case(self, backend: Any, op: str, rule: Any, arguments: Sequence[Any]) -> Any:
         """Runs and records an op with unusual arguments, such as traced tensors in lists or of an outer tape."""
         innermost_tape: Tape | None = None
         for argument in arguments:
@@ -165,7 +165,7 @@ class Tape:
                 return self.run(argument.backend, op, arguments)
             elif cls is not self.tensor_type and cls not in _PLAIN:
                 arguments = prepare(backend, OPS[op], arguments)
-                innermost_tape = max((x.tape for x in traced_in(arguments)), key=_tape_level, default=None)
+                innermost_tape = max((x.tape for x in traced_tensors_in(arguments)), key=_tape_level, default=None)
                 break
         if innermost_tape is None:
             raise _untraceable_error(op, backend)
@@ -248,21 +248,23 @@ _PLANS: dict[type, dict[Any, _Plan]] = {}
 """By class of native tensors, and then by op and classes of arguments, how a tape records them."""
 
 
-def _argument_plan(rule: Any, tensor_type: type, kinds: tuple[type, ...]) -> _Plan:
+def _argument_plan(rule: Any, tensor_type: type, argument_types: tuple[type, ...]) -> _Plan:
     traced_indices, tuple_indices = (
-        [i for i, argument_class in enumerate(kinds) if argument_class is wanted_class]
+        [i for i, argument_class in enumerate(argument_types) if argument_class is wanted_class]
         for wanted_class in (TracedTensor, tuple)
     )
     accepted_types = _PLAIN | {TracedTensor, tensor_type, tuple}
     if (
         rule.__class__ is not tuple
-        or not accepted_types.issuperset(kinds)
+        or not accepted_types.issuperset(argument_types)
         or max(traced_indices, default=0) >= len(rule)
     ):
         return _Plan(rule, False)
     argument_rules = [rule[i] for i in traced_indices if rule[i] is not None]
     unread_indices = [
-        i for i in range(-1, len(kinds)) if all(_is_unread_parameter(function, i + 2) for function in argument_rules)
+        i
+        for i in range(-1, len(argument_types))
+        if all(_is_unread_parameter(function, i + 2) for function in argument_rules)
     ]
     has_slopes = traced_indices == [0] and rule[0] in SLOPES
     return _Plan(rule, True, tuple(traced_indices), tuple(tuple_indices), tuple(unread_indices), has_slopes)
@@ -289,7 +291,7 @@ def _is_option(op: str, place: int, argument: Any) -> bool:
     return place < len(parameters) and parameters[place].role == "Value" and not parameters[-1].variadic
 
 
-def is_plain(op: str, place: int, argument: Any) -> bool:
+def is_plain_argument(op: str, place: int, argument: Any) -> bool:
     """Returns whether an argument is a number, a name or an option, of which no tensor is made."""
     return argument.__class__ in _PLAIN or _is_option(op, place, argument)
 
@@ -311,14 +313,14 @@ def _tape_level(tape: Tape) -> int:
     return tape.level
 
 
-def traced_in(arguments: Sequence[Any]) -> list[Any]:
+def traced_tensors_in(arguments: Sequence[Any]) -> list[Any]:
     """Returns the traced tensors among arguments, at any depth of lists and tuples."""
     tensors: list[Any] = []
     for argument in arguments:
         if argument.__class__ is TracedTensor:
             tensors.append(argument)
         elif argument.__class__ is list or argument.__class__ is tuple:
-            tensors += traced_in(argument)
+            tensors += traced_tensors_in(argument)
     return tensors
 
 
@@ -332,17 +334,17 @@ def prepare(backend: Any, spec: OpSpec, arguments: Sequence[Any]) -> list[Any]:
             continue
         role = parameter.role
         if role == "TensorLike" or (role == "Operand" and not isinstance(argument, _SCALARS)):
-            prepared_arguments[i] = _traced_or_converted(backend, argument)
+            prepared_arguments[i] = _as_tensor(backend, argument)
         elif role == "Tensors":
-            prepared_arguments[i] = [_traced_or_converted(backend, item) for item in argument]
+            prepared_arguments[i] = [_as_tensor(backend, item) for item in argument]
     return prepared_arguments
 
 
-def _traced_or_converted(backend: Any, value: Any) -> Any:
+def _as_tensor(backend: Any, value: Any) -> Any:
     if value.__class__ is TracedTensor:
         return value
-    if isinstance(value, (list, tuple)) and traced_in(value):
-        return backend.bound.stack([_traced_or_converted(backend, item) for item in value])
+    if isinstance(value, (list, tuple)) and traced_tensors_in(value):
+        return backend.bound.stack([_as_tensor(backend, item) for item in value])
     return backend.convert(value)
 
 

@@ -198,11 +198,11 @@ class ResultTree:
             if self.head.startswith("backward("):
                 advice = "return the loss alone, and keep other values in a list or an attribute"
             raise ArgumentTypeError(f"{self.head}the function returns a {self.built.kind}, not a scalar; {advice}")
-        shape = tuple(outputs[0].shape)
-        if shape:
+        result_shape = tuple(outputs[0].shape)
+        if result_shape:
             raise ShapeError(
-                f"{self.head}the function returns shape {shape}, not a scalar; reduce it (ops.sum, ops.mean), or "
-                f"use vjp or jacobian"
+                f"{self.head}the function returns shape {result_shape}, not a scalar; reduce it (ops.sum, ops.mean), "
+                f"or use vjp or jacobian"
             )
         if self.backend.kinds[outputs[0].dtype] != "float":
             dtype_name = self.backend.dtype_of(outputs[0]).name
@@ -395,7 +395,7 @@ class FlatFunction(ResultTree):
             )
         return tensor
 
-    def arguments(self, leaves: Sequence[Any]) -> Any:
+    def unflatten_primals(self, leaves: Sequence[Any]) -> Any:
         """Returns tensors in the structure of the primals: a tree for one argnum, a tuple of trees for a sequence."""
         trees = tuple(leaves) if self.bare else self._argument_trees(leaves)
         return trees[0] if self.alone else trees

@@ -26,7 +26,7 @@ from emberharmony.transforms.watchers import (
     WATCHER,
     Pulled,
     WatchedCall,
-    tell,
+    tell_watchers,
     values_of,
     watchers,
     watchers_in,
@@ -72,7 +72,7 @@ def _telling_function(
     threads, override = THREADS, _OVERRIDE.get
 
     # A call of an op in a training step takes some microseconds, so this function calls as few others as it can.
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call_and_tell(*args: Any, **kwargs: Any) -> Any:
         thread = threads.here
         if thread.telling:
             return function(*args, **kwargs)
@@ -120,7 +120,7 @@ def _telling_function(
             watched_call.seconds = perf_counter() - watched_call.started
             del calls[watched_call.depth :]
             if isinstance(error, Exception):
-                tell(called_watchers, "on_error", watched_call, error)
+                tell_watchers(called_watchers, "on_error", watched_call, error)
             raise
         calls.pop()
         thread.last = op_name
@@ -136,7 +136,7 @@ def _telling_function(
             watched_call.args, watched_call.kwargs = (), _NONE
         return result
 
-    return call
+    return call_and_tell
 
 
 def _untraced_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -168,10 +168,10 @@ class NodeNumbers:
         called_watchers = watchers()
         asking_watchers = [watcher for watcher in called_watchers if watcher.pulls]
         if not asking_watchers:
-            return partial(self._pull_in_place, pull)
+            return partial(self._pull_at_place, pull)
         return partial(self._pull_and_tell, pull, asking_watchers, len(asking_watchers) == len(called_watchers))
 
-    def _pull_in_place(self, pull: _Pull, gradients: Any, node: Any) -> Any:
+    def _pull_at_place(self, pull: _Pull, gradients: Any, node: Any) -> Any:
         """Returns the gradients of a node, while calls say which op and module it belongs to."""
         thread = THREADS.here
         op, path = thread.gradient_of, thread.path
@@ -181,12 +181,14 @@ class NodeNumbers:
         finally:
             thread.gradient_of, thread.path = op, path
 
-    def _pull_and_tell(self, pull: _Pull, watching: Sequence[Any], quiet: bool, gradients: Any, node: Any) -> Any:
+    def _pull_and_tell(
+        self, pull: _Pull, gradient_watchers: Sequence[Any], quiet: bool, gradients: Any, node: Any
+    ) -> Any:
         """Returns the gradients of a node, and tells them to the watchers of gradients.
 
         Args:
             pull: computes the gradients.
-            watching: the watchers of gradients.
+            gradient_watchers: the watchers of gradients.
             quiet: whether there are no others.
             gradients: the gradients of results, by the keys of these.
             node: the node.
@@ -195,7 +197,9 @@ class NodeNumbers:
         node_number = node[0]
         op_place = self._places[node_number]
         asking_watchers = (
-            [] if thread.telling else [watcher for watcher in watching if watcher.wants_pulled(op_place[0])]
+            []
+            if thread.telling
+            else [watcher for watcher in gradient_watchers if watcher.wants_gradients_of(op_place[0])]
         )
         pulled_op = None
         if asking_watchers:
@@ -210,12 +214,12 @@ class NodeNumbers:
         # So does the graph of the library, if it differentiates what the tape computes.
         thread.telling = was_telling or (quiet and thread.graph is None and not _is_nested(node, gradients))
         try:
-            parent_gradients = self._pull_in_place(pull, gradients, node)
+            parent_gradients = self._pull_at_place(pull, gradients, node)
         finally:
             thread.telling = was_telling
         if pulled_op is not None:
             pulled_op.gradients = [gradient for _, _, gradient in parent_gradients]
-            tell(asking_watchers, "on_pull", pulled_op)
+            tell_watchers(asking_watchers, "on_pull", pulled_op)
         return parent_gradients
 
 
@@ -286,8 +290,8 @@ class Twin:
         telling_function = _telling_function(spec, self, function, self.wrap)
         fast_form = getattr(function, "__fast__", None)
         if fast_form is not None and not fast_form.arguments:  # whose native function watchers could not call as the op
-            telling_native = _telling_function(spec, self, fast_form.native, self.wrap, otherwise=function)
-            telling_function.__fast__ = Fast(telling_native, fast_form.when, fast_form.weak, fast_form.plain)  # type: ignore[attr-defined]
+            telling_native_function = _telling_function(spec, self, fast_form.native, self.wrap, otherwise=function)
+            telling_function.__fast__ = Fast(telling_native_function, fast_form.when, fast_form.weak, fast_form.plain)  # type: ignore[attr-defined]
         return telling_function
 
     def body_of(self, spec: OpSpec) -> Callable[..., Any]:
@@ -308,7 +312,7 @@ class Twin:
     def run_update(self, update: Any, columns: Sequence[Sequence[Any]]) -> Any:
         """Returns what a program computes, as one call; None if the ops have to be called, or a watcher wants it."""
         run_update = super().run_update  # type: ignore[misc]
-        return self._as_program(lambda: run_update(update, columns), columns)
+        return self._run_as_program(lambda: run_update(update, columns), columns)
 
     def evaluate(self, tensors: list[Any]) -> None:
         """Computes tensors by an op, which watchers see."""
@@ -322,10 +326,10 @@ class Twin:
         """Returns what the rule of an optimizer computes, as one call unless a watcher wants those of its ops."""
         rule_result = None
         if self.runs_programs and not THREADS.here.telling:
-            rule_result = self._as_program(lambda: rule(*arguments), arguments[:3])
+            rule_result = self._run_as_program(lambda: rule(*arguments), arguments[:3])
         return rule(*arguments) if rule_result is None else rule_result
 
-    def _as_program(self, run: Callable[[], Any], columns: Sequence[Any]) -> Any:
+    def _run_as_program(self, run: Callable[[], Any], columns: Sequence[Any]) -> Any:
         """Returns what a function computes, as one call; None if a watcher wants the calls of its ops instead."""
         thread = THREADS.here
 
@@ -345,11 +349,11 @@ class Twin:
         finally:
             thread.telling = False
 
-    def numbers(self) -> NodeNumbers:
+    def node_numbers(self) -> NodeNumbers:
         """Returns the numbers of the nodes of a new tape."""
         return NodeNumbers(self)
 
-    def taping(self, fn: Callable[..., Any], tensors: Sequence[Any]) -> Any:
+    def run_taped(self, fn: Callable[..., Any], tensors: Sequence[Any]) -> Any:
         """Returns what a function of traced tensors returns while a tape records it."""
         thread = THREADS.here
         thread.taping += 1
@@ -363,7 +367,7 @@ class Twin:
         function_name = getattr(fn, "__qualname__", type(fn).__name__)
 
         def run_as_is(*args: Any, **kwargs: Any) -> Any:
-            tell(watchers(), "on_note", f"{function_name}() runs uncompiled while its ops are observed")
+            tell_watchers(watchers(), "on_note", f"{function_name}() runs uncompiled while its ops are observed")
             return fn(*args, **kwargs)
 
         return run_as_is
@@ -396,20 +400,20 @@ def _tape_methods(kind: type[Any]) -> dict[str, Any]:
     return method_by_name
 
 
-def _watched_gradients(method: Callable[..., Any]) -> Callable[..., Any]:
+def _watched_gradient_method(method: Callable[..., Any]) -> Callable[..., Any]:
     """Returns a method `gradients` that tells the watchers the values and the gradients."""
 
     def gradients(self: Any, fn: Any, primals: Any, constant: bool = False) -> Any:
         values, derivatives = method(self, fn, primals, constant)
         asking_watchers = [watcher for watcher in watchers() if watcher.pulls]
         if asking_watchers and not THREADS.here.telling:
-            tell(asking_watchers, "on_derivative", values, derivatives, self)
+            tell_watchers(asking_watchers, "on_derivative", values, derivatives, self)
         return values, derivatives
 
     return gradients
 
 
-def _graph_watched_gradients(by_tape: Callable[..., Any]) -> Callable[..., Any]:
+def _graph_watched_gradient_method(by_tape: Callable[..., Any]) -> Callable[..., Any]:
     """Returns a method `gradients` of the library, if watchers can look at the nodes of its graph.
 
     Args:
@@ -422,14 +426,14 @@ def _graph_watched_gradients(by_tape: Callable[..., Any]) -> Callable[..., Any]:
             return by_tape(self, fn, primals, constant)
         called_watchers = [watcher for watcher in watchers() if watcher.graphs]
 
-        def run(*leaves: Any) -> Any:
+        def run_and_tell(*leaves: Any) -> Any:
             outputs = list(fn(*leaves))
-            tell(called_watchers, "on_graph", outputs[0], self)
+            tell_watchers(called_watchers, "on_graph", outputs[0], self)
             return outputs
 
         thread.graph = {}
         try:
-            return super(Twin, self).gradients(run, primals, constant)
+            return super(Twin, self).gradients(run_and_tell, primals, constant)
         finally:
             graph, thread.graph = thread.graph, None
             for notes in graph.values():
@@ -466,11 +470,15 @@ def _new_twin(backend: Any, mode: int) -> Any:
     if mode == GRAPH:
         bases = (Twin, _Graphed, cls)
         class_namespace |= {name: method for name, method in tape_method_by_name.items() if name not in vars(_Graphed)}
-        class_namespace["gradients"] = _graph_watched_gradients(_watched_gradients(tape_method_by_name["gradients"]))
+        class_namespace["gradients"] = _graph_watched_gradient_method(
+            _watched_gradient_method(tape_method_by_name["gradients"])
+        )
     elif mode == TAPE:
-        class_namespace |= tape_method_by_name | {"gradients": _watched_gradients(tape_method_by_name["gradients"])}
+        class_namespace |= tape_method_by_name | {
+            "gradients": _watched_gradient_method(tape_method_by_name["gradients"])
+        }
     elif cls.gradients is tape_method_by_name["gradients"]:
-        class_namespace["gradients"] = _watched_gradients(tape_method_by_name["gradients"])
+        class_namespace["gradients"] = _watched_gradient_method(tape_method_by_name["gradients"])
     twin: Any = object.__new__(type(cls.__name__, bases, class_namespace))
     vars(twin).update({name: value for name, value in vars(backend).items() if not name.startswith("_")})
     twin.wrapped, twin.mode, twin._implementations, twin._opened = backend, mode, {}, {}

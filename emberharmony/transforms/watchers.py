@@ -63,7 +63,7 @@ class Pulled:
         op: the op whose gradient was computed; inside of a composite, the op inside.
         outer: the op of the program that called it: the outermost composite, or the op itself.
         path: the module that called it.
-        line: what `Watcher.mark` returned when the tape recorded the op.
+        line: what `Watcher.line_mark` returned when the tape recorded the op.
         backend: the backend.
         arguments: those of the op, where an object with a shape and a dtype stands for a tensor that is not read.
         result: that of the op, or such an object.
@@ -88,9 +88,9 @@ class Watcher:
     Attributes:
         backward: whether gradients are computed by the tape on every backend, so that the ops of the backward pass are
             calls too.
-        pulls: whether `pulled` and `derived` are called; the watcher then needs no calls of the ops of the rules.
+        pulls: whether `on_pull` and `on_derivative` are called; the watcher needs no calls of the ops of the rules.
         graphs: whether, with `backward`, the library may differentiate where it keeps a graph whose nodes can be looked
-            at (`Probes.look_at_nodes`); `graphed` is then called in the place of `pulled` and `derived`.
+            at (`Probes.look_at_nodes`); `on_graph` is then called in place of them.
         looks_again: whether a function whose gradient cannot be observed runs once before it, for its ops to be calls.
 
     Example:
@@ -132,7 +132,7 @@ class Watcher:
     def line_mark(self) -> Any:
         """Returns the value of `Pulled.line` for an op that a tape records, such as its line; asked only if `pulls`."""
 
-    def wants_pulled(self, op: str) -> bool:
+    def wants_gradients_of(self, op: str) -> bool:
         """Returns whether the watcher wants the gradients of an op."""
         return True
 
@@ -154,7 +154,7 @@ class Watcher:
     def on_note(self, text: str) -> None:
         """Called with a note on the whole, such as that a compiled function runs uncompiled."""
 
-    def on_unseen(self, text: str) -> None:
+    def on_unseen_calls(self, text: str) -> None:
         """Called with a note before a function runs whose calls cannot be observed."""
         self.on_note(text)
 
@@ -198,15 +198,15 @@ def watchers_in(entry: Entry | None) -> Sequence[Watcher]:
     if entry is not None and entry[1] is None:  # the usual case: one block
         watchers: Sequence[Watcher] = entry[WATCHER:]
         return watchers
-    inner_first: list[Watcher] = []
+    watchers_inner_first: list[Watcher] = []
     while entry is not None:
-        inner_first.extend(entry[WATCHER:])
+        watchers_inner_first.extend(entry[WATCHER:])
         entry = entry[1]
-    inner_first.reverse()
-    return inner_first
+    watchers_inner_first.reverse()
+    return watchers_inner_first
 
 
-def tell(watchers: Sequence[Watcher], method: str, *arguments: Any) -> None:
+def tell_watchers(watchers: Sequence[Watcher], method: str, *arguments: Any) -> None:
     """Calls a method of each watcher, and marks an exception that it raises, so that it passes through unchanged."""
     thread = THREADS.here
     was_telling, thread.telling = thread.telling, True

@@ -118,7 +118,7 @@ def test_a_place_names_only_what_is_known() -> None:
 
 
 def test_without_a_frame_of_the_user_an_event_has_no_line(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "_is_inside", lambda file: True)
+    monkeypatch.setattr(lines, "_is_in_package", lambda file: True)
     monkeypatch.setattr(lines, "_DISTANCES", {})
     with ops.record() as log:
         ops.add(1.0, 2.0)

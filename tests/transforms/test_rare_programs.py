@@ -63,7 +63,7 @@ def test_results_that_a_program_cannot_repeat_are_refused(results: Any, message:
     x = ops.ones(2)
     record = recorder(x)
     with pytest.raises(UnrecordableError, match=message):
-        record.note("op", (x,), {}, results(x, ops.zeros(2)))
+        record.note_call("op", (x,), {}, results(x, ops.zeros(2)))
     with pytest.raises(UnrecordableError, match="it draws random numbers"):
         record.draw(lambda: 3.0)
     assert record.calls == []

@@ -119,7 +119,7 @@ class Runner:
         line_writer = _Lines(
             program.__class__(program.inputs, tuple(calls), program.outputs), cast_target_by_register, self._ends
         )
-        return line_writer.function(map(line_writer.text, program.outputs)), line_writer.places
+        return line_writer.function(map(line_writer.expression, program.outputs)), line_writer.places
 
     def _annotate_error(self, error: Exception, function: Callable[..., Any], places: list[int]) -> None:
         """Adds a note with the operator and the model's line to an error that a compiled program raised."""
@@ -169,13 +169,15 @@ class _Lines(FunctionSource):
         self._casts, self._ends = casts, ends
         self.places: list[int] = []
 
-    def lines(self, place: int, call: ProgramCall) -> list[str]:
+    def statements(self, place: int, call: ProgramCall) -> list[str]:
         """Returns the source lines of one call, with its casts and the deletion of unused registers."""
-        statements = super().lines(place, call)
+        statements = super().statements(place, call)
         for register in call.results:
             if register in self._casts:
                 name = self.names[register]
-                statements.append(f"{name} = {self.name_of(ops.cast)}({name}, {self.text(self._casts[register])})")
+                statements.append(
+                    f"{name} = {self.name_of(ops.cast)}({name}, {self.expression(self._casts[register])})"
+                )
         unused_names = [self.names[x] for x in self._ends[place]]
         statements += [f"del {', '.join(unused_names)}"] if unused_names else []
         self.places += [place] * len(statements)

@@ -478,7 +478,7 @@ def backward(loss_fn: Callable[[], Any], params: Any) -> Tensor:
         >>> ops.backward(lambda: ops.multiply(scale.value, 2.0), {"scale": scale}).tolist(), scale.grad.tolist()
         (6.0, 2.0)
     """
-    return derivatives.accumulate("backward", loss_fn, params)
+    return derivatives.accumulate_gradients("backward", loss_fn, params)
 
 
 @op

@@ -40,7 +40,7 @@ def _slice_numbers(m: Mapped, rank: int) -> T:
 def _take_along_axis(m: Mapped, x: Any, indices: Any, axis: int | None) -> T:
     if axis is None or not hasattr(indices, "shape") or len(x.shape) != len(indices.shape):
         return NotImplemented
-    return m(m.whole(x), m.whole(indices), axes_of_whole(axis, len(x.shape)))
+    return m(m.whole_tensor(x), m.whole_tensor(indices), axes_of_whole(axis, len(x.shape)))
 
 
 @batches("get_item")
@@ -111,7 +111,7 @@ def _slice(m: Mapped, x: Any, start: Any, shape: Any) -> T:
 def _slice_update(m: Mapped, x: Any, start: Any, updates: Any) -> T:
     if not isinstance(start, (tuple, list)) or not all(coordinate.__class__ is int for coordinate in start):
         return NotImplemented
-    return m(m.whole(x), (0, *start), m.whole(updates))
+    return m(m.whole_tensor(x), (0, *start), m.whole_tensor(updates))
 
 
 @batches("scatter_update")
@@ -120,13 +120,17 @@ def _scatter_update(m: Mapped, x: Any, indices: Any, updates: Any, reduction: An
     if not index_tensor.shape:
         return NotImplemented
     ops, (*index_shape, depth) = m.bound, index_tensor.shape
-    whole_index, whole_updates, slice_shape = m.whole(index_tensor), m.whole(updates), (*index_shape, *x.shape[depth:])
+    whole_index, whole_updates, slice_shape = (
+        m.whole_tensor(index_tensor),
+        m.whole_tensor(updates),
+        (*index_shape, *x.shape[depth:]),
+    )
     if whole_updates.shape[1:] != slice_shape:
         whole_updates = ops.broadcast_to(with_rank(m, Rows(whole_updates), len(slice_shape)), (m.size, *slice_shape))
     slice_numbers = ops.cast(
         ops.broadcast_to(_slice_numbers(m, len(index_shape) + 1), (m.size, *index_shape, 1)), whole_index.dtype
     )
-    return m(m.whole(x), ops.concatenate([slice_numbers, whole_index], -1), whole_updates, reduction)
+    return m(m.whole_tensor(x), ops.concatenate([slice_numbers, whole_index], -1), whole_updates, reduction)
 
 
 @batches("one_hot")

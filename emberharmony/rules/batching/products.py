@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from emberharmony.rules.batching.forms import batches, with_unit_axis
-from emberharmony.transforms.batch_tape import Mapped, Rows, align
+from emberharmony.transforms.batch_tape import Mapped, Rows, align_ranks
 
 T = Any
 
@@ -30,7 +30,7 @@ def _matmul(m: Mapped, a: Any, b: Any) -> T:
     vector_flags = ranks[0] == 1, ranks[1] == 1
     a = with_unit_axis(m, a, -2) if vector_flags[0] else a
     b = with_unit_axis(m, b, -1) if vector_flags[1] else b
-    product = _product_per_slice(m, *align(m, (a, b)))
+    product = _product_per_slice(m, *align_ranks(m, (a, b)))
     dropped_axes = tuple(axis for axis, is_vector in zip((-2, -1), vector_flags, strict=True) if is_vector)
     return ops.squeeze(product, dropped_axes) if dropped_axes else product
 
@@ -82,4 +82,4 @@ def _vecdot(m: Mapped, a: Any, b: Any, axis: int) -> T:
     ranks = {len(a.shape), len(b.shape)}
     if axis.__class__ is not int or 0 in ranks or (axis >= 0 and len(ranks) > 1):
         return NotImplemented
-    return m(*align(m, (a, b)), axis - max(ranks) if axis >= 0 else axis)
+    return m(*align_ranks(m, (a, b)), axis - max(ranks) if axis >= 0 else axis)

@@ -70,7 +70,7 @@ def _broadcast_arrays(m: Mapped, *arrays: Any) -> T:
 def _concatenate(m: Mapped, xs: Any, axis: int | None) -> T:
     if xs.__class__ is Rows:
         return NotImplemented
-    whole_tensors = [m.whole(x) for x in xs]
+    whole_tensors = [m.whole_tensor(x) for x in xs]
     if axis is None:
         return m([m.bound.reshape(x, (m.size, math.prod(x.shape[1:]))) for x in whole_tensors], 1)
     return m(whole_tensors, axes_of_whole(axis, len(xs[0].shape)))
@@ -80,7 +80,7 @@ def _concatenate(m: Mapped, xs: Any, axis: int | None) -> T:
 def _stack(m: Mapped, xs: Any, axis: int) -> T:
     if xs.__class__ is Rows:
         return NotImplemented
-    return m([m.whole(x) for x in xs], axes_of_whole(axis, len(xs[0].shape) + 1))
+    return m([m.whole_tensor(x) for x in xs], axes_of_whole(axis, len(xs[0].shape) + 1))
 
 
 @batches("tile")

@@ -177,7 +177,7 @@ class Watch(Watcher):
             record.error, record.result = f"{type(error).__name__}: {error}", {"u": []}
             self._tell(record)
 
-    def on_unseen(self, text: str) -> None:
+    def on_unseen_calls(self, text: str) -> None:
         """Stops the run at a call that watchers cannot see, because the other run's calls would have no counterpart.
 
         Raises:

@@ -35,9 +35,11 @@ class Checker(Watcher):
         check_names = options.words
         self.findings = findings
         self.backward = self.pulls = self.looks_again = "nan" in check_names
-        judges_used = options.judge == "used"
-        self.graphs = self.backward and not judges_used and options.every != "step"
-        self._nonfinite = NonFinite(findings, options.every, judges_used, options.infinities) if self.backward else None
+        judges_used_numbers = options.judge == "used"
+        self.graphs = self.backward and not judges_used_numbers and options.every != "step"
+        self._nonfinite = (
+            NonFinite(findings, options.every, judges_used_numbers, options.infinities) if self.backward else None
+        )
         self._infinities, self._unseen = self.backward and options.infinities, ""
         factory_by_check: dict[str, Callable[[], Drift]] = {
             "dtype": lambda: DTypes(findings),
@@ -98,11 +100,11 @@ class Checker(Watcher):
         """Returns the user's line that called the op; None if the gradients of the op are not checked."""
         return None if self._is_off() else user_line(sys._getframe(3))
 
-    def wants_pulled(self, op: str) -> bool:
+    def wants_gradients_of(self, op: str) -> bool:
         """Returns whether the gradients of an op may not be finite."""
         is_wanted = self._wanted.get(op)
         if is_wanted is None:
-            is_wanted = self._wanted[op] = self._nonfinite is not None and self._nonfinite.wants_pulled(op)
+            is_wanted = self._wanted[op] = self._nonfinite is not None and self._nonfinite.wants_gradients_of(op)
         return is_wanted
 
     def on_pull(self, step: Pulled) -> None:
@@ -113,13 +115,13 @@ class Checker(Watcher):
     def on_derivative(self, values: Sequence[Any], gradients: Sequence[Any], backend: Any) -> None:
         """Looks for NaN in a loss and in the gradients of the parameters."""
         assert self._nonfinite is not None, "this check alone asks for gradients"
-        unseen, self._unseen = self._unseen, ""
+        unseen_reason, self._unseen = self._unseen, ""
         self._nonfinite.check_derivative(values, gradients, backend)
-        if unseen and not self._is_off():
+        if unseen_reason and not self._is_off():
             self._nonfinite.flush()
-            self._check_unseen_gradients(gradients, backend, unseen)
+            self._check_unseen_gradients(gradients, backend, unseen_reason)
 
-    def on_unseen(self, text: str) -> None:
+    def on_unseen_calls(self, text: str) -> None:
         """Notes why the ops of the gradient that is computed next cannot be seen."""
         self._unseen = text
 
@@ -131,15 +133,15 @@ class Checker(Watcher):
             return
         line = line_text(user_line(sys._getframe(1)))
         value_kind, backend_name = "NaN" if has_nan else "infinite", backend.name
-        text = f"a gradient on backend {backend_name!r} is {value_kind}{place_text('', line)}"
-        text += f"; no op can be named: {reason}"
-        self.findings.add(Finding("nan", "", text, "", line, backend_name))
+        finding_text = f"a gradient on backend {backend_name!r} is {value_kind}{place_text('', line)}"
+        finding_text += f"; no op can be named: {reason}"
+        self.findings.add(Finding("nan", "", finding_text, "", line, backend_name))
 
-    def end(self, failed: bool) -> None:
+    def end_checks(self, failed: bool) -> None:
         """Checks the results that still wait for an evaluation, unless the block ends by an error."""
         if self._nonfinite is not None:
             if failed:
-                self._nonfinite.forget()
+                self._nonfinite.forget_results()
             else:
                 self._nonfinite.flush()
 
@@ -211,7 +213,7 @@ class _BothExits:
                 leave_mode(kind, error, trace)
             watcher = scope.watcher
             if isinstance(watcher, Checker):
-                watcher.end(error is not None)
+                watcher.end_checks(error is not None)
 
         return leave_block
 
@@ -225,10 +227,10 @@ def check_this_thread(words: frozenset[str]) -> None:
     checking_block = Checking(CheckOptions(words - {"bounds"}, None, None, "born", True, LAZY, FEW_MOVES))
     leave_block = checking_block.__exit__
     checking_block.__enter__()
-    atexit.register(_leave_with_process, leave_block)
+    atexit.register(_leave_at_exit, leave_block)
 
 
-def _leave_with_process(leave_block: Callable[..., None]) -> None:
+def _leave_at_exit(leave_block: Callable[..., None]) -> None:
     """Leaves a block as the process ends, and makes it fail for what the block found: Python ignores errors there."""
     try:
         leave_block(None, None, None)

@@ -35,7 +35,7 @@ _CAUSES: dict[str, list[Cause]] = {}
 """By op, the causes that it may have, the likeliest first."""
 
 
-def _cause_of(*ops: str) -> Callable[[Cause], Cause]:
+def _register_cause(*ops: str) -> Callable[[Cause], Cause]:
     """Returns a decorator of a cause that some ops may have; one that is defined earlier is likelier."""
 
     def decorate(cause: Cause) -> Cause:
@@ -46,15 +46,15 @@ def _cause_of(*ops: str) -> Callable[[Cause], Cause]:
     return decorate
 
 
-def _plural(count: int, one: str) -> str:
-    return f"{count} {one if count == 1 else one + ('es' if one.endswith('o') and one != 'zero' else 's')}"
+def _count_text(count: int, noun: str) -> str:
+    return f"{count} {noun if count == 1 else noun + ('es' if noun.endswith('o') and noun != 'zero' else 's')}"
 
 
 def _zeros_text(operands: Operands, names: Iterable[str]) -> str:
     for name in names:
         operand = operands.get(name)
         if operand is not None and operand.zero:
-            return f"{name} holds {_plural(operand.zero, 'zero')}"
+            return f"{name} holds {_count_text(operand.zero, 'zero')}"
     return ""
 
 
@@ -62,7 +62,7 @@ def _negatives_text(operands: Operands, names: Iterable[str]) -> str:
     for name in names:
         operand = operands.get(name)
         if operand is not None and operand.negative:
-            return f"{name} holds {_plural(operand.negative, 'negative number')}"
+            return f"{name} holds {_count_text(operand.negative, 'negative number')}"
     return ""
 
 
@@ -78,55 +78,55 @@ def _overflow_cause(operands: Operands, dtype: str, growing: bool = False) -> st
 
 
 def _infinities_text(operands: Operands) -> str:
-    texts = [
+    infinity_texts = [
         f"{name} holds {operand.infinite} infinit{'y' if operand.infinite == 1 else 'ies'}"
         for name, operand in operands.items()
         if operand.infinite
     ]
-    return " and ".join(texts)
+    return " and ".join(infinity_texts)
 
 
-@_cause_of("mean", "var", "std", "average", "moments", "median", "quantile")
+@_register_cause("mean", "var", "std", "average", "moments", "median", "quantile")
 def _empty_cause(call: Faulty) -> str:
     return "there are no elements to average" if any(not x.size for x in call.operands.values()) else ""
 
 
-@_cause_of("divide", "floor_divide", "mod", "fmod", "divmod", "remainder")
+@_register_cause("divide", "floor_divide", "mod", "fmod", "divmod", "remainder")
 def _division_cause(call: Faulty) -> str:
     return _zeros_text(call.operands, ("x2", "y", *list(call.operands)[1:]))
 
 
-@_cause_of("reciprocal", "rsqrt")
+@_register_cause("reciprocal", "rsqrt")
 def _inverse_cause(call: Faulty) -> str:
     return _zeros_text(call.operands, call.operands)
 
 
-@_cause_of("log", "log2", "log10")
+@_register_cause("log", "log2", "log10")
 def _logarithm_cause(call: Faulty) -> str:
     return (_negatives_text if call.nan and not call.backward else _zeros_text)(call.operands, call.operands)
 
 
-@_cause_of("log1p")
+@_register_cause("log1p")
 def _log1p_cause(call: Faulty) -> str:
     return "x holds numbers of -1 and below" if call.operands else ""
 
 
-@_cause_of("logit", "ndtri")
+@_register_cause("logit", "ndtri")
 def _outside_0_to_1_cause(call: Faulty) -> str:
     return "x holds numbers outside of the open interval from 0 to 1"
 
 
-@_cause_of("sqrt", "rsqrt", "gammaln", "arccosh")
+@_register_cause("sqrt", "rsqrt", "gammaln", "arccosh")
 def _negative_cause(call: Faulty) -> str:
     return _negatives_text(call.operands, call.operands) if call.nan else ""
 
 
-@_cause_of("arccosh")
+@_register_cause("arccosh")
 def _below_one_cause(call: Faulty) -> str:
     return "x holds numbers below 1"
 
 
-@_cause_of("arcsin", "arccos", "arctanh", "erfinv")
+@_register_cause("arcsin", "arccos", "arctanh", "erfinv")
 def _beyond_one_cause(call: Faulty) -> str:
     range_text = "beyond 1" if call.op in ("arcsin", "arccos") else "of 1 and beyond"
     for name, operand in call.operands.items():
@@ -135,7 +135,7 @@ def _beyond_one_cause(call: Faulty) -> str:
     return ""
 
 
-@_cause_of("power")
+@_register_cause("power")
 def _power_cause(call: Faulty) -> str:
     if call.backward:
         return ""
@@ -145,19 +145,21 @@ def _power_cause(call: Faulty) -> str:
     return f"{zeros_text}, raised to a negative number" if zeros_text else ""
 
 
-@_cause_of("layer_normalization", "rms_normalization", "batch_normalization", "group_normalization", "normalize")
+@_register_cause("layer_normalization", "rms_normalization", "batch_normalization", "group_normalization", "normalize")
 def _no_variance_cause(call: Faulty) -> str:
     return "the variance is 0 and the epsilon too" if call.operands else ""
 
 
-@_cause_of("sqrt", "rsqrt", "norm", "vector_norm", "matrix_norm", "cdist", "std", "hypot", "cbrt", "power", "logsumexp")
+@_register_cause(
+    "sqrt", "rsqrt", "norm", "vector_norm", "matrix_norm", "cdist", "std", "hypot", "cbrt", "power", "logsumexp"
+)
 def _infinite_slope_cause(call: Faulty) -> str:
     """Returns the cause of ops whose gradient is infinite, or 0 / 0, at 0."""
     return _zeros_text(call.operands, call.operands) if call.backward else ""
 
 
-@_cause_of("exp", "exp2", "expm1", "sinh", "cosh", "softplus", "logaddexp", "silu", "elu", "selu", "i0")
-def _growing_cause(call: Faulty) -> str:
+@_register_cause("exp", "exp2", "expm1", "sinh", "cosh", "softplus", "logaddexp", "silu", "elu", "selu", "i0")
+def _exponential_cause(call: Faulty) -> str:
     return "" if call.nan else _overflow_cause(call.operands, call.dtype, growing=True)
 
 

@@ -73,10 +73,10 @@ class DTypes(Drift):
             return
         # The program may not have chosen the dtype of an array that becomes a tensor, so it is not compared.
         is_conversion = call.op in ("convert_to_tensor", "array")
-        dtypes_by_name = (
-            {} if is_conversion else {name: backend.dtype_of(x) for name, x in _tensors_by_name(call, _PROMOTED)}
+        dtype_by_name = (
+            {} if is_conversion else {name: backend.dtype_of(x) for name, x in _named_tensors(call, _PROMOTED)}
         )
-        finding_text = _drift_text(result_dtype, dtypes_by_name, call.spec.category in _AT_POSITIONS)
+        finding_text = _drift_text(result_dtype, dtype_by_name, call.spec.category in _AT_POSITIONS)
         if finding_text:
             self._report(call, line, finding_text)
 
@@ -89,33 +89,41 @@ def _drift_text(result_dtype: Any, argument_dtypes: dict[str, Any], at_positions
         argument_dtypes: the dtypes of the arguments that are promoted, by name.
         at_positions: whether integers are positions, of which the op makes the ones of a one-hot tensor.
     """
-    inexact_by_name = {name: dtype for name, dtype in argument_dtypes.items() if dtype.kind in INEXACT}
+    inexact_dtype_by_name = {name: dtype for name, dtype in argument_dtypes.items() if dtype.kind in INEXACT}
     if result_dtype.kind in _INTEGERS:
-        integer_by_name = {name: dtype for name, dtype in argument_dtypes.items() if dtype.kind in _INTEGERS}
-        narrower = [name for name, dtype in integer_by_name.items() if dtype.itemsize < result_dtype.itemsize]
+        integer_dtype_by_name = {name: dtype for name, dtype in argument_dtypes.items() if dtype.kind in _INTEGERS}
+        narrower_names = [
+            name for name, dtype in integer_dtype_by_name.items() if dtype.itemsize < result_dtype.itemsize
+        ]
         # A result that is wider than all arguments is that of a sum, or holds positions.
-        if narrower and promote(*integer_by_name.values()) is result_dtype:
-            narrow_dtype = integer_by_name[narrower[0]]
-            return f"promoted {narrower[0]} of {narrow_dtype.name} to {result_dtype.name}; cast one argument (ops.cast)"
+        if narrower_names and promote(*integer_dtype_by_name.values()) is result_dtype:
+            narrow_dtype = integer_dtype_by_name[narrower_names[0]]
+            return (
+                f"promoted {narrower_names[0]} of {narrow_dtype.name} to {result_dtype.name}; "
+                f"cast one argument (ops.cast)"
+            )
         return ""
-    if not inexact_by_name:
-        integer_by_name = {name: dtype for name, dtype in argument_dtypes.items() if dtype.kind in _INTEGERS}
-        if integer_by_name and not at_positions:
-            name, dtype = next(iter(integer_by_name.items()))
+    if not inexact_dtype_by_name:
+        integer_dtype_by_name = {name: dtype for name, dtype in argument_dtypes.items() if dtype.kind in _INTEGERS}
+        if integer_dtype_by_name and not at_positions:
+            name, dtype = next(iter(integer_dtype_by_name.items()))
             return f"made {result_dtype.name} of integers ({name} is {dtype.name}); cast it before (ops.cast)"
         if _float_bits(result_dtype) == 64 and default_float().name != "float64":
             return f"made a tensor of {result_dtype.name}, while the default is {default_float().name}; name the dtype"
         return ""
-    narrower = [name for name, dtype in inexact_by_name.items() if _float_bits(dtype) < _float_bits(result_dtype)]
-    if not narrower:
+    narrower_names = [
+        name for name, dtype in inexact_dtype_by_name.items() if _float_bits(dtype) < _float_bits(result_dtype)
+    ]
+    if not narrower_names:
         return ""
     wide_name = next(
-        (name for name, dtype in inexact_by_name.items() if _float_bits(dtype) == _float_bits(result_dtype)), ""
+        (name for name, dtype in inexact_dtype_by_name.items() if _float_bits(dtype) == _float_bits(result_dtype)), ""
     )
-    cause_text = f", because {wide_name} is {inexact_by_name[wide_name].name}" if wide_name else ""
-    narrow_dtype = inexact_by_name[narrower[0]]
+    cause_text = f", because {wide_name} is {inexact_dtype_by_name[wide_name].name}" if wide_name else ""
+    narrow_dtype = inexact_dtype_by_name[narrower_names[0]]
     return (
-        f"promoted {narrower[0]} of {narrow_dtype.name} to {result_dtype.name}{cause_text}; cast one of them (ops.cast)"
+        f"promoted {narrower_names[0]} of {narrow_dtype.name} to {result_dtype.name}{cause_text}; "
+        f"cast one of them (ops.cast)"
     )
 
 
@@ -134,7 +142,7 @@ def _names_a_dtype(spec: OpSpec, call: WatchedCall) -> bool:
     return spec.name == "view"
 
 
-def _tensors_by_name(call: WatchedCall, roles: Collection[str] = ()) -> list[tuple[str, Any]]:
+def _named_tensors(call: WatchedCall, roles: Collection[str] = ()) -> list[tuple[str, Any]]:
     """Returns the tensors among the arguments of a call, with the names of the parameters.
 
     Args:
@@ -167,7 +175,7 @@ class DeviceMixes(Drift):
         backend = call.backend
         if call.op in _MOVING or call.spec.category == "device":
             return
-        device_by_name = {name: backend.bound.get_device(x) for name, x in _tensors_by_name(call)}
+        device_by_name = {name: backend.bound.get_device(x) for name, x in _named_tensors(call)}
         if len(set(device_by_name.values())) > 1:
             devices_text = ", ".join(f"{name} is on {device}" for name, device in device_by_name.items())
             self._report(call, line, f"has arguments on several devices: {devices_text}; move them (ops.to_device)")
@@ -202,10 +210,10 @@ class Graphs(Drift):
         if self._count < self._limit:
             return
         self._count = 0
-        waiting_tensors = call.backend.pending_count(result)
-        if waiting_tensors >= self._limit:
+        waiting_count = call.backend.pending_count(result)
+        if waiting_count >= self._limit:
             finding_text = (
-                f"returned a tensor for which {waiting_tensors} operations wait; call ops.eval once in each step"
+                f"returned a tensor for which {waiting_count} operations wait; call ops.eval once in each step"
             )
             self._report(call, line, finding_text)
 
@@ -218,7 +226,7 @@ class Gradients(Drift):
     def before(self, call: WatchedCall, line: Any) -> None:
         """Reports a tensor that autograd records if an op copies it to the host, where its gradient is lost."""
         if call.op in ("to_numpy", "host_call"):
-            for name, tensor in _tensors_by_name(call):
+            for name, tensor in _named_tensors(call):
                 if call.backend.loses_gradient(tensor):
                     finding_text = (
                         f"copies {name}, which autograd records, so its gradient is lost: use the functions of ops, "

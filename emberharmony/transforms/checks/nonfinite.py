@@ -111,9 +111,9 @@ class NonFinite:
         if line is not None and not is_safe_backward(call.spec):
             outer_calls = THREADS.here.calls
             outer_name = outer_calls[0].spec.name if outer_calls else call.spec.name
-            noted = _Case(call.spec.name, outer_name, call.path, line, backend, call.args, None if finite else result)
-            noted.keywords = call.kwargs
-            case_and_count = [noted, 0]
+            case = _Case(call.spec.name, outer_name, call.path, line, backend, call.args, None if finite else result)
+            case.keywords = call.kwargs
+            case_and_count = [case, 0]
         for tensor in (result,) if result.__class__ is backend.tensor_type else _tensors(result, backend.tensor_type):
             node = backend.node_of(tensor)
             if node is not None:
@@ -123,11 +123,11 @@ class NonFinite:
         """Checks the loss, and, while the library computes them, the gradients of each op noted by `note_node`."""
         self._check_loss(loss, backend)
 
-        def look(note: list[Any]) -> Any:
+        def make_hook(note: list[Any]) -> Any:
             note[1] += 1
             return partial(self._check_node_gradients, note)
 
-        backend.look_at_nodes(loss, notes, look)
+        backend.look_at_nodes(loss, notes, make_hook)
         for note in filter(None, notes.values()):
             if not note[1]:
                 note.clear()
@@ -142,20 +142,20 @@ class NonFinite:
         """
         if not note:
             return
-        noted = note[0]
+        origin = note[0]
         note[1] -= 1
         if not note[1]:
             note.clear()
-        backend = noted.backend
+        backend = origin.backend
         tensors = [gradient for gradient in gradients if gradient is not None]
         if _are_finite(tensors, backend):
             return
         present_cotangents = [cotangent for cotangent in cotangents if cotangent is not None]
-        arguments = noted.arguments, noted.results, present_cotangents
+        arguments = origin.arguments, origin.results, present_cotangents
         case = _Case(
-            noted.op, noted.outer, noted.path, noted.line, backend, arguments, _inexact_tensors(tensors, backend)
+            origin.op, origin.outer, origin.path, origin.line, backend, arguments, _inexact_tensors(tensors, backend)
         )
-        case.keywords, case.backward = noted.keywords, True
+        case.keywords, case.backward = origin.keywords, True
         thread = THREADS.here
         was_telling, thread.telling = thread.telling, True
         try:
@@ -178,7 +178,7 @@ class NonFinite:
         """Returns whether all numbers that a program has computed are finite."""
         return _are_finite(_tensors(results, backend.tensor_type), backend)
 
-    def wants_pulled(self, op: str) -> bool:
+    def wants_gradients_of(self, op: str) -> bool:
         """Returns whether the gradients of an op may not be finite."""
         return self._used or not is_safe_backward(OPS[op])
 
@@ -221,19 +221,19 @@ class NonFinite:
         if len(self._waiting) >= _MOST:
             self.flush()
 
-    def flush(self, needed_checks: Sequence[Any] = ()) -> None:
+    def flush(self, needed_tensors: Sequence[Any] = ()) -> None:
         """Checks all results that wait, in one evaluation."""
         waiting_checks, self._waiting = self._waiting, []
         if not waiting_checks:
             return
-        judged_case: _Case | None = None
-        for i in sorted(waiting_checks[0][1].backend.failures([probe for probe, _ in waiting_checks], needed_checks)):
+        last_case: _Case | None = None
+        for i in sorted(waiting_checks[0][1].backend.failures([probe for probe, _ in waiting_checks], needed_tensors)):
             case = waiting_checks[i][1]
-            if case is not judged_case:
-                judged_case = case
+            if case is not last_case:
+                last_case = case
                 self._report_if_at_fault(case)
 
-    def forget(self) -> None:
+    def forget_results(self) -> None:
         """Drops the results that wait, because the block ends by an error."""
         self._waiting.clear()
         self._births.clear()
@@ -252,8 +252,8 @@ class NonFinite:
             self._report_nan_loss(case, nonfinite_result)
             return
         contents_by_operand = _operand_contents(case)
-        inputs = contents_by_operand.values()
-        is_inherited = any(x.nan for x in inputs) or (not nonfinite_result.nan and any(x.infinite for x in inputs))
+        operands = contents_by_operand.values()
+        is_inherited = any(x.nan for x in operands) or (not nonfinite_result.nan and any(x.infinite for x in operands))
         if is_inherited or not (nonfinite_result.nan or self._infinities):
             if self._used:
                 self._pass_on_finding(case)
@@ -263,7 +263,7 @@ class NonFinite:
             return
         self.running_again = True
         try:
-            finding = _finding_at(case, nonfinite_result, contents_by_operand)
+            finding = _make_finding(case, nonfinite_result, contents_by_operand)
         finally:
             self.running_again = False
         if not self._used:
@@ -335,27 +335,27 @@ def _inner_op_at_fault(case: _Case) -> str:
     spec = OPS[case.op]
     if case.backward or not spec.composite or "random" in spec.category or spec.takes_callable:
         return ""
-    thread, first = THREADS.here, _First()
-    thread_before = thread.telling, thread.calls
+    thread, finder = THREADS.here, _First()
+    saved_state = thread.telling, thread.calls
     thread.telling, thread.calls = False, []
     try:
-        with Override(case.backend.without_watchers), Observation(first):
+        with Override(case.backend.without_watchers), Observation(finder):
             case.backend.body_of(spec)(*case.arguments, **case.keywords)
     except Exception:  # noqa: BLE001  (the op itself has run; only a part of the message is missing)
         return ""
     finally:
-        thread.telling, thread.calls = thread_before
-    return first.op
+        thread.telling, thread.calls = saved_state
+    return finder.op
 
 
-def _finding_at(case: _Case, made: Any, operands: dict[str, Any]) -> Finding:
+def _make_finding(case: _Case, tally: Any, operands: dict[str, Any]) -> Finding:
     """Returns the finding about an op that is at fault."""
     backend, spec = case.backend, OPS[case.op]
-    position, nonfinite_count = (made.first_nan, made.nan) if made.nan else (made.first_infinite, made.infinite)
-    value_kind = "NaN" if made.nan else "infinity" if nonfinite_count == 1 else "infinities"
-    location = f", first at {position}" if position else ""
-    dtype = backend.dtype_of(case.results[0]).name
-    cause = likely_cause(Faulty(case.op, operands, bool(made.nan), dtype, case.backward))
+    position, nonfinite_count = (tally.first_nan, tally.nan) if tally.nan else (tally.first_infinite, tally.infinite)
+    value_kind = "NaN" if tally.nan else "infinity" if nonfinite_count == 1 else "infinities"
+    location_text = f", first at {position}" if position else ""
+    dtype_name = backend.dtype_of(case.results[0]).name
+    cause = likely_cause(Faulty(case.op, operands, bool(tally.nan), dtype_name, case.backward))
     inner_op = _inner_op_at_fault(case)
     inner_text = f"; {inner_op}() made it inside" if inner_op else ""
     op_text = f"the gradient of {spec.name}()" if case.backward else f"{spec.name}()"
@@ -365,7 +365,7 @@ def _finding_at(case: _Case, made: Any, operands: dict[str, Any]) -> Finding:
     has_infinite = any(x.infinite for x in operands.values())
     inputs_text = "its inputs hold infinities and no NaN" if has_infinite else "inputs are finite"
     finding_text = (
-        f"{op_text} on backend {backend.name!r} made {nonfinite_count} {value_kind} of {made.size}{location}"
+        f"{op_text} on backend {backend.name!r} made {nonfinite_count} {value_kind} of {tally.size}{location_text}"
         f"{': ' + cause if cause else ''}{inner_text}{place_text(case.path, line)}; {inputs_text}"
     )
     return Finding(
@@ -417,20 +417,20 @@ def _add_contents(contents: dict[str, Any], name: str, value: Any, backend: Any)
             _add_contents(contents, name if len(value) == 1 else f"{name}[{i}]", item, backend)
 
 
-def _tensors(values: Any, kind: type) -> list[Any]:
+def _tensors(values: Any, tensor_type: type) -> list[Any]:
     """Returns the native tensors in nested lists, tuples and dictionaries."""
-    if values.__class__ is kind:
+    if values.__class__ is tensor_type:
         return [values]
     if isinstance(values, dict):
         values = list(values.values())
     if not isinstance(values, (list, tuple)):
-        return [values] if isinstance(values, kind) else []
+        return [values] if isinstance(values, tensor_type) else []
     tensors: list[Any] = []
     for item in values:
-        if item.__class__ is kind:
+        if item.__class__ is tensor_type:
             tensors.append(item)
         elif item.__class__ not in _NUMBERS:
-            tensors += _tensors(item, kind)
+            tensors += _tensors(item, tensor_type)
     return tensors
 
 

@@ -17,11 +17,11 @@ _SAFE: dict[OpSpec, bool] = {}
 
 def is_safe(spec: OpSpec) -> bool:
     """Returns whether an op makes only finite numbers of finite numbers, or only numbers that were given."""
-    known_safety = _SAFE.get(spec)
-    if known_safety is None:
-        is_exempt = spec.facts.finite == "yes" or spec.name == "program"  # which `NonFinite.accepts` looks at
-        known_safety = _SAFE[spec] = is_exempt or (spec.category in _CATEGORIES and not spec.facts.finite)
-    return known_safety
+    is_safe_op = _SAFE.get(spec)
+    if is_safe_op is None:
+        is_declared_safe = spec.facts.finite == "yes" or spec.name == "program"  # which `NonFinite.accepts` looks at
+        is_safe_op = _SAFE[spec] = is_declared_safe or (spec.category in _CATEGORIES and not spec.facts.finite)
+    return is_safe_op
 
 
 def is_safe_backward(spec: OpSpec) -> bool:

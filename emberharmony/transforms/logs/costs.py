@@ -47,7 +47,7 @@ _PRODUCTS: dict[str, _Formula] = {}
 """By op, the operations from the shapes of the arguments and of the results."""
 
 
-def _counts_operations_of(*ops: str) -> Callable[[_Formula], _Formula]:
+def _register_formula(*ops: str) -> Callable[[_Formula], _Formula]:
     """Returns a decorator of the formula that counts the operations of ops."""
 
     def decorate(formula: _Formula) -> _Formula:
@@ -61,45 +61,45 @@ def _size(shape: Shape) -> int:
     return math.prod(shape)
 
 
-@_counts_operations_of("matmul", "dot", "vdot", "vecdot", "inner")
+@_register_formula("matmul", "dot", "vdot", "vecdot", "inner")
 def _operations_of_contraction(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
     """Returns the operations of a product that sums over the last axis of its first operand."""
     return 2 * _size(results[0]) * (shapes[0][-1] if shapes[0] else 1)
 
 
-@_counts_operations_of("tensordot")
+@_register_formula("tensordot")
 def _tensordot_operations(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
     # The operands and the result have m * k, k * n and m * n elements.
     result_size = _size(results[0])
     return 2 * result_size * math.isqrt(_size(shapes[0]) * _size(shapes[1]) // result_size) if result_size else 0
 
 
-@_counts_operations_of("outer")
+@_register_formula("outer")
 def _outer_operations(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
     return _size(results[0])
 
 
-@_counts_operations_of("linear")
+@_register_formula("linear")
 def _linear_operations(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
     return _operations_of_contraction(shapes, results) + (_size(results[0]) if len(shapes) > 2 else 0)
 
 
-@_counts_operations_of("conv")
+@_register_formula("conv")
 def _conv_operations(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
     return 2 * _size(results[0]) * _size(shapes[1][:-1])  # the kernel has the shape (*size, in, out)
 
 
-@_counts_operations_of("depthwise_conv")
+@_register_formula("depthwise_conv")
 def _depthwise_operations(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
     return 2 * _size(results[0]) * _size(shapes[1][:-2])
 
 
-@_counts_operations_of("conv_transpose")
+@_register_formula("conv_transpose")
 def _transposed_convolution_operations(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
     return 2 * _size(shapes[0]) * _size(shapes[1][:-1])  # the kernel has the shape (*size, out, in)
 
 
-@_counts_operations_of("dot_product_attention")
+@_register_formula("dot_product_attention")
 def _attention_operations(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
     # Queries and keys have the shape (batch, time, heads, width).
     return 4 * _size(shapes[0]) * (shapes[1][-3] if len(shapes[1]) > 2 else 1)
@@ -129,12 +129,12 @@ def cost_of(
     spec = OPS.get(op)
     if not results or op in _UNKNOWN or (spec is not None and spec.facts.view):
         return Cost(0, 0, False)
-    tensors = [*zip(shapes, dtypes, strict=True), *zip(results, result_dtypes, strict=True)]
-    moved_bytes = sum(_size(shape) * _ITEMSIZE[dtype] for shape, dtype in tensors)
+    shape_dtype_pairs = [*zip(shapes, dtypes, strict=True), *zip(results, result_dtypes, strict=True)]
+    moved_bytes = sum(_size(shape) * _ITEMSIZE[dtype] for shape, dtype in shape_dtype_pairs)
     count_operations = _PRODUCTS.get(op)
     if count_operations is not None:
-        additions_per_element = 1 if op == "outer" else 2
-        return Cost(count_operations(shapes, results) if len(shapes) >= additions_per_element else 0, moved_bytes, True)
+        least_shape_count = 1 if op == "outer" else 2
+        return Cost(count_operations(shapes, results) if len(shapes) >= least_shape_count else 0, moved_bytes, True)
     category = "" if spec is None else spec.category
     if category in _ELEMENTWISE:
         return Cost(max(map(_size, [*shapes, *results])), moved_bytes, False)

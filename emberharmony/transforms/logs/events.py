@@ -76,7 +76,7 @@ class Event:
     @property
     def dtypes(self) -> tuple[str, ...]:
         """The names of the dtypes of the tensors among the arguments."""
-        return self._names(self.given)
+        return self._dtype_names(self.given)
 
     @property
     def results(self) -> tuple[tuple[int, ...], ...]:
@@ -86,9 +86,9 @@ class Event:
     @property
     def result_dtypes(self) -> tuple[str, ...]:
         """The names of the dtypes of the tensors in the result."""
-        return self._names(self.made)
+        return self._dtype_names(self.made)
 
-    def _names(self, tensors: tuple[Any, ...]) -> tuple[str, ...]:
+    def _dtype_names(self, tensors: tuple[Any, ...]) -> tuple[str, ...]:
         return tuple(self.where.dtypes.neutral[dtype].name for dtype in tensors[1::2])
 
     @property
@@ -120,8 +120,12 @@ def event_of_row(row: Mapping[str, Any], outer: Event | None) -> Event:
     for field_name in ("op", "path", "depth", "gradient_of", "seconds", "started", "error", "peak"):
         setattr(event, field_name, row[field_name])
     file, _, line = row["frame"].rpartition(":")
-    values_row = row.get("values")  # files of earlier versions have none
-    event.values = None if values_row is None else tuple(ValueStatistics(*value_row) for value_row in values_row)
+    statistics_rows = row.get("values")  # files of earlier versions have none
+    event.values = (
+        None
+        if statistics_rows is None
+        else tuple(ValueStatistics(*statistics_row) for statistics_row in statistics_rows)
+    )
     event.outer, event.line = outer, (file, int(line or 0))
     event.where = SimpleNamespace(name=row["backend"], dtypes=_NEUTRAL)
     event.given, event.made = (
@@ -133,5 +137,5 @@ def event_of_row(row: Mapping[str, Any], outer: Event | None) -> Event:
 
 def _shapes_and_dtypes(shapes: Any, dtypes: Any) -> tuple[Any, ...]:
     """Returns a tuple in which each shape is followed by its dtype."""
-    pairs = [(tuple(map(int, shape)), str(dtype)) for shape, dtype in zip(shapes, dtypes, strict=True)]
-    return tuple(shape_or_dtype for pair in pairs for shape_or_dtype in pair)
+    shape_dtype_pairs = [(tuple(map(int, shape)), str(dtype)) for shape, dtype in zip(shapes, dtypes, strict=True)]
+    return tuple(shape_or_dtype for pair in shape_dtype_pairs for shape_or_dtype in pair)

@@ -34,9 +34,9 @@ def line_of(op: str) -> tuple[str, int]:
         distance, caller = 5, sys._getframe(5)
     code = caller.f_code
     code_and_offset = id(code), caller.f_lasti
-    known_distance = _DISTANCES.get(code_and_offset)
-    if known_distance is not None:
-        further_frames, outer_code, last_instruction, line, _ = known_distance
+    cached_entry = _DISTANCES.get(code_and_offset)
+    if cached_entry is not None:
+        further_frames, outer_code, last_instruction, line, _ = cached_entry
         try:
             frame: Any = sys._getframe(distance + further_frames) if further_frames else caller
         except ValueError:  # the stack is not so deep
@@ -44,7 +44,7 @@ def line_of(op: str) -> tuple[str, int]:
         if frame is not None and frame.f_lasti == last_instruction and frame.f_code is outer_code:
             return line  # type: ignore[no-any-return]
     further_frames, frame = 0, caller
-    while frame is not None and _is_inside(frame.f_code.co_filename):
+    while frame is not None and _is_in_package(frame.f_code.co_filename):
         further_frames, frame = further_frames + 1, frame.f_back
     if frame is None:
         return "", 0
@@ -57,7 +57,7 @@ def line_of(op: str) -> tuple[str, int]:
 
 def user_line(frame: Any) -> tuple[str, int]:
     """Returns the file and line of the innermost frame, from one outwards, that does not belong to the package."""
-    while frame is not None and _is_inside(frame.f_code.co_filename):
+    while frame is not None and _is_in_package(frame.f_code.co_filename):
         frame = frame.f_back
     return ("", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
 
@@ -72,14 +72,14 @@ def line_of_error(error: BaseException) -> tuple[str, int]:
     line, trace = ("", 0), error.__traceback__
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
-        line, trace = (line if _is_inside(file) else (file, trace.tb_lineno)), trace.tb_next
+        line, trace = (line if _is_in_package(file) else (file, trace.tb_lineno)), trace.tb_next
     return line
 
 
-def _is_inside(file: str) -> bool:
+def _is_in_package(file: str) -> bool:
     """Returns whether a file belongs to the package."""
-    is_known_inside = _INSIDE.get(file)
-    if is_known_inside is None:
+    is_in_package = _INSIDE.get(file)
+    if is_in_package is None:
         top_folder = file[len(_PACKAGE) + 1 :].replace("\\", "/").partition("/")[0]
-        is_known_inside = _INSIDE[file] = file.startswith(_PACKAGE) and top_folder not in _OF_USERS
-    return is_known_inside
+        is_in_package = _INSIDE[file] = file.startswith(_PACKAGE) and top_folder not in _OF_USERS
+    return is_in_package

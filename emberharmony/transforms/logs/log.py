@@ -77,9 +77,9 @@ class Log(Sequence[Event]):
         from emberharmony.core.display.html import table  # here, because only notebooks need it
 
         header, rows = self.cells(most=_SHOWN)
-        left_out_count = len({event.op for event in self}) - len(rows)
-        omission_text = [f"and {left_out_count} more ops; table() has all"] if left_out_count else []
-        return table(repr(self)[1:-1], header, rows, notes="\n".join([*omission_text, *self.notes]))
+        omitted_count = len({event.op for event in self}) - len(rows)
+        omission_notes = [f"and {omitted_count} more ops; table() has all"] if omitted_count else []
+        return table(repr(self)[1:-1], header, rows, notes="\n".join([*omission_notes, *self.notes]))
 
     @property
     def modules(self) -> list[str]:
@@ -129,8 +129,8 @@ class Log(Sequence[Event]):
             row[3] += event.bytes
         sorted_rows = sorted(rows.items(), key=lambda row: -row[1][2])
         cell_texts = [
-            [group_name, str(calls), f"{total * 1e3:.3f}", f"{own_seconds * 1e3:.3f}", str(size)]
-            for group_name, (calls, total, own_seconds, size) in sorted_rows[:most]
+            [group_name, str(calls), f"{total_seconds * 1e3:.3f}", f"{own_seconds * 1e3:.3f}", str(size)]
+            for group_name, (calls, total_seconds, own_seconds, size) in sorted_rows[:most]
         ]
         return [by, "calls", "total ms", "own ms", "bytes"], cell_texts
 
@@ -254,8 +254,8 @@ class LogWriter(Watcher):
                 _add_shapes_and_dtypes(x, tensor_type, shapes_and_dtypes)
         if call.kwargs:
             _add_shapes_and_dtypes(call.kwargs, tensor_type, shapes_and_dtypes)
-        described_arguments = tuple(shapes_and_dtypes)
-        event.given = self._facts_by_key.setdefault(described_arguments, described_arguments)
+        argument_facts = tuple(shapes_and_dtypes)
+        event.given = self._facts_by_key.setdefault(argument_facts, argument_facts)
         event.made, event.error, event.peak, event.values, event.started, event.seconds = (), "", None, None, 0.0, 0.0
         call.kept[self] = event
         self.log._events.append(event)
@@ -332,16 +332,16 @@ class LogBlock(Observation):
         return log
 
 
-def _add_shapes_and_dtypes(value: Any, kind: Any, raw: list[Any]) -> None:
+def _add_shapes_and_dtypes(value: Any, tensor_type: Any, shapes_and_dtypes: list[Any]) -> None:
     """Adds the shape and the native dtype of each tensor in a value to a list."""
     if isinstance(value, (list, tuple)):
         for x in value:
-            _add_shapes_and_dtypes(x, kind, raw)
+            _add_shapes_and_dtypes(x, tensor_type, shapes_and_dtypes)
     elif isinstance(value, dict):
         for x in value.values():
-            _add_shapes_and_dtypes(x, kind, raw)
-    elif value.__class__ not in _PLAIN and isinstance(value, kind):
-        raw += (value.shape, value.dtype)
+            _add_shapes_and_dtypes(x, tensor_type, shapes_and_dtypes)
+    elif value.__class__ not in _PLAIN and isinstance(value, tensor_type):
+        shapes_and_dtypes += (value.shape, value.dtype)
 
 
 def _as_constant(x: Any) -> Any:
@@ -351,17 +351,17 @@ def _as_constant(x: Any) -> Any:
     return backend.bound.stop_gradient(x) if isinstance(x, backend.tensor_type) else x
 
 
-def _op(event: Event) -> str:
+def _op_name(event: Event) -> str:
     return event.op
 
 
-def _module(event: Event) -> str:
+def _module_path(event: Event) -> str:
     return event.path or "-"
 
 
-def _line(event: Event) -> str:
+def _line_text(event: Event) -> str:
     return event.frame
 
 
-GROUPS: dict[str, Callable[[Event], str]] = {"op": _op, "module": _module, "line": _line}
+GROUPS: dict[str, Callable[[Event], str]] = {"op": _op_name, "module": _module_path, "line": _line_text}
 """What tables group by."""

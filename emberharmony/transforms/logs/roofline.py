@@ -48,9 +48,9 @@ def rates(backend: Any) -> Rates:
 def _least_seconds(backend: Any, call: Any) -> float:
     """Returns the shortest of the times, in seconds, that repeated calls of a function take."""
     backend.wait_for([call()])
-    times: list[float] = []
-    while not times or (sum(times) < _SECONDS and len(times) < _ROUNDS):
+    call_seconds: list[float] = []
+    while not call_seconds or (sum(call_seconds) < _SECONDS and len(call_seconds) < _ROUNDS):
         start_time = perf_counter()
         backend.wait_for([call()])
-        times.append(perf_counter() - start_time)
-    return min(times)
+        call_seconds.append(perf_counter() - start_time)
+    return min(call_seconds)

@@ -47,7 +47,7 @@ def chrome_trace(events: Sequence[Event], name: str) -> dict[str, Any]:
     return {"traceEvents": trace_events, "displayTimeUnit": "ms"}
 
 
-def speedscope(events: Sequence[Event], name: str) -> dict[str, Any]:
+def speedscope_profile(events: Sequence[Event], name: str) -> dict[str, Any]:
     """Returns calls in the file format of speedscope: when each module and each op began and ended.
 
     A module lasts from its first call to its last one before a call of another module; so its own time is that between
@@ -62,7 +62,7 @@ def speedscope(events: Sequence[Event], name: str) -> dict[str, Any]:
     open_entries: list[_Entry] = []
     current_time = 0.0
 
-    def end(count: int, before: float) -> None:
+    def end_entries(count: int, before: float) -> None:
         """Ends the running entries but the first `count`, at the latest when the next one begins."""
         nonlocal current_time
         while len(open_entries) > count:
@@ -79,26 +79,28 @@ def speedscope(events: Sequence[Event], name: str) -> dict[str, Any]:
             shared_depth < min(len(open_entries), len(entries)) and open_entries[shared_depth] == entries[shared_depth]
         ):
             shared_depth += 1
-        end(shared_depth, event.started)
+        end_entries(shared_depth, event.started)
         current_time = max(current_time, event.started)
         for entry in entries[shared_depth:]:
             frame_events.append({"type": "O", "frame": entry[0], "at": current_time})
             open_entries.append(entry)
-    end(0, math.inf)
+    end_entries(0, math.inf)
     frame_rows = [
         {"name": title} | ({"file": file, "line": line} if file else {}) for title, file, line in index_by_frame
     ]
     return _speedscope_file(name, frame_rows, frame_events, current_time)
 
 
-def _speedscope_file(name: str, frames: list[dict[str, Any]], rows: list[dict[str, Any]], end: float) -> dict[str, Any]:
+def _speedscope_file(
+    name: str, frames: list[dict[str, Any]], frame_events: list[dict[str, Any]], end_time: float
+) -> dict[str, Any]:
     profile = {
         "type": "evented",
         "name": name,
         "unit": "seconds",
         "startValue": 0,
-        "endValue": end,
-        "events": rows,
+        "endValue": end_time,
+        "events": frame_events,
     }
     return {
         "$schema": "https://www.speedscope.app/file-format-schema.json",
@@ -123,9 +125,9 @@ def _running_entries(event: Event, frames: dict[tuple[str, str, int], int]) -> l
     path = event.path
     titles = []
     if path != outer_path:
-        modules = path.split(".")
+        module_names = path.split(".")
         first_new_level = outer_path.count(".") + 1 if outer_path and path.startswith(outer_path + ".") else 0
-        titles = [".".join(modules[: i + 1]) for i in range(first_new_level, len(modules))] if path else []
+        titles = [".".join(module_names[: i + 1]) for i in range(first_new_level, len(module_names))] if path else []
     if event.gradient_of and event.gradient_of != (outer_event.gradient_of if outer_event is not None else ""):
         titles.append(f"gradient of {event.gradient_of}")
     for title in titles:

@@ -93,7 +93,7 @@ def test_a_function_that_a_transform_runs_again_draws_the_same_numbers(backend: 
 
     for f in (noisy, portable):
         generator, x = ops.random.Generator(1), ops.ones(4)
-        for again in (f, ops.checkpoint(f), ops.custom_gradient(lambda x, f=f: with_own_gradient(f, x))):
+        for again in (f, ops.checkpoint(f), ops.custom_gradient(lambda x, f=f: call_with_gradient(f, x))):
             y, pull = ops.vjp(again, x)
             assert lists(pull(ops.ones(4))) == lists(pull(ops.ones(4))) == (lists(y),)
             assert lists(ops.vjp(again, x)[0]) != lists(y)
@@ -114,7 +114,7 @@ def test_all_elements_of_a_jacobian_use_the_same_draw(backend: str) -> None:
     assert len(set(lists(slices[0]))) == 2
 
 
-def with_own_gradient(f: Callable[..., Any], x: Any) -> Any:
+def call_with_gradient(f: Callable[..., Any], x: Any) -> Any:
     factor = f(ops.ones(4))
     return ops.multiply(x, factor), lambda x, upstream: ops.multiply(upstream, factor)
 

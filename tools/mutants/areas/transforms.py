@@ -127,7 +127,7 @@ MUTANTS = [
         name="backward-keeps-the-tape-around-it",
         module=BACKWARD,
         function="gradients",
-        original="tape.watched or not {tape.tensor_type}.issuperset(map(type, (*values, *grads)))",
+        original="tape.watched or not {tape.tensor_type}.issuperset(map(type, (*output_values, *grads)))",
         replacement="False",
         tests=(f"tests/ops/flow/test_backward.py {ON_NUMPY}",),
         why="a gradient that `backward` adds inside of another gradient stays traced",
@@ -135,8 +135,8 @@ MUTANTS = [
     Mutant(
         name="backward-loses-running-statistics",
         module=DERIVATIVES,
-        function="accumulate.loss",
-        original="newly_held(assigned, value_by_cell_before, trained_parameters)",
+        function="accumulate_gradients.loss",
+        original="newly_held(assigned_values, value_by_cell_before, trained_parameters)",
         replacement="{}",
         tests=(f"tests/ops/flow/test_backward.py {ON_NUMPY}",),
         why="what a loss assigns to a buffer is lost",
@@ -144,7 +144,7 @@ MUTANTS = [
     Mutant(
         name="backward-trains-frozen-parameters",
         module=DERIVATIVES,
-        function="accumulate",
+        function="accumulate_gradients",
         original="list(filter(_TRAINABLE, parameters))",
         replacement="list(parameters)",
         tests=(f"tests/ops/flow/test_backward.py {ON_NUMPY}",),
@@ -189,9 +189,9 @@ MUTANTS = [
     Mutant(
         name="vmap-late-op-along-its-axis",
         module="emberharmony/transforms/batch_tape.py",
-        function="Batch._map",
-        original="elementwise if spec.facts.elementwise else BATCHING_ALONG.get(spec.facts.along)",
-        replacement="elementwise if spec.facts.elementwise or spec.facts.along else None",
+        function="Batch._map_op",
+        original="run_elementwise if spec.facts.elementwise else BATCHING_ALONG.get(spec.facts.along)",
+        replacement="run_elementwise if spec.facts.elementwise or spec.facts.along else None",
         tests=(f"tests/backend/numpy/test_batching.py -k results_and_dtypes_of_its_slices {ON_NUMPY}",),
         why="vmap sorts along the mapped axis",
     ),
@@ -207,7 +207,7 @@ MUTANTS = [
     Mutant(
         name="vmap-axes-of-the-call-before",
         module=BATCHING,
-        function="map_over.over_axes",
+        function="map_over.mapped_fn",
         original="axes_plan is None or axes_plan[0] != structure",
         replacement="axes_plan is None",
         tests=(f"tests/ops/flow/test_vectorization.py {ON_NUMPY}",),
@@ -216,7 +216,7 @@ MUTANTS = [
     Mutant(
         name="vmap-hands-out-the-list-of-the-caller",
         module=BATCHING,
-        function="_with_own_lists",
+        function="_copy_lists",
         original="list(x) if x.__class__ is list else x",
         replacement="x",
         tests=(f"tests/ops/flow/test_vectorization.py {ON_NUMPY}",),
@@ -315,7 +315,7 @@ MUTANTS = [
     Mutant(
         name="watchers-see-what-is-hidden-from-them",
         module="emberharmony/transforms/watchers.py",
-        function="tell",
+        function="tell_watchers",
         original="thread.telling = was_telling",
         replacement="thread.telling = False",
         tests=(f"tests/regressions/test_layers_and_tools.py -k compiled_program_inside {ON_MLX}",),
@@ -324,7 +324,7 @@ MUTANTS = [
     Mutant(
         name="twin-sees-traced-tensors",
         module="emberharmony/transforms/twin.py",
-        function="_telling_function.call",
+        function="_telling_function.call_and_tell",
         original="_untraced_arguments(args, kwargs) if traced else (args, kwargs)",
         replacement="(args, kwargs)",
         tests=(f"tests/transforms/test_observe.py -k composites {ON_NUMPY}",),
@@ -333,7 +333,7 @@ MUTANTS = [
     Mutant(
         name="twin-gradient-without-its-module",
         module="emberharmony/transforms/twin.py",
-        function="NodeNumbers._pull_in_place",
+        function="NodeNumbers._pull_at_place",
         original="thread.gradient_of, thread.path, _, _ = self._places[node[0]]",
         replacement="thread.gradient_of = self._places[node[0]][0]",
         tests=(f"tests/transforms/test_observe.py tests/transforms/logs/test_log.py {ON_NUMPY}",),

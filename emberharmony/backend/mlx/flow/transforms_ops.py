@@ -17,7 +17,7 @@ from emberharmony.core.errors import TracedTensorError, has_message
 from emberharmony.core.state.checked_mode import checked, checking
 from emberharmony.core.state.draws import Draws, HostDrawError, WithoutDraws
 from emberharmony.core.tracing import CLOSED_OVER, TensorProxy
-from emberharmony.transforms.watchers import THREADS, tell, watchers
+from emberharmony.transforms.watchers import THREADS, tell_watchers, watchers
 
 if TYPE_CHECKING:
     from emberharmony.transforms.logs import lines
@@ -286,7 +286,7 @@ def _run_fallback(
     later_draws: Any = contextlib.nullcontext if draws is None else draws.later_run
     if active_watchers:
         line_text = lines.line_text(lines.line_of_error(first_error))
-        tell(active_watchers, "on_unseen", _UNSEEN.format(f" at {line_text}" if line_text else ""))
+        tell_watchers(active_watchers, "on_unseen_calls", _UNSEEN.format(f" at {line_text}" if line_text else ""))
     if forward is not None and (checking() or any(watcher.looks_again for watcher in active_watchers)):
         with later_draws():
             forward()

@@ -315,7 +315,7 @@ class NumpyRecorder(Recorder):
         result = None if rule is None else rule(self.call_native, *args, **keywords)
         if result is None and not keywords and promotes_alike(function, args):
             return self.call_native(function.__promoted__, args, {})  # type: ignore[attr-defined]
-        return self.note(function, args, keywords, function(*args, **keywords)) if result is None else result
+        return self.note_call(function, args, keywords, function(*args, **keywords)) if result is None else result
 
     def _places_in(self, values: Sequence[Any]) -> set[int]:
         """Returns the registers of the values in nested lists and tuples."""

@@ -168,7 +168,7 @@ class _ArrayMemory(ProgramMemory):
         array = self.values[register]
         return array.dtype, array.shape, array.strides
 
-    def takes(self, call: ProgramCall) -> bool:
+    def takes_target(self, call: ProgramCall) -> bool:
         """Returns whether NumPy allocates the result of a call, and may instead write it into another array."""
         function = call.function
         if not isinstance(function, np.ufunc) or any(value is not ... for _, value in call.keywords):
@@ -234,7 +234,7 @@ class _ReplaySource(NumpySource):
             expressions.append(self.names[output] + (".copy()" if close_values else ""))
         return expressions
 
-    def lines(self, place: int, call: ProgramCall) -> list[str]:
+    def statements(self, place: int, call: ProgramCall) -> list[str]:
         """Returns the statements of a call, and the one that deletes the values that no later call needs."""
         freed_registers = self._unused_by_place.get(place)
         return [*self._statements(call), *([f"del {', '.join(freed_registers)}"] if freed_registers else [])]
@@ -244,7 +244,7 @@ class _ReplaySource(NumpySource):
         keywords = tuple(pair for pair in call.keywords if pair[1] is not ...)
         replayed_call = call._replace(args=self._with_numbers_as_arrays(call), keywords=keywords)
         if call.results[0] in self.targets:
-            return super().lines(0, replayed_call)
+            return super().statements(0, replayed_call)
         if wrapped and (isinstance(function, np.ufunc) or function in REDUCTIONS.values()):
             # With `out=...` the result is an array without axes, not a scalar, which `wrap` would have to convert.
             if function in REDUCTIONS.values():
@@ -255,7 +255,7 @@ class _ReplaySource(NumpySource):
             wrapped = False
         elif len(keywords) < len(call.keywords) and not self.values[call.results[0]].ndim:
             replayed_call = replayed_call._replace(keywords=(*keywords, ("out", ...)))
-        (line,) = super().lines(0, replayed_call)
+        (line,) = super().statements(0, replayed_call)
         targets, _, expression = line.partition(" = ")
         lines = [f"{targets} = wrap({expression})" if wrapped else line]
         if not is_known(call):

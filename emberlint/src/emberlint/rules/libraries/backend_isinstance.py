@@ -57,12 +57,12 @@ class BackendIsinstance(Rule):
         """Yields a finding for each test of a type."""
         if file.foreign_libraries:
             for node, type_name in type_tests(file):
-                yield self._finding_at(file, node, type_name)
+                yield self._make_finding(file, node, type_name)
         for use in native_uses(file):
             if use.kind == "type" and use.node not in tested_nodes(file):
-                yield self._finding_at(file, use.node, use.origin)
+                yield self._make_finding(file, use.node, use.origin)
 
-    def _finding_at(self, file: SourceFile, node: object, what: str) -> Finding:
+    def _make_finding(self, file: SourceFile, node: object, what: str) -> Finding:
         library = what.strip("'").partition(".")[0]
         library_text = library if library in file.settings.backends else "a library"
         return self.finding(file, node, library=library_text, what=what, fix=GUIDE)  # type: ignore[arg-type]
