@@ -42,7 +42,7 @@ def test_no_folder_has_more_than_20_modules() -> None:
 
 
 def test_functions_are_verbs_or_the_thing_they_return() -> None:
-    registry.import_declarations()
+    registry.complete()
     names = [(path, name) for path, text in texts().items() for name in FUNCTION.findall(text)]
     participles = [
         f"{path.relative_to(ROOT)}: {name}"
@@ -135,7 +135,7 @@ def constant(node: ast.AST | None) -> object:
 
 
 def test_facts_of_ops_stand_in_their_declarations() -> None:
-    registry.import_declarations()
+    registry.complete()
     package = PACKAGES[0]
     listed = [
         f"{path.relative_to(package)}:{line}: {count} names"

@@ -21,7 +21,7 @@ from emberharmony.core.dtypes import DType, default_complex, default_float
 from emberharmony.core.names.unknown_names import missing_name_error
 from emberharmony.core.namespace import ArrayNamespaceInfo
 from emberharmony.core.parameter import Buffer, Parameter
-from emberharmony.core.registry import OPS, OpSpec, import_declarations
+from emberharmony.core.registry import OPS, OpSpec, complete
 
 Function = Callable[..., Any]
 _CHOOSERS = ("array_namespace", "available_backends", "backend_of", "get_backend", "set_backend", "use_backend")
@@ -39,7 +39,7 @@ class ArrayNamespace(ModuleType):
     """
 
     def __init__(self, backend: Any, part: str = "") -> None:
-        ops = import_declarations()
+        ops = complete()
         self._source: ModuleType = getattr(ops, part) if part else ops
         super().__init__(f"{self._source.__name__}[{backend.name}]", self._source.__doc__)
         self._backend, self._part = backend, part

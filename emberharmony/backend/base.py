@@ -35,7 +35,7 @@ from emberharmony.core.errors import (
     UnsupportedOpError,
     brief,
 )
-from emberharmony.core.registry import ALIASES, OPS, OpSpec, import_declarations
+from emberharmony.core.registry import ALIASES, OPS, OpSpec, complete
 from emberharmony.core.state.locations import with_location
 from emberharmony.core.tracing import CLOSED_OVER, Standing, Substitute, TensorProxy
 
@@ -139,7 +139,7 @@ class Backend(Categories, Steps, Transforms, Probes, ProductPrecision, HostMemor
     """The kinds of the native dtypes, such as "float" or "complex"."""
 
     def __init__(self) -> None:
-        import_declarations()
+        complete()
         self.take_prefix()
         self._complete_definitions(type(self).__mro__)
         self.home = self.bound = Bound(self)

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from emberharmony.backend.promote import Direct, Promotion
 from emberharmony.core.deferred import module_of
-from emberharmony.core.registry import OPS, OpSpec, import_declarations
+from emberharmony.core.registry import OPS, OpSpec, complete
 
 
 class Categories:
@@ -87,7 +87,7 @@ class Categories:
 
         It takes for granted that those whose definitions are not imported yet are defined.
         """
-        import_declarations()
+        complete()
         return sorted(
             name
             for name, spec in OPS.items()

@@ -18,7 +18,7 @@ from emberharmony.core.errors import (
     brief,
     suggest,
 )
-from emberharmony.core.registry import import_declarations
+from emberharmony.core.registry import complete
 from emberharmony.core.state.handlers import passing_error
 from emberharmony.core.types import BackendLike, BackendName
 
@@ -107,7 +107,7 @@ def load(name: str) -> Backend:
     if not isinstance(name, str):
         raise BackendNotFoundError(f"a backend is named by a string ({', '.join(backend_names())}), not {brief(name)}")
     if name not in _LOADED:
-        import_declarations()  # may load this backend: `ops` loads the one that the environment names
+        complete()  # may load this backend: `ops` loads the one that the environment names
     if name not in _LOADED:
         backend = _construct_backend(name)
         check(backend)

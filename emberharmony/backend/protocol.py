@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
 from emberharmony.backend.base import Backend
-from emberharmony.core.registry import OPS, OpSpec, import_declarations
+from emberharmony.core.registry import OPS, OpSpec, complete
 
 
 def _protocol_method(spec: OpSpec) -> Callable[..., Any]:
@@ -41,5 +41,5 @@ class TensorBackend(Protocol):
         """Returns whether a class is a backend that defines every primitive."""
         return issubclass(other, Backend) and not other.missing_ops()
 
-    import_declarations()
+    complete()
     locals().update({name: _protocol_method(OPS[name]) for name in sorted(OPS)})

@@ -257,7 +257,7 @@ ALIASES: dict[str, str] = {}
 """The op's name for each alias."""
 
 
-def import_declarations() -> ModuleType:
+def complete() -> ModuleType:
     """Imports the declarations, which fill `OPS`, and returns the module `ops`.
 
     A program may ask for a backend before it imports `ops`.

@@ -23,7 +23,7 @@ from typing import Any
 
 from emberharmony.core import op_globals
 from emberharmony.core.dispatch import DISPATCH, SWAP, UNCALLED, Bound, looked_up_steps
-from emberharmony.core.registry import import_declarations
+from emberharmony.core.registry import complete
 from emberharmony.core.state.commits import Step, assignment, commit, if_unchanged
 from emberharmony.core.state.scopes import Entry, Scope
 
@@ -115,7 +115,7 @@ def on_first_use(choose: Callable[[], tuple[Any, str]]) -> None:
 
 
 def _choose_first_backend() -> Bound:
-    import_declarations()  # waits until a thread that is importing `ops` right now has finished and chosen
+    complete()  # waits until a thread that is importing `ops` right now has finished and chosen
     assert _PROCESS.choose is not None, "emberharmony.backend installs the chooser on import"
     backend, source = _PROCESS.choose()
     backend_ops: Bound = backend.bound

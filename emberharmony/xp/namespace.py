@@ -7,7 +7,7 @@ from typing import Any
 
 from emberharmony.core.dtypes import DType
 from emberharmony.core.names.unknown_names import missing_name_error
-from emberharmony.core.registry import OPS, import_declarations
+from emberharmony.core.registry import OPS, complete
 from emberharmony.xp import source
 from emberharmony.xp.array import ArrayBase
 from emberharmony.xp.dtypes import Dtype
@@ -29,7 +29,7 @@ class Namespace(ModuleType):
     """
 
     def __init__(self, kit: Kit, part: str = "") -> None:
-        ops_module = import_declarations()
+        ops_module = complete()
         self._source: ModuleType = getattr(ops_module, part) if part else ops_module
         super().__init__(f"{kit.module}.{part}" if part else kit.module, self._source.__doc__)
         self._kit, self._part = kit, part

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from emberharmony.core.registry import ALIASES, OPS, OpSpec, import_declarations
+from emberharmony.core.registry import ALIASES, OPS, OpSpec, complete
 from emberharmony.xp.array import ArrayBase
 from emberharmony.xp.namespace import Namespace, set_or_remove_extension
 
@@ -40,7 +40,7 @@ class Special(ModuleType):
 
 def op_of(name: str) -> OpSpec | None:
     """Returns the op that computes a special function, by SciPy's name; None if no op does."""
-    import_declarations()
+    complete()
     name = _NAMES.get(name, name)
     spec = OPS.get(ALIASES.get(name, name))
     is_elementwise = spec is not None and all(p.is_tensor and not p.keyword_only for p in spec.parameters)

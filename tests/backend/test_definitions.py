@@ -11,7 +11,7 @@ import pytest
 
 from emberharmony import rules
 from emberharmony.backend import base
-from emberharmony.core.registry import OPS, import_declarations
+from emberharmony.core.registry import OPS, complete
 
 FOLDER = Path(base.__file__).parent
 REASON = re.compile(r"\bbod(?:y|ies)\b")
@@ -96,7 +96,7 @@ def sources() -> list[Path]:
 
 
 def test_each_definition_of_an_op_with_a_body_says_why() -> None:
-    import_declarations()
+    complete()
     found = {str(path.relative_to(FOLDER)): list(Source(path).without_reason()) for path in sources()}
     missing = [f"{path}: {', '.join(names)}" for path, names in found.items() if names]
     assert not missing, "\n".join([WAY_OUT, *missing])
@@ -114,7 +114,7 @@ def ruled(path: Path) -> set[str]:
 
 
 def test_the_rules_of_ops_with_bodies_say_why() -> None:
-    import_declarations()
+    complete()
     found: dict[str, set[str]] = {}
     for path in Path(rules.__file__).parent.rglob("[a-z]*.py"):
         composites = {op for op in ruled(path) if OPS[op].composite}
@@ -141,7 +141,7 @@ def test_the_rules_of_ops_with_bodies_say_why() -> None:
     ],
 )
 def test_a_definition_without_a_reason_is_named(text: str, wanted: list[str], tmp_path: Path) -> None:
-    import_declarations()
+    complete()
     path = tmp_path / "math_ops.py"
     path.write_text(
         f"import numpy as np\n\ndef _hypot(x): ...\n\nclass MathOps:\n    '''Ops.'''\n\n    {text}\n", encoding="utf-8"

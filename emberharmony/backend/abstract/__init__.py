@@ -27,7 +27,7 @@ from emberharmony.backend.abstract.rules import pointwise
 from emberharmony.backend.abstract.shapes import AbstractShapes
 from emberharmony.backend.abstract.tensors import AbstractTensors
 from emberharmony.backend.base import Backend
-from emberharmony.core.registry import OPS, import_declarations
+from emberharmony.core.registry import OPS, complete
 from emberharmony.core.tracing import TensorProxy
 from emberharmony.transforms.abstract_tensor import AbstractTensor, NoValueError
 
@@ -55,7 +55,7 @@ class AbstractBackend(
     observable = False
 
     def __init__(self, wrapped: Backend) -> None:
-        import_declarations()
+        complete()
         for op, spec in OPS.items():
             if getattr(type(self), op, None) is None and (spec.facts.elementwise or not spec.composite):
                 setattr(type(self), op, pointwise(op))

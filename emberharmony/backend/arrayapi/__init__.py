@@ -20,7 +20,7 @@ from emberharmony.backend.discovery import check
 from emberharmony.backend.promote import Direct
 from emberharmony.core.dtypes import ALL, NativeDTypes, as_dtype
 from emberharmony.core.errors import BackendProtocolError, suggest
-from emberharmony.core.registry import OPS, import_declarations
+from emberharmony.core.registry import OPS, complete
 
 
 def from_array_api(
@@ -88,7 +88,7 @@ def array_api_type(
     Raises:
         BackendProtocolError: if an extra has the name of no op and of no method of `Backend`.
     """
-    import_declarations()
+    complete()
     native_by_dtype_name = (
         {dtype_name: getattr(xp, dtype_name) for dtype_name in ALL if hasattr(xp, dtype_name)}
         if dtypes is None

@@ -5,9 +5,9 @@ from typing import Any
 
 from emberharmony.backend.base import Backend
 from emberharmony.backend.dask.blocks import elementwise
-from emberharmony.core.registry import OPS, import_declarations
+from emberharmony.core.registry import OPS, complete
 
-import_declarations()
+complete()
 
 
 def _bodies() -> dict[str, Any]:

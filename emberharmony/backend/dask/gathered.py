@@ -20,9 +20,9 @@ from emberharmony.backend.dask.blocks import (
 )
 from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.images.fft import named_by_keras
-from emberharmony.core.registry import OPS, import_declarations
+from emberharmony.core.registry import OPS, complete
 
-import_declarations()
+complete()
 
 
 def _matrix_and_vector_axes(a: int, b: int) -> tuple[int, int]:

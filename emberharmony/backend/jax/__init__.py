@@ -44,7 +44,7 @@ from emberharmony.backend.jax.tensor_ops import JAXTensorOps
 from emberharmony.backend.jax.tracing import READS, UNREAD, Tracer, at_hand
 from emberharmony.core import errors
 from emberharmony.core.cells.moves import HostBits
-from emberharmony.core.registry import import_declarations
+from emberharmony.core.registry import complete
 from emberharmony.core.trees.tree import tree_leaves
 
 _AXES = "axis|permutation|duplicate|repeated|out of bounds for array"
@@ -108,7 +108,7 @@ class JAXBackend(
 
     def __init__(self) -> None:
         enable_wide()
-        import_declarations()
+        complete()
         fuse(type(self))
         super().__init__()
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NoReturn
 
 from emberharmony.core.errors import EmberError, TracedTensorError
 from emberharmony.core.namespace import standard_namespace
-from emberharmony.core.registry import ALIASES, OPS, import_declarations
+from emberharmony.core.registry import ALIASES, OPS, complete
 from emberharmony.core.tracing import outside_function_message
 from emberharmony.core.types import Tensor
 
@@ -17,7 +17,7 @@ _OPERATORS: set[str] = set()
 
 def op_of(ufunc: Any) -> str | None:
     """Returns the op of a ufunc that NumPy calls for an operator whose left operand is an array; None for others."""
-    import_declarations()  # a cell may exist before the ops are declared
+    complete()  # a cell may exist before the ops are declared
     op_name = ALIASES.get(ufunc.__name__, ufunc.__name__)
     return op_name if op_name in _OPERATORS else None
 
