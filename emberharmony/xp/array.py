@@ -17,7 +17,7 @@ from emberharmony.core.registry import OPS
 from emberharmony.core.stand_ins.shared_methods import SharedMethods
 from emberharmony.core.tracing import Standing, outside_function_message, require_untraced
 from emberharmony.xp.dtypes import Dtype, dtype_named
-from emberharmony.xp.links import LOCK, call_op, loan_of, new_links, value
+from emberharmony.xp.links import LOCK, call_op, loan_of, new_links, tensor_of
 
 _CPU = 1
 """DLPack's number of the device type CPU."""
@@ -101,7 +101,7 @@ class ArrayBase(SharedMethods, Standing):
     @property
     def device(self) -> Any:
         """The name of the device."""
-        return self._kit.ops.get_device(value(self))
+        return self._kit.ops.get_device(tensor_of(self))
 
     @property
     def native(self) -> Any:
@@ -161,7 +161,7 @@ class ArrayBase(SharedMethods, Standing):
 
     def copy(self) -> Any:
         """Returns an array of the same values with memory of its own."""
-        return self._kit.lift(self._kit.ops.copy(value(self)))
+        return self._kit.lift(self._kit.ops.copy(tensor_of(self)))
 
     def ravel(self) -> Any:
         """Returns the elements as a vector."""
@@ -224,7 +224,7 @@ class ArrayBase(SharedMethods, Standing):
         """Returns the native tensor to code that may keep it: later writes go into its memory, or into a copy of it."""
         if self._links is None:
             self._links = new_links(foreign=not self._kit.memory.shares)
-        return value(self)
+        return tensor_of(self)
 
     def _untraced_tensor(self, what: str) -> Any:
         """Returns the native tensor, whose values are about to be read by Python or another library.
@@ -233,7 +233,7 @@ class ArrayBase(SharedMethods, Standing):
             TracedTensorError: if the tensor is being differentiated, so that its gradient would be lost.
         """
         self._kit.join()
-        tensor = value(self)
+        tensor = tensor_of(self)
         if not self._kit.is_native(tensor):
             raise TracedTensorError(outside_function_message(what), tensor)
         require_untraced(tensor)
@@ -257,7 +257,7 @@ class ArrayBase(SharedMethods, Standing):
             raise TypeError(f"bool() takes an array of one element, not one of shape {self.shape}")
         self._kit.join()
         with LOCK:
-            return bool(value(self))  # a traced tensor raises its own error
+            return bool(tensor_of(self))  # a traced tensor raises its own error
 
     def __float__(self) -> float:
         return float(_convertible_number(self._only_number("float()"), float))
@@ -316,7 +316,7 @@ class ArrayBase(SharedMethods, Standing):
         `copy` is False.
         """
         self._untraced_tensor("DLPack")
-        kit, tensor = self._kit, value(self)
+        kit, tensor = self._kit, tensor_of(self)
         dlpack_options = {"max_version": max_version, "dl_device": dl_device}
         if not kit.memory.shares and copy is not False and tensor.__dlpack_device__()[0] == _CPU:
             tensor = kit.ops.to_numpy(tensor).copy()
@@ -344,11 +344,11 @@ class ArrayBase(SharedMethods, Standing):
         return _from_pickle, (self._kit.namespace, self._kit.backend.pack(self._untraced_tensor("pickle")))
 
     def __repr__(self) -> str:
-        tensor = value(self)
+        tensor = tensor_of(self)
         if not self._kit.is_native(tensor):
             return f"Array({tensor!r})"
-        text = np.array2string(self._kit.ops.to_numpy(tensor), separator=", ", prefix="Array(")
-        return f"Array({text}, dtype={self.dtype}, backend={self._kit.name!r})"
+        values_text = np.array2string(self._kit.ops.to_numpy(tensor), separator=", ", prefix="Array(")
+        return f"Array({values_text}, dtype={self.dtype}, backend={self._kit.name!r})"
 
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if spec and not self.ndim else str(self)

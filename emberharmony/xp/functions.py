@@ -11,14 +11,14 @@ from emberharmony.core.registry import OPS
 from emberharmony.xp import source
 from emberharmony.xp.array import ArrayBase
 from emberharmony.xp.dtypes import Dtype, dtype_named
-from emberharmony.xp.links import LOCK, new_links, value
+from emberharmony.xp.links import LOCK, new_links, tensor_of
 
 Function = Callable[..., Any]
 _KINDS = {"real": "float", "complex": "complex"}
 """A dict from the standard's words for floating dtypes to our kinds of dtypes."""
 
 
-def asarray(kit: Any) -> Function:
+def make_asarray(kit: Any) -> Function:
     """Returns the function `asarray` of a backend."""
 
     def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
@@ -53,7 +53,11 @@ def asarray(kit: Any) -> Function:
 def _default_dtype(kit: Any, given: Any) -> Any:
     """Returns the namespace's own default dtype for Python numbers and lists of them; None for all other values."""
     host_array = None if kit.float is None else numbers_to_host(given)
-    return None if host_array is None else kit.default_of({"f": "float", "c": "complex"}.get(host_array.dtype.kind, ""))
+    return (
+        None
+        if host_array is None
+        else kit.default_dtype_of({"f": "float", "c": "complex"}.get(host_array.dtype.kind, ""))
+    )
 
 
 def with_default_dtype(kit: Any, function: Function) -> Function:
@@ -64,7 +68,7 @@ def with_default_dtype(kit: Any, function: Function) -> Function:
         array = function(*args, **options)
         if options.get("dtype") is not None or any(hasattr(x, "dtype") for x in (*args, *options.values())):
             return array
-        default_dtype = kit.default_of(array.dtype.neutral.kind)
+        default_dtype = kit.default_dtype_of(array.dtype.neutral.kind)
         return (
             array
             if default_dtype in (None, array.dtype.neutral)
@@ -74,7 +78,7 @@ def with_default_dtype(kit: Any, function: Function) -> Function:
     return create
 
 
-def default_dtypes(kit: Any) -> Function:
+def make_default_dtypes(kit: Any) -> Function:
     """Returns the function `default_dtypes` of a backend."""
 
     def default_dtypes(*, device: Any = None) -> dict[str, Dtype]:
@@ -89,7 +93,7 @@ def default_dtype_maker(kind: str) -> Callable[[Any], Function]:
     return lambda kit: lambda: Info(kit).default_dtypes()[kind]
 
 
-def set_default_float(kit: Any) -> Function:
+def make_set_default_float(kit: Any) -> Function:
     """Returns the function `set_default_float` of a backend."""
 
     def set_default_float(dtype: Any) -> None:
@@ -113,11 +117,11 @@ def set_default_float(kit: Any) -> Function:
 def _array_data(given: Any) -> Any:
     """Returns the data for a new array: arrays in lists become tensors, everything else stays, also NumPy's scalars."""
     if isinstance(given, ArrayBase):
-        return value(given)
+        return tensor_of(given)
     return [_array_data(x) for x in given] if given.__class__ in (list, tuple) else given
 
 
-def from_dlpack(kit: Any) -> Function:
+def make_from_dlpack(kit: Any) -> Function:
     """Returns the function `from_dlpack` of a backend."""
 
     def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
@@ -138,7 +142,7 @@ def from_dlpack(kit: Any) -> Function:
     return from_dlpack
 
 
-def astype(kit: Any) -> Function:
+def make_astype(kit: Any) -> Function:
     """Returns the function `astype` of a backend."""
 
     def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
@@ -153,12 +157,12 @@ def astype(kit: Any) -> Function:
         target_dtype = dtype_named(dtype)
         if x.dtype == target_dtype and (device is None or device == x.device):
             return x.copy() if copy else x
-        return kit.lift(kit.ops.convert_to_tensor(value(x), target_dtype.neutral, device=device, copy=True))
+        return kit.lift(kit.ops.convert_to_tensor(tensor_of(x), target_dtype.neutral, device=device, copy=True))
 
     return astype
 
 
-def put_along_axis(kit: Any) -> Function:
+def make_put_along_axis(kit: Any) -> Function:
     """Returns the function `put_along_axis` of a backend."""
 
     def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None = -1) -> None:
@@ -173,17 +177,17 @@ def put_along_axis(kit: Any) -> Function:
             raise TypeError(f"put_along_axis writes into an array of {kit.module}, not into {type(arr).__name__}")
         kit.join()
         with LOCK:
-            arr[...] = kit.lift(kit.ops.put_along_axis(value(arr), kit.lower(indices), kit.lower(values), axis))
+            arr[...] = kit.lift(kit.ops.put_along_axis(tensor_of(arr), kit.lower(indices), kit.lower(values), axis))
 
     return put_along_axis
 
 
-def with_names_of_numpy(name: str) -> Callable[[Any], Function]:
+def maker_with_numpy_options(name: str) -> Callable[[Any], Function]:
     """Returns a maker of the mean, `std` or `var` of a backend that also takes NumPy's `ddof` and `dtype`."""
 
-    def declare(kit: Any) -> Function:
+    def make_function(kit: Any) -> Function:
         spec = OPS[name]
-        function, has_dtype = source.function(kit, spec), any(p.name == "dtype" for p in spec.parameters)
+        function, has_dtype = source.array_function(kit, spec), any(p.name == "dtype" for p in spec.parameters)
 
         @functools.wraps(function)
         def call_with_ddof(*args: Any, **options: Any) -> Any:
@@ -196,12 +200,12 @@ def with_names_of_numpy(name: str) -> Callable[[Any], Function]:
 
         return call_with_ddof
 
-    return declare
+    return make_function
 
 
-def lstsq(kit: Any) -> Function:
+def make_lstsq(kit: Any) -> Function:
     """Returns the function `linalg.lstsq` of a backend."""
-    solve = source.function(kit, OPS["lstsq"], "linalg")
+    solve = source.array_function(kit, OPS["lstsq"], "linalg")
 
     def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[Any, Any, Any, Any]:
         """Returns the four results that NumPy, PyTorch and JAX return; `ops.linalg.lstsq` returns the first alone.
@@ -235,9 +239,9 @@ def lstsq(kit: Any) -> Function:
     return lstsq
 
 
-def qr(kit: Any) -> Function:
+def make_qr(kit: Any) -> Function:
     """Returns the function `linalg.qr` of a backend."""
-    decompose = source.function(kit, OPS["qr"], strict=False)
+    decompose = source.array_function(kit, OPS["qr"], strict=False)
 
     def qr(x: Any, /, *, mode: str = "reduced") -> Any:
         """Returns Q and R with `x = Q @ R`, with the signs that NumPy gives them; `ops.qr` has a positive diagonal.
@@ -251,7 +255,7 @@ def qr(kit: Any) -> Function:
     return qr
 
 
-def isdtype(kit: Any) -> Function:
+def make_isdtype(kit: Any) -> Function:
     """Returns the function `isdtype` of a backend."""
 
     def isdtype(dtype: Any, kind: Any) -> bool:
@@ -261,14 +265,14 @@ def isdtype(kit: Any) -> Function:
     return isdtype
 
 
-def result_type(kit: Any) -> Function:
+def make_result_type(kit: Any) -> Function:
     """Returns the function `result_type` of a backend."""
-    promote_types = source.function(kit, OPS["result_type"])
+    promote_types = source.array_function(kit, OPS["result_type"])
 
     @functools.wraps(promote_types)
     def result_type(*arrays_and_dtypes: Any) -> Dtype:
         dtype: Dtype = promote_types(*arrays_and_dtypes)
-        default_dtype = kit.default_of(dtype.neutral.kind)
+        default_dtype = kit.default_dtype_of(dtype.neutral.kind)
         given_dtypes = [
             getattr(x, "dtype", x) for x in arrays_and_dtypes if x.__class__ not in (bool, int, float, complex)
         ]
@@ -279,12 +283,12 @@ def result_type(kit: Any) -> Function:
     return result_type
 
 
-def info(kit: Any) -> Function:
+def make_info(kit: Any) -> Function:
     """Returns the function `__array_namespace_info__` of a backend."""
     return lambda: Info(kit)
 
 
-def capabilities(kit: Any) -> Function:
+def make_capabilities(kit: Any) -> Function:
     """Returns the function `capabilities` of a backend."""
     return lambda: Info(kit).capabilities()
 
@@ -312,7 +316,7 @@ class Info(ArrayNamespaceInfo):
         """Returns the default dtypes, by the kinds of the standard."""
         default_by_kind = super().default_dtypes(device=device)
         own_default_by_kind = {
-            f"{word} floating": self._kit.default_of(dtype_kind) for word, dtype_kind in _KINDS.items()
+            f"{word} floating": self._kit.default_dtype_of(dtype_kind) for word, dtype_kind in _KINDS.items()
         }
         return default_by_kind | {
             name: Dtype(dtype) for name, dtype in own_default_by_kind.items() if dtype is not None
@@ -331,22 +335,23 @@ class Info(ArrayNamespaceInfo):
 
 
 MAKERS: dict[str, Callable[[Any], Function]] = {
-    "__array_namespace_info__": info,
-    "asarray": asarray,
-    "astype": astype,
-    "capabilities": capabilities,
+    "__array_namespace_info__": make_info,
+    "asarray": make_asarray,
+    "astype": make_astype,
+    "capabilities": make_capabilities,
     "default_complex": default_dtype_maker("complex floating"),
-    "default_dtypes": default_dtypes,
+    "default_dtypes": make_default_dtypes,
     "default_float": default_dtype_maker("real floating"),
-    "from_dlpack": from_dlpack,
-    "isdtype": isdtype,
-    "linalg.lstsq": lstsq,
-    "linalg.qr": qr,
-    "put_along_axis": put_along_axis,
-    "result_type": result_type,
-    "set_default_float": set_default_float,
+    "from_dlpack": make_from_dlpack,
+    "isdtype": make_isdtype,
+    "linalg.lstsq": make_lstsq,
+    "linalg.qr": make_qr,
+    "put_along_axis": make_put_along_axis,
+    "result_type": make_result_type,
+    "set_default_float": make_set_default_float,
 }
 MAKERS |= {
-    name: with_names_of_numpy(name) for name in ("mean", *(f"{nan}{n}" for nan in ("", "nan") for n in ("std", "var")))
+    name: maker_with_numpy_options(name)
+    for name in ("mean", *(f"{nan}{n}" for nan in ("", "nan") for n in ("std", "var")))
 }
 """By name, the makers of the functions of the main namespace, and of `linalg`."""

@@ -21,7 +21,7 @@ from emberharmony.core.trees.nodes import register_node
 from emberharmony.xp import source
 from emberharmony.xp.array import ArrayBase
 from emberharmony.xp.dtypes import Dtype
-from emberharmony.xp.links import LOCK, Links, Stale, call_op, is_element, new_links, value
+from emberharmony.xp.links import LOCK, Links, Stale, call_op, is_element, new_links, tensor_of
 from emberharmony.xp.operators import operators
 from emberharmony.xp.views import Memory
 
@@ -40,14 +40,14 @@ def _do_nothing() -> None:
     """Does nothing: the `join` of backends whose threads see the results of each other without synchronization."""
 
 
-def _under_lock(function: Callable[..., Any]) -> Callable[..., Any]:
+def _locked_function(function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns a function that holds the lock while it calls another one, so that one thread at a time runs it."""
 
-    def run(*args: Any, **kwargs: Any) -> Any:
+    def call_under_lock(*args: Any, **kwargs: Any) -> Any:
         with LOCK:
             return function(*args, **kwargs)
 
-    return run
+    return call_under_lock
 
 
 def _positions_made_float(spec: OpSpec) -> tuple[int, ...]:
@@ -87,7 +87,7 @@ class _Observed:
     """Whether ops are observed in any thread; a tracker of `core.state.locations`."""
 
     def __init__(self) -> None:
-        self.now = False
+        self.is_observing = False
 
     def start(self) -> None:
         """Makes the functions of all namespaces report their calls to the watchers."""
@@ -97,10 +97,10 @@ class _Observed:
         """Makes the functions of all namespaces call native functions directly again, without the watchers."""
         self._set_observing(False)
 
-    def _set_observing(self, now: bool) -> None:
+    def _set_observing(self, is_observing: bool) -> None:
         with LOCK:
-            self.now = now
-            op_globals.set_flag(_UNOBSERVED, not now)
+            self.is_observing = is_observing
+            op_globals.set_flag(_UNOBSERVED, not is_observing)
             for kit in KITS:
                 kit.republish()
 
@@ -127,13 +127,13 @@ class Kit:
         self.bound, self.native = self.backend.bound, self.backend.tensor_type
         self.float = DType(self.backend.usual_float) if self.backend.usual_float else None
         op_globals.publish(**{self.global_name_of("unset"): self.float is None})
-        self.writes = type(self.backend).may_write is not Backend.may_write  # whether tensors can be written into
+        self.can_write = type(self.backend).may_write is not Backend.may_write  # whether tensors can be written into
         self.is_view: Callable[[Any], bool] = eval(f"lambda x: {self.backend.view_test.format('x')}")
         self.dtypes: dict[Any, Dtype] = _Dtypes(self.backend)
         self.join: Callable[[], None] = self.backend.join_thread or _do_nothing
         self.ops: Any = Ops(self)
         self.memory = Memory(self)
-        self._plain: dict[str, Callable[..., Any]] = {}
+        self._plain_functions: dict[str, Callable[..., Any]] = {}
         self._published: list[OpSpec] = []
         class_attributes = {"__slots__": (), "__hash__": None, "__module__": module, "_kit": self}
         self.array: Any = type("Array", (ArrayBase,), class_attributes)
@@ -218,30 +218,30 @@ class Kit:
         Where threads share a stream, only one at a time may compute, which any op may do that is not elementwise.
         """
         function: Callable[..., Any] = getattr(self.bound, spec.name)
-        if OBSERVED.now:
+        if OBSERVED.is_observing:
             function = partial(self._call_observed, spec.name)
         if self.float is not None and (positions_made_float := _positions_made_float(spec)):
             function = partial(self._call_with_floats, function, positions_made_float)
-        return _under_lock(function) if self.backend.join_thread and not spec.facts.elementwise else function
+        return _locked_function(function) if self.backend.join_thread and not spec.facts.elementwise else function
 
     def _call_observed(self, op: str, /, *args: Any, **kwargs: Any) -> Any:
         """Calls an op so that the watchers of this thread or task see the call."""
         return getattr(selection.watched_ops(self.bound), op)(*args, **kwargs)
 
     def _call_with_floats(
-        self, function: Callable[..., Any], places: tuple[int, ...], /, *args: Any, **kwargs: Any
+        self, function: Callable[..., Any], positions: tuple[int, ...], /, *args: Any, **kwargs: Any
     ) -> Any:
         """Calls an op, and calls it again on floats of the namespace if its result has the default float of `ops`."""
         first_result = function(*args, **kwargs)
         dtype = self.backend.dtypes.neutral[first_result.dtype]
-        if dtype not in (default_float(), default_complex()) or self.default_of(dtype.kind) == dtype:
+        if dtype not in (default_float(), default_complex()) or self.default_dtype_of(dtype.kind) == dtype:
             return first_result
-        tensors = [args[i] for i in places if i < len(args)]
+        tensors = [args[i] for i in positions if i < len(args)]
         if any(self._has_tensor_of_kind(x, _FLOATS) for x in tensors) or not any(
             self._has_tensor_of_kind(x, _INTEGERS) for x in tensors
         ):
             return first_result
-        return function(*(self._as_float(x) if i in places else x for i, x in enumerate(args)), **kwargs)
+        return function(*(self._as_float(x) if i in positions else x for i, x in enumerate(args)), **kwargs)
 
     def _has_tensor_of_kind(self, argument: Any, kinds: tuple[str, ...]) -> bool:
         """Returns whether an argument is, or has in it, a tensor of one of these kinds of dtypes."""
@@ -274,7 +274,7 @@ class Kit:
         """Returns whether a value is no native tensor, but a stand-in for one, such as a traced tensor."""
         return not isinstance(tensor, self.native)
 
-    def default_of(self, kind: str) -> DType | None:
+    def default_dtype_of(self, kind: str) -> DType | None:
         """Returns the namespace's own default dtype for a kind, "float" or "complex"; None if it has none."""
         if self.float is None or kind not in ("float", "complex"):
             return None
@@ -291,9 +291,9 @@ class Kit:
 
     def plain_function(self, op: str) -> Callable[..., Any]:
         """Returns the function of an op for arrays, with the parameters as the op declares them."""
-        if op not in self._plain:
-            self._plain[op] = source.function(self, OPS[op], strict=False)
-        return self._plain[op]
+        if op not in self._plain_functions:
+            self._plain_functions[op] = source.array_function(self, OPS[op], strict=False)
+        return self._plain_functions[op]
 
     def call_on_trees(self, spec: OpSpec, arguments: tuple[Any, ...]) -> Any:
         """Calls an op that takes trees, in which arrays are nodes."""
@@ -315,7 +315,7 @@ class Kit:
                 f"an array of {self.name!r} is among the arguments of an op of {bound.backend.name!r}: convert it "
                 f"with from_dlpack or asarray, or run the call under `with ops.use_backend({self.name!r}):`"
             )
-        return value(array)
+        return tensor_of(array)
 
     def lower(self, given: Any) -> Any:
         """Returns an argument for the ops: with tensors in the places of arrays, at any depth of containers.
@@ -325,7 +325,7 @@ class Kit:
         """
         cls = given.__class__
         if cls is self.array:
-            return value(given)
+            return tensor_of(given)
         if cls in _OPTIONS:
             return given
         if cls is tuple or cls is list:
@@ -365,7 +365,7 @@ class Kit:
         """Returns the native tensor of an array as the only leaf of a tree, and marks it as kept by a transform."""
         if self.memory.shares:
             self.memory.mark_kept(array)
-        return (value(array),), None
+        return (tensor_of(array),), None
 
     def array_of_leaf(self, leaf: Any) -> Any:
         """Returns an array of a leaf of a tree: a tensor, or what a transform put in its place."""
@@ -403,8 +403,8 @@ class Kit:
         """
         key = self.lower(key)
         if self.is_tensor(key) and self._is_empty_mask(key, array.shape):
-            return self.lift(self.ops.zeros((0, *array.shape[len(key.shape) :]), dtype=value(array).dtype))
-        source_tensor = value(array)
+            return self.lift(self.ops.zeros((0, *array.shape[len(key.shape) :]), dtype=tensor_of(array).dtype))
+        source_tensor = tensor_of(array)
         try:
             elements = self.lift(self.ops.get_item(source_tensor, key))
         except ShapeError as error:
@@ -431,6 +431,6 @@ class _Dtypes(dict[Any, Dtype]):
         super().__init__()
         self._neutral = backend.dtypes.neutral
 
-    def __missing__(self, native: Any) -> Dtype:
-        self[native] = dtype = Dtype(self._neutral[native])
+    def __missing__(self, native_dtype: Any) -> Dtype:
+        self[native_dtype] = dtype = Dtype(self._neutral[native_dtype])
         return dtype

@@ -24,19 +24,19 @@ class Links:
 
     Attributes:
         parent: the array that it is a view of, or None.
-        how: the key, or the `Call`, by which it is read from its parent.
-        element: whether it is an element, which lies in the memory of its parent, but must not see its next write.
+        key_or_call: the key, or the `Call`, by which it is read from its parent.
+        is_element: whether it is an element, which lies in the memory of its parent, but must not see its next write.
         views: weak references to the views of it.
-        most: how many these may be before those that are gone are forgotten.
+        most_views: how many of these there may be before those that are gone are forgotten.
         foreign: whether its memory belongs to somebody else, so that it is copied before the first write.
     """
 
-    __slots__ = ("element", "foreign", "how", "most", "parent", "views")
+    __slots__ = ("foreign", "is_element", "key_or_call", "most_views", "parent", "views")
     parent: Any
-    how: Any
-    element: bool
+    key_or_call: Any
+    is_element: bool
     views: list[Any]
-    most: int
+    most_views: int
     foreign: bool
 
 
@@ -52,14 +52,14 @@ class Call:
 def new_links(foreign: bool = False) -> Links:
     """Returns new links for an array that is no view and has no views."""
     links = _new(Links)
-    links.parent = links.how = None
-    links.views, links.most, links.foreign, links.element = [], FEW, foreign, False
+    links.parent = links.key_or_call = None
+    links.views, links.most_views, links.foreign, links.is_element = [], FEW, foreign, False
     return links
 
 
-def is_element(array: Any, how: Any) -> bool:
+def is_element(array: Any, key_or_call: Any) -> bool:
     """Returns whether an array that was read from another at a key is an element, for which NumPy gives a scalar."""
-    key_parts = how if how.__class__ is tuple else (how,)
+    key_parts = key_or_call if key_or_call.__class__ is tuple else (key_or_call,)
     return bool(key_parts) and all(key_part.__class__ is int for key_part in key_parts) and not array._v.ndim
 
 
@@ -72,15 +72,15 @@ def links_of(array: Any) -> Any:
             if links.__class__ is tuple:
                 parent, key_or_call = links
                 links = new_links()
-                links.parent, links.how, links.element = parent, key_or_call, is_element(array, key_or_call)
+                links.parent, links.key_or_call, links.is_element = parent, key_or_call, is_element(array, key_or_call)
                 array._links = links
     return links
 
 
-def value(array: Any) -> Any:
+def tensor_of(array: Any) -> Any:
     """Returns the tensor of an array."""
     tensor = array._v
-    return tensor.value() if tensor.__class__ is Stale else tensor
+    return tensor.read_tensor() if tensor.__class__ is Stale else tensor
 
 
 class Stale(Standing):
@@ -97,13 +97,13 @@ class Stale(Standing):
     def __init__(self, memory: Any, array: Any, loan: Loan | None = None) -> None:
         self.memory, self.parent, self.array, self.loan = memory, links_of(array).parent, ref(array), loan
 
-    def value(self) -> Any:
+    def read_tensor(self) -> Any:
         """Returns the tensor, and puts it into the array, unless NumPy may still write into its memory."""
         with LOCK:
             array = self.array()
             if self.loan is not None:
                 if array is not None and array._v is not self:  # another thread has read the loan already
-                    return value(array)
+                    return tensor_of(array)
                 tensor = self.memory.read_loan(self.loan)
                 if array is not None and not self.loan.is_open:
                     array._v = tensor
@@ -111,7 +111,7 @@ class Stale(Standing):
             # A transform may still refer to this object although the array has got its tensor already.
             if array is None or array._v is not self:
                 raise RuntimeError("a view was read after it was deleted")
-            tensor = self.memory.read_view(value(self.parent), links_of(array).how)
+            tensor = self.memory.read_view(tensor_of(self.parent), links_of(array).key_or_call)
             if self.parent._v.__class__ is not Stale:
                 array._v = tensor
             if self.memory.shares:
@@ -120,15 +120,15 @@ class Stale(Standing):
 
     def tensor_on(self, bound: Any) -> Any:
         """Returns the tensor."""
-        return self.value()
+        return self.read_tensor()
 
     def run(self, backend: Any, op: str, arguments: tuple[Any, ...]) -> Any:
         """Runs an op on the tensors that the outdated views among its arguments stand for."""
         return call_op(getattr(backend.bound, op), op, [with_tensors(x) for x in arguments])
 
     def __getattr__(self, name: str) -> Any:
-        known_attributes = {} if self.loan is None else self.loan.known
-        return known_attributes[name] if name in known_attributes else getattr(self.value(), name)
+        known_attributes = {} if self.loan is None else self.loan.attributes
+        return known_attributes[name] if name in known_attributes else getattr(self.read_tensor(), name)
 
 
 def loan_of(array: Any) -> Loan | None:
@@ -140,7 +140,7 @@ def with_tensors(argument: Any) -> Any:
     """Returns an argument with the tensors of the outdated views in it, at any depth of lists and tuples."""
     cls = argument.__class__
     if cls is Stale:
-        return argument.value()
+        return argument.read_tensor()
     return cls(map(with_tensors, argument)) if cls is list or cls is tuple else argument
 
 

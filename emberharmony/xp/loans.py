@@ -29,11 +29,11 @@ class Loan:
         device: the name of its device.
     """
 
-    __slots__ = ("_owner_reference", "device", "known", "memory")
+    __slots__ = ("_owner_reference", "attributes", "device", "memory")
 
     def __init__(self, memory: np.ndarray, dtype: Any, device: Any) -> None:
         self.memory, self.device = memory, device
-        self.known = {"shape": memory.shape, "ndim": memory.ndim, "dtype": dtype}
+        self.attributes = {"shape": memory.shape, "ndim": memory.ndim, "dtype": dtype}
         self._owner_reference: Any = lambda: None
 
     @property
@@ -41,14 +41,14 @@ class Loan:
         """Whether somebody may still write into the memory."""
         return self._owner_reference() is not None
 
-    def give(self) -> np.ndarray:
+    def lent_array(self) -> np.ndarray:
         """Returns a NumPy array that shares the lent memory."""
-        interface = self._owner_reference()
-        if interface is None:
+        buffer_owner = self._owner_reference()
+        if buffer_owner is None:
             # The array interface of NumPy cannot name bfloat16, so it describes bytes.
-            interface = _BufferOwner(self.memory.reshape(-1).view(np.uint8))
-            self._owner_reference = ref(interface)
-        return np.asarray(interface).view(self.memory.dtype).reshape(self.memory.shape)
+            buffer_owner = _BufferOwner(self.memory.reshape(-1).view(np.uint8))
+            self._owner_reference = ref(buffer_owner)
+        return np.asarray(buffer_owner).view(self.memory.dtype).reshape(self.memory.shape)
 
 
 def view_at(memory: np.ndarray, key: Any) -> np.ndarray:

@@ -14,7 +14,7 @@ from emberharmony.xp.dtypes import Dtype
 from emberharmony.xp.functions import MAKERS, with_default_dtype
 from emberharmony.xp.kit import Kit
 from emberharmony.xp.links import LOCK
-from emberharmony.xp.transforms import on_trees
+from emberharmony.xp.transforms import function_on_trees
 
 _PACKAGE = "emberharmony.xp"
 _CHOOSERS = ("array_namespace", "available_backends", "backend_of", "get_backend", "set_backend", "use_backend")
@@ -68,23 +68,23 @@ class Namespace(ModuleType):
                 self.__dict__[name] = self._make_member(name, op_or_constant)
         return self.__dict__[name]
 
-    def _make_member(self, name: str, value: Any) -> Any:
+    def _make_member(self, name: str, op_or_constant: Any) -> Any:
         kit = self._kit
         make_function = MAKERS.get(f"{self._part}.{name}" if self._part else name)
         if make_function is not None:
             function = make_function(kit)
             function.__module__, function.__qualname__ = self.__name__, name
             return function
-        if isinstance(value, ModuleType):
-            member = Namespace(kit, name)
-            return sys.modules.setdefault(member.__name__, member)
-        spec = OPS.get(getattr(value, "__name__", ""))
-        if spec is None or spec.function is not value:
-            is_plain = isinstance(value, type) or not callable(value)
-            return value if is_plain else on_trees(kit, value)
+        if isinstance(op_or_constant, ModuleType):
+            part_namespace = Namespace(kit, name)
+            return sys.modules.setdefault(part_namespace.__name__, part_namespace)
+        spec = OPS.get(getattr(op_or_constant, "__name__", ""))
+        if spec is None or spec.function is not op_or_constant:
+            is_constant_or_class = isinstance(op_or_constant, type) or not callable(op_or_constant)
+            return op_or_constant if is_constant_or_class else function_on_trees(kit, op_or_constant)
         if spec.takes_callable or spec.returns in ("Any", "Callable[..., Any]"):
-            return on_trees(kit, value)
-        function = source.function(kit, spec, self._part, name)
+            return function_on_trees(kit, op_or_constant)
+        function = source.array_function(kit, spec, self._part, name)
         makes_arrays = spec.category in ("creation", "fft") and any(p.role == "DTypeLike" for p in spec.parameters)
         makes_arrays = makes_arrays and not spec.parameters[0].is_tensor
         return with_default_dtype(kit, function) if makes_arrays else function
@@ -133,23 +133,23 @@ def namespace(backend: Any) -> Namespace:
         with LOCK:
             namespace_of_backend = _SPACES.get(backend)
             if namespace_of_backend is None:
-                module = f"{_PACKAGE}.{backend}"
-                namespace_of_backend = _SPACES[backend] = Namespace(Kit(backend, module))
+                module_name = f"{_PACKAGE}.{backend}"
+                namespace_of_backend = _SPACES[backend] = Namespace(Kit(backend, module_name))
                 namespace_of_backend._kit.join()
-                sys.modules[module] = namespace_of_backend
+                sys.modules[module_name] = namespace_of_backend
                 setattr(sys.modules[_PACKAGE], backend, namespace_of_backend)
     return namespace_of_backend
 
 
-def set_or_remove_extension(name: str, made: "Callable[[Namespace], Any] | None") -> None:
+def set_or_remove_extension(name: str, make_extension: "Callable[[Namespace], Any] | None") -> None:
     """Adds an attribute to all array API namespaces, or removes it.
 
     Args:
-        made: returns the attribute of a namespace; None takes it away.
+        make_extension: returns the attribute of a namespace; None takes it away.
     """
     with LOCK:
         _EXTENSIONS.pop(name, None)
         for space in _SPACES.values():
             vars(space).pop(name, None)
-        if made is not None:
-            _EXTENSIONS[name] = made
+        if make_extension is not None:
+            _EXTENSIONS[name] = make_extension

@@ -126,7 +126,7 @@ def __getitem__(self, key):
         if n and links.__class__ is @Links and links.parent is None:
             r._links = self, key
             links.views.append(@ref(r))
-            if len(links.views) > links.most: @forget(links)
+            if len(links.views) > links.most_views: @forget(links)
             if self._v is not a: @outdate(r)
         else: @link(r, self, key, a)
         return r
@@ -195,7 +195,7 @@ def operators(kit: Any) -> dict[str, Callable[..., Any]]:
         method_by_name |= _operator_methods(kit, _OPERATOR, name, op)
     for name, op in _UNARY.items():
         method_by_name |= _operator_methods(kit, _ONE, name, op)
-    if kit.writes:
+    if kit.can_write:
         method_by_name |= _operator_methods(
             kit, _SET if kit.backend.shares_memory else _SET_ANEW, "setitem", "set_item"
         )
@@ -225,33 +225,33 @@ def _operator_methods(kit: Any, template: str, name: str, op: str) -> dict[str, 
     return define_functions(kit, fill_text(template, text_by_placeholder))
 
 
-def _store_line(kit: Any, spec: OpSpec, number: bool) -> str:
+def _store_line(kit: Any, spec: OpSpec, is_number: bool) -> str:
     """Returns the line of `x += y` that gives an array the native result, if nobody else has the memory of the array.
 
     Args:
-        number: whether the other operand is a number of Python.
+        is_number: whether the other operand is a number of Python.
     """
     equality_operator = "is" if kit.ops.zeros(1).dtype is kit.ops.zeros(1).dtype else "=="
     conditions = ["self._links is None"]
-    if number or spec.facts.gives or "dtype is {1}." not in fast_of(spec, kit.backend).when:
+    if is_number or spec.facts.gives or "dtype is {1}." not in fast_of(spec, kit.backend).when:
         conditions.append(f"v.dtype {equality_operator} a.dtype")
-    conditions += [] if number else ["v.shape == a.shape"]
+    conditions += [] if is_number else ["v.shape == a.shape"]
     return f"if {' and '.join(conditions)}: self._v = v; return self"
 
 
-def _own_memory_lines(kit: Any, spec: OpSpec, number: bool) -> list[str]:
+def _own_memory_lines(kit: Any, spec: OpSpec, is_number: bool) -> list[str]:
     """Returns the lines of `x += y` that write into memory of the array alone, if the library has a function for it.
 
     What that refuses, such as another shape, the lines after these compute; it raises before it writes.
 
     Args:
-        number: whether the other operand is a number of Python.
+        is_number: whether the other operand is a number of Python.
     """
     in_place_function = kit.backend.in_place(fast_of(spec, kit.backend).native)
     if in_place_function is None:
         return []
     op_globals.publish(**{kit.global_name_of(f"into_{spec.name}"): in_place_function})
-    conditions = [f"not {kit.backend.recorded_test.format(name)}" for name in "ab"[: 2 - number]]
+    conditions = [f"not {kit.backend.recorded_test.format(name)}" for name in "ab"[: 2 - is_number]]
     return [
         f"if self._links is None and {' and '.join(conditions)}:",
         f"    try: @into_{spec.name}(a, b); return self",
@@ -263,26 +263,26 @@ def native_call(
     kit: Any,
     spec: OpSpec,
     names: list[str],
-    number: bool = False,
-    first: list[str] | tuple[()] = (),
-    then: str = "",
+    is_number: bool = False,
+    first_lines: list[str] | tuple[()] = (),
+    last_line: str = "",
 ) -> str:
     """Returns the lines that assign the result of an op to `v`, by the native function where that does the same.
 
     Args:
         names: the variables that hold the native tensors.
-        number: whether the last of them holds a number of Python.
-        first: lines before the call of the native function.
-        then: a line that follows it.
+        is_number: whether the last of them holds a number of Python.
+        first_lines: lines before the call of the native function.
+        last_line: a line that follows it.
     """
     fallback_call = f"@_{spec.name}({', '.join(names)})"
-    fast_condition = fast_condition_of(kit, spec, names, number)
-    array_names = ["self", "other"][: len(names) - number]
+    fast_condition = fast_condition_of(kit, spec, names, is_number)
+    array_names = ["self", "other"][: len(names) - is_number]
     slow_lines = [f"v = {fallback_call}", *keep_lines(kit, array_names)]
     if fast_condition is None:
         return "\n".join(slow_lines)
-    fast_lines = [*first, f"try: v = {fast_call(kit, spec, names)}", f"except Exception: v = {fallback_call}"]
-    fast_lines += [*wrap_lines(kit, spec), *native_keep_lines(kit, spec, array_names), then]
+    fast_lines = [*first_lines, f"try: v = {fast_call(kit, spec, names)}", f"except Exception: v = {fallback_call}"]
+    fast_lines += [*wrap_lines(kit, spec), *native_keep_lines(kit, spec, array_names), last_line]
     return "\n".join(
         [
             f"if {fast_condition}:",
@@ -305,23 +305,23 @@ def wrap_lines(kit: Any, spec: OpSpec) -> list[str]:
     return ["if v.__class__ is not @exact: v = $wrap(v)"] if can_be_scalar else []
 
 
-def fast_condition_of(kit: Any, spec: OpSpec, names: list[str], number: bool = False) -> str | None:
+def fast_condition_of(kit: Any, spec: OpSpec, names: list[str], is_number: bool = False) -> str | None:
     """Returns the condition under which the native function does what an op does, for one or two operands.
 
     Args:
         names: the variables that hold native tensors, or what stands for one.
-        number: whether the last of them holds a number of Python.
+        is_number: whether the last of them holds a number of Python.
 
     Returns:
         None if the native function never does.
     """
     fast_form = fast_of(spec, kit.backend)
-    if len(spec.parameters) != len(names) or (number and not fast_form.weak):
+    if len(spec.parameters) != len(names) or (is_number and not fast_form.weak):
         return None
-    condition = re.sub(r"\bnative_(\w+)", r"$\1", (fast_form.weak if number else fast_form.when).format(*names))
+    condition = re.sub(r"\bnative_(\w+)", r"$\1", (fast_form.weak if is_number else fast_form.when).format(*names))
     condition = re.sub(r"\bfloat32_default\b", "(float32_default and @unset)", condition)
     conditions = [f"{name}.__class__ is {'@type' if name is names[0] else '@exact'}" for name in names]
-    if number:
+    if is_number:
         conditions[-1] = f"({condition})"
     elif fast_form.plain:
         conditions[-1] = f"{names[-1]}.__class__ is {kit.name_of_plain_type(fast_form.plain)}"
@@ -352,9 +352,9 @@ def join_line(kit: Any) -> str:
     return "if @thread() != @MAIN: @join()" if kit.backend.join_thread else ""
 
 
-def fill_text(text: str, parts: dict[str, str]) -> str:
+def fill_text(text: str, text_by_placeholder: dict[str, str]) -> str:
     """Returns a template in which each `(name)` is replaced by its text, whose lines are indented alike."""
-    for name, replacement in parts.items():
+    for name, replacement in text_by_placeholder.items():
         for placeholder_line, indent in re.findall(rf"^(( *)\({name}\)\n)", text, re.MULTILINE):
             text = text.replace(placeholder_line, textwrap.indent(f"{replacement.strip()}\n", indent))
         text = text.replace(f"({name})", replacement)

@@ -51,13 +51,13 @@ def _special_function(space: Namespace, name: str, spec: OpSpec) -> Callable[...
     function = getattr(space, spec.name)
 
     @functools.wraps(function)
-    def call(*args: Any) -> Any:
+    def call_in_common_dtype(*args: Any) -> Any:
         arrays = [x if isinstance(x, ArrayBase) else space.asarray(x) for x in args]
         result_dtype = space.result_type(*arrays, 1.0)
         return function(*(space.astype(x, result_dtype, copy=False) for x in arrays))
 
-    call.__name__ = call.__qualname__ = name
-    return call
+    call_in_common_dtype.__name__ = call_in_common_dtype.__qualname__ = name
+    return call_in_common_dtype
 
 
 def enable_scipy(enabled: bool = True) -> None:

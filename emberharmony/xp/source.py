@@ -31,7 +31,7 @@ _PLAIN_RESULTS = ("bool", "int", "None", "str", "tuple[int, ...]", "HostArray", 
 _PLAIN_PARAMETERS = ("bool", "bool | None", "str", "str | None", "DeviceLike", "DeviceLike | None")
 
 
-def function(kit: Any, spec: OpSpec, part: str = "", name: str = "", strict: bool = True) -> Callable[..., Any]:
+def array_function(kit: Any, spec: OpSpec, part: str = "", name: str = "", strict: bool = True) -> Callable[..., Any]:
     """Returns the function of an op for the arrays of a backend.
 
     Args:
@@ -65,11 +65,11 @@ def _parameter_kind(parameter: OpParameter) -> int:
     return parameter_class.KEYWORD_ONLY if parameter.keyword_only else parameter_class.POSITIONAL_OR_KEYWORD
 
 
-def _in_standard_order(spec: OpSpec, passed: tuple[Passed, ...]) -> list[tuple[OpParameter, str, int]]:
+def _in_standard_order(spec: OpSpec, signature: tuple[Passed, ...]) -> list[tuple[OpParameter, str, int]]:
     """Returns the parameters of an op in the standard's order, each with its name there and its kind of passing."""
     parameter_by_name = {p.name: p for p in spec.parameters}
     standard_parameters = [
-        (parameter_by_name.get(each.name, spec.parameters[i]), each.name, each.kind) for i, each in enumerate(passed)
+        (parameter_by_name.get(each.name, spec.parameters[i]), each.name, each.kind) for i, each in enumerate(signature)
     ]
     taken_names = {p.name for p, _, _ in standard_parameters}
     remaining_parameters = [p for p in spec.parameters if p.name not in taken_names]
@@ -100,17 +100,21 @@ def _function_source(
     may_be_view = spec.facts.view
     name_by_parameter = {p.name: name for p, name, _ in parameters}
     first_parameter = next((p for p in spec.parameters if p.is_tensor), None)
-    lines, passed_arguments = _fast_path_lines(kit, spec, [name_by_parameter[p.name] for p in spec.parameters]), []
+    lines, argument_expressions = _fast_path_lines(kit, spec, [name_by_parameter[p.name] for p in spec.parameters]), []
     for p in spec.parameters:
-        low_expression = _argument_expression(p, name_by_parameter[p.name])
+        lowered_expression = _argument_expression(p, name_by_parameter[p.name])
         if p is first_parameter or (may_be_view and not p.variadic):
             local_name = "_a" if p is first_parameter else f"_a_{p.name}"
-            lines.append(f"{local_name} = {low_expression}")
-            low_expression = local_name
-        passed_arguments.append(
-            f"*{low_expression}" if p.variadic else f"{p.name}={low_expression}" if p.keyword_only else low_expression
+            lines.append(f"{local_name} = {lowered_expression}")
+            lowered_expression = local_name
+        argument_expressions.append(
+            f"*{lowered_expression}"
+            if p.variadic
+            else f"{p.name}={lowered_expression}"
+            if p.keyword_only
+            else lowered_expression
         )
-    op_call = f"@_{spec.name}({', '.join(passed_arguments)})"
+    op_call = f"@_{spec.name}({', '.join(argument_expressions)})"
     if kit.backend.defines(spec) and not spec.takes_callable:
         lines.append(f"v = {op_call}")
     else:
@@ -122,7 +126,7 @@ def _function_source(
     if not may_be_view:
         lines += _separation_lines(kit, spec, first_parameter is not None)
     if may_be_view and first_parameter is not None:
-        arguments_text = ", ".join(["_p", *passed_arguments[1:]])
+        arguments_text = ", ".join(["_p", *argument_expressions[1:]])
         first_name = name_by_parameter[first_parameter.name]
         lines.append(f"if {first_name}.__class__ is @Array:")
         lines.append(f" return @linked(v, {first_name}, _a, lambda _p: @_{spec.name}({arguments_text}))")
@@ -137,16 +141,16 @@ def _fast_path_lines(kit: Any, spec: OpSpec, names: list[str]) -> list[str]:
 
     What computes a float or a boolean makes new memory. The others may return their argument, or a part of it.
     """
-    are_tensors = [p.is_tensor and not p.variadic and not p.optional for p in spec.parameters]
-    if not spec.facts.elementwise or spec.facts.view or len(names) > 2 or not all(are_tensors):
+    tensor_flags = [p.is_tensor and not p.variadic and not p.optional for p in spec.parameters]
+    if not spec.facts.elementwise or spec.facts.view or len(names) > 2 or not all(tensor_flags):
         return []
     tensor_names = ["_t", "_u"][: len(names)]
     fast_condition = fast_condition_of(kit, spec, tensor_names)
     if fast_condition is None or not kit.backend.defines(spec):
         return []
-    is_fresh = spec.facts.gives in ("float", "bool")
+    is_always_new = spec.facts.gives in ("float", "bool")
     return_lines = [_RESULTS["Tensor"]]
-    if not is_fresh:
+    if not is_always_new:
         is_new_condition = " and ".join(f"v is not {value}" for value in tensor_names)
         view_condition = f" and not {kit.backend.view_test.format('v')}" if kit.backend.shares_memory else ""
         return_lines = [f"if {is_new_condition}{view_condition}: {_RESULTS['Tensor']}"]
@@ -163,15 +167,15 @@ def _fast_path_lines(kit: Any, spec: OpSpec, names: list[str]) -> list[str]:
     ]
 
 
-def _separation_lines(kit: Any, spec: OpSpec, given: bool) -> list[str]:
+def _separation_lines(kit: Any, spec: OpSpec, has_tensor_parameter: bool) -> list[str]:
     """Returns the lines that copy or mark a result that is an argument itself, or shares memory with one.
 
     Args:
-        given: whether there is a tensor among the arguments.
+        has_tensor_parameter: whether there is a tensor among the arguments.
     """
-    if spec.returns != "Tensor" or not kit.writes:
+    if spec.returns != "Tensor" or not kit.can_write:
         return []
-    lines = ["if v is _a: v = @copy(v)"] if given else []
+    lines = ["if v is _a: v = @copy(v)"] if has_tensor_parameter else []
     if kit.backend.shares_memory:
         lines.append(f"if v.__class__ is @exact and {kit.backend.view_test.format('v')}: return @lift_shared(v)")
     return lines
@@ -198,10 +202,10 @@ def with_backend_active(kit: Any, call: Callable[..., Any]) -> Callable[..., Any
     """Returns a function that runs with the backend active."""
     bound, backend = kit.bound, kit.backend
 
-    def run(*args: Any, **kwargs: Any) -> Any:
+    def run_with_backend(*args: Any, **kwargs: Any) -> Any:
         if selection.is_active(bound):
             return call(*args, **kwargs)
         with selection.Override(backend):
             return call(*args, **kwargs)
 
-    return run
+    return run_with_backend

@@ -12,7 +12,7 @@ from emberharmony.core import selection
 from emberharmony.xp.array import ArrayBase
 
 
-def on_trees(kit: Any, function: Callable[..., Any]) -> Callable[..., Any]:
+def function_on_trees(kit: Any, function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns a function of `ops` on trees, changed so that it takes and returns arrays of a backend.
 
     Args:
@@ -20,7 +20,7 @@ def on_trees(kit: Any, function: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @functools.wraps(function, updated=())
-    def run(*args: Any, **kwargs: Any) -> Any:
+    def run_on_arrays(*args: Any, **kwargs: Any) -> Any:
         kit.join()
         lowered_args = [_lower_argument(kit, x) for x in args]
         lowered_kwargs = {name: _lower_argument(kit, x) for name, x in kwargs.items()}
@@ -34,7 +34,7 @@ def on_trees(kit: Any, function: Callable[..., Any]) -> Callable[..., Any]:
             kit.memory.mark_kept(*args, *kwargs.values())
         return _lift_result(kit, result)
 
-    return run
+    return run_on_arrays
 
 
 def _lower_argument(kit: Any, argument: Any) -> Any:
@@ -57,8 +57,8 @@ def _is_function(value: Any) -> bool:
     return callable(value) and not isinstance(value, (ArrayBase, type)) and not hasattr(value, "parameters")
 
 
-def _lift_result(kit: Any, made: Any) -> Any:
+def _lift_result(kit: Any, returned_value: Any) -> Any:
     """Returns the result of a function of trees with arrays in the places of tensors, whose memory may be shared."""
-    if type(made) is tuple:
-        return tuple(_lift_result(kit, x) for x in made)
-    return on_trees(kit, made) if _is_function(made) else kit.lift_shared(made)
+    if type(returned_value) is tuple:
+        return tuple(_lift_result(kit, x) for x in returned_value)
+    return function_on_trees(kit, returned_value) if _is_function(returned_value) else kit.lift_shared(returned_value)

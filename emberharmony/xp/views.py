@@ -32,7 +32,7 @@ from emberharmony.xp.links import (
     live_views,
     loan_of,
     new_links,
-    value,
+    tensor_of,
     view_chain,
 )
 from emberharmony.xp.loans import Loan, elements_at, view_at
@@ -59,28 +59,28 @@ class Memory:
                 *_, root = view_chain(argument)
                 self._own_links(root).foreign = True
 
-    def link(self, view: Any, parent: Any, how: Any, source: Any) -> None:
+    def link(self, view: Any, parent: Any, key_or_call: Any, source: Any) -> None:
         """Makes an array a view of another.
 
         Args:
             view: the array.
             parent: the array that it is a view of.
-            how: the key, or the `Call`, by which it was read.
+            key_or_call: the key, or the `Call`, by which it was read.
             source: the tensor that it was read from.
         """
         links = parent._links
         if links.__class__ is not Links:
             links = self._own_links(parent)
-        if links.element:
+        if links.is_element:
             links = self._give_own_memory(parent)
             source = parent._v
-            view._v = self.read_view(source, how)
+            view._v = self.read_view(source, key_or_call)
         if self.shares:
             self._mark_kept_if_copied(view._v, parent)
-        view._links = parent, how
+        view._links = parent, key_or_call
         views = links.views
         views.append(ref(view))
-        if len(views) > links.most:
+        if len(views) > links.most_views:
             self.forget_dead_views(links)
         if parent._v is not source or source.__class__ is Stale:
             self.mark_outdated(view)
@@ -91,31 +91,33 @@ class Memory:
         A view whose elements do not lie at equal distances in it is given as a copy that cannot be written to.
         """
         with LOCK:
-            if self._own_links(array).element:
+            if self._own_links(array).is_element:
                 self._give_own_memory(array)
             *views, root = view_chain(array)
             loan = loan_of(root)
             if loan is None:
-                tensor = value(root)
+                tensor = tensor_of(root)
                 loan = Loan(np.array(self.ops.to_numpy(tensor), order="C"), tensor.dtype, self.ops.get_device(tensor))
                 self._own_links(root)
                 root._v = Stale(self, root, loan)
                 self._outdate_views([root])
-            lent_array = self._lent_view(loan.give(), [links_of(view).how for view in reversed(views)])
+            lent_array = self._lent_view(loan.lent_array(), [links_of(view).key_or_call for view in reversed(views)])
             if lent_array is None:
-                lent_array = self.ops.to_numpy(value(array)).view()
+                lent_array = self.ops.to_numpy(tensor_of(array)).view()
                 lent_array.flags.writeable = False
             return lent_array
 
-    def _lent_view(self, memory: np.ndarray, hows: list[Any]) -> np.ndarray | None:
+    def _lent_view(self, memory: np.ndarray, keys_and_calls: list[Any]) -> np.ndarray | None:
         """Returns the NumPy view of lent memory at a chain of keys and calls; None if it would have to be a copy."""
-        if all(how.__class__ is not Call for how in hows):
-            return functools.reduce(view_at, hows, memory)
+        if all(key_or_call.__class__ is not Call for key_or_call in keys_and_calls):
+            return functools.reduce(view_at, keys_and_calls, memory)
         positions = np.arange(memory.size).reshape(memory.shape)
-        for how in hows:
-            is_function_call = how.__class__ is Call
+        for key_or_call in keys_and_calls:
+            is_function_call = key_or_call.__class__ is Call
             positions = (
-                self.ops.to_numpy(how.run(self.ops.asarray(positions))) if is_function_call else view_at(positions, how)
+                self.ops.to_numpy(key_or_call.run(self.ops.asarray(positions)))
+                if is_function_call
+                else view_at(positions, key_or_call)
             )
         return elements_at(memory, positions)
 
@@ -126,12 +128,12 @@ class Memory:
 
     def mark_outdated(self, view: Any) -> None:
         """Marks a view as outdated, so that it is read again from its parent."""
-        if not links_of(view).element:
+        if not links_of(view).is_element:
             view._v = Stale(self, view)
 
     def _mark_kept_if_copied(self, tensor: Any, parent: Any) -> None:
         """Marks the parent of a view as kept if the view has memory of its own, as `x[::-1]` on PyTorch."""
-        if not self.kit.is_stand_in(tensor) and not self.backend.aliases(tensor, value(parent)):
+        if not self.kit.is_stand_in(tensor) and not self.backend.aliases(tensor, tensor_of(parent)):
             self.mark_kept(parent)
 
     @staticmethod
@@ -149,12 +151,12 @@ class Memory:
         with LOCK:
             view_count = len(links.views)
             links.views[:view_count] = [reference for reference in links.views[:view_count] if reference() is not None]
-            links.most = max(FEW, 2 * len(links.views))
+            links.most_views = max(FEW, 2 * len(links.views))
 
     def _give_own_memory(self, array: Any) -> Links:
         """Copies an element of an array into memory of its own, and returns its new links."""
         with LOCK:
-            array._v = self.ops.copy(value(array))
+            array._v = self.ops.copy(tensor_of(array))
             array._links = separate_links = new_links()
         return separate_links
 
@@ -175,20 +177,20 @@ class Memory:
             return self.kit.lift_shared(tensor)
         array = self.kit.lift(tensor)
         array._links = None
-        if not self.shares or self.kit.is_stand_in(tensor) or self.backend.aliases(tensor, value(parent)):
+        if not self.shares or self.kit.is_stand_in(tensor) or self.backend.aliases(tensor, tensor_of(parent)):
             self.link(array, parent, Call(run), source)
         return array
 
-    def read_view(self, tensor: Any, how: Any) -> Any:
+    def read_view(self, tensor: Any, key_or_call: Any) -> Any:
         """Returns the elements of a tensor at a key, or the result of a `Call` on it."""
-        return how.run(tensor) if how.__class__ is Call else self.ops.get_item(tensor, how)
+        return key_or_call.run(tensor) if key_or_call.__class__ is Call else self.ops.get_item(tensor, key_or_call)
 
     def write(self, array: Any, key: Any, given: Any) -> bool:
         """Writes into an array, and returns whether into its memory; the caller holds the lock."""
         links = links_of(array)
-        if links is not None and links.element:
+        if links is not None and links.is_element:
             links = self._give_own_memory(array)
-        old_tensor = value(array)
+        old_tensor = tensor_of(array)
         new_value = self._value_to_write(given, old_tensor)
         if self.shares and self._may_write_in_place(array, old_tensor, new_value):
             if links is not None:
@@ -209,7 +211,7 @@ class Memory:
         self._replace_tensor(array, self.ops.set_item(old_tensor, key, new_value) if new_tensor is None else new_tensor)
         return False
 
-    def _write_in_place(self, array: Any, old: Any, key: Any, new: Any) -> Any:
+    def _write_in_place(self, array: Any, old_tensor: Any, key: Any, new_value: Any) -> Any:
         """Writes into the memory of an array that nobody shares, and returns the library's new tensor of that memory.
 
         Returns:
@@ -221,46 +223,46 @@ class Memory:
         key_parts = key if key.__class__ is tuple else (key,)
         if (
             self.shares
-            or self.kit.is_stand_in(old)
+            or self.kit.is_stand_in(old_tensor)
             or any(key_part is None for key_part in key_parts)
-            or not is_plain(key, old.shape)
+            or not is_plain(key, old_tensor.shape)
         ):
             return None
-        if new.__class__ not in _NUMBERS and self.kit.is_stand_in(new):
+        if new_value.__class__ not in _NUMBERS and self.kit.is_stand_in(new_value):
             return None
-        if not self.backend.may_write(old):
+        if not self.backend.may_write(old_tensor):
             return None
-        return self.backend.write_into(old, key, self.ops.convert_to_tensor(new, old.dtype))
+        return self.backend.write_into(old_tensor, key, self.ops.convert_to_tensor(new_value, old_tensor.dtype))
 
     def _is_writable(self, tensor: Any) -> bool:
         flags = getattr(tensor, "flags", None)
         return flags is None or flags.writeable
 
-    def overwrite(self, array: Any, new: Any) -> None:
+    def overwrite(self, array: Any, new_value: Any) -> None:
         """Replaces the elements of an array by the result of an operator such as `+=`; the caller holds the lock.
 
         Raises:
             ValueError: if the shape differs.
             TypeError: if the dtype of the array cannot hold the result.
         """
-        old_tensor = value(array)
-        if tuple(new.shape) != tuple(old_tensor.shape):
+        old_tensor = tensor_of(array)
+        if tuple(new_value.shape) != tuple(old_tensor.shape):
             raise ValueError(
-                f"a result of shape {tuple(new.shape)} does not fit into an array of {tuple(old_tensor.shape)}"
+                f"a result of shape {tuple(new_value.shape)} does not fit into an array of {tuple(old_tensor.shape)}"
             )
-        new = self._cast(self._value_to_write(new, old_tensor), old_tensor)
+        new_value = self._cast(self._value_to_write(new_value, old_tensor), old_tensor)
         links = links_of(array)
-        if links is None or links.element:
-            array._v, array._links = new, None
-        elif self.shares and self._may_write_in_place(array, old_tensor, new):
+        if links is None or links.is_element:
+            array._v, array._links = new_value, None
+        elif self.shares and self._may_write_in_place(array, old_tensor, new_value):
             self._copy_elements(array)
-            self.backend.write_into(old_tensor, ..., new)
+            self.backend.write_into(old_tensor, ..., new_value)
         else:
-            self._replace_tensor(array, new)
+            self._replace_tensor(array, new_value)
 
-    def _may_write_in_place(self, array: Any, old: Any, new: Any) -> bool:
+    def _may_write_in_place(self, array: Any, old_tensor: Any, new_value: Any) -> bool:
         """Returns whether a write may change an array's memory: nobody else owns it and no transform records it."""
-        tensors = [old] if new.__class__ in _NUMBERS else [old, new]
+        tensors = [old_tensor] if new_value.__class__ in _NUMBERS else [old_tensor, new_value]
         links = links_of(array)
         while links is not None:
             if links.foreign:
@@ -276,18 +278,18 @@ class Memory:
         arrays_to_visit = [*view_chain(array)][-1:]
         while arrays_to_visit:
             for view in live_views(arrays_to_visit.pop()):
-                if links_of(view).element:
-                    view._v, view._links = self.ops.copy(value(view)), None
+                if links_of(view).is_element:
+                    view._v, view._links = self.ops.copy(tensor_of(view)), None
                 else:
                     arrays_to_visit.append(view)
 
-    def _replace_tensor(self, array: Any, new: Any) -> None:
+    def _replace_tensor(self, array: Any, new_tensor: Any) -> None:
         """Gives an array a new tensor, writes it back into its parents, and marks all other views as outdated."""
         array_and_parents = list(view_chain(array))
         loan = loan_of(array_and_parents[-1])
-        array._v = new
+        array._v = new_tensor
         for view, parent in itertools.pairwise(array_and_parents):
-            parent._v = self._write_back(value(parent), links_of(view).how, view._v)
+            parent._v = self._write_back(tensor_of(parent), links_of(view).key_or_call, view._v)
         root = array_and_parents[-1]
         if loan is not None and loan.is_open:
             np.copyto(loan.memory, self.ops.to_numpy(root._v))
@@ -298,31 +300,31 @@ class Memory:
             links_of(root).foreign = False
             self._outdate_views(array_and_parents)
 
-    def _outdate_views(self, fresh: list[Any]) -> None:
+    def _outdate_views(self, current_arrays: list[Any]) -> None:
         """Marks the views of an array as outdated, except those that are given.
 
         Args:
-            fresh: views that have their elements already, and last the array.
+            current_arrays: views that have their elements already, and last the array.
         """
-        arrays_to_visit = fresh[-1:]
+        arrays_to_visit = current_arrays[-1:]
         while arrays_to_visit:
             for view in live_views(arrays_to_visit.pop()):
-                if view._v.__class__ is Stale or links_of(view).element:
+                if view._v.__class__ is Stale or links_of(view).is_element:
                     continue
-                if all(view is not kept for kept in fresh):
+                if all(view is not current_array for current_array in current_arrays):
                     view._v = Stale(self, view)
                 arrays_to_visit.append(view)
 
-    def _write_back(self, parent: Any, how: Any, view: Any) -> Any:
+    def _write_back(self, parent: Any, key_or_call: Any, view: Any) -> Any:
         """Returns the tensor of a parent with the new elements of one of its views in their places.
 
         Raises:
             ValueError: if elements of the parent stand at several places of the view.
         """
-        if how.__class__ is not Call:
-            return self.ops.set_item(parent, how, view)
+        if key_or_call.__class__ is not Call:
+            return self.ops.set_item(parent, key_or_call, view)
         shape, size = tuple(parent.shape), self.kit.size(parent)
-        flat_positions = self.ops.to_numpy(how.run(self.ops.reshape(self.ops.arange(size), shape))).reshape(-1)
+        flat_positions = self.ops.to_numpy(key_or_call.run(self.ops.reshape(self.ops.arange(size), shape))).reshape(-1)
         if len(flat_positions) == size and (flat_positions == np.arange(size)).all():
             return self.ops.reshape(view, shape)
         if len(np.unique(flat_positions)) < len(flat_positions):
@@ -333,7 +335,7 @@ class Memory:
         new_parent = self.ops.set_item(self.ops.reshape(parent, (-1,)), self.ops.asarray(flat_positions), flat_view)
         return self.ops.reshape(new_parent, shape)
 
-    def _value_to_write(self, given: Any, old: Any) -> Any:
+    def _value_to_write(self, given: Any, old_tensor: Any) -> Any:
         """Returns a value as a number or tensor after a check that its kind of dtype fits into an array.
 
         Raises:
@@ -347,12 +349,12 @@ class Memory:
             if not self.kit.is_tensor(given):
                 given = self.ops.convert_to_tensor(given)
             kind_rank = _RANKS[kind_by_dtype[given.dtype]]
-        if kind_rank > _RANKS[kind_by_dtype[old.dtype]]:
-            dtype_name = self.kit.dtypes[old.dtype]
+        if kind_rank > _RANKS[kind_by_dtype[old_tensor.dtype]]:
+            dtype_name = self.kit.dtypes[old_tensor.dtype]
             raise TypeError(f"a value of another kind does not fit into an array of {dtype_name}: use astype")
         return given
 
-    def _cast(self, new: Any, old: Any) -> Any:
-        if new.__class__ in _NUMBERS:
-            return bool(new) if self.backend.kinds[old.dtype] == "bool" else new
-        return new if new.dtype == old.dtype else self.ops.astype(new, old.dtype)
+    def _cast(self, new_value: Any, old_tensor: Any) -> Any:
+        if new_value.__class__ in _NUMBERS:
+            return bool(new_value) if self.backend.kinds[old_tensor.dtype] == "bool" else new_value
+        return new_value if new_value.dtype == old_tensor.dtype else self.ops.astype(new_value, old_tensor.dtype)

@@ -112,7 +112,7 @@ def test_a_rank_that_does_not_join_is_named(monkeypatch: pytest.MonkeyPatch, tmp
     board.create_file(path, 3)
     board.Board(path, 2, 3)
     monkeypatch.setattr(world, "_WORLD", None)
-    monkeypatch.setattr(environment, "place", lambda: Place(0, 3, 0, 3))
+    monkeypatch.setattr(environment, "process_place", lambda: Place(0, 3, 0, 3))
     monkeypatch.setenv(environment.BOARD, path)
     with pytest.raises(DistributedError, match=r"not all ranks have come within .*; rank 1 has not joined") as caught:
         world.init("single", timeout=0.1)
@@ -127,7 +127,7 @@ def test_a_port_that_is_taken_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         taken.bind(("", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        monkeypatch.setattr(environment, "place", lambda: Place(0, 2, 0, 2, "127.0.0.1", port))
+        monkeypatch.setattr(environment, "process_place", lambda: Place(0, 2, 0, 2, "127.0.0.1", port))
         with pytest.raises(DistributedError, match=f"port {port} of this machine is taken; set MASTER_PORT to a free"):
             world.init("torch", timeout=5.0)
 
