@@ -407,7 +407,7 @@ def test_logarithms_in_float64_have_all_digits(name: str) -> None:
 def test_the_device_that_is_named_is_asked_and_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
     statistics = {"bytes_in_use": 3, "bytes_limit": 9}
     named, placed = SimpleNamespace(memory_stats=lambda: statistics), list[Any]()
-    monkeypatch.setattr(device_ops, "place", lambda device: named if device == "named" else None)
+    monkeypatch.setattr(device_ops, "requested_device", lambda device: named if device == "named" else None)
     monkeypatch.setattr(jax, "device_put", lambda x, device: placed.append(device) or 0.0)
     with ops.use_backend("jax"):
         assert ops.memory_info("named") == {"used": 3, "reserved": 3, "total": 9}

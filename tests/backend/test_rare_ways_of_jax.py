@@ -31,12 +31,12 @@ def test_accelerators_are_named_by_kind_and_number(monkeypatch: pytest.MonkeyPat
     ]
     monkeypatch.setattr(device_ops, "_accelerators", lambda: accelerators)
     for name, accelerator in (("gpu", accelerators[0]), ("gpu:0", accelerators[0]), ("gpu:1", accelerators[1])):
-        assert device_ops.native(name) is accelerator
+        assert device_ops.as_native_device(name) is accelerator
     assert list(map(device_ops.neutral_name, accelerators)) == ["gpu", "gpu:1"]
     for name in ("gpu:2", "cpu:1", "tpu"):
         with pytest.raises(DeviceError):
-            device_ops.native(name)
-    monkeypatch.setattr(device_ops, "place", lambda device: accelerators[0])
+            device_ops.as_native_device(name)
+    monkeypatch.setattr(device_ops, "requested_device", lambda device: accelerators[0])
     found = device_ops.JAXDeviceOps.memory_info()
     assert found == {"used": 3, "reserved": 3, "total": 9}
     monkeypatch.setattr(accelerators[0], "memory_stats", lambda: None)
@@ -50,10 +50,10 @@ def test_jax_computes_in_64_bits_unless_the_environment_forbids_it(monkeypatch: 
             dtypes.of_host(X)
         monkeypatch.setenv("JAX_ENABLE_X64", "0")
         with pytest.raises(BackendUnavailableError, match="JAX_ENABLE_X64 forbids"):
-            dtypes.enable_wide()
+            dtypes.enable_x64()
         monkeypatch.delenv("JAX_ENABLE_X64")
         with pytest.warns(UserWarning, match="has set jax_enable_x64"):
-            dtypes.enable_wide()
+            dtypes.enable_x64()
         assert dtypes.of_host(X).dtype == np.float64
     finally:
         jax.config.update("jax_enable_x64", True)
@@ -76,7 +76,7 @@ def test_programs_are_kept_where_the_settings_say(monkeypatch: pytest.MonkeyPatc
         jax.config.update("jax_compilation_cache_dir", None)
         for folder, wanted in ((None, None), ("kept", "kept"), ("other", "kept")):
             monkeypatch.setattr(host_programs, "cache_folder", lambda name, folder=folder: folder)
-            host_programs._keep_on_disk()
+            host_programs._set_cache_folder()
             assert jax.config.jax_compilation_cache_dir == wanted
     finally:
         jax.config.update("jax_compilation_cache_dir", before[0])

@@ -18,14 +18,14 @@ from emberharmony.backend.jax.arrays.creation_ops import JAXCreationOps
 from emberharmony.backend.jax.arrays.indexing_ops import JAXIndexingOps
 from emberharmony.backend.jax.arrays.shape_ops import JAXShapeOps
 from emberharmony.backend.jax.arrays.writing_ops import JAXWritingOps
-from emberharmony.backend.jax.device_ops import JAXDeviceOps, place
+from emberharmony.backend.jax.device_ops import JAXDeviceOps, requested_device
 from emberharmony.backend.jax.dtype_ops import JAXDTypeOps
-from emberharmony.backend.jax.dtypes import DTYPES, enable_wide, of_host, promotion
+from emberharmony.backend.jax.dtypes import DTYPES, enable_x64, of_host, promotion
 from emberharmony.backend.jax.elementwise.complex_numbers_ops import JAXComplexNumbersOps
 from emberharmony.backend.jax.elementwise.elementary_ops import JAXElementaryOps
 from emberharmony.backend.jax.elementwise.rounding_ops import JAXRoundingOps
 from emberharmony.backend.jax.elementwise.special_ops import JAXSpecialOps
-from emberharmony.backend.jax.flow.fusion import JAXFusedOps, fuse
+from emberharmony.backend.jax.flow.fusion import JAXFusedOps, add_fused_ops
 from emberharmony.backend.jax.flow.steps import JAXSteps
 from emberharmony.backend.jax.flow.transforms_ops import JAXTransformsOps
 from emberharmony.backend.jax.logic.comparison_ops import JAXComparisonOps
@@ -41,7 +41,7 @@ from emberharmony.backend.jax.reductions.sorting_ops import JAXSortingOps
 from emberharmony.backend.jax.solver_ops import JAXSolverOps
 from emberharmony.backend.jax.standard_ops import JAXStandardOps
 from emberharmony.backend.jax.tensor_ops import JAXTensorOps
-from emberharmony.backend.jax.tracing import READS, UNREAD, Tracer, at_hand
+from emberharmony.backend.jax.tracing import READS, UNREAD, Tracer, array_if_on_host
 from emberharmony.core import errors
 from emberharmony.core.cells.moves import HostBits
 from emberharmony.core.registry import complete
@@ -107,9 +107,9 @@ class JAXBackend(
     )
 
     def __init__(self) -> None:
-        enable_wide()
+        enable_x64()
         complete()
-        fuse(type(self))
+        add_fused_ops(type(self))
         super().__init__()
 
     @property
@@ -119,7 +119,7 @@ class JAXBackend(
 
     def at_hand(self, tensor: Any) -> np.ndarray | None:
         """Returns the memory of a tensor on the CPU; None inside of a compiled function."""
-        return at_hand(tensor) if isinstance(tensor, jax.Array) else None
+        return array_if_on_host(tensor) if isinstance(tensor, jax.Array) else None
 
     def from_numpy(self, array: np.ndarray) -> jax.Array:
         """Returns a copy of a NumPy array as a tensor.
@@ -127,7 +127,7 @@ class JAXBackend(
         Raises:
             DTypeError: if JAX has no such dtype.
         """
-        return of_host(array, self.dtypes[name_of(array.dtype)], place(None))
+        return of_host(array, self.dtypes[name_of(array.dtype)], requested_device(None))
 
     def unpack(self, packed: HostBits, device: Any = None) -> jax.Array:
         """Returns bits on the host as a tensor that outlives the function that is being traced.

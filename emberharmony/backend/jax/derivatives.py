@@ -20,19 +20,19 @@ def with_differential(function: Function, differential: Differential) -> Functio
         function: takes tensors, and returns one or a tuple.
         differential: see `Differential`.
     """
-    return _with_rule(
+    return _function_with_rule(
         function, lambda primals, outputs, tangents: differential(primals, outputs, [*map(_tangent_tensor, tangents)])
     )
 
 
-def _with_rule(function: Function, rule: Function) -> Function:
+def _function_with_rule(function: Function, rule: Function) -> Function:
     function_with_rule = jax.custom_jvp(function)
 
     def push_tangents(primals: Arrays, tangents: Any) -> tuple[Any, Any]:
         outputs = function_with_rule(*primals)
-        has_several = isinstance(outputs, tuple)
-        result_tangents = rule(primals, outputs if has_several else (outputs,), tangents)
-        if not has_several:
+        has_several_outputs = isinstance(outputs, tuple)
+        result_tangents = rule(primals, outputs if has_several_outputs else (outputs,), tangents)
+        if not has_several_outputs:
             return outputs, result_tangents[0].astype(outputs.dtype)
         return outputs, tuple(t.astype(y.dtype) for t, y in zip(result_tangents, outputs, strict=True))
 
@@ -47,7 +47,7 @@ def _tangent_tensor(tangent: Any) -> Any:
     return jnp.zeros(tangent.shape, tangent.dtype) if isinstance(tangent, SymbolicZero) else tangent
 
 
-def elementwise(function: Function, *partials: Function) -> Function:
+def elementwise_function(function: Function, *partials: Function) -> Function:
     """Returns an elementwise function of tensors, which broadcast, with the given partial derivatives.
 
     Args:
@@ -63,4 +63,4 @@ def elementwise(function: Function, *partials: Function) -> Function:
                 output_tangent = output_tangent + partial(*primals, outputs[0]) * tangent
         return (output_tangent,)
 
-    return _with_rule(function, push_tangents)
+    return _function_with_rule(function, push_tangents)

@@ -17,12 +17,12 @@ def _accelerators() -> list[Any]:
     return [device for device in jax.local_devices() if device.platform != "cpu"]
 
 
-def available() -> list[str]:
+def available_devices() -> list[str]:
     """Returns the neutral names of the devices of this process."""
     return ["cpu", *("gpu" if i == 0 else f"gpu:{i}" for i, _ in enumerate(_accelerators()))]
 
 
-def native(device: Any) -> Any:
+def as_native_device(device: Any) -> Any:
     """Returns a device, given by name or as a native device, as a native device.
 
     Raises:
@@ -36,7 +36,7 @@ def native(device: Any) -> Any:
         return jax.local_devices(backend="cpu")[0]
     accelerators = _accelerators()
     if not 0 <= device_index < len(accelerators) or device_type not in ("gpu", accelerators[0].platform):
-        raise unknown_device(device, available())
+        raise unknown_device(device, available_devices())
     return accelerators[device_index]
 
 
@@ -48,7 +48,7 @@ def neutral_name(device: Any) -> str:
     return "gpu" if not device_index else f"gpu:{device_index}"
 
 
-def place(device: Any) -> Any:
+def requested_device(device: Any) -> Any:
     """Returns the native device for the `device` argument of an op that makes a tensor.
 
     Without an argument it is the default device, or None for JAX's own default.
@@ -57,13 +57,13 @@ def place(device: Any) -> Any:
         DeviceError: if the device is unknown or this process does not have it.
     """
     if device is not None:
-        return native(device)
-    return PLACEMENT.device_to_use(native) if PLACEMENT.touched else None
+        return as_native_device(device)
+    return PLACEMENT.device_to_use(as_native_device) if PLACEMENT.touched else None
 
 
 def default_device() -> Any:
     """Returns the native device on which tensors are made."""
-    device = place(None) or jax.config.jax_default_device
+    device = requested_device(None) or jax.config.jax_default_device
     return jax.local_devices()[0] if device is None or isinstance(device, str) else device
 
 
@@ -89,14 +89,14 @@ class JAXDeviceOps:
     @contextlib.contextmanager
     def device_scope(device: Any) -> Any:
         """Returns the context manager of `with ops.device(...)`, which sets JAX's default device too."""
-        native_device = native(device)
+        native_device = as_native_device(device)
         with PLACEMENT.override_default(native_device), jax.default_device(native_device):
             yield
 
     @staticmethod
     def device_model(device: Any) -> str:
         """Returns what the maker of a device calls it."""
-        target_device = native(device)
+        target_device = as_native_device(device)
         return processor() if target_device.platform == "cpu" else str(target_device.device_kind)
 
     @staticmethod
@@ -106,11 +106,11 @@ class JAXDeviceOps:
 
     @staticmethod
     def to_device(x: jax.Array, device: Any) -> jax.Array:
-        return jax.device_put(x, native(device))
+        return jax.device_put(x, as_native_device(device))
 
     @staticmethod
     def get_available_devices() -> list[str]:
-        return available()
+        return available_devices()
 
     @staticmethod
     def get_default_device() -> str:
@@ -118,19 +118,19 @@ class JAXDeviceOps:
 
     @staticmethod
     def set_default_device(device: Any) -> None:
-        native_device = None if device is None else native(device)
+        native_device = None if device is None else as_native_device(device)
         PLACEMENT.set_default(native_device)
 
     @staticmethod
     def synchronize(device: Any = None) -> None:
-        target_device = place(device) or default_device()
+        target_device = requested_device(device) or default_device()
         # A device works in order: once it has made this tensor, it has finished all earlier work.
         jax.block_until_ready(jax.device_put(0.0, target_device))
         jax.effects_barrier()
 
     @staticmethod
     def memory_info(device: Any = None) -> dict[str, int]:
-        target_device = place(device) or default_device()
+        target_device = requested_device(device) or default_device()
         memory_stats = target_device.memory_stats()
         if not memory_stats:
             return host_memory()

@@ -20,12 +20,12 @@ _FEW = 64
 """Up to this number of terms float32 adds accurately in any order; XLA adds one term after the other on the CPU."""
 
 
-def program(*static: str) -> Callable[[F], F]:
+def compile_by_jit(*static: str) -> Callable[[F], F]:
     """Returns a decorator that compiles a function by `jax.jit`, with static arguments of these names."""
     return lambda function: jax.jit(function, static_argnames=static)
 
 
-def enable_wide() -> None:
+def enable_x64() -> None:
     """Makes JAX compute in 64 bits, without which it narrows int64, the dtype of indices, and float64 silently.
 
     Raises:
@@ -69,14 +69,14 @@ def of_host(array: Any, dtype: Any = None, device: Any = None) -> jax.Array:
     Raises:
         DTypeError: if JAX narrows the dtype, because somebody has switched off `jax_enable_x64`.
     """
-    copied = np.array(array, dtype)
-    tensor: jax.Array = jax.device_put(copied, device)
+    host_copy = np.array(array, dtype)
+    tensor: jax.Array = jax.device_put(host_copy, device)
     if isinstance(tensor, jax.core.Tracer):  # in a function that is compiled; as a constant a cell may keep it
         with jax.ensure_compile_time_eval():
-            tensor = jax.device_put(copied, device)
-    if tensor.dtype != copied.dtype:
+            tensor = jax.device_put(host_copy, device)
+    if tensor.dtype != host_copy.dtype:
         raise DTypeError(
-            f"JAX narrows {copied.dtype} to {tensor.dtype}, because jax_enable_x64 was switched off after the "
+            f"JAX narrows {host_copy.dtype} to {tensor.dtype}, because jax_enable_x64 was switched off after the "
             f"backend was loaded: call jax.config.update('jax_enable_x64', True)"
         )
     return tensor
@@ -127,10 +127,10 @@ def widen_for_sum(x: jax.Array, count: int) -> jax.Array:
     return x.astype(jnp.complex128) if is_complex(x) and count > _FEW else x
 
 
-def in_single(native: Native) -> Native:
+def float32_version(native: Native) -> Native:
     """Returns a float function that computes half precision in float32."""
 
-    def call_in_single(x: jax.Array) -> jax.Array:
+    def call_in_float32(x: jax.Array) -> jax.Array:
         return cast(native(widen(x)), x.dtype)
 
-    return call_in_single
+    return call_in_float32

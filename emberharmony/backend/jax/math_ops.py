@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from emberharmony.backend.jax.derivatives import Arrays, elementwise, with_differential
-from emberharmony.backend.jax.dtypes import FLOAT, is_complex, is_float, kind_of, program, promotion, widen
+from emberharmony.backend.jax.derivatives import Arrays, elementwise_function, with_differential
+from emberharmony.backend.jax.dtypes import FLOAT, compile_by_jit, is_complex, is_float, kind_of, promotion, widen
 from emberharmony.backend.jax.elementwise.complex_numbers_ops import mirror_below_cut
 from emberharmony.backend.promote import direct
 from emberharmony.core.options import is_number
@@ -24,7 +24,7 @@ def _safe_divisor(x1: jax.Array, x2: jax.Array) -> jax.Array:
     return jnp.where(is_unsafe, jnp.ones_like(x2), x2)
 
 
-@program()
+@compile_by_jit()
 def _floor_divide(x1: jax.Array, x2: jax.Array) -> jax.Array:
     if not is_float(x1):
         quotient = jnp.floor_divide(x1, _safe_divisor(x1, x2))
@@ -37,12 +37,14 @@ def _floor_divide(x1: jax.Array, x2: jax.Array) -> jax.Array:
     exact_quotient = a / b
     # A quotient of zero must have the sign of the exact quotient.
     quotient = jnp.where(quotient == 0, exact_quotient * 0, quotient)
-    result = jnp.where(jnp.isinf(a) | jnp.isinf(b) | (b == 0), jnp.floor(exact_quotient), quotient)
-    return lax.stop_gradient(result).astype(x1.dtype)
+    floored_quotient = jnp.where(jnp.isinf(a) | jnp.isinf(b) | (b == 0), jnp.floor(exact_quotient), quotient)
+    return lax.stop_gradient(floored_quotient).astype(x1.dtype)
 
 
 # A remainder of zero has the sign of the divisor, and its derivative is 1, while that of `jnp.copysign` at 0 is 0.
-_signed: Any = elementwise(jnp.copysign, lambda rest, b, y: jnp.ones_like(y), lambda rest, b, y: jnp.zeros_like(y))
+_signed: Any = elementwise_function(
+    jnp.copysign, lambda rest, b, y: jnp.ones_like(y), lambda rest, b, y: jnp.zeros_like(y)
+)
 
 
 def _float_mod(x1: jax.Array, x2: jax.Array) -> jax.Array:
@@ -52,7 +54,7 @@ def _float_mod(x1: jax.Array, x2: jax.Array) -> jax.Array:
     return _signed(remainder, jnp.broadcast_to(b, remainder.shape)).astype(x1.dtype)
 
 
-@program()
+@compile_by_jit()
 def _mod(x1: jax.Array, x2: jax.Array) -> jax.Array:
     if is_float(x1):
         return _float_mod(x1, x2)
@@ -60,14 +62,14 @@ def _mod(x1: jax.Array, x2: jax.Array) -> jax.Array:
     return jnp.remainder(x1, _safe_divisor(x1, x2))
 
 
-@program()
+@compile_by_jit()
 def _fmod(x1: jax.Array, x2: jax.Array) -> jax.Array:
     if is_float(x1):
         return lax.rem(*jnp.broadcast_arrays(widen(x1), widen(x2))).astype(x1.dtype)
     return lax.rem(*jnp.broadcast_arrays(x1, _safe_divisor(x1, x2)))
 
 
-@program()
+@compile_by_jit()
 def _divide_no_nan(x1: jax.Array, x2: jax.Array) -> jax.Array:
     is_zero = x2 == 0
     quotient = x1 / jnp.where(is_zero, jnp.ones_like(x2), x2)
@@ -85,7 +87,7 @@ def _slope_by_exponent(a: jax.Array, b: jax.Array, y: jax.Array) -> jax.Array:
 
 
 # JAX 0.10 gives NaN for some derivatives at a base of 0.
-_pow: Any = elementwise(lambda a, b: lax.pow(*jnp.broadcast_arrays(a, b)), _slope_by_base, _slope_by_exponent)
+_pow: Any = elementwise_function(lambda a, b: lax.pow(*jnp.broadcast_arrays(a, b)), _slope_by_base, _slope_by_exponent)
 
 
 def _complex_power(a: jax.Array, b: jax.Array) -> jax.Array:
@@ -95,7 +97,7 @@ def _complex_power(a: jax.Array, b: jax.Array) -> jax.Array:
     return jnp.where(is_zero, ones, jnp.where(b == 2, a * a, lax.pow(a, jnp.where(is_zero, ones, b))))
 
 
-_complex_pow: Any = elementwise(_complex_power, _slope_by_base, _slope_by_exponent)
+_complex_pow: Any = elementwise_function(_complex_power, _slope_by_base, _slope_by_exponent)
 
 
 def _whole_power(base: jax.Array, exponent: jax.Array) -> jax.Array:
@@ -106,15 +108,17 @@ def _whole_power(base: jax.Array, exponent: jax.Array) -> jax.Array:
         exponent: integers of the same dtype, from 0 up.
     """
 
-    def step(_: int, state: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
-        result, square, remaining_bits = state
-        return jnp.where(remaining_bits % 2 == 1, result * square, result), square * square, remaining_bits // 2
+    def square_and_multiply(
+        _: int, state: tuple[jax.Array, jax.Array, jax.Array]
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
+        power, square, remaining_bits = state
+        return jnp.where(remaining_bits % 2 == 1, power * square, power), square * square, remaining_bits // 2
 
     a, b = jnp.broadcast_arrays(base, exponent)
-    return lax.fori_loop(0, base.dtype.itemsize * 8, step, (jnp.ones_like(a), a, b))[0]
+    return lax.fori_loop(0, base.dtype.itemsize * 8, square_and_multiply, (jnp.ones_like(a), a, b))[0]
 
 
-@program()
+@compile_by_jit()
 def _power(x1: jax.Array, x2: jax.Array) -> jax.Array:
     if is_complex(x1):
         return _complex_pow(x1, x2)
@@ -123,8 +127,8 @@ def _power(x1: jax.Array, x2: jax.Array) -> jax.Array:
     if kind_of(x1) != "signed":
         return _whole_power(x1, x2)
     # The reciprocal of an integer truncates to 0, except for 1 and -1.
-    sign = jnp.where(x2 % 2 == 0, jnp.ones_like(x1), x1)
-    truncated_power = jnp.where(jnp.abs(x1) == 1, sign, jnp.zeros_like(x1))
+    unit_power = jnp.where(x2 % 2 == 0, jnp.ones_like(x1), x1)
+    truncated_power = jnp.where(jnp.abs(x1) == 1, unit_power, jnp.zeros_like(x1))
     return jnp.where(x2 < 0, truncated_power, _whole_power(x1, jnp.maximum(x2, 0)))
 
 
@@ -133,8 +137,8 @@ def _hypotenuse(x1: jax.Array, x2: jax.Array) -> jax.Array:
     a, b = jnp.abs(widen(x1)), jnp.abs(widen(x2))
     larger, smaller = jnp.maximum(a, b), jnp.minimum(a, b)
     ratio = smaller / jnp.where(larger == 0, 1, larger)
-    result = larger * jnp.sqrt(1 + ratio * ratio)
-    return jnp.where(jnp.isinf(a) | jnp.isinf(b), jnp.inf, result).astype(x1.dtype)
+    finite_hypotenuse = larger * jnp.sqrt(1 + ratio * ratio)
+    return jnp.where(jnp.isinf(a) | jnp.isinf(b), jnp.inf, finite_hypotenuse).astype(x1.dtype)
 
 
 def _hypotenuse_slope(side: jax.Array, hypotenuse: jax.Array) -> jax.Array:
@@ -143,7 +147,7 @@ def _hypotenuse_slope(side: jax.Array, hypotenuse: jax.Array) -> jax.Array:
 
 
 _hypot = jax.jit(
-    elementwise(_hypotenuse, lambda a, b, y: _hypotenuse_slope(a, y), lambda a, b, y: _hypotenuse_slope(b, y))
+    elementwise_function(_hypotenuse, lambda a, b, y: _hypotenuse_slope(a, y), lambda a, b, y: _hypotenuse_slope(b, y))
 )
 
 
@@ -164,7 +168,7 @@ _phase: Any = jax.jit(with_differential(lambda x: jnp.where(x == 0, jnp.zeros_li
 _complex_abs: Any = jax.jit(with_differential(jnp.abs, _abs_tangent))
 
 
-@program()
+@compile_by_jit()
 def _heaviside(x1: jax.Array, x2: jax.Array) -> jax.Array:
     step_value = jnp.where(x1 < 0, jnp.zeros_like(x1), jnp.where(x1 > 0, jnp.ones_like(x1), lax.stop_gradient(x1)))
     return jnp.where(x1 == 0, x2, step_value)
@@ -174,19 +178,19 @@ def _square(x: jax.Array) -> jax.Array:
     return x if x.dtype.kind == "b" else jnp.square(x)
 
 
-@program()
+@compile_by_jit()
 def _gcd(x1: jax.Array, x2: jax.Array) -> jax.Array:
     """Returns the greatest common divisor by Euclid's algorithm, because `jnp.gcd` (JAX 0.10) may not end.
 
     The number of steps is the most that integers of this width can need (Lamé's theorem).
     """
 
-    def step(_: int, pair: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+    def euclid_step(_: int, pair: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         a, b = pair
         return jnp.where(b == 0, a, b), jnp.where(b == 0, b, lax.rem(a, _safe_divisor(a, b)))
 
     step_count = x1.dtype.itemsize * 8 * 144 // 100 + 2
-    return jnp.abs(lax.fori_loop(0, step_count, step, tuple(jnp.broadcast_arrays(x1, x2)))[0])
+    return jnp.abs(lax.fori_loop(0, step_count, euclid_step, tuple(jnp.broadcast_arrays(x1, x2)))[0])
 
 
 _sqrt = mirror_below_cut(jnp.sqrt)
@@ -220,7 +224,7 @@ def _clip_at_bound(native: Any, is_kept: Any) -> Any:
 
 _at_least, _at_most = _clip_at_bound(jnp.maximum, jnp.greater_equal), _clip_at_bound(jnp.minimum, jnp.less_equal)
 # JAX 0.10 has the derivative 1 for the absolute value at 0.
-_real_abs: Any = jax.jit(elementwise(jnp.abs, lambda x, y: jnp.sign(x)))
+_real_abs: Any = jax.jit(elementwise_function(jnp.abs, lambda x, y: jnp.sign(x)))
 
 
 def _absolute(x: jax.Array) -> jax.Array:

@@ -5,7 +5,7 @@ from typing import Any
 
 import jax
 
-from emberharmony.backend.jax.device_ops import default_device, native
+from emberharmony.backend.jax.device_ops import as_native_device, default_device
 from emberharmony.backend.shared.precision import KINDS, STATES, ProductPrecision, Setting
 
 _STATE: Any = jax.default_matmul_precision
@@ -31,7 +31,7 @@ class JAXPrecision(ProductPrecision):
 
     def product_precision(self, device: Any = None) -> dict[str, str]:
         """Returns the precision of "products" and "convolutions", as measured; on a CPU it is always float32."""
-        target_device = default_device() if device is None else native(device)
+        target_device = default_device() if device is None else as_native_device(device)
         return dict.fromkeys(KINDS, STATES[0]) if target_device.platform == "cpu" else super().product_precision(device)
 
     def precision_setting(self, state: str) -> tuple[Setting, str]:

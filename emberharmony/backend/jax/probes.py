@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from emberharmony.backend.jax.device_ops import default_device
-from emberharmony.backend.jax.tracing import at_hand, concrete, is_traced
+from emberharmony.backend.jax.tracing import array_if_on_host, is_traced, strip_tracers
 from emberharmony.backend.probes import Probes
 
 
@@ -21,10 +21,10 @@ class JAXProbes(Probes):
 
     def probe(self, tensor: jax.Array) -> Any:
         """Returns the sum of a tensor, by NumPy if it is in the host's memory, because JAX would compile a program."""
-        concrete_tensor = concrete(tensor)
+        concrete_tensor = strip_tracers(tensor)
         if concrete_tensor is None:
             return 0.0  # the values are not at hand
-        host_array = at_hand(concrete_tensor)
+        host_array = array_if_on_host(concrete_tensor)
         if host_array is None:  # needs an accelerator
             return super().probe(concrete_tensor)
         widened_array = host_array if host_array.dtype.itemsize > 2 else host_array.astype(np.float32)

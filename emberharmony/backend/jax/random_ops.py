@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.jax.device_ops import check_memory, place
+from emberharmony.backend.jax.device_ops import check_memory, requested_device
 from emberharmony.backend.jax.dtypes import DTYPES, of_host
 from emberharmony.backend.shared.arrays.shape import as_shape
 from emberharmony.backend.shared.random import clone
@@ -35,13 +35,13 @@ class JAXRandomOps:
         if float_dtype.bits == 16:
             # Half precision would round some numbers up to 1, which is excluded.
             draws = draws.clip(max=largest_below(1.0, float_dtype))
-        return of_host(draws, DTYPES[float_dtype], place(None))
+        return of_host(draws, DTYPES[float_dtype], requested_device(None))
 
     @staticmethod
     def standard_normal(shape: Any, dtype: Any = None) -> Any:
         float_dtype = floating(dtype)
         return of_host(
-            _draw_on_host(STREAM.get().standard_normal, shape, float_dtype), DTYPES[float_dtype], place(None)
+            _draw_on_host(STREAM.get().standard_normal, shape, float_dtype), DTYPES[float_dtype], requested_device(None)
         )
 
     @staticmethod

@@ -7,7 +7,7 @@ from jax import lax
 
 from emberharmony.backend.jax.algebra import linear
 from emberharmony.backend.jax.dtypes import promotion
-from emberharmony.backend.jax.tracing import truth_or
+from emberharmony.backend.jax.tracing import bool_or_default
 from emberharmony.backend.shared.arrays.shape import require_matrices
 from emberharmony.backend.shared.solver import check_qr_mode, check_sides, inexact, not_finite_error, square
 from emberharmony.core.errors import LinAlgError
@@ -20,7 +20,7 @@ def _require_finite(x: jax.Array, read: jax.Array | None = None) -> jax.Array:
     Raises:
         LinAlgError: if an element is infinite or NaN.
     """
-    if not truth_or(jnp.isfinite(x if read is None else read).all(), True):
+    if not bool_or_default(jnp.isfinite(x if read is None else read).all(), True):
         raise not_finite_error(x.shape)
     return x
 
@@ -35,18 +35,18 @@ def _require_finite_lower(x: jax.Array) -> jax.Array:
     return _require_finite(square(x), jnp.tril(x))
 
 
-def _solution_if_invertible(a: jax.Array, solved: jax.Array) -> jax.Array:
+def _solution_if_invertible(a: jax.Array, solutions: jax.Array) -> jax.Array:
     """Returns the solution of linear systems after a check that the matrices are not singular, if values can be read.
 
     Raises:
         LinAlgError: if a matrix is singular.
     """
-    if truth_or(jnp.isfinite(solved).all(), True):
-        return solved
+    if bool_or_default(jnp.isfinite(solutions).all(), True):
+        return solutions
     factors = lax.linalg.lu(lax.stop_gradient(a))[0]
-    if truth_or(jnp.any(jnp.diagonal(factors, 0, -2, -1) == 0), False):
+    if bool_or_default(jnp.any(jnp.diagonal(factors, 0, -2, -1) == 0), False):
         raise LinAlgError("Singular matrix")
-    return solved
+    return solutions
 
 
 def _broadcast_systems(a: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -89,24 +89,24 @@ class JAXSolverOps:
     def solve(a: jax.Array, b: jax.Array) -> jax.Array:
         check_sides(a, b)
         a, columns = _broadcast_systems(a, b)
-        result = _solution_if_invertible(a, jnp.linalg.solve(a, columns))
-        return result[..., 0] if b.ndim == 1 else result
+        solutions = _solution_if_invertible(a, jnp.linalg.solve(a, columns))
+        return solutions[..., 0] if b.ndim == 1 else solutions
 
     @staticmethod
     @inexact(promotion, 2)
     def solve_triangular(a: jax.Array, b: jax.Array, lower: bool = False) -> jax.Array:
         check_sides(a, b)
-        if truth_or(jnp.any(jnp.diagonal(a, 0, -2, -1) == 0), False):
+        if bool_or_default(jnp.any(jnp.diagonal(a, 0, -2, -1) == 0), False):
             raise LinAlgError("expected an invertible triangular matrix, got a singular one: its diagonal has a zero")
         a, columns = _broadcast_systems(a, b)
-        result = lax.linalg.triangular_solve(a, columns, left_side=True, lower=bool(lower))
-        return result[..., 0] if b.ndim == 1 else result
+        solutions = lax.linalg.triangular_solve(a, columns, left_side=True, lower=bool(lower))
+        return solutions[..., 0] if b.ndim == 1 else solutions
 
     @staticmethod
     @inexact(promotion)
     def cholesky(x: jax.Array, upper: bool = False) -> jax.Array:
         factor = linear.cholesky(square(x))
-        if not truth_or(jnp.isfinite(factor).all(), True):
+        if not bool_or_default(jnp.isfinite(factor).all(), True):
             raise LinAlgError("expected a finite, positive-definite matrix; is it symmetric, or Hermitian?")
         return linear.adjoint(factor) if upper else factor
 

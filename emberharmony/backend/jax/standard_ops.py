@@ -12,7 +12,16 @@ import numpy as np
 from emberharmony.backend.arrayapi import standard_ops
 from emberharmony.backend.arrayapi.library import Library
 from emberharmony.backend.jax.device_ops import check_memory
-from emberharmony.backend.jax.dtypes import DTYPES, FLOAT, cast, of_host, program, promotion, widen, widen_for_sum
+from emberharmony.backend.jax.dtypes import (
+    DTYPES,
+    FLOAT,
+    cast,
+    compile_by_jit,
+    of_host,
+    promotion,
+    widen,
+    widen_for_sum,
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -46,7 +55,7 @@ class _JAXLibrary(Library):
 
     def program(self, function: F, *static: str) -> F:
         """Returns a function of tensors, compiled by `jax.jit`."""
-        compiled_function: F = program(*static)(function)
+        compiled_function: F = compile_by_jit(*static)(function)
         return compiled_function
 
 

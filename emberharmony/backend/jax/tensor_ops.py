@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from emberharmony.backend.jax.device_ops import place
+from emberharmony.backend.jax.device_ops import requested_device
 from emberharmony.backend.jax.dtypes import DTYPES, cast, of_host
-from emberharmony.backend.jax.tracing import concrete, is_traced
+from emberharmony.backend.jax.tracing import is_traced, strip_tracers
 from emberharmony.backend.shared.tensor import NO_BITS, check_view, exporter, refuse_copy
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.errors import TracedTensorError, UnsupportedOpError
@@ -45,12 +45,12 @@ class JAXTensorOps:
         if sparse or ragged:
             refuse_sparse("sparse", sparse)
             refuse_sparse("ragged", ragged)
-        result = x if dtype is None else cast(x, dtype)
+        converted_x = x if dtype is None else cast(x, dtype)
         if device is not None:
-            result = jax.device_put(result, place(device))
-        if result is not x:
+            converted_x = jax.device_put(converted_x, requested_device(device))
+        if converted_x is not x:
             refuse_copy(copy)
-        return jnp.array(x, copy=True) if copy and result is x else result
+        return jnp.array(x, copy=True) if copy and converted_x is x else converted_x
 
     @staticmethod
     def view(x: jax.Array, dtype: np.dtype) -> jax.Array:
@@ -59,22 +59,22 @@ class JAXTensorOps:
         check_view(x.shape, x.dtype.itemsize, dtype.itemsize)
         if x.dtype == dtype:
             return x
-        concrete_tensor = concrete(x)
+        concrete_tensor = strip_tracers(x)
         if concrete_tensor is not None:
             return of_host(np.ascontiguousarray(np.asarray(concrete_tensor)).reshape(x.shape).view(dtype))
         rows = jnp.atleast_1d(x)
         if dtype.kind == "c":
             # JAX 0.10 multiplies the imaginary parts by 1j, which makes the real part NaN if they are infinite.
             interleaved_parts = rows.view(np.finfo(dtype).dtype)
-            viewed = lax.complex(interleaved_parts[..., ::2], interleaved_parts[..., 1::2])
+            viewed_rows = lax.complex(interleaved_parts[..., ::2], interleaved_parts[..., 1::2])
         else:
-            viewed = rows.view(dtype)
-        return viewed if x.ndim else viewed.reshape(())
+            viewed_rows = rows.view(dtype)
+        return viewed_rows if x.ndim else viewed_rows.reshape(())
 
     def from_dlpack(self, x: Any, device: Any = None, copy: bool | None = None) -> jax.Array:
         if isinstance(x, jax.Array):
             return self.convert_to_tensor(x, device=device, copy=copy)
-        target_device = place(device)
+        target_device = requested_device(device)
         x = exporter(x, copy)
         refuse_copy(copy)
         try:

@@ -35,34 +35,34 @@ def is_traced(x: Any) -> bool:
     return False
 
 
-def concrete(x: Any) -> jax.Array | None:
+def strip_tracers(x: Any) -> jax.Array | None:
     """Returns a tensor without the tracers of gradients; None if it has no values, as in a compiled function."""
     while isinstance(x, Tracer):
         x = getattr(x, "primal", None)
     return x
 
 
-def at_hand(x: Any) -> np.ndarray | None:
+def array_if_on_host(x: Any) -> np.ndarray | None:
     """Returns the values of a tensor in the host's memory as a NumPy array; None for other tensors."""
-    concrete_tensor = concrete(x)
+    concrete_tensor = strip_tracers(x)
     if concrete_tensor is None or next(iter(concrete_tensor.devices())).platform != "cpu":
         return None
     return np.asarray(concrete_tensor)
 
 
-def on_host(x: Any) -> np.ndarray:
+def to_host_array(x: Any) -> np.ndarray:
     """Returns the values of a tensor as a NumPy array, without its gradient.
 
     Raises:
         TypeError: one of `READS`, if the tensor has no values.
     """
-    concrete_tensor = concrete(x)
+    concrete_tensor = strip_tracers(x)
     return np.asarray(x if concrete_tensor is None else concrete_tensor)
 
 
-def truth_or(test: Any, otherwise: bool) -> bool:
+def bool_or_default(test: Any, otherwise: bool) -> bool:
     """Returns a boolean tensor without axes as a bool; another value if the tensor is traced and has no value."""
-    concrete_test = concrete(test)
+    concrete_test = strip_tracers(test)
     return otherwise if concrete_test is None else bool(concrete_test)
 
 

@@ -18,12 +18,12 @@ from emberharmony.backend.jax.standard_ops import STANDARD
 from emberharmony.backend.shared.algebra.solver_derivatives import Differentials
 
 
-def _times_inverse(x: jax.Array, r: jax.Array) -> jax.Array:
+def _divide_by_triangle(x: jax.Array, r: jax.Array) -> jax.Array:
     """Returns `x @ inv(triu(r))`, where only the leading square block of `r` counts."""
     return lax.linalg.triangular_solve(r[..., : x.shape[-1]], x, left_side=False, lower=False)
 
 
-def _between_inverses(factor: jax.Array, x: jax.Array) -> jax.Array:
+def _congruence_transform(factor: jax.Array, x: jax.Array) -> jax.Array:
     """Returns `inv(factor) @ x @ adjoint(inv(factor))`."""
     half_solved = lax.linalg.triangular_solve(factor, x, left_side=True, lower=True)
     return lax.linalg.triangular_solve(
@@ -37,8 +37,8 @@ _RULES = Differentials(
     lax.stop_gradient,
     # A compiler may compute equal values to different digits, so take the diagonal, a value and itself, as equal.
     same=lambda gaps: (gaps == 0) | jnp.eye(gaps.shape[-1], dtype=bool),
-    over=_times_inverse,
-    within=_between_inverses,
+    over=_divide_by_triangle,
+    within=_congruence_transform,
     similar=lambda vectors, x: jnp.linalg.solve(vectors, jnp.matmul(x, vectors, precision=chosen_precision())),
 )
 adjoint = _RULES.adjoint

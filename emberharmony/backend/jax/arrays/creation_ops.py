@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from emberharmony.backend.jax.device_ops import check_memory, largest_memory, place
+from emberharmony.backend.jax.device_ops import check_memory, largest_memory, requested_device
 from emberharmony.backend.jax.dtypes import DTYPES, of_host, promotion
 from emberharmony.backend.jax.tracing import Tracer
 from emberharmony.backend.shared.arrays.creation import HostMade, with_number
@@ -18,8 +18,8 @@ _FEW = 2**16
 """Up to this number of elements a tensor is made on the host, if it is made at all outside of a compiled function."""
 
 
-def _filled_with(shape: tuple[int, ...], number: float, dtype: Any, device: Any) -> jax.Array:
-    native_dtype, target_device = DTYPES[default_float()] if dtype is None else dtype, place(device)
+def _fill_with_number(shape: tuple[int, ...], number: float, dtype: Any, device: Any) -> jax.Array:
+    native_dtype, target_device = DTYPES[default_float()] if dtype is None else dtype, requested_device(device)
     check_memory(shape, native_dtype.itemsize)
     if np.prod(shape, dtype=object) <= _FEW:
         return of_host(np.full(shape, number, native_dtype), None, target_device)
@@ -28,10 +28,10 @@ def _filled_with(shape: tuple[int, ...], number: float, dtype: Any, device: Any)
 
 def _broadcast_value(shape: tuple[int, ...], value: Any, dtype: Any, device: Any) -> jax.Array:
     fill_tensor = promotion.filling(value, dtype)
-    target_device = place(device)
+    target_device = requested_device(device)
     check_memory(shape, fill_tensor.dtype.itemsize)
-    filled = jnp.broadcast_to(fill_tensor, shape)
-    return filled if target_device is None else jax.device_put(filled, target_device)
+    filled_tensor = jnp.broadcast_to(fill_tensor, shape)
+    return filled_tensor if target_device is None else jax.device_put(filled_tensor, target_device)
 
 
 class JAXCreationOps(HostMade):
@@ -46,18 +46,18 @@ class JAXCreationOps(HostMade):
 
     @staticmethod
     def _place_array(array: np.ndarray, dtype: Any, device: Any) -> jax.Array:
-        target_device = place(device)
+        target_device = requested_device(device)
         with np.errstate(all="ignore"):
             real_array = array if dtype.kind in "bc" else array.real
             return of_host(real_array.astype(dtype), None, target_device)
 
     @staticmethod
     def zeros(shape: Any, dtype: Any = None, device: Any = None) -> jax.Array:
-        return _filled_with(as_shape(shape), 0, dtype, device)
+        return _fill_with_number(as_shape(shape), 0, dtype, device)
 
     @staticmethod
     def ones(shape: Any, dtype: Any = None, device: Any = None) -> jax.Array:
-        return _filled_with(as_shape(shape), 1, dtype, device)
+        return _fill_with_number(as_shape(shape), 1, dtype, device)
 
     @staticmethod
     @with_number
@@ -66,7 +66,7 @@ class JAXCreationOps(HostMade):
 
     @staticmethod
     def empty(shape: Any, dtype: Any = None, device: Any = None) -> jax.Array:
-        return _filled_with(as_shape(shape), 0, dtype, device)
+        return _fill_with_number(as_shape(shape), 0, dtype, device)
 
     @staticmethod
     def zeros_like(x: jax.Array, dtype: Any = None, device: Any = None) -> jax.Array:
@@ -87,7 +87,7 @@ class JAXCreationOps(HostMade):
 
     @staticmethod
     def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None) -> jax.Array:
-        target_device, (row_count, column_count) = place(device), as_shape((N, N if M is None else M))
+        target_device, (row_count, column_count) = requested_device(device), as_shape((N, N if M is None else M))
         native_dtype = DTYPES[default_float()] if dtype is None else dtype
         check_memory((row_count, column_count), native_dtype.itemsize)
         return of_host(
@@ -109,4 +109,4 @@ def _device_like(x: jax.Array, device: Any) -> Any:
 
 
 def _full_like(x: jax.Array, number: int, dtype: Any, device: Any) -> jax.Array:
-    return _filled_with(x.shape, number, x.dtype if dtype is None else dtype, _device_like(x, device))
+    return _fill_with_number(x.shape, number, x.dtype if dtype is None else dtype, _device_like(x, device))

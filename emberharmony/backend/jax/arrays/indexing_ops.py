@@ -12,15 +12,15 @@ from emberharmony.backend.jax.arrays.indices import (
     ON_ROWS,
     index_first_axis,
     indices_for,
-    integers,
-    key_of,
-    mask_axes,
-    read_if_at_hand,
-    rows_at,
+    indices_per_axis,
+    key_from_parts,
+    masked_axis_count,
+    read_if_on_host,
+    require_integers,
 )
 from emberharmony.backend.jax.device_ops import check_memory
 from emberharmony.backend.jax.dtypes import DTYPES, cast, of_host, promotion
-from emberharmony.backend.jax.tracing import Tracer, on_host
+from emberharmony.backend.jax.tracing import Tracer, to_host_array
 from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.arrays.indexing import (
     block_slices,
@@ -74,18 +74,20 @@ class JAXIndexingOps:
     def get_item(x: jax.Array, key: Any) -> jax.Array:
         if is_plain(key, x.shape):
             return x[key] if key.__class__ is tuple or isinstance(x, Tracer) else index_first_axis(x, key)
-        key_parts = list(parts_of(key, x.shape, mask_axes))
-        native_key = key_of(key_parts, x.shape)
+        key_parts = list(parts_of(key, x.shape, masked_axis_count))
+        native_key = key_from_parts(key_parts, x.shape)
         are_scalars = [isinstance(key_part, bool) or (mask and not key_part.ndim) for key_part, _, mask in key_parts]
         if any(are_scalars):
             # JAX 0.10 selects wrong elements by a mask without axes beside None, so index a new axis instead.
             new_axes = [
-                axis for (part, axis, _), scalar in zip(key_parts, are_scalars, strict=True) if scalar or part is None
+                axis
+                for (part, axis, _), is_scalar in zip(key_parts, are_scalars, strict=True)
+                if is_scalar or part is None
             ]
             x = jnp.expand_dims(x, [axis + i for i, axis in enumerate(new_axes)])
             native_key = tuple(
-                np.zeros(int(part), np.int64) if scalar else slice(None) if part is None else part
-                for part, scalar in zip(native_key, are_scalars, strict=True)
+                np.zeros(int(part), np.int64) if is_scalar else slice(None) if part is None else part
+                for part, is_scalar in zip(native_key, are_scalars, strict=True)
             )
         return x[native_key]
 
@@ -94,7 +96,7 @@ class JAXIndexingOps:
         if x.ndim == 0:
             raise ShapeError("expected a tensor with at least one axis, got a scalar; reshape it to (1,)")
         # The number of indices, hence the shape, is known only when the values are read.
-        return tuple(of_host(axis_indices) for axis_indices in np.nonzero(on_host(x) != 0))
+        return tuple(of_host(axis_indices) for axis_indices in np.nonzero(to_host_array(x) != 0))
 
     @staticmethod
     def slice(inputs: jax.Array, start_indices: Sequence[int], shape: Sequence[int]) -> jax.Array:
@@ -106,7 +108,7 @@ class JAXIndexingOps:
 
     @staticmethod
     def scatter_update(inputs: jax.Array, indices: Any, updates: jax.Array, reduction: str | None = None) -> jax.Array:
-        positions = rows_at(indices, inputs.shape)
+        positions = indices_per_axis(indices, inputs.shape)
         if checked_reduction(reduction, ON_ROWS) in ("max", "min"):
             promotion.refuse(inputs, ("complex",))
         return ON_ROWS[reduction](inputs, positions, cast(updates, inputs.dtype))
@@ -129,11 +131,11 @@ class JAXIndexingOps:
 
     @staticmethod
     def unravel_index(indices: Any, shape: Sequence[int]) -> tuple[jax.Array, ...]:
-        indices = read_if_at_hand(indices)
+        indices = read_if_on_host(indices)
         if not isinstance(indices, jax.Array):
             return tuple(of_host(column) for column in unravel(host_indices(indices), shape))
         # Indices without values stay unchecked.
-        shape, remaining_indices = as_shape(shape), integers(indices).astype(np.int64)
+        shape, remaining_indices = as_shape(shape), require_integers(indices).astype(np.int64)
         columns: list[jax.Array] = []
         for length in reversed(shape):
             columns.append(remaining_indices % max(length, 1))

@@ -9,7 +9,7 @@ import numpy as np
 
 from emberharmony.backend.jax.device_ops import check_memory
 from emberharmony.backend.jax.dtypes import promotion
-from emberharmony.backend.jax.tracing import on_host
+from emberharmony.backend.jax.tracing import to_host_array
 from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.arrays.shape import (
     as_shape,
@@ -101,9 +101,9 @@ class JAXShapeOps:
             x, axis = x.reshape(-1), 0
         (axis,) = nonnegative_axes(axis, x.ndim)
         length = x.shape[axis]
-        counts = counts_per_slice(on_host(repeats) if isinstance(repeats, jax.Array) else repeats, length)
-        check_memory((*x.shape[:axis], total(counts), *x.shape[axis + 1 :]), x.dtype.itemsize)
-        return jnp.take(x, np.repeat(np.arange(length), counts), axis, mode="clip")
+        repeat_counts = counts_per_slice(to_host_array(repeats) if isinstance(repeats, jax.Array) else repeats, length)
+        check_memory((*x.shape[:axis], total(repeat_counts), *x.shape[axis + 1 :]), x.dtype.itemsize)
+        return jnp.take(x, np.repeat(np.arange(length), repeat_counts), axis, mode="clip")
 
     def pad(self, x: jax.Array, pad_width: Any, mode: str = "constant", constant_values: Any = None) -> jax.Array:
         if check_pad(mode, constant_values):

@@ -19,7 +19,7 @@ class JAXWritingOps:
 
     def set_item(self, x: jax.Array, key: Any, value: Any, mode: str = "set") -> jax.Array:
         if not is_plain(key, x.shape):
-            composite: jax.Array = self.composed("set_item")(x, key, value, mode)
-            return composite
+            composed_result: jax.Array = self.composed("set_item")(x, key, value, mode)
+            return composed_result
         old_value, new_value = checked_pair(self, promotion, x, key, value, mode)
         return x.at[key].set(new_value if mode == "set" else combine(self, mode, old_value, new_value))

@@ -6,24 +6,24 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from emberharmony.backend.jax.dtypes import is_complex, program, promotion, widen
+from emberharmony.backend.jax.dtypes import compile_by_jit, is_complex, promotion, widen
 from emberharmony.backend.shared.arrays.shape import check_complex_pairs
 
 
 def mirror_below_cut(native: Any) -> Any:
     """Returns a complex function corrected for an imaginary part of -0, whose sign JAX 0.10 ignores at branch cuts."""
 
-    def compute(x: jax.Array) -> jax.Array:
+    def call_mirrored(x: jax.Array) -> jax.Array:
         if not is_complex(x):
             return native(x)
         is_below = jnp.signbit(x.imag)
         upper_result = native(jnp.where(is_below, jnp.conj(x), x))
         return jnp.where(is_below, jnp.conj(upper_result), upper_result)
 
-    return compute
+    return call_mirrored
 
 
-@program()
+@compile_by_jit()
 def _complex_of_pairs(x: jax.Array) -> jax.Array:
     return lax.complex(x[..., 0], x[..., 1])
 

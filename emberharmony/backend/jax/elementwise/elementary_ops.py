@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from emberharmony.backend.jax.derivatives import elementwise
-from emberharmony.backend.jax.dtypes import FLOAT, cast, in_single, is_complex, of_host, promotion
+from emberharmony.backend.jax.derivatives import elementwise_function
+from emberharmony.backend.jax.dtypes import FLOAT, cast, float32_version, is_complex, of_host, promotion
 from emberharmony.backend.jax.elementwise.complex_numbers_ops import mirror_below_cut
-from emberharmony.backend.jax.tracing import Tracer, at_hand
+from emberharmony.backend.jax.tracing import Tracer, array_if_on_host
 from emberharmony.backend.promote import direct
 from emberharmony.backend.shared.elementwise import elementary
 
@@ -23,7 +23,7 @@ _SERIES = tuple(1 / (2 * k + 1) for k in reversed(range(15)))
 
 def op_of_real(native: Any) -> Any:
     """Returns an op of real floats, compiled, that computes half precision in float32."""
-    compiled_function = jax.jit(in_single(native))
+    compiled_function = jax.jit(float32_version(native))
 
     def call_promoted(x: jax.Array) -> jax.Array:
         x = promotion.floats(x)
@@ -33,9 +33,9 @@ def op_of_real(native: Any) -> Any:
     return call_promoted
 
 
-def _in_double(function: Any, *partials: Any) -> Any:
+def _float64_function(function: Any, *partials: Any) -> Any:
     """Returns a function of `backend.shared.elementwise.elementary`, computed in float64, with its derivative."""
-    return jax.jit(elementwise(lambda x: cast(function(jnp, x.astype(jnp.float64)), x.dtype), *partials))
+    return jax.jit(elementwise_function(lambda x: cast(function(jnp, x.astype(jnp.float64)), x.dtype), *partials))
 
 
 def _exponential_share(power: Any, x: jax.Array, y: jax.Array) -> jax.Array:
@@ -44,11 +44,11 @@ def _exponential_share(power: Any, x: jax.Array, y: jax.Array) -> jax.Array:
     return jnp.where(is_finite, power(jnp.where(is_finite, x - y, 0)), (x == y).astype(y.dtype))
 
 
-def _log_of_sum(native: Any, power: Any) -> Any:
-    def exponential_share(place: int) -> Any:
+def _log_of_sum_op(native: Any, power: Any) -> Any:
+    def share_function(place: int) -> Any:
         return lambda a, b, y: _exponential_share(power, (a, b)[place], y)
 
-    return jax.jit(elementwise(native, exponential_share(0), exponential_share(1)))
+    return jax.jit(elementwise_function(native, share_function(0), share_function(1)))
 
 
 def _logaddexp2(x1: jax.Array, x2: jax.Array) -> jax.Array:
@@ -57,23 +57,23 @@ def _logaddexp2(x1: jax.Array, x2: jax.Array) -> jax.Array:
     return jnp.where(is_equal, x1 + 1, jnp.logaddexp2(x1, x2))
 
 
-def _with_values_at_infinity(native: Any, at_the_ends: Any) -> Any:
+def _with_values_at_infinity(native: Any, values_at_infinity: Any) -> Any:
     """Returns a complex function with C99's values for infinite arguments, which JAX 0.10 does not have.
 
     Args:
         native: the function.
-        at_the_ends: maps the real and the imaginary parts to those of the result, for numbers with an infinite part
-            or a part that is NaN.
+        values_at_infinity: maps the real and the imaginary parts to those of the result, for numbers with an infinite
+            part or a part that is NaN.
     """
 
-    def compute(x: jax.Array) -> jax.Array:
+    def call_with_limits(x: jax.Array) -> jax.Array:
         if not is_complex(x):
             return native(x)
         is_finite, constant_x = jnp.isfinite(x), lax.stop_gradient(x)
-        far_value = lax.complex(*at_the_ends(constant_x.real, constant_x.imag))
-        return jnp.where(is_finite, native(jnp.where(is_finite, x, 0.5)), far_value)
+        limit_value = lax.complex(*values_at_infinity(constant_x.real, constant_x.imag))
+        return jnp.where(is_finite, native(jnp.where(is_finite, x, 0.5)), limit_value)
 
-    return jax.jit(compute)
+    return jax.jit(call_with_limits)
 
 
 def _inverse_with_values_at_infinity(native: Any, at_infinity: Any) -> Any:
@@ -84,11 +84,11 @@ def _inverse_with_values_at_infinity(native: Any, at_infinity: Any) -> Any:
         at_infinity: maps the parts to those of the result, for numbers with an infinite part; the other may be NaN.
     """
 
-    def at_the_ends(real: jax.Array, imag: jax.Array) -> list[jax.Array]:
+    def values_at_infinity(real: jax.Array, imag: jax.Array) -> list[jax.Array]:
         is_infinite = jnp.isinf(real) | jnp.isinf(imag)
         return [jnp.where(is_infinite, limit_value, jnp.nan) for limit_value in at_infinity(real, imag)]
 
-    return _with_values_at_infinity(native, at_the_ends)
+    return _with_values_at_infinity(native, values_at_infinity)
 
 
 def _signed_half_pi(part: jax.Array) -> jax.Array:
@@ -96,35 +96,37 @@ def _signed_half_pi(part: jax.Array) -> jax.Array:
     return jnp.where(jnp.isnan(part), part, jnp.copysign(math.pi / 2, part))
 
 
-def _exp_at_ends(real: jax.Array, imag: jax.Array) -> tuple[jax.Array, jax.Array]:
-    magnitude, is_level = jnp.exp(real), imag == 0
+def _exp_at_infinity(real: jax.Array, imag: jax.Array) -> tuple[jax.Array, jax.Array]:
+    magnitude, is_real = jnp.exp(real), imag == 0
     is_undefined = ~jnp.isfinite(imag) & (real == -jnp.inf)
     return (
-        jnp.where(is_undefined, 0, jnp.where(is_level, magnitude, magnitude * jnp.cos(imag))),
-        jnp.where(is_undefined, 0, jnp.where(is_level, imag, magnitude * jnp.sin(imag))),
+        jnp.where(is_undefined, 0, jnp.where(is_real, magnitude, magnitude * jnp.cos(imag))),
+        jnp.where(is_undefined, 0, jnp.where(is_real, imag, magnitude * jnp.sin(imag))),
     )
 
 
-def _expm1_at_ends(real: jax.Array, imag: jax.Array) -> tuple[jax.Array, jax.Array]:
-    real_part, imaginary_part = _exp_at_ends(real, imag)
+def _expm1_at_infinity(real: jax.Array, imag: jax.Array) -> tuple[jax.Array, jax.Array]:
+    real_part, imaginary_part = _exp_at_infinity(real, imag)
     return real_part - 1, imaginary_part
 
 
 # XLA removes the addition of 0, by which -0.0 would become +0.0.
-_without_sign: Any = elementwise(lambda x: jnp.where(x == 0, jnp.zeros_like(x), x), lambda x, y: jnp.ones_like(y))
+_without_sign: Any = elementwise_function(
+    lambda x: jnp.where(x == 0, jnp.zeros_like(x), x), lambda x, y: jnp.ones_like(y)
+)
 
 
 def _expm1(x: jax.Array) -> jax.Array:
     if not is_complex(x):
         return jnp.expm1(x)
-    near_value = mirror_below_cut(jnp.expm1)(x)
+    expm1_of_x = mirror_below_cut(jnp.expm1)(x)
     return lax.complex(
-        _without_sign(near_value.real), near_value.imag
+        _without_sign(expm1_of_x.real), expm1_of_x.imag
     )  # the real part is +0.0 where the real part of `x` is -0.0
 
 
-def _exp2_at_ends(real: jax.Array, imag: jax.Array) -> tuple[jax.Array, jax.Array]:
-    return _exp_at_ends(real * math.log(2), imag * math.log(2))
+def _exp2_at_infinity(real: jax.Array, imag: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return _exp_at_infinity(real * math.log(2), imag * math.log(2))
 
 
 def _sinh(x: jax.Array) -> jax.Array:
@@ -134,11 +136,11 @@ def _sinh(x: jax.Array) -> jax.Array:
     return lax.complex(jnp.sinh(x.real) * jnp.cos(x.imag), jnp.cosh(x.real) * jnp.sin(x.imag))
 
 
-def _sinh_at_ends(real: jax.Array, imag: jax.Array) -> tuple[jax.Array, jax.Array]:
-    is_level = imag == 0
+def _sinh_at_infinity(real: jax.Array, imag: jax.Array) -> tuple[jax.Array, jax.Array]:
+    is_real = imag == 0
     return (
-        jnp.where(is_level, jnp.sinh(real), jnp.sinh(real) * jnp.cos(imag)),
-        jnp.where(is_level, imag, jnp.cosh(real) * jnp.sin(imag)),
+        jnp.where(is_real, jnp.sinh(real), jnp.sinh(real) * jnp.cos(imag)),
+        jnp.where(is_real, imag, jnp.cosh(real) * jnp.sin(imag)),
     )
 
 
@@ -160,12 +162,12 @@ def _log1p(x: jax.Array) -> jax.Array:
     x_plus_1, is_small = 1 + x, jnp.abs(x) < 0.4
     safe_x = jnp.where(is_small, x, 0.0)
     # The last term adds what rounding took from `1 + x`.
-    far_result = jnp.log(x_plus_1) + (x - (x_plus_1 - 1)) / jnp.where(x_plus_1 == 0, 1, x_plus_1)
-    far_result = jnp.where(jnp.isfinite(x_plus_1) & (x_plus_1 > 0), far_result, jnp.log1p(x))
-    return jnp.where(is_small, 2 * _small_arctanh(safe_x / (2 + safe_x)), far_result)
+    result_if_large = jnp.log(x_plus_1) + (x - (x_plus_1 - 1)) / jnp.where(x_plus_1 == 0, 1, x_plus_1)
+    result_if_large = jnp.where(jnp.isfinite(x_plus_1) & (x_plus_1 > 0), result_if_large, jnp.log1p(x))
+    return jnp.where(is_small, 2 * _small_arctanh(safe_x / (2 + safe_x)), result_if_large)
 
 
-_double_log1p = jax.jit(elementwise(_log1p, lambda x, y: 1 / (1 + x)))
+_double_log1p = jax.jit(elementwise_function(_log1p, lambda x, y: 1 / (1 + x)))
 
 
 def _arctanh(x: jax.Array) -> jax.Array:
@@ -173,18 +175,18 @@ def _arctanh(x: jax.Array) -> jax.Array:
         return jnp.arctanh(x)
     magnitude = jnp.abs(x)
     inside_magnitude = jnp.where(magnitude < 1, magnitude, 0.5)
-    far_result = jnp.where(
+    result_if_large = jnp.where(
         magnitude < 1, jnp.copysign(_log1p(2 * inside_magnitude / (1 - inside_magnitude)) / 2, x), jnp.arctanh(x)
     )
-    return jnp.where(magnitude < 0.25, _small_arctanh(jnp.where(magnitude < 0.25, x, 0.0)), far_result)
+    return jnp.where(magnitude < 0.25, _small_arctanh(jnp.where(magnitude < 0.25, x, 0.0)), result_if_large)
 
 
-_double_arctanh = elementwise(_arctanh, lambda x, y: 1 / ((1 - x) * (1 + x)))
+_double_arctanh = elementwise_function(_arctanh, lambda x, y: 1 / ((1 - x) * (1 + x)))
 
 
 def _exp2(x: jax.Array) -> jax.Array:
     """Returns `2 ** x`, of small tensors by NumPy: programs of JAX 0.10 on a CPU make 0 of subnormal numbers."""
-    host_array = None if isinstance(x, Tracer) or x.size > _FEW or is_complex(x) else at_hand(x)
+    host_array = None if isinstance(x, Tracer) or x.size > _FEW or is_complex(x) else array_if_on_host(x)
     if host_array is None:
         return _any_exp2(x)
     with np.errstate(all="ignore"):
@@ -200,12 +202,14 @@ def _arctanh_of_any(x: jax.Array) -> jax.Array:
     return jnp.arctanh(x) if is_complex(x) else _double_arctanh(x)
 
 
-_any_exp2 = _with_values_at_infinity(jnp.exp2, _exp2_at_ends)
+_any_exp2 = _with_values_at_infinity(jnp.exp2, _exp2_at_infinity)
 
 
-_single_erfinv: Any = jax.jit(in_single(lax.erf_inv))
+_single_erfinv: Any = jax.jit(float32_version(lax.erf_inv))
 # JAX 0.10's own erfinv loses a digit of float64.
-_double_erfinv: Any = _in_double(elementary.erfinv, lambda x, y: jnp.exp(jnp.square(y)) * (math.sqrt(math.pi) / 2))
+_double_erfinv: Any = _float64_function(
+    elementary.erfinv, lambda x, y: jnp.exp(jnp.square(y)) * (math.sqrt(math.pi) / 2)
+)
 
 
 def _erfinv(x: jax.Array) -> jax.Array:
@@ -219,12 +223,12 @@ def log1p_of_real(x: jax.Array) -> jax.Array:
 
 
 def _squared_radius(a: jax.Array, b: jax.Array) -> jax.Array:
-    square = a * a + b * b
-    return jnp.where(square == 0, jnp.ones_like(square), square)
+    squared_sum = a * a + b * b
+    return jnp.where(squared_sum == 0, jnp.ones_like(squared_sum), squared_sum)
 
 
 # The derivative of arctan2 by JAX 0.10 is NaN where both parts are 0.
-_angle: Any = elementwise(
+_angle: Any = elementwise_function(
     jnp.arctan2, lambda a, b, y: b / _squared_radius(a, b), lambda a, b, y: -a / _squared_radius(a, b)
 )
 
@@ -236,12 +240,12 @@ class JAXElementaryOps:
     of ours correct JAX's at infinities, or give the derivative there.
     """
 
-    exp = direct(jnp.exp, _with_values_at_infinity(jnp.exp, _exp_at_ends), when=FLOAT)
-    expm1 = direct(_with_values_at_infinity(_expm1, _expm1_at_ends))
+    exp = direct(jnp.exp, _with_values_at_infinity(jnp.exp, _exp_at_infinity), when=FLOAT)
+    expm1 = direct(_with_values_at_infinity(_expm1, _expm1_at_infinity))
     exp2 = staticmethod(_exp2)
     log1p = direct(log1p_of_real)
-    logaddexp = staticmethod(_log_of_sum(jnp.logaddexp, jnp.exp))
-    logaddexp2 = staticmethod(_log_of_sum(_logaddexp2, jnp.exp2))
+    logaddexp = staticmethod(_log_of_sum_op(jnp.logaddexp, jnp.exp))
+    logaddexp2 = staticmethod(_log_of_sum_op(_logaddexp2, jnp.exp2))
     arcsin = direct(
         _inverse_with_values_at_infinity(
             mirror_below_cut(jnp.arcsin), lambda re, im: (jnp.arctan2(re, jnp.abs(im)), jnp.copysign(jnp.inf, im))
@@ -256,7 +260,7 @@ class JAXElementaryOps:
         _inverse_with_values_at_infinity(jnp.arctan, lambda re, im: (_signed_half_pi(re), jnp.copysign(0.0, im)))
     )
     arctan2 = staticmethod(jax.jit(_angle))
-    sinh = direct(_with_values_at_infinity(_sinh, _sinh_at_ends))
+    sinh = direct(_with_values_at_infinity(_sinh, _sinh_at_infinity))
     arcsinh = direct(
         _inverse_with_values_at_infinity(
             _arcsinh, lambda re, im: (jnp.copysign(jnp.inf, re), jnp.arctan2(im, jnp.abs(re)))
@@ -270,7 +274,7 @@ class JAXElementaryOps:
     arctanh = direct(
         _inverse_with_values_at_infinity(_arctanh_of_any, lambda re, im: (jnp.copysign(0.0, re), _signed_half_pi(im)))
     )
-    erf = staticmethod(jax.jit(in_single(lax.erf)))
-    erfc = staticmethod(jax.jit(in_single(lax.erfc)))
+    erf = staticmethod(jax.jit(float32_version(lax.erf)))
+    erfc = staticmethod(jax.jit(float32_version(lax.erfc)))
     erfinv = staticmethod(_erfinv)
-    i0 = staticmethod(_in_double(elementary.i0, _slope_of_i0))
+    i0 = staticmethod(_float64_function(elementary.i0, _slope_of_i0))

@@ -13,10 +13,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from emberharmony.backend.jax.derivatives import elementwise
+from emberharmony.backend.jax.derivatives import elementwise_function
 from emberharmony.backend.jax.dtypes import of_host, promotion
 from emberharmony.backend.jax.elementwise.elementary_ops import JAXElementaryOps
-from emberharmony.backend.jax.tracing import Tracer, at_hand
+from emberharmony.backend.jax.tracing import Tracer, array_if_on_host
 from emberharmony.backend.shared.elementwise.special_binding import (
     namespace,
     operands,
@@ -35,23 +35,23 @@ _FEW = 2**14
 def _namespaces(library: Any) -> list[types.SimpleNamespace]:
     """Returns the namespaces for results of up to 32 and of 64 bits that the shared functions compute with."""
 
-    def column(numbers: Any, x: Any) -> Any:
+    def column_of(numbers: Any, x: Any) -> Any:
         return library.asarray(numbers, x.dtype).reshape(-1, *(1,) * x.ndim)
 
-    def entries(table: Any, index: Any) -> Any:
+    def take_entries(table: Any, index: Any) -> Any:
         return library.asarray(table, index.dtype)[index.astype(np.int64)]
 
-    def loop(count: int, step: Callable[[Any], Any], x: Any) -> Any:
+    def repeat_step(count: int, step: Callable[[Any], Any], x: Any) -> Any:
         return jax.lax.fori_loop(0, count, lambda _, x: step(x), x)
 
-    loops = {"loop": loop} if library is jnp else {}
-    return [namespace(library, column, entries, digits, **loops) for digits in (SINGLE, DOUBLE)]
+    loops = {"loop": repeat_step} if library is jnp else {}
+    return [namespace(library, column_of, take_entries, digits, **loops) for digits in (SINGLE, DOUBLE)]
 
 
 _ON_JAX, _ON_HOST = _namespaces(jnp), _namespaces(np)
 
 
-def _compute_wide(function: Callable[..., Any], library: Any, spaces: Any, *tensors: Any) -> Any:
+def _compute_in_float64(function: Callable[..., Any], library: Any, spaces: Any, *tensors: Any) -> Any:
     """Returns the result of a function of `backend.shared`, computed in float64 by NumPy or JAX."""
     wide_tensors = library.broadcast_arrays(*(x.astype(np.float64) for x in tensors))
     return function(spaces[tensors[0].dtype.itemsize == 8], *wide_tensors).astype(tensors[0].dtype)
@@ -67,22 +67,24 @@ def _special_op(name: str) -> Callable[..., jax.Array]:
     shared_function = shared_function_of(name)
     partial_derivatives = partials(name, lambda: _DERIVED, _raise_no_gradient)
     return partial(
-        _call_smooth,
+        _call_promoted,
         name,
         shared_function,
-        jax.jit(elementwise(partial(_compute_wide, shared_function, jnp, _ON_JAX), *partial_derivatives)),
+        jax.jit(
+            elementwise_function(partial(_compute_in_float64, shared_function, jnp, _ON_JAX), *partial_derivatives)
+        ),
     )
 
 
-def _call_smooth(
-    name: str, function: Callable[..., Any], smooth: Callable[..., jax.Array], *arguments: Any
+def _call_promoted(
+    name: str, function: Callable[..., Any], smooth_op: Callable[..., jax.Array], *arguments: Any
 ) -> jax.Array:
     tensors = operands(name, promotion, arguments)
-    host_values = [None if isinstance(x, Tracer) or x.size > _FEW else at_hand(x) for x in tensors]
-    if any(x is None for x in host_values):
-        return smooth(*tensors)
+    host_arrays = [None if isinstance(x, Tracer) or x.size > _FEW else array_if_on_host(x) for x in tensors]
+    if any(x is None for x in host_arrays):
+        return smooth_op(*tensors)
     with np.errstate(all="ignore"):
-        return of_host(_compute_wide(function, np, _ON_HOST, *host_values))
+        return of_host(_compute_in_float64(function, np, _ON_HOST, *host_arrays))
 
 
 _Defined: Any = special_ops_class(_special_op)
@@ -97,8 +99,8 @@ class JAXSpecialOps(_Defined):  # type: ignore[misc]
     @staticmethod
     def _inner_special(name: str, *tensors: jax.Array) -> jax.Array:
         """Returns one of the derivatives in `special_derivatives.INNER`, which can be differentiated again."""
-        result: jax.Array = getattr(_DERIVED, name)(*tensors)
-        return result
+        derivative: jax.Array = getattr(_DERIVED, name)(*tensors)
+        return derivative
 
 
 _DERIVED = smooth_namespace(JAXSpecialOps, jnp, _special_op, i0=JAXElementaryOps.i0)

@@ -45,68 +45,74 @@ class _Fused:
     def __call__(self, backend: Any, *args: Any, **kwargs: Any) -> Any:
         """Returns the result of the composite on a backend, by its compiled program."""
         leaves, structure = jax.tree.flatten((args, kwargs))
-        kinds = [_TENSOR if isinstance(leaf, jax.Array) else (leaf.__class__, leaf) for leaf in leaves]
-        key = id(backend), default_float(), structure, *kinds
-        tensors = [leaf for leaf, marker in zip(leaves, kinds, strict=True) if marker is _TENSOR]
+        leaf_keys = [_TENSOR if isinstance(leaf, jax.Array) else (leaf.__class__, leaf) for leaf in leaves]
+        key = id(backend), default_float(), structure, *leaf_keys
+        tensors = [leaf for leaf, marker in zip(leaves, leaf_keys, strict=True) if marker is _TENSOR]
         try:
             program = self._function_by_key[key]
         except KeyError:
             # The program must not keep the tensors of this call in memory.
-            other_leaves = [None if marker is _TENSOR else leaf for leaf, marker in zip(leaves, kinds, strict=True)]
-            composite = functools.partial(_run_composite, backend.composed(self.name), structure, other_leaves, kinds)
-            program = jax.jit(composite) if len(self._function_by_key) < _MOST else None
+            constant_leaves = [
+                None if marker is _TENSOR else leaf for leaf, marker in zip(leaves, leaf_keys, strict=True)
+            ]
+            composite_function = functools.partial(
+                _run_composite, backend.composed(self.name), structure, constant_leaves, leaf_keys
+            )
+            program = jax.jit(composite_function) if len(self._function_by_key) < _MOST else None
         except TypeError:  # an argument that is not hashable cannot be part of the key
             program = None
         if program is None or not tensors or checking() or any(isinstance(leaf, TensorProxy) for leaf in leaves):
             return backend.composed(self.name)(*args, **kwargs)
         try:
             with WithoutDraws():
-                result = program(tensors)
+                fused_result = program(tensors)
         except Exception as error:
             if not backend.cannot_transform(error):
                 raise
             self._function_by_key[key] = None
             return backend.composed(self.name)(*args, **kwargs)
         self._function_by_key[key] = program
-        return result
+        return fused_result
 
 
 def _run_composite(
-    body: Callable[..., Any], structure: Any, leaves: list[Any], kinds: list[Any], tensors: list[Any]
+    body: Callable[..., Any], structure: Any, leaves: list[Any], leaf_keys: list[Any], tensors: list[Any]
 ) -> Any:
     """Returns the result of a composite, called with tensors put in their places among its other arguments."""
     next_tensors = iter(tensors)
-    new_leaves = [next(next_tensors) if marker is _TENSOR else leaf for leaf, marker in zip(leaves, kinds, strict=True)]
+    new_leaves = [
+        next(next_tensors) if marker is _TENSOR else leaf for leaf, marker in zip(leaves, leaf_keys, strict=True)
+    ]
     args, kwargs = jax.tree.unflatten(structure, new_leaves)
     return body(*args, **kwargs)
 
 
-def _as_method(name: str) -> Callable[..., Any]:
+def _fused_method(name: str) -> Callable[..., Any]:
     fused_op = _Fused(name)
 
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def call_fused(self: Any, *args: Any, **kwargs: Any) -> Any:
         return fused_op(self, *args, **kwargs)
 
-    call.__name__ = call.__qualname__ = name
-    return call
+    call_fused.__name__ = call_fused.__qualname__ = name
+    return call_fused
 
 
-def fuses(spec: OpSpec) -> bool:
+def can_fuse(spec: OpSpec) -> bool:
     """Returns whether an op can be fused: a composite of the package that computes tensors from tensors."""
     facts, parameters = spec.facts, spec.parameters
-    is_own = spec.composite and spec.declared.__module__.startswith("emberharmony.")
-    if not is_own or facts.reads or facts.view or spec.name in _ROUNDED or spec.takes_callable:
+    is_package_composite = spec.composite and spec.declared.__module__.startswith("emberharmony.")
+    if not is_package_composite or facts.reads or facts.view or spec.name in _ROUNDED or spec.takes_callable:
         return False
-    is_of_tensors = any(p.role in ("TensorLike", "Operand", "Tensors") and not p.cast for p in parameters)
-    return is_of_tensors and _OUTSIDE.isdisjoint(p.name for p in parameters)
+    takes_tensors = any(p.role in ("TensorLike", "Operand", "Tensors") and not p.cast for p in parameters)
+    return takes_tensors and _OUTSIDE.isdisjoint(p.name for p in parameters)
 
 
 class JAXFusedOps:
-    """Holds the fused composites as methods, which `fuse` adds."""
+    """Holds the fused composites as methods, which `add_fused_ops` adds."""
 
 
-def fuse(backend: type) -> None:
+def add_fused_ops(backend: type) -> None:
     """Adds to `JAXFusedOps`, a base of the backend, the composites that it does not define, each as one program."""
     for name, spec in OPS.items():
-        if not hasattr(backend, name) and fuses(spec):
-            setattr(JAXFusedOps, name, _as_method(name))
+        if not hasattr(backend, name) and can_fuse(spec):
+            setattr(JAXFusedOps, name, _fused_method(name))

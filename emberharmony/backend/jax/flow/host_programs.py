@@ -32,7 +32,7 @@ class HostProgram:
         for call in program.calls:
             if _may_refuse(call):
                 raise UnsupportedOpError(f"{call.function}() refuses wrong values, which JAX does not look at")
-        _keep_on_disk()
+        _set_cache_folder()
         self._bound, self._is_traced = bound, False
         self._device = jax.local_devices(backend="cpu")[0]
         self._compiled = jax.jit(write_function(program, functools.partial(getattr, bound)))
@@ -71,11 +71,11 @@ def _may_refuse(call: ProgramCall) -> bool:
     """Returns whether the call of an op may raise an error that depends on values, such as an index out of bounds."""
     spec = OPS[call.function]
     indices = [x for x, parameter in zip(call.args, spec.parameters, strict=False) if parameter.role == "Value"]
-    template = call._replace(args=tuple(indices), keywords=())
-    return spec.facts.along == "matrix" or bool(template.operands)
+    index_call = call._replace(args=tuple(indices), keywords=())
+    return spec.facts.along == "matrix" or bool(index_call.operands)
 
 
-def _keep_on_disk() -> None:
+def _set_cache_folder() -> None:
     """Sets the folder where JAX stores compiled programs, unless the user has set one."""
     folder = cache_folder("jax")
     if folder is not None and jax.config.jax_compilation_cache_dir is None:

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from emberharmony.backend.jax.dtypes import program
+from emberharmony.backend.jax.dtypes import compile_by_jit
 from emberharmony.backend.steps import Steps
 from emberharmony.transforms.program import BINARY, CHOICE, UNARY, Update
 
@@ -20,23 +20,23 @@ _NATIVES = {op: getattr(jnp, op) for op in (*UNARY, *BINARY)} | {
 }
 
 
-@program("moves", "outputs")
+@compile_by_jit("moves", "outputs")
 def _run_on_row(
     tensors: Sequence[jax.Array], numbers: Sequence[Any], moves: tuple[Any, ...], outputs: tuple[int, ...]
 ) -> list[jax.Array]:
     registers = [*tensors, *moves, *numbers]
-    for op, args, result in moves:
-        registers[result] = _NATIVES[op](*[registers[x] for x in args])
+    for op, operand_registers, result_register in moves:
+        registers[result_register] = _NATIVES[op](*[registers[x] for x in operand_registers])
     return [registers[register] for register in outputs]
 
 
-@program()
+@compile_by_jit()
 def _flat_vector(tensors: Sequence[jax.Array]) -> jax.Array:
     """Returns all elements of tensors as one vector."""
     return jnp.concatenate([tensor.reshape(-1) for tensor in tensors])
 
 
-@program("shapes")
+@compile_by_jit("shapes")
 def _tensors_of_vector(vector: jax.Array, start: int, shapes: tuple[tuple[int, ...], ...]) -> list[jax.Array]:
     end_offsets = [*accumulate(map(math.prod, shapes))]
     group_vector = lax.dynamic_slice(vector, (start,), (end_offsets[-1],))
@@ -74,5 +74,5 @@ class JAXSteps(Steps):
             return None
         moves, outputs = update.program.instructions, update.program.outputs
         numbers = [float(update.numbers[i]) for i in update.program.numbers]
-        rows = [_run_on_row(tensors, numbers, moves, outputs) for tensors in zip(*columns, strict=True)]
-        return list(zip(*rows, strict=True))
+        result_rows = [_run_on_row(tensors, numbers, moves, outputs) for tensors in zip(*columns, strict=True)]
+        return list(zip(*result_rows, strict=True))

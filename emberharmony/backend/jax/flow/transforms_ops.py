@@ -53,13 +53,13 @@ class JAXTransformsOps:
         return not isinstance(x, (TensorProxy, Tracer))
 
     def pullback(self, fn: TensorFunction, primals: Tensors, first: bool = False) -> tuple[list[jax.Array], Any]:
-        if _is_for_tape(primals):
+        if _are_on_tape(primals):
             outputs_and_pull: tuple[list[jax.Array], Any] = Backend.pullback(cast(Backend, self), fn, primals)
             return outputs_and_pull
         inexact_positions = [i for i, x in enumerate(primals) if kind_of(x) in _INEXACT]
         output_positions: list[int] = []
 
-        def split(*leaves: jax.Array) -> tuple[Any, Any]:
+        def split_outputs(*leaves: jax.Array) -> tuple[Any, Any]:
             new_primals = list(primals)
             for i, leaf in zip(inexact_positions, leaves, strict=True):
                 new_primals[i] = leaf
@@ -68,14 +68,14 @@ class JAXTransformsOps:
             output_positions[:] = [i for i, y in enumerate(outputs[:1] if first else outputs) if kind_of(y) in _INEXACT]
             return tuple(outputs[i] for i in output_positions), tuple(outputs)
 
-        differentiable, pull, outputs = jax.vjp(split, *(primals[i] for i in inexact_positions), has_aux=True)
+        inexact_outputs, pull, outputs = jax.vjp(split_outputs, *(primals[i] for i in inexact_positions), has_aux=True)
         outputs = list(outputs)
-        for i, output in zip(output_positions, differentiable, strict=True):
+        for i, output in zip(output_positions, inexact_outputs, strict=True):
             outputs[i] = output
 
-        def pull_some(cotangents: Sequence[jax.Array | None]) -> list[jax.Array]:
+        def pull_cotangents(cotangents: Sequence[jax.Array | None]) -> list[jax.Array]:
             inexact_cotangents = [cotangents[i] for i in output_positions]
-            outputs_and_cotangents = zip(differentiable, inexact_cotangents, strict=True)
+            outputs_and_cotangents = zip(inexact_outputs, inexact_cotangents, strict=True)
             gradients = iter(
                 pull(
                     tuple(
@@ -89,7 +89,7 @@ class JAXTransformsOps:
                 for i, x in enumerate(primals)
             ]
 
-        return outputs, pull_some
+        return outputs, pull_cotangents
 
     def gradients(
         self, fn: TensorFunction, primals: Tensors, constant: bool = False
@@ -99,7 +99,7 @@ class JAXTransformsOps:
         return (self.constants(outputs), self.constants(gradients)) if constant else (outputs, gradients)
 
     def linearize(self, fn: TensorFunction, primals: Tensors) -> Any:
-        if _is_for_tape(primals):
+        if _are_on_tape(primals):
             return self.transpose_pullback(fn, primals)
 
         def push_tangents(tangents: Tensors) -> tuple[list[jax.Array], list[jax.Array]]:
@@ -130,10 +130,10 @@ class JAXTransformsOps:
     ) -> list[jax.Array]:
         if any(isinstance(tensor, TensorProxy) for tensor in tensors):
             return self.loop_over_slices(fn, tensors, axes)
-        function = jax.vmap(lambda *slices: tuple(as_native(fn(*slices))), in_axes=tuple(axes))
+        mapped_function = jax.vmap(lambda *slices: tuple(as_native(fn(*slices))), in_axes=tuple(axes))
         try:
             with contextlib.nullcontext() if same else WithoutDraws():
-                return list(function(*tensors))
+                return list(mapped_function(*tensors))
         except Exception as error:
             if not self.cannot_transform(error):
                 raise
@@ -151,7 +151,7 @@ class JAXTransformsOps:
         outputs = list(forward(*map(lax.stop_gradient, primals)))
         if any(isinstance(output, TensorProxy) or is_traced(output) for output in outputs):
             raise TracedTensorError(CLOSED_OVER)
-        return _with_custom_gradient(backward, list(primals), outputs) if outputs and len(primals) else outputs
+        return _link_custom_gradient(backward, list(primals), outputs) if outputs and len(primals) else outputs
 
     def compile_function(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         return JAXFunction(fn, self.cannot_transform)
@@ -168,7 +168,7 @@ class JAXTransformsOps:
         return HostProgram(program, cast(Backend, self).bound)
 
 
-def _is_for_tape(tensors: Tensors) -> bool:
+def _are_on_tape(tensors: Tensors) -> bool:
     """Returns whether the tape differentiates instead of JAX, because a tensor is recorded on a tape."""
     return any(isinstance(tensor, TensorProxy) for tensor in tensors)
 
@@ -177,7 +177,7 @@ def _cast_cotangent(cotangent: jax.Array, output: jax.Array) -> jax.Array:
     return cotangent if cotangent.dtype == output.dtype else cotangent.astype(output.dtype)
 
 
-def _with_custom_gradient(
+def _link_custom_gradient(
     backward: Callable[..., Any], primals: list[jax.Array], outputs: list[jax.Array]
 ) -> list[jax.Array]:
     """Returns the outputs of a function such that JAX differentiates them by a user-defined gradient.
@@ -187,24 +187,24 @@ def _with_custom_gradient(
         primals: the primals.
         outputs: the outputs, which are constants to all transforms that differentiate.
     """
-    function: Any = jax.custom_vjp(lambda primals, outputs: outputs)
+    output_identity: Any = jax.custom_vjp(lambda primals, outputs: outputs)
 
     def push_tangents(primals: list[jax.Array], outputs: list[jax.Array]) -> Any:
         # Where derivatives are nested, the outer ones go through the outputs as well.
-        return function(primals, outputs), (primals, outputs)
+        return output_identity(primals, outputs), (primals, outputs)
 
-    def pull(known: Any, cotangents: list[Any]) -> Any:
-        primals, outputs = known
-        own_cotangents = [
+    def pull_cotangents(residuals: Any, cotangents: list[Any]) -> Any:
+        primals, outputs = residuals
+        backward_cotangents = [
             conjugate(ct) if kind_of(y) in _INEXACT else jnp.zeros_like(y)
             for y, ct in zip(outputs, cotangents, strict=True)
         ]
-        own_gradients = backward(primals, own_cotangents)
+        user_gradients = backward(primals, backward_cotangents)
         gradients = [
             conjugate(_cast_cotangent(g, x)) if kind_of(x) in _INEXACT else None
-            for g, x in zip(own_gradients, primals, strict=True)
+            for g, x in zip(user_gradients, primals, strict=True)
         ]
         return gradients, None
 
-    function.defvjp(push_tangents, pull)
-    return list(function(primals, outputs))
+    output_identity.defvjp(push_tangents, pull_cotangents)
+    return list(output_identity(primals, outputs))

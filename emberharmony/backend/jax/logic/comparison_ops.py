@@ -4,11 +4,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from emberharmony.backend.jax.dtypes import kind_of, program, promotion
+from emberharmony.backend.jax.dtypes import compile_by_jit, kind_of, promotion
 
 
-@program("equal_nan")
-def _isclose(a: jax.Array, b: jax.Array, rtol: jax.Array, atol: jax.Array, equal_nan: bool) -> jax.Array:
+@compile_by_jit("equal_nan")
+def _compiled_isclose(a: jax.Array, b: jax.Array, rtol: jax.Array, atol: jax.Array, equal_nan: bool) -> jax.Array:
     return jnp.isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
 
 
@@ -18,7 +18,7 @@ def _is_close(
     a, b = promotion.common(x1, x2)
     if kind_of(a) not in ("float", "complex"):
         a, b = a.astype(np.float64), b.astype(np.float64)
-    return _isclose(a, b, rtol, atol, equal_nan)
+    return _compiled_isclose(a, b, rtol, atol, equal_nan)
 
 
 class JAXComparisonOps:

@@ -6,8 +6,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from emberharmony.backend.jax.derivatives import elementwise, with_differential
-from emberharmony.backend.jax.dtypes import in_single, is_float
+from emberharmony.backend.jax.derivatives import elementwise_function, with_differential
+from emberharmony.backend.jax.dtypes import float32_version, is_float
 from emberharmony.backend.jax.elementwise.elementary_ops import log1p_of_real, op_of_real
 
 _relu: Any = jax.jit(
@@ -21,14 +21,14 @@ def _exp_of_minus_abs(x: jax.Array) -> jax.Array:
     return jnp.exp(-jnp.abs(x))
 
 
-_sigmoid: Any = elementwise(
+_sigmoid: Any = elementwise_function(
     lambda x: jnp.where(x < 0, _exp_of_minus_abs(x), 1) / (1 + _exp_of_minus_abs(x)),
     lambda x, y: y * _sigmoid(jnp.negative(x)),
 )
-_softplus: Any = elementwise(
+_softplus: Any = elementwise_function(
     lambda x: jnp.maximum(x, 0) + log1p_of_real(_exp_of_minus_abs(x)), lambda x, y: _sigmoid(x)
 )
-_log_sigmoid: Any = elementwise(
+_log_sigmoid: Any = elementwise_function(
     lambda x: jnp.minimum(x, 0) - log1p_of_real(_exp_of_minus_abs(x)), lambda x, y: _sigmoid(jnp.negative(x))
 )
 
@@ -44,7 +44,7 @@ class JAXActivationOps:
 
     sigmoid = staticmethod(op_of_real(_sigmoid))
     softplus = staticmethod(op_of_real(_softplus))
-    log_sigmoid = staticmethod(jax.jit(in_single(_log_sigmoid)))
+    log_sigmoid = staticmethod(jax.jit(float32_version(_log_sigmoid)))
 
     def relu(self, x: jax.Array) -> jax.Array:
         return _relu(x) if is_float(x) else self.composed("relu")(x)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from emberharmony.backend.jax.dtypes import is_complex, program, promotion, widen, widen_for_sum
+from emberharmony.backend.jax.dtypes import compile_by_jit, is_complex, promotion, widen, widen_for_sum
 from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.core.options import is_number, without_axes
 
@@ -19,30 +19,30 @@ def _element_count(x: jax.Array, axes: tuple[int, ...]) -> int:
     return math.prod(x.shape[a] for a in axes)
 
 
-@program("axes", "keepdims")
+@compile_by_jit("axes", "keepdims")
 def _average(x: jax.Array, axes: tuple[int, ...], keepdims: bool) -> jax.Array:
-    count = _element_count(x, axes)
-    total = jnp.sum(widen_for_sum(x, count), axes, keepdims=keepdims)
-    return (total / count if count else total * math.nan).astype(x.dtype)
+    element_count = _element_count(x, axes)
+    sum_of_x = jnp.sum(widen_for_sum(x, element_count), axes, keepdims=keepdims)
+    return (sum_of_x / element_count if element_count else sum_of_x * math.nan).astype(x.dtype)
 
 
 def _mean(x: jax.Array, axis: Any = None, keepdims: bool = False) -> jax.Array:
     return _average(promotion.floats(x), nonnegative_axes(axis, x.ndim), bool(keepdims))
 
 
-@program("axes", "keepdims")
+@compile_by_jit("axes", "keepdims")
 def _variance(x: jax.Array, axes: tuple[int, ...], keepdims: bool, freedom: Any) -> jax.Array:
     if is_complex(x):
         return _variance(x.real, axes, keepdims, freedom) + _variance(x.imag, axes, keepdims, freedom)
     widened_x = x.astype(jnp.float64) if x.size else widen(x)
     # Two passes, because the mean of the squares minus the square of the mean would lose digits.
-    centred = (
+    deviations = (
         widened_x - jnp.sum(widened_x, axes, keepdims=True) / _element_count(x, axes)
         if _element_count(x, axes)
         else widened_x
     )
     divisor = jnp.where(freedom > 0, freedom, jnp.nan)
-    return jnp.sum(centred * centred, axes, keepdims=keepdims) / divisor.astype(widened_x.dtype)
+    return jnp.sum(deviations * deviations, axes, keepdims=keepdims) / divisor.astype(widened_x.dtype)
 
 
 def _var(x: jax.Array, axis: Any, keepdims: bool, correction: Any) -> jax.Array:
@@ -56,7 +56,7 @@ def _var(x: jax.Array, axis: Any, keepdims: bool, correction: Any) -> jax.Array:
     return _variance(x, axes, bool(keepdims), degrees_of_freedom)
 
 
-@program("dtype")
+@compile_by_jit("dtype")
 def _standard_deviation(variance: jax.Array, dtype: Any) -> jax.Array:
     # The derivative of the square root is infinite at 0, which would make the gradient NaN.
     is_constant = variance == 0
@@ -67,8 +67,8 @@ def _real_dtype(x: jax.Array) -> Any:
     return np.dtype(f"float{x.dtype.itemsize * 4}") if is_complex(x) else x.dtype
 
 
-@program("axes", "keepdims")
-def _log_of_sum(x: jax.Array, axes: tuple[int, ...], keepdims: bool) -> jax.Array:
+@compile_by_jit("axes", "keepdims")
+def _logsumexp(x: jax.Array, axes: tuple[int, ...], keepdims: bool) -> jax.Array:
     widened_x = widen(x)
     # Subtract the maximum, so that no exponential overflows. It is a constant, because its derivative cancels out.
     maximum = jnp.max(lax.stop_gradient(widened_x), axes, keepdims=True, initial=-jnp.inf)
@@ -106,4 +106,4 @@ class JAXReductionOps:
         x = promotion.floats(x)
         promotion.refuse(x, _COMPLEX)
         axes = nonnegative_axes(axis, x.ndim)
-        return _log_of_sum(x, axes, bool(keepdims)) if axes else x
+        return _logsumexp(x, axes, bool(keepdims)) if axes else x

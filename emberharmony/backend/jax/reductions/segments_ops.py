@@ -7,10 +7,10 @@ import jax
 import jax.numpy as jnp
 
 from emberharmony.backend.host import host_indices
-from emberharmony.backend.jax.arrays.indices import ON_ROWS, integers, read_if_at_hand
+from emberharmony.backend.jax.arrays.indices import ON_ROWS, read_if_on_host, require_integers
 from emberharmony.backend.jax.device_ops import check_memory
 from emberharmony.backend.jax.dtypes import DTYPES, of_host, widen
-from emberharmony.backend.jax.tracing import on_host
+from emberharmony.backend.jax.tracing import to_host_array
 from emberharmony.backend.shared.reductions.segments import (
     check_segments,
     count_segments,
@@ -19,16 +19,16 @@ from emberharmony.backend.shared.reductions.segments import (
 )
 
 
-def _segment_reduction(reduction: str) -> Callable[..., jax.Array]:
+def _segment_reduction_op(reduction: str) -> Callable[..., jax.Array]:
     """Returns the op that reduces the slices of each segment."""
 
     def reduce_segments(
         data: jax.Array, segment_ids: Any, num_segments: int | None = None, sorted: bool = False
     ) -> jax.Array:
         neutral_number = neutral_element(DTYPES.neutral[data.dtype], reduction)
-        ids = read_if_at_hand(segment_ids)
+        ids = read_if_on_host(segment_ids)
         if isinstance(ids, jax.Array) and num_segments is None:
-            ids = on_host(integers(ids))
+            ids = to_host_array(require_integers(ids))
         if isinstance(ids, jax.Array):
             check_segments(ids.shape, data.shape)
             segment_total = segment_count(num_segments)
@@ -54,7 +54,7 @@ class JAXSegmentsOps:
     The bodies read the ids, so no compiled program has them; XLA scatters in one step.
     """
 
-    segment_sum = staticmethod(_segment_reduction("add"))
-    segment_prod = staticmethod(_segment_reduction("mul"))
-    segment_max = staticmethod(_segment_reduction("max"))
-    segment_min = staticmethod(_segment_reduction("min"))
+    segment_sum = staticmethod(_segment_reduction_op("add"))
+    segment_prod = staticmethod(_segment_reduction_op("mul"))
+    segment_max = staticmethod(_segment_reduction_op("max"))
+    segment_min = staticmethod(_segment_reduction_op("min"))

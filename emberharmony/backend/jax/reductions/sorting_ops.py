@@ -4,9 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from emberharmony.backend.jax.dtypes import is_float, of_host, program, promotion, widen
+from emberharmony.backend.jax.dtypes import compile_by_jit, is_float, of_host, promotion, widen
 from emberharmony.backend.jax.standard_ops import JAXStandardOps
-from emberharmony.backend.jax.tracing import Tracer, on_host
+from emberharmony.backend.jax.tracing import Tracer, to_host_array
 from emberharmony.backend.promote import tensor_and_axis
 from emberharmony.backend.shared.reductions.sorting import WithUnique, check_top_k, side_of, sorter_of
 from emberharmony.core.errors import ShapeError
@@ -21,16 +21,16 @@ def _reverse_order(x: jax.Array) -> jax.Array:
     return -x if is_float(x) else ~x
 
 
-@program("axis", "descending")
+@compile_by_jit("axis", "descending")
 def _sort(x: jax.Array, axis: int, descending: bool) -> jax.Array:
     return (
         _reverse_order(jnp.sort(_reverse_order(x), axis, stable=True)) if descending else jnp.sort(x, axis, stable=True)
     )
 
 
-@program("side")
-def _insertion_points(ordered: jax.Array, values: jax.Array, side: str) -> jax.Array:
-    return jnp.searchsorted(ordered, values, side=side).astype(np.int64)
+@compile_by_jit("side")
+def _insertion_points(sorted_values: jax.Array, values: jax.Array, side: str) -> jax.Array:
+    return jnp.searchsorted(sorted_values, values, side=side).astype(np.int64)
 
 
 class JAXSortingOps(WithUnique):
@@ -62,17 +62,17 @@ class JAXSortingOps(WithUnique):
         a, b = promotion.common(sorted_sequence, values)
         promotion.refuse(a, _COMPLEX)
         if sorter is not None:
-            a = a[sorter_of(on_host(sorter), a.size)]
+            a = a[sorter_of(to_host_array(sorter), a.size)]
         insertion_points: jax.Array = _insertion_points(a, b, side_of(side))
         return insertion_points
 
     @staticmethod
     def _unique(x: jax.Array) -> jax.Array:
         # The shape of the result depends on the values, so find the unique ones on the host.
-        host_array = on_host(widen(x))
+        host_values = to_host_array(widen(x))
         if not isinstance(x, Tracer):
-            return of_host(np.unique(host_array), x.dtype)
-        return x.reshape(-1)[np.unique(host_array, return_index=True)[1]]
+            return of_host(np.unique(host_values), x.dtype)
+        return x.reshape(-1)[np.unique(host_values, return_index=True)[1]]
 
     @staticmethod
     def isin(x1: jax.Array, x2: jax.Array, assume_unique: bool = False, *, invert: bool = False) -> jax.Array:
