@@ -97,15 +97,15 @@ class KVCache(Module):
         """
         if queries == 1 and self.padding is None:
             return None
-        key_count, text_mask = self.length, self.texts()
+        key_count, text_mask = self.length, self.text_mask()
         if queries == 1 or queries == key_count:
             return text_mask
-        is_earlier = ops.tri(queries, key_count, key_count - queries, "bool")
+        causal_mask = ops.tri(queries, key_count, key_count - queries, "bool")
         if self.keys is not None:
-            is_earlier = ops.to_device(is_earlier, ops.get_device(self.keys.value))
-        return is_earlier if text_mask is None else ops.logical_and(is_earlier, text_mask)
+            causal_mask = ops.to_device(causal_mask, ops.get_device(self.keys.value))
+        return causal_mask if text_mask is None else ops.logical_and(causal_mask, text_mask)
 
-    def texts(self) -> Tensor | None:
+    def text_mask(self) -> Tensor | None:
         """Returns the boolean mask of keys that are no padding, (batch, 1, 1, keys); None if there is no padding."""
         if self.padding is None or self.keys is None:
             return None
@@ -129,7 +129,7 @@ class KVCache(Module):
             return keys, values
         old_tensors, new_tensors = (key_and_value_cells[0].value, key_and_value_cells[1].value), (keys, values)
         for old_tensor, new_tensor in zip(old_tensors, new_tensors, strict=True):
-            _require_continuing(old_tensor.shape, new_tensor.shape)
+            _require_continuing_shape(old_tensor.shape, new_tensor.shape)
         spare_room = _ROOMS.pop(
             self, None
         )  # it is written to from here on, so an error must not leave it to a later call
@@ -145,7 +145,7 @@ class KVCache(Module):
             )
             key_and_value_cells[0].value, key_and_value_cells[1].value = all_keys_and_values
             return all_keys_and_values
-        memory = _memory_for(backend, spare_room, old_tensors, new_tensors)
+        memory = _extended_memory(backend, spare_room, old_tensors, new_tensors)
         all_keys_and_values = (
             memory[0][:, : old_tensors[0].shape[1] + keys.shape[1]],
             memory[1][:, : old_tensors[1].shape[1] + values.shape[1]],
@@ -172,7 +172,7 @@ class KVCache(Module):
         return self.extend(ops.convert_to_tensor(keys), ops.convert_to_tensor(values))
 
 
-def _require_continuing(old_shape: tuple[int, ...], new_shape: tuple[int, ...]) -> None:
+def _require_continuing_shape(old_shape: tuple[int, ...], new_shape: tuple[int, ...]) -> None:
     if len(new_shape) != 4 or old_shape[0] != new_shape[0] or tuple(old_shape[2:]) != tuple(new_shape[2:]):
         raise fault(
             ShapeError(
@@ -182,7 +182,7 @@ def _require_continuing(old_shape: tuple[int, ...], new_shape: tuple[int, ...]) 
         )
 
 
-def _memory_for(
+def _extended_memory(
     backend: Any, spare_room: _Room | None, before: tuple[Any, Any], new: tuple[Any, Any]
 ) -> tuple[Any, Any]:
     """Writes new keys and values after those of a cache, into its spare memory or larger memory, and returns that."""

@@ -24,26 +24,26 @@ class _Listed(Module):
         yield from ((str(position), member) for position, member in enumerate(self._list))
 
     def put_member(self, key: str, member: Any) -> None:
-        self._list[int(key)] = self._as_member(member)
+        self._list[int(key)] = self._checked_member(member)
 
-    def _as_member(self, member: Any) -> Any:
+    def _checked_member(self, member: Any) -> Any:
         if not isinstance(member, self.kind):
             raise ArgumentTypeError(
-                f"{type(self).__name__} holds {self.kind.__name__} objects, not {brief(member)}{_way_to_module(member)}"
+                f"{type(self).__name__} holds {self.kind.__name__} objects, not {brief(member)}{_layer_hint(member)}"
             )
         return member
 
     def append(self, member: Any) -> None:
         """Adds a member at the end of the container."""
-        self._list.append(self._as_member(member))
+        self._list.append(self._checked_member(member))
 
     def extend(self, members: Iterable[Any]) -> None:
         """Adds several members at the end of the container."""
-        self._list += [self._as_member(member) for member in members]
+        self._list += [self._checked_member(member) for member in members]
 
     def insert(self, position: int, member: Any) -> None:
         """Inserts a member into the container before a position."""
-        self._list.insert(position, self._as_member(member))
+        self._list.insert(position, self._checked_member(member))
 
     def __getitem__(self, key: Any) -> Any:
         """Returns a member, or for a slice a container of the same class."""
@@ -55,7 +55,7 @@ class _Listed(Module):
         return new_container
 
     def __setitem__(self, position: int, member: Any) -> None:
-        self._list[position] = self._as_member(member)
+        self._list[position] = self._checked_member(member)
 
     def __delitem__(self, key: Any) -> None:
         del self._list[key]
@@ -67,7 +67,7 @@ class _Listed(Module):
         return iter(self._list)
 
 
-def _way_to_module(member: Any) -> str:
+def _layer_hint(member: Any) -> str:
     """Returns a hint for messages: which layer to use in place of an object that is no module."""
     if isinstance(member, str):
         return f": write a layer or a function, as nn.ReLU() or ops.{member if member.isidentifier() else 'relu'}"
@@ -99,7 +99,7 @@ class Sequential(_Listed):
             raise ArgumentTypeError("Sequential takes modules and no list of them: nn.Sequential(*modules)")
         super().__init__(modules)
 
-    def _as_member(self, member: Any) -> Any:
+    def _checked_member(self, member: Any) -> Any:
         if foreign_layer := foreign_class_text(member):
             raise ArgumentTypeError(
                 f"{type(self).__name__} got {foreign_layer}, which would not be trained or saved: use the layer of "
@@ -109,7 +109,9 @@ class Sequential(_Listed):
         if isinstance(member, type) and issubclass(member, Module):
             name = member.__name__
             raise ArgumentTypeError(f"{type(self).__name__} got the class {name}, which makes layers: write {name}()")
-        return super()._as_member(Lambda(member) if callable(member) and not isinstance(member, Module) else member)
+        return super()._checked_member(
+            Lambda(member) if callable(member) and not isinstance(member, Module) else member
+        )
 
     def __call__(self, x: Any) -> Any:
         for module in self._list:
@@ -143,8 +145,8 @@ class ParameterList(_Listed):
 
     kind = Parameter
 
-    def _as_member(self, member: Any) -> Any:
-        return super()._as_member(member if isinstance(member, Parameter) else Parameter(member))
+    def _checked_member(self, member: Any) -> Any:
+        return super()._checked_member(member if isinstance(member, Parameter) else Parameter(member))
 
 
 class _Named(Module):
@@ -172,7 +174,7 @@ class _Named(Module):
             raise ArgumentError(f"a name in {type(self).__name__} is text without dots, not {brief(name)}")
         if not isinstance(member, self.kind):
             raise ArgumentTypeError(
-                f"{type(self).__name__} holds {self.kind.__name__} objects, not {brief(member)}{_way_to_module(member)}"
+                f"{type(self).__name__} holds {self.kind.__name__} objects, not {brief(member)}{_layer_hint(member)}"
             )
         self._dict[name] = member
 

@@ -64,13 +64,13 @@ class Batches:
                     f"batches() takes the arrays one by one, as in batches(x, y, ...): pass {argument_text}"
                 )
         self._arrays = [Buffer(array) for array in arrays]
-        shapes = [tuple(array.value.shape) for array in self._arrays]
-        if not all(shapes) or len({shape[0] for shape in shapes}) > 1 or not shapes[0][0]:
+        array_shapes = [tuple(array.value.shape) for array in self._arrays]
+        if not all(array_shapes) or len({shape[0] for shape in array_shapes}) > 1 or not array_shapes[0][0]:
             raise ShapeError(
-                f"batches() takes arrays whose first axes have the same length above 0, got {shapes}; each array has a "
-                f"row for each sample: x[:n] shortens one, and ops.transpose(x) exchanges two axes"
+                f"batches() takes arrays whose first axes have the same length above 0, got {array_shapes}; each array "
+                f"has a row for each sample: x[:n] shortens one, and ops.transpose(x) exchanges two axes"
             )
-        self.rows: int = shapes[0][0]
+        self.rows: int = array_shapes[0][0]
         self.batch_size = length("batch_size", batch_size)
         self.shuffle, self.drop_last = shuffle, drop_last
         if not len(self):
@@ -79,7 +79,7 @@ class Batches:
             )
         self._rng = rngs.generator(rng, "data") if shuffle else None
         if shard:
-            self._find_own_part()
+            self._set_ranks()
         self.epoch = self._position = 0
         self._drawn_from: Any = None  # the generator's state before the order was drawn
         self._order: Buffer | None = None
@@ -111,11 +111,13 @@ class Batches:
         # The module is imported only here, because only notebooks need it.
         from emberharmony.core.display.html import table
 
-        rows = [
+        table_rows = [
             (str(i), str(tuple(x.shape)), ops.dtype(x).name, brief(ops.to_numpy(ops.ravel(x[:1]))[:6].tolist()))
             for i, x in enumerate(array.value for array in self._arrays)
         ]
-        return table(repr(self).partition(";")[0] + ")", ("array", "shape", "dtype", "first values"), rows, left=4)
+        return table(
+            repr(self).partition(";")[0] + ")", ("array", "shape", "dtype", "first values"), table_rows, left=4
+        )
 
     def forever(self) -> Iterator[Any]:
         """Yields the batches of one epoch after the other, without end."""
@@ -127,7 +129,7 @@ class Batches:
             self._drawn_from = self._rng.state_dict()
             self._order = Buffer(ops.random.permutation(self.rows, generator=self._rng))
 
-    def _find_own_part(self) -> None:
+    def _set_ranks(self) -> None:
         """Sets the number of ranks and the own rank, which decide the part of each batch that this process gets.
 
         Raises:
@@ -208,11 +210,11 @@ class Batches:
         }
         return [*steps, *(assignment(self, name, value) for name, value in attributes_after.items())]
 
-    def rewinding(self) -> list[Step]:
+    def rewinding_steps(self) -> list[Step]:
         """Returns assignments that later set the iteration back to its present position."""
         attribute_names = ("epoch", "_position", "_order", "_drawn_from", "_continues")
         steps = [assignment(self, name, getattr(self, name)) for name in attribute_names]
-        return steps if self._rng is None else [*steps, *self._rng.rewinding()]
+        return steps if self._rng is None else [*steps, *self._rng.rewinding_steps()]
 
 
 def batches(

@@ -81,8 +81,8 @@ class DataParallel(Module):
     def _share_from_rank_0(self, cells: list[Any]) -> None:
         """Copies the values of parameters or buffers from rank 0 to all ranks."""
         if cells:
-            values = broadcast([cell.value for cell in cells])
-            steps: list[Step] = [cell.replacing(value) for cell, value in zip(cells, values, strict=True)]
+            rank_0_values = broadcast([cell.value for cell in cells])
+            steps: list[Step] = [cell.replacing(value) for cell, value in zip(cells, rank_0_values, strict=True)]
             commit(steps)
 
     def named_parameters(self, trainable: bool | None = None) -> Iterator[tuple[str, Parameter]]:

@@ -99,7 +99,7 @@ def functional_call(module: Module, values: Mapping[str, Tensor], *args: Any, **
         >>> by_weight([[0.0, 0.0]]).tolist()
         [[3.0, 4.0]]
     """
-    cell_by_name = dict(walk.named_places(module))
+    cell_by_name = dict(walk.named_cells_of_all_places(module))
     unknown_name = next((name for name in values if name not in cell_by_name), None)
     if unknown_name is not None:
         raise ArgumentError(

@@ -87,7 +87,7 @@ def stream_generate(
     top_k = None if top_k is None else length("top_k", top_k)
     if top_p is not None and not share("top_p", top_p):
         raise ArgumentError("top_p must be more than 0; top_k=1 draws the likeliest token")
-    texts, is_single = _texts_of_prompt(prompt)
+    texts, is_single = _texts_and_is_single(prompt)
     generator = rngs.generator(rng) if temperature else None
     options = temperature, top_k, top_p, generator
     return _token_steps(model, texts, is_single, max_tokens, end_tokens, options)
@@ -124,7 +124,7 @@ def generate(
         >>> nn.generate(Counting(), [[1], [3]], 6, eos=4)
         [[2, 3, 4], [4]]
     """
-    (prompts, is_single), end_tokens = _texts_of_prompt(prompt), _end_tokens(eos)
+    (prompts, is_single), end_tokens = _texts_and_is_single(prompt), _end_tokens(eos)
     options: Any = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "eos": eos, "rng": rng}
     token_limit = length("max_tokens", max_tokens, 0)
     tokens = list(stream_generate(model, prompts[0] if is_single else prompts, token_limit, **options))
@@ -138,7 +138,7 @@ def generate(
     return [token_list[: end + 1] for token_list, end in zip(token_lists, end_positions, strict=True)]
 
 
-def _texts_of_prompt(prompt: Any) -> tuple[list[list[int]], bool]:
+def _texts_and_is_single(prompt: Any) -> tuple[list[list[int]], bool]:
     """Returns the token lists of a prompt, and whether it is a single text instead of a batch.
 
     Raises:
@@ -147,7 +147,7 @@ def _texts_of_prompt(prompt: Any) -> tuple[list[list[int]], bool]:
     rows = prompt if isinstance(prompt, (list, tuple)) else ()
     row_shapes = {tuple(row.shape) if hasattr(row, "shape") else (len(row),) for row in rows if hasattr(row, "__len__")}
     if len(row_shapes) > 1:  # parse each text alone, as a tensor has rows of equal length
-        texts_and_flags = [_texts_of_prompt(row) for row in rows]
+        texts_and_flags = [_texts_and_is_single(row) for row in rows]
         if all(is_single for _, is_single in texts_and_flags):
             return [texts[0] for texts, _ in texts_and_flags], False
     tokens = ops.convert_to_tensor(prompt)

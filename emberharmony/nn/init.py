@@ -191,7 +191,7 @@ def uniform(a: float = 0.0, b: float = 1.0) -> Initializer:
         ArgumentError: if `a` exceeds `b`.
     """
     _require_option("uniform", a <= b, f"a={a} exceeds b={b}")
-    return Initializer(uniform, {"a": a, "b": b}, lambda *given: _uniform(a, b, *given))
+    return Initializer(uniform, {"a": a, "b": b}, lambda *given: _uniform_tensor(a, b, *given))
 
 
 def normal(mean: float = 0.0, std: float = 1.0) -> Initializer:
@@ -205,7 +205,7 @@ def normal(mean: float = 0.0, std: float = 1.0) -> Initializer:
         ArgumentError: if the standard deviation is negative.
     """
     _require_option("normal", std >= 0, f"std={std} is negative")
-    return Initializer(normal, {"mean": mean, "std": std}, lambda *given: _normal(mean, std, *given))
+    return Initializer(normal, {"mean": mean, "std": std}, lambda *given: _normal_tensor(mean, std, *given))
 
 
 def trunc_normal(mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0) -> Initializer:
@@ -406,22 +406,22 @@ def _tensor_of_values(values: HostArray, dtype: DTypeLike) -> Tensor:
     return ops.convert_to_tensor(values if ops.float64 == dtype else values.astype("float32"), dtype)
 
 
-def _uniform(low: float, high: float, shape: tuple[int, ...], rng: Any, dtype: DTypeLike) -> Tensor:
+def _uniform_tensor(low: float, high: float, shape: tuple[int, ...], rng: Any, dtype: DTypeLike) -> Tensor:
     return ops.random.uniform(shape, low, high, dtype, generator=rng)
 
 
-def _normal(mean: float, std: float, shape: tuple[int, ...], rng: Any, dtype: DTypeLike) -> Tensor:
+def _normal_tensor(mean: float, std: float, shape: tuple[int, ...], rng: Any, dtype: DTypeLike) -> Tensor:
     return ops.random.normal(shape, mean, std, dtype, generator=rng)
 
 
 def _uniform_with_std(std: float, *argument: Any) -> Tensor:
     """Returns uniform random numbers of mean 0 with the given standard deviation."""
     bound = math.sqrt(3.0) * std
-    return _uniform(-bound, bound, *argument)
+    return _uniform_tensor(-bound, bound, *argument)
 
 
 def _normal_with_std(std: float, *argument: Any) -> Tensor:
-    return _normal(0.0, std, *argument)
+    return _normal_tensor(0.0, std, *argument)
 
 
 def _glorot_std(inputs: int, outputs: int) -> float:

@@ -56,7 +56,7 @@ class Module(walk.Holder):
         Raises:
             ArgumentTypeError: if a tensor would replace a parameter or buffer, so that none is trained or saved.
         """
-        attribute = self.__dict__.get(name)
+        old_attribute = self.__dict__.get(name)
         if value.__class__ is bool:
             module_class = type(self)
             message_start = f"{module_class.__name__}.{name} = {value} "
@@ -66,10 +66,10 @@ class Module(walk.Holder):
                 warnings.warn(
                     f"{message_start}hides the method, which is called: {name}()", TrainingWarning, stacklevel=2
                 )
-        if isinstance(attribute, Cell) and not isinstance(value, (Cell, Module)) and hasattr(value, "shape"):
+        if isinstance(old_attribute, Cell) and not isinstance(value, (Cell, Module)) and hasattr(value, "shape"):
             raise ArgumentTypeError(
-                f"{type(self).__name__}.{name} is a {type(attribute).__name__}, which a tensor would replace: assign "
-                f"{name}.value = tensor, or a new nn.{type(attribute).__name__}(tensor)"
+                f"{type(self).__name__}.{name} is a {type(old_attribute).__name__}, which a tensor would replace: "
+                f"assign {name}.value = tensor, or a new nn.{type(old_attribute).__name__}(tensor)"
             )
         object.__setattr__(self, name, value)
 
@@ -153,10 +153,10 @@ class Module(walk.Holder):
         """
         if not isinstance(module, Module):
             raise ArgumentTypeError(f"replace() takes a module, not {brief(module)}")
-        places_by_name = walk.places(self)
+        places_by_name = walk.place_by_name(self)
         if name not in places_by_name:
             raise ArgumentError(f"{type(self).__name__} has no module {name!r}{suggest(name, list(places_by_name))}")
-        places_by_name[name].put(module)
+        places_by_name[name].replace_module(module)
         return self
 
     def state_dict(self, *, host: bool = False, persistent_only: bool = True, layout: str = "torch") -> dict[str, Any]:
@@ -237,9 +237,9 @@ class Module(walk.Holder):
             >>> layer([1.0, 1.0]).tolist()
             [6.0]
         """
-        steps, loaded = state.loading_steps(self, values, strict, rename, keep_dtype, layout)
+        steps, loaded_names = state.loading_steps_and_names(self, values, strict, rename, keep_dtype, layout)
         commit(steps)
-        return loaded
+        return loaded_names
 
     def loading_steps(self, values: "state.Values") -> list[Step]:
         """Returns the assignments that `load_state_dict` makes, without making them.
@@ -247,7 +247,7 @@ class Module(walk.Holder):
         Args:
             values: tensors by name, as `load_state_dict` takes them.
         """
-        return state.loading_steps(self, values, True, None, True, "torch")[0]
+        return state.loading_steps_and_names(self, values, True, None, True, "torch")[0]
 
     def to(self: M, *, dtype: DTypeLike | None = None, device: Any = None, backend: BackendLike | None = None) -> M:
         """Casts or moves all parameters and buffers, all of them or, if there is an error, none; returns the module.
@@ -303,7 +303,7 @@ class Module(walk.Holder):
         return self._set_trainable("unfreeze", patterns, True)
 
     def _set_trainable(self: M, method: str, patterns: tuple[str, ...], trainable: bool) -> M:
-        cell_by_name = dict(walk.named_places(self))
+        cell_by_name = dict(walk.named_cells_of_all_places(self))
         distinct_cell_by_key: dict[Cell, None] = {}
         if not all(isinstance(pattern, str) for pattern in patterns):
             raise ArgumentTypeError(
@@ -347,13 +347,13 @@ class Module(walk.Holder):
 
     def _repr_html_(self) -> str:
         """Returns HTML for notebooks: the table of `summary`."""
-        from emberharmony.nn.summary import as_html
+        from emberharmony.nn.summary import summary_html
 
-        return as_html(self)
+        return summary_html(self)
 
     @recursive_repr()
     def __repr__(self) -> str:
-        inner_texts = [f"({name}): {module!r}" for name, module in walk.inner(self)]
+        inner_texts = [f"({name}): {module!r}" for name, module in walk.inner_modules(self)]
         class_name, options_text = type(self).__name__, ", ".join(_constructor_options(self))
         if not inner_texts:
             return f"{class_name}({options_text})"

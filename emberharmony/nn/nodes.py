@@ -52,13 +52,13 @@ def _holds_leaves(value: Any) -> bool:
 def flatten_module(module: Holder) -> tuple[dict[str, Any], tuple[type[Holder], Static]]:
     """Returns the attributes of a module that hold leaves (tensors), and its static attributes."""
     child_by_name: dict[str, Any] = {}
-    static = Static()
+    static_attributes = Static()
     for name, value in vars(module).items():
         if _holds_leaves(value):
             child_by_name[name] = value
         else:
-            static.append((name, value))
-    return child_by_name, (type(module), static)
+            static_attributes.append((name, value))
+    return child_by_name, (type(module), static_attributes)
 
 
 def unflatten_module(static: tuple[type[Holder], Static], children: dict[str, Any]) -> Holder:

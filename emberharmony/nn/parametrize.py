@@ -32,10 +32,10 @@ class ParametrizationList(Module):
     """
 
     def __init__(self, parametrization: Module, before: Parameter) -> None:
-        inverse = getattr(parametrization, "right_inverse", None)
-        original_value = before.value if inverse is None else inverse(before.value)
+        right_inverse = getattr(parametrization, "right_inverse", None)
+        original_value = before.value if right_inverse is None else right_inverse(before.value)
         if not isinstance(original_value, tuple):
-            if inverse is not None:
+            if right_inverse is not None:
                 before.value = original_value
             self.original = before
         else:
@@ -78,17 +78,17 @@ class _Parametrized(Module):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         # `pickle` finds classes by name, but the class with computed parameters has none, so its origin is pickled.
-        return _empty_layer, (_plain_class(type(self)), tuple(self.parametrizations)), vars(self)
+        return _empty_layer, (_original_class(type(self)), tuple(self.parametrizations)), vars(self)
 
 
-def _plain_class(kind: type[Any]) -> Any:
+def _original_class(kind: type[Any]) -> Any:
     """Returns the original class of a layer with computed parameters."""
     class_line = kind.__mro__
     return class_line[class_line.index(_Parametrized) + 1] if issubclass(kind, _Parametrized) else kind
 
 
 @functools.cache
-def _class_with(kind: Any, names: tuple[str, ...]) -> Any:
+def _class_with_properties(kind: Any, names: tuple[str, ...]) -> Any:
     """Returns a subclass of a layer's class with properties that compute the named parameters."""
 
     def make_property(name: str) -> property:
@@ -99,7 +99,7 @@ def _class_with(kind: Any, names: tuple[str, ...]) -> Any:
 
 def _empty_layer(kind: Any, names: tuple[str, ...]) -> Any:
     """Returns a new layer with computed parameters and without attributes, which `pickle` and `copy` fill."""
-    return object.__new__(_class_with(kind, names))
+    return object.__new__(_class_with_properties(kind, names))
 
 
 def register(module: M, name: str, parametrization: Module) -> M:
@@ -137,7 +137,7 @@ def register(module: M, name: str, parametrization: Module) -> M:
     parametrization.train(module.training)
     del vars(module)[name]
     vars(module)["parametrizations"] = {**parametrizations_by_name, name: parametrizations}
-    module.__class__ = _class_with(_plain_class(type(module)), (*parametrizations_by_name, name))
+    module.__class__ = _class_with_properties(_original_class(type(module)), (*parametrizations_by_name, name))
     return module
 
 
@@ -166,9 +166,11 @@ def remove(module: M, name: str) -> M:
     vars(module)["parametrizations"] = parametrizations_by_name
     if not parametrizations_by_name:
         del vars(module)["parametrizations"]
-    plain_class = _plain_class(type(module))
+    original_class = _original_class(type(module))
     module.__class__ = (
-        _class_with(plain_class, tuple(parametrizations_by_name)) if parametrizations_by_name else plain_class
+        _class_with_properties(original_class, tuple(parametrizations_by_name))
+        if parametrizations_by_name
+        else original_class
     )
     setattr(module, name, new_parameter)
     return module
@@ -214,8 +216,8 @@ class WeightNorm(Module):
         if self.dim is None:
             return ops.sqrt(ops.sum(ops.square(x)))
         kept_axis = self.dim % len(x.shape)
-        other_axes = [axis for axis in range(len(x.shape)) if axis != kept_axis]
-        return ops.sqrt(ops.sum(ops.square(x), other_axes, True))
+        reduced_axes = [axis for axis in range(len(x.shape)) if axis != kept_axis]
+        return ops.sqrt(ops.sum(ops.square(x), reduced_axes, True))
 
 
 def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
@@ -267,21 +269,21 @@ class SpectralNorm(Module):
             raise fault(ArgumentError(f"dim must be an axis of the weight, from {-rank} to {rank - 1}, got {dim}"))
         self.dim, self.eps = dim % rank, number("eps", eps)
         if rank > 1:
-            generator, matrix = rngs.generator(rng), self._matrix(weight)
+            generator, matrix = rngs.generator(rng), self._weight_matrix(weight)
             self._u, self._v = (
                 Buffer(self._unit_vector(ops.random.normal((length,), dtype=weight.dtype, generator=generator)))
                 for length in matrix.shape
             )
-            self._iterate(matrix, 15)
+            self._run_power_iterations(matrix, 15)
 
-    def _matrix(self, weight: Tensor) -> Tensor:
+    def _weight_matrix(self, weight: Tensor) -> Tensor:
         weight_with_dim_first = weight if self.dim == 0 else ops.moveaxis(weight, self.dim, 0)
         return ops.reshape(weight_with_dim_first, (weight_with_dim_first.shape[0], -1))
 
     def _unit_vector(self, x: Tensor) -> Tensor:
         return ops.divide(x, ops.maximum(ops.sqrt(ops.sum(ops.square(x))), self.eps))
 
-    def _iterate(self, matrix: Tensor, times: int) -> None:
+    def _run_power_iterations(self, matrix: Tensor, times: int) -> None:
         matrix = ops.stop_gradient(matrix)
         left_vector, right_vector = self._u.value, self._v.value
         for _ in range(times):
@@ -292,9 +294,9 @@ class SpectralNorm(Module):
     def __call__(self, weight: Tensor) -> Tensor:
         if len(weight.shape) == 1:
             return self._unit_vector(weight)
-        matrix = self._matrix(weight)
+        matrix = self._weight_matrix(weight)
         if self.training:
-            self._iterate(matrix, self.n_power_iterations)
+            self._run_power_iterations(matrix, self.n_power_iterations)
         return ops.divide(weight, ops.vdot(self._u, ops.matmul(matrix, self._v)))
 
 

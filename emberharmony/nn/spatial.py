@@ -40,7 +40,7 @@ class Spatial(Module):
         super().__init_subclass__(**options)
 
 
-def data_format(value: Any) -> DataFormat:
+def checked_data_format(value: Any) -> DataFormat:
     """Returns the option `data_format` after a check that it is "channels_first" or "channels_last".
 
     Raises:
@@ -77,7 +77,7 @@ def apply_to_batch(function: Callable[[Any], T], x: TensorLike, axes: int) -> T:
     )
 
 
-def before_and_after(name: str, value: Any, axes: int) -> tuple[int, ...]:
+def paddings_option(name: str, value: Any, axes: int) -> tuple[int, ...]:
     """Returns an option as integers before and after each spatial axis, the last axis first, after a check.
 
     Raises:
@@ -91,11 +91,11 @@ def before_and_after(name: str, value: Any, axes: int) -> tuple[int, ...]:
     return tuple(length(name, pad, least=-(2**31)) for pad in value)
 
 
-def by_axis(around: Sequence[int]) -> list[tuple[int, int]]:
+def paddings_by_axis(around: Sequence[int]) -> list[tuple[int, int]]:
     """Returns the pair (before, after) of each axis from numbers in PyTorch's order: two for each, last axis first."""
     return [(around[i], around[i + 1]) for i in range(len(around) - 2, -1, -2)]
 
 
-def tensor(x: TensorLike) -> Tensor:
+def to_tensor(x: TensorLike) -> Tensor:
     """Returns a tensor, or a list or number as a tensor."""
     return x if ops.is_tensor(x) else ops.convert_to_tensor(x)

@@ -41,26 +41,26 @@ class Loaded(NamedTuple):
     cast: list[str]
 
 
-def saved_places(module: walk.Holder, persistent_only: bool) -> dict[str, Cell]:
+def saved_cells(module: walk.Holder, persistent_only: bool) -> dict[str, Cell]:
     """Returns the parameters and buffers of a module by all their names."""
     return {
         name: cell
-        for name, cell in walk.named_places(module)
+        for name, cell in walk.named_cells_of_all_places(module)
         if not (persistent_only and isinstance(cell, Buffer) and not cell.persistent)
     }
 
 
 def state_dict(module: walk.Holder, host: bool, persistent_only: bool, layout: str) -> dict[str, Any]:
     """Returns the tensors of a module by name; see `Module.state_dict`."""
-    cell_by_name = saved_places(module, persistent_only)
+    cell_by_name = saved_cells(module, persistent_only)
     value_by_name = {name: _tensor_of_cell(module, name, cell) for name, cell in cell_by_name.items()}
     require_layout(layout)
     if layout != "torch":
-        value_by_name = _layout_module().to_layout(module, _shapes(module, cell_by_name), value_by_name, layout)
+        value_by_name = _layout_module().to_layout(module, _shape_by_name(module, cell_by_name), value_by_name, layout)
     return {name: ops.to_numpy(value) for name, value in value_by_name.items()} if host else value_by_name
 
 
-def loading_steps(
+def loading_steps_and_names(
     module: walk.Holder,
     values: Values,
     strict: bool,
@@ -74,13 +74,13 @@ def loading_steps(
         raise ArgumentTypeError(f"load_state_dict() takes a dict from names to tensors, not {brief(values)}{advice}")
     require_layout(layout)
     value_by_new_name = _rename_keys(values, rename)
-    cell_by_name = saved_places(module, persistent_only=True)
+    cell_by_name = saved_cells(module, persistent_only=True)
     foreign_names: list[str] = []
-    faults: list[str] = []
+    fault_texts: list[str] = []
     if layout != "torch":
         tensor_by_name = {name: _active_tensor(name, value) for name, value in value_by_new_name.items()}
-        value_by_new_name, foreign_names, faults = _layout_module().read(
-            module, cell_by_name, _shapes(module, cell_by_name), tensor_by_name, layout, strict
+        value_by_new_name, foreign_names, fault_texts = _layout_module().read_tensors(
+            module, cell_by_name, _shape_by_name(module, cell_by_name), tensor_by_name, layout, strict
         )
     loaded_cells = {cell for name, cell in cell_by_name.items() if name in value_by_new_name}
     missing_names = [
@@ -88,18 +88,18 @@ def loading_steps(
     ]
     unexpected_names = [name for name in value_by_new_name if name not in cell_by_name]
     if strict and layout == "torch":
-        faults += [f"missing: {name}{suggest(name, unexpected_names)}" for name in missing_names]
-        faults += [f"unexpected: {name}{suggest(name, cell_by_name)}" for name in unexpected_names]
+        fault_texts += [f"missing: {name}{suggest(name, unexpected_names)}" for name in missing_names]
+        fault_texts += [f"unexpected: {name}{suggest(name, cell_by_name)}" for name in unexpected_names]
     new_tensors, cast_names, tensor_faults = _new_tensors(module, cell_by_name, value_by_new_name, keep_dtype)
-    faults += tensor_faults
-    if faults:
+    fault_texts += tensor_faults
+    if fault_texts:
         given_tensors = _rename_keys(values, rename)
         hint = (layout == "torch" and _prefix_hint(cell_by_name, given_tensors)) or _layout_hint(
             module, cell_by_name, given_tensors, layout
         )
-        hint = hint or (_hint_to_load_rest(faults, given_tensors) if layout == "torch" else "")
+        hint = hint or (_hint_to_load_rest(fault_texts, given_tensors) if layout == "torch" else "")
         raise StateDictError(
-            f"load_state_dict() of {type(module).__name__} changed nothing: {_list_faults(faults)}{hint}"
+            f"load_state_dict() of {type(module).__name__} changed nothing: {_faults_text(fault_texts)}{hint}"
         )
     loaded = Loaded(
         [name for name in cell_by_name if name in value_by_new_name],
@@ -116,13 +116,13 @@ def _new_tensors(
     """Returns the new tensor of each cell, the names of tensors that are cast, and texts on tensors that do not fit."""
     new_tensor_by_cell: dict[Cell, Any] = {}
     cast_names: list[str] = []
-    faults: list[str] = []
+    fault_texts: list[str] = []
     for name, cell in cells.items():
         if name in values:
             old_tensor = _tensor_of_cell(module, name, cell)
             try:
-                tensor = _own_tensor(values[name])
-                _require_like(tensor, old_tensor)
+                tensor = _tensor_with_own_memory(values[name])
+                _require_matching_tensor(tensor, old_tensor)
                 dtype = ops.dtype(old_tensor)
                 if keep_dtype and ops.dtype(tensor) != dtype:
                     tensor = ops.cast(tensor, dtype)
@@ -131,8 +131,8 @@ def _new_tensors(
                     raise StateDictError("is the same parameter as another name, whose value differs")
                 new_tensor_by_cell[cell] = tensor
             except EmberError as error:
-                faults.append(f"wrong: {name}: {error}")
-    return new_tensor_by_cell, cast_names, faults
+                fault_texts.append(f"wrong: {name}: {error}")
+    return new_tensor_by_cell, cast_names, fault_texts
 
 
 def converted_state_dict(module: walk.Holder, values: Values, source: str, layout: str) -> dict[str, Any]:
@@ -141,13 +141,13 @@ def converted_state_dict(module: walk.Holder, values: Values, source: str, layou
     require_layout(layout)
     if not isinstance(values, Mapping):
         raise ArgumentTypeError(f"convert_state_dict() takes a dict from names to tensors, not {brief(values)}")
-    cell_by_name = saved_places(module, persistent_only=True)
-    shapes = _shapes(module, cell_by_name)
+    cell_by_name = saved_cells(module, persistent_only=True)
+    shapes = _shape_by_name(module, cell_by_name)
     tensor_by_name = {name: _active_tensor(name, value) for name, value in values.items()}
-    tensors, _, faults = _layout_module().read(module, cell_by_name, shapes, tensor_by_name, source, True)
+    tensors, _, faults = _layout_module().read_tensors(module, cell_by_name, shapes, tensor_by_name, source, True)
     if faults:
         hint = _layout_hint(module, cell_by_name, tensor_by_name, source, "source")
-        raise StateDictError(f"convert_state_dict() of {type(module).__name__}: {_list_faults(faults)}{hint}")
+        raise StateDictError(f"convert_state_dict() of {type(module).__name__}: {_faults_text(faults)}{hint}")
     tensor_by_cell = {cell: tensors[name] for name, cell in cell_by_name.items() if name in tensors}
     tensors_by_name = {name: tensor_by_cell[cell] for name, cell in cell_by_name.items()}
     converted_tensors: dict[str, Any] = _layout_module().to_layout(module, shapes, tensors_by_name, layout)
@@ -170,8 +170,8 @@ def _layout_hint(
 ) -> str:
     """Returns a hint for messages that names the other layout which the tensors fit; empty if there is none."""
     try:
-        layout_hint: str = _layout_module().hint(
-            module, _shapes(module, places_by_name), given_tensors, layout, argument
+        layout_hint: str = _layout_module().fitting_layout_hint(
+            module, _shape_by_name(module, places_by_name), given_tensors, layout, argument
         )
     except UninitializedParameterError:
         return ""
@@ -207,7 +207,7 @@ def _hint_to_load_rest(faults: Sequence[str], given_tensors: Values) -> str:
     return ""
 
 
-def _shapes(module: walk.Holder, cells_by_name: Mapping[str, Cell]) -> dict[str, tuple[int, ...]]:
+def _shape_by_name(module: walk.Holder, cells_by_name: Mapping[str, Cell]) -> dict[str, tuple[int, ...]]:
     """Returns the shapes of parameters and buffers by name, without moving them to another backend."""
     shape_by_name = {}
     for name, cell in cells_by_name.items():
@@ -273,7 +273,7 @@ def _rename_keys(values: Values, rename: Callable[[str], str] | None) -> dict[st
     return value_by_new_name
 
 
-def _own_tensor(value: Any) -> Any:
+def _tensor_with_own_memory(value: Any) -> Any:
     """Returns a tensor of any backend, or an array or list, as a tensor of the active backend with its own memory."""
     return ops.copy(_tensor_of_value(value))
 
@@ -301,7 +301,7 @@ def _tensor_of_value(value: Any) -> Any:
     return active_tensor
 
 
-def _require_like(tensor: Any, before: Any) -> None:
+def _require_matching_tensor(tensor: Any, before: Any) -> None:
     """Checks that a new tensor has the shape of the old one, and a dtype that can be cast to its dtype.
 
     Raises:
@@ -318,6 +318,6 @@ def _is_equal(one: Any, other: Any) -> bool:
     return bool(ops.array_equal(one, other))  # emberlint: ignore[precision-cast] -- only for parameters in two places
 
 
-def _list_faults(faults: list[str]) -> str:
+def _faults_text(faults: list[str]) -> str:
     faults_text = "".join(f"\n  {fault}" for fault in faults[:50])
     return faults_text if len(faults) <= 50 else f"{faults_text}\n  and {len(faults) - 50} more"

@@ -48,13 +48,13 @@ def summary(module: walk.Holder, specs: tuple[Any, ...], depth: int | None) -> S
     return summary_text
 
 
-def as_html(module: walk.Holder) -> str:
+def summary_html(module: walk.Holder) -> str:
     """Returns the table of a module as HTML for notebooks, with the options of layers and without output shapes."""
     modules_by_name = dict(walk.named_modules(module))
     rows = [
         (
             name,
-            class_name if any(True for _ in walk.inner(modules_by_name[name])) else repr(modules_by_name[name]),
+            class_name if any(True for _ in walk.inner_modules(modules_by_name[name])) else repr(modules_by_name[name]),
             *numbers,
         )
         for name, class_name, _, *numbers in _summary_rows(module, (), None)
@@ -65,8 +65,8 @@ def as_html(module: walk.Holder) -> str:
 
 
 def _summary_rows(module: walk.Holder, specs: tuple[Any, ...], depth: int | None) -> list[tuple[str, ...]]:
-    outputs = _output_shapes(module, specs) if specs else {}
-    rows: list[tuple[str, ...]] = []
+    output_shape_by_name = _output_shapes(module, specs) if specs else {}
+    summary_rows: list[tuple[str, ...]] = []
     outer_names: list[str] = []
     for name, submodule in walk.named_modules(module):
         # Only outer modules count as levels of depth; a plain list of modules does not.
@@ -74,24 +74,24 @@ def _summary_rows(module: walk.Holder, specs: tuple[Any, ...], depth: int | None
         outer_names.append(name)
         if depth is None or level < depth or not name:
             cells = walk.cells(submodule)
-            rows.append(
+            summary_rows.append(
                 (
                     name,
                     type(submodule).__name__,
-                    outputs.get(name, ""),
+                    output_shape_by_name.get(name, ""),
                     f"{_element_count([cell for cell in cells if isinstance(cell, Parameter)]):,}",
                     f"{sum(_element_count([cell]) * ops.dtype(cell.value).itemsize for cell in cells):,}",
                 )
             )
-    return rows
+    return summary_rows
 
 
 def _total_row(module: walk.Holder) -> str:
     parameters = [cell for cell in walk.cells(module) if isinstance(cell, Parameter)]
     trained_count = _element_count([cell for cell in parameters if cell.trainable])
-    total_text = f"{_element_count(parameters):,} parameters, {trained_count:,} of them trainable"
+    parameter_text = f"{_element_count(parameters):,} parameters, {trained_count:,} of them trainable"
     buffer_element_count = _element_count([cell for cell in walk.cells(module) if isinstance(cell, Buffer)])
-    return total_text + (
+    return parameter_text + (
         f", and {buffer_element_count:,} element{'s' * (buffer_element_count > 1)} in buffers"
         if buffer_element_count
         else ""

@@ -49,7 +49,7 @@ class Place(NamedTuple):
     key: Any
     module: Holder
 
-    def put(self, module: Holder) -> None:
+    def replace_module(self, module: Holder) -> None:
         """Replaces the module in this place by another one.
 
         Raises:
@@ -165,28 +165,28 @@ def named_modules(root: Holder) -> Iterator[tuple[str, Holder]]:
             yield name, module_place.module
 
 
-def places(root: Holder) -> dict[str, Place]:
+def place_by_name(root: Holder) -> dict[str, Place]:
     """Returns the place of each module in a model by its name."""
     return {name: module_place for name, module_place, _ in _modules_with_places(root) if name}
 
 
-def inner(root: Holder) -> list[tuple[str, Holder]]:
+def inner_modules(root: Holder) -> list[tuple[str, Holder]]:
     """Returns the modules directly in another one, with their names there."""
     root_contents = next(_modules_with_places(root))
     return [(name, module_place.module) for name, module_place in root_contents.contents.places]
 
 
-def own_cells(root: Holder) -> list[tuple[str, Cell]]:
+def direct_cells(root: Holder) -> list[tuple[str, Cell]]:
     """Returns the parameters and buffers directly in a module, with their names there."""
     return next(_modules_with_places(root)).contents.cells
 
 
 def children(root: Holder) -> list[Holder]:
     """Returns the modules directly in another one, each once."""
-    return list({id(module): module for _, module in inner(root)}.values())
+    return list({id(module): module for _, module in inner_modules(root)}.values())
 
 
-def named_places(root: Holder) -> Iterator[tuple[str, Cell]]:
+def named_cells_of_all_places(root: Holder) -> Iterator[tuple[str, Cell]]:
     """Yields the name of each parameter and buffer, and the cell; one that stands in two places has both names.
 
     Raises:
@@ -212,7 +212,7 @@ def named_places(root: Holder) -> Iterator[tuple[str, Cell]]:
 def named_cells(root: Holder) -> Iterator[tuple[str, Cell]]:
     """Yields the name of each parameter and buffer, and the cell, each once."""
     seen_cells: set[Cell] = set()
-    for name, cell in named_places(root):
+    for name, cell in named_cells_of_all_places(root):
         if cell not in seen_cells:
             seen_cells.add(cell)
             yield name, cell

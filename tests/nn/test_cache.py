@@ -101,7 +101,7 @@ def test_gradients_flow_through_a_cache(backend: str) -> None:
 def test_padding_is_masked_and_moves_the_positions(backend: str) -> None:
     cache = nn.KVCache()
     cache.padding = (0, 2)
-    assert (cache.texts(), cache.offset) == (None, (0, -2))
+    assert (cache.text_mask(), cache.offset) == (None, (0, -2))
     extend(cache, *steps(3))
     first = np.array([[True] * 3, [False, False, True]])[:, None, None]
     np.testing.assert_array_equal(ops.to_numpy(cache.mask(3)), first)

@@ -112,7 +112,7 @@ def test_rewinding_goes_back_to_a_batch() -> None:
     with ops.use_backend("numpy"):
         batches = nn.data.batches(ops.arange(6), batch_size=2, rng=ops.random.Generator(1))
         for skipped in range(5):
-            state, back = batches.state_dict(), batches.rewinding()
+            state, back = batches.state_dict(), batches.rewinding_steps()
             stream = batches.forever()
             for _ in range(skipped):
                 next(stream)

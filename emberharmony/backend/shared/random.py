@@ -130,7 +130,7 @@ class Generator:
         children = iter(range(spawned_count, _MOST_CHILDREN))
         return list(map(assignment, repeat(self), _PARTS, (source, sequence, children)))
 
-    def rewinding(self) -> list[Step]:
+    def rewinding_steps(self) -> list[Step]:
         """Returns the steps that set the generator back to where it is now."""
         bit_generator = self._source.bit_generator
         with bit_generator.lock:  # another thread may be drawing

@@ -13,7 +13,7 @@ from emberharmony.interop.torch.layers import Conv1D, plain_layer
 from emberharmony.interop.torch.running import Modes, Runner
 from emberharmony.interop.torch.saving import save_program
 from emberharmony.interop.torch.structure import build
-from emberharmony.nn.state import saved_places
+from emberharmony.nn.state import saved_cells
 from emberharmony.ops import use_backend
 
 if TYPE_CHECKING:
@@ -216,7 +216,7 @@ class Captured(nn.Module):
                 for name, member in self.members()
             }
             captured = Captured(self.name, member_by_name, self._constants, self._modes, self.training)
-            value_by_name = {name: ops.copy(cell.value) for name, cell in saved_places(captured, True).items()}
+            value_by_name = {name: ops.copy(cell.value) for name, cell in saved_cells(captured, True).items()}
             for path, member in member_by_name.items():
                 if isinstance(member, nn.Linear) and type(module.get_submodule(path)).__name__ == Conv1D.__name__:
                     value_by_name[f"{path}.weight"] = ops.matrix_transpose(value_by_name[f"{path}.weight"])

@@ -141,7 +141,7 @@ class Mish(Activation, op=lambda x: ops.multiply(x, ops.tanh(ops.softplus(x)))):
     """
 
 
-def _gated_by(gate: Callable[[Any], Any]) -> Callable[[Any, int], Any]:
+def _gated_activation(gate: Callable[[Any], Any]) -> Callable[[Any, int], Any]:
     def multiply_by_gate(x: TensorLike, dim: int) -> Tensor:
         first_half, second_half = ops.split(x, 2, dim)
         return ops.multiply(first_half, gate(second_half))
@@ -168,7 +168,7 @@ class GLU(Activation, op=ops.glu):
     dim: int = -1
 
 
-class SwiGLU(Activation, op=_gated_by(ops.silu)):
+class SwiGLU(Activation, op=_gated_activation(ops.silu)):
     """Returns the first half of the axis `dim` times the `SiLU` of the second half.
 
     Shape: the axis `dim` has half of its length in the result.
@@ -189,7 +189,7 @@ class SwiGLU(Activation, op=_gated_by(ops.silu)):
     dim: int = -1
 
 
-class GEGLU(Activation, op=_gated_by(lambda x: ops.gelu(x, False))):
+class GEGLU(Activation, op=_gated_activation(lambda x: ops.gelu(x, False))):
     """Returns the first half of the axis `dim` times the `GELU` of the second half.
 
     Shape: the axis `dim` has half of its length in the result.
@@ -247,16 +247,16 @@ class Softsign(Activation, op=ops.softsign):
     """
 
 
-def _with_default_axis(op: Callable[[Any, int], Tensor]) -> Callable[[Any, int | None], Any]:
+def _op_with_default_axis(op: Callable[[Any, int], Tensor]) -> Callable[[Any, int | None], Any]:
     """Wraps a function of an axis so that None means axis 0 for inputs with 0, 1 or 3 axes, else axis 1."""
 
-    def over_axis(x: TensorLike, dim: int | None) -> Tensor:
+    def apply_over_axis(x: TensorLike, dim: int | None) -> Tensor:
         return op(x, (0 if ops.ndim(x) in (0, 1, 3) else 1) if dim is None else dim)
 
-    return over_axis
+    return apply_over_axis
 
 
-class Softmax(Activation, op=_with_default_axis(ops.softmax)):
+class Softmax(Activation, op=_op_with_default_axis(ops.softmax)):
     """Returns `exp(x) / sum(exp(x))` over the axis `dim`.
 
     Args:
@@ -270,7 +270,7 @@ class Softmax(Activation, op=_with_default_axis(ops.softmax)):
     dim: int | None = None
 
 
-class Softmin(Activation, op=_with_default_axis(lambda x, dim: ops.softmax(ops.multiply(x, -1.0), dim))):
+class Softmin(Activation, op=_op_with_default_axis(lambda x, dim: ops.softmax(ops.multiply(x, -1.0), dim))):
     """Returns the softmax of `-x` over the axis `dim`.
 
     Args:
@@ -284,7 +284,7 @@ class Softmin(Activation, op=_with_default_axis(lambda x, dim: ops.softmax(ops.m
     dim: int | None = None
 
 
-class LogSoftmax(Activation, op=_with_default_axis(ops.log_softmax)):
+class LogSoftmax(Activation, op=_op_with_default_axis(ops.log_softmax)):
     """Returns the logarithm of the softmax over the axis `dim`, accurate where the softmax is close to 0.
 
     Args:
@@ -299,7 +299,7 @@ class LogSoftmax(Activation, op=_with_default_axis(ops.log_softmax)):
 
 
 def _softmax2d(x: TensorLike) -> Tensor:
-    x = spatial.tensor(x)
+    x = spatial.to_tensor(x)
     if len(x.shape) not in (3, 4):
         raise fault(ShapeError(f"expected images (batch, channels, height, width), got shape {tuple(x.shape)}"))
     return ops.softmax(x, -3)
@@ -390,12 +390,12 @@ class PReLU(Module):
     ) -> None:
         self.num_parameters = length("num_parameters", num_parameters)
         self.init = number("init", init)
-        self.data_format = spatial.data_format(data_format)
+        self.data_format = spatial.checked_data_format(data_format)
         self._axis = 1 if data_format == "channels_first" else -1
         self.weight = Parameter(ops.full((self.num_parameters,), self.init, dtype))
 
     def __call__(self, x: TensorLike) -> Tensor:
-        x = spatial.tensor(x)
+        x = spatial.to_tensor(x)
         weight: Any = self.weight
         if self.num_parameters == 1:
             weight = ops.reshape(weight, ())

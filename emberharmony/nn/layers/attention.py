@@ -167,18 +167,18 @@ class MultiheadAttention(Module):
             k, v = cache.extend(k, v)
         key_count = k.shape[1]
         k, v = self._append_keys(k, v)
-        sizes = q.shape[0], q.shape[1], key_count
-        bias, mask = self._bias_and_mask(sizes, key_padding_mask, attn_mask, k.shape[1] - key_count)
-        text_mask = None if cache is None else cache.texts()
+        attention_sizes = q.shape[0], q.shape[1], key_count
+        bias, mask = self._bias_and_mask(attention_sizes, key_padding_mask, attn_mask, k.shape[1] - key_count)
+        text_mask = None if cache is None else cache.text_mask()
         if text_mask is not None:
             text_mask = _append_true(text_mask, k.shape[1] - key_count)
             mask = text_mask if mask is None else ops.logical_and(mask, text_mask)
         if is_causal and (past_length or k.shape[1] != key_count):
             is_causal = False
             if q.shape[1] > 1:
-                is_earlier = _append_true(ops.tri(q.shape[1], key_count, past_length, "bool"), k.shape[1] - key_count)
-                is_earlier = ops.to_device(is_earlier, ops.get_device(q))
-                mask = is_earlier if mask is None else ops.logical_and(mask, is_earlier)
+                causal_mask = _append_true(ops.tri(q.shape[1], key_count, past_length, "bool"), k.shape[1] - key_count)
+                causal_mask = ops.to_device(causal_mask, ops.get_device(q))
+                mask = causal_mask if mask is None else ops.logical_and(mask, causal_mask)
         weights: Tensor | None = None
         dropout_rate = self.dropout if self.training else 0.0
         if need_weights:
@@ -201,10 +201,10 @@ class MultiheadAttention(Module):
         Raises:
             ShapeError: if they do not fit the layer or each other.
         """
-        shapes = [tuple(x.shape) for x in (query, key, value)]
-        query_shape, key_shape, value_shape = shapes
+        input_shapes = [tuple(x.shape) for x in (query, key, value)]
+        query_shape, key_shape, value_shape = input_shapes
         batch_axis = 0 if self.batch_first else 1
-        are_shapes_valid = [s[-1:] for s in shapes] == [(self.embed_dim,), (self.kdim,), (self.vdim,)]
+        are_shapes_valid = [s[-1:] for s in input_shapes] == [(self.embed_dim,), (self.kdim,), (self.vdim,)]
         are_shapes_valid = (
             are_shapes_valid
             and len(query_shape) in (2, 3)
@@ -269,7 +269,7 @@ class MultiheadAttention(Module):
             ShapeError: if a mask has another shape than expected.
         """
         bias: Tensor | None = None
-        is_kept: Tensor | None = None
+        boolean_mask: Tensor | None = None
         for name, mask_tensor in (("key_padding_mask", padding), ("attn_mask", mask)):
             if mask_tensor is not None:
                 extended_mask = self._broadcast_to_four_axes(name, ops.convert_to_tensor(mask_tensor), sizes)
@@ -280,8 +280,10 @@ class MultiheadAttention(Module):
                     bias = extended_mask if bias is None else ops.add(bias, extended_mask)
                 else:
                     extended_mask = _append_true(ops.logical_not(extended_mask), extra_columns)
-                    is_kept = extended_mask if is_kept is None else ops.logical_and(is_kept, extended_mask)
-        return bias, is_kept
+                    boolean_mask = (
+                        extended_mask if boolean_mask is None else ops.logical_and(boolean_mask, extended_mask)
+                    )
+        return bias, boolean_mask
 
     def _broadcast_to_four_axes(self, name: str, mask: Tensor, sizes: tuple[int, int, int]) -> Tensor:
         batch, queries, keys = sizes
@@ -310,8 +312,8 @@ class MultiheadAttention(Module):
         if bias is not None:
             logits = ops.add(logits, bias)
         if is_causal:
-            is_earlier = ops.to_device(ops.tri(logits.shape[-2], logits.shape[-1], dtype="bool"), ops.get_device(q))
-            mask = is_earlier if mask is None else ops.logical_and(mask, is_earlier)
+            causal_mask = ops.to_device(ops.tri(logits.shape[-2], logits.shape[-1], dtype="bool"), ops.get_device(q))
+            mask = causal_mask if mask is None else ops.logical_and(mask, causal_mask)
         if mask is not None:
             logits = ops.where(mask, logits, ops.finfo(ops.dtype(logits)).min * 0.5)
         weights = ops.softmax(logits, -1)

@@ -56,7 +56,10 @@ class Convolution(spatial.Spatial):
             lengths("kernel_size", kernel_size, axis_count),
             lengths("stride", stride, axis_count),
         )
-        self.dilation, self.data_format = lengths("dilation", dilation, axis_count), spatial.data_format(data_format)
+        self.dilation, self.data_format = (
+            lengths("dilation", dilation, axis_count),
+            spatial.checked_data_format(data_format),
+        )
         self._require_groups("out_channels", self.out_channels)
         is_channels_last = self.data_format == "channels_last"
         self._ndim, self._channel_axis = axis_count + 2, axis_count + 1 if is_channels_last else 1
@@ -94,13 +97,13 @@ class Convolution(spatial.Spatial):
         shape = getattr(x, "shape", ())
         return len(shape) == self._ndim and shape[self._channel_axis] == self.in_channels
 
-    def _call_unusual(self, x: TensorLike, *args: Any) -> Tensor:
+    def _call_unbatched(self, x: TensorLike, *args: Any) -> Tensor:
         """Returns the output for an input that is a list or lacks a batch axis; raises the error for a wrong shape.
 
         Raises:
             ShapeError: if the channels or the number of axes are wrong.
         """
-        x = spatial.tensor(x)
+        x = spatial.to_tensor(x)
         if self._is_batch(x):
             output: Tensor = self(x, *args)
             return output
@@ -195,7 +198,7 @@ class _Conv(Convolution):
 
     def __call__(self, x: TensorLike) -> Tensor:
         if not self._is_batch(x):
-            return self._call_unusual(x)
+            return self._call_unbatched(x)
         if self._around is not None:
             x = ops.pad(x, self._around, _MODES[self.padding_mode])
         kernel = ops.transpose(self.weight, self._order)
@@ -456,7 +459,7 @@ def _padding_option(value: Any, axes: int) -> Any:
     if len(value) != axes:
         raise fault(
             ArgumentError(
-                f"padding must be one integer, or one integer or pair for each of {axes} axes, {_got_text(value)}"
+                f"padding must be one integer, or one integer or pair for each of {axes} axes, {_value_text(value)}"
             )
         )
     return tuple(
@@ -464,5 +467,5 @@ def _padding_option(value: Any, axes: int) -> Any:
     )
 
 
-def _got_text(value: Any) -> str:
+def _value_text(value: Any) -> str:
     return f"got {brief(value)}"

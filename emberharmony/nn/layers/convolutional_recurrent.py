@@ -80,7 +80,7 @@ class ConvLSTM2d(Module):
     def __call__(
         self, x: TensorLike, hx: "tuple[TensorLike, TensorLike] | None" = None
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        x = spatial.tensor(x)
+        x = spatial.to_tensor(x)
         if len(x.shape) not in (4, 5) or not x.shape[0] or not x.shape[1]:
             raise fault(
                 ShapeError(
@@ -92,7 +92,7 @@ class ConvLSTM2d(Module):
         x = ops.expand_dims(x, 1) if is_single else ops.swapaxes(x, 0, 1) if self.batch_first else x
         input_products = self.conv_ih(ops.reshape(x, (-1, *x.shape[2:])))
         time_steps = ops.unstack(ops.reshape(input_products, (*x.shape[:2], *input_products.shape[1:])))
-        h, c = self._states(time_steps[0], is_single, hx)
+        h, c = self._initial_states(time_steps[0], is_single, hx)
         outputs = []
         for step_products in time_steps:
             h, c = lstm_step(ops.add(step_products, self.conv_hh(h)), c, self._channel_axis)
@@ -100,7 +100,7 @@ class ConvLSTM2d(Module):
         y = ops.stack(outputs, 1 if self.batch_first and not is_single else 0)
         return (ops.squeeze(y, 1), (ops.squeeze(h, 0), ops.squeeze(c, 0))) if is_single else (y, (h, c))
 
-    def _states(
+    def _initial_states(
         self, gates: Tensor, is_single: bool, hx: "tuple[TensorLike, TensorLike] | None"
     ) -> tuple[Tensor, Tensor]:
         """Returns the initial state and cell state with a batch axis: the given ones after a check, or zeros.
@@ -115,7 +115,7 @@ class ConvLSTM2d(Module):
             return zero_state, zero_state
         state_shape, states = tuple(batch_shape[1:] if is_single else batch_shape), []
         for state_text, given_state in zip(("the state", "the cell state"), pair_of_states(hx), strict=True):
-            state = spatial.tensor(given_state)
+            state = spatial.to_tensor(given_state)
             if tuple(state.shape) != state_shape:
                 raise fault(ShapeError(f"expected {state_text} of shape {state_shape}, got {tuple(state.shape)}"))
             states.append(ops.expand_dims(state, 0) if is_single else state)

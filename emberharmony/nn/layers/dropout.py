@@ -22,7 +22,7 @@ class _Noise(Module):
     rng: "rngs.Generator"
 
     def __call__(self, x: TensorLike) -> Tensor:
-        return self._disturb(spatial.tensor(x)) if self.training else spatial.tensor(x)
+        return self._disturb(spatial.to_tensor(x)) if self.training else spatial.to_tensor(x)
 
     def _disturb(self, x: Tensor) -> Tensor:
         """Returns the input changed at random; subclasses define it."""
@@ -87,7 +87,7 @@ class _ChannelDropout(_Noise, spatial.Spatial):
         rng: "rngs.Generator | rngs.Rngs | None" = None,
     ) -> None:
         self.p = share("p", p)
-        self.data_format = spatial.data_format(data_format)
+        self.data_format = spatial.checked_data_format(data_format)
         self.rng = rngs.generator(rng, "dropout")
 
     def _disturb(self, x: Tensor) -> Tensor:
@@ -159,7 +159,7 @@ def _keep_mask(x: Tensor, p: float, shape: tuple[int, ...], rng: "rngs.Generator
     return ops.less(ops.to_device(ops.random.uniform(shape, generator=rng), ops.get_device(x)), 1.0 - p)
 
 
-def _alpha_dropped(x: Tensor, p: float, shape: tuple[int, ...], rng: "rngs.Generator") -> Tensor:
+def _alpha_dropout(x: Tensor, p: float, shape: tuple[int, ...], rng: "rngs.Generator") -> Tensor:
     """Returns the input after alpha dropout with a random mask, whose shape broadcasts to the input's."""
     if p == 1.0:
         return ops.multiply(x, 0.0)
@@ -190,7 +190,7 @@ class AlphaDropout(_Dropout):
     """
 
     def _disturb(self, x: Tensor) -> Tensor:
-        return _alpha_dropped(x, self.p, tuple(x.shape), self.rng)
+        return _alpha_dropout(x, self.p, tuple(x.shape), self.rng)
 
 
 class FeatureAlphaDropout(_Dropout):
@@ -220,7 +220,7 @@ class FeatureAlphaDropout(_Dropout):
         rng: "rngs.Generator | rngs.Rngs | None" = None,
     ) -> None:
         super().__init__(p, rng=rng)
-        self.data_format = spatial.data_format(data_format)
+        self.data_format = spatial.checked_data_format(data_format)
 
     def _disturb(self, x: Tensor) -> Tensor:
         input_shape = tuple(x.shape)
@@ -233,7 +233,7 @@ class FeatureAlphaDropout(_Dropout):
             if is_channels_first
             else (input_shape[0], *trailing_ones, input_shape[-1])
         )
-        return _alpha_dropped(x, self.p, mask_shape, self.rng)
+        return _alpha_dropout(x, self.p, mask_shape, self.rng)
 
 
 class GaussianDropout(_Noise):

@@ -31,7 +31,7 @@ class _Table(Module):
     ) -> None:
         self.num_embeddings = length("num_embeddings", num_embeddings)
         self.embedding_dim = length("embedding_dim", embedding_dim)
-        self.padding_idx = None if padding_idx is None else self._padding_row(padding_idx)
+        self.padding_idx = None if padding_idx is None else self._padding_row_index(padding_idx)
         self.scale_grad_by_freq = scale_grad_by_freq
         initial_values = ops.random.normal((num_embeddings, embedding_dim), dtype=dtype, generator=rngs.generator(rng))
         if self.padding_idx is not None:
@@ -39,7 +39,7 @@ class _Table(Module):
             initial_values = ops.where(ops.expand_dims(is_padding, 1), 0, initial_values)
         self.weight = Parameter(initial_values)
 
-    def _padding_row(self, padding_idx: int) -> int:
+    def _padding_row_index(self, padding_idx: int) -> int:
         row_index = length("padding_idx", padding_idx, -self.num_embeddings)
         if row_index >= self.num_embeddings:
             raise fault(
@@ -52,7 +52,7 @@ class _Table(Module):
         rows = ops.embedding(indices_given, self.weight)  # the op also checks indices in a list
         if self.padding_idx is None and not self.scale_grad_by_freq:
             return rows
-        indices = spatial.tensor(indices_given)
+        indices = spatial.to_tensor(indices_given)
         constant_rows = ops.stop_gradient(rows)
         nonnegative_indices = ops.where(ops.less(indices, 0), ops.add(indices, self.num_embeddings), indices)
         if self.scale_grad_by_freq:
@@ -219,12 +219,12 @@ class EmbeddingBag(_Table):
             ArgumentError: if there are factors in another mode.
             ShapeError: if the shapes do not fit.
         """
-        indices = spatial.tensor(input)
+        indices = spatial.to_tensor(input)
         shape = tuple(indices.shape)
-        sum_bags, max_bags, bag_count = self._bag_reducers(shape, offsets)
+        sum_bags, max_bags, bag_count = self._bag_reducers_and_count(shape, offsets)
         rows = self._look_up(input)
         if per_sample_weights is not None:
-            weights = spatial.tensor(per_sample_weights)
+            weights = spatial.to_tensor(per_sample_weights)
             if self.mode != "sum":
                 raise fault(ArgumentError(f"per_sample_weights are for the mode 'sum', not {self.mode!r}"))
             if tuple(weights.shape) != shape:
@@ -244,7 +244,7 @@ class EmbeddingBag(_Table):
             return ops.divide(sum_bags(rows), ops.maximum(bag_lengths, 1.0))
         return ops.where(ops.greater(bag_lengths, 0), max_bags(rows), 0.0)
 
-    def _bag_reducers(
+    def _bag_reducers_and_count(
         self, shape: tuple[int, ...], offsets: Any
     ) -> tuple[Callable[[Any], Tensor], Callable[[Any], Tensor], int]:
         """Returns a function that sums over each bag, one that takes maxima, and the number of bags.
@@ -256,14 +256,18 @@ class EmbeddingBag(_Table):
             if len(shape) != 2:
                 raise fault(ShapeError(f"expected indices (bags, length), or (n,) with offsets, got shape {shape}"))
             return (lambda x: ops.sum(x, 1)), (lambda x: ops.max(x, 1)), shape[0]
-        starts = spatial.tensor(offsets)
-        if len(shape) != 1 or len(starts.shape) != 1:
+        bag_starts = spatial.to_tensor(offsets)
+        if len(shape) != 1 or len(bag_starts.shape) != 1:
             raise fault(
-                ShapeError(f"expected indices (n,) and offsets (bags,), got shapes {shape} and {tuple(starts.shape)}")
+                ShapeError(
+                    f"expected indices (n,) and offsets (bags,), got shapes {shape} and {tuple(bag_starts.shape)}"
+                )
             )
-        bag_count = starts.shape[0] - self.include_last_offset
-        positions = ops.arange(shape[0], dtype=starts.dtype)
-        bag_ids = ops.subtract(ops.searchsorted(ops.get_item(starts, slice(0, bag_count)), positions, side="right"), 1)
+        bag_count = bag_starts.shape[0] - self.include_last_offset
+        positions = ops.arange(shape[0], dtype=bag_starts.dtype)
+        bag_ids = ops.subtract(
+            ops.searchsorted(ops.get_item(bag_starts, slice(0, bag_count)), positions, side="right"), 1
+        )
         return (
             (lambda x: ops.segment_sum(x, bag_ids, bag_count)),
             (lambda x: ops.segment_max(x, bag_ids, bag_count)),

@@ -27,9 +27,9 @@ class _Pad(spatial.Spatial):
     value: float | None = None
 
     def __init__(self, padding: int | Sequence[int], *, data_format: DataFormat = "channels_first") -> None:
-        self.padding = spatial.before_and_after("padding", padding, self.axes)
-        self.data_format = spatial.data_format(data_format)
-        padding_pairs = spatial.by_axis(self.padding)
+        self.padding = spatial.paddings_option("padding", padding, self.axes)
+        self.data_format = spatial.checked_data_format(data_format)
+        padding_pairs = spatial.paddings_by_axis(self.padding)
         is_channels_last = self.data_format == "channels_last"
         self._added = [
             *((max(before, 0), max(after, 0)) for before, after in padding_pairs),
@@ -42,7 +42,7 @@ class _Pad(spatial.Spatial):
         ]
 
     def __call__(self, x: TensorLike) -> Tensor:
-        x = spatial.tensor(x)
+        x = spatial.to_tensor(x)
         missing_axis_count = len(x.shape) - len(self._added)
         if missing_axis_count < 0:
             raise fault(ShapeError(f"expected at least {len(self._added)} axes, got shape {tuple(x.shape)}"))

@@ -14,7 +14,7 @@ from emberharmony.nn.options import length, number
 from emberharmony.types import Tensor, TensorLike
 
 
-def _require_even(name: str, value: int) -> int:
+def _even_option(name: str, value: int) -> int:
     """Returns an option that is a number of features after a check that it is positive and even.
 
     Raises:
@@ -62,7 +62,7 @@ class RoPE(Module):
         *,
         frequencies: Sequence[float] | None = None,
     ) -> None:
-        self.dims, self.traditional = _require_even("dims", dims), bool(traditional)
+        self.dims, self.traditional = _even_option("dims", dims), bool(traditional)
         self.base, self.scale = number("base", base), number("scale", scale)
         self.frequencies = (
             None if frequencies is None else [number("frequencies", frequency) for frequency in frequencies]
@@ -160,7 +160,7 @@ class SinusoidalPositionalEncoding(Module):
         cos_first: bool = False,
         full_turns: bool = False,
     ) -> None:
-        self.dims = _require_even("dims", dims)
+        self.dims = _even_option("dims", dims)
         if min_freq <= 0 or max_freq <= 0:
             raise fault(ArgumentError(f"min_freq and max_freq must be positive, got {min_freq} and {max_freq}"))
         self.min_freq, self.max_freq = min_freq, max_freq

@@ -227,7 +227,7 @@ class QuantizedEmbedding(_Quantized):
         if kernel_weight is None:
             rows = ops.embedding(input, self.weight)
         else:  # reading `weight` would discard the kernel's layout, which `as_linear` uses
-            indices = spatial.tensor(input)
+            indices = spatial.to_tensor(input)
             rows = selection.active().backend.quantized_rows(kernel_weight, indices, self.num_embeddings, self.bits)
         return ops.dequantize(rows, scales, biases, bits=self.bits, group_size=self.group_size)
 
@@ -325,13 +325,13 @@ def quantization_error(
         matrix = (linear_of(layer) or layer).weight
         dequantized_values = _quantize_layer(name, layer, group_size, bits)._dequantized_weight()
         wide_matrix = ops.cast(matrix, "float32")
-        difference = ops.subtract(ops.cast(dequantized_values, "float32"), wide_matrix)
+        weight_error = ops.subtract(ops.cast(dequantized_values, "float32"), wide_matrix)
         largest_magnitude = ops.max(ops.abs(wide_matrix))
         mean_squares = [
             ops.mean(ops.square(ops.divide(dequantized_values, largest_magnitude)))
-            for dequantized_values in (difference, wide_matrix)
+            for dequantized_values in (weight_error, wide_matrix)
         ]
-        error_numbers = ops.stack([ops.max(ops.abs(difference)), *mean_squares])
+        error_numbers = ops.stack([ops.max(ops.abs(weight_error)), *mean_squares])
         largest, wrong_value, is_whole = ops.to_numpy(error_numbers).tolist()
         error_by_name[name] = QuantizationError(largest, math.sqrt(wrong_value / is_whole) if largest else 0.0)
     return error_by_name
@@ -364,12 +364,12 @@ def _layers_to_quantize(model: Module, where: Where | None) -> Iterator[tuple[st
         if isinstance(layer, LoRALinear)
         for part in (layer.lora_a, layer.lora_b)
     }
-    layers_by_name = {
+    layer_by_name = {
         name: part
         for name, part in model.named_modules()
         if (type(part) in (Linear, Embedding) or hasattr(type(part), "to_linear")) and id(part) not in lora_ids
     }
-    if "" in layers_by_name:
+    if "" in layer_by_name:
         class_name, function_name = (
             type(model).__name__,
             f"Quantized{type(model).__name__}.from_{type(model).__name__.lower()}",
@@ -377,11 +377,11 @@ def _layers_to_quantize(model: Module, where: Where | None) -> Iterator[tuple[st
         raise ArgumentError(
             f"expected a model, got a {class_name}, which cannot be replaced in itself; call nn.{function_name}"
         )
-    chosen_layers = [(name, part) for name, part in layers_by_name.items() if where is None or where(name, part)]
+    chosen_layers = [(name, part) for name, part in layer_by_name.items() if where is None or where(name, part)]
     if not chosen_layers:
         raise ArgumentError(
             f"{type(model).__name__} has no linear layer or embedding to quantise; it has "
-            f"{', '.join(layers_by_name) or 'none'}"
+            f"{', '.join(layer_by_name) or 'none'}"
         )
     yield from chosen_layers
 
@@ -390,12 +390,12 @@ def _replace_layers(model: Module, new_layers: dict[int, Module], function: str)
     """Replaces layers of a model, given by identity, by new ones in all their places, and returns these by name."""
     places_by_name = {
         name: place_of_layer
-        for name, place_of_layer in walk.places(model).items()
+        for name, place_of_layer in walk.place_by_name(model).items()
         if id(place_of_layer.module) in new_layers
     }
     for name, place in places_by_name.items():
         if isinstance(place.holder, tuple):
             raise ArgumentTypeError(f"{function}(): {name} is in a tuple, where it cannot be replaced: use a list")
     for place in places_by_name.values():
-        place.put(new_layers[id(place.module)])
+        place.replace_module(new_layers[id(place.module)])
     return {name: new_layers[id(place.module)] for name, place in places_by_name.items()}

@@ -23,7 +23,7 @@ class _Recurrent(Module):
 
     _gates = 1
 
-    def _prepare(
+    def _create_parameters(
         self,
         sizes: tuple[int, int],
         num_layers: int,
@@ -64,14 +64,14 @@ class _Recurrent(Module):
         """Runs one layer in one direction over a sequence, and returns its outputs and last states."""
         raise NotImplementedError
 
-    def _weights(self, names: list[str]) -> tuple[Any, Any, Any, Any]:
+    def _weights_and_biases(self, names: list[str]) -> tuple[Any, Any, Any, Any]:
         """Returns the two weight matrices of one layer and direction, and its two biases or None."""
         biases = (getattr(self, names[2]), getattr(self, names[3])) if self.bias else (None, None)
         return getattr(self, names[0]), getattr(self, names[1]), *biases
 
     def _run_layers(self, x: TensorLike, given_states: "tuple[TensorLike, ...] | None") -> "tuple[Tensor, States]":
         """Runs all layers over an input, and returns the outputs of the last layer and the last states of all."""
-        x = spatial.tensor(x)
+        x = spatial.to_tensor(x)
         input_shape = x.shape
         if len(input_shape) not in (2, 3) or input_shape[-1] != self.input_size:
             axes_text = "(batch, time, {0})" if self.batch_first else "(time, batch, {0})"
@@ -186,11 +186,13 @@ class RNN(_Recurrent):
         dtype: DTypeLike | None = None,
     ) -> None:
         self.nonlinearity = choice("nonlinearity", nonlinearity, NONLINEARITIES)
-        self._prepare((input_size, hidden_size), num_layers, bias, batch_first, dropout, bidirectional, rng, dtype)
+        self._create_parameters(
+            (input_size, hidden_size), num_layers, bias, batch_first, dropout, bidirectional, rng, dtype
+        )
 
     def _run_direction(self, x: Tensor, states: States, names: list[str], time_major: bool, reverse: bool) -> States:
         activation = cast("Literal['tanh', 'relu']", self.nonlinearity)
-        return ops.rnn(x, *self._weights(names), states[0], activation, time_major, reverse, True)
+        return ops.rnn(x, *self._weights_and_biases(names), states[0], activation, time_major, reverse, True)
 
     def __call__(self, x: TensorLike, hx: TensorLike | None = None) -> tuple[Tensor, Tensor]:
         outputs, (states,) = self._run_layers(x, None if hx is None else (hx,))
@@ -248,10 +250,12 @@ class GRU(_Recurrent):
         rng: "rngs.Generator | rngs.Rngs | None" = None,
         dtype: DTypeLike | None = None,
     ) -> None:
-        self._prepare((input_size, hidden_size), num_layers, bias, batch_first, dropout, bidirectional, rng, dtype)
+        self._create_parameters(
+            (input_size, hidden_size), num_layers, bias, batch_first, dropout, bidirectional, rng, dtype
+        )
 
     def _run_direction(self, x: Tensor, states: States, names: list[str], time_major: bool, reverse: bool) -> States:
-        return ops.gru(x, *self._weights(names), states[0], time_major, reverse, True)
+        return ops.gru(x, *self._weights_and_biases(names), states[0], time_major, reverse, True)
 
     def __call__(self, x: TensorLike, hx: TensorLike | None = None) -> tuple[Tensor, Tensor]:
         outputs, (states,) = self._run_layers(x, None if hx is None else (hx,))
@@ -317,14 +321,14 @@ class LSTM(_Recurrent):
         self.proj_size = length("proj_size", proj_size, 0)
         if proj_size >= length("hidden_size", hidden_size):
             raise fault(ArgumentError(f"proj_size must be smaller than hidden_size, {hidden_size}, got {proj_size}"))
-        self._prepare(
+        self._create_parameters(
             (input_size, hidden_size), num_layers, bias, batch_first, dropout, bidirectional, rng, dtype, proj_size
         )
 
     def _run_direction(self, x: Tensor, states: States, names: list[str], time_major: bool, reverse: bool) -> States:
         h, c = states
         weight_hr = getattr(self, names[-1]) if self.proj_size else None
-        return ops.lstm(x, *self._weights(names), h, c, weight_hr, time_major, reverse, True)
+        return ops.lstm(x, *self._weights_and_biases(names), h, c, weight_hr, time_major, reverse, True)
 
     def __call__(
         self, x: TensorLike, hx: "tuple[TensorLike, TensorLike] | None" = None

@@ -24,7 +24,7 @@ class _Cell(Module):
         bias_ih, bias_hh: (gates * hidden_size,), or None.
     """
 
-    def _prepare(
+    def _create_parameters(
         self,
         gates: int,
         sizes: tuple[int, int],
@@ -59,7 +59,7 @@ class _Cell(Module):
             )
         return state
 
-    def _products(self, x: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
+    def _input_and_state_products(self, x: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the products of the input and of the state with their weights, each with its bias."""
         return (
             ops.linear(x, self.weight_ih, self.bias_ih, True),
@@ -106,11 +106,11 @@ class RNNCell(_Cell):
         dtype: DTypeLike | None = None,
     ) -> None:
         self.nonlinearity = choice("nonlinearity", nonlinearity, NONLINEARITIES)
-        self._prepare(1, (input_size, hidden_size), bias, rng, dtype)
+        self._create_parameters(1, (input_size, hidden_size), bias, rng, dtype)
 
     def __call__(self, x: TensorLike, hx: TensorLike | None = None) -> Tensor:
         x = ops.convert_to_tensor(x)
-        by_input, by_state = self._products(x, self._state_or_zeros("hx", x, hx))
+        by_input, by_state = self._input_and_state_products(x, self._state_or_zeros("hx", x, hx))
         return rnn_step(by_input, by_state, self.nonlinearity)
 
 
@@ -146,12 +146,12 @@ class GRUCell(_Cell):
         rng: "rngs.Generator | rngs.Rngs | None" = None,
         dtype: DTypeLike | None = None,
     ) -> None:
-        self._prepare(3, (input_size, hidden_size), bias, rng, dtype)
+        self._create_parameters(3, (input_size, hidden_size), bias, rng, dtype)
 
     def __call__(self, x: TensorLike, hx: TensorLike | None = None) -> Tensor:
         x = ops.convert_to_tensor(x)
         h = self._state_or_zeros("hx", x, hx)
-        return gru_step(*self._products(x, h), h)
+        return gru_step(*self._input_and_state_products(x, h), h)
 
 
 class LSTMCell(_Cell):
@@ -189,7 +189,7 @@ class LSTMCell(_Cell):
         rng: "rngs.Generator | rngs.Rngs | None" = None,
         dtype: DTypeLike | None = None,
     ) -> None:
-        self._prepare(4, (input_size, hidden_size), bias, rng, dtype)
+        self._create_parameters(4, (input_size, hidden_size), bias, rng, dtype)
 
     def __call__(self, x: TensorLike, hx: "tuple[TensorLike, TensorLike] | None" = None) -> tuple[Tensor, Tensor]:
         x = ops.convert_to_tensor(x)
@@ -198,7 +198,7 @@ class LSTMCell(_Cell):
             self._state_or_zeros("the state", x, first_states[0]),
             self._state_or_zeros("the cell state", x, first_states[1]),
         )
-        by_input, by_state = self._products(x, h)
+        by_input, by_state = self._input_and_state_products(x, h)
         return lstm_step(ops.add(by_input, by_state), c)
 
 

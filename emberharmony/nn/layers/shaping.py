@@ -29,7 +29,7 @@ class Flatten(Module):
         self.start_dim, self.end_dim = _axis_option("start_dim", start_dim), _axis_option("end_dim", end_dim)
 
     def __call__(self, x: TensorLike) -> Tensor:
-        x = spatial.tensor(x)
+        x = spatial.to_tensor(x)
         shape = tuple(x.shape)
         axis_count = max(len(shape), 1)
         first_axis, last_axis = (
@@ -66,7 +66,7 @@ class Unflatten(Module):
         )
 
     def __call__(self, x: TensorLike) -> Tensor:
-        x = spatial.tensor(x)
+        x = spatial.to_tensor(x)
         shape = tuple(x.shape)
         axis = _axis_from_start("dim", self.dim, len(shape))
         new_lengths = _complete_lengths(shape[axis], self.unflattened_size, shape)
@@ -91,7 +91,7 @@ class Reshape(Module):
         self.shape = _lengths_option("shape", shape)
 
     def __call__(self, x: TensorLike) -> Tensor:
-        x = spatial.tensor(x)
+        x = spatial.to_tensor(x)
         shape = tuple(x.shape)
         if not shape:
             raise fault(ShapeError("expected a batch, got a tensor without axes"))
@@ -141,10 +141,10 @@ class PixelShuffle(Module):
 
     def __init__(self, upscale_factor: int, *, data_format: DataFormat = "channels_first") -> None:
         self.upscale_factor = length("upscale_factor", upscale_factor)
-        self.data_format = spatial.data_format(data_format)
+        self.data_format = spatial.checked_data_format(data_format)
 
     def __call__(self, x: TensorLike) -> Tensor:
-        x, r = spatial.tensor(x), self.upscale_factor
+        x, r = spatial.to_tensor(x), self.upscale_factor
         *batch, channels, height, width = _image_shape(x, self.data_format)
         if channels % (r * r):
             raise fault(ShapeError(f"expected channels that {r} * {r} divides, got {channels} in {tuple(x.shape)}"))
@@ -182,10 +182,10 @@ class PixelUnshuffle(Module):
 
     def __init__(self, downscale_factor: int, *, data_format: DataFormat = "channels_first") -> None:
         self.downscale_factor = length("downscale_factor", downscale_factor)
-        self.data_format = spatial.data_format(data_format)
+        self.data_format = spatial.checked_data_format(data_format)
 
     def __call__(self, x: TensorLike) -> Tensor:
-        x, r = spatial.tensor(x), self.downscale_factor
+        x, r = spatial.to_tensor(x), self.downscale_factor
         *batch, channels, height, width = _image_shape(x, self.data_format)
         if height % r or width % r:
             raise fault(ShapeError(f"expected a height and width that {r} divides, got shape {tuple(x.shape)}"))
@@ -220,18 +220,22 @@ class ChannelShuffle(Module):
     """
 
     def __init__(self, groups: int, *, data_format: DataFormat = "channels_first") -> None:
-        self.groups, self.data_format = length("groups", groups), spatial.data_format(data_format)
+        self.groups, self.data_format = length("groups", groups), spatial.checked_data_format(data_format)
 
     def __call__(self, x: TensorLike) -> Tensor:
-        x = spatial.tensor(x)
+        x = spatial.to_tensor(x)
         shape = tuple(x.shape)
         if len(shape) < 3:
             raise fault(ShapeError(f"expected a batch, channels and spatial axes, got shape {shape}"))
-        axis = len(shape) - 1 if self.data_format == "channels_last" else 1
-        if shape[axis] % self.groups:
-            raise fault(ShapeError(f"expected channels that {self.groups} groups divide, got {shape[axis]} in {shape}"))
-        grouped_channels = ops.reshape(x, (*shape[:axis], self.groups, shape[axis] // self.groups, *shape[axis + 1 :]))
-        return ops.reshape(ops.swapaxes(grouped_channels, axis, axis + 1), shape)
+        channel_axis = len(shape) - 1 if self.data_format == "channels_last" else 1
+        if shape[channel_axis] % self.groups:
+            raise fault(
+                ShapeError(f"expected channels that {self.groups} groups divide, got {shape[channel_axis]} in {shape}")
+            )
+        grouped_channels = ops.reshape(
+            x, (*shape[:channel_axis], self.groups, shape[channel_axis] // self.groups, *shape[channel_axis + 1 :])
+        )
+        return ops.reshape(ops.swapaxes(grouped_channels, channel_axis, channel_axis + 1), shape)
 
 
 class Unfold(Module):

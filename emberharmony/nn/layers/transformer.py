@@ -36,7 +36,7 @@ _NAMED: dict[str, Callable[[Any], Any]] = {"relu": ops.relu, "gelu": _gelu}
 class _Layer(Module):
     """The base of encoder and decoder layers: the two linear layers, and the order of normalisation."""
 
-    def _prepare(
+    def _create_layers(
         self,
         d_model: int,
         dim_feedforward: int,
@@ -53,7 +53,7 @@ class _Layer(Module):
         self.norm_first = norm_first
         self.activation = activation if callable(activation) else choice("activation", activation, tuple(_NAMED))
 
-    def _fed_forward(self, x: Tensor) -> Tensor:
+    def _feed_forward(self, x: Tensor) -> Tensor:
         activate = _NAMED[self.activation] if isinstance(self.activation, str) else self.activation
         return self.linear2(self.dropout(activate(self.linear1(x))))
 
@@ -115,7 +115,7 @@ class TransformerEncoderLayer(_Layer):
         self.self_attn = MultiheadAttention(
             d_model, nhead, dropout, bias, batch_first=batch_first, rng=rng, dtype=dtype
         )
-        self._prepare(d_model, dim_feedforward, dropout, activation, norm_first, bias, rng, dtype)
+        self._create_layers(d_model, dim_feedforward, dropout, activation, norm_first, bias, rng, dtype)
         self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
         self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
         self.dropout1, self.dropout2 = Dropout(dropout, rng=rng), Dropout(dropout, rng=rng)
@@ -136,9 +136,9 @@ class TransformerEncoderLayer(_Layer):
         x = ops.convert_to_tensor(src)
         if self.norm_first:
             x = ops.add(x, attend_to_itself(self.norm1(x)))
-            return ops.add(x, self.dropout2(self._fed_forward(self.norm2(x))))
+            return ops.add(x, self.dropout2(self._feed_forward(self.norm2(x))))
         x = self.norm1(ops.add(x, attend_to_itself(x)))
-        return self.norm2(ops.add(x, self.dropout2(self._fed_forward(x))))
+        return self.norm2(ops.add(x, self.dropout2(self._feed_forward(x))))
 
 
 class TransformerDecoderLayer(_Layer):
@@ -200,7 +200,7 @@ class TransformerDecoderLayer(_Layer):
             MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, rng=rng, dtype=dtype)
             for _ in range(2)
         )
-        self._prepare(d_model, dim_feedforward, dropout, activation, norm_first, bias, rng, dtype)
+        self._create_layers(d_model, dim_feedforward, dropout, activation, norm_first, bias, rng, dtype)
         self.norm1, self.norm2, self.norm3 = (
             LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype) for _ in range(3)
         )
@@ -235,10 +235,10 @@ class TransformerDecoderLayer(_Layer):
         if self.norm_first:
             x = ops.add(x, attend_to_itself(self.norm1(x)))
             x = ops.add(x, attend_to_memory(self.norm2(x)))
-            return ops.add(x, self.dropout3(self._fed_forward(self.norm3(x))))
+            return ops.add(x, self.dropout3(self._feed_forward(self.norm3(x))))
         x = self.norm1(ops.add(x, attend_to_itself(x)))
         x = self.norm2(ops.add(x, attend_to_memory(x)))
-        return self.norm3(ops.add(x, self.dropout3(self._fed_forward(x))))
+        return self.norm3(ops.add(x, self.dropout3(self._feed_forward(x))))
 
 
 class _Stack(Module):
@@ -247,7 +247,7 @@ class _Stack(Module):
     def __init__(self, layer: Module, num_layers: int, norm: Module | None) -> None:
         if not isinstance(layer, Module):
             raise fault(ArgumentTypeError(f"expected a layer, got {brief(layer)}"))
-        self.layers = [_copy_of(layer) for _ in range(length("num_layers", num_layers))]
+        self.layers = [_copy_layer(layer) for _ in range(length("num_layers", num_layers))]
         self.num_layers = num_layers
         self.norm = norm
 
@@ -469,7 +469,7 @@ class Transformer(Module):
         return ops.triu(ops.full((sz, sz), -math.inf, dtype), 1)
 
 
-def _copy_of(layer: Module) -> Module:
+def _copy_layer(layer: Module) -> Module:
     """Returns a copy of a layer with parameters of its own, which shares its generators.
 
     With copies of the generators all layers would drop the same elements.

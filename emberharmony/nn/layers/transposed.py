@@ -90,7 +90,7 @@ class _ConvTranspose(Convolution):
             ShapeError: if the channels or the number of axes are wrong, or if no output has the size.
         """
         if not self._is_batch(x):
-            return self._call_unusual(x, output_size)
+            return self._call_unbatched(x, output_size)
         output_paddings = self.output_padding if output_size is None else self._output_padding(x, output_size)
         weight = self.weight
         if self.groups == 1:

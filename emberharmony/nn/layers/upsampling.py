@@ -57,7 +57,7 @@ class Upsample(Module):
         data_format: DataFormat = "channels_first",
     ) -> None:
         self.mode, self.align_corners = choice("mode", mode, MODES), align_corners
-        self.data_format = spatial.data_format(data_format)
+        self.data_format = spatial.checked_data_format(data_format)
         if (size is None) == (scale_factor is None):
             raise fault(ArgumentError("give either size or scale_factor"))
         if align_corners is not None and mode not in AXES:
@@ -65,8 +65,8 @@ class Upsample(Module):
         if recompute_scale_factor and size is not None:
             raise fault(ArgumentError("recompute_scale_factor needs scale_factor, not size"))
         self.recompute_scale_factor = recompute_scale_factor
-        self.size = _check_each(size, lambda value: length("size", value)) if size is not None else None
-        self.scale_factor = _check_each(scale_factor, _scale_factor) if scale_factor is not None else None
+        self.size = _checked_each(size, lambda value: length("size", value)) if size is not None else None
+        self.scale_factor = _checked_each(scale_factor, _scale_factor) if scale_factor is not None else None
 
     def __call__(self, x: TensorLike) -> Tensor:
         mode: Any = self.mode
@@ -120,7 +120,7 @@ class UpsamplingBilinear2d(Upsample):
         super().__init__(size, scale_factor, "bilinear", True, data_format=data_format)
 
 
-def _check_each(value: Any, check: Callable[[Any], Any]) -> Any:
+def _checked_each(value: Any, check: Callable[[Any], Any]) -> Any:
     return tuple(map(check, value)) if isinstance(value, (tuple, list)) else check(value)
 
 

@@ -18,12 +18,12 @@ def _projections(layer: Any) -> Iterator[tuple[str, str, Part]]:
         yield role, "bias", Part("in_proj_bias", start, stop)
 
 
-def attention_of_mlx(layer: Any) -> Row:
+def mlx_attention_row(layer: Any) -> Row:
     """Returns the row for `mlx.nn.MultiHeadAttention`."""
     return Row(tuple(Weight(f"{role}_proj.{tensor_name}", (rows,)) for role, tensor_name, rows in _projections(layer)))
 
 
-def attention_of_keras(layer: Any) -> Row:
+def keras_attention_row(layer: Any) -> Row:
     """Returns the row for `keras.layers.MultiHeadAttention`, whose projections have an axis of heads."""
     weights = []
     for role, tensor_name, rows in _projections(layer):

@@ -35,8 +35,8 @@ def to_layout(plan: Plan, values: Mapping[str, Any]) -> dict[str, Any]:
     converted_by_key: dict[Any, Any] = {}  # two names of one tensor give one converted tensor
     tensor_by_name = {}
     for name, placed_weight in plan.placed.items():
-        sources, steps = placed_weight.weight.parts, placed_weight.steps()
-        if all(source in values for source in placed_weight.weight.sources()):
+        sources, steps = placed_weight.weight.parts, placed_weight.rearrangement()
+        if all(source in values for source in placed_weight.weight.source_names()):
             conversion_key = (
                 steps,
                 *[(id(values[p.source]), p.start, p.stop, p.plus and id(values[p.plus])) for p in sources],
@@ -49,7 +49,7 @@ def to_layout(plan: Plan, values: Mapping[str, Any]) -> dict[str, Any]:
     return tensor_by_name
 
 
-def read(plan: Plan, values: Mapping[str, Any]) -> Read:
+def read_tensors(plan: Plan, values: Mapping[str, Any]) -> Read:
     """Converts tensors in the layout of a plan to the tensors of a model.
 
     Args:
@@ -68,7 +68,7 @@ def read(plan: Plan, values: Mapping[str, Any]) -> Read:
         if tuple(tensor.shape) != placed_weight.shape:
             misfit_by_name[name] = tensor
             continue
-        steps = placed_weight.steps(backward=True)
+        steps = placed_weight.rearrangement(backward=True)
         conversion_key = id(tensor), steps
         if conversion_key not in converted_by_key:
             converted_by_key[conversion_key] = _rearrange(tensor, steps)
@@ -85,9 +85,9 @@ def read(plan: Plan, values: Mapping[str, Any]) -> Read:
                 blocks_by_source.setdefault(part.plus, {})[part.start or 0] = ops.zeros_like(parameter_block)
             start += rows
     value_by_parameter = {
-        source: _join_parts([parts[start] for start in sorted(parts)])
-        for source, parts in blocks_by_source.items()
-        if parts.keys() == rows_by_source[source]
+        source: _join_parts([block_by_start[start] for start in sorted(block_by_start)])
+        for source, block_by_start in blocks_by_source.items()
+        if block_by_start.keys() == rows_by_source[source]
     }
     value_by_parameter.update({name: ops.zeros((), "int64") for name in plan.left_out})
     missing_names = [name for name in plan.placed if name not in values]

@@ -5,7 +5,7 @@ from typing import Any
 
 from emberharmony.core.cells.cell import Cell
 from emberharmony.nn.layouts import converting
-from emberharmony.nn.layouts.plan import Shape, other_shapes, plan
+from emberharmony.nn.layouts.plan import Shape, make_plan, shapes_of_other_layouts
 from emberharmony.nn.walk import Holder
 
 Shapes = Mapping[str, Shape]
@@ -14,10 +14,10 @@ Shapes = Mapping[str, Shape]
 
 def to_layout(module: Holder, shapes: Shapes, values: Mapping[str, Any], layout: str) -> dict[str, Any]:
     """Converts the tensors of a module to another layout, and returns them by their names there."""
-    return converting.to_layout(plan(module, shapes, layout), values)
+    return converting.to_layout(make_plan(module, shapes, layout), values)
 
 
-def read(
+def read_tensors(
     module: Holder,
     cells_by_name: Mapping[str, Cell],
     shapes: Shapes,
@@ -35,28 +35,30 @@ def read(
         layout: the tag.
         strict: whether missing and unexpected names are wrong.
     """
-    model_plan = plan(module, shapes, layout)
-    reading = converting.read(model_plan, values)
-    faults: list[str] = []
+    model_plan = make_plan(module, shapes, layout)
+    read_state = converting.read_tensors(model_plan, values)
+    fault_texts: list[str] = []
     if strict:
-        read_cells = {cells_by_name[name] for name in reading.values}
-        sources_by_name = {name: model_plan.placed[name].weight.sources() for name in reading.missing}
+        read_cells = {cells_by_name[name] for name in read_state.values}
+        sources_by_name = {name: model_plan.placed[name].weight.source_names() for name in read_state.missing}
         missing_names = [
             name
             for name, sources in sources_by_name.items()
             if not read_cells.issuperset(cells_by_name[source] for source in sources)
         ]
-        faults += converting.hints(missing_names, reading.unexpected, model_plan)
-    shapes_by_layout = other_shapes(module, shapes, layout) if reading.faults else {}
-    for name, tensor in reading.faults.items():
+        fault_texts += converting.hints(missing_names, read_state.unexpected, model_plan)
+    shapes_by_layout = shapes_of_other_layouts(module, shapes, layout) if read_state.faults else {}
+    for name, tensor in read_state.faults.items():
         placed_weight, given_shape = model_plan.placed[name], tuple(tensor.shape)
         expected_text = f"expected {placed_weight.shape} in the layout {layout!r} for {placed_weight.layer}"
         fault_text = f"has shape {given_shape}, {expected_text}"
-        faults.append(f"wrong: {name}: {fault_text}{_layout_hint(shapes_by_layout, name, given_shape)}")
-    return reading.values, reading.unexpected, faults
+        fault_texts.append(f"wrong: {name}: {fault_text}{_layout_hint(shapes_by_layout, name, given_shape)}")
+    return read_state.values, read_state.unexpected, fault_texts
 
 
-def hint(module: Holder, shapes: Shapes, values: Mapping[str, Any], layout: str, argument: str = "layout") -> str:
+def fitting_layout_hint(
+    module: Holder, shapes: Shapes, values: Mapping[str, Any], layout: str, argument: str = "layout"
+) -> str:
     """Returns a hint for messages that names another layout which all tensors, or the wrong ones, fit.
 
     Args:
@@ -67,7 +69,7 @@ def hint(module: Holder, shapes: Shapes, values: Mapping[str, Any], layout: str,
         argument: that which says so.
     """
     shape_by_name = {name: tuple(getattr(value, "shape", ())) for name, value in values.items()}
-    shapes_by_layout = other_shapes(module, shapes, layout)
+    shapes_by_layout = shapes_of_other_layouts(module, shapes, layout)
     for other_layout, shapes_of_other in shapes_by_layout.items():
         if shapes_of_other == shape_by_name:
             return f"\nall names and shapes are those of the layout {other_layout!r}: pass {argument}={other_layout!r}"
@@ -83,5 +85,9 @@ def hint(module: Holder, shapes: Shapes, values: Mapping[str, Any], layout: str,
 
 
 def _layout_hint(others: Mapping[str, Shapes], name: str, shape: Shape) -> str:
-    fitting_layouts = [other_layout for other_layout, other_shapes in others.items() if other_shapes.get(name) == shape]
+    fitting_layouts = [
+        other_layout
+        for other_layout, shapes_of_other_layouts in others.items()
+        if shapes_of_other_layouts.get(name) == shape
+    ]
     return f": it fits the layout {' and '.join(map(repr, fitting_layouts))}" if fitting_layouts else ""

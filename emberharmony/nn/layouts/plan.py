@@ -31,7 +31,7 @@ class Placed(NamedTuple):
     shape: Shape
     joined: Shape
 
-    def steps(self, backward: bool = False) -> Rearrangement | None:
+    def rearrangement(self, backward: bool = False) -> Rearrangement | None:
         """Returns the rearrangement of axes from the joined parts to the tensor, or back; None if none is needed."""
         return _axis_steps(self.weight, self.shape if backward else self.joined, backward)
 
@@ -52,7 +52,7 @@ class Plan(NamedTuple):
         return {name: placed_weight.shape for name, placed_weight in self.placed.items()}
 
 
-def plan(model: walk.Holder, shapes: Mapping[str, Shape], layout: str) -> Plan:
+def make_plan(model: walk.Holder, shapes: Mapping[str, Shape], layout: str) -> Plan:
     """Makes the plan of a model in a layout, with a tensor for each weight of its layers.
 
     Args:
@@ -68,18 +68,20 @@ def plan(model: walk.Holder, shapes: Mapping[str, Shape], layout: str) -> Plan:
     for weight, layer in _weights_of_layer(model, layout, shapes, model_plan.left_out, frozenset(), "", ""):
         if weight.name in model_plan.placed:
             sources_text = " and ".join(
-                repr(weight.sources()[0]) for weight in (model_plan.placed[weight.name].weight, weight)
+                repr(weight.source_names()[0]) for weight in (model_plan.placed[weight.name].weight, weight)
             )
             raise ArgumentError(
                 f"the layout {layout!r} has one name, {weight.name!r}, for {sources_text} of {type(model).__name__}: "
                 "give one "
                 f"of them another name"
             )
-        model_plan.placed[weight.name] = _place_weight(weight, layer, shapes)
+        model_plan.placed[weight.name] = _placed_weight(weight, layer, shapes)
     return model_plan
 
 
-def other_shapes(model: walk.Holder, shapes: Mapping[str, Shape], layout: str) -> dict[str, dict[str, Shape]]:
+def shapes_of_other_layouts(
+    model: walk.Holder, shapes: Mapping[str, Shape], layout: str
+) -> dict[str, dict[str, Shape]]:
     """Returns the shapes of the tensors of a model in all layouts except one, by layout and name.
 
     A layout that the model cannot have is left out.
@@ -88,7 +90,7 @@ def other_shapes(model: walk.Holder, shapes: Mapping[str, Shape], layout: str) -
     for other_layout in LAYOUTS:
         if other_layout != layout:
             with suppress(EmberError):
-                shapes_by_layout[other_layout] = plan(model, shapes, other_layout).shapes()
+                shapes_by_layout[other_layout] = make_plan(model, shapes, other_layout).shapes()
     return shapes_by_layout
 
 
@@ -115,25 +117,25 @@ def _weights_of_layer(
     layer_text = f"{type(layer).__name__} at {own_prefix[:-1]}" if own_prefix else type(layer).__name__
     own_sources: set[str] = set()
     for weight in row.weights:
-        sources = {own_prefix + name for name in weight.sources()}
+        sources = {own_prefix + name for name in weight.source_names()}
         if sources <= shapes.keys() and not sources & taken_names:
             own_sources |= sources
             yield weight.within_model(native_prefix, own_prefix, layer), layer_text
-    for name, _ in walk.own_cells(layer):
+    for name, _ in walk.direct_cells(layer):
         full_name = own_prefix + name
         if full_name in shapes and full_name not in taken_names | own_sources:
             if name in row.left_out:
                 left_out.append(full_name)
             else:
                 yield Weight(native_prefix + name, (Part(full_name),)), layer_text
-    for name, sublayer in walk.inner(layer):
-        prefix = f"{native_prefix}{row.child(name)}."
+    for name, sublayer in walk.inner_modules(layer):
+        prefix = f"{native_prefix}{row.child_name(name)}."
         yield from _weights_of_layer(
             sublayer, layout, shapes, left_out, taken_names | own_sources, f"{own_prefix}{name}.", prefix
         )
 
 
-def _place_weight(weight: Weight, layer: str, shapes: Mapping[str, Shape]) -> Placed:
+def _placed_weight(weight: Weight, layer: str, shapes: Mapping[str, Shape]) -> Placed:
     row_counts = []
     for part in weight.parts:
         full_shape = shapes[part.source]
@@ -143,7 +145,7 @@ def _place_weight(weight: Weight, layer: str, shapes: Mapping[str, Shape]) -> Pl
     try:
         steps = _axis_steps(weight, joined_shape, False)
     except ShapeError as error:
-        raise ShapeError(f"{weight.name!r} of {layer}, made of {', '.join(weight.sources())}: {error}") from error
+        raise ShapeError(f"{weight.name!r} of {layer}, made of {', '.join(weight.source_names())}: {error}") from error
     return Placed(weight, layer, tuple(row_counts), joined_shape if steps is None else steps.joined, joined_shape)
 
 

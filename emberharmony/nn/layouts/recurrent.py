@@ -14,7 +14,7 @@ from emberharmony.nn.layouts.row import Part, Row, Weight
 _TURNED = "r i -> i r"
 
 
-def _prefixes(layer: Any) -> Iterator[tuple[str, str]]:
+def _prefixes_and_suffixes(layer: Any) -> Iterator[tuple[str, str]]:
     """Yields (prefix, suffix) for each layer and direction: of the names in the layout and of our parameters."""
     if not hasattr(layer, "num_layers"):  # a recurrent cell has one layer
         yield "", ""
@@ -37,43 +37,43 @@ def _layer_row(layer: Any, weights: Callable[[str, str], tuple[Weight, ...]], pr
         prefix: the attribute of the layer in which the other library has the tensors; cells have none.
     """
     row_weights: list[Weight] = []
-    for layer_prefix, end in _prefixes(layer):
+    for layer_prefix, end in _prefixes_and_suffixes(layer):
         row_weights += weights(layer_prefix + (prefix if end else ""), end)
     return Row(tuple(row_weights))
 
 
-def _sum_of_biases(end: str) -> tuple[Part, ...]:
+def _bias_sum_parts(end: str) -> tuple[Part, ...]:
     return (Part(f"bias_ih{end}", plus=f"bias_hh{end}"),)
 
 
-def rnn_of_mlx(layer: Any) -> Row:
+def mlx_rnn_row(layer: Any) -> Row:
     """Returns the row for `mlx.nn.RNN`."""
 
     def weights(place: str, end: str) -> tuple[Weight, ...]:
         return (
             Weight(f"{place}Wxh", (Part(f"weight_ih{end}"),)),
             Weight(f"{place}Whh", (Part(f"weight_hh{end}"),)),
-            Weight(f"{place}bias", _sum_of_biases(end)),
+            Weight(f"{place}bias", _bias_sum_parts(end)),
         )
 
     return _layer_row(layer, weights)
 
 
-def lstm_of_mlx(layer: Any) -> Row:
+def mlx_lstm_row(layer: Any) -> Row:
     """Returns the row for `mlx.nn.LSTM`; it has no projection, so `weight_hr` keeps its name."""
 
     def weights(place: str, end: str) -> tuple[Weight, ...]:
         return (
             Weight(f"{place}Wx", (Part(f"weight_ih{end}"),)),
             Weight(f"{place}Wh", (Part(f"weight_hh{end}"),)),
-            Weight(f"{place}bias", _sum_of_biases(end)),
+            Weight(f"{place}bias", _bias_sum_parts(end)),
             Weight(f"{place}weight_hr", (Part(f"weight_hr{end}"),)),
         )
 
     return _layer_row(layer, weights)
 
 
-def gru_of_mlx(layer: Any) -> Row:
+def mlx_gru_row(layer: Any) -> Row:
     """Returns the row for `mlx.nn.GRU`, which has one bias for each gate, and two for the new value."""
     two_gates_size, row_count = 2 * layer.hidden_size, 3 * layer.hidden_size
 
@@ -89,29 +89,29 @@ def gru_of_mlx(layer: Any) -> Row:
     return _layer_row(layer, weights)
 
 
-def _recurrent_of_keras(layer: Any) -> Row:
+def _keras_recurrent_row(layer: Any) -> Row:
     def weights(place: str, end: str) -> tuple[Weight, ...]:
         return (
             Weight(f"{place}kernel", (Part(f"weight_ih{end}"),), _TURNED),
             Weight(f"{place}recurrent_kernel", (Part(f"weight_hh{end}"),), _TURNED),
-            Weight(f"{place}bias", _sum_of_biases(end)),
+            Weight(f"{place}bias", _bias_sum_parts(end)),
             Weight(f"{place}weight_hr", (Part(f"weight_hr{end}"),)),
         )
 
     return _layer_row(layer, weights, "cell.")
 
 
-def rnn_of_keras(layer: Any) -> Row:
+def keras_rnn_row(layer: Any) -> Row:
     """Returns the row for `keras.layers.SimpleRNN`."""
-    return _recurrent_of_keras(layer)
+    return _keras_recurrent_row(layer)
 
 
-def lstm_of_keras(layer: Any) -> Row:
+def keras_lstm_row(layer: Any) -> Row:
     """Returns the row for `keras.layers.LSTM`, whose gates are in PyTorch's order."""
-    return _recurrent_of_keras(layer)
+    return _keras_recurrent_row(layer)
 
 
-def gru_of_keras(layer: Any) -> Row:
+def keras_gru_row(layer: Any) -> Row:
     """Returns the row for `keras.layers.GRU` with `reset_after`: it has the update gate before the reset gate."""
     hidden_size = layer.hidden_size
 

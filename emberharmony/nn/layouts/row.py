@@ -49,7 +49,7 @@ class Weight(NamedTuple):
         parts = [p._replace(source=ours + p.source, plus=p.plus and ours + p.plus) for p in self.parts]
         return Weight(theirs + self.name, tuple(parts), self.pattern, {**self.lengths, **length_by_name})
 
-    def sources(self) -> list[str]:
+    def source_names(self) -> list[str]:
         """Returns the names of the parameters of which the tensor consists, each once."""
         return list(dict.fromkeys(name for part in self.parts for name in (part.source, part.plus) if name))
 
@@ -67,7 +67,7 @@ class Row(NamedTuple):
     children: Mapping[str, str] = MappingProxyType({})
     left_out: tuple[str, ...] = ()
 
-    def child(self, name: str) -> str:
+    def child_name(self, name: str) -> str:
         """Returns the name that an inner module of the layer has in the other library."""
         return self.children.get(name) or self.children.get("*", "*").replace("*", name)
 

@@ -47,7 +47,7 @@ _MLX_TRANSPOSED = "(groups i) o ... -> (groups o) ... i"
 _TRANSPOSED = "(groups i) o ... -> ... (groups o) i"
 
 
-def _separable_of_keras(layer: Any) -> Row:
+def _keras_separable_row(layer: Any) -> Row:
     length_by_name = {"channels": layer.depthwise.in_channels}
     return row(
         Weight("depthwise_kernel", (Part("depthwise.weight"),), "(channels m) 1 ... -> ... channels m", length_by_name),
@@ -98,7 +98,7 @@ TABLE: dict[str, Layouts] = {
         for n in (1, 2, 3)
     },
     **{
-        f"SeparableConv{n}d": Layouts(SAME, _separable_of_keras, "", f"SeparableConv{n}D" if n < 3 else "")
+        f"SeparableConv{n}d": Layouts(SAME, _keras_separable_row, "", f"SeparableConv{n}D" if n < 3 else "")
         for n in (1, 2, 3)
     },
     **{
@@ -121,12 +121,12 @@ TABLE: dict[str, Layouts] = {
     "GroupNorm": Layouts(SAME, _SCALED, "GroupNorm", "GroupNormalization"),
     "RMSNorm": Layouts(SAME, row(weight_of("scale", "weight")), "RMSNorm", "RMSNormalization"),
     "PReLU": Layouts(SAME, row(weight_of("alpha", "weight")), "PReLU", "PReLU"),
-    "RNN": Layouts(recurrent.rnn_of_mlx, recurrent.rnn_of_keras, "RNN", "SimpleRNN"),
-    "LSTM": Layouts(recurrent.lstm_of_mlx, recurrent.lstm_of_keras, "LSTM", "LSTM"),
-    "GRU": Layouts(recurrent.gru_of_mlx, recurrent.gru_of_keras, "GRU", "GRU"),
-    "RNNCell": Layouts(recurrent.rnn_of_mlx, recurrent.rnn_of_keras, "RNN", "SimpleRNNCell"),
-    "LSTMCell": Layouts(recurrent.lstm_of_mlx, recurrent.lstm_of_keras, "LSTM", "LSTMCell"),
-    "GRUCell": Layouts(recurrent.gru_of_mlx, recurrent.gru_of_keras, "GRU", "GRUCell"),
+    "RNN": Layouts(recurrent.mlx_rnn_row, recurrent.keras_rnn_row, "RNN", "SimpleRNN"),
+    "LSTM": Layouts(recurrent.mlx_lstm_row, recurrent.keras_lstm_row, "LSTM", "LSTM"),
+    "GRU": Layouts(recurrent.mlx_gru_row, recurrent.keras_gru_row, "GRU", "GRU"),
+    "RNNCell": Layouts(recurrent.mlx_rnn_row, recurrent.keras_rnn_row, "RNN", "SimpleRNNCell"),
+    "LSTMCell": Layouts(recurrent.mlx_lstm_row, recurrent.keras_lstm_row, "LSTM", "LSTMCell"),
+    "GRUCell": Layouts(recurrent.mlx_gru_row, recurrent.keras_gru_row, "GRU", "GRUCell"),
     "ConvLSTM2d": Layouts(
         SAME,
         row(
@@ -139,8 +139,8 @@ TABLE: dict[str, Layouts] = {
     ),
     "Bidirectional": Layouts(SAME, SAME, "", "Bidirectional"),
     "MultiheadAttention": Layouts(
-        attention.attention_of_mlx,
-        attention.attention_of_keras,
+        attention.mlx_attention_row,
+        attention.keras_attention_row,
         "MultiHeadAttention",
         "MultiHeadAttention, GroupedQueryAttention",
     ),

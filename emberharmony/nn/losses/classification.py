@@ -15,18 +15,18 @@ from emberharmony.nn.losses.operands import (
     LOOKS,
     REDUCTIONS,
     Reduction,
+    cast_to_result_dtype,
+    checked_class_ids,
     class_axis,
-    class_ids,
+    class_ids_and_mask,
     class_weight,
-    in_result_dtype,
+    convert_matching_operands,
+    convert_operands,
     is_floating,
-    listed_ids,
-    matching_operands,
-    operands,
     option_tensor,
     reduce_losses,
-    require,
-    require_ids_of,
+    require_class_ids,
+    require_option,
     require_probabilities,
     require_reduction,
     warn_of_order,
@@ -91,7 +91,7 @@ def cross_entropy(
         return _cross_entropy_of_probabilities(input, target, weight, label_smoothing, reduction, axis)
     x: Any = input if isinstance(input, TensorProxy) else ops.convert_to_tensor(input)
     class_axis_number = class_axis(name, x, axis)
-    ids = listed_ids(name, target, x.shape[class_axis_number], ignore_index)
+    ids = checked_class_ids(name, target, x.shape[class_axis_number], ignore_index)
     shifted_axis = -1 if class_axis_number == len(x.shape) - 1 else class_axis_number
     return ops.cross_entropy(x, ids, weight, reduction, ignore_index, label_smoothing, shifted_axis)
 
@@ -128,13 +128,13 @@ def nll(
     Source: `torch.nn.functional.nll_loss`.
     """
     require_reduction("nll", reduction)
-    (x,), result_dtype = operands("nll", input)
+    (x,), result_dtype = convert_operands("nll", input)
     if LOOKS:
         LOOKS[-1]("nll", x, axis)
     class_axis_number = class_axis("nll", x, axis)
     weights = None if weight is None else class_weight("nll", weight, x.shape[class_axis_number], x)
-    valid_ids, is_kept = class_ids("nll", target, tuple(x.shape), class_axis_number, ignore_index)
-    losses, counted_weights = _weighted_losses(
+    valid_ids, is_kept = class_ids_and_mask("nll", target, tuple(x.shape), class_axis_number, ignore_index)
+    losses, counted_weights = _weighted_losses_and_weights(
         _negative_log_of_class(x, valid_ids, class_axis_number), valid_ids, is_kept, weights
     )
     return _reduce_weighted("nll", losses, counted_weights, reduction, result_dtype)
@@ -166,7 +166,7 @@ def binary_cross_entropy(
     Source: `torch.nn.functional.binary_cross_entropy`.
     """
     name = "binary_cross_entropy"
-    (p, t), result_dtype = matching_operands(name, input=input, target=target)
+    (p, t), result_dtype = convert_matching_operands(name, input=input, target=target)
     warn_of_order(name, p, t)
     require_probabilities(name, "input", p)
     require_probabilities(name, "target", t)
@@ -213,7 +213,7 @@ def binary_cross_entropy_with_logits(
     Source: `torch.nn.functional.binary_cross_entropy_with_logits`.
     """
     name = "binary_cross_entropy_with_logits"
-    (x, t), result_dtype = matching_operands(name, input=input, target=target)
+    (x, t), result_dtype = convert_matching_operands(name, input=input, target=target)
     if LOOKS:
         LOOKS[-1](name, x, None)
     warn_of_order(name, x, t)
@@ -262,9 +262,9 @@ def focal(
 
     Source: Lin et al., "Focal Loss for Dense Object Detection", 2017; `torchvision.ops.sigmoid_focal_loss`.
     """
-    require("focal", "gamma", gamma, gamma >= 0, "a number >= 0")
-    require("focal", "alpha", alpha, alpha is None or 0 <= alpha <= 1, "a number from 0 to 1, or None")
-    (x, t), result_dtype = matching_operands("focal", input=input, target=target)
+    require_option("focal", "gamma", gamma, gamma >= 0, "a number >= 0")
+    require_option("focal", "alpha", alpha, alpha is None or 0 <= alpha <= 1, "a number from 0 to 1, or None")
+    (x, t), result_dtype = convert_matching_operands("focal", input=input, target=target)
     loss = binary_cross_entropy_with_logits(x, t, reduction="none")
     if gamma:
         wrong_probability = _mix_by_target(t, ops.sigmoid(ops.negative(x)), ops.sigmoid(x))
@@ -304,8 +304,8 @@ def dice(
 
     Source: Milletari et al., "V-Net", 2016, with the sums of Dice in the denominator.
     """
-    require("dice", "smooth", smooth, smooth >= 0, "a number >= 0")
-    (p, t), result_dtype = matching_operands("dice", input=input, target=target)
+    require_option("dice", "smooth", smooth, smooth >= 0, "a number >= 0")
+    (p, t), result_dtype = convert_matching_operands("dice", input=input, target=target)
     summed_axes = tuple(range(1, len(p.shape))) if axis is None else axis
     intersection = ops.sum(ops.multiply(p, t), summed_axes)
     sum_of_both = ops.add(ops.sum(p, summed_axes), ops.sum(t, summed_axes))
@@ -336,7 +336,7 @@ def kl_div(
     Source: `torch.nn.functional.kl_div`.
     """
     require_reduction("kl_div", reduction, (*REDUCTIONS, "batchmean"))
-    (x, t), result_dtype = matching_operands("kl_div", input=input, target=target)
+    (x, t), result_dtype = convert_matching_operands("kl_div", input=input, target=target)
     if LOOKS:
         LOOKS[-1]("kl_div", x, -1)
     if log_target:
@@ -346,7 +346,7 @@ def kl_div(
     if reduction == "batchmean":
         if not x.shape:
             raise fault(ShapeError("kl_div(): reduction='batchmean' needs an axis of examples, but input has no axes"))
-        return in_result_dtype(ops.divide(ops.sum(loss), x.shape[0]), result_dtype)
+        return cast_to_result_dtype(ops.divide(ops.sum(loss), x.shape[0]), result_dtype)
     return reduce_losses("kl_div", loss, reduction, result_dtype)  # type: ignore[arg-type]
 
 
@@ -364,7 +364,7 @@ def _one_minus(x: Tensor) -> Tensor:
     return ops.add(ops.negative(x), 1.0)
 
 
-def _weights_along(weights: Tensor, x: Tensor, class_axis: int) -> Tensor:
+def _weights_along_axis(weights: Tensor, x: Tensor, class_axis: int) -> Tensor:
     return ops.reshape(weights, [-1 if i == class_axis else 1 for i in range(len(x.shape))])
 
 
@@ -378,9 +378,9 @@ def _cross_entropy_of_probabilities(
 ) -> Tensor:
     """Returns the cross-entropies of logits with class probabilities as targets, reduced."""
     name = "cross_entropy"
-    require(name, "label_smoothing", smoothing, 0.0 <= smoothing <= 1.0, "a number from 0 to 1")
+    require_option(name, "label_smoothing", smoothing, 0.0 <= smoothing <= 1.0, "a number from 0 to 1")
     require_reduction(name, reduction)
-    (x,), result_dtype = operands(name, input)
+    (x,), result_dtype = convert_operands(name, input)
     class_axis_number = class_axis(name, x, axis)
     if x.shape[class_axis_number] == 1:
         warnings.warn(
@@ -392,20 +392,20 @@ def _cross_entropy_of_probabilities(
     if len(ops.shape(target)) == len(x.shape) + 1 and not is_floating(input):
         raise fault(ArgumentTypeError("cross_entropy() got class ids first: the order is cross_entropy(logits, ids)"))
     if len(ops.shape(target)) < len(x.shape) or ops.shape(target)[-1:] == (1,) != x.shape[-1:]:
-        require_ids_of(name, target, tuple(x.shape), class_axis_number)  # a target of other shape has class ids
+        require_class_ids(name, target, tuple(x.shape), class_axis_number)  # a target of other shape has class ids
     weights = None if weight is None else class_weight(name, weight, x.shape[class_axis_number], x)
     log_probs = ops.log_softmax(x, class_axis_number)
-    (log_probs, t), _ = matching_operands(name, input=log_probs, target=ops.cast(target, ops.dtype(log_probs)))
+    (log_probs, t), _ = convert_matching_operands(name, input=log_probs, target=ops.cast(target, ops.dtype(log_probs)))
     if smoothing:
         t = ops.add(ops.multiply(t, 1.0 - smoothing), smoothing / log_probs.shape[class_axis_number])
     terms = ops.multiply(log_probs, t)
     if weights is not None:
-        terms = ops.multiply(terms, _weights_along(weights, log_probs, class_axis_number))
+        terms = ops.multiply(terms, _weights_along_axis(weights, log_probs, class_axis_number))
     loss = ops.negative(ops.sum(terms, class_axis_number))
     if reduction == "none":
-        return in_result_dtype(loss, result_dtype)
+        return cast_to_result_dtype(loss, result_dtype)
     loss_sum = ops.sum(loss)
-    return in_result_dtype(
+    return cast_to_result_dtype(
         ops.divide(loss_sum, math.prod(loss.shape)) if reduction == "mean" else loss_sum, result_dtype
     )
 
@@ -417,7 +417,7 @@ def _negative_log_of_class(logs: Tensor, place: Tensor, class_axis: int) -> Tens
     )
 
 
-def _weighted_losses(
+def _weighted_losses_and_weights(
     losses: Tensor, place: Tensor, is_kept: Tensor | None, weights: Tensor | None
 ) -> tuple[Tensor, Tensor | None]:
     """Returns the weighted loss at each position, and the weights for the mean, or None if all are 1."""
@@ -439,12 +439,12 @@ def _reduce_weighted(
     if counted_weights is None:
         return reduce_losses(name, losses, reduction, kind)
     if reduction == "none":
-        return in_result_dtype(losses, kind)
+        return cast_to_result_dtype(losses, kind)
     loss_sum = ops.sum(losses)
     if reduction != "mean":
-        return in_result_dtype(loss_sum, kind)
+        return cast_to_result_dtype(loss_sum, kind)
     # If all weights are 0, the mean is NaN with the gradient 0; without this MLX gives a NaN gradient.
     divisor = ops.sum(counted_weights)
     has_weight = ops.not_equal(divisor, 0.0)
     mean = ops.divide(loss_sum, ops.where(has_weight, divisor, 1.0))
-    return in_result_dtype(ops.where(has_weight, mean, math.nan), kind)
+    return cast_to_result_dtype(ops.where(has_weight, mean, math.nan), kind)

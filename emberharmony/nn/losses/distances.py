@@ -6,7 +6,14 @@ from emberharmony import ops
 from emberharmony.core.errors import ShapeError
 from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.nn.locate import fault
-from emberharmony.nn.losses.operands import Reduction, matching_operands, operands, reduce_losses, require, shortfall
+from emberharmony.nn.losses.operands import (
+    Reduction,
+    convert_matching_operands,
+    convert_operands,
+    reduce_losses,
+    require_option,
+    shortfall,
+)
 
 _EPSILON = 1e-12
 """The number added to the squared norms of vectors in the computation of their cosine, as in torch."""
@@ -33,10 +40,10 @@ def hinge_embedding(
 
     Source: `torch.nn.functional.hinge_embedding_loss`.
     """
-    (x, t), result_dtype = matching_operands("hinge_embedding", input=input, target=target)
-    loss_of_unlike = ops.where(ops.equal(t, 1.0), 0.0, shortfall(x, margin))
+    (x, t), result_dtype = convert_matching_operands("hinge_embedding", input=input, target=target)
+    dissimilar_losses = ops.where(ops.equal(t, 1.0), 0.0, shortfall(x, margin))
     similar_losses = ops.where(ops.equal(t, -1.0), 0.0, x)
-    return reduce_losses("hinge_embedding", ops.add(loss_of_unlike, similar_losses), reduction, result_dtype)
+    return reduce_losses("hinge_embedding", ops.add(dissimilar_losses, similar_losses), reduction, result_dtype)
 
 
 def cosine_embedding(
@@ -67,9 +74,9 @@ def cosine_embedding(
     Source: `torch.nn.functional.cosine_embedding_loss`.
     """
     name = "cosine_embedding"
-    require(name, "margin", margin, -1 <= margin <= 1, "a number from -1 to 1")
-    (x, y), result_dtype = matching_operands(name, input1=input1, input2=input2)
-    (t,), _ = operands(name, target)
+    require_option(name, "margin", margin, -1 <= margin <= 1, "a number from -1 to 1")
+    (x, y), result_dtype = convert_matching_operands(name, input1=input1, input2=input2)
+    (t,), _ = convert_operands(name, target)
     if len(x.shape) not in (1, 2) or tuple(t.shape) != tuple(x.shape[:-1]):
         raise fault(
             ShapeError(
@@ -79,9 +86,9 @@ def cosine_embedding(
         )
     norms = [ops.sqrt(ops.add(ops.sum(ops.square(vectors), -1), _EPSILON)) for vectors in (x, y)]
     cosine = ops.divide(ops.sum(ops.multiply(x, y), -1), ops.multiply(*norms))
-    dissimilar_losses = ops.where(ops.equal(t, 1.0), ops.add(ops.negative(cosine), 1.0), 0.0)
-    loss_of_unlike = ops.where(ops.equal(t, -1.0), shortfall(ops.negative(cosine), -margin), 0.0)
-    return reduce_losses(name, ops.add(dissimilar_losses, loss_of_unlike), reduction, result_dtype)
+    similar_losses = ops.where(ops.equal(t, 1.0), ops.add(ops.negative(cosine), 1.0), 0.0)
+    dissimilar_losses = ops.where(ops.equal(t, -1.0), shortfall(ops.negative(cosine), -margin), 0.0)
+    return reduce_losses(name, ops.add(similar_losses, dissimilar_losses), reduction, result_dtype)
 
 
 def triplet_margin(
@@ -174,8 +181,8 @@ def _triplet_loss(
     swap: bool,
     reduction: Reduction,
 ) -> Tensor:
-    require(name, "margin", margin, margin > 0, "a number > 0")
-    (a, p, n), result_dtype = matching_operands(name, anchor=anchor, positive=positive, negative=negative)
+    require_option(name, "margin", margin, margin > 0, "a number > 0")
+    (a, p, n), result_dtype = convert_matching_operands(name, anchor=anchor, positive=positive, negative=negative)
     if not a.shape:
         raise fault(ShapeError(f"{name}(): anchor has no axes, expected vectors (..., features)"))
     positive_distance, negative_distance = distance(a, p), distance(a, n)

@@ -7,13 +7,13 @@ from emberharmony.nn.locate import fault
 from emberharmony.nn.losses.classification import binary_cross_entropy_with_logits
 from emberharmony.nn.losses.operands import (
     Reduction,
-    class_ids,
+    class_ids_and_mask,
     class_weight,
-    matching_operands,
-    operands,
+    convert_matching_operands,
+    convert_operands,
     option_tensor,
     reduce_losses,
-    require,
+    require_option,
     shortfall,
 )
 
@@ -35,7 +35,7 @@ def hinge(input: TensorLike, target: TensorLike, *, margin: float = 1.0, reducti
         >>> nn.losses.hinge([0.5, 2.0], [1.0, -1.0], reduction="none").tolist()
         [0.5, 3.0]
     """
-    (x, t), result_dtype = matching_operands("hinge", input=input, target=target)
+    (x, t), result_dtype = convert_matching_operands("hinge", input=input, target=target)
     return reduce_losses("hinge", shortfall(ops.multiply(t, x), margin), reduction, result_dtype)
 
 
@@ -57,7 +57,7 @@ def soft_margin(input: TensorLike, target: TensorLike, *, reduction: Reduction =
 
     Source: `torch.nn.functional.soft_margin_loss`.
     """
-    (x, t), result_dtype = matching_operands("soft_margin", input=input, target=target)
+    (x, t), result_dtype = convert_matching_operands("soft_margin", input=input, target=target)
     return reduce_losses("soft_margin", ops.softplus(ops.negative(ops.multiply(t, x))), reduction, result_dtype)
 
 
@@ -87,7 +87,7 @@ def margin_ranking(
 
     Source: `torch.nn.functional.margin_ranking_loss`.
     """
-    (x, y, t), result_dtype = matching_operands("margin_ranking", input1=input1, input2=input2, target=target)
+    (x, y, t), result_dtype = convert_matching_operands("margin_ranking", input1=input1, input2=input2, target=target)
     loss = shortfall(ops.multiply(t, ops.subtract(x, y)), margin)
     return reduce_losses("margin_ranking", loss, reduction, result_dtype)
 
@@ -124,17 +124,17 @@ def multi_margin(
     Source: `torch.nn.functional.multi_margin_loss`.
     """
     name = "multi_margin"
-    require(name, "p", p, p in (1, 2), "1 or 2")
-    (x,), result_dtype = operands(name, input)
+    require_option(name, "p", p, p in (1, 2), "1 or 2")
+    (x,), result_dtype = convert_operands(name, input)
     _require_classes(name, x)
     class_count = x.shape[-1]
-    target_ids, _ = class_ids(name, target, tuple(x.shape), len(x.shape) - 1)
-    target_score = ops.take_along_axis(x, ops.expand_dims(target_ids, -1), -1)
-    losses = shortfall(ops.subtract(target_score, x), margin)
+    target_ids, _ = class_ids_and_mask(name, target, tuple(x.shape), len(x.shape) - 1)
+    target_scores = ops.take_along_axis(x, ops.expand_dims(target_ids, -1), -1)
+    class_losses = shortfall(ops.subtract(target_scores, x), margin)
     if p == 2:
-        losses = ops.square(losses)
+        class_losses = ops.square(class_losses)
     is_other_class = ops.not_equal(ops.expand_dims(target_ids, -1), ops.arange(class_count))
-    loss = ops.divide(ops.sum(ops.where(is_other_class, losses, 0.0), -1), class_count)
+    loss = ops.divide(ops.sum(ops.where(is_other_class, class_losses, 0.0), -1), class_count)
     if weight is not None:
         loss = ops.multiply(loss, ops.take(class_weight(name, weight, class_count, x), target_ids, 0))
     return reduce_losses(name, loss, reduction, result_dtype)
@@ -161,7 +161,7 @@ def multilabel_margin(input: TensorLike, target: TensorLike, *, reduction: Reduc
     Source: `torch.nn.functional.multilabel_margin_loss`.
     """
     name = "multilabel_margin"
-    (x,), result_dtype = operands(name, input)
+    (x,), result_dtype = convert_operands(name, input)
     _require_classes(name, x)
     ids = ops.convert_to_tensor(target)
     if not ops.dtype(ids).is_integer:
@@ -175,12 +175,12 @@ def multilabel_margin(input: TensorLike, target: TensorLike, *, reduction: Reduc
     ids, class_count = ops.cast(ids, "int64"), x.shape[-1]
     is_listed = ops.equal(ops.cumsum(ops.cast(ops.less(ids, 0), "int32"), -1), 0)
     valid_ids = ops.where(is_listed, ids, 0)
-    target_score = ops.expand_dims(ops.take_along_axis(x, valid_ids, -1), -1)
+    target_scores = ops.expand_dims(ops.take_along_axis(x, valid_ids, -1), -1)
     is_id_of_class = ops.equal(ops.expand_dims(valid_ids, -1), ops.arange(class_count))
     is_target = ops.any(ops.logical_and(is_id_of_class, ops.expand_dims(is_listed, -1)), -2, keepdims=True)
-    losses = shortfall(ops.subtract(target_score, ops.expand_dims(x, -2)), 1.0)
+    pair_losses = shortfall(ops.subtract(target_scores, ops.expand_dims(x, -2)), 1.0)
     is_counted = ops.logical_and(ops.expand_dims(is_listed, -1), ops.logical_not(is_target))
-    loss = ops.divide(ops.sum(ops.where(is_counted, losses, 0.0), (-2, -1)), class_count)
+    loss = ops.divide(ops.sum(ops.where(is_counted, pair_losses, 0.0), (-2, -1)), class_count)
     return reduce_losses(name, loss, reduction, result_dtype)
 
 
@@ -206,7 +206,7 @@ def multilabel_soft_margin(
     Source: `torch.nn.functional.multilabel_soft_margin_loss`.
     """
     name = "multilabel_soft_margin"
-    (x, t), result_dtype = matching_operands(name, input=input, target=target)
+    (x, t), result_dtype = convert_matching_operands(name, input=input, target=target)
     if not x.shape:
         raise fault(ShapeError(f"{name}(): input has no axes, expected shape (..., classes)"))
     loss = binary_cross_entropy_with_logits(x, t, reduction="none")

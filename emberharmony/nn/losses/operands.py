@@ -47,17 +47,17 @@ def require_reduction(name: str, reduction: Any, known: tuple[str, ...] = REDUCT
         raise fault(ArgumentError(f"{name}(): reduction is {brief(reduction)}, expected one of {names_text}{hint}"))
 
 
-def require(name: str, option: str, value: Any, allowed: bool, expected: str) -> None:
+def require_option(name: str, option: str, value: Any, is_allowed: bool, expected_text: str) -> None:
     """Raises an error with the expected values if an option of a loss is not allowed.
 
     Raises:
         ArgumentError: if it is not allowed.
     """
-    if not allowed:
-        raise fault(ArgumentError(f"{name}(): {option} is {brief(value)}, expected {expected}"))
+    if not is_allowed:
+        raise fault(ArgumentError(f"{name}(): {option} is {brief(value)}, expected {expected_text}"))
 
 
-def operands(name: str, *values: TensorLike) -> tuple[list[Tensor], DType]:
+def convert_operands(name: str, *values: TensorLike) -> tuple[list[Tensor], DType]:
     """Converts the operands of a loss to tensors of one dtype, and returns them and the dtype of the result.
 
     Half precision is computed in float32, and integers in the default float.
@@ -82,22 +82,22 @@ def operands(name: str, *values: TensorLike) -> tuple[list[Tensor], DType]:
     ], result_dtype
 
 
-def matching_operands(name: str, **values: TensorLike) -> tuple[list[Tensor], DType]:
-    """Converts the operands of a loss as `operands` does, after a check that they have the same shape.
+def convert_matching_operands(name: str, **values: TensorLike) -> tuple[list[Tensor], DType]:
+    """Converts the operands of a loss as `convert_operands` does, after a check that they have the same shape.
 
     Raises:
         ShapeError: if the shapes differ.
     """
-    tensors, result_dtype = operands(name, *values.values())
+    tensors, result_dtype = convert_operands(name, *values.values())
     (first_name, *other_names), shape = values, tuple(tensors[0].shape)
     for other_name, x in zip(other_names, tensors[1:], strict=True):
         if tuple(x.shape) != shape:
-            hint = _way_to_match(other_name, tuple(x.shape), shape)
+            hint = _shape_hint(other_name, tuple(x.shape), shape)
             raise fault(ShapeError(f"{name}(): {other_name} has shape {tuple(x.shape)}, {first_name} {shape}{hint}"))
     return tensors, result_dtype
 
 
-def _way_to_match(name: str, shape: tuple[int, ...], wanted: tuple[int, ...]) -> str:
+def _shape_hint(name: str, shape: tuple[int, ...], wanted: tuple[int, ...]) -> str:
     """Returns a hint for messages on how an operand of a loss gets the shape of the first operand."""
     if math.prod(shape) == math.prod(wanted):
         return f"; use ops.reshape({name}, {wanted})"
@@ -156,14 +156,14 @@ def option_tensor(name: str, option: str, value: Any, x: Tensor) -> Tensor:
     Raises:
         ShapeError: if it does not broadcast.
     """
-    tensor = ops.cast(ops.convert_to_tensor(value), ops.dtype(x))
-    own_shape, shape = tuple(tensor.shape), tuple(x.shape)
+    option_value = ops.cast(ops.convert_to_tensor(value), ops.dtype(x))
+    own_shape, shape = tuple(option_value.shape), tuple(x.shape)
     length_pairs = zip(reversed(own_shape), reversed(shape), strict=False)
     if len(own_shape) > len(shape) or any(a not in (1, b) for a, b in length_pairs):
         raise fault(
             ShapeError(f"{name}(): {option} has shape {own_shape}, which does not broadcast to that of input, {shape}")
         )
-    return tensor
+    return option_value
 
 
 def class_weight(name: str, weight: Any, classes: int, x: Tensor) -> Tensor:
@@ -172,12 +172,14 @@ def class_weight(name: str, weight: Any, classes: int, x: Tensor) -> Tensor:
     Raises:
         ShapeError: if it is not a vector with one element for each class.
     """
-    tensor = ops.cast(ops.convert_to_tensor(weight), ops.dtype(x))
-    if tuple(tensor.shape) != (classes,):
+    weight_tensor = ops.cast(ops.convert_to_tensor(weight), ops.dtype(x))
+    if tuple(weight_tensor.shape) != (classes,):
         raise fault(
-            ShapeError(f"{name}(): weight has shape {tuple(tensor.shape)}, expected ({classes},), one for each class")
+            ShapeError(
+                f"{name}(): weight has shape {tuple(weight_tensor.shape)}, expected ({classes},), one for each class"
+            )
         )
-    return tensor
+    return weight_tensor
 
 
 def class_axis(name: str, x: Tensor, axis: int | None) -> int:
@@ -197,7 +199,7 @@ def class_axis(name: str, x: Tensor, axis: int | None) -> int:
     return resolved_axis % rank
 
 
-def class_ids(
+def class_ids_and_mask(
     name: str, target: Any, of_input: tuple[int, ...], class_axis: int, ignored: int | None = None
 ) -> tuple[Tensor, Tensor | None]:
     """Returns class ids as valid indices, and a mask of positions that are not ignored, or None if all count.
@@ -217,10 +219,10 @@ def class_ids(
         IndexOutOfBoundsError: if an id that the host has is not a class.
         ShapeError: if the shape is another.
     """
-    host_ids = None if _is_typed(target) else _host_ids(name, target)
+    host_ids = None if _is_tensor_or_cell(target) else _host_ids(name, target)
     ids = ops.convert_to_tensor(target if host_ids is None else host_ids)
     ids_dtype = ops.dtype(ids)
-    require_ids_of(name, ids, of_input, class_axis)
+    require_class_ids(name, ids, of_input, class_axis)
     class_count = of_input[class_axis]
     ids = ids if ids_dtype is ops.int64 else ops.cast(ids, "int64")
     if host_ids is None:
@@ -249,7 +251,7 @@ def _host_ids(name: str, target: Any) -> Any:
         raise fault(ArgumentTypeError(message)) from error
 
 
-def require_ids_of(name: str, ids: Any, of_input: tuple[int, ...], class_axis: int) -> None:
+def require_class_ids(name: str, ids: Any, of_input: tuple[int, ...], class_axis: int) -> None:
     """Checks that class ids have the right shape and range; errors name the loss and the layer."""
     try:
         require_ids(tuple(ids.shape), ops.dtype(ids), of_input, class_axis)
@@ -257,13 +259,13 @@ def require_ids_of(name: str, ids: Any, of_input: tuple[int, ...], class_axis: i
         raise fault(type(error)(f"{name}(): {error}")) from None
 
 
-def listed_ids(name: str, target: Any, classes: int, ignored: int | None) -> Any:
+def checked_class_ids(name: str, target: Any, classes: int, ignored: int | None) -> Any:
     """Returns class ids for an op that checks tensors itself; ids in lists and NumPy arrays are checked here.
 
     Raises:
         IndexOutOfBoundsError: if an id in a list or array is not a class.
     """
-    if _is_typed(target):
+    if _is_tensor_or_cell(target):
         return target
     host_ids = _host_ids(name, target)
     _mask_of_counted_ids(name, host_ids, classes, ignored)
@@ -279,10 +281,10 @@ def _mask_of_counted_ids(name: str, ids: Any, classes: int, ignored: int | None)
 
 def is_floating(target: Any) -> bool:
     """Returns whether a target holds floating numbers: probabilities rather than class ids."""
-    return bool(ops.dtype(target if _is_typed(target) else ops.convert_to_tensor(target)).is_floating)
+    return bool(ops.dtype(target if _is_tensor_or_cell(target) else ops.convert_to_tensor(target)).is_floating)
 
 
-def _is_typed(target: Any) -> bool:
+def _is_tensor_or_cell(target: Any) -> bool:
     return bool(ops.is_tensor(target)) or isinstance(target, Cell)
 
 
@@ -298,10 +300,10 @@ def reduce_losses(name: str, loss: Tensor, reduction: Reduction, kind: DType) ->
         loss = ops.mean(loss)
     elif reduction == "sum":
         loss = ops.sum(loss)
-    return in_result_dtype(loss, kind)
+    return cast_to_result_dtype(loss, kind)
 
 
-def in_result_dtype(x: Tensor, kind: DType) -> Tensor:
+def cast_to_result_dtype(x: Tensor, kind: DType) -> Tensor:
     """Returns a loss cast to the dtype of the result; in an `ops.autocast` block it stays in float32."""
-    bound = selection.active()
-    return x if bound.backend.dtype_of(x) == kind or bound.variant else ops.cast(x, kind)
+    active_selection = selection.active()
+    return x if active_selection.backend.dtype_of(x) == kind or active_selection.variant else ops.cast(x, kind)

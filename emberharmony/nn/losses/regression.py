@@ -6,7 +6,13 @@ from emberharmony import ops
 from emberharmony.core.errors import ShapeError
 from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.nn.locate import fault
-from emberharmony.nn.losses.operands import Reduction, matching_operands, operands, reduce_losses, require
+from emberharmony.nn.losses.operands import (
+    Reduction,
+    convert_matching_operands,
+    convert_operands,
+    reduce_losses,
+    require_option,
+)
 
 
 def mse(input: TensorLike, target: TensorLike, *, reduction: Reduction = "mean") -> Tensor:
@@ -26,7 +32,7 @@ def mse(input: TensorLike, target: TensorLike, *, reduction: Reduction = "mean")
 
     Source: `torch.nn.functional.mse_loss`.
     """
-    (x, y), result_dtype = matching_operands("mse", input=input, target=target)
+    (x, y), result_dtype = convert_matching_operands("mse", input=input, target=target)
     return reduce_losses("mse", ops.square(ops.subtract(x, y)), reduction, result_dtype)
 
 
@@ -44,7 +50,7 @@ def l1(input: TensorLike, target: TensorLike, *, reduction: Reduction = "mean") 
 
     Source: `torch.nn.functional.l1_loss`.
     """
-    (x, y), result_dtype = matching_operands("l1", input=input, target=target)
+    (x, y), result_dtype = convert_matching_operands("l1", input=input, target=target)
     return reduce_losses("l1", ops.absolute(ops.subtract(x, y)), reduction, result_dtype)
 
 
@@ -67,8 +73,8 @@ def huber(input: TensorLike, target: TensorLike, *, delta: float = 1.0, reductio
 
     Source: `torch.nn.functional.huber_loss`.
     """
-    (x, y), result_dtype = matching_operands("huber", input=input, target=target)
-    require("huber", "delta", delta, delta > 0, "a number > 0")
+    (x, y), result_dtype = convert_matching_operands("huber", input=input, target=target)
+    require_option("huber", "delta", delta, delta > 0, "a number > 0")
     return reduce_losses("huber", _huber(x, y, delta), reduction, result_dtype)
 
 
@@ -93,8 +99,8 @@ def smooth_l1(input: TensorLike, target: TensorLike, *, beta: float = 1.0, reduc
 
     Source: `torch.nn.functional.smooth_l1_loss`.
     """
-    (x, y), result_dtype = matching_operands("smooth_l1", input=input, target=target)
-    require("smooth_l1", "beta", beta, beta >= 0, "a number >= 0")
+    (x, y), result_dtype = convert_matching_operands("smooth_l1", input=input, target=target)
+    require_option("smooth_l1", "beta", beta, beta >= 0, "a number >= 0")
     loss = ops.divide(_huber(x, y, beta), beta) if beta else ops.absolute(ops.subtract(x, y))
     return reduce_losses("smooth_l1", loss, reduction, result_dtype)
 
@@ -116,7 +122,7 @@ def log_cosh(input: TensorLike, target: TensorLike, *, reduction: Reduction = "m
         >>> round(nn.losses.log_cosh([1.0], [0.0]).tolist(), 4)
         0.4338
     """
-    (x, y), result_dtype = matching_operands("log_cosh", input=input, target=target)
+    (x, y), result_dtype = convert_matching_operands("log_cosh", input=input, target=target)
     magnitude = ops.absolute(ops.subtract(x, y))
     # For small x, log(cosh(x)) is computed as log1p(2 sinh(x / 2)**2), because the other form loses digits there.
     near_value = ops.log1p(ops.multiply(ops.square(ops.sinh(ops.multiply(ops.clip(magnitude, None, 1.0), 0.5))), 2.0))
@@ -157,11 +163,11 @@ def gaussian_nll(
 
     Source: `torch.nn.functional.gaussian_nll_loss`.
     """
-    require("gaussian_nll", "eps", eps, eps > 0, "a number > 0")
+    require_option("gaussian_nll", "eps", eps, eps > 0, "a number > 0")
     if isinstance(var, (int, float)):
-        require("gaussian_nll", "var", var, var >= 0, "a number >= 0")
-    (x, y), _ = matching_operands("gaussian_nll", input=input, target=target)
-    (x, y, variance), result_dtype = operands("gaussian_nll", input, target, var)
+        require_option("gaussian_nll", "var", var, var >= 0, "a number >= 0")
+    (x, y), _ = convert_matching_operands("gaussian_nll", input=input, target=target)
+    (x, y, variance), result_dtype = convert_operands("gaussian_nll", input, target, var)
     shape, own_shape = tuple(x.shape), tuple(variance.shape)
     if own_shape == shape[:-1] and own_shape != shape and shape:
         variance = ops.expand_dims(variance, -1)
@@ -213,7 +219,7 @@ def poisson_nll(
 
     Source: `torch.nn.functional.poisson_nll_loss`.
     """
-    (x, y), result_dtype = matching_operands("poisson_nll", input=input, target=target)
+    (x, y), result_dtype = convert_matching_operands("poisson_nll", input=input, target=target)
     if log_input:
         loss = ops.subtract(ops.exp(x), ops.multiply(y, x))
     else:

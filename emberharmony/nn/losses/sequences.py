@@ -10,10 +10,10 @@ from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.nn.locate import fault
 from emberharmony.nn.losses.operands import (
     Reduction,
-    in_result_dtype,
-    operands,
+    cast_to_result_dtype,
+    convert_operands,
     reduce_losses,
-    require,
+    require_option,
     require_reduction,
 )
 
@@ -58,7 +58,7 @@ def ctc(
     Source: `torch.nn.functional.ctc_loss`; Graves et al., "Connectionist temporal classification", 2006.
     """
     require_reduction("ctc", reduction)
-    (x,), result_dtype = operands("ctc", log_probs)
+    (x,), result_dtype = convert_operands("ctc", log_probs)
     if len(x.shape) not in (2, 3):
         raise fault(
             ShapeError(
@@ -67,7 +67,7 @@ def ctc(
         )
     is_unbatched = len(x.shape) == 2
     x = ops.expand_dims(x, 0) if is_unbatched else ops.swapaxes(x, 0, 1)
-    require("ctc", "blank", blank, 0 <= blank < x.shape[2], f"a class from 0 to {x.shape[2] - 1}")
+    require_option("ctc", "blank", blank, 0 <= blank < x.shape[2], f"a class from 0 to {x.shape[2] - 1}")
     step_counts, label_lengths = (
         _lengths_vector(given_lengths, x.shape[0]) for given_lengths in (input_lengths, target_lengths)
     )
@@ -78,7 +78,7 @@ def ctc(
         target_counts = ops.cast(ops.maximum(ops.convert_to_tensor(label_lengths), 1), ops.dtype(losses))
         losses = ops.divide(losses, target_counts)
     if is_unbatched:
-        return in_result_dtype(ops.squeeze(losses, 0), result_dtype)
+        return cast_to_result_dtype(ops.squeeze(losses, 0), result_dtype)
     return reduce_losses("ctc", losses, reduction, result_dtype)
 
 
@@ -86,8 +86,8 @@ def _lengths_vector(given_lengths: Any, batch: int) -> Any:
     """Returns input or target lengths as a vector of the batch, a tensor or a list."""
     if not ops.is_tensor(given_lengths) and not isinstance(given_lengths, Cell):
         return [given_lengths] * batch if isinstance(given_lengths, int) else given_lengths
-    tensor = ops.convert_to_tensor(given_lengths)
-    return tensor if tensor.shape else ops.broadcast_to(tensor, (batch,))
+    lengths_tensor = ops.convert_to_tensor(given_lengths)
+    return lengths_tensor if lengths_tensor.shape else ops.broadcast_to(lengths_tensor, (batch,))
 
 
 def _labels_matrix(targets: Any, lengths: Any, batch: int, classes: int) -> Tensor:
@@ -103,25 +103,25 @@ def _labels_matrix(targets: Any, lengths: Any, batch: int, classes: int) -> Tens
             raise fault(
                 IndexOutOfBoundsError(f"ctc(): label {targets.max()} is out of range, expected 0 to {classes - 1}")
             )
-    tensor = ops.cast(ops.convert_to_tensor(targets), "int64")
-    counts = ops.convert_to_tensor(lengths)
-    if len(tensor.shape) == 2:
-        if tensor.shape[0] != batch:
-            raise fault(ShapeError(f"ctc(): targets has shape {tuple(tensor.shape)}, expected ({batch}, labels)"))
-        positions, longest_length = None, tensor.shape[1]
+    label_tensor = ops.cast(ops.convert_to_tensor(targets), "int64")
+    label_counts = ops.convert_to_tensor(lengths)
+    if len(label_tensor.shape) == 2:
+        if label_tensor.shape[0] != batch:
+            raise fault(ShapeError(f"ctc(): targets has shape {tuple(label_tensor.shape)}, expected ({batch}, labels)"))
+        positions, longest_length = None, label_tensor.shape[1]
     else:
-        host_lengths = [int(length) for length in ops.to_numpy(counts)]
-        if len(tensor.shape) != 1 or sum(host_lengths) > tensor.shape[0]:
+        host_lengths = [int(length) for length in ops.to_numpy(label_counts)]
+        if len(label_tensor.shape) != 1 or sum(host_lengths) > label_tensor.shape[0]:
             raise fault(
                 ShapeError(
-                    f"ctc(): targets has shape {tuple(tensor.shape)}, expected ({batch}, labels) or "
+                    f"ctc(): targets has shape {tuple(label_tensor.shape)}, expected ({batch}, labels) or "
                     f"({sum(host_lengths)},), with all labels one after the other"
                 )
             )
         longest_length = max(host_lengths, default=0)
-        starts = ops.expand_dims(ops.subtract(ops.cumsum(counts), counts), -1)
-        positions = ops.add(starts, ops.arange(longest_length))
-    is_inside = ops.less(ops.arange(longest_length), ops.expand_dims(counts, -1))
-    labels = tensor if positions is None else ops.take(tensor, ops.where(is_inside, positions, 0), 0)
+        target_starts = ops.expand_dims(ops.subtract(ops.cumsum(label_counts), label_counts), -1)
+        positions = ops.add(target_starts, ops.arange(longest_length))
+    is_inside = ops.less(ops.arange(longest_length), ops.expand_dims(label_counts, -1))
+    labels = label_tensor if positions is None else ops.take(label_tensor, ops.where(is_inside, positions, 0), 0)
     labels = ops.where(is_inside, labels, 0)
     return ops.where(ops.less(labels, 0), classes, labels)  # negative ids would index from the end

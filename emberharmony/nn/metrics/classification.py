@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.errors import ArgumentError
 from emberharmony.core.types import HostArray, TensorLike
-from emberharmony.nn.metrics.metric import Metric, on_host, quotient
+from emberharmony.nn.metrics.metric import Metric, quotient, to_host_array
 from emberharmony.nn.options import choice, length
 
 if TYPE_CHECKING:
@@ -49,10 +49,14 @@ class Accuracy(Metric):
         Raises:
             ShapeError: if the shapes do not fit.
         """
-        expected = on_host("target", target)
-        predicted = host.classes_of(on_host("predictions", predictions), expected, self.axis, self.threshold)
-        is_kept = expected == expected if self.ignore_index is None else expected != self.ignore_index
-        self.add({"right": int(((predicted == expected) & is_kept).sum()), "count": int(is_kept.sum())})
+        target_ids = to_host_array("target", target)
+        predicted_ids = host.classes_of(
+            to_host_array("predictions", predictions), target_ids, self.axis, self.threshold
+        )
+        is_counted = target_ids == target_ids if self.ignore_index is None else target_ids != self.ignore_index
+        self.add_sums(
+            {"right": int(((predicted_ids == target_ids) & is_counted).sum()), "count": int(is_counted.sum())}
+        )
 
     def compute(self) -> float:
         return quotient(self._state["right"], self._state["count"])
@@ -91,8 +95,8 @@ class TopK(Metric):
             IndexOutOfBoundsError: if an id is not a class.
             ShapeError: if the shapes do not fit.
         """
-        ranks = host.ranks(on_host("scores", scores), on_host("target", target), self.axis)
-        self.add({"right": int((ranks < self.k).sum()), "count": int(ranks.size)})
+        ranks = host.ranks(to_host_array("scores", scores), to_host_array("target", target), self.axis)
+        self.add_sums({"right": int((ranks < self.k).sum()), "count": int(ranks.size)})
 
     def compute(self) -> float:
         return quotient(self._state["right"], self._state["count"])
@@ -136,17 +140,19 @@ class ConfusionMatrix(Metric):
             IndexOutOfBoundsError: if an id is not a class.
             ShapeError: if the shapes do not fit.
         """
-        expected = host.checked_ids("target", on_host("target", target), self.num_classes)
-        predicted = host.classes_of(on_host("predictions", predictions), expected, self.axis, self.threshold)
-        predicted = host.checked_ids("predictions", predicted, self.num_classes)
-        self.add({"counts": host.confusion(predicted, expected, self.num_classes)})
+        target_ids = host.checked_ids("target", to_host_array("target", target), self.num_classes)
+        predicted_ids = host.classes_of(
+            to_host_array("predictions", predictions), target_ids, self.axis, self.threshold
+        )
+        predicted_ids = host.checked_ids("predictions", predicted_ids, self.num_classes)
+        self.add_sums({"counts": host.confusion(predicted_ids, target_ids, self.num_classes)})
 
     def compute(self) -> HostArray:
-        counts: HostArray = self._state["counts"]
+        confusion_counts: HostArray = self._state["counts"]
         if self.normalize is None:
-            return counts.copy()
+            return confusion_counts.copy()
         axis = {"true": 1, "pred": 0, "all": None}[self.normalize]
-        return host.ratio(counts, counts.sum(axis, keepdims=True), 0.0)
+        return host.ratio(confusion_counts, confusion_counts.sum(axis, keepdims=True), 0.0)
 
 
 class _Ratio(ConfusionMatrix):
@@ -172,9 +178,12 @@ class _Ratio(ConfusionMatrix):
         super().__init__(num_classes, axis=axis, threshold=threshold)
 
     def compute(self) -> Any:
-        counts = self._state["counts"]
-        true_positives = counts.diagonal()
-        false_positive, false_negative = counts.sum(0) - true_positives, counts.sum(1) - true_positives
+        confusion_counts = self._state["counts"]
+        true_positives = confusion_counts.diagonal()
+        false_positive, false_negative = (
+            confusion_counts.sum(0) - true_positives,
+            confusion_counts.sum(1) - true_positives,
+        )
         if self.average == "micro":
             true_positives, false_positive, false_negative = (
                 true_positives.sum(),
@@ -186,7 +195,7 @@ class _Ratio(ConfusionMatrix):
         if self.average == "binary":
             return float(ratios[1])
         if self.average == "macro":
-            is_seen = counts.sum(0) + counts.sum(1) > 0
+            is_seen = confusion_counts.sum(0) + confusion_counts.sum(1) > 0
             return quotient(float(ratios[is_seen].sum()), int(is_seen.sum()))
         return ratios if self.average is None else float(ratios)
 
@@ -291,11 +300,14 @@ class AUC(Metric):
             IndexOutOfBoundsError: if a target is neither 0 nor 1.
             ShapeError: if the shapes differ.
         """
-        host_scores, expected = on_host("scores", scores), host.checked_ids("target", on_host("target", target), 2)
-        host.require_shape("scores", host_scores, expected.shape, "that of target")
-        self.add({"scores": host_scores.ravel().astype("float64"), "target": expected.ravel()})
+        host_scores, target_labels = (
+            to_host_array("scores", scores),
+            host.checked_ids("target", to_host_array("target", target), 2),
+        )
+        host.require_shape("scores", host_scores, target_labels.shape, "that of target")
+        self.add_sums({"scores": host_scores.ravel().astype("float64"), "target": target_labels.ravel()})
 
-    def add(self, sums: Mapping[str, Any]) -> None:
+    def add_sums(self, sums: Mapping[str, Any]) -> None:
         self._state = {name: host.concatenate(value, sums[name]) for name, value in self._state.items()}
 
     def compute(self) -> float:
@@ -336,9 +348,9 @@ class Perplexity(Metric):
             ShapeError: if the shapes do not fit.
         """
         likelihood_sum, target_count = host.log_likelihoods(
-            on_host("logits", logits), on_host("target", target), self.axis, self.ignore_index
+            to_host_array("logits", logits), to_host_array("target", target), self.axis, self.ignore_index
         )
-        self.add({"log_likelihood": likelihood_sum, "count": target_count})
+        self.add_sums({"log_likelihood": likelihood_sum, "count": target_count})
 
     def compute(self) -> float:
         mean_loss = quotient(-self._state["log_likelihood"], self._state["count"])

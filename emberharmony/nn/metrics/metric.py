@@ -55,11 +55,11 @@ class Metric:
         """
         if type(other) is not type(self):
             raise ArgumentTypeError(f"{type(self).__name__}.merge() takes a {type(self).__name__}, not {brief(other)}")
-        self._require_fitting("merge", other._state)
-        self.add(other._state)
+        self._require_matching_state("merge", other._state)
+        self.add_sums(other._state)
         return self
 
-    def add(self, sums: Mapping[str, Any]) -> None:
+    def add_sums(self, sums: Mapping[str, Any]) -> None:
         """Adds sums to those of this metric."""
         self._state = {name: value + sums[name] for name, value in self._state.items()}
 
@@ -81,10 +81,10 @@ class Metric:
             name: host.state_array(state[name]) if hasattr(value, "shape") else type(value)(state[name])
             for name, value in self._state.items()
         }
-        self._require_fitting("load_state_dict", new_state)
+        self._require_matching_state("load_state_dict", new_state)
         self._state = new_state
 
-    def _require_fitting(self, method: str, state: Mapping[str, Any]) -> None:
+    def _require_matching_state(self, method: str, state: Mapping[str, Any]) -> None:
         for name, value in self._state.items():
             saved_shape, expected_shape = getattr(state[name], "shape", ()), getattr(value, "shape", ())
             if saved_shape != expected_shape and name not in self.growing:
@@ -123,14 +123,14 @@ class Mean(Metric):
         Raises:
             ShapeError: if the shapes do not broadcast.
         """
-        weighted_sum, weight_sum = host.weighted_sums(on_host("values", values), on_host("weight", weight))
-        self.add({"total": weighted_sum, "weight": weight_sum})
+        weighted_sum, weight_sum = host.weighted_sums(to_host_array("values", values), to_host_array("weight", weight))
+        self.add_sums({"total": weighted_sum, "weight": weight_sum})
 
     def compute(self) -> float:
         return quotient(self._state["total"], self._state["weight"])
 
 
-def on_host(name: str, value: TensorLike) -> HostArray:
+def to_host_array(name: str, value: TensorLike) -> HostArray:
     """Returns a tensor, array or list as a NumPy array.
 
     Raises:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.types import HostArray, TensorLike
-from emberharmony.nn.metrics.metric import Metric, on_host, quotient
+from emberharmony.nn.metrics.metric import Metric, quotient, to_host_array
 
 if TYPE_CHECKING:
     from emberharmony.backend.shared.neural import metrics as host
@@ -37,11 +37,11 @@ class MSE(Metric):
         Raises:
             ShapeError: if the shapes differ.
         """
-        predicted, expected = _as_float64_pair(predictions, target)
-        self.add({"total": self.total(predicted - expected), "count": int(expected.size)})
+        predicted_values, target_values = _as_float64_pair(predictions, target)
+        self.add_sums({"total": self.error_sum(predicted_values - target_values), "count": int(target_values.size)})
 
     @staticmethod
-    def total(difference: HostArray) -> float:
+    def error_sum(difference: HostArray) -> float:
         """Returns the sum over the differences."""
         return float((difference * difference).sum())
 
@@ -61,7 +61,7 @@ class MAE(MSE):
     """
 
     @staticmethod
-    def total(difference: HostArray) -> float:
+    def error_sum(difference: HostArray) -> float:
         """Returns the sum over the differences."""
         return float(abs(difference).sum())
 
@@ -91,14 +91,21 @@ class R2(Metric):
         Raises:
             ShapeError: if the shapes differ.
         """
-        predicted, expected = _as_float64_pair(predictions, target)
-        if expected.size:
-            mean = float(expected.mean())
-            squared_deviations = float(((expected - mean) ** 2).sum())
-            squared_error = float(((predicted - expected) ** 2).sum())
-            self.add({"error": squared_error, "count": int(expected.size), "mean": mean, "squares": squared_deviations})
+        predicted_values, target_values = _as_float64_pair(predictions, target)
+        if target_values.size:
+            target_mean = float(target_values.mean())
+            squared_deviations = float(((target_values - target_mean) ** 2).sum())
+            squared_error = float(((predicted_values - target_values) ** 2).sum())
+            self.add_sums(
+                {
+                    "error": squared_error,
+                    "count": int(target_values.size),
+                    "mean": target_mean,
+                    "squares": squared_deviations,
+                }
+            )
 
-    def add(self, sums: Mapping[str, Any]) -> None:
+    def add_sums(self, sums: Mapping[str, Any]) -> None:
         state = self._state
         new_count = state["count"] + sums["count"]
         if not new_count:
@@ -124,6 +131,6 @@ class R2(Metric):
 
 def _as_float64_pair(predictions: TensorLike, target: TensorLike) -> tuple[HostArray, HostArray]:
     """Returns predictions and targets as float64 arrays after a check that they have the same shape."""
-    predicted, expected = on_host("predictions", predictions), on_host("target", target)
-    host.require_shape("predictions", predicted, expected.shape, "that of target")
-    return predicted.astype("float64"), expected.astype("float64")
+    predicted_values, target_values = to_host_array("predictions", predictions), to_host_array("target", target)
+    host.require_shape("predictions", predicted_values, target_values.shape, "that of target")
+    return predicted_values.astype("float64"), target_values.astype("float64")

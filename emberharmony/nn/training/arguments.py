@@ -13,7 +13,7 @@ from emberharmony.nn.module import Module
 from emberharmony.transforms import parameterless
 
 
-def require_parts(module: Any, loss_fn: Any, optimizer: Any, batches: Any, validation: Any) -> None:
+def require_fit_arguments(module: Any, loss_fn: Any, optimizer: Any, batches: Any, validation: Any) -> None:
     """Checks the types of the module, the loss, the optimizer and the batches that `fit` gets.
 
     Raises:
@@ -27,7 +27,7 @@ def require_parts(module: Any, loss_fn: Any, optimizer: Any, batches: Any, valid
         raise ArgumentTypeError(f"fit() trains an nn.Module, not {brief(module)}{hint}")
     if not module.parameters(trainable=True):
         raise ArgumentError(f"fit(): there is no trainable Parameter{parameterless.advice_text(module)}")
-    _require_own_loss(loss_fn)
+    _refuse_loss_of_predictions(loss_fn)
     if not callable(loss_fn) or not hasattr(optimizer, "zero_grad") or isinstance(optimizer, type):
         swapped_texts = brief(loss_fn), brief(optimizer)
         raise ArgumentTypeError(
@@ -52,7 +52,7 @@ def require_parts(module: Any, loss_fn: Any, optimizer: Any, batches: Any, valid
         )
 
 
-def _require_own_loss(loss_fn: Any) -> None:
+def _refuse_loss_of_predictions(loss_fn: Any) -> None:
     """Checks that `fit` gets a loss of the batch, which calls the model, and not one of predictions and targets."""
     loss_function = loss_fn if hasattr(loss_fn, "__name__") else type(loss_fn)
     if getattr(loss_function, "__module__", "").startswith("emberharmony.nn.losses"):
@@ -64,7 +64,7 @@ def _require_own_loss(loss_fn: Any) -> None:
         )
 
 
-def require_numbers(numbers: Mapping[str, Any], callbacks: Any) -> None:
+def require_positive_numbers(numbers: Mapping[str, Any], callbacks: Any) -> None:
     """Checks that the numeric arguments of `fit` are None or positive, and that its callbacks are functions.
 
     Raises:
@@ -161,7 +161,7 @@ def warn_of_missing_parameters(module: Module, optimizer: Any) -> None:
         warn_of_new_parameters(optimizer, "fit()", missing_names, 3)
 
 
-def warn_of_end(epoch: int, wanted: float) -> None:
+def warn_of_early_end(epoch: int, wanted: float) -> None:
     """Warns that the batches ended before all epochs, because an iterator yields its items only once."""
     if 0 < epoch < math.ceil(wanted):
         warnings.warn(

@@ -19,7 +19,7 @@ _NEAR = 1e-3
 
 
 @contextlib.contextmanager
-def first_step(module: Module) -> Iterator[None]:
+def watch_first_step(module: Module) -> Iterator[None]:
     """A context for the first training step that checks indices and warns if losses of logits get probabilities.
 
     Args:

@@ -12,7 +12,7 @@ from emberharmony import ops
 from emberharmony.core.errors import ArgumentError
 from emberharmony.nn.module import Module
 from emberharmony.nn.training import arguments
-from emberharmony.nn.training.first_batch import first_step
+from emberharmony.nn.training.first_batch import watch_first_step
 from emberharmony.nn.training.history import History
 from emberharmony.nn.training.progress import Progress, Step
 from emberharmony.nn.training.resuming import Position, Saver, Saves
@@ -103,9 +103,9 @@ def fit(
         >>> len(history), history[-1].loss < 0.01
         (100, True)
     """
-    arguments.require_parts(module, loss_fn, optimizer, batches, validation)
+    arguments.require_fit_arguments(module, loss_fn, optimizer, batches, validation)
     number_by_option = {"steps": steps, "epochs": epochs, "validate_every": validate_every, "clip": clip}
-    arguments.require_numbers(number_by_option, callbacks)
+    arguments.require_positive_numbers(number_by_option, callbacks)
     arguments.warn_of_missing_parameters(module, optimizer)
     position = Position(batches)
     saves = None
@@ -123,7 +123,7 @@ def fit(
         with Progress(run.total, shown=progress) as run.shown:
             run.train(position, steps, None if steps is not None else epochs or 1)
     except KeyboardInterrupt:
-        run.note_interruption()
+        run.record_interruption()
     finally:
         for submodule, was_training in modules_and_modes:
             submodule.training = was_training
@@ -180,7 +180,7 @@ class _Run:
                 batch = next(batches, batches)
                 if batch is batches:  # the epoch has no further batch
                     if not position.batch:
-                        arguments.warn_of_end(position.epoch, epochs or 0)
+                        arguments.warn_of_early_end(position.epoch, epochs or 0)
                         return
                     break
                 loss_arguments = batch if isinstance(batch, tuple) else (batch,)
@@ -192,14 +192,14 @@ class _Run:
             position.end_epoch()
             self._save_if_due(True)
 
-    def note_interruption(self) -> None:
+    def record_interruption(self) -> None:
         """Records an interruption as the reason of the end, and undoes an unfinished step."""
         self.history.stopped = "interrupted"
         has_no_gradient = [cell.grad is None for cell in self._module.parameters(trainable=True)]
         if self._pending is not None and self._pending.step == self.steps_made + 1 and all(has_no_gradient):
             self.history.append(self._pending)  # cleared gradients show that the step was made
         elif self._saves is not None and self._begun == self.steps_made + 1:
-            self._saves.take_back()
+            self._saves.undo_step()
         self._optimizer.zero_grad()
 
     def save(self) -> None:
@@ -208,7 +208,7 @@ class _Run:
             self._saves.save(self.steps_made, loss=self.history[-1].loss, validation=self.history[-1].validation)
 
     def _save_if_due(self, epoch_ended: bool) -> None:
-        if self._saves is not None and self._saves.are_due(self.steps_made, epoch_ended):
+        if self._saves is not None and self._saves.is_save_due(self.steps_made, epoch_ended):
             self.save()
 
     def _make_step(self, inputs: tuple[Any, ...]) -> bool:
@@ -216,7 +216,7 @@ class _Run:
         nonfinite_text = self._change_parameters(inputs)
         if nonfinite_text:
             if self._saves is not None:
-                self._saves.take_back()
+                self._saves.undo_step()
             self.history.stopped = nonfinite_text
             warnings.warn(f"fit() stopped: {nonfinite_text}", NonFiniteLossWarning, stacklevel=4)
             return False
@@ -238,7 +238,7 @@ class _Run:
         if step_number == 1:
             arguments.require_loss_of_batch(self._loss_fn, inputs)
         # Only the first step checks indices, such as labels: on MLX a wrong index reads other memory without an error.
-        with first_step(self._module) if step_number == 1 else contextlib.nullcontext():
+        with watch_first_step(self._module) if step_number == 1 else contextlib.nullcontext():
             loss = ops.backward(lambda: self._loss_fn(*inputs), parameters)
         loss = _mean_over_ranks(self._module, loss)
         if step_number == 1:
@@ -251,7 +251,7 @@ class _Run:
             self._optimizer.zero_grad()
             return (
                 f"the loss of step {step_number} is {loss_value}, and the gradients of these parameters are not "
-                f"finite: {faulty_names}; {_way_out(inputs, step_number)}"
+                f"finite: {faulty_names}; {_nonfinite_hint(inputs, step_number)}"
             )
         if self._clip is not None:
             clipping.scale_gradients(parameters, gradient_norm, self._clip)
@@ -281,7 +281,7 @@ def _python_number(x: Any) -> float:
     return float(x)  # emberlint: ignore[precision-cast] -- the history holds Python numbers
 
 
-def _way_out(inputs: tuple[Any, ...], number: int) -> str:
+def _nonfinite_hint(inputs: tuple[Any, ...], number: int) -> str:
     """Returns a hint for the message on a loss that is not finite."""
     if not all(map(_is_finite, filter(ops.is_tensor, ops.tree_leaves(inputs)))):
         return "the batch itself has NaN or infinite values: replace them (ops.nan_to_num) or leave their rows out"

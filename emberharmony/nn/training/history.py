@@ -76,12 +76,12 @@ class History(list[Step]):
     def __repr__(self) -> str:
         if not self:
             return f"History(no step{self._reason_text()})"
-        first_step, last_step = self[0], self[-1]
+        watch_first_step, last_step = self[0], self[-1]
         seconds = math.fsum(step.seconds for step in self)
         validation_text = f", validation loss {self.validations[-1][1]:.4g}" if self.validations else ""
         steps_text = "1 step" if len(self) == 1 else f"{len(self)} steps"
         return (
-            f"History({steps_text} in {seconds:.3g} s, loss {first_step.loss:.4g} to "
+            f"History({steps_text} in {seconds:.3g} s, loss {watch_first_step.loss:.4g} to "
             f"{last_step.loss:.4g}{validation_text}{self._reason_text()})"
         )
 

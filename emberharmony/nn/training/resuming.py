@@ -40,7 +40,7 @@ class Position:
         self._stateful = hasattr(batches, "state_dict") and hasattr(batches, "load_state_dict")
         self.epoch = self.batch = 0
 
-    def parts(self) -> dict[str, Any]:
+    def checkpoint_parts(self) -> dict[str, Any]:
         """Returns the parts of a checkpoint on the data: the position, and the batches if they have a state."""
         return {"fit": self, **({"batches": self._batches} if self._stateful else {})}
 
@@ -56,11 +56,11 @@ class Position:
         """Returns the assignments that `load_state_dict` makes, without making them."""
         return [assignment(self, "epoch", int(state["epoch"])), assignment(self, "batch", int(state["batch"]))]
 
-    def rewinding(self) -> list[Step]:
+    def rewinding_steps(self) -> list[Step]:
         """Returns assignments that later set the position and the batches back to their present state."""
         steps, batches = self.loading_steps(self.state_dict()), self._batches
-        if hasattr(batches, "rewinding"):
-            return [*steps, *batches.rewinding()]
+        if hasattr(batches, "rewinding_steps"):
+            return [*steps, *batches.rewinding_steps()]
         return [*steps, (batches.load_state_dict, batches.state_dict())] if self._stateful else steps
 
     def remaining_batches(self) -> Iterator[Any]:
@@ -118,7 +118,7 @@ class Saves:
             raise ArgumentError(f"fit(): checkpoint_every must be above 0, got {brief(every)}")
         self._checkpoint, self._every, self._position = checkpoint, every, position
         self._module = module
-        self._parts = {"model": module, "optimizer": optimizer, "data": position.parts()}
+        self._parts = {"model": module, "optimizer": optimizer, "data": position.checkpoint_parts()}
         if random is not None:
             self._parts["random"] = random
         self._random = random
@@ -126,18 +126,18 @@ class Saves:
         self.restored = self._saved = 0 if checkpoint.latest() is None else checkpoint.restore(**self._parts)
 
     def begin_step(self) -> None:
-        """Records the state of data, generators and buffers before a step, for `take_back`."""
+        """Records the state of data, generators and buffers before a step, for `undo_step`."""
         rewinding_changes = [
-            *self._position.rewinding(),
+            *self._position.rewinding_steps(),
             *(buffer.replacing(buffer.value) for buffer in self._module.buffers()),
         ]
         for generator in instances_in([self._module, self._random], ops.random.Generator):
-            rewinding_changes += generator.rewinding()
+            rewinding_changes += generator.rewinding_steps()
         self._back = (
             rewinding_changes  # only now, because until here the notes on the step before would be mixed with these
         )
 
-    def take_back(self) -> None:
+    def undo_step(self) -> None:
         """Restores the state of data, generators and buffers from before the interrupted step."""
         commit(self._back)
 
@@ -147,6 +147,6 @@ class Saves:
             self._checkpoint.save(step, **self._parts, extra=extra)
             self._saved = step
 
-    def are_due(self, step: int, epoch_ended: bool) -> bool:
+    def is_save_due(self, step: int, epoch_ended: bool) -> bool:
         """Returns whether a checkpoint is due after a step, by its number or at the end of an epoch."""
         return epoch_ended if self._every is None else step % self._every == 0

@@ -49,7 +49,7 @@ def test_a_clone_draws_the_same() -> None:
 def test_rewinding_goes_back_to_an_earlier_draw() -> None:
     generator = random.Generator(3)
     generator._rng.integers(0, 9, 3)
-    state, back = generator.state_dict(), generator.rewinding()
+    state, back = generator.state_dict(), generator.rewinding_steps()
     generator.split(2)
     generator._rng.random(7)
     commit(back)

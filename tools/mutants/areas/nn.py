@@ -24,7 +24,7 @@ MUTANTS = [
     Mutant(
         name="load-shares-memory",
         module="emberharmony/nn/state.py",
-        function="_own_tensor",
+        function="_tensor_with_own_memory",
         original="ops.copy(_tensor_of_value(value))",
         replacement="_tensor_of_value(value)",
         tests=("tests/nn/test_state.py --ember-backend numpy",),
@@ -51,7 +51,7 @@ MUTANTS = [
     Mutant(
         name="save-temporary-buffers",
         module="emberharmony/nn/state.py",
-        function="saved_places",
+        function="saved_cells",
         original="persistent_only and isinstance(cell, Buffer) and not cell.persistent",
         replacement="False",
         tests=("tests/nn/test_state.py --ember-backend numpy",),
@@ -151,7 +151,7 @@ MUTANTS = [
     Mutant(
         name="fit-blames-the-rate",
         module="emberharmony/nn/training/fitting.py",
-        function="_way_out",
+        function="_nonfinite_hint",
         original="number == 1",
         replacement="number == 0",
         tests=("tests/nn/training/test_fit.py --ember-backend numpy",),
@@ -187,7 +187,7 @@ MUTANTS = [
     Mutant(
         name="fit-saves-too-often",
         module="emberharmony/nn/training/resuming.py",
-        function="Saves.are_due",
+        function="Saves.is_save_due",
         original="step % self._every == 0",
         replacement="True",
         tests=("tests/nn/training/test_fit_checkpoints.py --ember-backend numpy",),
@@ -215,7 +215,7 @@ MUTANTS = [
         name="tensor-over-parameter",
         module="emberharmony/nn/module.py",
         function="Module.__setattr__",
-        original="isinstance(attribute, Cell)",
+        original="isinstance(old_attribute, Cell)",
         replacement="False",
         tests=("tests/nn/training/test_history.py",),
         why="a tensor that is assigned to the place of a parameter takes it out of the model",
@@ -223,7 +223,7 @@ MUTANTS = [
     Mutant(
         name="sequential-keeps-the-class-of-a-layer",
         module="emberharmony/nn/containers.py",
-        function="Sequential._as_member",
+        function="Sequential._checked_member",
         original="isinstance(member, type) and issubclass(member, Module)",
         replacement="False",
         tests=("tests/nn/test_containers.py -k class_of_a_layer",),
@@ -250,7 +250,7 @@ MUTANTS = [
     Mutant(
         name="fit-blames-the-rate-for-a-batch-of-nan",
         module="emberharmony/nn/training/fitting.py",
-        function="_way_out",
+        function="_nonfinite_hint",
         original="not all(map(_is_finite, filter(ops.is_tensor, ops.tree_leaves(inputs))))",
         replacement="not any(map(_is_finite, filter(ops.is_tensor, ops.tree_leaves(inputs))))",
         tests=("tests/nn/training/test_fit.py --ember-backend numpy -k batch_that_is_not_finite",),
@@ -260,7 +260,7 @@ MUTANTS = [
         name="fit-never-reads-labels",
         module="emberharmony/nn/training/fitting.py",
         function="_Run._change_parameters",
-        original="first_step(self._module) if step_number == 1 else contextlib.nullcontext()",
+        original="watch_first_step(self._module) if step_number == 1 else contextlib.nullcontext()",
         replacement="contextlib.nullcontext()",
         tests=("tests/nn/training/test_fit.py --ember-backend mlx -k reads_labels",),
         why="on MLX labels that are no class train a network to nonsense without an error",
@@ -268,7 +268,7 @@ MUTANTS = [
     Mutant(
         name="fit-takes-probabilities-for-logits",
         module="emberharmony/nn/training/first_batch.py",
-        function="first_step",
+        function="watch_first_step",
         original="abs(host_values.sum(1 if axis is None else axis) - 1.0).max() < _NEAR",
         replacement="False",
         tests=("tests/nn/training/test_fit.py --ember-backend numpy -k probabilities",),
@@ -277,7 +277,7 @@ MUTANTS = [
     Mutant(
         name="ended-iterator",
         module="emberharmony/nn/training/arguments.py",
-        function="warn_of_end",
+        function="warn_of_early_end",
         original="0 < epoch < math.ceil(wanted)",
         replacement="False",
         tests=("tests/nn/training/test_arguments.py",),

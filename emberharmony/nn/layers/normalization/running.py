@@ -32,12 +32,12 @@ class _Running(spatial.Spatial):
         self.num_features = None if num_features is None else length("num_features", num_features)
         self.eps, self.momentum = number("eps", eps), None if momentum is None else number("momentum", momentum)
         self.affine, self.track_running_stats = affine, track_running_stats
-        self.data_format = spatial.data_format(data_format)
+        self.data_format = spatial.checked_data_format(data_format)
         self._initialize(bias, dtype)
 
     def _initialize(self, bias: bool, dtype: DTypeLike | None) -> None:
-        def full_cell(value: float, kind: type[Any], wanted: bool = True) -> Any:
-            if not wanted:
+        def full_cell(value: float, kind: type[Any], is_wanted: bool = True) -> Any:
+            if not is_wanted:
                 return None
             if self.num_features is None:
                 return UninitializedParameter(self)
@@ -65,23 +65,28 @@ class _Running(spatial.Spatial):
         Raises:
             ShapeError: if their number is wrong.
         """
-        axis = 1 if self.data_format == "channels_first" else len(x.shape) - 1
-        if x.shape[axis] != self.num_features:
-            message = f"expected {self.num_features} channels on axis {axis}, got shape {tuple(x.shape)}"
-            hint = f"make the layer with num_features={x.shape[axis]}"
-            fitting_axes = [place for place, length in enumerate(x.shape) if place and length == self.num_features]
-            if fitting_axes:
-                hint = f"the channels are on another axis: ops.moveaxis(x, {fitting_axes[-1]}, {axis}); or else {hint}"
+        channel_axis = 1 if self.data_format == "channels_first" else len(x.shape) - 1
+        if x.shape[channel_axis] != self.num_features:
+            message = f"expected {self.num_features} channels on axis {channel_axis}, got shape {tuple(x.shape)}"
+            hint = f"make the layer with num_features={x.shape[channel_axis]}"
+            source_axes = [place for place, length in enumerate(x.shape) if place and length == self.num_features]
+            if source_axes:
+                hint = (
+                    "the channels are on another axis: "
+                    f"ops.moveaxis(x, {source_axes[-1]}, {channel_axis}); or else {hint}"
+                )
             raise fault(ShapeError(f"{message}; {hint}"))
-        return axis
+        return channel_axis
 
-    def _normalize_by_running(self, x: Tensor, axis: int) -> Tensor:
+    def _normalize_by_running_statistics(self, x: Tensor, axis: int) -> Tensor:
         """Returns the input normalised by the running statistics."""
         mean: Any = self.running_mean
         variance: Any = self.running_var
         return ops.batch_normalization(x, mean, variance, axis, self.bias, self.weight, self.eps)
 
-    def _normalize_by_own(self, x: Tensor, reduced_axes: Sequence[int], axis: int) -> tuple[Tensor, Tensor, Tensor]:
+    def _normalize_by_own_statistics(
+        self, x: Tensor, reduced_axes: Sequence[int], axis: int
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Returns the input normalised by its own mean and variance over axes, the mean and the variance."""
         widened_x = widen(x)
         mean = ops.mean(widened_x, reduced_axes, True)
@@ -97,7 +102,7 @@ class _Running(spatial.Spatial):
             normalized_x = ops.add(normalized_x, ops.reshape(self.bias, channel_shape))
         return normalized_x if widened_x is x else ops.cast(normalized_x, ops.result_type(x, 0.0)), mean, variance
 
-    def _move_running(self, running: Buffer, statistic: Tensor, share: Any) -> None:
+    def _update_running_statistic(self, running: Buffer, statistic: Tensor, share: Any) -> None:
         """Moves a running statistic towards the statistic of a batch by a share of their difference."""
         old_value = running.value
         new_value = ops.add(old_value, ops.multiply(ops.subtract(ops.stop_gradient(statistic), old_value), share))
@@ -143,16 +148,16 @@ class _BatchNorm(_Running):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, bias, data_format, dtype)
 
     def __call__(self, x: TensorLike) -> Tensor:
-        x = spatial.tensor(x)
+        x = spatial.to_tensor(x)
         rank = len(x.shape)
         if rank != self.axes + 2 and (rank != 2 or self.axes != 1):
             ranks_text = "2 or 3" if self.axes == 1 else str(self.axes + 2)
             hint = "; ops.expand_dims(x, 0) makes a batch of one sample" if rank == self.axes + 1 or rank == 1 else ""
             raise fault(ShapeError(f"expected a batch of {ranks_text} axes, got shape {tuple(x.shape)}{hint}"))
-        axis = self._find_channel_axis(x)
+        channel_axis = self._find_channel_axis(x)
         if not self.training and self.running_mean is not None:
-            return self._normalize_by_running(x, axis)
-        value_count = math.prod(x.shape) // x.shape[axis]
+            return self._normalize_by_running_statistics(x, channel_axis)
+        value_count = math.prod(x.shape) // x.shape[channel_axis]
         if value_count < 2:
             raise fault(
                 ShapeError(
@@ -160,16 +165,18 @@ class _BatchNorm(_Running):
                     f"larger batch, or eval()"
                 )
             )
-        offset: Any = self.bias
-        scale: Any = self.weight
-        normalized_x, mean, variance = ops.batch_normalization_training(x, axis, offset, scale, self.eps)
+        bias: Any = self.bias
+        weight: Any = self.weight
+        normalized_x, mean, variance = ops.batch_normalization_training(x, channel_axis, bias, weight, self.eps)
         if self.running_mean is not None and self.running_var is not None and self.num_batches_tracked is not None:
             self.num_batches_tracked.value = ops.add(self.num_batches_tracked, 1)
             update_share: Any = self.momentum
             if update_share is None:
                 update_share = ops.divide(1.0, ops.cast(self.num_batches_tracked, mean.dtype))
-            self._move_running(self.running_mean, mean, update_share)
-            self._move_running(self.running_var, ops.multiply(variance, value_count / (value_count - 1)), update_share)
+            self._update_running_statistic(self.running_mean, mean, update_share)
+            self._update_running_statistic(
+                self.running_var, ops.multiply(variance, value_count / (value_count - 1)), update_share
+            )
         return normalized_x
 
 
@@ -258,26 +265,28 @@ class _InstanceNorm(_Running):
         return output
 
     def _normalize_batch(self, x: Tensor) -> Tensor:
-        axis = self._find_channel_axis(x)
+        channel_axis = self._find_channel_axis(x)
         if not self.training and self.running_mean is not None:
-            return self._normalize_by_running(x, axis)
-        other_axes = [a for a in range(1, len(x.shape)) if a != axis]
-        value_count = math.prod(x.shape[a] for a in other_axes)
+            return self._normalize_by_running_statistics(x, channel_axis)
+        spatial_axes = [a for a in range(1, len(x.shape)) if a != channel_axis]
+        value_count = math.prod(x.shape[a] for a in spatial_axes)
         if value_count < 2:
             raise fault(
                 ShapeError(f"expected more than one value for each sample and channel, got shape {tuple(x.shape)}")
             )
         if self.running_mean is None:
-            return ops.group_normalization(x, x.shape[axis], self.weight, self.bias, axis, self.eps)
-        normalized_x, mean, variance = self._normalize_by_own(x, other_axes, axis)
-        sample_channel_shape = (-1, x.shape[axis])
+            return ops.group_normalization(x, x.shape[channel_axis], self.weight, self.bias, channel_axis, self.eps)
+        normalized_x, mean, variance = self._normalize_by_own_statistics(x, spatial_axes, channel_axis)
+        sample_channel_shape = (-1, x.shape[channel_axis])
         mean, variance = ops.stop_gradient(mean), ops.stop_gradient(variance)
-        self._move_running(self.running_mean, ops.mean(ops.reshape(mean, sample_channel_shape), 0), self.momentum)
+        self._update_running_statistic(
+            self.running_mean, ops.mean(ops.reshape(mean, sample_channel_shape), 0), self.momentum
+        )
         if self.running_var is not None:
             unbiased_variance = ops.multiply(
                 ops.mean(ops.reshape(variance, sample_channel_shape), 0), value_count / (value_count - 1)
             )
-            self._move_running(self.running_var, unbiased_variance, self.momentum)
+            self._update_running_statistic(self.running_var, unbiased_variance, self.momentum)
         return normalized_x
 
 

@@ -31,7 +31,7 @@ class _LastAxes(Module):
         Raises:
             ShapeError: if its last axes do not have the lengths.
         """
-        x: Tensor = spatial.tensor(given)
+        x: Tensor = spatial.to_tensor(given)
         if tuple(x.shape[-len(self.normalized_shape) :]) != self.normalized_shape:
             axis_count = len(self.normalized_shape)
             last_shape = tuple(x.shape[-axis_count:])
@@ -172,20 +172,21 @@ class GroupNorm(Module):
         if num_channels % num_groups:
             raise fault(ArgumentError(f"num_groups must divide num_channels, got {num_groups} and {num_channels}"))
         self.eps, self.affine = number("eps", eps), affine
-        self.data_format = spatial.data_format(data_format)
+        self.data_format = spatial.checked_data_format(data_format)
         self.weight = Parameter(ops.ones((num_channels,), dtype)) if affine else None
         self.bias = Parameter(ops.zeros((num_channels,), dtype)) if affine and bias else None
 
     def __call__(self, x: TensorLike) -> Tensor:
-        x = spatial.tensor(x)
-        axis = 1 if self.data_format == "channels_first" else len(x.shape) - 1
-        if len(x.shape) < 2 or x.shape[axis] != self.num_channels:
+        x = spatial.to_tensor(x)
+        channel_axis = 1 if self.data_format == "channels_first" else len(x.shape) - 1
+        if len(x.shape) < 2 or x.shape[channel_axis] != self.num_channels:
             raise fault(
                 ShapeError(
-                    f"expected a batch with {self.num_channels} channels on axis {axis}, got shape {tuple(x.shape)}"
+                    f"expected a batch with {self.num_channels} channels on axis {channel_axis}, got shape "
+                    f"{tuple(x.shape)}"
                 )
             )
-        return ops.group_normalization(x, self.num_groups, self.weight, self.bias, axis, self.eps)
+        return ops.group_normalization(x, self.num_groups, self.weight, self.bias, channel_axis, self.eps)
 
 
 class LocalResponseNorm(Module):
@@ -224,11 +225,11 @@ class LocalResponseNorm(Module):
     ) -> None:
         self.size = length("size", size)
         self.alpha, self.beta, self.k = number("alpha", alpha), number("beta", beta), number("k", k)
-        self.data_format = spatial.data_format(data_format)
+        self.data_format = spatial.checked_data_format(data_format)
 
     def __call__(self, x: TensorLike) -> Tensor:
-        x = spatial.tensor(x)
+        x = spatial.to_tensor(x)
         if len(x.shape) < 3:
             raise fault(ShapeError(f"expected (batch, channels, ..., length), got shape {tuple(x.shape)}"))
-        axis = 1 if self.data_format == "channels_first" else -1
-        return ops.local_response_normalization(x, self.size, self.alpha, self.beta, self.k, axis)
+        channel_axis = 1 if self.data_format == "channels_first" else -1
+        return ops.local_response_normalization(x, self.size, self.alpha, self.beta, self.k, channel_axis)

@@ -30,7 +30,7 @@ class _AdaptivePool(spatial.Spatial):
         if len(sizes) != self.axes:
             raise fault(ArgumentError(f"output_size must be one integer or {self.axes}, got {brief(output_size)}"))
         self.output_size = tuple(None if axis_size is None else length("output_size", axis_size) for axis_size in sizes)
-        self.data_format = spatial.data_format(data_format)
+        self.data_format = spatial.checked_data_format(data_format)
 
     def _output_size(self, x: Tensor) -> list[int]:
         first_axis = 2 if self.data_format == "channels_first" else 1
@@ -126,9 +126,9 @@ class _GlobalPool(Module):
     """The base of pools of all elements of each channel."""
 
     def __init__(self, keepdims: bool = False, *, data_format: DataFormat = "channels_first") -> None:
-        self.keepdims, self.data_format = bool(keepdims), spatial.data_format(data_format)
+        self.keepdims, self.data_format = bool(keepdims), spatial.checked_data_format(data_format)
 
-    def _axes(self, x: Tensor) -> tuple[int, ...]:
+    def _spatial_axes(self, x: Tensor) -> tuple[int, ...]:
         axis_count = len(x.shape)
         if axis_count < 3:
             raise fault(ShapeError(f"expected a batch, channels and spatial axes, got shape {tuple(x.shape)}"))
@@ -150,8 +150,8 @@ class GlobalAvgPool(_GlobalPool):
     """
 
     def __call__(self, x: TensorLike) -> Tensor:
-        x = spatial.tensor(x)
-        return ops.mean(x, self._axes(x), keepdims=self.keepdims)
+        x = spatial.to_tensor(x)
+        return ops.mean(x, self._spatial_axes(x), keepdims=self.keepdims)
 
 
 class GlobalMaxPool(_GlobalPool):
@@ -169,5 +169,5 @@ class GlobalMaxPool(_GlobalPool):
     """
 
     def __call__(self, x: TensorLike) -> Tensor:
-        x = spatial.tensor(x)
-        return ops.max(x, self._axes(x), keepdims=self.keepdims)
+        x = spatial.to_tensor(x)
+        return ops.max(x, self._spatial_axes(x), keepdims=self.keepdims)

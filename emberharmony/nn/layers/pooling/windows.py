@@ -27,7 +27,7 @@ class _Pool(spatial.Spatial):
                         f"padding must be at most half of the window, got {self.padding} and {self.kernel_size}"
                     )
                 )
-        self.ceil_mode, self.data_format = bool(ceil_mode), spatial.data_format(data_format)
+        self.ceil_mode, self.data_format = bool(ceil_mode), spatial.checked_data_format(data_format)
 
 
 class _MaxPool(_Pool):
@@ -123,7 +123,10 @@ class _MaxUnpool(spatial.Spatial):
         axis_count = self.axes
         self.kernel_size = lengths("kernel_size", kernel_size, axis_count)
         self.stride = None if stride is None else lengths("stride", stride, axis_count)
-        self.padding, self.data_format = lengths("padding", padding, axis_count, 0), spatial.data_format(data_format)
+        self.padding, self.data_format = (
+            lengths("padding", padding, axis_count, 0),
+            spatial.checked_data_format(data_format),
+        )
 
     def __call__(self, x: TensorLike, indices: TensorLike, output_size: Sequence[int] | None = None) -> Tensor:
         """Returns zeros in the unpooled shape with the elements of `x` at the indices of the maximum pool.
@@ -133,7 +136,7 @@ class _MaxUnpool(spatial.Spatial):
             indices: the indices that the pool returned with `return_indices=True`.
             output_size: the lengths of the spatial axes of the output; None computes them from the options.
         """
-        x, indices = spatial.tensor(x), spatial.tensor(indices)
+        x, indices = spatial.to_tensor(x), spatial.to_tensor(indices)
         if tuple(indices.shape) != tuple(x.shape):
             raise fault(ShapeError(f"expected indices of shape {tuple(x.shape)}, got {tuple(indices.shape)}"))
         if len(x.shape) == self.axes + 1:

@@ -32,10 +32,10 @@ class OurModels(Adapter):
         return dict(walk.named_modules(model))
 
     def own(self, module: Any) -> dict[str, Any]:
-        return {name: cell.value for name, cell in walk.own_cells(module)}
+        return {name: cell.value for name, cell in walk.direct_cells(module)}
 
     def put(self, module: Any, tensors: Mapping[str, Any]) -> None:
-        cell_by_name = dict(walk.own_cells(module))
+        cell_by_name = dict(walk.direct_cells(module))
         for name, tensor in tensors.items():
             cell_by_name[name].value = tensor
 
@@ -88,7 +88,7 @@ class OurModels(Adapter):
             (path, name): cell
             for path, module in self.modules(model).items()
             if isinstance(module, walk.Holder)
-            for name, cell in walk.own_cells(module)
+            for name, cell in walk.direct_cells(module)
             if isinstance(cell, Parameter) and cell.trainable
         }
 
