@@ -114,9 +114,9 @@ def array_api_type(
     backend_type: type[Backend] = type(f"{name.title()}Backend", (StandardBackend,), attributes)
     reason_by_op = dict.fromkeys(backend_type.missing_ops(), f"the namespace {library.title} has no function for it")
     if lazy:
-        reads = "its body reads tensors on the host, which would compute what the library computes later"
+        lazy_reason = "its body reads tensors on the host, which would compute what the library computes later"
         undefined_ops = {op for op in OPS if getattr(backend_type, op, None) is None}
-        reason_by_op |= dict.fromkeys(undefined_ops.intersection(ops_read_on_host()), reads)
+        reason_by_op |= dict.fromkeys(undefined_ops.intersection(ops_read_on_host()), lazy_reason)
     for op, reason in reason_by_op.items():
         placeholder = unsupported(reason)
         placeholder.__set_name__(backend_type, op)
@@ -140,12 +140,12 @@ def ops_read_on_host() -> set[str]:
     return {op for op, spec in OPS.items() if spec.facts.reads == "data"}
 
 
-def _namespace_attribute(backend: str, name: str, given_names: Any) -> Any:
+def _namespace_attribute(backend: str, name: str, implementation: Any) -> Any:
     if name in OPS:
         is_method = name in vars(Backend)
-        return given_names if isinstance(given_names, Unsupported) or is_method else staticmethod(given_names)
+        return implementation if isinstance(implementation, Unsupported) or is_method else staticmethod(implementation)
     if hasattr(Backend, name):
-        return given_names
+        return implementation
     valid_names = [*OPS, *(dtype_name for dtype_name in dir(Backend) if not dtype_name.startswith("_"))]
     raise BackendProtocolError(
         f"backend {backend!r}: {name!r} is neither an op nor a method of Backend{suggest(name, valid_names)}"

@@ -6,7 +6,7 @@ All are functions of tensors of one dtype, see `Promotion.complete_op`.
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from emberharmony.backend.arrayapi.library import Definitions, Library, program
+from emberharmony.backend.arrayapi.library import Definitions, Library, as_program
 from emberharmony.backend.promote import direct
 from emberharmony.core.registry import OPS, OpSpec
 
@@ -26,13 +26,13 @@ What other functions of the name of an op do is not specified: NumPy's `deg2rad`
 """
 
 
-def for_floats(definition: F) -> F:
+def mark_for_floats(definition: F) -> F:
     """Marks a definition that equals the namespace's function for floats, so that dispatch may call that directly."""
     definition.for_floats = True  # type: ignore[attr-defined]
     return definition
 
 
-def _for_all_dtypes(library: Library, native: Function, spec: OpSpec) -> Function:
+def _extend_to_all_dtypes(library: Library, native: Function, spec: OpSpec) -> Function:
     """Returns a native function extended to tensors of all dtypes that the op takes."""
     operand_kinds, result_kind = spec.facts.takes, spec.facts.gives
     is_unary = spec.declared.__code__.co_argcount == 1
@@ -42,7 +42,7 @@ def _for_all_dtypes(library: Library, native: Function, spec: OpSpec) -> Functio
         return direct(native) if is_unary else native
     if operand_kinds == "real numeric":
         return _safe_division(library, native)
-    return _for_orderable(library, native) if operand_kinds == "real" else native
+    return _extend_to_booleans(library, native) if operand_kinds == "real" else native
 
 
 def _safe_division(library: Library, native: Function) -> Function:
@@ -58,7 +58,7 @@ def _safe_division(library: Library, native: Function) -> Function:
     return divide
 
 
-def _for_orderable(library: Library, native: Function) -> Function:
+def _extend_to_booleans(library: Library, native: Function) -> Function:
     """Returns a native function extended to booleans, for functions that depend on the order of elements."""
 
     def compare(a: Any, b: Any) -> Any:
@@ -74,20 +74,20 @@ def bind(library: Library) -> dict[str, Function]:
     """Returns the ops that the namespace has functions for, as functions of tensors of one dtype."""
     native_by_op = {op: native_function for op in _PLAIN if (native_function := library.function(op)) is not None}
     definition_by_op = {
-        op: _for_all_dtypes(library, native_function, OPS[op]) for op, native_function in native_by_op.items()
+        op: _extend_to_all_dtypes(library, native_function, OPS[op]) for op, native_function in native_by_op.items()
     }
-    definition_by_open_op = _ForAllDtypes(library).bound()
+    definition_by_open_op = _ForAllDtypes(library).bound_definitions()
     if library.takes_all:
         definition_by_open_op = {op: direct(library.function(op)) for op in definition_by_open_op}
-    return definition_by_op | definition_by_open_op | _Elementwise(library).bound()
+    return definition_by_op | definition_by_open_op | _Elementwise(library).bound_definitions()
 
 
 class _Bound(Definitions):
     """Definitions of which dispatch calls the namespace's function itself for floats, where they say so."""
 
-    def bound(self) -> dict[str, Function]:
+    def bound_definitions(self) -> dict[str, Function]:
         """Returns by name the definitions of the ops that the namespace has functions for."""
-        definitions = super().bound()
+        definitions = super().bound_definitions()
         float_ops = [op for op, definition in definitions.items() if hasattr(definition, "for_floats")]
         direct_by_op = {
             op: direct(self._library.function(op), definitions[op], when=self._library.floating) for op in float_ops
@@ -104,15 +104,15 @@ class _ForAllDtypes(_Bound):
     def multiply(self, a: Any, b: Any) -> Any:
         return self._xp.logical_and(a, b) if self._library.kind(a) == "bool" else self._xp.multiply(a, b)
 
-    @for_floats
+    @mark_for_floats
     def absolute(self, x: Any) -> Any:
         return x if self._library.kind(x) == "bool" else self._xp.abs(x)
 
-    @for_floats
+    @mark_for_floats
     def sign(self, x: Any) -> Any:
         return x if self._library.kind(x) == "bool" else self._xp.sign(x)
 
-    @for_floats
+    @mark_for_floats
     def square(self, x: Any) -> Any:
         return x if self._library.kind(x) == "bool" else self._xp.square(x)
 
@@ -121,15 +121,15 @@ class _ForAllDtypes(_Bound):
             return native(x)
         return self._xp.full(tuple(x.shape), otherwise, dtype=self._library.dtypes["bool"])
 
-    @for_floats
+    @mark_for_floats
     def isnan(self, x: Any) -> Any:
         return self._test_floats(x, self._xp.isnan, False)
 
-    @for_floats
+    @mark_for_floats
     def isinf(self, x: Any) -> Any:
         return self._test_floats(x, self._xp.isinf, False)
 
-    @for_floats
+    @mark_for_floats
     def isfinite(self, x: Any) -> Any:
         return self._test_floats(x, self._xp.isfinite, True)
 
@@ -167,10 +167,10 @@ class _Elementwise(_Bound):
         # The standard leaves negative powers of integers open. Here those of 1 and -1 are exact, and others are 0.
         zero, one = library.number(0, a), library.number(1, a)
         is_negative, is_even = xp.less(b, zero), xp.equal(xp.bitwise_and(b, one), zero)
-        sign = xp.where(is_even, one, a)
+        unit_power = xp.where(is_even, one, a)
         is_unit = xp.logical_or(xp.equal(a, one), xp.equal(a, library.number(-1, a)))
         nonnegative_power = native_power(a, xp.where(is_negative, zero, b))
-        return xp.where(is_negative, xp.where(is_unit, sign, zero), nonnegative_power)
+        return xp.where(is_negative, xp.where(is_unit, unit_power, zero), nonnegative_power)
 
     def floor_divide(self, a: Any, b: Any) -> Any:
         xp = self._xp
@@ -184,38 +184,38 @@ class _Elementwise(_Bound):
     def _shift_bits(self, a: Any, b: Any, native: Function, left: bool) -> Any:
         xp, library = self._xp, self._library
         # The standard leaves shifts by negative counts, or by the width of the dtype or more, open.
-        width = library.bits(a.dtype)
-        is_far = xp.logical_or(xp.less(b, library.number(0, b)), xp.greater(b, library.number(width - 1, b)))
+        bit_width = library.bits(a.dtype)
+        is_outside = xp.logical_or(xp.less(b, library.number(0, b)), xp.greater(b, library.number(bit_width - 1, b)))
         zero = library.number(0, a)
-        shifted = native(a, xp.where(is_far, zero, b))
+        shifted_a = native(a, xp.where(is_outside, zero, b))
         if left or library.kind(a) == "unsigned":
-            return xp.where(is_far, zero, shifted)
-        return xp.where(is_far, xp.where(xp.less(a, zero), library.number(-1, a), zero), shifted)
+            return xp.where(is_outside, zero, shifted_a)
+        return xp.where(is_outside, xp.where(xp.less(a, zero), library.number(-1, a), zero), shifted_a)
 
-    @program()
+    @as_program()
     def bitwise_left_shift(self, x: Any, y: Any) -> Any:
         return self._shift_bits(x, y, self._library.function("bitwise_left_shift"), True)
 
-    @program()
+    @as_program()
     def bitwise_right_shift(self, x: Any, y: Any) -> Any:
         return self._shift_bits(x, y, self._library.function("bitwise_right_shift"), False)
 
     def _round_floats(self, x: Any, native: Function) -> Any:
         return native(x) if self._library.kind(x) in _FLOATING else x
 
-    @for_floats
+    @mark_for_floats
     def floor(self, x: Any) -> Any:
         return self._round_floats(x, self._xp.floor)
 
-    @for_floats
+    @mark_for_floats
     def ceil(self, x: Any) -> Any:
         return self._round_floats(x, self._xp.ceil)
 
-    @for_floats
+    @mark_for_floats
     def trunc(self, x: Any) -> Any:
         return self._round_floats(x, self._xp.trunc)
 
-    @for_floats
+    @mark_for_floats
     def signbit(self, x: Any) -> Any:
         kind = self._library.kind(x)
         if kind == "float":
@@ -233,23 +233,23 @@ class _Elementwise(_Bound):
     def conj(self, x: Any) -> Any:
         return self._conj(x) if self._library.kind(x) == "complex" else x
 
-    @for_floats
+    @mark_for_floats
     def expm1(self, x: Any) -> Any:
         xp = self._xp
-        near_value = xp.expm1(x)
+        expm1_of_x = xp.expm1(x)
         if self._library.kind(x) != "complex":
-            return near_value
+            return expm1_of_x
         # NumPy 2.4's complex expm1, on which other libraries rest, gives NaN for some infinities.
         zero = self._library.number(0, x)
-        return xp.add(xp.where(xp.isfinite(x), near_value, xp.subtract(xp.exp(x), self._library.number(1, x))), zero)
+        return xp.add(xp.where(xp.isfinite(x), expm1_of_x, xp.subtract(xp.exp(x), self._library.number(1, x))), zero)
 
-    @for_floats
+    @mark_for_floats
     def log1p(self, x: Any) -> Any:
         xp = self._xp
         if self._library.kind(x) != "complex":
             return xp.log1p(x)
         # The library's complex log1p may compute log(1 + x), which loses the digits of a small x.
-        far_value = xp.log1p(x)
+        log1p_of_x = xp.log1p(x)
         is_small = xp.less(xp.abs(x), self._library.number(0.5, xp.real(x)))
         real, imag = xp.real(x), xp.imag(x)
         number_2, number_1 = self._library.number(2, real), self._library.number(1, real)
@@ -259,4 +259,4 @@ class _Elementwise(_Bound):
         angle = self._library.function("arctan2")(imag, xp.add(real, number_1))
         imaginary_part = xp.multiply(self._library.astype(angle, x.dtype), self._library.number(1j, x))
         value_near_0 = xp.add(self._library.astype(log_magnitude, x.dtype), imaginary_part)
-        return xp.where(is_small, value_near_0, far_value)
+        return xp.where(is_small, value_near_0, log1p_of_x)

@@ -20,7 +20,7 @@ _FFT = ("fft", "ifft", "rfft", "irfft")
 def bind(library: Library) -> dict[str, Function]:
     """Returns the ops that the extensions of the namespace have functions for."""
     transform_by_op = {name: _transform_op(library, name) for name in _FFT if hasattr(library.fft, name)}
-    return Factors(library).bound() | transform_by_op
+    return Factors(library).bound_definitions() | transform_by_op
 
 
 def _transform_op(library: Library, name: str) -> Function:
@@ -70,7 +70,7 @@ class Factors(Definitions):
         super().__init__(library)
         self._linalg = library.linalg
 
-    def has(self, op: str) -> bool:
+    def has_function(self, op: str) -> bool:
         """Returns whether the extension `linalg` of the library has the function of an op."""
         return hasattr(self._linalg, op)
 
@@ -95,8 +95,8 @@ class Factors(Definitions):
         return x
 
     def _adjoint(self, x: Any) -> Any:
-        transposed = self._xp.matrix_transpose(x)
-        return self._library.function("conj")(transposed) if self._library.kind(x) == "complex" else transposed
+        transposed_x = self._xp.matrix_transpose(x)
+        return self._library.function("conj")(transposed_x) if self._library.kind(x) == "complex" else transposed_x
 
     def _signs(self, x: Any) -> Any:
         """Returns `x / abs(x)`, but 1 for zero and NaN."""
@@ -125,9 +125,9 @@ class Factors(Definitions):
     def slogdet(self, x: Any) -> SlogdetResult:
         (x,), cast_back = self._common_operands(x)
         sign, logarithm = self._linalg.slogdet(square(x))
-        is_lost = self._xp.isnan(logarithm)
+        is_nan = self._xp.isnan(logarithm)
         return SlogdetResult(
-            cast_back(self._xp.where(is_lost, self._library.astype(logarithm, sign.dtype), sign)), cast_back(logarithm)
+            cast_back(self._xp.where(is_nan, self._library.astype(logarithm, sign.dtype), sign)), cast_back(logarithm)
         )
 
     def inv(self, x: Any) -> Any:

@@ -14,7 +14,7 @@ from emberharmony.core.registry import OPS
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def program(*static: str) -> Callable[[F], F]:
+def as_program(*static: str) -> Callable[[F], F]:
     """Returns a decorator of a method of `Definitions` that computes with tensors alone; see `Library.program`."""
 
     def decorate(definition: F) -> F:
@@ -24,7 +24,7 @@ def program(*static: str) -> Callable[[F], F]:
     return decorate
 
 
-def requiring(function: str) -> Callable[[F], F]:
+def requires_function(function: str) -> Callable[[F], F]:
     """Returns a decorator of a definition that calls the function of another op; see `Definitions`."""
 
     def decorate(definition: F) -> F:
@@ -162,9 +162,9 @@ class Library:
 
     def widen_for_product(self, x: Any) -> Any:
         """Returns a tensor in a dtype wide enough for an accurate product of its elements."""
-        return self.double(x)
+        return self.widen_fully(x)
 
-    def double(self, x: Any) -> Any:
+    def widen_fully(self, x: Any) -> Any:
         """Returns a floating or complex tensor in the widest dtype of its kind; other tensors unchanged."""
         kind = self.kind(x)
         dtype_names = {"float": ("float64", "float32"), "complex": ("complex128", "complex64")}.get(kind, ())
@@ -185,11 +185,15 @@ class Definitions:
             if hasattr(method, "static"):
                 setattr(self, name, library.program(getattr(self, name), *method.static))
 
-    def bound(self) -> dict[str, Callable[..., Any]]:
+    def bound_definitions(self) -> dict[str, Callable[..., Any]]:
         """Returns the definitions of the ops that the namespace has functions for."""
         method_by_op = {op: method for op, method in vars(type(self)).items() if op in OPS}
-        return {op: getattr(self, op) for op, method in method_by_op.items() if self.has(getattr(method, "needs", op))}
+        return {
+            op: getattr(self, op)
+            for op, method in method_by_op.items()
+            if self.has_function(getattr(method, "needs", op))
+        }
 
-    def has(self, op: str) -> bool:
+    def has_function(self, op: str) -> bool:
         """Returns whether the namespace has the function of an op."""
         return self._library.function(op) is not None

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from emberharmony.backend.arrayapi.library import Definitions, Library, program, requiring
+from emberharmony.backend.arrayapi.library import Definitions, Library, as_program, requires_function
 from emberharmony.backend.promote import nonnegative_axes, nonnegative_axis, require_nonempty, shape_after_reduction
 from emberharmony.backend.shared.algebra.products import check_factors
 from emberharmony.core.options import without_axes
@@ -16,7 +16,7 @@ _COMPLEX = ("complex",)
 
 def bind(library: Library) -> dict[str, Function]:
     """Returns the ops that the namespace has functions for."""
-    return _Reductions(library).bound()
+    return _Reductions(library).bound_definitions()
 
 
 class _Reductions(Definitions):
@@ -47,7 +47,7 @@ class _Reductions(Definitions):
         is_accepted = library.takes_all or library.kind(x) != "bool"
         return x if is_accepted else library.astype(x, library.dtypes["uint8"])
 
-    @program("axes", "keepdims", "dtype")
+    @as_program("axes", "keepdims", "dtype")
     def _add_up(self, x: Any, axes: tuple[int, ...], keepdims: bool, dtype: Any) -> Any:
         library = self._library
         if library.promotion.kinds[dtype] == "bool":
@@ -55,7 +55,7 @@ class _Reductions(Definitions):
         widened_x = library.widen_for_sum(library.cast(x, dtype), math.prod(x.shape[a] for a in axes))
         return library.cast(self._xp.sum(widened_x, axis=axes, keepdims=keepdims, dtype=widened_x.dtype), dtype)
 
-    @program("axes", "keepdims", "dtype")
+    @as_program("axes", "keepdims", "dtype")
     def _multiply_up(self, x: Any, axes: tuple[int, ...], keepdims: bool, dtype: Any) -> Any:
         library = self._library
         if library.promotion.kinds[dtype] == "bool":
@@ -76,37 +76,37 @@ class _Reductions(Definitions):
     def prod(self, x: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Any:
         return self._multiply_up(x, self._axes(x, axis), bool(keepdims), self._sum_dtype(x, dtype))
 
-    def _extreme(self, name: str, x: Any, axis: Any, keepdims: bool, initial: Any) -> Any:
+    def _reduce_to_extreme(self, name: str, x: Any, axis: Any, keepdims: bool, initial: Any) -> Any:
         self._promotion.refuse(x, _COMPLEX)
         axes, native_reduction = self._axes(x, axis), getattr(self._xp, name)
         if initial is None:
             if 0 in x.shape:
                 require_nonempty(x.shape, axes)
-            extreme = native_reduction(self._booleans_as_integers(x), axis=axes, keepdims=keepdims)
-            return extreme if self._library.takes_all else self._library.astype(extreme, x.dtype)
+            extremes = native_reduction(self._booleans_as_integers(x), axis=axes, keepdims=keepdims)
+            return extremes if self._library.takes_all else self._library.astype(extremes, x.dtype)
         if isinstance(initial, Substitute):
             # The error makes dispatch trace the op; Dask would read a traced tensor's values and lose the gradient.
             raise TypeError(f"expected a number or a native tensor, got {type(initial).__name__}")
         initial_tensor = self._library.cast(self._promotion.common(x, without_axes("initial", initial))[1], x.dtype)
         if all(x.shape[a] for a in axes):
-            extreme = native_reduction(self._booleans_as_integers(x), axis=axes, keepdims=keepdims)
+            extremes = native_reduction(self._booleans_as_integers(x), axis=axes, keepdims=keepdims)
             extreme_of_two = getattr(self._xp, f"{name}imum")
-            return self._library.astype(extreme_of_two(extreme, self._booleans_as_integers(initial_tensor)), x.dtype)
-        kept_shape = shape_after_reduction(x.shape, axes, keepdims)
-        return self._xp.broadcast_to(initial_tensor, tuple(kept_shape))
+            return self._library.astype(extreme_of_two(extremes, self._booleans_as_integers(initial_tensor)), x.dtype)
+        reduced_shape = shape_after_reduction(x.shape, axes, keepdims)
+        return self._xp.broadcast_to(initial_tensor, tuple(reduced_shape))
 
     def max(self, x: Any, axis: Any = None, keepdims: bool = False, initial: Any = None) -> Any:
-        return self._extreme("max", x, axis, keepdims, initial)
+        return self._reduce_to_extreme("max", x, axis, keepdims, initial)
 
     def min(self, x: Any, axis: Any = None, keepdims: bool = False, initial: Any = None) -> Any:
-        return self._extreme("min", x, axis, keepdims, initial)
+        return self._reduce_to_extreme("min", x, axis, keepdims, initial)
 
-    @program("axes", "keepdims")
+    @as_program("axes", "keepdims")
     def _any_along(self, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
         # Cast to bool here, because `jax.numpy.any` (JAX 0.10) takes a complex number for its real part.
         return self._xp.any(self._library.cast(x, self._library.dtypes["bool"]), axis=axes, keepdims=keepdims)
 
-    @program("axes", "keepdims")
+    @as_program("axes", "keepdims")
     def _all_true(self, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
         return self._xp.all(self._library.cast(x, self._library.dtypes["bool"]), axis=axes, keepdims=keepdims)
 
@@ -116,7 +116,7 @@ class _Reductions(Definitions):
     def all(self, x: Any, axis: Any = None, keepdims: bool = False) -> Any:
         return self._all_true(x, self._axes(x, axis), bool(keepdims))
 
-    def _place_of_extreme(self, name: str, x: Any, axis: int | None, keepdims: bool) -> Any:
+    def _index_of_extreme(self, name: str, x: Any, axis: int | None, keepdims: bool) -> Any:
         self._promotion.refuse(x, _COMPLEX)
         require_nonempty(x.shape, axis)
         axis = None if axis is None else nonnegative_axis(axis, len(x.shape))
@@ -124,30 +124,30 @@ class _Reductions(Definitions):
         return self._library.astype(extreme_index, self._library.dtypes["int64"])
 
     def argmax(self, x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
-        return self._place_of_extreme("argmax", x, axis, keepdims)
+        return self._index_of_extreme("argmax", x, axis, keepdims)
 
     def argmin(self, x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
-        return self._place_of_extreme("argmin", x, axis, keepdims)
+        return self._index_of_extreme("argmin", x, axis, keepdims)
 
-    def _cumulative(self, native: Function, x: Any, axis: int | None, dtype: Any) -> Any:
+    def _accumulate_along(self, native: Function, x: Any, axis: int | None, dtype: Any) -> Any:
         if axis is None:
             x, axis = self._xp.reshape(x, (-1,)), 0
-        return self._cumulate(x, native, nonnegative_axis(axis, len(x.shape)), self._sum_dtype(x, dtype))
+        return self._accumulate(x, native, nonnegative_axis(axis, len(x.shape)), self._sum_dtype(x, dtype))
 
-    @program("native", "axis", "dtype")
-    def _cumulate(self, x: Any, native: Function, axis: int, dtype: Any) -> Any:
+    @as_program("native", "axis", "dtype")
+    def _accumulate(self, x: Any, native: Function, axis: int, dtype: Any) -> Any:
         library = self._library
         x = library.cast(x, dtype)
-        widened_x = library.astype(x, library.dtypes["int64"]) if library.kind(x) == "bool" else library.double(x)
+        widened_x = library.astype(x, library.dtypes["int64"]) if library.kind(x) == "bool" else library.widen_fully(x)
         return library.cast(native(widened_x, axis=axis, dtype=widened_x.dtype), dtype)
 
-    @requiring("cumulative_sum")
+    @requires_function("cumulative_sum")
     def cumsum(self, x: Any, axis: int | None = None, dtype: Any = None) -> Any:
-        return self._cumulative(self._xp.cumulative_sum, x, axis, dtype)
+        return self._accumulate_along(self._xp.cumulative_sum, x, axis, dtype)
 
-    @requiring("cumulative_prod")
+    @requires_function("cumulative_prod")
     def cumprod(self, x: Any, axis: int | None = None, dtype: Any = None) -> Any:
-        return self._cumulative(self._xp.cumulative_prod, x, axis, dtype)
+        return self._accumulate_along(self._xp.cumulative_prod, x, axis, dtype)
 
     def argsort(self, x: Any, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Any:
         xp = self._xp
@@ -159,7 +159,7 @@ class _Reductions(Definitions):
             return xp.zeros(tuple(x.shape), dtype=self._library.dtypes["int64"])
         return self._sorting_order(x, axis, bool(descending))
 
-    @program("axis", "descending")
+    @as_program("axis", "descending")
     def _sorting_order(self, x: Any, axis: int, descending: bool) -> Any:
         xp, library = self._xp, self._library
         x = self._booleans_as_integers(x)

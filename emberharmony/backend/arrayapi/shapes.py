@@ -14,7 +14,7 @@ from emberharmony.core.errors import ShapeError
 def bind(library: Library) -> dict[str, Any]:
     """Returns by name the ops of this file that the namespace has functions for, as attributes of a class."""
     definition_by_op: dict[str, Any] = {
-        name: staticmethod(definition) for name, definition in _Shapes(library).bound().items()
+        name: staticmethod(definition) for name, definition in _Shapes(library).bound_definitions().items()
     }
     return definition_by_op | {
         name: _fill_op(library, name) for name in ("zeros", "ones") if library.function(name) is not None
@@ -68,9 +68,9 @@ class _Shapes(Definitions):
         return self._xp.stack(tensors, axis=nonnegative_axis(axis, len(tensors[0].shape) + 1))
 
     def tile(self, x: Any, repeats: Any) -> Any:
-        counts = as_shape(repeats)
-        self._library.check_memory((math.prod(counts), *x.shape), x.dtype)
-        return self._xp.tile(x, counts)
+        repeat_counts = as_shape(repeats)
+        self._library.check_memory((math.prod(repeat_counts), *x.shape), x.dtype)
+        return self._xp.tile(x, repeat_counts)
 
     def nonzero(self, x: Any) -> tuple[Any, ...]:
         if not x.shape:

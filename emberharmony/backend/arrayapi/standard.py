@@ -56,8 +56,8 @@ class StandardBackend(Backend):
         if isinstance(result, np.generic):
             return self.library.xp.asarray(result)
         if isinstance(result, (tuple, list)) and any(isinstance(item, np.generic) for item in result):
-            items = [self.wrap(item) for item in result]
-            return type(result)(*items) if hasattr(result, "_fields") else type(result)(items)
+            wrapped_items = [self.wrap(item) for item in result]
+            return type(result)(*wrapped_items) if hasattr(result, "_fields") else type(result)(wrapped_items)
         return result
 
     def device_scope(self, device: Any) -> contextlib.AbstractContextManager[None]:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from emberharmony.backend.arrayapi.library import Definitions, Library, requiring
+from emberharmony.backend.arrayapi.library import Definitions, Library, requires_function
 from emberharmony.backend.host import host_indices
 from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.arrays.indexing import is_plain, nonnegative_indices, require_elements
@@ -19,14 +19,18 @@ def bind(library: Library, tensor_type: type) -> dict[str, Any]:
     """Returns by name the ops of this file that the namespace has functions for, as attributes of a class."""
     tensor_definitions = _Tensors(library, tensor_type)
     definition_by_op: dict[str, Any] = {
-        op: staticmethod(definition) for op, definition in tensor_definitions.bound().items()
+        op: staticmethod(definition) for op, definition in tensor_definitions.bound_definitions().items()
     }
 
     def get_item(self: Any, x: Any, key: Any) -> Any:
         return tensor_definitions.slice_of(self, x, key)
 
-    bound_by_op = {"cast": staticmethod(library.cast), "to_numpy": staticmethod(library.to_host), "get_item": get_item}
-    return definition_by_op | bound_by_op
+    library_definitions = {
+        "cast": staticmethod(library.cast),
+        "to_numpy": staticmethod(library.to_host),
+        "get_item": get_item,
+    }
+    return definition_by_op | library_definitions
 
 
 class _Tensors(Definitions):
@@ -40,7 +44,7 @@ class _Tensors(Definitions):
         self._tensor_type: Any = tensor_type
         self._promotion = library.promotion
 
-    @requiring("convert_to_tensor")
+    @requires_function("convert_to_tensor")
     def copy(self, x: Any) -> Any:
         return self._xp.asarray(x, copy=True)
 
@@ -91,10 +95,10 @@ class _Tensors(Definitions):
         (axis,) = nonnegative_axes(axis, len(x.shape))
         positions = self._nonnegative_places(indices, x.shape[axis])
         index_shape = tuple(positions.shape)
-        count = math.prod(index_shape)
-        require_elements(x.shape[axis], count)
+        index_count = math.prod(index_shape)
+        require_elements(x.shape[axis], index_count)
         result_shape = (*x.shape[:axis], *index_shape, *x.shape[axis + 1 :])
-        if not count:
+        if not index_count:
             return xp.zeros(result_shape, dtype=x.dtype)
         return xp.reshape(xp.take(x, xp.reshape(positions, (-1,)), axis=axis), result_shape)
 
@@ -107,9 +111,9 @@ class _Tensors(Definitions):
         if len(positions.shape) != len(x.shape):
             raise ShapeError(f"indices of shape {tuple(positions.shape)} need as many axes as shape {tuple(x.shape)}")
         require_elements(x.shape[axis], math.prod(positions.shape))
-        full_shape = list(broadcast([_shape_without(x.shape, axis), _shape_without(positions.shape, axis)]))
-        broadcast_x = xp.broadcast_to(x, (*full_shape[:axis], x.shape[axis], *full_shape[axis:]))
-        positions = xp.broadcast_to(positions, (*full_shape[:axis], positions.shape[axis], *full_shape[axis:]))
+        batch_shape = list(broadcast([_shape_without(x.shape, axis), _shape_without(positions.shape, axis)]))
+        broadcast_x = xp.broadcast_to(x, (*batch_shape[:axis], x.shape[axis], *batch_shape[axis:]))
+        positions = xp.broadcast_to(positions, (*batch_shape[:axis], positions.shape[axis], *batch_shape[axis:]))
         if not math.prod(positions.shape):
             return xp.zeros(tuple(positions.shape), dtype=x.dtype)
         return xp.take_along_axis(broadcast_x, positions, axis=axis)
@@ -147,8 +151,8 @@ def _complete_shape(shape: Any, old: Sequence[int]) -> tuple[int, ...]:
         raise ShapeError(f"shape {tuple(new_shape)} leaves more than one length open")
     lengths = tuple(int(n) for n in new_shape)
     if all(isinstance(n, int) for n in old):
-        count, known_size = math.prod(old), math.prod(n for n in lengths if n != -1)
-        if (count != known_size) if -1 not in lengths else (not known_size or count % known_size):
+        element_count, given_size = math.prod(old), math.prod(n for n in lengths if n != -1)
+        if (element_count != given_size) if -1 not in lengths else (not given_size or element_count % given_size):
             raise ShapeError(f"a tensor of shape {tuple(old)} cannot be reshaped to {lengths}")
     return lengths
 

@@ -106,8 +106,8 @@ class DaskBackend(
         """Returns the typed error for an error that an op raised; one about an axis of unknown length comes first."""
         try:
             put_slots(arguments, {})
-        except ShapeError as unknown:
-            error = unknown
+        except ShapeError as shape_error:
+            error = shape_error
         return super().translate(op, error, arguments)
 
     def _message_for(self, op: str, message: str) -> str:

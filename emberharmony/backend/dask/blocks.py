@@ -66,9 +66,9 @@ class Block:
         """Returns the op's result for blocks, with further arguments that Dask passes."""
         function = _numpy_op(self.op) if isinstance(self.op, str) else self.op
         args, kwargs = _map_arguments(lambda slot: blocks[slot.place], Slot, (self.args, self.kwargs))
-        result = function(*args, **kwargs, **more)
+        block_result = function(*args, **kwargs, **more)
         # The default float of the process that computes may be another one than when the graph was built.
-        return result if self.dtype is None else np.asarray(result).astype(self.dtype, copy=False)
+        return block_result if self.dtype is None else np.asarray(block_result).astype(self.dtype, copy=False)
 
 
 class Picked:
@@ -85,7 +85,7 @@ class Picked:
         return results[self.place]
 
 
-def with_known_lengths(x: da.Array) -> da.Array:
+def require_known_lengths(x: da.Array) -> da.Array:
     """Returns a tensor, checked to have known lengths.
 
     Raises:
@@ -103,11 +103,11 @@ def put_slots(args: Any, kwargs: Any) -> tuple[list[da.Array], Any, Any]:
     """Returns the Dask tensors among arguments, and the arguments with slots in place of these tensors."""
     tensors: list[da.Array] = []
 
-    def slot(x: da.Array) -> Slot:
-        tensors.append(with_known_lengths(x))
+    def slot_for(x: da.Array) -> Slot:
+        tensors.append(require_known_lengths(x))
         return Slot(len(tensors) - 1)
 
-    return tensors, *_map_arguments(slot, da.Array, (args, kwargs))
+    return tensors, *_map_arguments(slot_for, da.Array, (args, kwargs))
 
 
 def _empty_block(ndim: int, dtype: Any) -> np.ndarray:
@@ -119,7 +119,7 @@ def zeros(shape: Sequence[int], dtype: Any) -> da.Array:
     return da.zeros(shape, dtype=dtype, chunks="auto" if all(shape) else -1)
 
 
-def elementwise(op: str, *args: Any, **kwargs: Any) -> da.Array:
+def apply_elementwise(op: str, *args: Any, **kwargs: Any) -> da.Array:
     """Returns the result of an elementwise op of the NumPy backend, computed block by block."""
     tensors, args, kwargs = put_slots(args, kwargs)
     shape = broadcast([x.shape for x in tensors])
@@ -127,8 +127,8 @@ def elementwise(op: str, *args: Any, **kwargs: Any) -> da.Array:
         dtype = Block(op, args, kwargs)(*(np.ones((1,) * x.ndim, x.dtype) for x in tensors)).dtype
     sources = [_broadcast_source(x) for x in tensors]
     inner_shape = broadcast([x.shape for x in sources])
-    result = apply_to_blocks(Block(op, args, kwargs, dtype), sources, len(inner_shape), dtype)
-    return result if inner_shape == shape else broadcast_by_blocks(result, shape)
+    inner_result = apply_to_blocks(Block(op, args, kwargs, dtype), sources, len(inner_shape), dtype)
+    return inner_result if inner_shape == shape else broadcast_by_blocks(inner_result, shape)
 
 
 def broadcast_by_blocks(x: da.Array, shape: Sequence[int]) -> da.Array:
@@ -136,8 +136,8 @@ def broadcast_by_blocks(x: da.Array, shape: Sequence[int]) -> da.Array:
 
     So the cotangent of a mean, a number for each element, is never written out.
     """
-    own_chunks = [*[(1,)] * (len(shape) - x.ndim), *x.chunks]
-    joined_chunks = tuple("auto" if n != sum(c) else c for n, c in zip(shape, own_chunks, strict=True))
+    padded_chunks = [*[(1,)] * (len(shape) - x.ndim), *x.chunks]
+    joined_chunks = tuple("auto" if n != sum(c) else c for n, c in zip(shape, padded_chunks, strict=True))
     broadcast_x = da.broadcast_to(x, shape, chunks=normalize_chunks(joined_chunks, tuple(shape), dtype=x.dtype))
     broadcast_x.source = broadcast_x.name, x
     return broadcast_x
@@ -155,11 +155,11 @@ def apply_to_blocks(block: Callable[..., Any], tensors: Sequence[da.Array], ndim
     return da.blockwise(block, tuple(range(ndim)), *blockwise_args, dtype=dtype, meta=_empty_block(ndim, dtype))
 
 
-def shapes_of(op: str, *args: Any, **kwargs: Any) -> Any:
+def abstract_results(op: str, *args: Any, **kwargs: Any) -> Any:
     """Returns an op's results as tensors with only a shape and a dtype, after the op's checks of its arguments."""
     shape_backend = AbstractBackend.over(load("numpy"))
     args, kwargs = _map_arguments(
-        lambda x: shape_backend.tensor_of(with_known_lengths(x).shape, x.dtype), da.Array, (args, kwargs)
+        lambda x: shape_backend.tensor_of(require_known_lengths(x).shape, x.dtype), da.Array, (args, kwargs)
     )
     return getattr(shape_backend.bound, op)(*args, **kwargs)
 
@@ -236,7 +236,7 @@ def apply_by_matrix(op: str, cores: Callable[..., Sequence[int]], *args: Any, **
         op: the op.
         cores: returns, from the numbers of axes of the tensors, how many axes at the end of each belong to a matrix.
     """
-    result_specs = shapes_of(op, *args, **kwargs)
+    result_specs = abstract_results(op, *args, **kwargs)
     tensors, _, _ = put_slots(args, kwargs)
     core_counts = cores(*(x.ndim for x in tensors))
     batch_axis_count = max(x.ndim - core for x, core in zip(tensors, core_counts, strict=True))
@@ -259,7 +259,7 @@ def apply_along_axis(op: str, *args: Any, **kwargs: Any) -> Any:
 
     The result has as many axes as the first tensor, except where `axis` is None.
     """
-    result_specs = shapes_of(op, *args, **kwargs)
+    result_specs = abstract_results(op, *args, **kwargs)
     tensors, _, _ = put_slots(args, kwargs)
     axis, ndim = arguments_by_name(op, args, kwargs).get("axis", -1), tensors[0].ndim
     if axis is None or not ndim:

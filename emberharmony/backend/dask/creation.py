@@ -9,7 +9,7 @@ import numpy as np
 from dask.array.core import normalize_chunks
 from dask.utils import parse_bytes
 
-from emberharmony.backend.dask.blocks import elementwise, shapes_of, with_known_lengths, zeros
+from emberharmony.backend.dask.blocks import abstract_results, apply_elementwise, require_known_lengths, zeros
 from emberharmony.backend.dask.dtypes import DTYPES, cast, promotion
 from emberharmony.backend.shared.arrays.shape import as_shape, clip_offset, require_matrices
 from emberharmony.backend.shared.device import check_memory, native_device
@@ -41,29 +41,31 @@ def _blocks_of_value(value: Any, shape: tuple[int, ...], dtype: Any, chunks: Any
     if device is not None:
         native_device(device)
     fill_tensor = promotion.filling(value, dtype)
-    shapes_of("broadcast_to", fill_tensor, shape)
+    abstract_results("broadcast_to", fill_tensor, shape)
     if not math.prod(shape):
         return zeros(shape, fill_tensor.dtype)
     block_lengths = default_chunks(shape, fill_tensor.dtype) if chunks is None else chunks
     added_axis_count = len(shape) - fill_tensor.ndim
-    fill_in_blocks = fill_tensor.rechunk(
+    chunked_fill = fill_tensor.rechunk(
         {axis: block_lengths[axis + added_axis_count] for axis, n in enumerate(fill_tensor.shape) if n != 1}
     )
-    return da.broadcast_to(fill_in_blocks, shape, chunks=block_lengths)
+    return da.broadcast_to(chunked_fill, shape, chunks=block_lengths)
 
 
 def _compare_columns(comparison: str, chunks: Any, k: int) -> da.Array:
     """Returns a matrix of booleans: the comparison of each element's column number with its row number plus `k`."""
     row_numbers, column_numbers = (da.arange(sum(lengths), dtype=_INT64, chunks=(lengths,)) for lengths in chunks)
-    return elementwise(comparison, elementwise("subtract", column_numbers, k), row_numbers[:, None])
+    return apply_elementwise(comparison, apply_elementwise("subtract", column_numbers, k), row_numbers[:, None])
 
 
 def _zero_outside(comparison: str, x: da.Array, k: int) -> da.Array:
     """Returns matrices with zeros where the comparison of column and row is False; `da.tril` warns of complex ones."""
-    diagonal_offset = clip_offset(k, *require_matrices(with_known_lengths(x)).shape[-2:])
+    diagonal_offset = clip_offset(k, *require_matrices(require_known_lengths(x)).shape[-2:])
     if not x.size:
         return x
-    return elementwise("where", _compare_columns(comparison, x.chunks[-2:], diagonal_offset), x, np.zeros((), x.dtype))
+    return apply_elementwise(
+        "where", _compare_columns(comparison, x.chunks[-2:], diagonal_offset), x, np.zeros((), x.dtype)
+    )
 
 
 def _dtype_or_default(dtype: Any) -> Any:
@@ -85,7 +87,7 @@ class DaskCreationOps:
     @staticmethod
     def full_like(x: da.Array, fill_value: Any, dtype: Any = None, device: Any = None) -> da.Array:
         return _blocks_of_value(
-            fill_value, with_known_lengths(x).shape, x.dtype if dtype is None else dtype, x.chunks, device
+            fill_value, require_known_lengths(x).shape, x.dtype if dtype is None else dtype, x.chunks, device
         )
 
     @staticmethod
@@ -130,8 +132,8 @@ class DaskCreationOps:
                 length and max(map(abs, (*start_and_stop, step, start_and_stop[1] - start_and_stop[0]))) <= 2**53
             ):  # Dask counts in float64
                 return da.arange(*start_and_stop, step, dtype=_INT64, chunks=default_chunks((length,), _INT64))
-        result: da.Array = self.composed("arange")(start, stop, step, dtype, device)
-        return result
+        range_tensor: da.Array = self.composed("arange")(start, stop, step, dtype, device)
+        return range_tensor
 
     def eye(self, N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None) -> da.Array:
         shape = as_shape((N, N if M is None else M))
@@ -146,5 +148,5 @@ class DaskCreationOps:
 
     @staticmethod
     def diag(x: da.Array, k: int = 0) -> da.Array:
-        spec = shapes_of("diag", x, k)
+        spec = abstract_results("diag", x, k)
         return zeros(spec.shape, x.dtype) if 0 in (*spec.shape, *x.shape) else da.diag(x, k)

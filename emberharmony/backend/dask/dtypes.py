@@ -6,7 +6,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 
-from emberharmony.backend.dask.blocks import elementwise
+from emberharmony.backend.dask.blocks import apply_elementwise
 from emberharmony.backend.host import bfloat16_of_numpy
 from emberharmony.backend.promote import Promotion
 from emberharmony.core import dtypes as neutral
@@ -21,7 +21,7 @@ DTYPES = NativeDTypes("dask", _NATIVE, on_first_use={neutral.bfloat16: bfloat16_
 
 def cast(x: da.Array, dtype: np.dtype) -> da.Array:
     """Returns `x` in a dtype; a complex tensor gives its real part, except to bool, which tests for non-zero."""
-    return x if x.dtype == dtype else elementwise("cast", x, dtype)
+    return x if x.dtype == dtype else apply_elementwise("cast", x, dtype)
 
 
 promotion = Promotion(

@@ -4,16 +4,16 @@ from functools import partial
 from typing import Any
 
 from emberharmony.backend.base import Backend
-from emberharmony.backend.dask.blocks import elementwise
+from emberharmony.backend.dask.blocks import apply_elementwise
 from emberharmony.core.registry import OPS, complete
 
 complete()
 
 
-def _bodies() -> dict[str, Any]:
+def _class_attributes() -> dict[str, Any]:
     op_names = [name for name, spec in OPS.items() if spec.facts.elementwise and not hasattr(Backend, name)]
-    return {name: staticmethod(partial(elementwise, name)) for name in op_names} | {"__doc__": __doc__}
+    return {name: staticmethod(partial(apply_elementwise, name)) for name in op_names} | {"__doc__": __doc__}
 
 
-DaskElementwiseOps: Any = type("DaskElementwiseOps", (), _bodies())
+DaskElementwiseOps: Any = type("DaskElementwiseOps", (), _class_attributes())
 """The mixin that holds these ops."""

@@ -11,12 +11,12 @@ import dask.array as da
 
 from emberharmony.backend.dask.blocks import (
     Axes,
+    abstract_results,
     apply_along_axis,
     apply_by_matrix,
     apply_to_whole_axes,
     arguments_by_name,
     put_slots,
-    shapes_of,
 )
 from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.images.fft import named_by_keras
@@ -33,13 +33,13 @@ def _matrix_and_vector_axes(a: int, b: int) -> tuple[int, int]:
 def _gathering_op(name: str, gathered_parameter: str) -> Callable[..., Any]:
     if gathered_parameter == "matrix":
         return partial(apply_by_matrix, name, lambda *ndims: [2] * len(ndims))
-    function = partial(apply_along_axis, name)
-    return named_by_keras(function) if name in ("rfft", "irfft") else function
+    axis_op = partial(apply_along_axis, name)
+    return named_by_keras(axis_op) if name in ("rfft", "irfft") else axis_op
 
 
 def _quantile(name: str, *args: Any, **kwargs: Any) -> da.Array:
     """Returns quantiles over axes of a tensor, each of which is rechunked to one block."""
-    result_specs = shapes_of(name, *args, **kwargs)
+    result_specs = abstract_results(name, *args, **kwargs)
     argument_by_name = arguments_by_name(name, args, kwargs)
     x, q = argument_by_name["x"], argument_by_name.get("q")
     axes = nonnegative_axes(argument_by_name["axis"], x.ndim)
@@ -56,14 +56,14 @@ def _quantile(name: str, *args: Any, **kwargs: Any) -> da.Array:
     )
 
 
-def _with_whole_tensors(name: str, place: int, *args: Any, **kwargs: Any) -> da.Array:
+def _apply_with_whole_tensors(name: str, place: int, *args: Any, **kwargs: Any) -> da.Array:
     """Returns the result of an op that maps the elements of one tensor, and needs its other tensors as one block.
 
     Args:
         name: the op.
         place: of the tensor that stays chunked.
     """
-    result_specs = shapes_of(name, *args, **kwargs)
+    result_specs = abstract_results(name, *args, **kwargs)
     tensors, _, _ = put_slots(args, kwargs)
     loops: list[Axes] = [[None] * x.ndim for x in tensors]
     loops[place] = range(tensors[place].ndim)
@@ -90,10 +90,10 @@ class DaskGatheredOps(_Table):  # type: ignore[misc]
     percentile = staticmethod(partial(_quantile, "percentile"))
     nanpercentile = staticmethod(partial(_quantile, "nanpercentile"))
     nanmedian = staticmethod(partial(_quantile, "nanmedian"))
-    searchsorted = staticmethod(partial(_with_whole_tensors, "searchsorted", 1))
+    searchsorted = staticmethod(partial(_apply_with_whole_tensors, "searchsorted", 1))
     view = staticmethod(partial(apply_by_matrix, "view", lambda ndim: [min(ndim, 1)]))
 
     convert: Any
 
     def isin(self, x1: Any, x2: Any, assume_unique: bool = False, *, invert: bool = False) -> da.Array:
-        return _with_whole_tensors("isin", 0, self.convert(x1), self.convert(x2), assume_unique, invert=invert)
+        return _apply_with_whole_tensors("isin", 0, self.convert(x1), self.convert(x2), assume_unique, invert=invert)

@@ -7,7 +7,7 @@ import dask
 import dask.array as da
 import numpy as np
 
-from emberharmony.backend.dask.blocks import Block, Slot, with_known_lengths
+from emberharmony.backend.dask.blocks import Block, Slot, require_known_lengths
 from emberharmony.backend.dask.dtypes import DTYPES, cast, promotion
 from emberharmony.backend.shared.reductions.histograms import check_weights, countable, edges
 from emberharmony.core.options import refuse_sparse
@@ -36,26 +36,30 @@ class DaskHistogramsOps:
     def bincount(self, x: da.Array, weights: Any = None, minlength: int = 0, sparse: bool = False) -> da.Array:
         """Returns counts of integers, added over blocks; computes the largest number, which determines the shape."""
         refuse_sparse("sparse", sparse)
-        countable(np.zeros((1,) * with_known_lengths(x).ndim, x.dtype))
+        countable(np.zeros((1,) * require_known_lengths(x).ndim, x.dtype))
         if weights is not None:
-            check_weights(with_known_lengths(weights), x)
-        least_and_most = countable(np.asarray(dask.compute(x.min(), x.max()) if x.size else (), x.dtype))
-        length = max(int(least_and_most.max(initial=-1)) + 1, minlength)
+            check_weights(require_known_lengths(weights), x)
+        smallest_and_largest = countable(np.asarray(dask.compute(x.min(), x.max()) if x.size else (), x.dtype))
+        bin_count = max(int(smallest_and_largest.max(initial=-1)) + 1, minlength)
         if not x.size:
-            return self.bound.zeros((length,), DTYPES["int64"] if weights is None else promotion.floats(weights).dtype)
+            return self.bound.zeros(
+                (bin_count,), DTYPES["int64"] if weights is None else promotion.floats(weights).dtype
+            )
         int64_x = cast(x, DTYPES["int64"])
         if weights is None:
-            return self._sum_over_blocks(_bincount_of_block, [int64_x], (None, length), length, DTYPES["int64"])
+            return self._sum_over_blocks(_bincount_of_block, [int64_x], (None, bin_count), bin_count, DTYPES["int64"])
         weights = promotion.floats(weights)
         wide_weights = cast(weights, DTYPES["float64"])
         return cast(
-            self._sum_over_blocks(_bincount_of_block, [int64_x, wide_weights], (length,), length, wide_weights.dtype),
+            self._sum_over_blocks(
+                _bincount_of_block, [int64_x, wide_weights], (bin_count,), bin_count, wide_weights.dtype
+            ),
             weights.dtype,
         )
 
     def histogram(self, x: da.Array, bins: int = 10, range: Any = None) -> tuple[da.Array, da.Array]:
         """Returns a histogram as counts added over blocks, and its edges; both stay uncomputed."""
-        x = promotion.floats(with_known_lengths(x))
+        x = promotion.floats(require_known_lengths(x))
         bin_edges = edges(0.0, 1.0, bins, range).astype(x.dtype)
         if range is not None or not x.size:
             edge_tensor = da.from_array(bin_edges, chunks=-1)
@@ -75,7 +79,7 @@ class DaskHistogramsOps:
 
     def _sum_over_blocks(
         self,
-        count: Callable[..., np.ndarray],
+        count_block: Callable[..., np.ndarray],
         tensors: Sequence[da.Array],
         options: Sequence[Any],
         length: int,
@@ -85,9 +89,9 @@ class DaskHistogramsOps:
         """Returns the sum of the vectors that a function of blocks counts for all blocks.
 
         Args:
-            count: returns the vector of blocks, behind axes of length 1.
+            count_block: returns the vector of blocks, behind axes of length 1.
             tensors: tensors of one shape.
-            options: further arguments of `count`.
+            options: further arguments of `count_block`.
             length: of the vector.
             limits: a tensor that each call takes whole, behind the blocks.
         """
@@ -95,8 +99,8 @@ class DaskHistogramsOps:
         blockwise_args: list[Any] = [argument for x in tensors for argument in (x, axes)]
         blockwise_args += [] if limits is None else [limits, (2000,)]
         slots = [Slot(i) for i, _ in enumerate(blockwise_args[::2])]
-        counts = da.blockwise(
-            Block(count, (*slots, *options), {}, dtype),
+        counts_of_blocks = da.blockwise(
+            Block(count_block, (*slots, *options), {}, dtype),
             (*axes, 1000),
             *blockwise_args,
             new_axes={1000: length},
@@ -105,4 +109,4 @@ class DaskHistogramsOps:
             dtype=dtype,
             meta=np.empty((0,) * (len(axes) + 1), dtype),
         )
-        return self.bound.sum(counts, axes, dtype=dtype)
+        return self.bound.sum(counts_of_blocks, axes, dtype=dtype)

@@ -10,14 +10,14 @@ from emberharmony.backend.dask.blocks import (
     Axes,
     Block,
     Slot,
+    abstract_results,
     apply_to_blocks,
     apply_to_whole_axes,
-    shapes_of,
-    with_known_lengths,
+    require_known_lengths,
     zeros,
 )
 from emberharmony.backend.dask.dtypes import cast
-from emberharmony.backend.dask.shapes import with_shape
+from emberharmony.backend.dask.shapes import reshape_to
 from emberharmony.backend.dask.tensors import DaskTensorOps
 from emberharmony.backend.host import host_indices
 from emberharmony.backend.promote import nonnegative_axis
@@ -29,7 +29,7 @@ from emberharmony.core.errors import ArgumentTypeError, ShapeError
 _INT64 = np.dtype(np.int64)
 
 
-def _mask_axes(part: Any) -> int | None:
+def _masked_axis_count(part: Any) -> int | None:
     """Returns how many axes a part of a key masks: -1 for a tensor of integers, None for anything else."""
     if not isinstance(part, da.Array):
         return None
@@ -48,7 +48,7 @@ def _nonnegative_places(indices: Any, length: int) -> Any:
     if indices.dtype.kind not in "iu":
         raise ArgumentTypeError(f"indices are integers, not {indices.dtype}")
     block = Block(_nonnegative_places_of_block, (Slot(0), length), {}, _INT64)
-    return apply_to_blocks(block, [with_known_lengths(indices)], indices.ndim, _INT64)
+    return apply_to_blocks(block, [require_known_lengths(indices)], indices.ndim, _INT64)
 
 
 def _nonnegative_places_of_block(indices: np.ndarray, length: int) -> np.ndarray:
@@ -61,10 +61,10 @@ def _take(x: da.Array, indices: Any, axis: int) -> da.Array:
     if not isinstance(indices, da.Array):
         if not indices.size or not x.size:
             return zeros(shape, x.dtype)
-        return with_shape(da.take(x, indices.reshape(-1), axis=axis), shape)
+        return reshape_to(da.take(x, indices.reshape(-1), axis=axis), shape)
     rank = indices.ndim
     loops = [*range(axis), None, *range(axis + rank, len(shape))], range(axis, axis + rank)
-    result_specs = shapes_of("take", x, indices, axis)
+    result_specs = abstract_results("take", x, indices, axis)
     return apply_to_whole_axes("take", (x, indices, axis), {}, loops, result_specs, lambda place, ndim: range(ndim))
 
 
@@ -84,7 +84,7 @@ def _elements_at_columns(y: da.Array, columns: list[tuple[int, Any]], is_split: 
     flat_indices: Any = np.zeros((), np.int64)
     for (_, column), length in zip(columns, lengths, strict=True):
         flat_indices = flat_indices * length + column
-    rows = with_shape(
+    rows = reshape_to(
         da.transpose(y, (*axes, *other_axes)), (int(np.prod(lengths)), *(y.shape[axis] for axis in other_axes))
     )
     elements = _take(rows, flat_indices, 0)
@@ -102,17 +102,17 @@ class DaskIndexingOps:
 
     @staticmethod
     def take(x: da.Array, indices: Any, axis: int | None = None) -> da.Array:
-        shapes_of("take", x, indices, axis)
+        abstract_results("take", x, indices, axis)
         if axis is None:
-            x, axis = with_shape(x, (x.size,)), 0
+            x, axis = reshape_to(x, (x.size,)), 0
         axis = nonnegative_axis(axis, x.ndim)
         return _take(x, _nonnegative_places(indices, x.shape[axis]), axis)
 
     @staticmethod
     def take_along_axis(x: da.Array, indices: Any, axis: int | None = -1) -> da.Array:
-        result_specs = shapes_of("take_along_axis", x, indices, axis)
+        result_specs = abstract_results("take_along_axis", x, indices, axis)
         if axis is None:
-            x, axis = with_shape(x, (x.size,)), 0
+            x, axis = reshape_to(x, (x.size,)), 0
         axis = nonnegative_axis(axis, x.ndim)
         if not isinstance(indices, da.Array):
             indices = da.from_array(nonnegative_indices(host_indices(indices), x.shape[axis]), chunks=-1)
@@ -126,7 +126,7 @@ class DaskIndexingOps:
     @staticmethod
     def get_item(x: da.Array, key: Any) -> da.Array:
         """Returns what a key selects; a mask in a tensor is computed, because the shape depends on it."""
-        key_parts = list(parts_of(key, with_known_lengths(x).shape, _mask_axes)) or [(Ellipsis, 0, False)]
+        key_parts = list(parts_of(key, require_known_lengths(x).shape, _masked_axis_count)) or [(Ellipsis, 0, False)]
         joint_flags = [_is_joint(key_part) for key_part, _, _ in key_parts]
         has_index_tensors = any(hasattr(part, "shape") or part.__class__ is bool for part, _, _ in key_parts)
         basic_key: list[Any] = []
@@ -170,39 +170,46 @@ class DaskIndexingOps:
     @staticmethod
     def nonzero(x: da.Array) -> tuple[da.Array, ...]:
         """Returns the indices of the nonzero elements; computes the tensor, because the shape depends on it."""
-        if with_known_lengths(x).ndim == 0:
+        if require_known_lengths(x).ndim == 0:
             raise ShapeError("a tensor without axes has no indices")
         return tuple(da.from_array(axis_indices) for axis_indices in np.nonzero(x.compute()))
 
     @staticmethod
     def slice_update(inputs: da.Array, start_indices: Sequence[int], updates: da.Array) -> da.Array:
-        start = start_indices.compute() if isinstance(start_indices, da.Array) else start_indices
-        block = block_slices(with_known_lengths(inputs).shape, start, with_known_lengths(updates).shape)
-        result = DaskTensorOps.copy(inputs)
+        start_values = start_indices.compute() if isinstance(start_indices, da.Array) else start_indices
+        block_key = block_slices(
+            require_known_lengths(inputs).shape, start_values, require_known_lengths(updates).shape
+        )
+        updated_copy = DaskTensorOps.copy(inputs)
         if updates.size:
-            result[block] = cast(updates, inputs.dtype)
-        return result
+            updated_copy[block_key] = cast(updates, inputs.dtype)
+        return updated_copy
 
     @staticmethod
     def scatter_update(inputs: da.Array, indices: Any, updates: da.Array, reduction: str | None = None) -> da.Array:
         """Returns a tensor with updates at indices of its first axes, each of which becomes one block."""
-        result_specs = shapes_of("scatter_update", inputs, indices, updates, reduction)
+        result_specs = abstract_results("scatter_update", inputs, indices, updates, reduction)
         if not isinstance(indices, da.Array):
             indices = host_indices(indices)
         index_length = indices.shape[-1]
         item_shape = inputs.shape[index_length:]
-        rows = da.broadcast_to(cast(updates, inputs.dtype), (*indices.shape[:-1], *item_shape))
+        broadcast_updates = da.broadcast_to(cast(updates, inputs.dtype), (*indices.shape[:-1], *item_shape))
         row_loops = [*[None] * index_length, *range(len(item_shape))]
         loops = [row_loops, [None] * indices.ndim, [*[None] * (indices.ndim - 1), *range(len(item_shape))]]
         if not isinstance(indices, da.Array):
             del loops[1]
         return apply_to_whole_axes(
-            "scatter_update", (inputs, indices, rows, reduction), {}, loops, result_specs, lambda place, ndim: row_loops
+            "scatter_update",
+            (inputs, indices, broadcast_updates, reduction),
+            {},
+            loops,
+            result_specs,
+            lambda place, ndim: row_loops,
         )
 
     @staticmethod
     def diagonal(x: da.Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> da.Array:
-        spec = shapes_of("diagonal", x, offset, axis1, axis2)
+        spec = abstract_results("diagonal", x, offset, axis1, axis2)
         x = require_matrices(x)
         if 0 in spec.shape:
             return zeros(spec.shape, x.dtype)
@@ -210,7 +217,7 @@ class DaskIndexingOps:
 
     @staticmethod
     def unravel_index(indices: Any, shape: Sequence[int]) -> tuple[da.Array, ...]:
-        result_specs = shapes_of("unravel_index", indices, shape)
+        result_specs = abstract_results("unravel_index", indices, shape)
         index_tensor = indices if isinstance(indices, da.Array) else da.from_array(host_indices(indices))
         axes = [*range(index_tensor.ndim)]
         coordinates: tuple[da.Array, ...] = apply_to_whole_axes(

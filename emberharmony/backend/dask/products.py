@@ -4,7 +4,7 @@ import dask.array as da
 import numpy as np
 from dask.array.einsumfuncs import parse_einsum_input
 
-from emberharmony.backend.dask.blocks import shapes_of, zeros
+from emberharmony.backend.dask.blocks import abstract_results, zeros
 from emberharmony.backend.dask.dtypes import DTYPES, cast, promotion, widen
 
 
@@ -21,7 +21,7 @@ class DaskProductsOps:
 
     @staticmethod
     def einsum(subscripts: str, *operands: da.Array) -> da.Array:
-        spec = shapes_of("einsum", subscripts, *operands)
+        spec = abstract_results("einsum", subscripts, *operands)
         tensors = [_widen_for_sum(x) for x in promotion.common(*operands)]
         if not all(x.size for x in tensors):
             return zeros(spec.shape, spec.dtype)

@@ -24,11 +24,11 @@ def _random_block(
 ) -> np.ndarray:
     """Returns the random numbers of a block, drawn by a stream whose counter starts at the block's number."""
     block_number = int(number.item())
-    source = np.random.Generator(np.random.Philox(key=np.asarray(key, np.uint64), counter=[0, 0, block_number, 0]))
+    generator = np.random.Generator(np.random.Philox(key=np.asarray(key, np.uint64), counter=[0, 0, block_number, 0]))
     float_dtype = as_dtype(name)
     block_position = np.unravel_index(block_number, block_counts(chunks)) if chunks else ()
     lengths = tuple(axis_chunks[i] for axis_chunks, i in zip(chunks, block_position, strict=True))
-    draws = getattr(source, distribution)(lengths, np.float64 if float_dtype is float64 else np.float32)
+    draws = getattr(generator, distribution)(lengths, np.float64 if float_dtype is float64 else np.float32)
     if distribution == "random" and float_dtype.bits == 16:
         # Half precision would round some numbers up to 1, which is excluded.
         draws = np.minimum(draws, np.float32(largest_below(1.0, float_dtype)))
@@ -40,16 +40,16 @@ def block_counts(chunks: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
     return tuple(map(len, chunks))
 
 
-def _draw_blocks(distribution: str, shape: Any, wanted: DType) -> da.Array:
-    lengths, dtype = as_shape(shape), DTYPES[wanted]
+def _draw_blocks(distribution: str, shape: Any, float_dtype: DType) -> da.Array:
+    lengths, dtype = as_shape(shape), DTYPES[float_dtype]
     chunks = default_chunks(lengths, dtype)
     counts_per_axis, axes = block_counts(chunks), tuple(range(len(chunks)))
     key = tuple(int(word) for word in STREAM.get().integers(0, 2**64, 2, np.uint64))
     block_numbers = da.from_array(np.arange(math.prod(counts_per_axis)).reshape(counts_per_axis), chunks=1)
-    block = Block(_random_block, (Slot(0), distribution, key, wanted.name, chunks), {}, dtype)
+    draw_block = Block(_random_block, (Slot(0), distribution, key, float_dtype.name, chunks), {}, dtype)
     meta = np.empty((0,) * len(axes), dtype)
     chunks_by_axis = dict(zip(axes, chunks, strict=True))
-    return da.blockwise(block, axes, block_numbers, axes, adjust_chunks=chunks_by_axis, dtype=dtype, meta=meta)
+    return da.blockwise(draw_block, axes, block_numbers, axes, adjust_chunks=chunks_by_axis, dtype=dtype, meta=meta)
 
 
 class DaskRandomOps:

@@ -6,18 +6,27 @@ import dask.array as da
 import numpy as np
 from dask.array.reductions import cumreduction
 
-from emberharmony.backend.dask.blocks import Block, Slot, apply_to_blocks, shapes_of, with_known_lengths, zeros
+from emberharmony.backend.dask.blocks import (
+    Block,
+    Slot,
+    abstract_results,
+    apply_to_blocks,
+    require_known_lengths,
+    zeros,
+)
 from emberharmony.backend.dask.dtypes import DTYPES, cast, widen
-from emberharmony.backend.dask.shapes import with_shape
+from emberharmony.backend.dask.shapes import reshape_to
 from emberharmony.backend.promote import nonnegative_axes, nonnegative_axis
 from emberharmony.core.options import without_axes
 
 
-def _without_empty(x: da.Array, axes: tuple[int, ...]) -> da.Array:
+def _drop_empty_blocks(x: da.Array, axes: tuple[int, ...]) -> da.Array:
     """Returns a tensor rechunked without its empty blocks along nonempty axes."""
-    kept_chunks_by_axis = {a: tuple(n for n in x.chunks[a] if n) for a in axes if x.shape[a]}
+    nonempty_chunks_by_axis = {a: tuple(n for n in x.chunks[a] if n) for a in axes if x.shape[a]}
     return (
-        x.rechunk(kept_chunks_by_axis) if any(kept_chunks_by_axis[a] != x.chunks[a] for a in kept_chunks_by_axis) else x
+        x.rechunk(nonempty_chunks_by_axis)
+        if any(nonempty_chunks_by_axis[a] != x.chunks[a] for a in nonempty_chunks_by_axis)
+        else x
     )
 
 
@@ -32,8 +41,8 @@ def fold_blocks(op: str, x: da.Array, axis: Any, keepdims: bool, dtype: Any = No
         dtype: that of the result, if the op takes it.
     """
     x_dtype, options = x.dtype, {} if dtype is None else {"dtype": dtype}
-    axes = nonnegative_axes(axis, with_known_lengths(x).ndim)
-    x = _without_empty(x, axes)
+    axes = nonnegative_axes(axis, require_known_lengths(x).ndim)
+    x = _drop_empty_blocks(x, axes)
     if not axes:
         return apply_to_blocks(Block(op, (Slot(0), ()), options, x_dtype), [x], x.ndim, x_dtype)
     fold_block = Block(op, (Slot(0),), options, x_dtype)
@@ -52,21 +61,23 @@ class DaskReductionOps:
 
     @staticmethod
     def logsumexp(x: da.Array, axis: Any = None, keepdims: bool = False) -> da.Array:
-        dtype = shapes_of("logsumexp", x, axis, keepdims).dtype
+        dtype = abstract_results("logsumexp", x, axis, keepdims).dtype
         return cast(fold_blocks("logsumexp", widen(cast(x, dtype)), axis, keepdims), dtype)
 
     def mean(self, x: da.Array, axis: Any = None, keepdims: bool = False) -> da.Array:
-        dtype = shapes_of("mean", x, axis, keepdims).dtype
-        count = int(np.prod([x.shape[a] for a in nonnegative_axes(axis, x.ndim)], dtype=np.int64))
-        total = self.bound.sum(widen(cast(x, dtype)), axis, keepdims)
-        return cast(self.bound.divide(total, float(count)), dtype)
+        dtype = abstract_results("mean", x, axis, keepdims).dtype
+        element_count = int(np.prod([x.shape[a] for a in nonnegative_axes(axis, x.ndim)], dtype=np.int64))
+        sum_of_x = self.bound.sum(widen(cast(x, dtype)), axis, keepdims)
+        return cast(self.bound.divide(sum_of_x, float(element_count)), dtype)
 
     def var(self, x: da.Array, axis: Any = None, keepdims: bool = False, correction: Any = 0) -> da.Array:
-        dtype = shapes_of("var", x, axis, keepdims, correction).dtype
+        dtype = abstract_results("var", x, axis, keepdims, correction).dtype
         axes, ops = nonnegative_axes(axis, x.ndim), self.bound
-        widened_x = _without_empty(cast(x, DTYPES["complex128" if self.kind_of(x) == "complex" else "float64"]), axes)
-        count = float(np.prod([x.shape[a] for a in axes], dtype=np.int64))
-        divisor = ops.subtract(DTYPES["float64"].type(count), without_axes("correction", correction))
+        widened_x = _drop_empty_blocks(
+            cast(x, DTYPES["complex128" if self.kind_of(x) == "complex" else "float64"]), axes
+        )
+        element_count = float(np.prod([x.shape[a] for a in axes], dtype=np.int64))
+        divisor = ops.subtract(DTYPES["float64"].type(element_count), without_axes("correction", correction))
         # Combine the moments of the blocks in one pass: a second one would keep or compute all blocks again.
         # Of one element it is 0, but NaN if the element is infinite or NaN.
         biased_variance = (
@@ -74,7 +85,9 @@ class DaskReductionOps:
             if axes
             else ops.absolute(ops.subtract(widened_x, widened_x))
         )
-        variance = ops.divide(ops.multiply(biased_variance, count), ops.where(ops.greater(divisor, 0), divisor, np.nan))
+        variance = ops.divide(
+            ops.multiply(biased_variance, element_count), ops.where(ops.greater(divisor, 0), divisor, np.nan)
+        )
         return cast(variance, dtype)
 
     def std(self, x: da.Array, axis: Any = None, keepdims: bool = False, correction: Any = 0) -> da.Array:
@@ -82,32 +95,32 @@ class DaskReductionOps:
 
     @staticmethod
     def argmax(x: da.Array, axis: int | None = None, keepdims: bool = False) -> da.Array:
-        return _place_of_extreme("argmax", x, axis, keepdims)
+        return _index_of_extreme("argmax", x, axis, keepdims)
 
     @staticmethod
     def argmin(x: da.Array, axis: int | None = None, keepdims: bool = False) -> da.Array:
-        return _place_of_extreme("argmin", x, axis, keepdims)
+        return _index_of_extreme("argmin", x, axis, keepdims)
 
     @staticmethod
     def cumsum(x: da.Array, axis: int | None = None, dtype: Any = None) -> da.Array:
-        return _cumulative("cumsum", np.add, 0, x, axis, dtype)
+        return _accumulate("cumsum", np.add, 0, x, axis, dtype)
 
     @staticmethod
     def cumprod(x: da.Array, axis: int | None = None, dtype: Any = None) -> da.Array:
-        return _cumulative("cumprod", np.multiply, 1, x, axis, dtype)
+        return _accumulate("cumprod", np.multiply, 1, x, axis, dtype)
 
 
-def _place_of_extreme(op: str, x: da.Array, axis: int | None, keepdims: bool) -> da.Array:
-    spec = shapes_of(op, x, axis, keepdims)
+def _index_of_extreme(op: str, x: da.Array, axis: int | None, keepdims: bool) -> da.Array:
+    spec = abstract_results(op, x, axis, keepdims)
     if not x.ndim:
         return zeros(spec.shape, spec.dtype)
     if axis is None:
         # Dask takes the first of equal elements in the order of the blocks, which is that of the elements of a vector.
-        x, axis = with_shape(x, (x.size,)), 0
+        x, axis = reshape_to(x, (x.size,)), 0
     axis = nonnegative_axis(axis, x.ndim)
-    x = _without_empty(x if x.dtype.kind in "iuf" else cast(x, DTYPES["float32"]), (axis,))
+    x = _drop_empty_blocks(x if x.dtype.kind in "iuf" else cast(x, DTYPES["float32"]), (axis,))
     extreme_index = getattr(da, op)(x, axis=axis)
-    return cast(with_shape(extreme_index, spec.shape), spec.dtype)
+    return cast(reshape_to(extreme_index, spec.shape), spec.dtype)
 
 
 class _Scan(Block):
@@ -117,14 +130,14 @@ class _Scan(Block):
         return super().__call__(block, axis=axis)
 
 
-def _cumulative(op: str, combine: Any, start: int, x: da.Array, axis: int | None, dtype: Any) -> da.Array:
-    spec = shapes_of(op, x, axis, dtype)
+def _accumulate(op: str, combine: Any, start: int, x: da.Array, axis: int | None, dtype: Any) -> da.Array:
+    spec = abstract_results(op, x, axis, dtype)
     widened_x = widen(cast(x, spec.dtype))
     if axis is None:
-        widened_x, axis = with_shape(widened_x, (widened_x.size,)), 0
+        widened_x, axis = reshape_to(widened_x, (widened_x.size,)), 0
     if not widened_x.size:
         return cast(widened_x, spec.dtype)
     axis = nonnegative_axis(axis, widened_x.ndim)
-    widened_x = _without_empty(widened_x, (axis,))
+    widened_x = _drop_empty_blocks(widened_x, (axis,))
     scan = _Scan(op, (Slot(0),), {"dtype": widened_x.dtype}, widened_x.dtype)
     return cast(cumreduction(scan, combine, start, widened_x, axis, widened_x.dtype), spec.dtype)

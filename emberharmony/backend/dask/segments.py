@@ -6,16 +6,16 @@ from typing import Any
 import dask.array as da
 import numpy as np
 
-from emberharmony.backend.dask.blocks import apply_to_whole_axes, shapes_of, with_known_lengths
+from emberharmony.backend.dask.blocks import abstract_results, apply_to_whole_axes, require_known_lengths
 
 
-def _segment_reduction(name: str) -> Callable[..., da.Array]:
+def _segment_reduction_op(name: str) -> Callable[..., da.Array]:
     def reduce_segments(data: da.Array, segment_ids: Any, num_segments: Any = None, sorted: bool = False) -> da.Array:
         """Returns the reduced slices of each segment; computes the ids if `num_segments` does not give the shape."""
         ids = segment_ids
         if num_segments is None and isinstance(ids, da.Array):
-            ids = np.asarray(with_known_lengths(ids).compute())
-        result_specs = shapes_of(name, data, ids, num_segments, sorted)
+            ids = np.asarray(require_known_lengths(ids).compute())
+        result_specs = abstract_results(name, data, ids, num_segments, sorted)
         data_loops = [None, *range(data.ndim - 1)] if data.ndim else []
         loops = [data_loops, [None] * ids.ndim] if isinstance(ids, da.Array) else [data_loops]
         args = (data, ids, num_segments, sorted)
@@ -32,7 +32,7 @@ class DaskSegmentsOps:
     These reduce the slices of each block; the bodies would read the ids.
     """
 
-    segment_sum = staticmethod(_segment_reduction("segment_sum"))
-    segment_prod = staticmethod(_segment_reduction("segment_prod"))
-    segment_max = staticmethod(_segment_reduction("segment_max"))
-    segment_min = staticmethod(_segment_reduction("segment_min"))
+    segment_sum = staticmethod(_segment_reduction_op("segment_sum"))
+    segment_prod = staticmethod(_segment_reduction_op("segment_prod"))
+    segment_max = staticmethod(_segment_reduction_op("segment_max"))
+    segment_min = staticmethod(_segment_reduction_op("segment_min"))

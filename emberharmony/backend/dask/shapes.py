@@ -4,7 +4,7 @@ from typing import Any
 
 import dask.array as da
 
-from emberharmony.backend.dask.blocks import broadcast_by_blocks, shapes_of, with_known_lengths, zeros
+from emberharmony.backend.dask.blocks import abstract_results, broadcast_by_blocks, require_known_lengths, zeros
 from emberharmony.backend.dask.dtypes import promotion
 from emberharmony.backend.promote import nonnegative_axes, nonnegative_axis
 from emberharmony.backend.shared.arrays.shape import cast_for_join, check_copy, expanded_shape, squeezed_shape
@@ -19,41 +19,41 @@ class DaskShapeOps:
     @staticmethod
     def reshape(x: da.Array, shape: Any, copy: bool | None = None) -> da.Array:
         check_copy(copy)
-        return with_shape(x, shapes_of("reshape", x, shape).shape)
+        return reshape_to(x, abstract_results("reshape", x, shape).shape)
 
     @staticmethod
     def expand_dims(x: da.Array, axis: Any = 0) -> da.Array:
-        full_shape = expanded_shape(with_known_lengths(x).shape, axis)
+        full_shape = expanded_shape(require_known_lengths(x).shape, axis)
         new_axes = nonnegative_axes(axis, len(full_shape))
         return x[tuple(None if a in new_axes else slice(None) for a in range(len(full_shape)))]
 
     @staticmethod
     def squeeze(x: da.Array, axis: Any = None) -> da.Array:
-        axes_of_length_1 = tuple(a for a, n in enumerate(with_known_lengths(x).shape) if n == 1)
+        axes_of_length_1 = tuple(a for a, n in enumerate(require_known_lengths(x).shape) if n == 1)
         axes = axes_of_length_1 if axis is None else nonnegative_axes(axis, x.ndim)
         squeezed_shape(x.shape, axes)
         return x[tuple(0 if a in axes else slice(None) for a in range(x.ndim))] if axes else x
 
     @staticmethod
     def broadcast_to(x: da.Array, shape: Any) -> da.Array:
-        full_shape = shapes_of("broadcast_to", x, shape).shape
+        full_shape = abstract_results("broadcast_to", x, shape).shape
         if 0 in full_shape:
             return zeros(full_shape, x.dtype)
         return broadcast_by_blocks(x, full_shape)
 
     @staticmethod
     def concatenate(xs: list[da.Array], axis: int | None = 0) -> da.Array:
-        tensors = [with_known_lengths(x) for x in cast_for_join(xs, promotion)]
-        spec = shapes_of("concatenate", tensors, axis)
+        tensors = [require_known_lengths(x) for x in cast_for_join(xs, promotion)]
+        spec = abstract_results("concatenate", tensors, axis)
         if axis is None:
-            return da.concatenate([with_shape(x, (x.size,)) for x in tensors])
+            return da.concatenate([reshape_to(x, (x.size,)) for x in tensors])
         nonempty_tensors = [x for x in tensors if x.size]  # Dask drops the others, and with them the dtype and lengths
         if not nonempty_tensors:
             return zeros(spec.shape, spec.dtype)
         return da.concatenate(nonempty_tensors, axis=nonnegative_axis(axis, tensors[0].ndim))
 
 
-def with_shape(x: da.Array, shape: tuple[int, ...]) -> da.Array:
+def reshape_to(x: da.Array, shape: tuple[int, ...]) -> da.Array:
     """Returns a tensor reshaped to a shape; the shape (-1,) flattens it."""
     shape = (x.size,) if shape == (-1,) else shape
     if x.shape == shape:

@@ -10,7 +10,7 @@ from emberharmony.backend.arrayapi import standard_ops
 from emberharmony.backend.arrayapi.library import Library
 from emberharmony.backend.dask.dtypes import DTYPES, cast, promotion, widen
 from emberharmony.backend.dask.reductions import fold_blocks
-from emberharmony.backend.dask.shapes import with_shape
+from emberharmony.backend.dask.shapes import reshape_to
 
 
 class _Blocks:
@@ -22,7 +22,7 @@ class _Blocks:
     min = staticmethod(partial(fold_blocks, "min"))
     any = staticmethod(partial(fold_blocks, "any"))
     all = staticmethod(partial(fold_blocks, "all"))
-    reshape = staticmethod(with_shape)
+    reshape = staticmethod(reshape_to)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(da, name)

@@ -6,7 +6,7 @@ import dask
 import dask.array as da
 import numpy as np
 
-from emberharmony.backend.dask.blocks import with_known_lengths
+from emberharmony.backend.dask.blocks import require_known_lengths
 from emberharmony.backend.dask.dtypes import cast
 from emberharmony.core.tracing import TensorProxy
 from emberharmony.core.trees.tree import tree_leaves
@@ -22,11 +22,11 @@ class DaskTensorOps:
 
     @staticmethod
     def shape(x: da.Array) -> tuple[int, ...]:
-        return tuple(int(n) for n in with_known_lengths(x).shape)
+        return tuple(int(n) for n in require_known_lengths(x).shape)
 
     @staticmethod
     def size(x: da.Array) -> int:
-        return int(with_known_lengths(x).size)
+        return int(require_known_lengths(x).size)
 
     @staticmethod
     def copy(x: da.Array) -> da.Array:
@@ -36,7 +36,7 @@ class DaskTensorOps:
     @staticmethod
     def to_numpy(x: da.Array) -> np.ndarray:
         """Returns the tensor's values, computed by Dask's scheduler."""
-        return np.asarray(with_known_lengths(x).compute())
+        return np.asarray(require_known_lengths(x).compute())
 
     @staticmethod
     def is_tensor(x: Any) -> bool:
@@ -46,5 +46,5 @@ class DaskTensorOps:
     def eval(*trees: Any) -> None:
         """Computes the tensors in trees by one `dask.persist`; their graphs then hold the results."""
         tensors = [leaf for leaf in tree_leaves(trees) if isinstance(leaf, da.Array)]
-        for x, computed in zip(tensors, dask.persist(*tensors), strict=True):
-            x.dask, x._name = computed.dask, computed.name
+        for x, persisted_x in zip(tensors, dask.persist(*tensors), strict=True):
+            x.dask, x._name = persisted_x.dask, persisted_x.name

@@ -164,9 +164,9 @@ MUTANTS = [
     Mutant(
         name="dask-empty-blocks",
         module="emberharmony/backend/dask/reductions.py",
-        function="_without_empty",
-        original="x.rechunk(kept_chunks_by_axis) if any(kept_chunks_by_axis[a] != x.chunks[a] "
-        "for a in kept_chunks_by_axis) else x",
+        function="_drop_empty_blocks",
+        original="x.rechunk(nonempty_chunks_by_axis) if any(nonempty_chunks_by_axis[a] != x.chunks[a] "
+        "for a in nonempty_chunks_by_axis) else x",
         replacement="x",
         tests=(f"{DASK} -k empty_blocks",),
         why="a reduction over empty blocks fails",
@@ -192,7 +192,7 @@ MUTANTS = [
     Mutant(
         name="dask-half-sums",
         module="emberharmony/backend/dask/reductions.py",
-        function="_cumulative",
+        function="_accumulate",
         original="widen(cast(x, spec.dtype))",
         replacement="cast(x, spec.dtype)",
         tests=(f"{DASK} -k half_precision",),
@@ -237,17 +237,17 @@ MUTANTS = [
     Mutant(
         name="standard-cumulative-booleans",
         module="emberharmony/backend/arrayapi/reductions.py",
-        function="_Reductions._cumulate",
-        original='library.astype(x, library.dtypes["int64"]) if library.kind(x) == "bool" else library.double(x)',
-        replacement="library.double(x)",
+        function="_Reductions._accumulate",
+        original='library.astype(x, library.dtypes["int64"]) if library.kind(x) == "bool" else library.widen_fully(x)',
+        replacement="library.widen_fully(x)",
         tests=(f"{OVER_THE_STANDARD} -k booleans_are",),
         why="cumulative sums of dtype bool raise an error",
     ),
     Mutant(
         name="standard-cumulative-in-single",
         module="emberharmony/backend/arrayapi/reductions.py",
-        function="_Reductions._cumulate",
-        original="library.double(x)",
+        function="_Reductions._accumulate",
+        original="library.widen_fully(x)",
         replacement="x",
         tests=(f"{JAX} -k statistics",),
         why="cumulative sums of many values lose digits",
@@ -264,7 +264,7 @@ MUTANTS = [
     Mutant(
         name="standard-gradient-of-initial",
         module="emberharmony/backend/arrayapi/reductions.py",
-        function="_Reductions._extreme",
+        function="_Reductions._reduce_to_extreme",
         original="isinstance(initial, Substitute)",
         replacement="False",
         tests=(f"{DASK} -k initial_value",),
