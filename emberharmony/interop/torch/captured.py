@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 from emberharmony import Buffer, nn, ops
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.errors import ArgumentError, CaptureError, DTypeError, ShapeError, StateDictError, brief
-from emberharmony.interop.torch.checking import Report, check
+from emberharmony.interop.torch.checking import Report, check_on_backends
 from emberharmony.interop.torch.graph import FLOAT, Graph, Slot
 from emberharmony.interop.torch.layers import Conv1D, plain_layer
 from emberharmony.interop.torch.running import Modes, Runner
 from emberharmony.interop.torch.saving import save_program
-from emberharmony.interop.torch.structure import build
+from emberharmony.interop.torch.structure import build_tree
 from emberharmony.nn.state import saved_cells
 from emberharmony.ops import use_backend
 
@@ -70,7 +70,7 @@ class Captured(nn.Module):
         written_count = len(graph.written)
         for name, value in zip(graph.written, outputs[:written_count], strict=True):
             self.cell(name).value = value
-        return build(graph.result, outputs[written_count:])
+        return build_tree(graph.result, outputs[written_count:])
 
     def runner(self) -> Runner:
         """Returns the runner of the graph for the present mode; the graph is captured if that was not done before.
@@ -112,7 +112,7 @@ class Captured(nn.Module):
             DTypeError: if a tensor has another dtype than at the capture.
             ShapeError: if it has another shape.
         """
-        graph, used = runner.graph, runner.used
+        graph, used_inputs = runner.graph, runner.used
         tensor_and_path_by_position = {
             position: (ops.convert_to_tensor(x), path) for position, x, path in graph.signature.tensors(args, kwargs)
         }
@@ -120,14 +120,12 @@ class Captured(nn.Module):
         input_values: list[Any] = []
         length_by_symbol: dict[str, int] = {}
         for index, slot in enumerate(graph.slots):
-            if index not in used:
+            if index not in used_inputs:
                 input_values.append(None)
             elif slot.kind == "input":
-                input_values.append(
-                    _checked_argument(*tensor_and_path_by_position[index], slot, dtype, length_by_symbol)
-                )
+                input_values.append(_cast_argument(*tensor_and_path_by_position[index], slot, dtype, length_by_symbol))
             else:
-                input_values.append(self._value_of(slot, dtype))
+                input_values.append(self._slot_value(slot, dtype))
         return input_values
 
     def _floating_dtype(self, name: str) -> Any:
@@ -137,7 +135,7 @@ class Captured(nn.Module):
             return dtype
         return ops.dtype(self.cell(f"{name.rpartition('.')[0]}.scales").value)
 
-    def _value_of(self, slot: Slot, dtype: Any) -> Any:
+    def _slot_value(self, slot: Slot, dtype: Any) -> Any:
         if slot.kind == "cell":
             return self.cell(slot.target).value
         if slot.kind == "layer":
@@ -183,7 +181,7 @@ class Captured(nn.Module):
             >>> net.check(["numpy"]).ok
             True
         """
-        return check(self, backends, tolerance, gradient_tolerance)
+        return check_on_backends(self, backends, tolerance, gradient_tolerance)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Writes the module to a folder, from which `emberharmony.load_program` reads it where PyTorch is missing.
@@ -215,8 +213,8 @@ class Captured(nn.Module):
                 name: plain_layer(member) if isinstance(member, nn.Module) else member
                 for name, member in self.members()
             }
-            captured = Captured(self.name, member_by_name, self._constants, self._modes, self.training)
-            value_by_name = {name: ops.copy(cell.value) for name, cell in saved_cells(captured, True).items()}
+            plain_module = Captured(self.name, member_by_name, self._constants, self._modes, self.training)
+            value_by_name = {name: ops.copy(cell.value) for name, cell in saved_cells(plain_module, True).items()}
             for path, member in member_by_name.items():
                 if isinstance(member, nn.Linear) and type(module.get_submodule(path)).__name__ == Conv1D.__name__:
                     value_by_name[f"{path}.weight"] = ops.matrix_transpose(value_by_name[f"{path}.weight"])
@@ -237,7 +235,7 @@ class Captured(nn.Module):
         )
 
 
-def _checked_argument(x: Any, path: str, slot: Slot, dtype: Any, lengths: dict[str, int]) -> Any:
+def _cast_argument(x: Any, path: str, slot: Slot, dtype: Any, lengths: dict[str, int]) -> Any:
     """Returns an argument cast to the dtype that it had at the capture, after checks of its shape and dtype.
 
     Args:
@@ -247,13 +245,14 @@ def _checked_argument(x: Any, path: str, slot: Slot, dtype: Any, lengths: dict[s
         dtype: the dtype of the parameters.
         lengths: the lengths of the varying axes that are known by now; the function adds others.
     """
-    shape = tuple(x.shape)
-    if len(shape) != len(slot.shape) or any(
-        n != (lengths.setdefault(m, n) if isinstance(m, str) else m) for n, m in zip(shape, slot.shape, strict=True)
+    input_shape = tuple(x.shape)
+    if len(input_shape) != len(slot.shape) or any(
+        n != (lengths.setdefault(m, n) if isinstance(m, str) else m)
+        for n, m in zip(input_shape, slot.shape, strict=True)
     ):
         expected_shape = tuple(lengths.get(m, m) if isinstance(m, str) else m for m in slot.shape)
         raise ShapeError(
-            f"{path} must have the shape {expected_shape} that it had when the model was captured, not {shape}; "
+            f"{path} must have the shape {expected_shape} that it had when the model was captured, not {input_shape}; "
             f"from_torch(..., dynamic=...) says which axes vary"
         )
     target_dtype: Any = dtype if slot.dtype == FLOAT else slot.dtype

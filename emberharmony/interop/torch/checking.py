@@ -64,7 +64,9 @@ class Report:
         return "\n".join(lines)
 
 
-def check(net: "Captured", backends: Sequence[str] | None, tolerance: float, gradient_tolerance: float) -> Report:
+def check_on_backends(
+    net: "Captured", backends: Sequence[str] | None, tolerance: float, gradient_tolerance: float
+) -> Report:
     """Compares a captured module on each backend with PyTorch's, and returns the report; see `Captured.check`.
 
     Raises:
@@ -74,29 +76,31 @@ def check(net: "Captured", backends: Sequence[str] | None, tolerance: float, gra
     if source is None:
         raise ArgumentError("check() needs the module of PyTorch: call it on what from_torch() returns")
     # The module is imported only here, because it imports PyTorch, which is slow to load.
-    from emberharmony.interop.torch.capture.reference import expect
+    from emberharmony.interop.torch.capture.reference import reference_results
 
     runner = net.runner()
     state = net.state_dict(host=True)
-    expected = expect(source, state, net.training)
+    expected_results = reference_results(source, state, net.training)
     backend_rows = []
     for backend in backends or list(ops.available_backends()):
         with ops.use_backend(cast(BackendLike, backend)):
             try:
-                row = _errors_on_backend(net, backend, expected)
-                report = Report([row], tolerance, gradient_tolerance, expected.dtype)
+                row = _errors_on_backend(net, backend, expected_results)
+                report = Report([row], tolerance, gradient_tolerance, expected_results.dtype)
                 if report.differs(row):
-                    row = row._replace(first=_first_difference(net, runner, tolerance * 10, gradient_tolerance * 10))
+                    row = row._replace(
+                        first=_first_difference_text(net, runner, tolerance * 10, gradient_tolerance * 10)
+                    )
             except EmberError as error:
                 notes_text = " ".join(getattr(error, "__notes__", ()))
                 row = Row(backend, failure=f"{type(error).__name__}: {error} {notes_text}".strip())
         backend_rows.append(row)
-    return Report(backend_rows, tolerance, gradient_tolerance, expected.dtype)
+    return Report(backend_rows, tolerance, gradient_tolerance, expected_results.dtype)
 
 
-def _errors_on_backend(net: "Captured", backend: str, wanted: Any) -> Row:
+def _errors_on_backend(net: "Captured", backend: str, expected_results: Any) -> Row:
     """Returns the relative errors of a module's outputs and gradients on the active backend against PyTorch's."""
-    values_before = [(cell, cell.value) for cell in net.buffers()]
+    saved_cell_values = [(cell, cell.value) for cell in net.buffers()]
     args, kwargs = net.example()
     graph = net.runner().graph
 
@@ -111,17 +115,19 @@ def _errors_on_backend(net: "Captured", backend: str, wanted: Any) -> Row:
         else:
             outputs, gradient_by_name = compute_loss()[1], {}
     finally:
-        for cell, value in values_before:
+        for cell, value in saved_cell_values:
             cell.value = value
     gradient_errors = [
-        _largest_relative_error(g, wanted.gradients[name], wanted.largest_gradient / 100)
+        _largest_relative_error(g, expected_results.gradients[name], expected_results.largest_gradient / 100)
         for name, g in gradient_by_name.items()
-        if name in wanted.gradients
+        if name in expected_results.gradients
     ]
-    if len(outputs) != len(wanted.outputs):
-        raise ArgumentError(f"the program has {len(outputs)} floating results, and the module {len(wanted.outputs)}")
+    if len(outputs) != len(expected_results.outputs):
+        raise ArgumentError(
+            f"the program has {len(outputs)} floating results, and the module {len(expected_results.outputs)}"
+        )
     output_error = max(
-        (_largest_relative_error(x, y) for x, y in zip(outputs, wanted.outputs, strict=True)), default=0.0
+        (_largest_relative_error(x, y) for x, y in zip(outputs, expected_results.outputs, strict=True)), default=0.0
     )
     return Row(backend, output_error, max(gradient_errors, default=0.0))
 
@@ -139,19 +145,19 @@ def _is_floating(x: Any) -> bool:
     return ops.is_tensor(x) and ops.isdtype(ops.dtype(x), "real floating")
 
 
-def _largest_relative_error(got: Any, wanted: Any, least: float = 0.0) -> float:
+def _largest_relative_error(tensor: Any, expected_array: Any, least: float = 0.0) -> float:
     """Returns the largest difference of a tensor from an array, relative to the array's largest element."""
     # The module is imported only here, because it imports PyTorch, which is slow to load.
     from emberharmony.interop.torch.capture.reference import relative_error
 
-    host_array = ops.to_numpy(ops.cast(got, "float32") if ops.dtype(got) == "bfloat16" else got)
-    return relative_error(host_array, wanted, least)
+    host_array = ops.to_numpy(ops.cast(tensor, "float32") if ops.dtype(tensor) == "bfloat16" else tensor)
+    return relative_error(host_array, expected_array, least)
 
 
-def _first_difference(net: "Captured", runner: Runner, tolerance: float, gradient_tolerance: float) -> str:
+def _first_difference_text(net: "Captured", runner: Runner, tolerance: float, gradient_tolerance: float) -> str:
     """Returns a text on the first call of a graph whose results or gradients differ from PyTorch's; "" if none."""
     # The module is imported only here, because it imports PyTorch, which is slow to load.
-    from emberharmony.interop.torch.capture.reference import steps
+    from emberharmony.interop.torch.capture.reference import run_steps
 
     args, kwargs = net.example()
     graph = runner.graph
@@ -160,14 +166,14 @@ def _first_difference(net: "Captured", runner: Runner, tolerance: float, gradien
     for position, slot in enumerate(graph.slots):
         host_inputs[position] = slot.target if slot.kind == "layer" else host_inputs[position]
     assert net.source is not None
-    for step in steps(net.source, graph, host_inputs):
-        difference_text = _difference_of_call(runner, graph, step, inputs, tolerance, gradient_tolerance)
+    for step in run_steps(net.source, graph, host_inputs):
+        difference_text = _call_difference_text(runner, graph, step, inputs, tolerance, gradient_tolerance)
         if difference_text:
-            return f"{graph.describe(step.place)}: {difference_text}"
+            return f"{graph.describe_call(step.place)}: {difference_text}"
     return ""
 
 
-def _difference_of_call(
+def _call_difference_text(
     runner: Runner, graph: Graph, step: Any, inputs: Sequence[Any], tolerance: float, gradient_tolerance: float
 ) -> str:
     """Returns a text on how the results or gradients of a call differ from PyTorch's; "" if they agree."""
@@ -180,9 +186,9 @@ def _difference_of_call(
     ]
     float_positions = [i for i, x in enumerate(converted_leaves) if _is_floating(x)]
 
-    def compute_results(chosen: Sequence[Any]) -> list[Any]:
+    def compute_results(float_leaves: Sequence[Any]) -> list[Any]:
         new_leaves = list(converted_leaves)
-        for i, x in zip(float_positions, chosen, strict=True):
+        for i, x in zip(float_positions, float_leaves, strict=True):
             new_leaves[i] = x
         args, keywords = ops.tree_unflatten(structure, new_leaves)
         layer_argument = (inputs[call.args[0]],) if call.function == LAYER else ()
@@ -190,8 +196,8 @@ def _difference_of_call(
         return list(returned_value) if call.several else [returned_value]
 
     try:
-        own_results = compute_results([converted_leaves[i] for i in float_positions])
-        for register, our_result, expected_result in zip(call.results, own_results, step.results, strict=False):
+        our_results = compute_results([converted_leaves[i] for i in float_positions])
+        for register, our_result, expected_result in zip(call.results, our_results, step.results, strict=False):
             if graph.dtypes[register] is not None and hasattr(expected_result, "shape"):
                 error = _largest_relative_error(our_result, expected_result)
                 if error > tolerance:
@@ -201,10 +207,10 @@ def _difference_of_call(
                 i for i, r in enumerate(call.results) if graph.dtypes[r] in (FLOAT, "float32", "float64")
             ]
             gradients = ops.grad(
-                lambda chosen: _weighted_sum([compute_results(chosen)[i] for i in float_result_positions])
+                lambda float_leaves: _weighted_sum([compute_results(float_leaves)[i] for i in float_result_positions])
             )([converted_leaves[i] for i in float_positions])
-            errors = [_largest_relative_error(gradients[i], expected) for i, expected in enumerate(step.gradients)]
-            error = max(errors, default=0.0)
+            gradient_errors = [_largest_relative_error(gradients[i], g) for i, g in enumerate(step.gradients)]
+            error = max(gradient_errors, default=0.0)
             if error > gradient_tolerance:
                 return f"gradient differs by {error:.1e}"
     except EmberError as error:

@@ -19,9 +19,9 @@ def graph_to_data(graph: Graph) -> dict[str, Any]:
     """Converts a captured graph to data that JSON can write."""
     calls = []
     for call, line in zip(graph.program.calls, graph.lines, strict=True):
-        call_data: dict[str, Any] = {"op": call.function, "args": _to_plain(call.args)}
+        call_data: dict[str, Any] = {"op": call.function, "args": _to_plain_data(call.args)}
         call_data["results"] = list(map(int, call.results))
-        call_data |= {"keywords": {k: _to_plain(v) for k, v in call.keywords}} if call.keywords else {}
+        call_data |= {"keywords": {k: _to_plain_data(v) for k, v in call.keywords}} if call.keywords else {}
         call_data |= {"several": True} if call.several else {}
         call_data |= {"line": line} if line else {}
         calls.append(call_data)
@@ -29,19 +29,19 @@ def graph_to_data(graph: Graph) -> dict[str, Any]:
         "slots": [[slot.kind, slot.target, slot.dtype, list(slot.shape)] for slot in graph.slots],
         "dtypes": list(graph.dtypes),
         "calls": calls,
-        "outputs": _to_plain(graph.program.outputs),
+        "outputs": _to_plain_data(graph.program.outputs),
         "written": list(graph.written),
-        "signature": graph.signature.data(),
+        "signature": graph.signature.to_data(),
         "result": graph.result,
         "reference": graph.reference,
     }
 
 
-def _to_plain(value: Any) -> Any:
+def _to_plain_data(value: Any) -> Any:
     if value.__class__ is Register:
         return {"register": int(value)}
     if isinstance(value, (list, tuple)):
-        return [_to_plain(item) for item in value]
+        return [_to_plain_data(item) for item in value]
     if isinstance(value, complex):
         return {"complex": [value.real, value.imag]}
     if isinstance(value, float) and not math.isfinite(value):
@@ -66,7 +66,7 @@ class _Reader:
     def read_graph(self) -> Graph:
         data = self.data
         slots = [_read_slot(slot_data) for slot_data in _require_list(data.get("slots"), "slots")]
-        dtypes = [_dtype(dtype_data) for dtype_data in _require_list(data.get("dtypes"), "dtypes")]
+        dtypes = [_read_dtype(dtype_data) for dtype_data in _require_list(data.get("dtypes"), "dtypes")]
         _require_undamaged(bool(slots) and slots[0].kind == "dtype" and len(dtypes) >= len(slots), "slots", slots[:1])
         self.known = set(range(len(slots)))
         self.count = len(dtypes)
@@ -103,15 +103,19 @@ class _Reader:
         keyword_arguments = tuple(
             (parameter_name, self._read_value(value, location)) for parameter_name, value in keywords.items()
         )
-        results = [
+        result_registers = [
             Register(_require_number(each, self.count, location))
             for each in _require_list(entry.get("results"), location)
         ]
-        has_several = entry.get("several", False)
-        _require_undamaged(isinstance(has_several, bool) and (has_several or len(results) == 1), location, has_several)
-        _require_undamaged(self.known.isdisjoint(results), location, results)
-        self.known.update(results)
-        return ProgramCall(name, tuple(args), tuple(results), keyword_arguments, has_several)
+        has_several_results = entry.get("several", False)
+        _require_undamaged(
+            isinstance(has_several_results, bool) and (has_several_results or len(result_registers) == 1),
+            location,
+            has_several_results,
+        )
+        _require_undamaged(self.known.isdisjoint(result_registers), location, result_registers)
+        self.known.update(result_registers)
+        return ProgramCall(name, tuple(args), tuple(result_registers), keyword_arguments, has_several_results)
 
     def _read_value(self, value: Any, where: str) -> Any:
         if isinstance(value, list):
@@ -165,7 +169,7 @@ def _require_number(value: Any, count: int, where: str) -> int:
     return value
 
 
-def _dtype(value: Any) -> str | None:
+def _read_dtype(value: Any) -> str | None:
     _require_undamaged(value is None or value in _DTYPES, "dtypes", value)
     return None if value is None else str(value)
 
@@ -176,7 +180,7 @@ def _read_slot(value: Any) -> Slot:
     slot_kind, target, dtype, shape = slot_fields
     lengths = _require_list(shape, "slots")
     _require_undamaged(all(isinstance(n, str) or (type(n) is int and n >= 0) for n in lengths), "slots", value)
-    return Slot(slot_kind, _require_text(target, "slots"), _dtype(dtype), tuple(lengths))
+    return Slot(slot_kind, _require_text(target, "slots"), _read_dtype(dtype), tuple(lengths))
 
 
 def _read_template(value: Any, count: int) -> Template:

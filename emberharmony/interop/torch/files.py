@@ -11,7 +11,7 @@ from emberharmony.core.cells.cell import Cell
 from emberharmony.core.errors import ArgumentError, CaptureError, brief
 from emberharmony.interop.torch.captured import Captured
 from emberharmony.interop.torch.data import graph_of_data
-from emberharmony.interop.torch.layers import cells_of, layer_of
+from emberharmony.interop.torch.layers import cells_of, make_layer
 from emberharmony.interop.torch.running import Modes
 from emberharmony.interop.torch.saving import CONSTANT, FORMAT, PROGRAM, VERSION, WEIGHTS
 
@@ -76,11 +76,11 @@ def _restore_program(data: Mapping[str, Any], tensors: dict[str, Any]) -> Captur
     for name, cell_or_layer_data in cells.items():
         tensor = tensors[name]
         if id(tensor) not in cell_by_id:
-            cell_by_id[id(tensor)] = _cell_of(name, cell_or_layer_data, tensor)
+            cell_by_id[id(tensor)] = _make_cell(name, cell_or_layer_data, tensor)
         member_by_name[name] = cell_by_id[id(tensor)]
     for path, cell_or_layer_data in layers.items():
         cell_names = [name for name in member_by_name if name.startswith(f"{path}.")]
-        member_by_name[path] = layer_of(
+        member_by_name[path] = make_layer(
             path, cell_or_layer_data, {name.removeprefix(f"{path}."): member_by_name.pop(name) for name in cell_names}
         )
     _require_targets(graph_by_mode, member_by_name, constant_by_name)
@@ -89,7 +89,7 @@ def _restore_program(data: Mapping[str, Any], tensors: dict[str, Any]) -> Captur
     )
 
 
-def _cell_of(name: str, entry: Any, tensor: Any) -> Cell:
+def _make_cell(name: str, entry: Any, tensor: Any) -> Cell:
     cell_kind = entry.get("kind") if isinstance(entry, dict) else None
     if cell_kind == "parameter":
         return Parameter(tensor, trainable=bool(entry.get("trainable", True)))
@@ -103,11 +103,11 @@ def _require_targets(graphs: Mapping[str, Any], members: Mapping[str, Any], cons
     cell_names = {*members}
     for path, member in members.items():
         if isinstance(member, nn.Module):
-            cell_names |= {f"{path}.{own}" for own in cells_of(member)}
+            cell_names |= {f"{path}.{cell_name}" for cell_name in cells_of(member)}
     for graph in graphs.values():
         for slot in graph.slots:
-            known_names = {"cell": cell_names, "layer": members, "constant": constants}.get(slot.kind)
-            if known_names is not None and slot.target not in known_names:
+            target_names = {"cell": cell_names, "layer": members, "constant": constants}.get(slot.kind)
+            if target_names is not None and slot.target not in target_names:
                 raise CaptureError(f"the program is damaged: it has no {slot.kind} {slot.target!r}")
         for name in [*graph.written, *([graph.reference] if graph.reference else [])]:
             if name not in cell_names:

@@ -58,7 +58,7 @@ class Graph(NamedTuple):
         """The inputs that are arguments, as pairs of register number and slot."""
         return [(i, slot) for i, slot in enumerate(self.slots) if slot.kind == "input"]
 
-    def describe(self, place: int) -> str:
+    def describe_call(self, place: int) -> str:
         """Returns a text for messages with the operator of a call and the line of the model that makes it."""
         name: Any = self.program.calls[place].function
         return f"{name}{f', {self.lines[place]}' if self.lines[place] else ''}"

@@ -42,7 +42,7 @@ KINDS: dict[str, type[nn.Module]] = {
 """The layer classes that a captured program can use, by class name."""
 
 
-def layer_of(path: str, options: Any, cells: Mapping[str, Any]) -> nn.Module:
+def make_layer(path: str, options: Any, cells: Mapping[str, Any]) -> nn.Module:
     """Returns a layer of this library made from its options, with the given parameters and buffers.
 
     Args:
@@ -116,7 +116,7 @@ def options_of(layer: Any, kind: type[nn.Module]) -> dict[str, Any]:
     return options
 
 
-def describe(path: str, layer: nn.Module) -> dict[str, Any]:
+def describe_layer(path: str, layer: nn.Module) -> dict[str, Any]:
     """Returns the class name and constructor arguments of a layer for the file of a captured module.
 
     Raises:

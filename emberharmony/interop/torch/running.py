@@ -86,9 +86,11 @@ class Runner:
                     *args, **{k: _fill_registers(v, value_by_register) for k, v in call.keywords}
                 )
                 results = list(returned_value)[: len(call.results)] if call.several else [returned_value]
-                results = [self._cast(r, x, inputs[0], casts) for r, x in zip(call.results, results, strict=True)]
+                results = [
+                    self._cast_result(r, x, inputs[0], casts) for r, x in zip(call.results, results, strict=True)
+                ]
             except Exception as error:
-                error.add_note(f"in {self.graph.describe(call_number)}")
+                error.add_note(f"in {self.graph.describe_call(call_number)}")
                 raise
             value_by_register.update(zip(call.results, results, strict=True))
             if watch is not None:
@@ -97,7 +99,7 @@ class Runner:
                 value_by_register.pop(register, None)
         return [_fill_registers(output, value_by_register) for output in program.outputs]
 
-    def _cast(self, register: int, value: Any, floating: Any, casts: set[int] | None) -> Any:
+    def _cast_result(self, register: int, value: Any, floating: Any, casts: set[int] | None) -> Any:
         """Returns the result of a call cast to the dtype of its register, and records that a cast was needed."""
         dtype = self.graph.dtypes[register]
         if dtype is None:
@@ -128,7 +130,7 @@ class Runner:
             code = traceback.tb_frame.f_code
             line_index = traceback.tb_lineno - code.co_firstlineno - 2  # 2 lines before the first call
             if code is function.__code__ and 0 <= line_index < len(places):
-                error.add_note(f"in {self.graph.describe(places[line_index])}")
+                error.add_note(f"in {self.graph.describe_call(places[line_index])}")
                 return
             traceback = traceback.tb_next
 

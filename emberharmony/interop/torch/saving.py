@@ -9,7 +9,7 @@ from emberharmony import Buffer, Parameter, io, nn
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.state.files import replace_bytes
 from emberharmony.interop.torch.data import graph_to_data
-from emberharmony.interop.torch.layers import cells_of, describe
+from emberharmony.interop.torch.layers import cells_of, describe_layer
 
 if TYPE_CHECKING:
     from emberharmony.interop.torch.captured import Captured
@@ -31,8 +31,8 @@ def save_program(net: "Captured", folder: str | os.PathLike[str]) -> None:
         if not isinstance(member, nn.Module):
             cell_by_name[name] = member
         else:
-            layer_by_name[name] = describe(name, member)
-            cell_by_name |= {f"{name}.{own}": cell for own, cell in cells_of(member).items()}
+            layer_by_name[name] = describe_layer(name, member)
+            cell_by_name |= {f"{name}.{cell_name}": cell for cell_name, cell in cells_of(member).items()}
     program_data = {
         "format": FORMAT,
         "version": VERSION,

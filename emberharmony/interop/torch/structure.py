@@ -75,13 +75,13 @@ def _inner_leaves(template: Template, value: Any, path: str) -> Iterator[tuple[i
             yield from leaves(item, value[key], f"{path}[{key!r}]")
 
 
-def build(template: Template, values: Sequence[Any]) -> Any:
+def build_tree(template: Template, values: Sequence[Any]) -> Any:
     """Builds the tree that a template describes, with values in the places of its leaves."""
     if "leaf" in template:
         return values[template["leaf"]]
     if "constant" in template:
         return template["constant"]
-    items = [build(item, values) for item in template["items"]]
+    items = [build_tree(item, values) for item in template["items"]]
     if template["kind"] == "record":
         return Record(zip(template["keys"], items, strict=True))
     if template["kind"] == "dict":
@@ -112,7 +112,7 @@ class Signature:
             ArgumentError: if an argument is missing, was not given at the capture, or has another constant.
             ArgumentTypeError: if an argument has another structure.
         """
-        value_by_name = dict(zip(self._positional(len(args)), args, strict=True))
+        value_by_name = dict(zip(self._positional_names(len(args)), args, strict=True))
         for name in kwargs:
             if name in value_by_name:
                 raise ArgumentError(f"argument {name!r} is given by place and by name")
@@ -123,18 +123,18 @@ class Signature:
                     f"the model was captured without the argument {name!r}{suggest(name, self.arguments)}; its "
                     f"arguments are {', '.join(self.arguments)}"
                 )
-        found_tensors: list[tuple[int, Any, str]] = []
+        leaf_entries: list[tuple[int, Any, str]] = []
         for name, template in self.arguments.items():
             if name in value_by_name:
-                found_tensors += leaves(template, value_by_name[name], name)
+                leaf_entries += leaves(template, value_by_name[name], name)
             elif has_leaves(template):
                 raise ArgumentError(f"argument {name!r} is missing")
-        return found_tensors
+        return leaf_entries
 
-    def _positional(self, count: int) -> list[str]:
+    def _positional_names(self, count: int) -> list[str]:
         return [self.names[i] if i < len(self.names) else f"*{i}" for i in range(count)]
 
-    def data(self) -> dict[str, Any]:
+    def to_data(self) -> dict[str, Any]:
         """Returns the signature as plain data."""
         return {"names": self.names, "arguments": self.arguments}
 

@@ -15,7 +15,7 @@ MUTANTS = [
     Mutant(
         name="interop-functions-with-a-lost-backward",
         module="emberharmony/interop/torch/capture/export.py",
-        function="_functions_refused.refuse",
+        function="_refuse_functions.apply_or_refuse",
         original="cls.__module__.startswith('torch._library')",
         replacement="True",
         tests=("tests/interop/torch/test_conversion.py -k cannot_be_captured",),
@@ -33,7 +33,7 @@ MUTANTS = [
     Mutant(
         name="interop-dtypes-of-scalars",
         module="emberharmony/interop/torch/running.py",
-        function="Runner._cast",
+        function="Runner._cast_result",
         original="ops.dtype(value) == target_dtype",
         replacement="True",
         tests=("tests/interop/torch/test_conversion.py -k 'outputs_gradients_and_buffers and scalars and numpy'",),
@@ -96,9 +96,10 @@ MUTANTS = [
     Mutant(
         name="interop-shapes-of-arguments",
         module="emberharmony/interop/torch/captured.py",
-        function="_checked_argument",
-        original="len(shape) != len(slot.shape) or any("
-        "n != (lengths.setdefault(m, n) if isinstance(m, str) else m) for n, m in zip(shape, slot.shape, strict=True))",
+        function="_cast_argument",
+        original="len(input_shape) != len(slot.shape) or any("
+        "n != (lengths.setdefault(m, n) if isinstance(m, str) else m) "
+        "for n, m in zip(input_shape, slot.shape, strict=True))",
         replacement="False",
         tests=("tests/interop/torch/test_conversion.py -k bad_arguments",),
         why="an argument of another shape is computed with",
@@ -106,7 +107,7 @@ MUTANTS = [
     Mutant(
         name="interop-dtypes-of-arguments",
         module="emberharmony/interop/torch/captured.py",
-        function="_checked_argument",
+        function="_cast_argument",
         original="input_dtype == target_dtype",
         replacement="True",
         tests=("tests/interop/torch/test_conversion.py -k bad_arguments",),

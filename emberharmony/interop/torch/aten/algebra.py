@@ -12,7 +12,7 @@ aten("linalg_det", "det")(ops.det)
 aten("linalg_matrix_power", "matrix_power")(ops.matrix_power)
 aten("linalg_matrix_exp", "matrix_exp")(ops.linalg.expm)
 aten("linalg_slogdet", "slogdet")(ops.slogdet)
-aten("linalg_eigvalsh")(lambda x, UPLO="L": ops.eigvalsh(_lower_halves(x, UPLO)))
+aten("linalg_eigvalsh")(lambda x, UPLO="L": ops.eigvalsh(_transpose_if_upper(x, UPLO)))
 aten("linalg_eig")(lambda x: tuple(ops.eig(x)))
 aten("linalg_eigvals")(ops.eigvals)
 aten("pinverse")(lambda x, rcond=1e-15: ops.pinv(x, rcond))
@@ -25,7 +25,7 @@ def logdet(x: Any) -> Any:
     return ops.where(ops.less(sign, 0), float("nan"), logarithm)
 
 
-def _lower_halves(x: Any, uplo: str) -> Any:
+def _transpose_if_upper(x: Any, uplo: str) -> Any:
     """Returns matrices with the triangle that PyTorch reads, named by `uplo`, as their lower triangle."""
     return x if uplo in ("L", "l") else ops.conj(ops.matrix_transpose(x))
 
@@ -87,7 +87,7 @@ def solve_ex(x: Any, other: Any, left: bool = True, check_errors: bool = False) 
 @aten("_linalg_eigh")
 def eigh(x: Any, UPLO: str = "L", compute_v: bool = True) -> tuple[Any, Any]:
     """Returns the eigenvalues and eigenvectors of Hermitian matrices."""
-    eigenvalues, eigenvectors = ops.eigh(_lower_halves(x, UPLO))
+    eigenvalues, eigenvectors = ops.eigh(_transpose_if_upper(x, UPLO))
     return eigenvalues, eigenvectors
 
 
@@ -188,7 +188,7 @@ def lu(x: Any, pivot: bool = True) -> tuple[Any, Any, Any]:
     return permutation, lower, upper
 
 
-def _permutation(pivots: Any, size: int) -> Any:
+def _row_order_of_pivots(pivots: Any, size: int) -> Any:
     """Returns the order of rows after the row exchanges that pivots, counted from 1, describe."""
     row_order = ops.broadcast_to(ops.arange(size), (*pivots.shape[:-1], size))
     positions = ops.arange(size)
@@ -208,7 +208,7 @@ def lu_unpack(x: Any, pivots: Any, unpack_data: bool = True, unpack_pivots: bool
     """Returns permutation matrices, lower and upper factors from packed LU factors and pivots."""
     n = min(x.shape[-2:])
     empty_tensor = ops.zeros((0,), ops.dtype(x))
-    row_order = _permutation(pivots, x.shape[-2])
+    row_order = _row_order_of_pivots(pivots, x.shape[-2])
     identity = ops.eye(x.shape[-2], dtype=ops.dtype(x))
     permutation = ops.matrix_transpose(ops.take(identity, row_order, axis=0)) if unpack_pivots else empty_tensor
     if not unpack_data:

@@ -9,7 +9,7 @@ from emberharmony.interop.torch.aten.table import aten
 Sizes = int | Sequence[int]
 
 
-def per_axis(value: Sizes, count: int) -> list[int]:
+def numbers_per_axis(value: Sizes, count: int) -> list[int]:
     """Returns a list with a number for each spatial axis, from one number or one for each axis."""
     numbers = [value] if isinstance(value, int) else list(value)
     return (numbers * count)[:count]
@@ -35,8 +35,10 @@ def convolution(
         return ops.squeeze(
             convolution(batch, weight, bias, stride, padding, dilation, transposed, output_padding, groups), 0
         )
-    strides, dilations = per_axis(stride, axis_count), per_axis(dilation, axis_count)
-    padding_pairs: Any = padding if isinstance(padding, str) else [(n, n) for n in per_axis(padding, axis_count)]
+    strides, dilations = numbers_per_axis(stride, axis_count), numbers_per_axis(dilation, axis_count)
+    padding_pairs: Any = (
+        padding if isinstance(padding, str) else [(n, n) for n in numbers_per_axis(padding, axis_count)]
+    )
     spatial_axes = tuple(range(2, axis_count + 2))
     if not transposed:
         kernel = ops.transpose(weight, (*spatial_axes, 1, 0))
@@ -49,7 +51,14 @@ def convolution(
         weight = ops.swapaxes(weight, 0, 1)
     kernel = ops.transpose(weight, (*spatial_axes, 0, 1))
     return ops.conv_transpose(
-        x, kernel, strides, padding_pairs, per_axis(output_padding, axis_count), "channels_first", dilations, bias
+        x,
+        kernel,
+        strides,
+        padding_pairs,
+        numbers_per_axis(output_padding, axis_count),
+        "channels_first",
+        dilations,
+        bias,
     )
 
 
@@ -87,7 +96,13 @@ def im2col(x: Any, kernel_size: Sizes, dilation: Sizes, padding: Sizes, stride: 
     """Returns the sliding windows of images, each flattened into a column."""
     if len(x.shape) == 3:
         return ops.squeeze(im2col(ops.expand_dims(x, 0), kernel_size, dilation, padding, stride), 0)
-    return ops.unfold(x, per_axis(kernel_size, 2), per_axis(dilation, 2), per_axis(padding, 2), per_axis(stride, 2))
+    return ops.unfold(
+        x,
+        numbers_per_axis(kernel_size, 2),
+        numbers_per_axis(dilation, 2),
+        numbers_per_axis(padding, 2),
+        numbers_per_axis(stride, 2),
+    )
 
 
 @aten("col2im")
@@ -98,5 +113,10 @@ def col2im(
     if len(x.shape) == 2:
         return ops.squeeze(col2im(ops.expand_dims(x, 0), output_size, kernel_size, dilation, padding, stride), 0)
     return ops.fold(
-        x, list(output_size), per_axis(kernel_size, 2), per_axis(dilation, 2), per_axis(padding, 2), per_axis(stride, 2)
+        x,
+        list(output_size),
+        numbers_per_axis(kernel_size, 2),
+        numbers_per_axis(dilation, 2),
+        numbers_per_axis(padding, 2),
+        numbers_per_axis(stride, 2),
     )

@@ -58,11 +58,11 @@ def select_scatter(x: Any, src: Any, dim: int, index: int) -> Any:
 @aten("diagonal_scatter")
 def diagonal_scatter(x: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
     """Returns a copy of a tensor with the elements of `src` on a diagonal."""
-    diagonals_last = ops.moveaxis(x, (dim1, dim2), (-2, -1))
+    moved_tensor = ops.moveaxis(x, (dim1, dim2), (-2, -1))
     length = src.shape[-1]
     row_indices = ops.add(ops.arange(length), max(-offset, 0))
     column_indices = ops.add(ops.arange(length), max(offset, 0))
-    return ops.moveaxis(ops.set_item(diagonals_last, (..., row_indices, column_indices), src), (-2, -1), (dim1, dim2))
+    return ops.moveaxis(ops.set_item(moved_tensor, (..., row_indices, column_indices), src), (-2, -1), (dim1, dim2))
 
 
 def _key_of_indices(indices: Sequence[Any]) -> tuple[Any, ...]:
@@ -205,13 +205,13 @@ _REDUCED = {
 
 
 @aten("scatter.reduce")
-def scatter_src_reduced(x: Any, dim: int, index: Any, src: Any, reduce: str) -> Any:
+def scatter_reduce_src(x: Any, dim: int, index: Any, src: Any, reduce: str) -> Any:
     """Returns a copy of a tensor with the elements of `src` added or multiplied in at indices along an axis."""
     return _scatter(x, dim, index, src, _REDUCED[reduce])
 
 
 @aten("scatter.value_reduce")
-def scatter_value_reduced(x: Any, dim: int, index: Any, value: Any, reduce: str) -> Any:
+def scatter_reduce_value(x: Any, dim: int, index: Any, value: Any, reduce: str) -> Any:
     """Returns a copy of a tensor with a number added or multiplied in at indices along an axis."""
     return _scatter(x, dim, index, value, _REDUCED[reduce])
 
@@ -226,12 +226,12 @@ def scatter_reduce(x: Any, dim: int, index: Any, src: Any, reduce: str, include_
         return combined_x
     ones = ops.ones_like(x)
     initial_counts = ones if include_self else _scatter(ones, dim, index, 0, "set")
-    counts = _scatter(initial_counts, dim, index, ops.ones_like(src), "add")
-    counts = ops.maximum(counts, 1)
+    contribution_counts = _scatter(initial_counts, dim, index, ops.ones_like(src), "add")
+    contribution_counts = ops.maximum(contribution_counts, 1)
     return (
-        ops.divide(combined_x, counts)
+        ops.divide(combined_x, contribution_counts)
         if ops.isdtype(ops.dtype(x), "real floating")
-        else ops.floor_divide(combined_x, counts)
+        else ops.floor_divide(combined_x, contribution_counts)
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from emberharmony import ops
-from emberharmony.interop.torch.aten.convolution import Sizes, per_axis
+from emberharmony.interop.torch.aten.convolution import Sizes, numbers_per_axis
 from emberharmony.interop.torch.aten.table import aten
 
 
@@ -12,20 +12,24 @@ def _apply_to_batch(function: Callable[..., Any], count: int, x: Any, *options: 
     """Applies a function of a batch of images to a batch, or to one image, which gets a batch axis meanwhile."""
     if len(x.shape) == count + 2:
         return function(x, *options)
-    pooled = function(ops.expand_dims(x, 0), *options)
-    return tuple(ops.squeeze(y, 0) for y in pooled) if isinstance(pooled, tuple) else ops.squeeze(pooled, 0)
+    pooled_images = function(ops.expand_dims(x, 0), *options)
+    return (
+        tuple(ops.squeeze(y, 0) for y in pooled_images)
+        if isinstance(pooled_images, tuple)
+        else ops.squeeze(pooled_images, 0)
+    )
 
 
 def _window_options(
     kernel_size: Sizes, stride: Sizes | None, padding: Sizes, count: int
 ) -> tuple[list[int], list[int], Any]:
     """Returns the size, stride and padding of pooling windows for each axis; the stride is the size by default."""
-    window_size = per_axis(kernel_size, count)
-    strides = window_size if stride is None or stride == [] else per_axis(stride, count)
-    return window_size, strides, [(n, n) for n in per_axis(padding, count)]
+    window_size = numbers_per_axis(kernel_size, count)
+    strides = window_size if stride is None or stride == [] else numbers_per_axis(stride, count)
+    return window_size, strides, [(n, n) for n in numbers_per_axis(padding, count)]
 
 
-def _max_pool(count: int, indices: bool) -> Callable[..., Any]:
+def _max_pool_function(count: int, indices: bool) -> Callable[..., Any]:
     def pool(
         x: Any,
         kernel_size: Sizes,
@@ -35,7 +39,7 @@ def _max_pool(count: int, indices: bool) -> Callable[..., Any]:
         ceil_mode: bool = False,
     ) -> Any:
         window_size, strides, padding_pairs = _window_options(kernel_size, stride, padding, count)
-        options = (window_size, strides, padding_pairs, "channels_first", per_axis(dilation, count), ceil_mode)
+        options = (window_size, strides, padding_pairs, "channels_first", numbers_per_axis(dilation, count), ceil_mode)
         if not indices:
             return _apply_to_batch(ops.max_pool, count, x, *options)
         return _apply_to_batch(ops.max_pool, count, x, *options), _apply_to_batch(
@@ -45,7 +49,7 @@ def _max_pool(count: int, indices: bool) -> Callable[..., Any]:
     return pool
 
 
-def _average_pool(count: int) -> Callable[..., Any]:
+def _average_pool_function(count: int) -> Callable[..., Any]:
     def pool(
         x: Any,
         kernel_size: Sizes,
@@ -70,30 +74,30 @@ def _average_pool(count: int) -> Callable[..., Any]:
     return pool
 
 
-def _adaptive_pool(function: Callable[..., Any], count: int) -> Callable[..., Any]:
+def _adaptive_pool_function(function: Callable[..., Any], count: int) -> Callable[..., Any]:
     def pool(x: Any, output_size: Sizes) -> Any:
-        output_sizes = [n or x.shape[i - count] for i, n in enumerate(per_axis(output_size, count))]
+        output_sizes = [n or x.shape[i - count] for i, n in enumerate(numbers_per_axis(output_size, count))]
         return _apply_to_batch(lambda batch: function(batch, output_sizes, "channels_first"), count, x)
 
     return pool
 
 
-aten("max_pool1d")(_max_pool(1, False))
-aten("max_pool2d")(_max_pool(2, False))
-aten("max_pool3d")(_max_pool(3, False))
-aten("max_pool1d_with_indices")(_max_pool(1, True))
-aten("max_pool2d_with_indices")(_max_pool(2, True))
-aten("max_pool3d_with_indices")(_max_pool(3, True))
-aten("avg_pool1d")(_average_pool(1))
-aten("avg_pool2d")(_average_pool(2))
-aten("avg_pool3d")(_average_pool(3))
-aten("adaptive_avg_pool1d")(_adaptive_pool(ops.adaptive_average_pool, 1))
-aten("adaptive_avg_pool2d", "_adaptive_avg_pool2d")(_adaptive_pool(ops.adaptive_average_pool, 2))
-aten("adaptive_avg_pool3d", "_adaptive_avg_pool3d")(_adaptive_pool(ops.adaptive_average_pool, 3))
+aten("max_pool1d")(_max_pool_function(1, False))
+aten("max_pool2d")(_max_pool_function(2, False))
+aten("max_pool3d")(_max_pool_function(3, False))
+aten("max_pool1d_with_indices")(_max_pool_function(1, True))
+aten("max_pool2d_with_indices")(_max_pool_function(2, True))
+aten("max_pool3d_with_indices")(_max_pool_function(3, True))
+aten("avg_pool1d")(_average_pool_function(1))
+aten("avg_pool2d")(_average_pool_function(2))
+aten("avg_pool3d")(_average_pool_function(3))
+aten("adaptive_avg_pool1d")(_adaptive_pool_function(ops.adaptive_average_pool, 1))
+aten("adaptive_avg_pool2d", "_adaptive_avg_pool2d")(_adaptive_pool_function(ops.adaptive_average_pool, 2))
+aten("adaptive_avg_pool3d", "_adaptive_avg_pool3d")(_adaptive_pool_function(ops.adaptive_average_pool, 3))
 
 
-def _adaptive_max(count: int) -> Callable[..., Any]:
-    pool = _adaptive_pool(ops.adaptive_max_pool, count)
+def _adaptive_max_pool_function(count: int) -> Callable[..., Any]:
+    pool = _adaptive_pool_function(ops.adaptive_max_pool, count)
 
     def pool_with_indices(x: Any, output_size: Sizes) -> tuple[Any, Any]:
         largest_values = pool(x, output_size)
@@ -106,7 +110,7 @@ def _first_largest_places(x: Any, values: Any, count: int) -> Any:
     """Returns for each adaptive window the flat spatial index of the first of its largest elements."""
     leading_axis_count, sizes, output_sizes = len(x.shape) - count, x.shape[-count:], values.shape[-count:]
     flat_windows = ops.reshape(x, (*x.shape[:leading_axis_count], *[1] * count, -1))
-    is_inside: Any = True
+    is_in_window: Any = True
     stride = 1
     flat_positions = ops.arange(flat_windows.shape[-1])
     for axis in reversed(range(count)):
@@ -117,24 +121,24 @@ def _first_largest_places(x: Any, values: Any, count: int) -> Any:
         end_index = ops.negative(
             ops.floor_divide(ops.multiply(ops.add(window_numbers, 1), -sizes[axis]), output_sizes[axis])
         )
-        is_inside = ops.logical_and(
-            is_inside,
+        is_in_window = ops.logical_and(
+            is_in_window,
             ops.logical_and(ops.greater_equal(axis_position, first_index), ops.less(axis_position, end_index)),
         )
     is_largest = ops.equal(flat_windows, ops.expand_dims(values, -1))
-    return ops.argmax(ops.cast(ops.logical_and(is_inside, is_largest), "int32"), axis=-1)
+    return ops.argmax(ops.cast(ops.logical_and(is_in_window, is_largest), "int32"), axis=-1)
 
 
-aten("adaptive_max_pool1d")(_adaptive_max(1))
-aten("adaptive_max_pool2d")(_adaptive_max(2))
-aten("adaptive_max_pool3d")(_adaptive_max(3))
+aten("adaptive_max_pool1d")(_adaptive_max_pool_function(1))
+aten("adaptive_max_pool2d")(_adaptive_max_pool_function(2))
+aten("adaptive_max_pool3d")(_adaptive_max_pool_function(3))
 
 
-def _unpool(count: int) -> Callable[..., Any]:
-    def unpool(x: Any, indices: Any, output_size: Sequence[int], *rest: object) -> Any:
+def _unpool_function(count: int) -> Callable[..., Any]:
+    def unpool(x: Any, indices: Any, output_size: Sequence[int], *unused_options: object) -> Any:
         def unpool_batch(batch: Any, places: Any) -> Any:
             leading_shape = tuple(batch.shape[:2])
-            zeros = ops.zeros((*leading_shape, *_single_size(output_size)), ops.dtype(batch))
+            zeros = ops.zeros((*leading_shape, *_as_tuple(output_size)), ops.dtype(batch))
             flat_zeros = ops.reshape(zeros, (*leading_shape, -1))
             leading_indices = (
                 ops.reshape(ops.arange(leading_shape[0]), (-1, 1, 1)),
@@ -154,12 +158,12 @@ def _unpool(count: int) -> Callable[..., Any]:
     return unpool
 
 
-def _single_size(size: Sequence[int]) -> tuple[int, ...]:
+def _as_tuple(size: Sequence[int]) -> tuple[int, ...]:
     return tuple(size)
 
 
-aten("max_unpool2d")(_unpool(2))
-aten("max_unpool3d")(_unpool(3))
+aten("max_unpool2d")(_unpool_function(2))
+aten("max_unpool3d")(_unpool_function(3))
 
 
 def _resize_function(mode: Any, corners: bool, scaled: int) -> Callable[..., Any]:
@@ -171,9 +175,9 @@ def _resize_function(mode: Any, corners: bool, scaled: int) -> Callable[..., Any
         scaled: the number of spatial axes, for each of which an overload may have a scale.
     """
 
-    def resize(x: Any, output_size: Sequence[int] | None, *rest: Any) -> Any:
-        align_corners = rest[0] if corners else None
-        scale_arguments = rest[1:] if corners else rest
+    def resize(x: Any, output_size: Sequence[int] | None, *options: Any) -> Any:
+        align_corners = options[0] if corners else None
+        scale_arguments = options[1:] if corners else options
         scale_factors = (
             scale_arguments[0]
             if len(scale_arguments) == 1 and isinstance(scale_arguments[0], (list, tuple))
@@ -212,12 +216,12 @@ def grid_sampler(x: Any, grid: Any, interpolation_mode: int, padding_mode: int, 
     """Returns the values of images (batch, channels, *size) at the relative positions of a grid, from -1 to 1."""
     padding_name = "mirror" if padding_mode == 2 and align_corners else _PADDINGS[padding_mode]
     if interpolation_mode == 2:
-        return _grid_bicubic(x, grid, padding_name, align_corners)
+        return _sample_bicubic(x, grid, padding_name, align_corners)
     mode_name: Any = ("bilinear", "nearest")[interpolation_mode]
     return ops.image.grid_sample(x, grid, mode_name, padding_name, 0.0, align_corners, "channels_first")  # type: ignore[arg-type]
 
 
-def _grid_bicubic(x: Any, grid: Any, fill: Any, align_corners: bool) -> Any:
+def _sample_bicubic(x: Any, grid: Any, fill: Any, align_corners: bool) -> Any:
     """Returns the values of images at grid positions by bicubic interpolation of 4 times 4 pixels, with a = -3/4."""
     sizes = x.shape[:1:-1]
     scales = [(n - 1) / 2 if align_corners else n / 2 for n in sizes]
@@ -262,13 +266,17 @@ def _cubic_weights(t: Any) -> list[Any]:
     return [far_weight(ops.add(t, 1)), near_weight(t), near_weight(one_minus_t), far_weight(ops.add(one_minus_t, 1))]
 
 
-def _fractional_max_pool(count: int) -> Callable[..., Any]:
+def _fractional_max_pool_function(count: int) -> Callable[..., Any]:
     def pool(x: Any, kernel_size: Sizes, output_size: Sizes, samples: Any) -> tuple[Any, Any]:
         """Returns the largest elements of windows whose positions follow from random samples, and their indices."""
         if len(x.shape) == count + 1:
             largest_values, indices = pool(ops.expand_dims(x, 0), kernel_size, output_size, samples)
             return ops.squeeze(largest_values, 0), ops.squeeze(indices, 0)
-        sizes, kernel_sizes, output_sizes = x.shape[2:], per_axis(kernel_size, count), per_axis(output_size, count)
+        sizes, kernel_sizes, output_sizes = (
+            x.shape[2:],
+            numbers_per_axis(kernel_size, count),
+            numbers_per_axis(output_size, count),
+        )
         flat_indices: Any = 0
         for axis in range(count):
             # The samples are in the reverse order of the axes: that of the last axis comes first.
@@ -307,5 +315,5 @@ def _window_starts(sample: Any, size: int, kernel: int, count: int) -> Any:
     return ops.cast(ops.where(ops.equal(window_numbers, count - 1), size - kernel, starts), "int64")
 
 
-aten("fractional_max_pool2d")(_fractional_max_pool(2))
-aten("fractional_max_pool3d")(_fractional_max_pool(3))
+aten("fractional_max_pool2d")(_fractional_max_pool_function(2))
+aten("fractional_max_pool3d")(_fractional_max_pool_function(3))

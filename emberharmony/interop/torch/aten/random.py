@@ -66,8 +66,8 @@ def normal(x: Any, mean: float = 0.0, std: float = 1.0) -> Any:
 @aten("normal.Tensor_Tensor", "normal.Tensor_float", "normal.float_Tensor")
 def normal_of_tensors(mean: Any, std: Any = 1.0) -> Any:
     """Returns normally distributed numbers whose means and standard deviations are in tensors."""
-    shapes = [tuple(getattr(each, "shape", ())) for each in (mean, std)]
-    return ops.add(mean, ops.multiply(std, ops.random.normal(ops.broadcast_shapes(*shapes))))
+    parameter_shapes = [tuple(getattr(each, "shape", ())) for each in (mean, std)]
+    return ops.add(mean, ops.multiply(std, ops.random.normal(ops.broadcast_shapes(*parameter_shapes))))
 
 
 @aten("exponential")

@@ -29,24 +29,24 @@ def _run_layers(
     if not has_batch:
         x, states = ops.expand_dims(x, 0 if batch_first else 1), [ops.expand_dims(state, 1) for state in states]
     for layer in range(num_layers):
-        outputs = []
+        direction_outputs = []
         for direction in range(direction_count):
-            weight_index = layer * direction_count + direction
-            weights = list(params[weight_index * weights_per_cell : (weight_index + 1) * weights_per_cell])
+            cell_index = layer * direction_count + direction
+            weights = list(params[cell_index * weights_per_cell : (cell_index + 1) * weights_per_cell])
             weight_options = {"weight_hr": weights.pop()} if has_projection else {}
             biases = weights[2:] if has_biases else [None, None]
             output, *last_states = cell(
                 x,
                 *weights[:2],
                 *biases,
-                *[ops.get_item(state, weight_index) for state in states],
+                *[ops.get_item(state, cell_index) for state in states],
                 time_major=not batch_first,
                 reverse=bool(direction),
                 **weight_options,
             )
-            outputs.append(output)
+            direction_outputs.append(output)
             last_states_of_cells.append(last_states)
-        x = ops.concatenate(outputs, axis=-1) if bidirectional else outputs[0]
+        x = ops.concatenate(direction_outputs, axis=-1) if bidirectional else direction_outputs[0]
         if dropout and train and layer < num_layers - 1:
             x = ops.dropout(x, dropout)
     end_states = [ops.stack(list(each)) for each in zip(*last_states_of_cells, strict=True)]

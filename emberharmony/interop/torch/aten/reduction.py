@@ -9,7 +9,7 @@ from emberharmony.interop.torch.aten.table import aten
 Dims = int | Sequence[int] | None
 
 
-def axes(dim: Dims) -> int | tuple[int, ...] | None:
+def axis_argument(dim: Dims) -> int | tuple[int, ...] | None:
     """Converts PyTorch's `dim` to an axis argument of ops; an empty list means all axes, as None."""
     if dim is None or isinstance(dim, int):
         return dim
@@ -18,7 +18,7 @@ def axes(dim: Dims) -> int | tuple[int, ...] | None:
 
 def _axes_of(x: Any, dim: Dims) -> int | tuple[int, ...] | None:
     """Returns the axis argument of ops for PyTorch's `dim`; None for a tensor without axes."""
-    return axes(dim) if len(x.shape) else None
+    return axis_argument(dim) if len(x.shape) else None
 
 
 @aten("sum", "sum.dim_IntList")
@@ -163,15 +163,15 @@ def std_mean(x: Any, dim: Dims = None, correction: float | None = None, keepdim:
 @aten("var_mean.dim", "var_mean.default")
 def var_mean_unbiased(x: Any, dim: Dims = None, unbiased: bool = True, keepdim: bool = False) -> Any:
     """Returns the variances along axes, unbiased if the flag says so, and the means."""
-    axes_, unbiased = (None, dim) if isinstance(dim, bool) else (dim, unbiased)
-    return var(x, axes_, int(unbiased), keepdim), mean(x, axes_, keepdim)
+    reduced_axes, unbiased = (None, dim) if isinstance(dim, bool) else (dim, unbiased)
+    return var(x, reduced_axes, int(unbiased), keepdim), mean(x, reduced_axes, keepdim)
 
 
 @aten("std_mean.dim", "std_mean.default")
 def std_mean_unbiased(x: Any, dim: Dims = None, unbiased: bool = True, keepdim: bool = False) -> Any:
     """Returns the standard deviations along axes, unbiased if the flag says so, and the means."""
-    axes_, unbiased = (None, dim) if isinstance(dim, bool) else (dim, unbiased)
-    return std(x, axes_, int(unbiased), keepdim), mean(x, axes_, keepdim)
+    reduced_axes, unbiased = (None, dim) if isinstance(dim, bool) else (dim, unbiased)
+    return std(x, reduced_axes, int(unbiased), keepdim), mean(x, reduced_axes, keepdim)
 
 
 @aten("var.dim", "var.default")
@@ -196,10 +196,10 @@ def vector_norm(x: Any, ord: float = 2, dim: Dims = None, keepdim: bool = False,
 
 def _norm(x: Any, ord: float, dim: Dims, keepdim: bool) -> Any:
     if ord == 2 and ops.isdtype(ops.dtype(x), "real floating"):  # the derivative at a vector of zeros is 0
-        sums_of_squares = ops.sum(ops.square(x), axes(dim) if len(x.shape) else None, keepdim)
+        sums_of_squares = ops.sum(ops.square(x), axis_argument(dim) if len(x.shape) else None, keepdim)
         is_zero = ops.equal(sums_of_squares, 0)
         return ops.where(is_zero, 0, ops.sqrt(ops.where(is_zero, 1, sums_of_squares)))
-    norms = ops.vector_norm(x if len(x.shape) else ops.reshape(x, (1,)), axes(dim), keepdim, ord)
+    norms = ops.vector_norm(x if len(x.shape) else ops.reshape(x, (1,)), axis_argument(dim), keepdim, ord)
     return norms if len(x.shape) else ops.reshape(norms, ())
 
 
@@ -234,7 +234,7 @@ def logsumexp(x: Any, dim: Dims, keepdim: bool = False) -> Any:
     return ops.logsumexp(x, _axes_of(x, dim), keepdim)
 
 
-def _apply_along(function: Callable[..., Any], x: Any, dim: int, **options: Any) -> Any:
+def _apply_along_axis(function: Callable[..., Any], x: Any, dim: int, **options: Any) -> Any:
     """Applies a function along an axis, also to a tensor without axes, which gets an axis meanwhile."""
     if len(x.shape):
         return function(x, axis=dim, **options)
@@ -244,19 +244,19 @@ def _apply_along(function: Callable[..., Any], x: Any, dim: int, **options: Any)
 @aten("cumsum")
 def cumsum(x: Any, dim: int, dtype: Any = None) -> Any:
     """Returns cumulative sums."""
-    return _apply_along(ops.cumsum, x, dim, dtype=dtype)
+    return _apply_along_axis(ops.cumsum, x, dim, dtype=dtype)
 
 
 @aten("cumprod")
 def cumprod(x: Any, dim: int, dtype: Any = None) -> Any:
     """Returns cumulative products."""
-    return _apply_along(ops.cumprod, x, dim, dtype=dtype)
+    return _apply_along_axis(ops.cumprod, x, dim, dtype=dtype)
 
 
 @aten("logcumsumexp")
 def logcumsumexp(x: Any, dim: int) -> Any:
     """Returns the logarithms of cumulative sums of exponentials."""
-    return _apply_along(ops.logcumsumexp, x, dim)
+    return _apply_along_axis(ops.logcumsumexp, x, dim)
 
 
 def _cumulative_extremes(best: Callable[..., Any], x: Any, dim: int) -> tuple[Any, Any]:
@@ -344,8 +344,10 @@ def kthvalue(x: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     if not len(x.shape):
         return x, ops.zeros((), "int64")
     slice_key = (..., slice(k - 1, k))
-    values, indices = (ops.moveaxis(ops.moveaxis(y, dim, -1)[slice_key], -1, dim) for y in sort_stable(x, True, dim))
-    return (values, indices) if keepdim else (ops.squeeze(values, dim), ops.squeeze(indices, dim))
+    kth_values, kth_indices = (
+        ops.moveaxis(ops.moveaxis(y, dim, -1)[slice_key], -1, dim) for y in sort_stable(x, True, dim)
+    )
+    return (kth_values, kth_indices) if keepdim else (ops.squeeze(kth_values, dim), ops.squeeze(kth_indices, dim))
 
 
 @aten("median.dim")

@@ -213,17 +213,17 @@ def pixel_shuffle(x: Any, upscale_factor: int) -> Any:
     """Rearranges channels to pixels: from (..., c * r * r, h, w) to (..., c, h * r, w * r)."""
     *leading_shape, channels, height, width = x.shape
     r = upscale_factor
-    leading_count = len(leading_shape)
+    leading_axis_count = len(leading_shape)
     blocks = ops.reshape(x, (*leading_shape, channels // (r * r), r, r, height, width))
     moved_blocks = ops.transpose(
         blocks,
         (
-            *range(leading_count),
-            leading_count,
-            leading_count + 3,
-            leading_count + 1,
-            leading_count + 4,
-            leading_count + 2,
+            *range(leading_axis_count),
+            leading_axis_count,
+            leading_axis_count + 3,
+            leading_axis_count + 1,
+            leading_axis_count + 4,
+            leading_axis_count + 2,
         ),
     )
     return ops.reshape(moved_blocks, (*leading_shape, channels // (r * r), height * r, width * r))
@@ -234,17 +234,17 @@ def pixel_unshuffle(x: Any, downscale_factor: int) -> Any:
     """Rearranges pixels to channels: from (..., c, h * r, w * r) to (..., c * r * r, h, w)."""
     *leading_shape, channels, height, width = x.shape
     r = downscale_factor
-    leading_count = len(leading_shape)
+    leading_axis_count = len(leading_shape)
     blocks = ops.reshape(x, (*leading_shape, channels, height // r, r, width // r, r))
     moved_blocks = ops.transpose(
         blocks,
         (
-            *range(leading_count),
-            leading_count,
-            leading_count + 2,
-            leading_count + 4,
-            leading_count + 1,
-            leading_count + 3,
+            *range(leading_axis_count),
+            leading_axis_count,
+            leading_axis_count + 2,
+            leading_axis_count + 4,
+            leading_axis_count + 1,
+            leading_axis_count + 3,
         ),
     )
     return ops.reshape(moved_blocks, (*leading_shape, channels * r * r, height // r, width // r))

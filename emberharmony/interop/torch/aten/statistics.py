@@ -10,10 +10,10 @@ from emberharmony.interop.torch.aten.reduction import sort_stable
 from emberharmony.interop.torch.aten.table import aten
 
 
-def _take_at(tensors: Sequence[Any], place: Any, dim: int, keepdim: bool) -> tuple[Any, ...]:
+def _take_at_index(tensors: Sequence[Any], place: Any, dim: int, keepdim: bool) -> tuple[Any, ...]:
     """Returns the elements of several tensors at one index along an axis."""
-    taken = [ops.take_along_axis(x, place, axis=dim) for x in tensors]
-    return tuple(x if keepdim else ops.squeeze(x, dim) for x in taken)
+    taken_elements = [ops.take_along_axis(x, place, axis=dim) for x in tensors]
+    return tuple(x if keepdim else ops.squeeze(x, dim) for x in taken_elements)
 
 
 @aten("nanmedian.dim")
@@ -22,9 +22,9 @@ def nanmedian(x: Any, dim: int = -1, keepdim: bool = False) -> tuple[Any, ...]:
     if not len(x.shape):
         return x, ops.zeros((), "int64")
     is_number = ops.logical_not(ops.isnan(x)) if ops.isdtype(ops.dtype(x), "real floating") else ops.ones_like(x)
-    count = ops.sum(ops.cast(is_number, "int64"), axis=dim, keepdims=True)
-    middle_index = ops.maximum(ops.floor_divide(ops.subtract(count, 1), 2), 0)
-    return _take_at(sort_stable(x, True, dim), middle_index, dim, keepdim)
+    number_count = ops.sum(ops.cast(is_number, "int64"), axis=dim, keepdims=True)
+    middle_index = ops.maximum(ops.floor_divide(ops.subtract(number_count, 1), 2), 0)
+    return _take_at_index(sort_stable(x, True, dim), middle_index, dim, keepdim)
 
 
 @aten("nanmedian.default")
@@ -45,7 +45,7 @@ def mode(x: Any, dim: int = -1, keepdim: bool = False) -> tuple[Any, ...]:
     first_positions = ops.cummax(ops.where(is_run_start, positions, 0), axis=-1)
     first_positions = first_positions[0] if isinstance(first_positions, tuple) else first_positions
     last_of_longest_run = ops.argmax(ops.subtract(positions, first_positions), axis=-1, keepdims=True)
-    value_and_index = _take_at((sorted_values, sorting_indices), last_of_longest_run, -1, True)
+    value_and_index = _take_at_index((sorted_values, sorting_indices), last_of_longest_run, -1, True)
     moved_results = [ops.moveaxis(y, -1, dim) for y in value_and_index]
     return tuple(y if keepdim else ops.squeeze(y, dim) for y in moved_results)
 
@@ -57,15 +57,15 @@ def unique_consecutive(
     """Returns the elements or slices with consecutive repetitions removed, the index of each among them, and counts."""
     rows = ops.ravel(x) if dim is None else ops.moveaxis(x, dim, 0)
     flat_rows = ops.reshape(rows, (rows.shape[0], -1))
-    differs = ops.any(ops.not_equal(flat_rows[1:], flat_rows[:-1]), axis=-1)
-    is_run_start = ops.concatenate([ops.ones((min(rows.shape[0], 1),), "bool"), differs], axis=0)
-    inverse = ops.subtract(ops.cumsum(ops.cast(is_run_start, "int64"), axis=0), 1)
+    is_change = ops.any(ops.not_equal(flat_rows[1:], flat_rows[:-1]), axis=-1)
+    is_run_start = ops.concatenate([ops.ones((min(rows.shape[0], 1),), "bool"), is_change], axis=0)
+    inverse_indices = ops.subtract(ops.cumsum(ops.cast(is_run_start, "int64"), axis=0), 1)
     run_starts = ops.nonzero(is_run_start)[0]
-    values = ops.take(rows, run_starts, axis=0)
-    counts = ops.segment_sum(ops.ones_like(inverse), inverse, run_starts.shape[0])
+    unique_values = ops.take(rows, run_starts, axis=0)
+    run_lengths = ops.segment_sum(ops.ones_like(inverse_indices), inverse_indices, run_starts.shape[0])
     if dim is None:
-        return values, ops.reshape(inverse, tuple(x.shape)), counts
-    return ops.moveaxis(values, 0, dim), inverse, counts
+        return unique_values, ops.reshape(inverse_indices, tuple(x.shape)), run_lengths
+    return ops.moveaxis(unique_values, 0, dim), inverse_indices, run_lengths
 
 
 @aten("histogram.bins_tensor")
@@ -73,15 +73,15 @@ def histogram_of_edges(x: Any, bins: Any, weight: Any = None, density: bool = Fa
     """Returns the histogram of elements or weights between given edges, and the edges; the last interval is closed."""
     interval_count = bins.shape[0] - 1
     flat_x = ops.ravel(x)
-    is_inside = ops.logical_and(ops.greater_equal(flat_x, bins[0]), ops.less_equal(flat_x, bins[-1]))
-    bin_numbers = ops.subtract(ops.searchsorted(bins, ops.where(is_inside, flat_x, bins[0]), "right"), 1)
+    is_in_range = ops.logical_and(ops.greater_equal(flat_x, bins[0]), ops.less_equal(flat_x, bins[-1]))
+    bin_numbers = ops.subtract(ops.searchsorted(bins, ops.where(is_in_range, flat_x, bins[0]), "right"), 1)
     weights = ops.ones_like(flat_x) if weight is None else ops.ravel(weight)
-    counts = ops.segment_sum(
-        ops.where(is_inside, weights, 0), ops.clip(bin_numbers, 0, interval_count - 1), interval_count
+    bin_counts = ops.segment_sum(
+        ops.where(is_in_range, weights, 0), ops.clip(bin_numbers, 0, interval_count - 1), interval_count
     )
     if density:
-        counts = ops.divide(ops.divide(counts, ops.sum(counts)), ops.subtract(bins[1:], bins[:-1]))
-    return counts, bins
+        bin_counts = ops.divide(ops.divide(bin_counts, ops.sum(bin_counts)), ops.subtract(bins[1:], bins[:-1]))
+    return bin_counts, bins
 
 
 @aten("histogram.bin_ct")
@@ -92,8 +92,8 @@ def histogram(
     low, high = range if range else (ops.min(x), ops.max(x)) if ops.size(x) else (0.0, 1.0)
     is_empty_range = ops.cast(ops.equal(low, high), ops.dtype(x))
     low, high = ops.subtract(low, ops.multiply(is_empty_range, 0.5)), ops.add(high, ops.multiply(is_empty_range, 0.5))
-    shares = ops.divide(ops.cast(ops.arange(bins + 1), ops.dtype(x)), bins)
-    edges = ops.add(ops.multiply(low, ops.subtract(1, shares)), ops.multiply(high, shares))
+    edge_shares = ops.divide(ops.cast(ops.arange(bins + 1), ops.dtype(x)), bins)
+    edges = ops.add(ops.multiply(low, ops.subtract(1, edge_shares)), ops.multiply(high, edge_shares))
     return histogram_of_edges(x, ops.cast(edges, ops.dtype(x)), weight, density)
 
 
@@ -133,7 +133,7 @@ def embedding_bag(
 
 
 @aten("embedding_bag.padding_idx")
-def embedding_bag_without(
+def embedding_bag_without_padding(
     weight: Any,
     indices: Any,
     offsets: Any,

@@ -12,7 +12,7 @@ from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 from emberharmony.core.errors import CaptureError, UnsupportedOpError
 from emberharmony.interop.torch.aten import find_function
 from emberharmony.interop.torch.capture.export import line_of
-from emberharmony.interop.torch.capture.tensors import parameters
+from emberharmony.interop.torch.capture.tensors import forward_parameter_names
 from emberharmony.interop.torch.graph import FLOAT, LAYER, Graph, Slot
 from emberharmony.interop.torch.structure import Signature, Template
 from emberharmony.transforms.program import Program, ProgramCall, Register, live_calls
@@ -39,7 +39,7 @@ _CONV1D = "aten.addmm.default"
 """The name of the operator that a `Conv1D` of transformers calls."""
 
 
-def encode(module: torch.nn.Module, program: ExportedProgram, layers: Collection[str] | None = None) -> Graph:
+def encode_graph(module: torch.nn.Module, program: ExportedProgram, layers: Collection[str] | None = None) -> Graph:
     """Converts the graph of an exported program to a `Graph` of plain data.
 
     Args:
@@ -51,7 +51,7 @@ def encode(module: torch.nn.Module, program: ExportedProgram, layers: Collection
         CaptureError: if it has a part that a program cannot hold.
         UnsupportedOpError: if the table lacks operators; the message has all of them, each with its line.
     """
-    return _Encoding(module, program, layers).graph()
+    return _Encoding(module, program, layers).build_graph()
 
 
 class _Encoding:
@@ -67,7 +67,7 @@ class _Encoding:
         self.dtypes: list[str | None] = [None]
         self.missing: dict[str, str] = {}
 
-    def graph(self) -> Graph:
+    def build_graph(self) -> Graph:
         place_by_name = self._place_inputs()
         self._place_layers()
         for node in self.nodes:
@@ -99,12 +99,12 @@ class _Encoding:
     def _first_floating_parameter(self) -> str | None:
         return next((name for name, p in self.module.named_parameters() if p.dtype == self.float), None)
 
-    def dtype(self, dtype: torch.dtype) -> str:
+    def dtype_name(self, dtype: torch.dtype) -> str:
         return FLOAT if dtype == self.float else str(dtype).removeprefix("torch.")
 
     def _next_register(self, value: Any) -> Register:
         """Returns a new register for a value of PyTorch, and records the dtype of the value."""
-        self.dtypes.append(self.dtype(value.dtype) if isinstance(value, torch.Tensor) else None)
+        self.dtypes.append(self.dtype_name(value.dtype) if isinstance(value, torch.Tensor) else None)
         return Register(len(self.dtypes) - 1)
 
     def _place_inputs(self) -> dict[str, int]:
@@ -128,7 +128,7 @@ class _Encoding:
                 slot = Slot("constant", str(spec.target))
             elif spec.kind is InputKind.USER_INPUT and isinstance(example_value, torch.Tensor):
                 shape = tuple(n if isinstance(n, int) else str(n) for n in example_value.shape)
-                slot = Slot("input", node.name, self.dtype(example_value.dtype), shape)
+                slot = Slot("input", node.name, self.dtype_name(example_value.dtype), shape)
                 place_by_name[node.name] = len(self.slots)
             else:
                 raise CaptureError(f"{type(self.module).__name__}: input {node.name} is a {spec.kind.name}")
@@ -195,18 +195,18 @@ class _Encoding:
         if find_function(name) is None:
             self.missing.setdefault(name, line_of(node))
         example_result = node.meta.get("val")
-        has_several = isinstance(example_result, (list, tuple))
+        has_several_results = isinstance(example_result, (list, tuple))
         if node in self.layers:
-            layer, layer_inputs = self.layers[node]
-            args: tuple[Any, ...] = (layer, self._plain_value(layer_inputs))
+            layer_register, layer_input = self.layers[node]
+            args: tuple[Any, ...] = (layer_register, self._plain_value(layer_input))
             name, keywords = LAYER, tuple[tuple[str, Any], ...]()
         else:
             args = tuple(map(self._plain_value, node.args))
             keywords = tuple((k, self._plain_value(v)) for k, v in self._call_keywords(node).items())
-        examples: Any = example_result if has_several else [example_result]
-        result_registers = [self._next_register(example) for example in examples]
-        self.places[node] = result_registers if has_several else result_registers[0]
-        self.calls.append(ProgramCall(name, args, tuple(result_registers), keywords, has_several))
+        example_results: Any = example_result if has_several_results else [example_result]
+        result_registers = [self._next_register(example) for example in example_results]
+        self.places[node] = result_registers if has_several_results else result_registers[0]
+        self.calls.append(ProgramCall(name, args, tuple(result_registers), keywords, has_several_results))
         self.lines.append(line_of(node))
 
     def _call_keywords(self, node: torch.fx.Node) -> dict[str, Any]:
@@ -230,7 +230,7 @@ class _Encoding:
         if isinstance(value, (list, tuple)):
             return [self._plain_value(item) for item in value]
         if isinstance(value, torch.dtype):
-            return Register(0) if value == self.float else self.dtype(value)
+            return Register(0) if value == self.float else self.dtype_name(value)
         if isinstance(value, (torch.device, torch.layout, torch.memory_format)):
             return None
         if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
@@ -241,12 +241,12 @@ class _Encoding:
 
     def _output_registers(self) -> tuple[list[Any], list[str], Template]:
         """Returns the output registers, the names of buffers assigned by the first ones, and the others' template."""
-        nodes: Any = next(node for node in self.nodes if node.op == "output").args[0]
-        specs = self.exported.graph_signature.output_specs
+        output_nodes: Any = next(node for node in self.nodes if node.op == "output").args[0]
+        output_specs = self.exported.graph_signature.output_specs
         written_values: list[Any] = []
         written_names: list[str] = []
         result_values: list[Any] = []
-        for spec, node in zip(specs, nodes, strict=True):
+        for spec, node in zip(output_specs, output_nodes, strict=True):
             plain_output = self._plain_value(node)
             if spec.kind is OutputKind.BUFFER_MUTATION:
                 written_values.append(plain_output)
@@ -260,21 +260,21 @@ class _Encoding:
 
     def _graph_signature(self, places: dict[str, int]) -> Signature:
         """Returns the signature of the module's arguments, whose templates have registers as leaves."""
-        specs = [s for s in self.exported.graph_signature.input_specs if s.kind is InputKind.USER_INPUT]
+        input_specs = [s for s in self.exported.graph_signature.input_specs if s.kind is InputKind.USER_INPUT]
         leaf_templates: list[Any] = []
-        for spec in specs:
+        for spec in input_specs:
             is_constant = isinstance(spec.arg, ConstantArgument)
             leaf_templates.append({"constant": spec.arg.value} if is_constant else {"leaf": places[spec.arg.name]})
         args, kwargs = self.exported.call_spec.in_spec.children()
-        leaves = iter(leaf_templates)
-        parameter_names = parameters(self.module)
+        remaining_templates = iter(leaf_templates)
+        parameter_names = forward_parameter_names(self.module)
         template_by_argument: dict[str, Template] = {}
         for i, child in enumerate(args.children()):
             template_by_argument[parameter_names[i] if i < len(parameter_names) else f"*{i}"] = _fill_template(
-                _plain_template(child, _register_numbers()), leaves
+                _plain_template(child, _leaf_numbers()), remaining_templates
             )
         for key, child in zip(kwargs.context, kwargs.children(), strict=True):
-            template_by_argument[key] = _fill_template(_plain_template(child, _register_numbers()), leaves)
+            template_by_argument[key] = _fill_template(_plain_template(child, _leaf_numbers()), remaining_templates)
         return Signature(parameter_names, template_by_argument)
 
 
@@ -299,7 +299,7 @@ def _conv1d_and_arguments(arguments: dict[str, Any]) -> tuple[type[torch.nn.Modu
     }
 
 
-def _register_numbers() -> Any:
+def _leaf_numbers() -> Any:
     return iter(range(2**31))
 
 
@@ -333,9 +333,13 @@ def _child_keys(spec: Any, count: int) -> list[str]:
         and isinstance(keys_or_context[0], (list, tuple))
     ):
         keys_or_context = keys_or_context[0]
-    fields = getattr(spec.type, "_fields", None) or keys_or_context
-    if isinstance(fields, (list, tuple)) and len(fields) == count and all(isinstance(k, str) for k in fields):
-        return list(fields)
+    field_names = getattr(spec.type, "_fields", None) or keys_or_context
+    if (
+        isinstance(field_names, (list, tuple))
+        and len(field_names) == count
+        and all(isinstance(k, str) for k in field_names)
+    ):
+        return list(field_names)
     return [str(i) for i in range(count)]
 
 

@@ -18,7 +18,7 @@ _TORCH = Path(torch.__file__).parent
 _OWN = Path(__file__).parents[2]
 
 
-def export(
+def export_module(
     module: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], dynamic: Any, train: bool
 ) -> ExportedProgram:
     """Returns the exported graph of a module in training or evaluation mode; the module's state stays unchanged.
@@ -26,7 +26,7 @@ def export(
     Raises:
         CaptureError: if PyTorch cannot follow the module, or it uses a `torch.autograd.Function`.
     """
-    with _in_mode(module, train), _functions_refused(), warnings.catch_warnings():
+    with _switch_mode(module, train), _refuse_functions(), warnings.catch_warnings():
         # PyTorch 2.13 itself calls a function that it has deprecated, so this warning is of no use to the caller.
         warnings.filterwarnings("ignore", ".*treespec.*", FutureWarning)
         warnings.filterwarnings(
@@ -41,12 +41,12 @@ def export(
         except EmberError:
             raise
         except Exception as error:
-            raise _explained_error(module, error) from error
+            raise _capture_error(module, error) from error
     return decomposed_program
 
 
 @contextmanager
-def _in_mode(module: torch.nn.Module, train: bool) -> Iterator[None]:
+def _switch_mode(module: torch.nn.Module, train: bool) -> Iterator[None]:
     """Puts a module into training or evaluation mode for a block; each submodule gets its own mode back."""
     submodules_and_modes = [(submodule, submodule.training) for submodule in module.modules()]
     if module.training != train:
@@ -59,11 +59,11 @@ def _in_mode(module: torch.nn.Module, train: bool) -> Iterator[None]:
 
 
 @contextmanager
-def _functions_refused() -> Iterator[None]:
+def _refuse_functions() -> Iterator[None]:
     """Makes calls of `torch.autograd.Function` an error in a block, because the graph would lose their `backward`."""
     original_apply = torch.autograd.Function.__dict__["apply"]
 
-    def refuse(cls: Any, *args: object, **kwargs: object) -> Any:
+    def apply_or_refuse(cls: Any, *args: object, **kwargs: object) -> Any:
         if cls.__module__.startswith("torch._library"):  # an operator of `torch.library`
             return original_apply.__get__(None, cls)(*args, **kwargs)
         raise CaptureError(
@@ -72,7 +72,7 @@ def _functions_refused() -> Iterator[None]:
             f"emberharmony.register_aten() knows, whose gradient an ops.custom_gradient defines"
         )
 
-    torch.autograd.Function.apply = classmethod(refuse)  # type: ignore[arg-type, assignment, method-assign]
+    torch.autograd.Function.apply = classmethod(apply_or_refuse)  # type: ignore[arg-type, assignment, method-assign]
     try:
         yield
     finally:
@@ -89,39 +89,39 @@ def _detach_without_grad(graph: torch.fx.Graph) -> None:
                 detach_node = graph.call_function(torch.ops.aten.detach.default, (user,))
                 detach_node.meta.update(user.meta)
 
-            def is_other(reader: torch.fx.Node, stop: torch.fx.Node = detach_node) -> bool:
+            def is_other_reader(reader: torch.fx.Node, stop: torch.fx.Node = detach_node) -> bool:
                 return reader is not stop
 
-            user.replace_all_uses_with(detach_node, delete_user_cb=is_other)
+            user.replace_all_uses_with(detach_node, delete_user_cb=is_other_reader)
 
 
 def _decompositions() -> Any:
     """Returns PyTorch's decompositions of the operators that the table of ATen lacks."""
-    rule_by_operator: Any = torch.export.default_decompositions()
-    for op in list(rule_by_operator.keys()):
+    decomposition_by_operator: Any = torch.export.default_decompositions()
+    for op in list(decomposition_by_operator.keys()):
         if op._overloadname != "out" and find_function(str(op)) is not None:
-            rule_by_operator.pop(op)
+            decomposition_by_operator.pop(op)
     for op, rule in decomposition_table.items():
         is_aten = isinstance(op, torch._ops.OpOverload) and str(op).startswith("aten.")
-        if is_aten and find_function(str(op)) is None and op not in rule_by_operator:
-            rule_by_operator[op] = rule
-    return rule_by_operator
+        if is_aten and find_function(str(op)) is None and op not in decomposition_by_operator:
+            decomposition_by_operator[op] = rule
+    return decomposition_by_operator
 
 
-def _explained_error(module: torch.nn.Module, error: Exception) -> CaptureError:
+def _capture_error(module: torch.nn.Module, error: Exception) -> CaptureError:
     """Returns the error for a model that `torch.export` cannot follow: the line, what it does, and the way out."""
     error_name = type(error).__name__
-    text = str(error)
+    error_text = str(error)
     model_line = _model_line_of_traceback(error)
-    if "data-dependent" in text or "GuardOnDataDependent" in error_name:
+    if "data-dependent" in error_text or "GuardOnDataDependent" in error_name:
         hint = (
             "the program would depend on the values of tensors. If this is a random choice, as layerdrop, set its "
             "probability to 0 in the model's options; otherwise replace the `if` by torch.where"
         )
-    elif "Constraint" in error_name or "constraints violated" in text.lower():
-        hint = f"an axis in `dynamic` cannot have any length: {_first_lines(text, 6)}"
+    elif "Constraint" in error_name or "constraints violated" in error_text.lower():
+        hint = f"an axis in `dynamic` cannot have any length: {_first_lines(error_text, 6)}"
     else:
-        hint = _first_lines(text, 3)
+        hint = _first_lines(error_text, 3)
     return CaptureError(f"{type(module).__name__} cannot be captured {model_line}: {hint}")
 
 
@@ -164,7 +164,7 @@ def line_of(node: torch.fx.Node) -> str:
     return f"{file.strip(chr(34))}:{line_number.removeprefix('line ')}{' ' + rest_of_line[0] if rest_of_line else ''}"
 
 
-def layer_of(node: torch.fx.Node) -> str:
+def layer_path_of(node: torch.fx.Node) -> str:
     """Returns the path of the innermost layer that a node of a graph is from; "" is the module itself."""
-    stack: Mapping[str, tuple[str, Any]] = node.meta.get("nn_module_stack") or {}
-    return list(stack.values())[-1][0] if stack else ""
+    module_stack: Mapping[str, tuple[str, Any]] = node.meta.get("nn_module_stack") or {}
+    return list(module_stack.values())[-1][0] if module_stack else ""

@@ -38,15 +38,15 @@ class Expected(NamedTuple):
         return max((float(np.max(np.abs(g), initial=0.0)) for g in self.gradients.values()), default=0.0)
 
 
-def relative_error(got: Any, wanted: Any, least: float = 0.0) -> float:
+def relative_error(array: Any, expected_array: Any, least: float = 0.0) -> float:
     """Returns the largest difference of two arrays, divided by the second's largest element or by `least`."""
-    if got.shape != wanted.shape:
+    if array.shape != expected_array.shape:
         return float("inf")
-    is_same = np.equal(got, wanted) | (np.isnan(got) & np.isnan(wanted))
+    is_same = np.equal(array, expected_array) | (np.isnan(array) & np.isnan(expected_array))
     with np.errstate(invalid="ignore"):
-        distances = np.where(is_same, 0.0, np.abs(got.astype("float64") - wanted))
-    largest_wanted = np.max(np.abs(wanted), initial=0.0, where=np.isfinite(wanted))
-    return float(np.max(distances, initial=0.0)) / max(float(largest_wanted), least, 1e-30)
+        distances = np.where(is_same, 0.0, np.abs(array.astype("float64") - expected_array))
+    largest_expected = np.max(np.abs(expected_array), initial=0.0, where=np.isfinite(expected_array))
+    return float(np.max(distances, initial=0.0)) / max(float(largest_expected), least, 1e-30)
 
 
 def loss_weights(shapes: Sequence[tuple[int, ...]]) -> Arrays:
@@ -55,7 +55,7 @@ def loss_weights(shapes: Sequence[tuple[int, ...]]) -> Arrays:
     return [rng.normal(size=shape) / max(math.prod(shape), 1) for shape in shapes]
 
 
-def expect(source: Source, state: Mapping[str, Any], train: bool) -> Expected:
+def reference_results(source: Source, state: Mapping[str, Any], train: bool) -> Expected:
     """Computes outputs and gradients of a module for its example arguments in float64, or else in its own dtype.
 
     Args:
@@ -81,8 +81,8 @@ def _compute_reference(module: torch.nn.Module, source: Source, dtype: torch.dty
     try:
         module = module.to(dtype) if dtype else module
         module.zero_grad()
-        results = [x for x in _pytree.tree_leaves(module(*args, **kwargs)) if isinstance(x, torch.Tensor)]
-        outputs = [x for x in results if x.is_floating_point()]
+        result_tensors = [x for x in _pytree.tree_leaves(module(*args, **kwargs)) if isinstance(x, torch.Tensor)]
+        outputs = [x for x in result_tensors if x.is_floating_point()]
         weights = loss_weights([tuple(x.shape) for x in outputs])
         terms = [(x * torch.tensor(w, dtype=x.dtype)).sum() for x, w in zip(outputs, weights, strict=True)]
         loss = sum(term for term in terms if term.requires_grad)
@@ -116,7 +116,7 @@ class Step(NamedTuple):
     gradients: Arrays
 
 
-def steps(source: Source, graph: Graph, inputs: Sequence[Any]) -> Iterator[Step]:
+def run_steps(source: Source, graph: Graph, inputs: Sequence[Any]) -> Iterator[Step]:
     """Runs a graph by PyTorch in float64, and yields each call with its arguments, results and gradients.
 
     Args:
@@ -124,29 +124,29 @@ def steps(source: Source, graph: Graph, inputs: Sequence[Any]) -> Iterator[Step]
         graph: its graph.
         inputs: the inputs of the program on the host: arrays of NumPy, and for layers their paths.
     """
-    value_by_position: dict[int, Any] = {}
+    value_by_register: dict[int, Any] = {}
     for position, value in enumerate(inputs):
         tensor = torch.tensor(value) if isinstance(value, np.ndarray) else value
         is_floating = graph.dtypes[position] == FLOAT and tensor is not None
-        value_by_position[position] = tensor.double() if is_floating else tensor
-    value_by_position[0] = torch.float64
+        value_by_register[position] = tensor.double() if is_floating else tensor
+    value_by_register[0] = torch.float64
     for position, call in enumerate(graph.program.calls):
         function = (
-            _float64_layer(source.module, value_by_position[call.args[0]])
+            _float64_layer(source.module, value_by_register[call.args[0]])
             if call.function == LAYER
             else _function_of_call(call)
         )
-        args = _fill_registers(call.args[1:] if call.function == LAYER else call.args, value_by_position)
-        keywords = {key: _fill_registers(value, value_by_position) for key, value in call.keywords}
+        args = _fill_registers(call.args[1:] if call.function == LAYER else call.args, value_by_register)
+        keywords = {key: _fill_registers(value, value_by_register) for key, value in call.keywords}
         results, gradients = _call_with_gradients(function, args, keywords)
         yield Step(position, _arrays_of_tree(args), _arrays_of_tree(keywords), _arrays_of_tree(results), gradients)
         step_results = results if call.several else results[:1]
-        value_by_position.update(zip(call.results, step_results, strict=False))
+        value_by_register.update(zip(call.results, step_results, strict=False))
 
 
 def _call_with_gradients(function: Callable[..., Any], args: Any, keywords: Any) -> tuple[list[Any], Arrays]:
     leaves = [x for x in _pytree.tree_leaves((args, keywords)) if isinstance(x, torch.Tensor)]
-    inputs = [x.requires_grad_() for x in leaves if x.is_floating_point()]
+    float_inputs = [x.requires_grad_() for x in leaves if x.is_floating_point()]
     returned_value = function(*args, **keywords)
     results = list(returned_value) if isinstance(returned_value, (tuple, list)) else [returned_value]
     outputs = [x for x in results if isinstance(x, torch.Tensor) and x.is_floating_point()]
@@ -156,10 +156,10 @@ def _call_with_gradients(function: Callable[..., Any], args: Any, keywords: Any)
     gradients: Arrays = []
     if isinstance(loss, torch.Tensor):
         with suppress(RuntimeError):  # PyTorch lacks some derivatives, as of `scatter`
-            input_gradients = torch.autograd.grad(loss, inputs, allow_unused=True)
-            zeros = [np.zeros(tuple(x.shape)) for x in inputs]
+            input_gradients = torch.autograd.grad(loss, float_inputs, allow_unused=True)
+            zeros = [np.zeros(tuple(x.shape)) for x in float_inputs]
             gradients = [zero if g is None else g.numpy() for zero, g in zip(zeros, input_gradients, strict=True)]
-    for x in inputs:
+    for x in float_inputs:
         x.requires_grad_(False)
     return [x.detach() if isinstance(x, torch.Tensor) else x for x in results], gradients
 
@@ -196,7 +196,7 @@ def _fill_registers(value: Any, values: Mapping[int, Any]) -> Any:
 
 
 def _arrays_of_tree(tree: Any) -> Any:
-    def array(x: Any) -> Any:
+    def as_array(x: Any) -> Any:
         return x.detach().numpy() if isinstance(x, torch.Tensor) else str(x)[6:] if isinstance(x, torch.dtype) else x
 
-    return _pytree.tree_map(array, tree)
+    return _pytree.tree_map(as_array, tree)

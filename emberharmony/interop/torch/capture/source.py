@@ -9,11 +9,11 @@ from emberharmony import Buffer, Parameter, nn
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.errors import ArgumentTypeError, brief
 from emberharmony.core.trees.objects import Sealed
-from emberharmony.interop.torch.capture.encoding import encode
-from emberharmony.interop.torch.capture.export import export
-from emberharmony.interop.torch.capture.tensors import first_axes, host_copy
+from emberharmony.interop.torch.capture.encoding import encode_graph
+from emberharmony.interop.torch.capture.export import export_module
+from emberharmony.interop.torch.capture.tensors import copy_to_backend, dynamic_first_axes
 from emberharmony.interop.torch.graph import Graph
-from emberharmony.interop.torch.layers import KINDS, layer_of, options_of
+from emberharmony.interop.torch.layers import KINDS, make_layer, options_of
 
 
 class Source(Sealed):
@@ -35,25 +35,25 @@ class Source(Sealed):
         self.module = module
         self.args: Sequence[Any] = (args,) if isinstance(args, torch.Tensor) else tuple(args)
         self.kwargs = dict(kwargs or {})
-        self.dynamic = first_axes(module, self.args, self.kwargs) if dynamic is True else dynamic
+        self.dynamic = dynamic_first_axes(module, self.args, self.kwargs) if dynamic is True else dynamic
         self._layers: set[str] | None = None  # layers of the first graph
 
     def capture(self, train: bool) -> tuple[Graph, dict[str, Any]]:
         """Captures the graph of the module in a mode, and returns it with its constant tensors by name."""
-        program = export(self.module, self.args, self.kwargs, self.dynamic, train)
-        graph = encode(self.module, program, self._layers)
+        program = export_module(self.module, self.args, self.kwargs, self.dynamic, train)
+        graph = encode_graph(self.module, program, self._layers)
         if self._layers is None:
             self._layers = {slot.target for slot in graph.slots if slot.kind == "layer"}
         constant_names = {slot.target for slot in graph.slots if slot.kind == "constant"}
-        return graph, {name: host_copy(program.constants[name]) for name in constant_names}
+        return graph, {name: copy_to_backend(program.constants[name]) for name in constant_names}
 
     def example(self) -> tuple[Any, dict[str, Any]]:
         """Returns the example arguments, positional and named, with tensors of the active backend."""
 
-        def tensor(x: Any) -> Any:
-            return host_copy(x) if isinstance(x, torch.Tensor) else x
+        def as_tensor(x: Any) -> Any:
+            return copy_to_backend(x) if isinstance(x, torch.Tensor) else x
 
-        args, kwargs = torch.utils._pytree.tree_map(tensor, (tuple(self.args), self.kwargs))
+        args, kwargs = torch.utils._pytree.tree_map(as_tensor, (tuple(self.args), self.kwargs))
         return args, kwargs
 
     def members(self, graph: Graph) -> dict[str, Cell | nn.Module]:
@@ -63,14 +63,14 @@ class Source(Sealed):
         saved_names = set(self.module.state_dict(keep_vars=True))
         for name, parameter in self.module.named_parameters(remove_duplicate=False):
             if id(parameter) not in cell_by_id:
-                cell_by_id[id(parameter)] = Parameter(host_copy(parameter), trainable=parameter.requires_grad)
+                cell_by_id[id(parameter)] = Parameter(copy_to_backend(parameter), trainable=parameter.requires_grad)
             member_by_path[name] = cell_by_id[id(parameter)]
         for name, buffer in self.module.named_buffers(remove_duplicate=False):
             if id(buffer) not in cell_by_id:
-                cell_by_id[id(buffer)] = Buffer(host_copy(buffer), persistent=name in saved_names)
+                cell_by_id[id(buffer)] = Buffer(copy_to_backend(buffer), persistent=name in saved_names)
             member_by_path[name] = cell_by_id[id(buffer)]
         for path in [slot.target for slot in graph.slots if slot.kind == "layer"]:
             layer = self.module.get_submodule(path)
             parameter_by_name = {name: member_by_path.pop(f"{path}.{name}") for name, _ in layer.named_parameters()}
-            member_by_path[path] = layer_of(path, options_of(layer, KINDS[type(layer).__name__]), parameter_by_name)
+            member_by_path[path] = make_layer(path, options_of(layer, KINDS[type(layer).__name__]), parameter_by_name)
         return member_by_path

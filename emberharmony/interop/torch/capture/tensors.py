@@ -9,27 +9,27 @@ import torch
 from emberharmony import ops, to_backend
 
 
-def host_copy(tensor: torch.Tensor) -> Any:
+def copy_to_backend(tensor: torch.Tensor) -> Any:
     """Returns a copy of a PyTorch tensor as a tensor of the active backend."""
     with torch.no_grad():
         cpu_copy = tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
     return to_backend(cpu_copy, ops.get_backend())
 
 
-def first_axes(module: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+def dynamic_first_axes(module: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Returns `dynamic_shapes` in which the first axis of each example argument may have any length."""
 
-    def axes(x: Any) -> Any:
+    def dynamic_axes(x: Any) -> Any:
         return {0: torch.export.Dim.DYNAMIC} if isinstance(x, torch.Tensor) and x.ndim else None
 
-    positional, named_axes = torch.utils._pytree.tree_map(axes, (tuple(args), dict(kwargs)))
+    positional_axes, named_axes = torch.utils._pytree.tree_map(dynamic_axes, (tuple(args), dict(kwargs)))
     if not named_axes:
-        return positional
-    names = parameters(module)
-    return {**dict(zip(names, positional, strict=False)), **named_axes}
+        return positional_axes
+    parameter_names = forward_parameter_names(module)
+    return {**dict(zip(parameter_names, positional_axes, strict=False)), **named_axes}
 
 
-def parameters(module: torch.nn.Module) -> list[str]:
+def forward_parameter_names(module: torch.nn.Module) -> list[str]:
     """Returns the names of the parameters of a module's `forward` that can be passed by position."""
     try:
         parameters: Sequence[inspect.Parameter] = list(inspect.signature(module.forward).parameters.values())
