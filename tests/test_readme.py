@@ -230,6 +230,8 @@ def test_an_extra_that_a_message_or_page_names_exists() -> None:
         text = path.read_text(encoding="utf-8")
         for extras in re.findall(r"emberharmony\[([\w,]+)\]", text):
             named.update(extras.split(","))
-        named.update(re.findall(r'^ +need\("\w+", "(\w+)"', text, re.MULTILINE))  # `cli.extras.need` writes the message
+        named.update(
+            re.findall(r'^ +require_packages\("\w+", "(\w+)"', text, re.MULTILINE)
+        )  # `cli.extras.require_packages` writes the message
     assert {"conformance", "plot", "bfloat16"} <= named
     assert named <= _extras().keys()

@@ -84,9 +84,9 @@ def test_the_fuzzer_ends_a_call_that_hangs(environment: dict[str, str], tmp_path
     program = (
         "import json\n"
         "from emberharmony.testing.fuzz import runner\n"
-        "from emberharmony.testing.fuzz.runner import Tally, run\n"
+        "from emberharmony.testing.fuzz.runner import Tally, run_calls\n"
         "runner.DEATHS, tally = 1, Tally('hanging')\n"
-        "run(tally, 12, 1, ('cos', 'sin'), timeout=0.2)\n"
+        "run_calls(tally, 12, 1, ('cos', 'sin'), timeout=0.2)\n"
         "print(json.dumps([sum(tally.counts.values()), [(f.op, f.kind) for f in tally.findings], tally.skipped]))\n"
     )
     counted, findings, skipped = json.loads(run("-c", program, environment=environment))

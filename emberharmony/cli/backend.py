@@ -69,12 +69,12 @@ def _write_setting(name: str | None) -> str:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_(as_json: bool) -> None:
     """List the known backends, each with its version or the command that installs it."""
-    available = available_backends()
+    facts_by_backend = available_backends()
     rows = [
         {
             "name": name,
-            "version": available[name]["version"] if name in available else None,
-            "installed": name in available,
+            "version": facts_by_backend[name]["version"] if name in facts_by_backend else None,
+            "installed": name in facts_by_backend,
         }
         for name in backend_names()
     ]

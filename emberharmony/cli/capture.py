@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from emberharmony.cli.models import made_by
+from emberharmony.cli.models import load_object
 from emberharmony.core.errors import brief
 
 
@@ -26,7 +26,7 @@ def capture(function: str, folder: str, train: bool, dynamic: bool, backends: tu
     # Imported here, because it loads the layers.
     from emberharmony.interop.torch.conversion import from_torch
 
-    made_object: Any = made_by(function, "FILE.py:FUNCTION", lambda value: False)
+    made_object: Any = load_object(function, "FILE.py:FUNCTION", lambda value: False)
     if not isinstance(made_object, tuple) or len(made_object) not in (2, 3):
         raise click.UsageError(
             f"FILE.py:FUNCTION: it gives {brief(made_object)}, expected (module, args) or (module, args, kwargs)"

@@ -80,7 +80,7 @@ def compare(
     if report_file and (save or len(programs) != 1):
         raise click.UsageError("--report is for a comparison on this machine, of one program on two backends")
     start_time = time.perf_counter()
-    names = backends.split(",")
+    backend_names = backends.split(",")
     options: dict[str, Any] = {"stop": "all" if every else "first", "tolerance": tolerance}
     if len(programs) == 2 and save is None and all(".py:" in program for program in programs):
         report = _compare_models(programs, inputs, match, {"original": original, "gradients": gradients, **options})
@@ -90,14 +90,14 @@ def compare(
         except OSError as error:
             raise click.UsageError(str(error)) from error
     elif len(programs) == 1:
-        fn = _named_program(programs[0])
+        fn = _load_program(programs[0])
         input_values = [] if inputs is None else comparing.inputs_of(inputs, fn)
         if save is not None:
-            comparing.record(fn, *input_values, path=save, backend=names[0], gradients=gradients, device=device)
-            click.echo(f"wrote the calls on {names[0]} to {save}")
+            comparing.record(fn, *input_values, path=save, backend=backend_names[0], gradients=gradients, device=device)
+            click.echo(f"wrote the calls on {backend_names[0]} to {save}")
             return
         report = comparing.compare_backends(
-            fn, *input_values, backends=names, gradients=gradients, device=device, thorough=thorough, **options
+            fn, *input_values, backends=backend_names, gradients=gradients, device=device, thorough=thorough, **options
         )
     else:
         raise click.UsageError("give FILE:FUNCTION, two models as FILE:NAME, or two files that --save wrote")
@@ -107,9 +107,9 @@ def compare(
     _write_files(report, html_file, repro_file)
     if report_file:
         report_content = json.loads(report.to_json())
-        shown_items = {name: report_content[name] for name in ("ok", "summary", "sides", "divergences", "notes")}
-        result_record = {"program": os.path.basename(programs[0]), "calls": len(report.rows), **shown_items}
-        write_report(report_file, "compare", names, device, time.perf_counter() - start_time, result_record)
+        report_items = {name: report_content[name] for name in ("ok", "summary", "sides", "divergences", "notes")}
+        result_record = {"program": os.path.basename(programs[0]), "calls": len(report.rows), **report_items}
+        write_report(report_file, "compare", backend_names, device, time.perf_counter() - start_time, result_record)
     if not report.ok:
         sys.exit(1)
 
@@ -132,7 +132,7 @@ def _module_pair(text: str) -> tuple[str, str]:
     return first_module, second_module
 
 
-def _named_program(text: str) -> Callable[..., Any]:
+def _load_program(text: str) -> Callable[..., Any]:
     """Returns the function or model that FILE:NAME names; for FILE:NAME() what calling it returns.
 
     Raises:
@@ -146,10 +146,10 @@ def _named_program(text: str) -> Callable[..., Any]:
     if not os.path.isfile(path):
         raise click.UsageError(f"there is no file {path}")
     with importing_from(os.path.dirname(os.path.abspath(path))):
-        global_names = runpy.run_path(path, run_name=os.path.basename(path).removesuffix(".py"))
-    if name not in global_names:
-        raise click.UsageError(f"{path} has no {name}{suggest(name, global_names)}")
-    program: Callable[..., Any] = global_names[name]() if has_call_suffix else global_names[name]
+        value_by_name = runpy.run_path(path, run_name=os.path.basename(path).removesuffix(".py"))
+    if name not in value_by_name:
+        raise click.UsageError(f"{path} has no {name}{suggest(name, value_by_name)}")
+    program: Callable[..., Any] = value_by_name[name]() if has_call_suffix else value_by_name[name]
     if not callable(program):
         raise click.UsageError(f"{name} in {path} is a {type(program).__name__}, not a function or a model")
     return program
@@ -160,6 +160,6 @@ def _compare_models(programs: Sequence[str], inputs: str | None, match: Sequence
     from emberharmony.testing.differences.compare import inputs_of  # here, because it takes time to import
     from emberharmony.testing.models.search import compare_models
 
-    models = [_named_program(program) for program in programs]
+    models = [_load_program(program) for program in programs]
     input_values = [] if inputs is None else inputs_of(inputs, models[0])
     return compare_models(*models, *input_values, match=dict(_module_pair(text) for text in match), **options)

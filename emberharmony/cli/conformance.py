@@ -10,8 +10,8 @@ import click
 from emberharmony.backend.discovery import load, usual_names
 from emberharmony.backend.precision import State
 from emberharmony.backend.shared.precision import STATES
-from emberharmony.cli.extras import need
-from emberharmony.cli.submission import check_writable, device_option, on_device, report_option, write_report
+from emberharmony.cli.extras import require_packages
+from emberharmony.cli.submission import check_writable, device_option, report_option, use_device, write_report
 from emberharmony.core.state.files import replace_text
 
 _FILE = click.Path(dir_okay=False)
@@ -55,14 +55,14 @@ def conformance(
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     for backend in backend_names:
         load(backend)
-    need("conformance", "conformance", "hypothesis", "scipy")
+    require_packages("conformance", "conformance", "hypothesis", "scipy")
     from emberharmony.cli import conformance_run as checking  # here, because it needs hypothesis and SciPy
 
-    sample_rows = checking.matching(pattern)
+    sample_rows = checking.samples_matching(pattern)
     check_writable(json_file, html_file, report_file)
     start_time = time.perf_counter()
     precision_by_backend: dict[str, dict[str, str]] = {}
-    with on_device(backend_names, device) as names_with_device:
+    with use_device(backend_names, device) as names_with_device:
         try:
             outcomes = list(
                 checking.outcomes_of(sample_rows, names_with_device, quick, most, precision, precision_by_backend)
@@ -75,7 +75,7 @@ def conformance(
         replace_text(json_file, json.dumps(report, indent=1) + "\n")
     if html_file:
         replace_text(html_file, checking.as_html(report))
-    checking.show(report)
+    checking.print_report(report)
     if report_file:
         seconds = time.perf_counter() - start_time
         write_report(report_file, "conformance", names_with_device, device, seconds, checking.condense(report))

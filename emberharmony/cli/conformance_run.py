@@ -26,7 +26,7 @@ _KEPT = 8
 """The number of sample rows after which a backend drops its compiled programs; JAX's would take 5 GB and more."""
 
 
-def matching(pattern: str) -> list[Sample]:
+def samples_matching(pattern: str) -> list[Sample]:
     """Returns the sample rows of the ops whose names match a pattern.
 
     Raises:
@@ -34,9 +34,9 @@ def matching(pattern: str) -> list[Sample]:
         click.ClickException: if an op that matches has no row.
     """
     sample_by_op = all_samples()
-    missing_rows = [words for op, words in without_row().items() if fnmatch.fnmatchcase(op, pattern)]
-    if missing_rows:
-        raise click.ClickException("\n".join(missing_rows))
+    missing_row_texts = [words for op, words in without_row().items() if fnmatch.fnmatchcase(op, pattern)]
+    if missing_row_texts:
+        raise click.ClickException("\n".join(missing_row_texts))
     matching_rows = [sample_by_op[op] for op in sorted(sample_by_op) if fnmatch.fnmatchcase(op, pattern)]
     if not matching_rows:
         raise click.UsageError(f"no op matches {pattern!r}{suggest(pattern.strip('*?'), sample_by_op)}")
@@ -49,7 +49,7 @@ def outcomes_of(
     quick: bool,
     most: int | None = None,
     precision: State | None = None,
-    precisions: dict[str, dict[str, str]] | None = None,
+    precision_by_backend: dict[str, dict[str, str]] | None = None,
 ) -> Iterator[Outcome]:
     """Yields the outcomes of all conformance calls on some backends, and restores the active backend at the end.
 
@@ -61,17 +61,17 @@ def outcomes_of(
         quick: see `run_sample`.
         most: see `run_sample`.
         precision: how exactly float32 is multiplied; None for what each library does by default.
-        precisions: gets how exactly each backend multiplied.
+        precision_by_backend: gets how exactly each backend multiplied.
     """
-    with _former_backend(), warnings.catch_warnings():
+    with _restore_backend_after(), warnings.catch_warnings():
         # NumPy warns about infinities and divisions by zero, which the inputs cause on purpose.
         warnings.simplefilter("ignore", RuntimeWarning)
         with progress(len(rows) * len(names)) as advance:
             for name in names:
                 ops.set_backend(BackendName(name))
                 with contextlib.nullcontext() if precision is None else ops.precision(precision):
-                    if precisions is not None:
-                        precisions[name] = ops.precision()
+                    if precision_by_backend is not None:
+                        precision_by_backend[name] = ops.precision()
                     for i, row in enumerate(rows):
                         advance(0, description=f"{name} {row.op}")
                         yield from run_sample(row, name, quick, most)
@@ -81,7 +81,7 @@ def outcomes_of(
 
 
 @contextlib.contextmanager
-def _former_backend() -> Iterator[None]:
+def _restore_backend_after() -> Iterator[None]:
     former_backend = ops.get_backend()
     try:
         yield
@@ -89,7 +89,7 @@ def _former_backend() -> Iterator[None]:
         ops.set_backend(former_backend)
 
 
-def show(report: Report) -> None:
+def print_report(report: Report) -> None:
     """Prints the failures, a program that shows the first failure of each op, the unsupported ops, and the totals."""
     for entry in report["ops"]:
         for failure in entry["failures"]:

@@ -7,7 +7,7 @@ import click
 
 from emberharmony.backend.discovery import BUILTIN, install_line, is_installed
 from emberharmony.cli.drawing import progress, table
-from emberharmony.cli.submission import check_writable, device_option, on_device, report_option, write_report
+from emberharmony.cli.submission import check_writable, device_option, report_option, use_device, write_report
 from emberharmony.demo import digits, gpt, pictures
 
 
@@ -47,7 +47,7 @@ def demo(
     chosen_names = list(names) or [name for name in BUILTIN if is_installed(name)]
     check_writable(report_file)
     start_time = time.perf_counter()
-    with on_device([name for name in chosen_names if name != "numpy"] or chosen_names, device) as names_with_device:
+    with use_device([name for name in chosen_names if name != "numpy"] or chosen_names, device) as names_with_device:
         chosen_names = [name for name in chosen_names if name in (*names_with_device, "numpy")]
         agrees, result_by_task = _run_demo(chosen_names, seed, steps, gpt_steps, plot)
     if report_file:

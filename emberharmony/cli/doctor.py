@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from emberharmony.backend.discovery import backend_names, install_line, is_installed
-from emberharmony.cli.submission import check_writable, report_option, write_described
+from emberharmony.cli.submission import check_writable, report_option, write_report_with_facts
 from emberharmony.core.errors import suggest
 from emberharmony.testing.doctor import machine
 from emberharmony.testing.doctor.finding import BROKEN, DIFFERS, OK, Finding
@@ -60,7 +60,7 @@ def doctor(names: tuple[str, ...], device: str | None, as_json: bool, report_fil
     else:
         click.echo(f"{', '.join(f'{count} {verdict}' for verdict, count in count_by_verdict.items())}, {seconds:.0f} s")
     if report_file:
-        write_described(report_file, "doctor", facts_by_backend, seconds, result_record)
+        write_report_with_facts(report_file, "doctor", facts_by_backend, seconds, result_record)
     if count_by_verdict[BROKEN]:
         sys.exit(1)
 
@@ -68,24 +68,25 @@ def doctor(names: tuple[str, ...], device: str | None, as_json: bool, report_fil
 def _all_findings(names: Sequence[str], device: str | None, backends: dict[str, Any]) -> Iterator[Finding]:
     """Yields the findings about the machine and about each backend, and notes what the backends have."""
     yield from machine.findings(os.environ)
-    missing_packages = []
+    missing_device_texts = []
     for name in names:
         for finding in findings_of_backend(name, device):
             if isinstance(finding, Finding):
                 yield finding
             elif isinstance(finding, str):
-                missing_packages.append(finding)
+                missing_device_texts.append(finding)
             else:
                 backends[name] = finding
-    if len(missing_packages) == len(names):
-        raise click.UsageError(f"no backend has the device {device!r}: {'; '.join(missing_packages)}")
+    if len(missing_device_texts) == len(names):
+        raise click.UsageError(f"no backend has the device {device!r}: {'; '.join(missing_device_texts)}")
 
 
 def _printed_fields(finding: Finding) -> dict[str, Any]:
     """Returns the fields of a finding as a dict, without empty ones, and with `~` for the user's folder."""
     printed_fields = {name: value for name, value in asdict(finding).items() if value}
     return {
-        name: machine.without_home(value) if isinstance(value, str) else value for name, value in printed_fields.items()
+        name: machine.text_without_home(value) if isinstance(value, str) else value
+        for name, value in printed_fields.items()
     }
 
 

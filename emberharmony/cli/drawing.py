@@ -41,7 +41,7 @@ def progress(total: int, description: str = "") -> Iterator[Advance]:
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Returns a table as text: with lines if rich is installed, else in aligned columns."""
     if not _has_rich():
-        return columns(header, rows)
+        return aligned_table(header, rows)
     from rich.console import Console
     from rich.table import Table
 
@@ -50,12 +50,12 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     console = Console() if sys.stdout.isatty() else Console(width=_WIDTH)
     for row in rows:
         rich_table.add_row(*row)
-    with console.capture() as captured:
+    with console.capture() as console_capture:
         console.print(rich_table)
-    return captured.get().rstrip("\n")
+    return console_capture.get().rstrip("\n")
 
 
-def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def aligned_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Returns a table in aligned columns, one line for each row however wide it is, so that programs can read it."""
     column_widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
     padded_rows = (

@@ -5,7 +5,7 @@ import importlib.util
 import click
 
 
-def need(command: str, extra: str, *packages: str) -> None:
+def require_packages(command: str, extra: str, *packages: str) -> None:
     """Checks that packages are installed, without importing them.
 
     Raises:

@@ -11,7 +11,7 @@ import click
 
 from emberharmony.backend.discovery import load, usual_names
 from emberharmony.cli.drawing import progress
-from emberharmony.cli.extras import need
+from emberharmony.cli.extras import require_packages
 from emberharmony.core.errors import suggest
 from emberharmony.core.registry import OPS
 from emberharmony.core.state.files import replace_text
@@ -43,7 +43,7 @@ def fuzz(name: str, calls: int, seed: int, pattern: str, first: int, timeout: fl
     backend_names = usual_names() if name == "all" else [name]
     for backend in backend_names:
         load(backend)
-    need("fuzz", "conformance", "hypothesis", "scipy")
+    require_packages("fuzz", "conformance", "hypothesis", "scipy")
     from emberharmony.testing.fuzz import runner  # here, because it needs hypothesis and SciPy
 
     if json_file and not os.access(os.path.dirname(os.path.abspath(json_file)), os.W_OK):
@@ -56,7 +56,7 @@ def fuzz(name: str, calls: int, seed: int, pattern: str, first: int, timeout: fl
         try:
             for tally in tallies:
                 advance(0, description=tally.backend)
-                runner.run(tally, calls, seed, op_names, timeout, first, advance)
+                runner.run_calls(tally, calls, seed, op_names, timeout, first, advance)
         except KeyboardInterrupt:
             was_stopped = True
     _print_tallies(tallies)

@@ -21,14 +21,14 @@ def model_of(text: str) -> Any:
     Raises:
         click.UsageError: if there is none.
     """
-    model = made_by(text, "--model", lambda value: hasattr(value, "convert_state_dict"))
+    model = load_object(text, "--model", lambda value: hasattr(value, "convert_state_dict"))
     if not hasattr(model, "convert_state_dict"):
         function_name = text.rpartition(":")[2]
         raise click.UsageError(f"--model: {function_name} gives {brief(model)}, expected a module of emberharmony.nn")
     return model
 
 
-def made_by(text: str, what: str, is_made: Callable[[Any], bool]) -> Any:
+def load_object(text: str, what: str, is_made: Callable[[Any], bool]) -> Any:
     """Returns what a text names as `FILE.py:NAME` or `MODULE:NAME`, or what the class or function there returns.
 
     Args:
@@ -56,10 +56,12 @@ def made_by(text: str, what: str, is_made: Callable[[Any], bool]) -> Any:
         return _find_object(value_by_name, name, module_text, what, is_made)
 
 
-def _find_object(names: dict[str, Any], name: str, place: str, what: str, is_made: Callable[[Any], bool]) -> Any:
-    if name not in names:
-        raise click.UsageError(f"{what}: {place} has no {name}{suggest(name, names)}")
-    named_object = names[name]
+def _find_object(
+    value_by_name: dict[str, Any], name: str, place: str, what: str, is_made: Callable[[Any], bool]
+) -> Any:
+    if name not in value_by_name:
+        raise click.UsageError(f"{what}: {place} has no {name}{suggest(name, value_by_name)}")
+    named_object = value_by_name[name]
     if callable(named_object) and (isinstance(named_object, type) or not is_made(named_object)):
         try:
             named_object = named_object()

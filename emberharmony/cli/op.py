@@ -26,10 +26,10 @@ PACKAGE = Path(__file__).parents[1]
 def op(name: str, backend_name: str | None) -> None:
     """Show an op: declaration, parameters, the code that runs on a backend, gradient rule, sample row and tolerance."""
     backend = current() if backend_name is None else create_backend(BackendName(backend_name), fallback=None)
-    click.echo("\n\n".join(text_sections(find(name), backend)))
+    click.echo("\n\n".join(text_sections(find_op(name), backend)))
 
 
-def find(name: str) -> OpSpec:
+def find_op(name: str) -> OpSpec:
     """Returns the declaration of an op, given its name, an alias, or a name such as `linalg.det` or `ops.linalg.det`.
 
     Raises:
@@ -100,13 +100,13 @@ def _implementation_text(spec: OpSpec, backend: Any) -> str:
 
 def _dispatch_text(spec: OpSpec) -> str:
     if DISPATCH == SWAP:
-        text = (
+        explanation_text = (
             "the op has the code above from its first call on. After use_backend with another backend, that code looks "
             "for an override first, and an op that was not called before has this:"
         )
     else:
-        text = "the op keeps the lookup below:"
-    return _titled_text(f"dispatch: {DISPATCH} ({REASON})", f"{text}\n{source_of(spec)}")
+        explanation_text = "the op keeps the lookup below:"
+    return _titled_text(f"dispatch: {DISPATCH} ({REASON})", f"{explanation_text}\n{source_of(spec)}")
 
 
 def _rule_text(spec: OpSpec) -> str:
@@ -141,9 +141,9 @@ def _sample_row_text(spec: OpSpec) -> str:
     tolerance_text = "exact" if not sample_row.tolerance else f"within {sample_row.tolerance} eps"
     gradient_text = "with gradient" if sample_row.differentiable else "without gradient"
     dtypes_text = ", ".join([*sample_row.dtypes, *sample_row.integers])
-    text = f"{len(sample_row.cases)} cases in {dtypes_text}; {tolerance_text}; {gradient_text}"
-    text += f"\nemberharmony conformance --op {spec.name}"
-    return _titled_text(f"sample row, testing/samples/{spec.category_path}.py", text)
+    summary_text = f"{len(sample_row.cases)} cases in {dtypes_text}; {tolerance_text}; {gradient_text}"
+    summary_text += f"\nemberharmony conformance --op {spec.name}"
+    return _titled_text(f"sample row, testing/samples/{spec.category_path}.py", summary_text)
 
 
 def _source_place(function: Any) -> str:

@@ -42,7 +42,7 @@ def check_writable(*files: str | None) -> None:
 
 
 @contextlib.contextmanager
-def on_device(names: Sequence[str], device: str | None) -> Iterator[list[str]]:
+def use_device(names: Sequence[str], device: str | None) -> Iterator[list[str]]:
     """Makes a device the default of backends while a `with` block runs; returns those that have it.
 
     Args:
@@ -52,7 +52,7 @@ def on_device(names: Sequence[str], device: str | None) -> Iterator[list[str]]:
     Raises:
         click.UsageError: if none has the device.
     """
-    names_with_device, names_without_device = [], []
+    names_with_device, reasons_without_device = [], []
     with contextlib.ExitStack() as stack:
         for name in names:
             try:
@@ -60,9 +60,9 @@ def on_device(names: Sequence[str], device: str | None) -> Iterator[list[str]]:
                     stack.enter_context(load(BackendName(name)).device_scope(device))
                 names_with_device.append(name)
             except (DeviceError, UnsupportedOpError) as error:
-                names_without_device.append(f"{name}: {error}")
+                reasons_without_device.append(f"{name}: {error}")
         if device is not None and not names_with_device:
-            raise click.UsageError(f"no backend has the device {device!r}: {'; '.join(names_without_device)}")
+            raise click.UsageError(f"no backend has the device {device!r}: {'; '.join(reasons_without_device)}")
         yield names_with_device
 
 
@@ -79,10 +79,14 @@ def write_report(
         seconds: how long it took.
         result: what it found.
     """
-    write_described(file, command, {name: _describe_backend(name, device) for name in backends}, seconds, result)
+    write_report_with_facts(
+        file, command, {name: _describe_backend(name, device) for name in backends}, seconds, result
+    )
 
 
-def write_described(file: str, command: str, backends: dict[str, Any], seconds: float, result: dict[str, Any]) -> None:
+def write_report_with_facts(
+    file: str, command: str, backends: dict[str, Any], seconds: float, result: dict[str, Any]
+) -> None:
     """Writes what a command found on this machine, as JSON, where the backends are described already."""
     command_report = {
         "format": FORMAT,

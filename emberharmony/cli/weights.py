@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from emberharmony import io
-from emberharmony.cli.drawing import columns, progress
+from emberharmony.cli.drawing import aligned_table, progress
 from emberharmony.cli.models import model_of
 from emberharmony.core.errors import WeightFileError, suggest
 from emberharmony.core.names.layouts import LAYOUTS
@@ -55,26 +55,27 @@ def ls(path: str, stats: bool, pattern: str, as_json: bool) -> None:
         total_bytes = _total_bytes(source_file, tensor_names)
     if as_json:
         tensor_records = [
-            _as_json(source_file, name) | ({"statistics": _numbers_for_json(statistics_by_name[name])} if stats else {})
+            _tensor_as_json(source_file, name)
+            | ({"statistics": _numbers_for_json(statistics_by_name[name])} if stats else {})
             for name in tensor_names
         ]
         file_report = {"path": source_file.path, "metadata": source_file.metadata, "tensors": tensor_records}
         click.echo(json.dumps(file_report | {"total": {"tensors": len(tensor_names), "nbytes": total_bytes}}, indent=1))
         return
     table_rows = [
-        [_printable(name), source_file.tensors[name].dtype, *_shape_and_size(source_file, name)]
+        [_safe_text(name), source_file.tensors[name].dtype, *_shape_and_size(source_file, name)]
         for name in tensor_names
     ]
     header = ["name", "dtype", "shape", "size"]
     if stats:
         header += ["min", "max", "mean", "std", "not finite"]
         table_rows = [
-            [*line, *_table_cells(statistics_by_name[name])]
+            [*line, *_statistics_cells(statistics_by_name[name])]
             for line, name in zip(table_rows, tensor_names, strict=True)
         ]
-    click.echo(columns(header, table_rows))
+    click.echo(aligned_table(header, table_rows))
     for name, text in source_file.metadata.items():
-        click.echo(f"metadata {_printable(name)}: {_printable(text if len(text) < 80 else f'{text[:77]}...')}")
+        click.echo(f"metadata {_safe_text(name)}: {_safe_text(text if len(text) < 80 else f'{text[:77]}...')}")
     click.echo(f"{len(tensor_names):,} tensors, {_size_text(total_bytes)}")
 
 
@@ -107,7 +108,7 @@ def check(paths: tuple[str, ...], values: bool, as_json: bool) -> None:
         for fault in faults:
             click.echo(f"FAIL {fault['message']}")
         for warning in check_report.warnings:
-            click.echo(f"warning: {check_report.path}: {_printable(warning)}")
+            click.echo(f"warning: {check_report.path}: {_safe_text(warning)}")
         if not faults:
             click.echo(
                 f"{check_report.path}: {size_counts['tensors']:,} tensors, {_size_text(size_counts['nbytes'])}, correct"
@@ -135,15 +136,15 @@ def diff(first: str, second: str, everything: bool, pattern: str, as_json: bool)
             [*first_file.tensors, *(name for name in second_file.tensors if name not in first_file.tensors)], pattern
         )
         with _progress_in_bytes(first_file, [name for name in tensor_names if name in first_file.tensors]) as advance:
-            compared_tensors = list(differences(first_file, second_file, tensor_names, advance))
-    unequal_tensors = [difference for difference in compared_tensors if difference.kind != "equal"]
-    shown_rows = compared_tensors if everything else unequal_tensors
+            tensor_differences = list(differences(first_file, second_file, tensor_names, advance))
+    unequal_rows = [difference for difference in tensor_differences if difference.kind != "equal"]
+    shown_rows = tensor_differences if everything else unequal_rows
     if as_json:
         summary_record = {
             "first": first_file.path,
             "second": second_file.path,
-            "equal": not unequal_tensors,
-            "compared": len(compared_tensors),
+            "equal": not unequal_rows,
+            "compared": len(tensor_differences),
         }
         click.echo(
             json.dumps(summary_record | {"tensors": [_difference_for_json(row) for row in shown_rows]}, indent=1)
@@ -151,14 +152,12 @@ def diff(first: str, second: str, everything: bool, pattern: str, as_json: bool)
     else:
         if shown_rows:
             header = ("name", "", "elements that differ", "largest difference", "relative")
-            click.echo(columns(header, [_comparison_row(row) for row in shown_rows]))
-        count_text = f"{len(compared_tensors):,} tensors"
+            click.echo(aligned_table(header, [_comparison_row(row) for row in shown_rows]))
+        count_text = f"{len(tensor_differences):,} tensors"
         click.echo(
-            f"{len(unequal_tensors):,} of {count_text} differ"
-            if unequal_tensors
-            else f"{count_text} are equal to the bit"
+            f"{len(unequal_rows):,} of {count_text} differ" if unequal_rows else f"{count_text} are equal to the bit"
         )
-    if unequal_tensors:
+    if unequal_rows:
         sys.exit(1)
 
 
@@ -223,30 +222,30 @@ def convert(
         rewrite_options: Any = {"dtype": dtype, "max_shard_size": max_shard_size}
         if layout is None:
             with _progress_in_bytes(source_file, list(new_name_by_name)) as advance:
-                rewritten = rewrite(
+                summary = rewrite(
                     source_file, dst, new_name_by_name, metadata=metadata_texts, advance=advance, **rewrite_options
                 )
         else:
-            model_layers = None if model is None else model_of(model)
-            rewrite_options |= {"layout": layout, "model": model_layers, "source": before}
+            target_model = None if model is None else model_of(model)
+            rewrite_options |= {"layout": layout, "model": target_model, "source": before}
             written_files = io.convert(
                 src, dst, rename=new_name_by_name.__getitem__, metadata=added_metadata, **rewrite_options
             )
             check_report = io.check(dst)
-            rewritten = Rewritten(written_files, len(check_report.tensors), check_report.nbytes, {})
-    for name, count in rewritten.overflowed.items():
+            summary = Rewritten(written_files, len(check_report.tensors), check_report.nbytes, {})
+    for name, count in summary.overflowed.items():
         click.echo(
-            f"warning: {count:,} elements of {_printable(name)} are too large for {dtype} and now infinite", err=True
+            f"warning: {count:,} elements of {_safe_text(name)} are too large for {dtype} and now infinite", err=True
         )
     if metadata_texts and dst.endswith(".npz"):
         click.echo(f"warning: .npz files have no place for metadata, {len(metadata_texts)} texts are lost", err=True)
     if as_json:
-        result_counts = {"files": rewritten.files, "tensors": rewritten.tensors, "nbytes": rewritten.nbytes}
-        click.echo(json.dumps(result_counts | {"overflowed": rewritten.overflowed}, indent=1))
+        result_counts = {"files": summary.files, "tensors": summary.tensors, "nbytes": summary.nbytes}
+        click.echo(json.dumps(result_counts | {"overflowed": summary.overflowed}, indent=1))
         return
-    for file in rewritten.files:
+    for file in summary.files:
         click.echo(file)
-    click.echo(f"{rewritten.tensors:,} tensors, {_size_text(rewritten.nbytes)}")
+    click.echo(f"{summary.tensors:,} tensors, {_size_text(summary.nbytes)}")
 
 
 def _names_matching(names: Iterable[str], pattern: str) -> list[str]:
@@ -296,7 +295,7 @@ def _total_bytes(source_file: Source, names: Sequence[str]) -> int:
     return sum({source_file.memory_key(name): source_file.tensors[name].nbytes for name in names}.values())
 
 
-def _printable(text: str) -> str:
+def _safe_text(text: str) -> str:
     """Returns a text from a file without control characters, which could change the terminal."""
     return text if text.isprintable() else repr(text)[1:-1]
 
@@ -316,7 +315,7 @@ def _shape_and_size(source_file: Source, name: str) -> tuple[str, str]:
     )
 
 
-def _as_json(source_file: Source, name: str) -> dict[str, Any]:
+def _tensor_as_json(source_file: Source, name: str) -> dict[str, Any]:
     tensor_info = source_file.tensors[name]
     return {"name": name, "dtype": tensor_info.dtype, "shape": tensor_info.shape, "nbytes": tensor_info.nbytes}
 
@@ -325,7 +324,7 @@ def _numbers_for_json(figures: Statistics | None) -> dict[str, Any] | None:
     return None if figures is None else {name: json_number(value) for name, value in figures._asdict().items()}
 
 
-def _table_cells(figures: Statistics | None) -> list[str]:
+def _statistics_cells(figures: Statistics | None) -> list[str]:
     if figures is None:
         return ["-"] * 5
     return [
@@ -383,7 +382,7 @@ def _comparison_row(tensor_difference: Difference) -> tuple[str, ...]:
     """Returns the difference of a tensor in two files as the cells of a table's row."""
     if tensor_difference.first is None or tensor_difference.second is None:
         return (
-            _printable(tensor_difference.name),
+            _safe_text(tensor_difference.name),
             f"only in the {'first' if tensor_difference.second is None else 'second'}",
             "",
             "",
@@ -399,7 +398,7 @@ def _comparison_row(tensor_difference: Difference) -> tuple[str, ...]:
     nan_text = f", {tensor_difference.nans:,} NaN in one only" if tensor_difference.nans else ""
     count_text = "" if tensor_difference.elements is None else f"{tensor_difference.elements:,}{nan_text}"
     return (
-        _printable(tensor_difference.name),
+        _safe_text(tensor_difference.name),
         difference_text,
         count_text,
         _number_text(tensor_difference.absolute),

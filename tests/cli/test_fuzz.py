@@ -46,7 +46,7 @@ def test_findings_are_printed_with_one_program_for_each_kind(monkeypatch: pytest
         tally.findings.append(Finding("numpy", "cos", 5, "untyped", "raises KeyError\n  File x", "ANOTHER"))
         tally.skipped.append("sin")
 
-    monkeypatch.setattr(runner, "run", found)
+    monkeypatch.setattr(runner, "run_calls", found)
     status, output = run("--backend", "numpy")
     assert status == 1
     assert "FAIL numpy sin, call 3: is killed by SIGSEGV\n" in output

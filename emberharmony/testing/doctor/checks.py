@@ -101,8 +101,8 @@ def convolution_precision(backend: Any) -> Result:
 
 
 def _host_values(tensor: Any) -> list[Any]:
-    values: list[Any] = ops.to_numpy(tensor).tolist()
-    return values
+    host_values: list[Any] = ops.to_numpy(tensor).tolist()
+    return host_values
 
 
 @check(
@@ -110,7 +110,7 @@ def _host_values(tensor: Any) -> list[Any]:
     "x = ops.array([1e-20], dtype='float32')",
     "print(x * x)  # 1e-40",
 )
-def subnormal(backend: Any) -> Result:
+def subnormal_numbers(backend: Any) -> Result:
     """Multiplies two float32 whose product is subnormal."""
     products = ops.multiply(ops.array([1e-20, 1e-30], dtype="float32"), ops.array([1e-20, 1e-10], dtype="float32"))
     survival_flags = [value > 0 for value in _host_values(products)]
@@ -146,10 +146,10 @@ def nan_in_max(backend: Any) -> Result:
     """Looks for NaN in maxima and minima, which propagate it."""
     x = ops.array([1.0, math.nan, 3.0])
     for reduction_name in ("max", "min"):
-        maximum = float(getattr(ops, reduction_name)(x))
-        assert math.isnan(maximum), f"ops.{reduction_name} of [1, nan, 3] is {maximum}"
-        nan_index = int(getattr(ops, f"arg{reduction_name}")(x))
-        assert nan_index == 1, f"ops.arg{reduction_name} of [1, nan, 3] is {nan_index}"
+        extremum = float(getattr(ops, reduction_name)(x))
+        assert math.isnan(extremum), f"ops.{reduction_name} of [1, nan, 3] is {extremum}"
+        extremum_index = int(getattr(ops, f"arg{reduction_name}")(x))
+        assert extremum_index == 1, f"ops.arg{reduction_name} of [1, nan, 3] is {extremum_index}"
     elementwise_maximum = _host_values(ops.maximum(x, ops.array([2.0, 2.0, math.nan])))
     assert elementwise_maximum[0] == 2.0, f"the maximum of 1 and 2 is {elementwise_maximum[0]}"
     assert all(map(math.isnan, elementwise_maximum[1:])), f"ops.maximum with NaN gives {elementwise_maximum}"
@@ -176,7 +176,7 @@ def nan_in_sort(backend: Any) -> Result:
     "x = ops.array([10, 20, 30])",
     "print(ops.take(x, ops.array([5])))  # IndexOutOfBoundsError",
 )
-def out_of_bounds(backend: Any) -> Result:
+def index_out_of_bounds(backend: Any) -> Result:
     """Takes an element behind the end by a tensor of indices."""
     try:
         ops.eval(ops.take(ops.array([10, 20, 30]), ops.array([5])))
@@ -190,19 +190,19 @@ def out_of_bounds(backend: Any) -> Result:
     raise AssertionError("ops.take returns something for index 5 of 3 elements, in `ops.checked` too")
 
 
-def _in_threads(function: Callable[[int], Any], count: int) -> list[Any]:
+def _run_in_threads(function: Callable[[int], Any], count: int) -> list[Any]:
     """Returns what a function returned, or raised, in each of several threads."""
     results_by_thread: list[Any] = [AssertionError(f"a thread took more than {_SECONDS:g} s")] * count
     active_backend = selection.current()
 
-    def run(i: int) -> None:
+    def run_in_thread(i: int) -> None:
         try:
             with ops.use_backend(active_backend):
                 results_by_thread[i] = function(i)
         except Exception as error:  # noqa: BLE001  (it is the result)
             results_by_thread[i] = error
 
-    threads = [threading.Thread(target=run, args=(i,), daemon=True) for i in range(count)]
+    threads = [threading.Thread(target=run_in_thread, args=(i,), daemon=True) for i in range(count)]
     for thread in threads:
         thread.start()
     end_time = time.monotonic() + _SECONDS
@@ -224,7 +224,7 @@ def threads(backend: Any) -> Result:
         x = ops.full((64, 64), float(i))
         return float(ops.sum(ops.matmul(x, ops.ones((64, 64))) / 64.0))
 
-    thread_results = _in_threads(compute, 8)
+    thread_results = _run_in_threads(compute, 8)
     assert thread_results == [4096.0 * i for i in range(8)], f"eight threads give {thread_results}"
     return Result("compute the same")
 
@@ -237,15 +237,15 @@ def threads(backend: Any) -> Result:
 )
 def lazy_tensors(backend: Any) -> Result:
     """Reads a tensor that another thread made and did not evaluate."""
-    tensor = _in_threads(lambda i: ops.add(ops.full((3,), 2.0), float(i)), 1)[0]
+    tensor = _run_in_threads(lambda i: ops.add(ops.full((3,), 2.0), float(i)), 1)[0]
     if isinstance(tensor, Exception):
         raise tensor
     try:
         host_values = _host_values(tensor)
     except (EmberError, RuntimeError) as error:
-        evaluated_values = _in_threads(lambda i: _evaluate(ops.full((3,), 2.0)), 1)[0]
-        assert _host_values(evaluated_values) == [2.0] * 3, (
-            f"an evaluated tensor of another thread is {evaluated_values}"
+        evaluated_tensor = _run_in_threads(lambda i: _evaluate(ops.full((3,), 2.0)), 1)[0]
+        assert _host_values(evaluated_tensor) == [2.0] * 3, (
+            f"an evaluated tensor of another thread is {evaluated_tensor}"
         )
         return Result(f"must be evaluated where they were made ({type(error).__name__})", ROWS["remaining"])
     assert host_values == [2.0] * 3, f"a tensor of another thread is {host_values}"
@@ -337,7 +337,7 @@ def speed(backend: Any) -> Result:
     # The copy reads each byte once and writes it once.
     copy_speed = 2 * 4 * 2**23 / _least_seconds(lambda: ops.multiply(large_tensor, 2.0)) / 1e9
     detail_text = f"{product_speed:.3g} GFLOP/s in a product of 512 x 512, {copy_speed:.3g} GB/s in a copy of 32 MiB"
-    host_speed = 2 * 512**3 / _host_product() / 1e9
+    host_speed = 2 * 512**3 / _host_product_seconds() / 1e9
     is_slow = product_speed < host_speed / 10
     figure_by_name = {"product GFLOP/s": product_speed, "copy GB/s": copy_speed}
     return Result(
@@ -347,7 +347,7 @@ def speed(backend: Any) -> Result:
     )
 
 
-def _host_product() -> float:
+def _host_product_seconds() -> float:
     matrix = np.full((512, 512), 1.5, np.float32)
     least_time = math.inf
     for _ in range(3):

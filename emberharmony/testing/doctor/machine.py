@@ -115,10 +115,10 @@ def loaded_libraries() -> list[str]:
 
 def settings_in_use(environ: Mapping[str, str]) -> dict[str, str]:
     """Returns the settings of the libraries: environment variables by name, and the settings file if there is one."""
-    known_names = [name for name in (*_OWN, *_OTHERS) if name in environ]
-    own_names = [name for name in environ if name.startswith("EMBERHARMONY_") and name not in known_names]
-    value_by_name = {name: without_home(environ[name]) for name in (*known_names, *own_names)}
-    return value_by_name | ({"settings file": without_home(settings.path())} if settings.exists() else {})
+    listed_names = [name for name in (*_OWN, *_OTHERS) if name in environ]
+    unlisted_names = [name for name in environ if name.startswith("EMBERHARMONY_") and name not in listed_names]
+    value_by_name = {name: text_without_home(environ[name]) for name in (*listed_names, *unlisted_names)}
+    return value_by_name | ({"settings file": text_without_home(settings.path())} if settings.exists() else {})
 
 
 def chosen_backend(environ: Mapping[str, str]) -> str:
@@ -129,11 +129,11 @@ def chosen_backend(environ: Mapping[str, str]) -> str:
         warnings.simplefilter("ignore")  # `findings` reports a settings file that cannot be read
         saved_name = settings.read("backend")
     if saved_name is not None:
-        return f"{saved_name}, from {without_home(settings.path())}"
+        return f"{saved_name}, from {text_without_home(settings.path())}"
     return "the automatic choice"
 
 
-def without_home(text: str) -> str:
+def text_without_home(text: str) -> str:
     """Returns a text in which the user's folder is "~"."""
     home_folder = os.path.expanduser("~")
     return text.replace(home_folder, "~") if len(home_folder) > 1 else text
@@ -142,16 +142,18 @@ def without_home(text: str) -> str:
 def findings(environ: Mapping[str, str]) -> Iterator[Finding]:
     """Yields findings about odd versions and settings of the machine, or one that says that there are none."""
     for subject, source in (("versions", _version_findings()), ("settings", _setting_findings(environ))):
-        found_oddities = list(source)
-        yield from found_oddities
-        if not any(finding.verdict != OK for finding in found_oddities):
+        subject_findings = list(source)
+        yield from subject_findings
+        if not any(finding.verdict != OK for finding in subject_findings):
             yield Finding(subject, subject, OK, "as they should be")
 
 
 def _is_older(version: str, floor: str) -> bool:
     """Returns whether a version is below another one, by their numbers."""
-    own_numbers, floor_numbers = ([int(digits) for digits in re.findall(r"\d+", text)[:3]] for text in (version, floor))
-    return own_numbers < floor_numbers
+    version_numbers, floor_numbers = (
+        [int(digits) for digits in re.findall(r"\d+", text)[:3]] for text in (version, floor)
+    )
+    return version_numbers < floor_numbers
 
 
 def _version_findings() -> Iterator[Finding]:
@@ -193,17 +195,17 @@ def _own_setting_findings(environ: Mapping[str, str]) -> Iterator[Finding]:
             )
     backend_name = environ.get(BACKEND)
     if backend_name:
-        yield from _unknown_backend(BACKEND, backend_name)
-    with warnings.catch_warnings(record=True) as caught:
+        yield from _unknown_backend_findings(BACKEND, backend_name)
+    with warnings.catch_warnings(record=True) as caught_warnings:
         warnings.simplefilter("always")
         saved_name = settings.read("backend")
-    for warning in caught:
-        yield Finding("settings", "settings file", BROKEN, without_home(str(warning.message)))
+    for warning in caught_warnings:
+        yield Finding("settings", "settings file", BROKEN, text_without_home(str(warning.message)))
     if saved_name is not None:
-        yield from _unknown_backend("the settings file", saved_name)
+        yield from _unknown_backend_findings("the settings file", saved_name)
 
 
-def _unknown_backend(where: str, name: str) -> Iterator[Finding]:
+def _unknown_backend_findings(where: str, name: str) -> Iterator[Finding]:
     known_backends = backend_names()
     if name not in known_backends:
         yield Finding("settings", where, BROKEN, f"{where} names no backend: {name!r}{suggest(name, known_backends)}")

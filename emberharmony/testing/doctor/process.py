@@ -47,17 +47,17 @@ def findings_of_backend(
     has_ended = False
     try:
         for line in _json_lines(process, seconds):
-            finding = json.loads(line)
-            if "begins" in finding:
-                check_name = finding["begins"]
-            elif "ends" in finding:
+            message = json.loads(line)
+            if "begins" in message:
+                check_name = message["begins"]
+            elif "ends" in message:
                 has_ended = True
-            elif "facts" in finding:
-                yield finding["facts"]
-            elif "lacks" in finding:
-                yield finding["lacks"]
+            elif "facts" in message:
+                yield message["facts"]
+            elif "lacks" in message:
+                yield message["lacks"]
             else:
-                yield Finding(**finding)
+                yield Finding(**message)
     except TimeoutError:
         yield Finding(name, check_name, BROKEN, f"has not ended after {seconds:g} s", repro=repro_of(name, check_name))
         has_ended = True
@@ -164,7 +164,7 @@ def main(name: str, device: str | None = None) -> None:
             _print_json({"ends": True})
             return
         device_name = ops.get_default_device()
-        facts = {
+        backend_facts = {
             "version": str(backend.version),
             "devices": ops.get_available_devices(),
             "device": device_name,
@@ -175,7 +175,7 @@ def main(name: str, device: str | None = None) -> None:
         for check in CHECKS:
             _print_json({"begins": check})
             _print_json(asdict(run_check(backend, check)))
-        _print_json({"facts": {**facts, "loaded libraries": machine.loaded_libraries()}})
+        _print_json({"facts": {**backend_facts, "loaded libraries": machine.loaded_libraries()}})
         if device_name == "cpu":
             _print_json({"begins": "fork"})
             _print_json(asdict(check_fork(name)))

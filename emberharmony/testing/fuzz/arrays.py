@@ -11,7 +11,7 @@ _WRITTEN_OUT = 24
 """The largest number of elements that the source lists; larger arrays repeat a pattern."""
 
 
-def spelled_dtype(name: str) -> str:
+def source_of_dtype(name: str) -> str:
     """Returns the source of a NumPy dtype."""
     return "bfloat16_of_numpy()" if name == "bfloat16" else repr(name)
 
@@ -27,10 +27,10 @@ class Arrays:
         self.rng, self.short = rng, short
         self.shape = rng.choice(odd.RARE) if rng.random() < 0.04 and not short else rng.choice(odd.SHAPES)
         self.dtype = rng.choice(odd.USUAL) if rng.random() < 0.6 else rng.choice(odd.DTYPES)
-        self.hosted = rng.random() < 0.6
+        self.on_host = rng.random() < 0.6
         """Whether indices are host arrays and lists, which every backend checks even if checked mode is off."""
 
-    def tensor(self) -> str:
+    def tensor_source(self) -> str:
         """Returns the source of a tensor, list or number, most often of the shape and dtype of this call."""
         if self.rng.random() < 0.005 and not self.short:
             return f"np.broadcast_to(np.float32(1), (2**{self.rng.choice((20, 30))},))"
@@ -38,16 +38,16 @@ class Arrays:
         dtype = self.dtype if self.rng.random() < 0.75 else self.rng.choice(odd.DTYPES)
         if shape == () and self.rng.random() < 0.3:
             return self.rng.choice(odd.NUMBERS)
-        return self.in_some_form(self._host(shape, dtype), len(shape))
+        return self.random_form_of(self._host_array_source(shape, dtype), len(shape))
 
-    def tensors(self) -> str:
+    def tensor_list_source(self) -> str:
         """Returns the source of a list of tensors; sometimes one is much longer than the others."""
-        item_sources = [self.tensor() for _ in range(self.rng.choice((0, 1, 2, 2, 2, 3)))]
+        item_sources = [self.tensor_source() for _ in range(self.rng.choice((0, 1, 2, 2, 2, 3)))]
         if self.rng.random() < 0.08 and not self.short:
             item_sources.insert(self.rng.randint(0, len(item_sources)), self.rng.choice(odd.LONG))
-        return f"[{', '.join(item_sources)}]" if self.rng.random() < 0.9 else self.tensor()
+        return f"[{', '.join(item_sources)}]" if self.rng.random() < 0.9 else self.tensor_source()
 
-    def indices(self) -> str:
+    def indices_source(self) -> str:
         """Returns the source of a tensor or list of integers, most of them small."""
         shape = self._shape_near() if self.rng.random() < 0.7 else self.rng.choice(((2,), (3,), (2, 1), (1,)))
         shape = shape if math.prod(shape) <= _WRITTEN_OUT else (3,)
@@ -57,7 +57,7 @@ class Arrays:
         dtypes = ("int64", "int64", "int64", "int32") if all(abs(n) < 2**31 for n in flat_indices) else ("int64",)
         array_source = f"np.array({flat_indices}, {self.rng.choice(dtypes)!r}).reshape({shape})"
         return self.rng.choice(
-            (array_source, f"{array_source}.tolist()") if self.hosted else (f"tensor({array_source})",)
+            (array_source, f"{array_source}.tolist()") if self.on_host else (f"tensor({array_source})",)
         )
 
     def _shape_near(self) -> tuple[int, ...]:
@@ -70,8 +70,8 @@ class Arrays:
             return tuple(1 if self.rng.random() < 0.3 else length for length in self.shape[first_axis:])
         return self.rng.choice(odd.RARE) if random_share < 0.86 and not self.short else self.rng.choice(odd.SHAPES)
 
-    def _host(self, shape: tuple[int, ...], dtype: str) -> str:
-        size, dtype_source = math.prod(shape), spelled_dtype(dtype)
+    def _host_array_source(self, shape: tuple[int, ...], dtype: str) -> str:
+        size, dtype_source = math.prod(shape), source_of_dtype(dtype)
         if size > _WRITTEN_OUT or not size or self.rng.random() < 0.2:
             array_source = f"counting_array({shape}, {dtype_source})"
         else:
@@ -99,13 +99,13 @@ class Arrays:
         """Returns the source of a host array with one element replaced."""
         return f"with_element({array}, {self.rng.randint(0, 99)}, {self.rng.choice(elements)})"
 
-    def in_some_form(self, array: str, ndim: int, hosted: bool = False) -> str:
+    def random_form_of(self, array: str, ndim: int, on_host: bool = False) -> str:
         """Returns the source of a host array in one of the forms in which a tensor may be passed.
 
         Args:
-            hosted: whether to draw only forms whose elements are on the host.
+            on_host: whether to draw only forms whose elements are on the host.
         """
-        if hosted:
+        if on_host:
             return self.rng.choice((array, f"read_only({array})", f"{array}.tolist()"))
         form_sources = (
             [f"tensor({array})"] * 5
@@ -125,7 +125,7 @@ class Arrays:
             (f"{array}.reshape(-1)", 1),
             (f"{array}[..., None]", ndim + 1),
             (f"np.concatenate([{array}.reshape(-1)] * 2)", 1),
-            *[(f"{array}.astype({spelled_dtype(self.rng.choice(odd.DTYPES))})", ndim)] * 3,
+            *[(f"{array}.astype({source_of_dtype(self.rng.choice(odd.DTYPES))})", ndim)] * 3,
             *[(self.with_odd_element(array), ndim)] * 4,
         ]
         if ndim:

@@ -11,7 +11,7 @@ import numpy as np
 
 from emberharmony.core.registry import EMPTY, OPS, OpSpec
 from emberharmony.testing.fuzz import odd
-from emberharmony.testing.fuzz.arrays import spelled_dtype
+from emberharmony.testing.fuzz.arrays import source_of_dtype
 from emberharmony.testing.fuzz.values import Values
 from emberharmony.testing.repr_source import source, spell_op
 from emberharmony.testing.sample import Case
@@ -51,21 +51,21 @@ def case_of(seed: int, number: int, names: Sequence[str]) -> FuzzCase:
     """Returns the fuzzed call with a number, which is a call of the named ops in turn."""
     rng = Random(f"{seed}/{number}")
     spec = OPS[names[number % len(names)]]
-    value_source = Values(rng, argument_pool(), short=spec.takes_callable)
+    drawer = Values(rng, argument_pool(), short=spec.takes_callable)
     base_cases = _base_cases(spec.name)
     if base_cases and rng.random() < 0.65:
         base_case = rng.choice(base_cases)
         sources_by_parameter = (
-            _arguments_of_row(value_source, base_case, spec)
+            _arguments_of_row(drawer, base_case, spec)
             if isinstance(base_case, Case)
             else _bind_arguments(spec, base_case, {})
         )
-        _vary_arguments(value_source, spec, sources_by_parameter)
+        _vary_arguments(drawer, spec, sources_by_parameter)
     else:
-        sources_by_parameter = _draw_arguments(value_source, spec)
+        sources_by_parameter = _draw_arguments(drawer, spec)
     arguments, keywords = _positional_and_keyword(rng, spec, sources_by_parameter)
     later_args = (
-        tuple(value_source.tensor() for _ in range(rng.choice((1, 1, 1, 2)))) if "Callable" in spec.returns else ()
+        tuple(drawer.tensor_source() for _ in range(rng.choice((1, 1, 1, 2)))) if "Callable" in spec.returns else ()
     )
     is_checked = any(
         "tensor(" in argument_source or "ops." in argument_source
@@ -81,8 +81,8 @@ def argument_pool() -> dict[str, list[str]]:
     sources_by_name: dict[str, dict[str, None]] = {}
     for sample_row in all_samples().values():
         for item in sample_row.cases:
-            for name, argument_source in _bind_arguments(OPS[sample_row.op], item.args, item.kwargs).items():
-                for value in argument_source:
+            for name, argument_values in _bind_arguments(OPS[sample_row.op], item.args, item.kwargs).items():
+                for value in argument_values:
                     if not isinstance(value, np.ndarray) and not _holds_arrays(value):
                         try:
                             sources_by_name.setdefault(name, {})[source(value)] = None
@@ -131,86 +131,88 @@ def _bind_arguments(spec: OpSpec, args: Sequence[Any], kwargs: dict[str, Any]) -
     return arguments_by_name | {name: [value] for name, value in kwargs.items()}
 
 
-def _arguments_of_row(values: Values, item: Case, spec: OpSpec) -> Bound:
+def _arguments_of_row(drawer: Values, item: Case, spec: OpSpec) -> Bound:
     """Returns the sources of the arguments of a row's case, with all floating arrays cast to one random dtype."""
     sample_row = all_samples()[spec.name]
     dtype = (
-        values.rng.choice((*sample_row.dtypes, *sample_row.integers, *odd.DTYPES))
+        drawer.rng.choice((*sample_row.dtypes, *sample_row.integers, *odd.DTYPES))
         if sample_row.dtypes or sample_row.integers
-        else values.dtype
+        else drawer.dtype
     )
     sources_by_name: Bound = {}
     for name, argument in _bind_arguments(spec, item.args, item.kwargs).items():
         sources_by_name[name] = [
-            _argument_source(values, value, dtype, name in _INDICES and values.hosted) for value in argument
+            _argument_source(drawer, value, dtype, name in _INDICES and drawer.on_host) for value in argument
         ]
     return sources_by_name
 
 
-def _argument_source(values: Values, value: Any, dtype: str, hosted: bool = False) -> str:
+def _argument_source(drawer: Values, value: Any, dtype: str, on_host: bool = False) -> str:
     if isinstance(value, np.ndarray):
         array_source = source(value)
         if value.dtype.kind in "fc":
-            array_source = f"{array_source}.astype({spelled_dtype(dtype)})"
-            if values.rng.random() < 0.12:
-                array_source = values.with_odd_element(array_source, odd.NOT_FINITE)
+            array_source = f"{array_source}.astype({source_of_dtype(dtype)})"
+            if drawer.rng.random() < 0.12:
+                array_source = drawer.with_odd_element(array_source, odd.NOT_FINITE)
         ndim = value.ndim
-        while values.rng.random() < 0.25:
-            array_source, ndim = values.variant_of(array_source, ndim)
-        return values.in_some_form(array_source, ndim, hosted)
+        while drawer.rng.random() < 0.25:
+            array_source, ndim = drawer.variant_of(array_source, ndim)
+        return drawer.random_form_of(array_source, ndim, on_host)
     if isinstance(value, (list, tuple)) and _holds_arrays(value):
-        item_sources = [_argument_source(values, item, dtype) for item in value]
-        if values.rng.random() < 0.2:
-            del item_sources[values.rng.randrange(len(item_sources))]
+        item_sources = [_argument_source(drawer, item, dtype) for item in value]
+        if drawer.rng.random() < 0.2:
+            del item_sources[drawer.rng.randrange(len(item_sources))]
         return f"[{', '.join(item_sources)}]"
     return source(value)
 
 
-def _vary_arguments(values: Values, spec: OpSpec, bound: Bound) -> None:
+def _vary_arguments(drawer: Values, spec: OpSpec, sources_by_parameter: Bound) -> None:
     """Replaces, misspells or removes some arguments, or adds some."""
     if not spec.parameters:
         return
-    for _ in range(values.rng.choice((0, 1, 1, 1, 2, 3))):
-        parameter = values.rng.choice(spec.parameters)
-        argument = bound.get(parameter.name)
-        if argument and _STRING.fullmatch(argument[0]) and values.rng.random() < 0.6:
-            argument[0] = values.misspell(argument[0])
-        elif argument and parameter.variadic and values.rng.random() < 0.3:
-            del argument[values.rng.randrange(len(argument))]
+    for _ in range(drawer.rng.choice((0, 1, 1, 1, 2, 3))):
+        parameter = drawer.rng.choice(spec.parameters)
+        argument_sources = sources_by_parameter.get(parameter.name)
+        if argument_sources and _STRING.fullmatch(argument_sources[0]) and drawer.rng.random() < 0.6:
+            argument_sources[0] = drawer.misspell(argument_sources[0])
+        elif argument_sources and parameter.variadic and drawer.rng.random() < 0.3:
+            del argument_sources[drawer.rng.randrange(len(argument_sources))]
         else:
-            new_argument = values.argument(spec.name, parameter, wrong=0.15)
-            bound[parameter.name] = (
-                [*argument[:-1], new_argument] if argument and parameter.variadic else [new_argument]
+            new_argument = drawer.argument(spec.name, parameter, wrong=0.15)
+            sources_by_parameter[parameter.name] = (
+                [*argument_sources[:-1], new_argument] if argument_sources and parameter.variadic else [new_argument]
             )
 
 
-def _draw_arguments(values: Values, spec: OpSpec) -> Bound:
+def _draw_arguments(drawer: Values, spec: OpSpec) -> Bound:
     """Returns new arguments for every parameter without a default, and for some of the others."""
     sources_by_name: Bound = {}
     for parameter in spec.parameters:
         if parameter.variadic:
-            argument_count = values.rng.choice((0, 1, 2, 2, 3))
-            sources_by_name[parameter.name] = [values.argument(spec.name, parameter) for _ in range(argument_count)]
-        elif parameter.default is EMPTY or values.rng.random() < 0.35:
-            sources_by_name[parameter.name] = [values.argument(spec.name, parameter)]
+            argument_count = drawer.rng.choice((0, 1, 2, 2, 3))
+            sources_by_name[parameter.name] = [drawer.argument(spec.name, parameter) for _ in range(argument_count)]
+        elif parameter.default is EMPTY or drawer.rng.random() < 0.35:
+            sources_by_name[parameter.name] = [drawer.argument(spec.name, parameter)]
     return sources_by_name
 
 
-def _positional_and_keyword(rng: Random, spec: OpSpec, bound: Bound) -> tuple[tuple[str, ...], dict[str, str]]:
+def _positional_and_keyword(
+    rng: Random, spec: OpSpec, sources_by_parameter: Bound
+) -> tuple[tuple[str, ...], dict[str, str]]:
     """Returns the positional and the keyword arguments; those after a parameter that is left out are keywords."""
     positional_sources: list[str] = []
     keyword_sources: dict[str, str] = {}
     is_positional = True
     is_starred = any(parameter.variadic for parameter in spec.parameters)
     for parameter in spec.parameters:
-        argument = bound.get(parameter.name)
-        is_positional = is_positional and argument is not None and (is_starred or rng.random() < 0.9)
-        if argument is None:
+        argument_sources = sources_by_parameter.get(parameter.name)
+        is_positional = is_positional and argument_sources is not None and (is_starred or rng.random() < 0.9)
+        if argument_sources is None:
             continue
         if parameter.variadic or (is_positional and not parameter.keyword_only):
-            positional_sources += argument
+            positional_sources += argument_sources
         else:
-            keyword_sources[parameter.name] = argument[0]
+            keyword_sources[parameter.name] = argument_sources[0]
     return tuple(positional_sources), keyword_sources
 
 

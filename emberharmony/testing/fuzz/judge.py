@@ -39,10 +39,10 @@ def verdict(error: BaseException) -> str:
     signature_match = _SIGNATURE.search(str(error)) if isinstance(error, TypeError) else None
     if signature_match and (signature_match["name"] in OPS or signature_match["name"] in ("<lambda>", "Below")):
         return "admitted"
-    return "admitted" if _raised_in(error) in (PROGRAM, scope.__file__) else "untyped"
+    return "admitted" if _file_of_error(error) in (PROGRAM, scope.__file__) else "untyped"
 
 
-def _raised_in(error: BaseException) -> str:
+def _file_of_error(error: BaseException) -> str:
     """Returns the name of the file in which an exception was raised."""
     traceback, file_name = error.__traceback__, ""
     while traceback is not None:

@@ -28,7 +28,7 @@ def namespace() -> dict[str, Any]:
     return value_by_name
 
 
-def arguments(case: FuzzCase) -> str:
+def arguments_source(case: FuzzCase) -> str:
     """Returns the source of a tuple: (positional arguments, keyword arguments, arguments for the result)."""
     keywords_text = "".join(f"{name!r}: {value}, " for name, value in case.keywords.items())
     return f"({_tuple_source(case.arguments)}, {{{keywords_text}}}, {_tuple_source(case.then)})"
@@ -38,7 +38,9 @@ def _tuple_source(sources: tuple[str, ...]) -> str:
     return f"({''.join(f'{source}, ' for source in sources)})"
 
 
-def program(case: FuzzCase, seed: int, backend: str, finding: str, watched: bool = False, checked: bool = False) -> str:
+def program_source(
+    case: FuzzCase, seed: int, backend: str, finding: str, watched: bool = False, checked: bool = False
+) -> str:
     """Returns the source of a program that repeats a fuzzed call and shows its finding.
 
     Args:
@@ -48,7 +50,7 @@ def program(case: FuzzCase, seed: int, backend: str, finding: str, watched: bool
     argument_text = ", ".join((*case.arguments, *(f"{name}={value}" for name, value in case.keywords.items())))
     later_args = case.then
     if watched:
-        setup_lines = [f"args, kwargs, then = {arguments(case)}", "before = digest((args, kwargs, then))"]
+        setup_lines = [f"args, kwargs, then = {arguments_source(case)}", "before = digest((args, kwargs, then))"]
         argument_text, later_args = "*args, **kwargs", later_args and ("*then",)
     else:
         setup_lines = []

@@ -13,7 +13,7 @@ from typing import IO, Any
 
 from emberharmony.testing.fuzz.cases import case_of
 from emberharmony.testing.fuzz.judge import FINDINGS
-from emberharmony.testing.fuzz.program import program
+from emberharmony.testing.fuzz.program import program_source
 from emberharmony.testing.fuzz.worker import ALARMS, Task
 
 DEATHS = 3
@@ -65,7 +65,7 @@ class Tally:
         return vars(self) | {"findings": [vars(finding) for finding in self.findings]}
 
 
-def run(
+def run_calls(
     tally: Tally,
     calls: int,
     seed: int,
@@ -93,9 +93,9 @@ def run(
             number, outcome_kind, detail = fatal_outcome
             next_number = number + 1
             op_name = case_of(seed, number, names).op
-            failed_outcome = _run_worker(dataclasses.replace(task, first=number, stop=number + 1), Tally(tally.backend))
-            if outcome_kind != "hang" or failed_outcome is not None:
-                _add_finding(tally, task, number, outcome_kind, detail, failed_outcome is not None)
+            lone_outcome = _run_worker(dataclasses.replace(task, first=number, stop=number + 1), Tally(tally.backend))
+            if outcome_kind != "hang" or lone_outcome is not None:
+                _add_finding(tally, task, number, outcome_kind, detail, lone_outcome is not None)
             else:
                 tally.counts["slow once"] += 1  # no finding: the machine may have been busy
             deaths_by_op[op_name] += 1
@@ -141,11 +141,11 @@ def _run_worker(
     if begun_number is None or (exit_status > 0 and begun_number == ended_number):
         raise RuntimeError(f"the worker of backend {task.backend!r} ended with status {exit_status}: {last_output}")
     if -exit_status in ALARMS or (not ALARMS and "Timeout (" in output_text):
-        has_timed_out = ALARMS and -exit_status == ALARMS[1]
+        is_wall_clock_alarm = ALARMS and -exit_status == ALARMS[1]
         return (
             begun_number,
             "hang",
-            f"takes more than {task.timeout:g} s" + (" and computes nothing" if has_timed_out else ""),
+            f"takes more than {task.timeout:g} s" + (" and computes nothing" if is_wall_clock_alarm else ""),
         )
     timing_text = " after it has returned" * (begun_number == ended_number)
     if exit_status < 0:
@@ -157,8 +157,8 @@ def _run_worker(
     return begun_number, "exit", f"ends the process with status {exit_status}: {last_output}".rstrip(": ")
 
 
-def _worker_messages(task: Task, stream: IO[bytes], status: list[int]) -> Iterator[list[Any]]:
-    """Starts a worker and yields the messages that it writes; its exit status is appended to `status`.
+def _worker_messages(task: Task, stream: IO[bytes], exit_statuses: list[int]) -> Iterator[list[Any]]:
+    """Starts a worker and yields the messages that it writes; its exit status is appended to `exit_statuses`.
 
     The worker has a session of its own, so Ctrl-C interrupts only this process, which then kills the worker.
     """
@@ -182,13 +182,13 @@ def _worker_messages(task: Task, stream: IO[bytes], status: list[int]) -> Iterat
         process.kill()
         raise
     finally:
-        status.append(process.wait())
+        exit_statuses.append(process.wait())
 
 
 def _add_finding(tally: Tally, task: Task, number: int, kind: str, detail: str, alone: bool | None) -> None:
     case = case_of(task.seed, number, task.names)
     finding_text = f"{FINDINGS[kind]}: {detail}" if kind in FINDINGS else detail
-    program_text = program(
+    program_text = program_source(
         case, task.seed, task.backend, finding_text, watched=kind == "changed", checked=kind == "outside"
     )
     tally.counts[kind] += 1

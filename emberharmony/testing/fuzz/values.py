@@ -49,13 +49,13 @@ class Values(Arrays):
         self._draws: tuple[tuple[str, Draw], ...] = (
             (r"^Sequence\[Callable", self._functions_source),
             (r"DType", lambda: repr(rng.choice(odd.DTYPES))),
-            (r"TensorLike|Operand", self.tensor),
+            (r"TensorLike|Operand", self.tensor_source),
             (r"Operand", functools.partial(rng.choice, odd.NUMBERS)),
-            (r"Tensors", self.tensors),
+            (r"Tensors", self.tensor_list_source),
             (r"Shape", self._shape_source),
-            (r"Tensor \| Sequence\[(int|Any|Sequence)", self.indices),
-            (r"float \| Tensor|Tensor \| float|Sequence\[float\]", self.tensor),
-            (r"Sequence\[(int|Sequence)|tuple\[int", self._integer_sequence),
+            (r"Tensor \| Sequence\[(int|Any|Sequence)", self.indices_source),
+            (r"float \| Tensor|Tensor \| float|Sequence\[float\]", self.tensor_source),
+            (r"Sequence\[(int|Sequence)|tuple\[int", self._integer_sequence_source),
             (r"^int\b|\| int\b", self._integer_source),
         )
 
@@ -94,7 +94,7 @@ class Values(Arrays):
         matching_draws += [
             functools.partial(self.rng.choice, table) for pattern, table in _TABLES if re.search(pattern, annotation)
         ]
-        return matching_draws or [self._value_of_any_kind]
+        return matching_draws or [self._any_value_source]
 
     def _integer_source(self) -> str:
         random_share = self.rng.random()
@@ -104,7 +104,7 @@ class Values(Arrays):
             return str(self.rng.choice(odd.MIDDLE))
         return self.rng.choice(odd.HUGE if random_share < 0.95 else odd.INTEGERS)
 
-    def _integer_sequence(self) -> str:
+    def _integer_sequence_source(self) -> str:
         """Returns the source of a list, a tuple or a tensor of integers."""
         ndim = len(self.shape)
         items_text = ", ".join(self._integer_source() for _ in range(self.rng.choice((ndim, ndim, 0, 1, 2, 3, 9))))
@@ -136,7 +136,7 @@ class Values(Arrays):
             return repr(tuple(self.rng.sample(range(-ndim, 0), self.rng.randint(0, ndim))))
         if random_share < 0.8:
             return repr(tuple(self.rng.randint(-4, 4) for _ in range(self.rng.randint(0, 4))))
-        return self._integer_sequence()
+        return self._integer_sequence_source()
 
     def misspell(self, word: str) -> str:
         """Returns the source of a string, given as source, with characters removed, inserted or replaced."""
@@ -149,7 +149,9 @@ class Values(Arrays):
         function_sources = [self.rng.choice(odd.FUNCTIONS) for _ in range(self.rng.randint(0, 3))]
         return f"[{', '.join(function_sources)}]"
 
-    def _value_of_any_kind(self) -> str:
+    def _any_value_source(self) -> str:
         if self.rng.random() < 0.6:
-            return self.rng.choice((self.tensor, self.tensors, self._integer_source, self._integer_sequence))()
+            return self.rng.choice(
+                (self.tensor_source, self.tensor_list_source, self._integer_source, self._integer_sequence_source)
+            )()
         return self.rng.choice(self.rng.choice((odd.WRONG, odd.NUMBERS, odd.DTYPES_WRITTEN)))

@@ -22,7 +22,7 @@ from emberharmony.core.registry import OPS
 from emberharmony.core.types import BackendName
 from emberharmony.testing.fuzz.cases import FuzzCase, case_of
 from emberharmony.testing.fuzz.judge import PROGRAM, digest, verdict
-from emberharmony.testing.fuzz.program import arguments, namespace
+from emberharmony.testing.fuzz.program import arguments_source, namespace
 
 PATIENCE = 6
 """A call may take this many times its limit by the clock, because on a busy machine it has to wait for the processor.
@@ -52,7 +52,7 @@ class Task:
     memory: int = 3 * 2**30
 
 
-def run_task(task: Task, report: TextIO) -> None:
+def run_task(task: Task, message_stream: TextIO) -> None:
     """Makes all calls of a task on its backend, and writes a message before and after each.
 
     The alarms keep their default action, which kills the process: a Python handler could not run while native code
@@ -69,17 +69,17 @@ def run_task(task: Task, report: TextIO) -> None:
         case = case_of(task.seed, number, task.names)
         if case.op in task.skipped:
             continue
-        _write_report(report, "begin", number)
-        outcome_kind, detail = outcome(case, program_namespace, task.timeout)
-        _write_report(report, "end", number, outcome_kind, detail)
+        _write_message(message_stream, "begin", number)
+        outcome_kind, detail = call_outcome(case, program_namespace, task.timeout)
+        _write_message(message_stream, "end", number, outcome_kind, detail)
 
 
-def _write_report(report: TextIO, *parts: Any) -> None:
-    report.write(json.dumps(parts) + "\n")
-    report.flush()
+def _write_message(message_stream: TextIO, *message: Any) -> None:
+    message_stream.write(json.dumps(message) + "\n")
+    message_stream.flush()
 
 
-def outcome(case: FuzzCase, scope: dict[str, Any], timeout: float) -> tuple[str, str]:
+def call_outcome(case: FuzzCase, scope: dict[str, Any], timeout: float) -> tuple[str, str]:
     """Makes a call on the active backend and returns (kind, detail), where `detail` says what was raised or changed.
 
     The kinds are "returned", "unmade" (an argument could not be created), "outside" (checked mode found a read outside
@@ -87,7 +87,7 @@ def outcome(case: FuzzCase, scope: dict[str, Any], timeout: float) -> tuple[str,
     """
     _set_alarm(timeout)
     try:
-        args, kwargs, later_args = eval(compile(arguments(case), PROGRAM, "eval"), scope)
+        args, kwargs, later_args = eval(compile(arguments_source(case), PROGRAM, "eval"), scope)
         digest_before = digest((args, kwargs, later_args))
     except Exception as error:  # noqa: BLE001  (the source of an argument may raise anything)
         _set_alarm(0.0)
@@ -95,15 +95,15 @@ def outcome(case: FuzzCase, scope: dict[str, Any], timeout: float) -> tuple[str,
     _set_alarm(timeout)
     outcome_kind, detail = "returned", ""
 
-    def call(checked: bool) -> None:
+    def make_call(checked: bool) -> None:
         with ops.checked(checked):
             result = OPS[case.op].function(*args, **kwargs)
             ops.eval(result(*later_args) if case.then and callable(result) else result)
 
     try:
-        call(case.checked)
+        make_call(case.checked)
         _set_alarm(timeout)
-        if not case.checked and (outside_read_text := _reads_outside(call)):
+        if not case.checked and (outside_read_text := _outside_read_text(make_call)):
             outcome_kind, detail = "outside", outside_read_text
     except BaseException as error:  # noqa: BLE001  (`verdict` judges every exception, SystemExit too)
         outcome_kind = verdict(error)
@@ -130,10 +130,10 @@ def _has_class(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     return any(isinstance(value, type) for value in (*args, *kwargs.values()))
 
 
-def _reads_outside(call: Callable[[bool], None]) -> str:
+def _outside_read_text(make_call: Callable[[bool], None]) -> str:
     """Repeats a call that returned, in checked mode; returns the message if an index turns out to be out of bounds."""
     try:
-        call(True)
+        make_call(True)
     except IndexOutOfBoundsError as error:
         return str(error)
     except Exception:  # noqa: BLE001  (the first call returned; now an iterator may be exhausted, or the memory)

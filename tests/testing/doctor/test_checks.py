@@ -138,10 +138,10 @@ def test_the_speed_is_measured_and_a_slow_product_named(monkeypatch: pytest.Monk
     from emberharmony.testing.doctor import checks
 
     monkeypatch.setattr(checks, "_least_seconds", lambda function, seconds=0.4: 0.5)
-    monkeypatch.setattr(checks, "_host_product", lambda: 0.4)
+    monkeypatch.setattr(checks, "_host_product_seconds", lambda: 0.4)
     usual = found("speed")
     assert (usual.verdict, set(usual.figures)) == (OK, {"product GFLOP/s", "copy GB/s"})
-    monkeypatch.setattr(checks, "_host_product", lambda: 0.01)
+    monkeypatch.setattr(checks, "_host_product_seconds", lambda: 0.01)
     assert found("speed").row == ROWS["speed"]
 
 

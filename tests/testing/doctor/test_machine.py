@@ -58,7 +58,7 @@ def test_the_backend_is_named_with_the_setting_that_chose_it(tmp_path: Path, mon
     monkeypatch.setenv("EMBERHARMONY_CONFIG", str(file))
     assert machine.chosen_backend({}) == "the automatic choice"
     file.write_text('backend = "mlx"', encoding="utf-8")
-    assert machine.chosen_backend({}) == f"mlx, from {machine.without_home(str(file))}"
+    assert machine.chosen_backend({}) == f"mlx, from {machine.text_without_home(str(file))}"
     assert machine.chosen_backend({"EMBERHARMONY_BACKEND": "torch"}) == "torch, from EMBERHARMONY_BACKEND"
 
 
@@ -79,7 +79,7 @@ def test_a_damaged_settings_file_is_named(
     monkeypatch.setenv("EMBERHARMONY_CONFIG", str(file))
     [finding] = odd()
     assert (finding.verdict, words in finding.detail) == (BROKEN, True)
-    assert machine.settings_in_use({})["settings file"] == machine.without_home(str(file))
+    assert machine.settings_in_use({})["settings file"] == machine.text_without_home(str(file))
 
 
 def requirement(name: str, version: str | None, floor: str, extra: str) -> Any:

@@ -6,7 +6,7 @@ import re
 from emberharmony.core.registry import EMPTY, OPS
 from emberharmony.testing.fuzz.cases import argument_pool, case_of
 from emberharmony.testing.fuzz.odd import DTYPES
-from emberharmony.testing.fuzz.program import arguments, namespace, program
+from emberharmony.testing.fuzz.program import arguments_source, namespace, program_source
 from emberharmony.testing.fuzz.values import is_bounded
 from emberharmony.testing.samples import all_samples
 from tests.together import together
@@ -28,7 +28,7 @@ def test_almost_all_arguments_can_be_evaluated(backend: str) -> None:
     names, failed = namespace(), collections.Counter[str]()
     for number in range(1500):
         case = case_of(1, number, NAMES)
-        code = compile(arguments(case), "<fuzz>", "eval")
+        code = compile(arguments_source(case), "<fuzz>", "eval")
         try:
             args, kwargs, then = eval(code, names)
         except Exception as error:  # noqa: BLE001  (arguments that cannot be evaluated are counted)
@@ -41,7 +41,7 @@ def test_almost_all_arguments_can_be_evaluated(backend: str) -> None:
 
 
 def test_the_arguments_cover_every_kind_of_odd_value_and_every_dtype() -> None:
-    text = "\n".join(arguments(case_of(2, number, NAMES)) for number in range(8000))
+    text = "\n".join(arguments_source(case_of(2, number, NAMES)) for number in range(8000))
     for way in (
         *(
             "nan",
@@ -89,6 +89,6 @@ def test_the_pool_contains_the_options_of_sample_rows() -> None:
 @together("number", range(40))
 def test_the_program_of_a_call_names_it_and_compiles(number: int, backend: str) -> None:
     case = case_of(5, number, ["add", "concatenate", "sum", "cond", "take"])
-    text = program(case, 5, backend, "what it did")
+    text = program_source(case, 5, backend, "what it did")
     assert text.startswith(f"# {case.op} on {backend}, call {number} of seed 5:\n# what it did\n")
     compile(text, "<program>", "exec")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from emberharmony.testing.fuzz import runner
-from emberharmony.testing.fuzz.runner import Finding, Tally, run
+from emberharmony.testing.fuzz.runner import Finding, Tally, run_calls
 
 SOUND = (
     *(
@@ -49,7 +49,7 @@ class Faulty(NumpyBackend):
 @pytest.mark.fresh_process
 def test_correct_ops_give_no_findings(backend: str) -> None:
     tally = Tally(backend)
-    run(tally, 300, 0, SOUND)
+    run_calls(tally, 300, 0, SOUND)
     assert not tally.findings, "\n\n".join(f"{f.detail}\n{f.snippet}" for f in tally.findings)
     assert sum(tally.counts.values()) == 300
     assert tally.counts["returned"] > 90
@@ -77,7 +77,7 @@ def tally(folder: Path) -> Tally:
         path = os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH", ""))))
         patch.setenv("PYTHONPATH", path)
         patch.setattr(runner, "DEATHS", 1)
-        run(tally, 70, 1, names, timeout=0.3, advance=advanced.append)
+        run_calls(tally, 70, 1, names, timeout=0.3, advance=advanced.append)
     assert sum(advanced) == 70
     return tally
 
@@ -132,4 +132,4 @@ def test_the_program_of_a_finding_reproduces_it(
 @pytest.mark.fresh_process
 def test_a_worker_that_cannot_start_raises_an_error() -> None:
     with pytest.raises(RuntimeError, match=r"backend 'absent' ended with status 1: (?s:.*)BackendNotFoundError"):
-        run(Tally("absent"), 3, 0, ("add",))
+        run_calls(Tally("absent"), 3, 0, ("add",))
