@@ -49,7 +49,7 @@ def assert_agree(
         >>> assert_agree(lambda x: {"mean": ops.mean(x), "parts": [ops.exp(x)]}, np.ones(3, "float32"))
     """
     backend_names = usual_names() if backends is None else list(backends)
-    with ops.use_backend("numpy"), _wide_floats():
+    with ops.use_backend("numpy"), _default_to_float64():
         expected_leaves, structure = _host_results(fn, tree_map(_widen_leaf, args))
     leaf_paths = list(_leaf_paths(structure, ""))
     first_dtype_names: list[str] = []
@@ -78,7 +78,7 @@ def assert_agree(
 
 
 @contextmanager
-def _wide_floats() -> Iterator[None]:
+def _default_to_float64() -> Iterator[None]:
     default_before = ops.default_float()
     ops.set_default_float("float64")
     try:
@@ -95,7 +95,7 @@ def _widen_leaf(leaf: Any) -> Any:
 
 def _host_results(fn: Callable[..., Any], args: Any) -> tuple[list[np.ndarray[Any, Any]], TreeDef]:
     """Returns the leaves of the result as host arrays, and its structure."""
-    result_leaves, structure = tree_flatten(fn(*tree_map(_to_active, args)))
+    result_leaves, structure = tree_flatten(fn(*tree_map(_to_active_backend, args)))
     return [_leaf_on_host(leaf) for leaf in result_leaves], structure
 
 
@@ -106,7 +106,7 @@ def _leaf_on_host(leaf: Any) -> np.ndarray[Any, Any]:
     return np.asarray(leaf, ops.default_float().name if isinstance(leaf, float) else None)
 
 
-def _to_active(leaf: Any) -> Any:
+def _to_active_backend(leaf: Any) -> Any:
     """Returns a NumPy array as a tensor of the active backend, and any other leaf unchanged."""
     if isinstance(leaf, np.ndarray):
         return ops.convert_to_tensor(leaf)
@@ -119,33 +119,42 @@ def _to_active(leaf: Any) -> Any:
 
 
 def _difference_text(
-    result: np.ndarray[Any, Any], want: np.ndarray[Any, Any], rtol: float | None, atol: float | None
+    result: np.ndarray[Any, Any], expected_leaf: np.ndarray[Any, Any], rtol: float | None, atol: float | None
 ) -> str:
     """Returns a text that says how a leaf differs from the expected one; "" if it does not."""
-    if result.shape != want.shape:
-        return f"got shape {result.shape}, but NumPy in float64 gives {want.shape}"
+    if result.shape != expected_leaf.shape:
+        return f"got shape {result.shape}, but NumPy in float64 gives {expected_leaf.shape}"
     float_dtype = {"complex64": "float32", "complex128": "float64"}.get(result.dtype.name, result.dtype.name)
     usual_tolerance = TOLERANCES.get(float_dtype, 0.0)
     rtol, atol = usual_tolerance if rtol is None else rtol, usual_tolerance if atol is None else atol
-    if want.dtype.kind not in "fc" or result.dtype.kind not in "fcV":
-        is_unequal = np.asarray(result != want)
-        return f"{_example_text(result, want, int(np.argmax(is_unequal)))} (must be equal)" if is_unequal.any() else ""
-    wide_result = result.astype(want.dtype)
+    if expected_leaf.dtype.kind not in "fc" or result.dtype.kind not in "fcV":
+        is_unequal = np.asarray(result != expected_leaf)
+        return (
+            f"{_example_text(result, expected_leaf, int(np.argmax(is_unequal)))} (must be equal)"
+            if is_unequal.any()
+            else ""
+        )
+    wide_result = result.astype(expected_leaf.dtype)
     with np.errstate(all="ignore"):
-        is_equal = (wide_result == want) | (np.isnan(wide_result) & np.isnan(want))
-        absolute_error = np.where(is_equal, 0.0, np.abs(wide_result - want))
-        excess_error = np.where(is_equal, 0.0, np.nan_to_num(absolute_error - (atol + rtol * np.abs(want)), nan=np.inf))
+        is_equal = (wide_result == expected_leaf) | (np.isnan(wide_result) & np.isnan(expected_leaf))
+        absolute_error = np.where(is_equal, 0.0, np.abs(wide_result - expected_leaf))
+        excess_error = np.where(
+            is_equal, 0.0, np.nan_to_num(absolute_error - (atol + rtol * np.abs(expected_leaf)), nan=np.inf)
+        )
     if not excess_error.size or excess_error.max() <= 0:
         return ""
     worst_index = int(np.argmax(excess_error))
-    example_text = _example_text(result, want, worst_index)
+    example_text = _example_text(result, expected_leaf, worst_index)
     return f"{example_text}, off by {absolute_error.reshape(-1)[worst_index]:.3g} (rtol {rtol:g}, atol {atol:g})"
 
 
-def _example_text(result: np.ndarray[Any, Any], want: np.ndarray[Any, Any], place: int) -> str:
-    coordinates = tuple(map(int, np.unravel_index(place, want.shape)))
+def _example_text(result: np.ndarray[Any, Any], expected_leaf: np.ndarray[Any, Any], flat_index: int) -> str:
+    coordinates = tuple(map(int, np.unravel_index(flat_index, expected_leaf.shape)))
     location = f"at index {coordinates} " if coordinates else ""
-    return f"{location}got {result.reshape(-1)[place]}, but NumPy in float64 gives {want.reshape(-1)[place]}"
+    return (
+        f"{location}got {result.reshape(-1)[flat_index]}, but NumPy in float64 gives "
+        f"{expected_leaf.reshape(-1)[flat_index]}"
+    )
 
 
 def _leaf_paths(structure: TreeDef, path: str) -> Iterator[str]:

@@ -72,13 +72,15 @@ class Call:
     def oracle_result(self, sample: Sample) -> Any:
         """Returns the expected result: what the oracle of the sample row returns for the call's arguments."""
         with np.errstate(all="ignore"):
-            expected = sample.oracle(
+            expected_result = sample.oracle(
                 *(self._reference(sample, value) for value in self.args),
                 **{name: self._reference(sample, value) for name, value in self.kwargs.items()},
             )
-            if self.read_as and np.asarray(expected).dtype.kind in "iu":
-                return np.asarray(expected).astype(self.read_as)  # the op sums in this dtype, where integers wrap
-            return expected
+            if self.read_as and np.asarray(expected_result).dtype.kind in "iu":
+                return np.asarray(expected_result).astype(
+                    self.read_as
+                )  # the op sums in this dtype, where integers wrap
+            return expected_result
 
     def _reference(self, sample: Sample, value: Any) -> Any:
         if self.read_as and isinstance(value, np.ndarray):
@@ -106,19 +108,21 @@ class Call:
             return 0.0
         return verify(result, list(result_parts(self.oracle_result(sample))), self.result, self.tolerance, sample.floor)
 
-    def _check_refusal(self, sample: Sample, wanted: type[EmberError]) -> float:
+    def _check_refusal(self, sample: Sample, error_class: type[EmberError]) -> float:
         try:
             result = self.make(sample)
             ops.eval(result)  # reading the result makes a lazy library raise its error
         except UnsupportedOpError:
             raise
         except EmberError as error:
-            if isinstance(error, wanted):
+            if isinstance(error, error_class):
                 return 0.0
-            raise DisagreementError(f"raises {type(error).__name__}, expected {wanted.__name__}: {error}") from error
-        raise DisagreementError(f"returns {result!r:.200}, expected {wanted.__name__}")
+            raise DisagreementError(
+                f"raises {type(error).__name__}, expected {error_class.__name__}: {error}"
+            ) from error
+        raise DisagreementError(f"returns {result!r:.200}, expected {error_class.__name__}")
 
-    def halves(self) -> Iterator["Call"]:
+    def half_calls(self) -> Iterator["Call"]:
         """Yields the calls with the first and with the second half of the elements of all arrays.
 
         There are none if the arrays differ in their shapes, or have one element.
@@ -133,9 +137,9 @@ class Call:
                 self, args=args, kwargs={name: _part_of_value(value, half_slice) for name, value in self.kwargs.items()}
             )
 
-    def program(self, sample: Sample) -> str:
+    def program_source(self, sample: Sample) -> str:
         """Returns the Python source of a program that makes the call and compares its result with the expected one."""
-        call_text = f"{spell_op(sample.op)}({self.arguments(sample)})"
+        call_text = f"{spell_op(sample.op)}({self.arguments_source(sample)})"
         if self.raises is not None:
             return _ERROR.format(call=call_text, error=self.raises.__name__)
         try:
@@ -152,7 +156,7 @@ class Call:
             floor=sample.floor,
         )
 
-    def arguments(self, sample: Sample) -> str:
+    def arguments_source(self, sample: Sample) -> str:
         """Returns the Python source of the call's arguments."""
         case_source = f"all_samples()[{sample.op!r}].cases[{self.case}]"
         argument_texts = [_source_or_place(value, f"{case_source}.args[{i}]") for i, value in enumerate(self.args)]

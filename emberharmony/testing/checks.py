@@ -13,7 +13,7 @@ from emberharmony.testing.call import Call
 from emberharmony.testing.gradient_rows import gradient_calls
 from emberharmony.testing.inputs import Stranger, Strided, holds_view
 from emberharmony.testing.rows import call_of, dtypes_of, error_of_missing_dtype, result_dtype, tensor_roles
-from emberharmony.testing.sample import Case, Sample, combine, in_dtype, variants
+from emberharmony.testing.sample import Case, Sample, cast_to_dtype, combined_arguments, variants
 from emberharmony.testing.variations import VARIATIONS
 
 Calls = Callable[[Sample], Iterator[Call]]
@@ -66,7 +66,11 @@ def special_value_calls(sample: Sample) -> Iterator[Call]:
     for dtype in dtypes_of(sample):
         if as_dtype(dtype).is_floating:
             yield call_of(
-                sample, "NaN and infinity", dtype, "all combinations", Case(combine(sample.cases[0], _SPECIAL))
+                sample,
+                "NaN and infinity",
+                dtype,
+                "all combinations",
+                Case(combined_arguments(sample.cases[0], _SPECIAL)),
             )
 
 
@@ -106,7 +110,7 @@ def _promotion_call(sample: Sample, common_dtype: str, label: str, args: tuple[A
 
 
 def _cast_input(array: Any, dtype: str) -> Any:
-    return array > 0 if dtype == "bool" else in_dtype(array, dtype)
+    return array > 0 if dtype == "bool" else cast_to_dtype(array, dtype)
 
 
 def error_calls(sample: Sample) -> Iterator[Call]:
@@ -142,11 +146,11 @@ def error_calls(sample: Sample) -> Iterator[Call]:
             for value in first_case.args
         )
         yield Call("error", dtype, f"{kind} numbers", args, raises=DTypeError)
-    axis = next((i for i, p in enumerate(OPS[sample.op].parameters) if p.name == "axis"), None)
-    if axis is not None:
+    axis_position = next((i for i, p in enumerate(OPS[sample.op].parameters) if p.name == "axis"), None)
+    if axis_position is not None:
         bad_axis_case = (
-            _replace_argument(first_case, axis, 99)
-            if axis < len(first_case.args)
+            _replace_argument(first_case, axis_position, 99)
+            if axis_position < len(first_case.args)
             else Case(first_case.args, {**first_case.kwargs, "axis": 99})
         )
         yield _error_call(sample, AxisError, "an axis out of bounds", bad_axis_case)
@@ -158,7 +162,10 @@ def _replace_argument(item: Case, position: int, value: Any) -> Case:
 
 def _error_call(sample: Sample, kind: type[EmberError], label: str, item: Case) -> Call:
     first_dtype = dtypes_of(sample)[0]
-    args, kwargs = in_dtype(item.args, first_dtype), {k: in_dtype(v, first_dtype) for k, v in item.kwargs.items()}
+    args, kwargs = (
+        cast_to_dtype(item.args, first_dtype),
+        {k: cast_to_dtype(v, first_dtype) for k, v in item.kwargs.items()},
+    )
     return Call("error", first_dtype, label, args, kwargs, raises=kind)
 
 

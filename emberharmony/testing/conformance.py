@@ -56,10 +56,10 @@ def run_sample(sample: Sample, backend: str, quick: bool = True, most: int | Non
         for call in check(sample):
             count_by_check_and_dtype[call.check, call.dtype] += 1
             if most is None or count_by_check_and_dtype[call.check, call.dtype] <= most:
-                yield outcome(sample, backend, with_device_tolerance(sample, call))
+                yield outcome(sample, backend, call_with_device_tolerance(sample, call))
 
 
-def with_device_tolerance(sample: Sample, call: Call) -> Call:
+def call_with_device_tolerance(sample: Sample, call: Call) -> Call:
     """Returns a call with the tolerance that the device allows: a larger one where it rounds the factors of float32.
 
     That counts for results of float32 and complex64 of ops that multiply tensors, by themselves or in their bodies, and
@@ -95,7 +95,7 @@ def outcome(sample: Sample, backend: str, call: Call) -> Outcome:
         error = call.judge(sample)
     except AssertionError as disagreement:
         error = getattr(disagreement, "error", 0.0)
-        call, failure = _first_wrong(sample, call, str(disagreement))
+        call, failure = _smallest_failure(sample, call, str(disagreement))
     except UnsupportedOpError as refusal:
         refusal_text = str(refusal)
     except Exception as other_error:  # noqa: BLE001  (an untyped error is a failure, and the other checks must still run)
@@ -104,13 +104,13 @@ def outcome(sample: Sample, backend: str, call: Call) -> Outcome:
     return Outcome(sample.op, backend, call.check, call.dtype, call.label, error, failure, refusal_text, reproduction)
 
 
-def _first_wrong(sample: Sample, call: Call, failure: str) -> tuple[Call, str]:
+def _smallest_failure(sample: Sample, call: Call, failure: str) -> tuple[Call, str]:
     """Returns the failing call with the fewest elements, found by halving, and the text of its failure."""
-    for half_call in call.halves() if sample.elementwise else ():
+    for half_call in call.half_calls() if sample.elementwise else ():
         try:
             half_call.judge(sample)
         except AssertionError as disagreement:
-            return _first_wrong(sample, half_call, str(disagreement))
+            return _smallest_failure(sample, half_call, str(disagreement))
         except Exception:  # noqa: BLE001  (an op that raises for a half fails in another way)
             continue
     return call, failure

@@ -123,18 +123,19 @@ class Problem:
         self.points = [_to_double(self.leaves[i]) for i in self.places]
         # MLX has no complex128, and an op of float64 and complex64 tensors computes in single precision.
         is_single_precision = not _has_dtype("complex128") and any(x.dtype.kind == "c" for x in self.points)
-        self.kinds = [
+        self.dtypes = [
             _dtype_for(x, "float32" if is_single_precision and dtype == "float64" else dtype) for x in self.points
         ]
         rng = np.random.default_rng(seed)
         self.u, self.w = ([_random_direction(rng, x) for x in self.points] for _ in range(2))
         outputs = self.flat_results(*self._primals(self.points))
         self.results = [ops.dtype(y).name for y in outputs]
-        self.narrow = any(name not in ("float64", "complex128") for name in self.results)
+        self.is_narrow = any(name not in ("float64", "complex128") for name in self.results)
         double_results = [_to_double(y) for y in outputs]
-        self.finite = [np.isfinite(y) for y in double_results]
+        self.finite_masks = [np.isfinite(y) for y in double_results]
         self.v = [
-            np.where(is_finite, _draw_like(rng, y), 0) for y, is_finite in zip(double_results, self.finite, strict=True)
+            np.where(is_finite, _draw_like(rng, y), 0)
+            for y, is_finite in zip(double_results, self.finite_masks, strict=True)
         ]
 
     def flat_results(self, *primals: Any) -> list[Any]:
@@ -147,35 +148,37 @@ class Problem:
 
     def allowed_error(self, tolerance: float = 1e-6) -> float:
         """Returns the allowed relative error, which is at least 2e-3 in single precision."""
-        return max(tolerance, _NARROW) if self.narrow else tolerance
+        return max(tolerance, _NARROW) if self.is_narrow else tolerance
 
     def checks(self, order: int, is_mixed: bool = True) -> Iterator[Check]:
         """Yields the comparisons of derivatives; none if no argument is differentiable or no result is finite."""
-        if not any(is_finite.any() for is_finite in self.finite) or not any(np.any(u) for u in self.u):
+        if not any(is_finite.any() for is_finite in self.finite_masks) or not any(np.any(u) for u in self.u):
             return
         gradient, tangents = self.gradient(self.points), self._forward_tangents()
         directional_derivative, error_scale = _dot(gradient, self.u), _size_of_dot(gradient, self.u)
-        with self._in_float64():
-            smallest_step = 1e-6 * _size_of_dot(self.v, self._results_at(self.points)) + _LEAST
-            numeric = self._directional_derivative(lambda x: _dot(self.v, self._results_at(x)), self.u)
-        yield Check(FIRST, directional_derivative, numeric, error_scale + abs(numeric) + smallest_step)
+        with self._switch_to_float64():
+            error_floor = 1e-6 * _size_of_dot(self.v, self._results_at(self.points)) + _LEAST
+            numeric_derivative = self._directional_derivative(lambda x: _dot(self.v, self._results_at(x)), self.u)
         yield Check(
-            "forward against reverse mode", _dot(self.v, tangents), directional_derivative, error_scale + smallest_step
+            FIRST, directional_derivative, numeric_derivative, error_scale + abs(numeric_derivative) + error_floor
+        )
+        yield Check(
+            "forward against reverse mode", _dot(self.v, tangents), directional_derivative, error_scale + error_floor
         )
         if order > 1:
             second_derivative = self._second_derivative()
-            if self.narrow:
-                with self._in_float64():
-                    numeric = self._mixed_difference()
+            if self.is_narrow:
+                with self._switch_to_float64():
+                    numeric_derivative = self._mixed_difference()
             else:
-                numeric = self._directional_derivative(lambda x: _dot(self.gradient(x), self.w), self.u)
+                numeric_derivative = self._directional_derivative(lambda x: _dot(self.gradient(x), self.w), self.u)
             error_scale = (
                 _size_of_dot(second_derivative, self.u)
-                + abs(numeric)
+                + abs(numeric_derivative)
                 + 1e-5 * _size_of_dot(gradient, self.w)
-                + smallest_step
+                + error_floor
             )
-            yield Check("the second order", _dot(second_derivative, self.u), numeric, error_scale)
+            yield Check("the second order", _dot(second_derivative, self.u), numeric_derivative, error_scale)
             if is_mixed:
                 yield Check(
                     "reverse over forward mode",
@@ -193,29 +196,29 @@ class Problem:
             for position in np.ndindex(x.shape):
                 direction = [np.zeros_like(point) for point in self.points]
                 direction[i][position] = max(min(abs(x[position]), 1.0), 1e-2)
-                with self._in_float64():
-                    numeric = self._directional_derivative(
+                with self._switch_to_float64():
+                    numeric_derivative = self._directional_derivative(
                         lambda points: _dot(self.v, self._results_at(points)), direction
                     )
-                expected_gradient = numeric / float(direction[i][position].real)
+                expected_gradient = numeric_derivative / float(direction[i][position].real)
                 deviation = abs(float(gradient[position].real) - expected_gradient)
                 location = f"at element {position} of argument {i}"
-                text = f"; worst {location}: {gradient[position]:.6g}, expected {expected_gradient:.6g}"
-                errors_and_texts.append((deviation, text))
+                element_text = f"; worst {location}: {gradient[position]:.6g}, expected {expected_gradient:.6g}"
+                errors_and_texts.append((deviation, element_text))
         return max(errors_and_texts, key=lambda pair: pair[0] if pair[0] == pair[0] else np.inf)[1]
 
     def gradient(self, points: Arrays, compiled: bool = False) -> Arrays:
         """Returns the gradients of `<v, f>` at `points`, with 0 where an argument is not finite."""
         pull_back = ops.compile(self._pull_back) if compiled else self._pull_back
-        return self._where_finite(self._host_gradients(pull_back(*self._primals(points))))
+        return self._zero_where_nonfinite(self._host_gradients(pull_back(*self._primals(points))))
 
     def _pull_back(self, *primals: Any) -> list[Any]:
         _, pull = current().pullback(self.flat_results, primals)
-        return list(pull(_tensors(self.v, self.results)))
+        return list(pull(_as_tensors(self.v, self.results)))
 
     def _second_derivative(self) -> Arrays:
         _, pull = current().pullback(self._pull_back, self._primals(self.points))
-        return self._where_finite(self._host_gradients(pull(self._primals(self.w))))
+        return self._zero_where_nonfinite(self._host_gradients(pull(self._primals(self.w))))
 
     def _host_gradients(self, gradients: Sequence[Any]) -> Arrays:
         """Returns gradients as host arrays in double precision, after a check of their dtypes.
@@ -223,10 +226,10 @@ class Problem:
         Raises:
             GradientMismatchError: if one has another dtype than its argument.
         """
-        _require_dtypes(gradients, self.kinds, "the gradient with respect to argument")
+        _require_dtypes(gradients, self.dtypes, "the gradient with respect to argument")
         return _double_arrays(gradients)
 
-    def _where_finite(self, gradients: Arrays) -> Arrays:
+    def _zero_where_nonfinite(self, gradients: Arrays) -> Arrays:
         return [np.where(np.isfinite(x), g, 0) for x, g in zip(self.points, gradients, strict=True)]
 
     def _push_forward(self, *primals: Any) -> list[Any]:
@@ -240,17 +243,19 @@ class Problem:
 
     def _pull_back_of_push(self) -> Arrays:
         _, pull = current().pullback(self._push_forward, self._primals(self.points))
-        return self._where_finite(self._host_gradients(pull(_tensors(self.v, self.results))))
+        return self._zero_where_nonfinite(self._host_gradients(pull(_as_tensors(self.v, self.results))))
 
     def _results_at(self, points: Arrays) -> Arrays:
         return self._finite_results(self.flat_results(*self._primals(points)))
 
     def _finite_results(self, results: Sequence[Any]) -> Arrays:
         """Returns results as host arrays, with zeros where the results at the unchanged point are not finite."""
-        return [np.where(is_finite, y, 0) for y, is_finite in zip(_double_arrays(results), self.finite, strict=True)]
+        return [
+            np.where(is_finite, y, 0) for y, is_finite in zip(_double_arrays(results), self.finite_masks, strict=True)
+        ]
 
     def _primals(self, arrays: Arrays) -> list[Any]:
-        return _tensors(arrays, self.kinds)
+        return _as_tensors(arrays, self.dtypes)
 
     def _directional_derivative(self, value: Callable[[Arrays], float], direction: Arrays) -> float:
         """Returns the derivative of `value` along a direction, by central differences of fourth order."""
@@ -272,15 +277,15 @@ class Problem:
         return (function_at(h, h) - function_at(h, -h) - function_at(-h, h) + function_at(-h, -h)) / (4 * h * h)
 
     @contextlib.contextmanager
-    def _in_float64(self) -> Iterator[None]:
+    def _switch_to_float64(self) -> Iterator[None]:
         """Makes the block compute in float64: on NumPy, if the backend computes in single precision."""
-        if not self.narrow:
+        if not self.is_narrow:
             yield
             return
-        kinds_before, self.kinds = self.kinds, [_dtype_for(x, "float64") for x in self.points]
+        dtypes_before, self.dtypes = self.dtypes, [_dtype_for(x, "float64") for x in self.points]
         with ops.use_backend("numpy"):
             yield
-        self.kinds = kinds_before
+        self.dtypes = dtypes_before
 
 
 def is_differentiable(value: object) -> bool:
@@ -300,8 +305,8 @@ def _dtype_for(array: Array, dtype: str) -> str:
     return "complex128" if dtype == "float64" else "complex64"
 
 
-def _require_dtypes(tensors: Sequence[Any], wanted: Sequence[str], what: str) -> None:
-    for i, (tensor, name) in enumerate(zip(tensors, wanted, strict=True)):
+def _require_dtypes(tensors: Sequence[Any], expected_dtypes: Sequence[str], what: str) -> None:
+    for i, (tensor, name) in enumerate(zip(tensors, expected_dtypes, strict=True)):
         dtype_name = ops.dtype(tensor).name
         if dtype_name != name:
             raise GradientMismatchError(f"{what} {i} on backend {ops.get_backend()!r} is {dtype_name}, expected {name}")
@@ -316,13 +321,13 @@ def _to_double(x: Any) -> Array:
     return host_array.astype(np.complex128 if host_array.dtype.kind == "c" else np.float64)
 
 
-def _tensors(arrays: Arrays, dtypes: Sequence[str]) -> list[Any]:
-    def tensor(array: Array, name: str) -> Any:
+def _as_tensors(arrays: Arrays, dtypes: Sequence[str]) -> list[Any]:
+    def as_native(array: Array, name: str) -> Any:
         # NumPy has no bfloat16 of its own, so the backend makes it.
         tensor = ops.convert_to_tensor(array.astype("float32" if name == "bfloat16" else name))
         return ops.cast(tensor, "bfloat16") if name == "bfloat16" else tensor
 
-    return list(map(tensor, arrays, dtypes))
+    return list(map(as_native, arrays, dtypes))
 
 
 def _double_arrays(tensors: Sequence[Any]) -> Arrays:

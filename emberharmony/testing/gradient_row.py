@@ -46,7 +46,7 @@ def _hermitian(x: Any) -> Any:
     return ops.divide(ops.add(x, ops.conj(ops.matrix_transpose(x))), 2.0)
 
 
-def of_hermitian(op: str, **options: Any) -> GradientRow:
+def hermitian_row(op: str, **options: Any) -> GradientRow:
     """Returns the row of an op that reads one triangle of a Hermitian matrix: its input is made Hermitian first.
 
     Otherwise differences of single elements would make the matrix non-Hermitian.
@@ -54,13 +54,13 @@ def of_hermitian(op: str, **options: Any) -> GradientRow:
     return GradientRow(lambda x, *args, **kwargs: OPS[op].function(_hermitian(x), *args, **kwargs), **options)
 
 
-def of_covariance(op: str) -> GradientRow:
+def covariance_row(op: str) -> GradientRow:
     """Returns the row of an op whose second argument is a Hermitian matrix, and whose option `dtype` names a dtype."""
     return GradientRow(
         lambda mean, cov, *args, **kwargs: OPS[op].function(mean, _hermitian(cov), *args, **kwargs, dtype="float64")
     )
 
 
-def in_double(op: str) -> GradientRow:
+def double_row(op: str) -> GradientRow:
     """Returns the row of an op whose result has the dtype of its option `dtype`, not that of its arguments."""
     return GradientRow(lambda *args, **kwargs: OPS[op].function(*args, **kwargs, dtype="float64"))

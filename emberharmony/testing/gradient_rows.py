@@ -63,7 +63,7 @@ class GradientCall(Call):
                 raise DisagreementError(message, check.error / allowed_error)
         return largest_error
 
-    def program(self, sample: Sample) -> str:
+    def program_source(self, sample: Sample) -> str:
         """Returns the source of a Python program that repeats this gradient check."""
         return _PROGRAM.format(op=sample.op, label=self.label)
 

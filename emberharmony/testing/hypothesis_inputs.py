@@ -33,7 +33,7 @@ def generate_calls(sample: Sample) -> Iterator[Call]:
 @functools.cache
 def _examples(sample: Sample) -> list[tuple[str, int, Case]]:
     """Returns (dtype, index of the varied case, new case) of each example, made once for all backends."""
-    drawn_calls: list[tuple[str, int, Case]] = []
+    drawn_examples: list[tuple[str, int, Case]] = []
 
     @seed(zlib.crc32(sample.op.encode()))
     @settings(
@@ -44,11 +44,11 @@ def _examples(sample: Sample) -> list[tuple[str, int, Case]]:
         suppress_health_check=list(HealthCheck),
     )
     @given(_calls_strategy(sample))
-    def collect(call: tuple[str, int, Case]) -> None:
-        drawn_calls.append(call)
+    def collect_example(call: tuple[str, int, Case]) -> None:
+        drawn_examples.append(call)
 
-    collect()
-    return drawn_calls
+    collect_example()
+    return drawn_examples
 
 
 def _variable_case_indices(sample: Sample) -> list[int]:

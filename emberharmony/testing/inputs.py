@@ -30,7 +30,7 @@ def holds_view(value: Any) -> bool:
     return isinstance(value, Strided) or (isinstance(value, (list, tuple)) and any(map(holds_view, value)))
 
 
-def non_contiguous(array: Any) -> Any:
+def non_contiguous_tensor(array: Any) -> Any:
     """Returns an array as a native tensor that is not contiguous.
 
     It is a view of every second element of a longer tensor, with the first and the last axis swapped.
@@ -46,7 +46,7 @@ def as_argument(value: Any) -> Any:
     """Returns an argument of a sample row in the form in which the op receives it."""
     if isinstance(value, (list, tuple)):
         return type(value)(as_argument(item) for item in value)
-    return non_contiguous(value.array) if isinstance(value, Strided) else value
+    return non_contiguous_tensor(value.array) if isinstance(value, Strided) else value
 
 
 def host_data(value: Any) -> Any:

@@ -33,9 +33,11 @@ def op_status(backend: Backend, spec: OpSpec) -> tuple[str, str]:
 
 def summarize(rows: Sequence[Sample], backends: Sequence[str], outcomes: Iterable[Outcome], quick: bool) -> Report:
     """Returns the report; its key `ops` has one entry for each op and backend."""
-    by_op_and_backend: dict[tuple[str, str], list[Outcome]] = {(row.op, name): [] for row in rows for name in backends}
+    outcomes_by_op_and_backend: dict[tuple[str, str], list[Outcome]] = {
+        (row.op, name): [] for row in rows for name in backends
+    }
     for outcome in outcomes:
-        by_op_and_backend[outcome.op, outcome.backend].append(outcome)
+        outcomes_by_op_and_backend[outcome.op, outcome.backend].append(outcome)
     row_by_op = {row.op: row for row in rows}
     return {
         "format": FORMAT,
@@ -45,7 +47,7 @@ def summarize(rows: Sequence[Sample], backends: Sequence[str], outcomes: Iterabl
         "precision": {name: load(name).product_precision() for name in backends},
         "ops": [
             _report_entry(row_by_op[op], load(name), own_outcomes)
-            for (op, name), own_outcomes in by_op_and_backend.items()
+            for (op, name), own_outcomes in outcomes_by_op_and_backend.items()
         ],
     }
 
@@ -98,7 +100,7 @@ def totals(report: Report, backend: str) -> dict[str, int]:
 
 def condense(report: Report) -> dict[str, Any]:
     """Returns the totals of each backend, its unsupported ops and its failures, without programs that show them."""
-    summary_by_op = {}
+    summary_by_backend = {}
     for name in report["backends"]:
         backend_entries = [entry for entry in report["ops"] if entry["backend"] == name]
         failures = [
@@ -107,8 +109,8 @@ def condense(report: Report) -> dict[str, Any]:
             for failure in entry["failures"]
         ]
         unsupported_ops = [entry["op"] for entry in backend_entries if entry["status"] == "unsupported"]
-        summary_by_op[name] = {**totals(report, name), "lacking": unsupported_ops, "failing": failures}
-    return {"quick": report["quick"], "precision": report["precision"], "backends": summary_by_op}
+        summary_by_backend[name] = {**totals(report, name), "lacking": unsupported_ops, "failing": failures}
+    return {"quick": report["quick"], "precision": report["precision"], "backends": summary_by_backend}
 
 
 def verdict(entry: dict[str, Any]) -> str:

@@ -39,7 +39,7 @@ def source(value: Any) -> str:
         TypeError: if there is no such expression, as for a function of a sample row.
     """
     if isinstance(value, Strided):
-        return f"non_contiguous({source(value.array)})"
+        return f"non_contiguous_tensor({source(value.array)})"
     if isinstance(value, np.ndarray):
         return _array_source(value)
     if isinstance(value, np.generic):
@@ -71,15 +71,15 @@ def _array_source(array: np.ndarray[Any, Any]) -> str:
         packed_text = base64.b85encode(zlib.compress(np.ascontiguousarray(array).tobytes(), 9)).decode()
         return f"unpack({packed_text!r}, {dtype_name!r}, {array.shape})"
     if array.size == 0:
-        return f"np.zeros({array.shape}, {_dtype(dtype_name)})"
-    return f"np.array({array.tolist()!r}, {_dtype(dtype_name)})"
+        return f"np.zeros({array.shape}, {_dtype_source(dtype_name)})"
+    return f"np.array({array.tolist()!r}, {_dtype_source(dtype_name)})"
 
 
-def _dtype(name: str) -> str:
+def _dtype_source(name: str) -> str:
     return "bfloat16_of_numpy()" if name == "bfloat16" else repr(name)
 
 
-def unpack(packed: str, dtype: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+def unpack(packed_text: str, dtype: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
     """Returns the array that `source` has written as compressed text."""
     numpy_dtype = bfloat16_of_numpy() if dtype == "bfloat16" else np.dtype(dtype)
-    return np.frombuffer(zlib.decompress(base64.b85decode(packed)), numpy_dtype).reshape(shape)
+    return np.frombuffer(zlib.decompress(base64.b85decode(packed_text)), numpy_dtype).reshape(shape)

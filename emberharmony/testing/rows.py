@@ -8,7 +8,7 @@ from emberharmony.core.numeric.promotion import as_inexact
 from emberharmony.core.registry import OPS
 from emberharmony.core.selection import current
 from emberharmony.testing.call import Call
-from emberharmony.testing.sample import Case, Sample, in_dtype
+from emberharmony.testing.sample import Case, Sample, cast_to_dtype
 from emberharmony.testing.verify import result_parts
 
 
@@ -45,11 +45,11 @@ def _result_dtype(words: str, dtype: str) -> str:
 def call_of(sample: Sample, check: str, dtype: str, label: str, item: Case, index: int = 0) -> Call:
     """Returns a call of a row's op with its floating arrays cast to a dtype."""
     casts_floats = not sample.fixed
-    args = in_dtype(item.args, dtype, casts_floats)
-    kwargs = {name: in_dtype(value, dtype, casts_floats) for name, value in item.kwargs.items()}
+    args = cast_to_dtype(item.args, dtype, casts_floats)
+    kwargs = {name: cast_to_dtype(value, dtype, casts_floats) for name, value in item.kwargs.items()}
     is_computed_in_float32 = sample.narrows and "complex128" not in current().dtypes.available
     wanted_dtype = result_dtype(sample, "float32" if is_computed_in_float32 and dtype == "float64" else dtype)
-    expected_options = {"dtype": dtype} if sample.named else {}
+    dtype_option = {"dtype": dtype} if sample.named else {}
     return Call(
         check,
         dtype,
@@ -60,7 +60,7 @@ def call_of(sample: Sample, check: str, dtype: str, label: str, item: Case, inde
         sample.tolerance,
         error_of_missing_dtype(wanted_dtype),
         index,
-        expected_options,
+        dtype_option,
     )
 
 

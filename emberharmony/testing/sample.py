@@ -178,7 +178,7 @@ def variants(sample: Sample) -> Iterator[tuple[str, Case]]:
         yield label, Case(formed_args, first_case.kwargs)
 
 
-def combine(item: Case, numbers: Sequence[Any] | Array) -> tuple[Any, ...]:
+def combined_arguments(item: Case, numbers: Sequence[Any] | Array) -> tuple[Any, ...]:
     """Returns the arguments of a case with all combinations of some numbers in place of its arrays."""
     array_positions = [i for i, value in enumerate(item.args) if isinstance(value, np.ndarray)]
     combined_args = list(item.args)
@@ -187,7 +187,7 @@ def combine(item: Case, numbers: Sequence[Any] | Array) -> tuple[Any, ...]:
     return tuple(combined_args)
 
 
-def in_dtype(value: Any, dtype: str, is_rotated: bool = True) -> Any:
+def cast_to_dtype(value: Any, dtype: str, is_rotated: bool = True) -> Any:
     """Returns floating and complex host arrays (also in lists and tuples) cast to a dtype; other values are kept.
 
     Casting to an integer dtype rounds and clips to its range; casting to bool returns `x > 0`; casting to a real dtype
@@ -197,7 +197,7 @@ def in_dtype(value: Any, dtype: str, is_rotated: bool = True) -> Any:
         is_rotated: whether real numbers get an imaginary part in complex dtypes: 0.75 times the reversed array.
     """
     if isinstance(value, (list, tuple)):
-        return type(value)(in_dtype(item, dtype, is_rotated) for item in value)
+        return type(value)(cast_to_dtype(item, dtype, is_rotated) for item in value)
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "fc":
         return value
     numpy_dtype = np.dtype(_dtype_name(dtype))

@@ -24,7 +24,7 @@ IMPORTS = {
     "OPS[": "from emberharmony.core.registry import OPS",
     "gradcheck(": "from emberharmony.testing.gradient_check import gradcheck",
     "Stranger(": "from emberharmony.testing.inputs import Stranger",
-    "non_contiguous(": "from emberharmony.testing.inputs import non_contiguous",
+    "non_contiguous_tensor(": "from emberharmony.testing.inputs import non_contiguous_tensor",
     "verify(": "from emberharmony.testing.verify import verify",
     "all_samples(": "from emberharmony.testing.samples import all_samples",
     "unpack(": "from emberharmony.testing.repr_source import unpack",
@@ -42,7 +42,7 @@ def import_lines(program: str, lines_by_pattern: Mapping[str, str] = IMPORTS) ->
 
 def snippet(sample: Sample, backend: str, call: Call, failure: str) -> str:
     """Returns a program that makes a call again, and ends with an error if it still fails."""
-    program = call.program(sample)
+    program_source = call.program_source(sample)
     head_text = _HEAD.format(
         op=sample.op,
         backend=backend,
@@ -50,6 +50,6 @@ def snippet(sample: Sample, backend: str, call: Call, failure: str) -> str:
         dtype=call.dtype,
         label=call.label,
         failure=" ".join(failure.split())[:160],
-        imports=import_lines(program),
+        imports=import_lines(program_source),
     )
-    return head_text + program
+    return head_text + program_source

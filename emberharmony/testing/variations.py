@@ -14,7 +14,7 @@ from emberharmony.core.errors import ArgumentError, EmberError, IndexOutOfBounds
 from emberharmony.core.registry import OPS
 from emberharmony.testing.call import Call
 from emberharmony.testing.rows import call_of, dtypes_of, error_of_missing_dtype, result_dtype, tensor_roles
-from emberharmony.testing.sample import Case, Sample, as_reference, combine, in_dtype
+from emberharmony.testing.sample import Case, Sample, as_reference, cast_to_dtype, combined_arguments
 
 SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
@@ -148,9 +148,9 @@ def large_offset_calls(sample: Sample) -> Iterator[Call]:
         return
     for index, item in enumerate(sample.cases):
         call = call_of(
-            sample, "large offset", "float32", f"case {index}", Case(_offset_views(item.args), item.kwargs), index
+            sample, "large offset", "float32", f"case {index}", Case(_add_offset(item.args), item.kwargs), index
         )
-        if any(_is_array(value) for value in _flat_leaves(item.args)) and _has_answer(call, sample):
+        if any(_is_inexact_array(value) for value in _flat_leaves(item.args)) and _has_answer(call, sample):
             yield call
 
 
@@ -158,14 +158,14 @@ def _flat_leaves(value: Any) -> list[Any]:
     return [leaf for item in value for leaf in _flat_leaves(item)] if isinstance(value, (list, tuple)) else [value]
 
 
-def _is_array(value: Any) -> bool:
+def _is_inexact_array(value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.dtype.kind in "fc"
 
 
-def _offset_views(value: Any) -> Any:
+def _add_offset(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
-        return type(value)(_offset_views(item) for item in value)
-    return np.asarray(value + OFFSET) if _is_array(value) else value
+        return type(value)(_add_offset(item) for item in value)
+    return np.asarray(value + OFFSET) if _is_inexact_array(value) else value
 
 
 def integer_extreme_calls(sample: Sample) -> Iterator[Call]:
@@ -215,7 +215,11 @@ def huge_integer_calls(sample: Sample) -> Iterator[Call]:
                     yield dataclasses.replace(call, numbers_as=float)
         elif dtype in SIGNED and sample.result == "promoted":
             yield Call(
-                "huge integers", dtype, f"{dtype} and 2**70", (in_dtype(first_numbers, dtype), 2**70), raises=RangeError
+                "huge integers",
+                dtype,
+                f"{dtype} and 2**70",
+                (cast_to_dtype(first_numbers, dtype), 2**70),
+                raises=RangeError,
             )
 
 
@@ -223,28 +227,30 @@ def complex_infinity_calls(sample: Sample) -> Iterator[Call]:
     """Yields calls of elementwise ops with infinite parts of complex numbers, in all combinations that have a limit."""
     if not sample.elementwise or sample.reference or "complex infinities" in sample.left_out:
         return
-    end_numbers = (np.inf, -np.inf, 0.0, -0.0, 1.0, -2.5)
+    special_numbers = (np.inf, -np.inf, 0.0, -0.0, 1.0, -2.5)
     for dtype in dtypes_of(sample):
         if as_dtype(dtype).is_complex:
-            numbers = np.array([complex(a, b) for a in end_numbers for b in end_numbers], dtype)
+            numbers = np.array([complex(a, b) for a in special_numbers for b in special_numbers], dtype)
             yield from _element_calls(sample, "complex infinities", dtype, numbers)
 
 
 def _element_calls(sample: Sample, check: str, dtype: str, numbers: np.ndarray[Any, Any]) -> Iterator[Call]:
     """Yields one call with all combinations of `numbers` whose result is not NaN and does not overflow float32."""
-    args = combine(sample.cases[0], numbers)
+    args = combined_arguments(sample.cases[0], numbers)
     wanted_dtype = result_dtype(sample, dtype)
     call = call_of(sample, check, dtype, "all combinations", Case(args))
     if call.raises is not None or not isinstance(wanted_dtype, str) or not _has_answer(call, sample):
         return
-    expected = np.asarray(call.oracle_result(sample))
+    expected_result = np.asarray(call.oracle_result(sample))
     with np.errstate(all="ignore"):
-        is_kept = ~np.isnan(expected)
+        is_testable = ~np.isnan(expected_result)
         if wanted_dtype and (as_dtype(wanted_dtype).is_floating or as_dtype(wanted_dtype).is_complex):
-            is_kept &= ~(np.isfinite(expected) & ~np.isfinite(as_reference(expected).astype(np.complex64)))
-    if is_kept.any():
+            is_testable &= ~(
+                np.isfinite(expected_result) & ~np.isfinite(as_reference(expected_result).astype(np.complex64))
+            )
+    if is_testable.any():
         yield dataclasses.replace(
-            call, args=tuple(arg[is_kept] if isinstance(arg, np.ndarray) else arg for arg in args)
+            call, args=tuple(arg[is_testable] if isinstance(arg, np.ndarray) else arg for arg in args)
         )
 
 

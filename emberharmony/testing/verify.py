@@ -52,14 +52,14 @@ def _error_of_part(result: Any, expected: Any, dtype: str, tolerance: float, flo
     if host_array.shape != np.shape(expected):
         raise DisagreementError(f"result has shape {host_array.shape}, expected {np.shape(expected)}")
     error_in_eps_units = error_in_eps(host_array, expected, dtype_name, floor)
-    tolerance_units = error_in_eps_units / tolerance if tolerance else error_in_eps_units and np.inf
+    error_in_tolerances = error_in_eps_units / tolerance if tolerance else error_in_eps_units and np.inf
     if not error_in_eps_units <= tolerance:
         comparison_text = f"got {host_array!r:.200}, expected {np.asarray(expected)!r:.200}"
         raise DisagreementError(
             f"error {error_in_eps_units:.3g} eps exceeds the tolerance of {tolerance:g} eps: {comparison_text}",
-            tolerance_units,
+            error_in_tolerances,
         )
-    return float(tolerance_units)
+    return float(error_in_tolerances)
 
 
 def result_parts(result: Any) -> Sequence[Any]:

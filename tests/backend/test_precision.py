@@ -293,13 +293,13 @@ def test_reports_and_checkpoints_say_the_precision(tmp_path: Any, backend: str) 
 def test_the_tolerance_of_products_follows_the_precision(monkeypatch: pytest.MonkeyPatch) -> None:
     from emberharmony.backend.precision import PrecisionBlock
     from emberharmony.testing.checks import value_calls
-    from emberharmony.testing.conformance import with_device_tolerance
+    from emberharmony.testing.conformance import call_with_device_tolerance
     from emberharmony.testing.samples import all_samples
 
     def growth(op: str, dtype: str) -> float:
         row = all_samples()[op]
         call = next(call for call in value_calls(row) if call.dtype == dtype)
-        return with_device_tolerance(row, call).tolerance / call.tolerance
+        return call_with_device_tolerance(row, call).tolerance / call.tolerance
 
     with ops.use_backend("numpy") as backend:
         assert growth("matmul", "float32") == 1.0

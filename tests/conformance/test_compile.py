@@ -14,7 +14,7 @@ from emberharmony.core import selection
 from emberharmony.core.registry import OPS
 from emberharmony.testing import checks
 from emberharmony.testing.inputs import as_argument
-from emberharmony.testing.sample import in_dtype
+from emberharmony.testing.sample import cast_to_dtype
 from emberharmony.testing.samples import all_samples
 
 SAMPLES = all_samples()
@@ -119,7 +119,10 @@ def test_a_compiled_gradient_gives_the_same_bits(part: int) -> None:
     with ops.use_backend("numpy"), np.errstate(all="ignore"):
         for op in [op for op in COMPILED if SAMPLES[op].differentiable and "float32" in SAMPLES[op].dtypes][part::6]:
             item = SAMPLES[op].cases[0]
-            args, kwargs = in_dtype(item.args, "float32"), {k: in_dtype(v, "float32") for k, v in item.kwargs.items()}
+            args, kwargs = (
+                cast_to_dtype(item.args, "float32"),
+                {k: cast_to_dtype(v, "float32") for k, v in item.kwargs.items()},
+            )
             places = [i for i, x in enumerate(args) if isinstance(x, np.ndarray) and x.dtype.kind == "f"]
             loss = weighted(OPS[op].function, args, kwargs, places)
             gradient = ops.value_and_grad(loss, argnums=tuple(range(len(places))))

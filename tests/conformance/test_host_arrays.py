@@ -12,7 +12,7 @@ import pytest
 from emberharmony import ops
 from emberharmony.core.errors import ArgumentTypeError, EmberError
 from emberharmony.core.registry import OPS
-from emberharmony.testing.sample import Case, Sample, in_dtype
+from emberharmony.testing.sample import Case, Sample, cast_to_dtype
 from emberharmony.testing.samples import all_samples
 from emberharmony.testing.verify import result_parts
 from tests.sampling import portion
@@ -44,8 +44,8 @@ def changes(value: Any, form: Callable[[Array], Array]) -> bool:
 
 def result(sample: Sample, item: Case, form: Callable[[Array], Array]) -> list[Any]:
     """Returns the parts of an op's result, or the class of its error."""
-    args = turned(in_dtype(item.args, "float32"), form)
-    kwargs = {name: turned(in_dtype(value, "float32"), form) for name, value in item.kwargs.items()}
+    args = turned(cast_to_dtype(item.args, "float32"), form)
+    kwargs = {name: turned(cast_to_dtype(value, "float32"), form) for name, value in item.kwargs.items()}
     try:
         found = OPS[sample.op].function(*args, **kwargs)
         return [np.asarray(ops.to_numpy(part)) if hasattr(part, "dtype") else part for part in result_parts(found)]
@@ -85,8 +85,8 @@ def test_masked_arrays_are_refused_and_the_error_says_what_to_do(backend: str) -
     for sample in ROWS:
         item = sample.cases[0]
         if changes(item.args, np.ma.masked_array):
-            args = turned(in_dtype(item.args, "float32"), np.ma.masked_array)
-            kwargs = {name: turned(in_dtype(v, "float32"), np.ma.masked_array) for name, v in item.kwargs.items()}
+            args = turned(cast_to_dtype(item.args, "float32"), np.ma.masked_array)
+            kwargs = {name: turned(cast_to_dtype(v, "float32"), np.ma.masked_array) for name, v in item.kwargs.items()}
             with pytest.raises(ArgumentTypeError, match=r"MaskedArray would lose its mask: pass x\.filled"):
                 OPS[sample.op].function(*args, **kwargs)
 

@@ -7,7 +7,7 @@ from typing import Any
 from emberharmony import ops
 from emberharmony.core.registry import OPS
 from emberharmony.errors import EmberError
-from emberharmony.testing.sample import in_dtype
+from emberharmony.testing.sample import cast_to_dtype
 from emberharmony.testing.samples import all_samples
 from tests.sampling import portion
 
@@ -19,7 +19,7 @@ def refusals(op: str) -> dict[tuple[str, str], str]:
     """Returns the class of the error, or "none", for each option for integers and each odd value."""
     found = {}
     item = all_samples()[op].cases[0]
-    args = in_dtype(item.args, "float32")
+    args = cast_to_dtype(item.args, "float32")
     for place, parameter in enumerate(OPS[op].parameters):
         if not parameter.whole:
             continue

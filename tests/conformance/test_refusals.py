@@ -7,7 +7,7 @@ import pytest
 from emberharmony import ops  # noqa: F401  (declares the ops)
 from emberharmony.core.registry import OPS
 from emberharmony.errors import EmberError
-from emberharmony.testing.sample import in_dtype
+from emberharmony.testing.sample import cast_to_dtype
 from emberharmony.testing.samples import all_samples
 from tests.sampling import portion
 
@@ -38,7 +38,7 @@ def test_a_nonsensical_argument_raises_a_typed_error(wrong: str, backend: str) -
     chosen = portion(CALLS, 2 if backend == "numpy" else 6)
     for op in chosen:
         item = all_samples()[op].cases[0]
-        args, parameters = in_dtype(item.args, "float32"), OPS[op].parameters
+        args, parameters = cast_to_dtype(item.args, "float32"), OPS[op].parameters
         for place, parameter in enumerate(parameters):
             given, named = list(args), dict(item.kwargs)
             if parameter.variadic:

@@ -17,7 +17,7 @@ from emberharmony.core.registry import OPS
 from emberharmony.testing.call import Call
 from emberharmony.testing.checks import error_calls, promotion_calls, value_calls
 from emberharmony.testing.inputs import as_argument
-from emberharmony.testing.sample import in_dtype
+from emberharmony.testing.sample import cast_to_dtype
 from emberharmony.testing.samples import all_samples
 from tests.sampling import DEEP, portion
 from tests.together import together
@@ -81,7 +81,7 @@ DIFFERENTIABLE = sorted(op for op, row in SAMPLES.items() if row.differentiable 
 @together("op", [op for op in DIFFERENTIABLE if op != "host_call"], share=6)
 def test_the_shapes_of_gradients_are_those_of_the_arguments(op: str, backend: str) -> None:
     item = SAMPLES[op].cases[0]
-    args, kwargs = in_dtype(item.args, "float32"), {k: in_dtype(v, "float32") for k, v in item.kwargs.items()}
+    args, kwargs = cast_to_dtype(item.args, "float32"), {k: cast_to_dtype(v, "float32") for k, v in item.kwargs.items()}
     places = floats(args)
 
     def loss(*tensors: Any) -> Any:

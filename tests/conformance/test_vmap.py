@@ -7,7 +7,7 @@ import pytest
 
 from emberharmony import ops
 from emberharmony.core.registry import OPS
-from emberharmony.testing.sample import in_dtype
+from emberharmony.testing.sample import cast_to_dtype
 from emberharmony.testing.samples import all_samples
 from tests.together import together
 
@@ -39,7 +39,7 @@ def hosts(result: Any) -> list[Any]:
 @together("op", MAPPED, share=3)
 def test_an_op_under_vmap_equals_the_op_on_each_slice(op: str, backend: str) -> None:
     function, item = OPS[op].function, SAMPLES[op].cases[0]
-    args, kwargs = in_dtype(item.args, "float32"), {k: in_dtype(v, "float32") for k, v in item.kwargs.items()}
+    args, kwargs = cast_to_dtype(item.args, "float32"), {k: cast_to_dtype(v, "float32") for k, v in item.kwargs.items()}
     places = floats(args)
 
     def call(*slices: Any) -> Any:
@@ -69,7 +69,7 @@ def test_an_op_under_vmap_equals_the_op_on_each_slice(op: str, backend: str) -> 
 @together("op", [op for op in MAPPED if SAMPLES[op].differentiable], share=3)
 def test_gradients_of_vmap_and_vmap_of_gradients_equal_those_of_slices(op: str, backend: str) -> None:
     function, item = OPS[op].function, SAMPLES[op].cases[0]
-    args, kwargs = in_dtype(item.args, "float32"), {k: in_dtype(v, "float32") for k, v in item.kwargs.items()}
+    args, kwargs = cast_to_dtype(item.args, "float32"), {k: cast_to_dtype(v, "float32") for k, v in item.kwargs.items()}
     places = floats(args)
     tensors = [ops.array(args[i]) for i in places]
     doubled = [ops.stack([tensor, tensor]) for tensor in tensors]

@@ -11,7 +11,7 @@ import pytest
 from emberharmony import Parameter, ops
 from emberharmony.backend.discovery import BUILTIN, is_installed
 from emberharmony.core.registry import OPS
-from emberharmony.testing.sample import in_dtype
+from emberharmony.testing.sample import cast_to_dtype
 from emberharmony.testing.samples import all_samples
 
 INSTALLED = [name for name in BUILTIN if is_installed(name)]
@@ -128,7 +128,7 @@ def test_an_operator_in_place_changes_what_all_names_stand_for(backend: str) -> 
 def test_no_op_writes_into_its_arguments(backend: str) -> None:
     for sample in all_samples().values():
         for item in sample.cases[:2]:
-            given = in_dtype(item.args, "float32")
+            given = cast_to_dtype(item.args, "float32")
             arrays = [value for value in given if isinstance(value, np.ndarray)]
             before = [array.copy() for array in arrays]
             try:

@@ -9,7 +9,7 @@ from emberharmony import ops
 from emberharmony.core.registry import OPS
 from emberharmony.errors import ArgumentError, AxisError
 from emberharmony.testing.checks import dtypes_of
-from emberharmony.testing.sample import in_dtype
+from emberharmony.testing.sample import cast_to_dtype
 from emberharmony.testing.samples import all_samples
 from tests.together import together
 
@@ -20,7 +20,7 @@ ROWS = {name: row for name, row in all_samples().items() if row.cases}
 def test_an_axis_beyond_those_of_the_tensors_is_refused(name: str, backend: str) -> None:
     parameters, (dtype, *_) = [p.name for p in OPS[name].parameters], dtypes_of(ROWS[name])
     for case in ROWS[name].cases[:4]:
-        arguments = {**dict(zip(parameters, in_dtype(case.args, dtype), strict=False)), **case.kwargs}
+        arguments = {**dict(zip(parameters, cast_to_dtype(case.args, dtype), strict=False)), **case.kwargs}
         most = max((np.ndim(x) for x in ops.tree_leaves(arguments) if isinstance(x, np.ndarray)), default=0)
         for count in {1, len(case.args)}:  # a fast path may take tensors in some places and host data in others
             native = {key: ops.tree_map(_tensor, arguments[key]) for key in parameters[:count] if key in arguments}

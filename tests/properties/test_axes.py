@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from emberharmony.core.registry import OPS
-from emberharmony.testing.sample import in_dtype
+from emberharmony.testing.sample import cast_to_dtype
 from emberharmony.testing.samples import all_samples
 from tests.properties.strategies import INSTALLED, host, on
 
@@ -25,7 +25,7 @@ def _calls(op: str) -> list[tuple[dict[str, Any], list[str]]]:
     found = []
     for item in ROWS[op].cases:
         given = {p.name: p.default for p in OPS[op].parameters} | item.kwargs
-        given |= dict(zip(given, (in_dtype(x, "float32") for x in item.args), strict=False))
+        given |= dict(zip(given, (cast_to_dtype(x, "float32") for x in item.args), strict=False))
         axes = [name for name in NAMES[op] if type(given[name]) is int]
         if axes:
             found.append((given, axes))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from emberharmony import ops
 from emberharmony.core.errors import EmberError
 from emberharmony.core.registry import OPS
-from emberharmony.testing.sample import Sample, in_dtype
+from emberharmony.testing.sample import Sample, cast_to_dtype
 from emberharmony.testing.samples import all_samples
 from tests.properties.strategies import FLOATS, INSTALLED, INTEGERS, arrays, host, on
 from tests.sampling import portion
@@ -158,13 +158,13 @@ def _calls(row: Sample) -> Iterator[tuple[list[Any], list[Any], dict[str, Any]]]
                 whole = [
                     rng.integers(limits.min, limits.max, x.shape, endpoint=True).astype(dtype)
                     if isinstance(x, np.ndarray) and x.dtype.kind == "f" and chosen in ("all", i)
-                    else in_dtype(x, "float32")
+                    else cast_to_dtype(x, "float32")
                     for i, x in enumerate(item.args)
                 ]
                 changed = [isinstance(x, np.ndarray) and x.dtype == dtype for x in whole]
                 if any(changed):
                     floats = [x.astype("float32") if c else x for x, c in zip(whole, changed, strict=True)]
-                    yield whole, floats, {key: in_dtype(value, "float32") for key, value in item.kwargs.items()}
+                    yield whole, floats, {key: cast_to_dtype(value, "float32") for key, value in item.kwargs.items()}
 
 
 INTEGRALS = ("beta", "betainc", "betaln", "gammainc", "gammaincc", "polygamma", "zeta")

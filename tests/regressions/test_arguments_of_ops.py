@@ -17,7 +17,7 @@ from emberharmony.errors import (
     IndexOutOfBoundsError,
     OutOfMemoryError,
 )
-from emberharmony.testing.sample import in_dtype
+from emberharmony.testing.sample import cast_to_dtype
 from emberharmony.testing.samples import all_samples
 
 EVERY = [name for name in ("numpy", "torch", "mlx", "jax", "dask") if name in ops.available_backends()]
@@ -128,7 +128,7 @@ def _with_each_integer(value: object) -> list[tuple[str, object]]:
             if not parameter.whole or parameter.variadic:
                 continue
             # Native tensors, because dispatch would convert the options together with arrays of another library.
-            args = [ops.asarray(x) if isinstance(x, np.ndarray) else x for x in in_dtype(item.args, "float32")]
+            args = [ops.asarray(x) if isinstance(x, np.ndarray) else x for x in cast_to_dtype(item.args, "float32")]
             named = dict(item.kwargs)
             if place < len(args) and not parameter.keyword_only:
                 args[place] = value

@@ -11,7 +11,7 @@ from emberharmony.core.registry import OPS
 from emberharmony.testing.checks import CHECKS, promotion_calls
 from emberharmony.testing.conformance import run_sample
 from emberharmony.testing.rows import result_dtype
-from emberharmony.testing.sample import Sample, in_dtype
+from emberharmony.testing.sample import Sample, cast_to_dtype
 from emberharmony.testing.samples import all_samples
 
 SAMPLES = all_samples()
@@ -69,12 +69,12 @@ def test_the_expected_dtype_follows_from_the_row(result: str, dtype: str, wanted
 
 def test_casting_clips_integers_and_gives_complex_numbers_an_imaginary_part() -> None:
     x = np.array([-3.7, 300.2, np.inf])
-    assert in_dtype(x, "uint8").tolist() == [0, 255, 255]
-    assert in_dtype(x, "int8").tolist() == [-4, 127, 127]
-    turned = in_dtype(np.array([1.0, 2.0]), "complex128")
+    assert cast_to_dtype(x, "uint8").tolist() == [0, 255, 255]
+    assert cast_to_dtype(x, "int8").tolist() == [-4, 127, 127]
+    turned = cast_to_dtype(np.array([1.0, 2.0]), "complex128")
     assert turned.tolist() == [1 + 1.5j, 2 + 0.75j]
-    assert in_dtype(np.array([1.0, 2.0]), "complex128", is_rotated=False).tolist() == [1, 2]
-    assert in_dtype([np.array([1 + 2j]), "same", 3], "float32")[0].tolist() == [1.0]
+    assert cast_to_dtype(np.array([1.0, 2.0]), "complex128", is_rotated=False).tolist() == [1, 2]
+    assert cast_to_dtype([np.array([1 + 2j]), "same", 3], "float32")[0].tolist() == [1.0]
 
 
 def test_an_oracle_that_raises_is_reported_as_a_failure(backend: str) -> None:

@@ -40,5 +40,5 @@ def test_a_failure_that_needs_all_elements_keeps_them(backend: str) -> None:
     found = outcome(row, backend, call)
     assert "expected array([2." in found.failure
     assert "ops.exp(np.array([0.0, 1.0, 2.0], 'float32'))" in found.snippet
-    assert not list(dataclasses.replace(call, args=(np.ones(1),)).halves())
-    assert not list(dataclasses.replace(call, args=(np.ones(4), np.ones(3))).halves())
+    assert not list(dataclasses.replace(call, args=(np.ones(1),)).half_calls())
+    assert not list(dataclasses.replace(call, args=(np.ones(4), np.ones(3))).half_calls())

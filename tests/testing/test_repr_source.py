@@ -8,7 +8,7 @@ import pytest
 from emberharmony import ops
 from emberharmony.backend.host import bfloat16_of_numpy
 from emberharmony.core.registry import OPS
-from emberharmony.testing.inputs import Stranger, Strided, as_argument, non_contiguous
+from emberharmony.testing.inputs import Stranger, Strided, as_argument, non_contiguous_tensor
 from emberharmony.testing.repr_source import WRITTEN_OUT, source, spell_op, unpack
 from tests.together import together
 
@@ -16,7 +16,7 @@ SCOPE = {
     "np": np,
     "inf": np.inf,
     "nan": np.nan,
-    "non_contiguous": non_contiguous,
+    "non_contiguous_tensor": non_contiguous_tensor,
     "unpack": unpack,
     "Stranger": Stranger,
     "bfloat16_of_numpy": bfloat16_of_numpy,

@@ -273,7 +273,7 @@ def run_program(fn: Callable[..., Any], inputs: Any, backend: Any, watch: Watch,
         stack.enter_context(selection.Override(backend))
         if device and backend.name != "numpy":
             stack.enter_context(ops.device(device))
-        input_tensors = tree_map(_to_active, tuple(inputs))
+        input_tensors = tree_map(_to_active_backend, tuple(inputs))
         stack.enter_context(Observation(watch))
         try:
             watch.finish(fn(*input_tensors), backend)
@@ -301,6 +301,6 @@ def on_host(leaf: Any) -> Any:
         raise ArgumentTypeError(f"compare() cannot convert {brief(leaf)}: {error}") from error
 
 
-def _to_active(leaf: Any) -> Any:
+def _to_active_backend(leaf: Any) -> Any:
     """Returns a host array as a tensor of the active backend; anything else unchanged."""
     return ops.convert_to_tensor(leaf, copy=True) if isinstance(leaf, (np.ndarray, np.generic)) else leaf

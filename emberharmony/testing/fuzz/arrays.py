@@ -110,7 +110,7 @@ class Arrays:
         form_sources = (
             [f"tensor({array})"] * 5
             + [array] * 2
-            + [f"read_only({array})", f"non_contiguous({array})", f"{array}.tolist()"]
+            + [f"read_only({array})", f"non_contiguous_tensor({array})", f"{array}.tolist()"]
         )
         if ndim:
             form_sources += [f"{array}[::-1]", f"{array}.T"]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from emberharmony.core.errors import LinAlgError, ShapeError
-from emberharmony.testing.gradient_row import in_double, of_covariance
+from emberharmony.testing.gradient_row import covariance_row, double_row
 from emberharmony.testing.refused import SADDLE
 from emberharmony.testing.sample import Sample, by_tests, case
 from emberharmony.testing.samples.random import HIGH, LOW, SHAPE, drawing_oracle, row, source
@@ -42,7 +42,7 @@ SAMPLES = [
         (LOW, HIGH),
         (LOW, 0.5),
         differentiable=True,
-        gradient=in_double("random_truncated_normal"),
+        gradient=double_row("random_truncated_normal"),
     ),
     row(
         "random_gumbel",
@@ -51,7 +51,7 @@ SAMPLES = [
         (LOW, HIGH),
         (1.0, HIGH),
         differentiable=True,
-        gradient=in_double("random_gumbel"),
+        gradient=double_row("random_gumbel"),
     ),
     row(
         "random_laplace",
@@ -60,7 +60,7 @@ SAMPLES = [
         (LOW, HIGH),
         (LOW, 0.5),
         differentiable=True,
-        gradient=in_double("random_laplace"),
+        gradient=double_row("random_laplace"),
     ),
     row(
         "random_exponential",
@@ -68,7 +68,7 @@ SAMPLES = [
         (2.0,),
         (HIGH,),
         differentiable=True,
-        gradient=in_double("random_exponential"),
+        gradient=double_row("random_exponential"),
     ),
     Sample(
         "random_multivariate_normal",
@@ -85,7 +85,7 @@ SAMPLES = [
         tolerance=4.0,
         fixed=True,
         named=True,
-        gradient=of_covariance("random_multivariate_normal"),
+        gradient=covariance_row("random_multivariate_normal"),
         refuses=(
             (LinAlgError, case(np.ones(2), SADDLE)),
             (ShapeError, case(np.ones(3), SADDLE)),

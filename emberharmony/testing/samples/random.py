@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.testing.gradient_row import in_double
+from emberharmony.testing.gradient_row import double_row
 from emberharmony.testing.sample import Sample, by_tests, case
 
 LOW, HIGH = np.array([-2.0, 0.5]), np.array([[1.0], [2.5], [64.0]])
@@ -60,7 +60,7 @@ SAMPLES = [
         (LOW, 0.5),
         (1.0, HIGH),
         differentiable=True,
-        gradient=in_double("random_normal"),
+        gradient=double_row("random_normal"),
     ),
     row(
         "random_uniform",
@@ -71,7 +71,7 @@ SAMPLES = [
         (-3.0, HIGH),
         differentiable=True,
         left_out={"large offsets": "the lower bound would exceed the upper one"},
-        gradient=in_double("random_uniform"),
+        gradient=double_row("random_uniform"),
     ),
     Sample(
         "random_randint",

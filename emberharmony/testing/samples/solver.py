@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from emberharmony.core.errors import LinAlgError, ShapeError
-from emberharmony.testing.gradient_row import MATRICES, RANK, TALL, GradientRow, of_hermitian
+from emberharmony.testing.gradient_row import MATRICES, RANK, TALL, GradientRow, hermitian_row
 from emberharmony.testing.refused import ONES_3_3, ONES_3_4, ONES_4, SADDLE
 from emberharmony.testing.sample import COMPLEX, FLOATS, Sample, case
 
@@ -113,7 +113,7 @@ SAMPLES = [
         (case(_SPD), case(_NONE)),
         **F,
         tolerance=1,
-        gradient=of_hermitian("logdet"),
+        gradient=hermitian_row("logdet"),
     ),
     Sample(
         "inv",
@@ -163,7 +163,7 @@ SAMPLES = [
         (case(_SPD), case(_SPD, upper=True), case(np.eye(3)), case(_HERMITIAN), case(_HERMITIAN, True), case(_NONE)),
         **(F | {"dtypes": (*_HALVES, *COMPLEX)}),
         tolerance=6,
-        gradient=of_hermitian("cholesky"),
+        gradient=hermitian_row("cholesky"),
         refuses=((LinAlgError, case(SADDLE)), (ShapeError, case(ONES_3_4))),
     ),
     Sample(
@@ -228,7 +228,7 @@ SAMPLES = [
         floor=30,
         **(F | {"dtypes": (*_HALVES, *COMPLEX), "result": ("float real", "float")}),
         tolerance=8,
-        gradient=of_hermitian(
+        gradient=hermitian_row(
             "eigh", unmixed={"torch": "an internal error for complex eigenvalues and -vectors together"}
         ),
         refuses=((ShapeError, case(ONES_3_4)),),
@@ -240,7 +240,7 @@ SAMPLES = [
         floor=30,
         **(F | {"dtypes": (*_HALVES, *COMPLEX), "result": "real"}),
         tolerance=4,
-        gradient=of_hermitian("eigvalsh"),
+        gradient=hermitian_row("eigvalsh"),
     ),
     Sample(
         "eig",

@@ -14,7 +14,7 @@ from emberharmony.core import op_globals
 from emberharmony.core.dispatch import slow
 from emberharmony.core.errors import EmberError
 from emberharmony.core.registry import EMPTY, OPS
-from emberharmony.testing.inputs import non_contiguous
+from emberharmony.testing.inputs import non_contiguous_tensor
 from emberharmony.testing.sample import as_reference, error_in_eps
 from tests.sampling import portion
 
@@ -23,7 +23,7 @@ Array = np.ndarray[Any, Any]
 FORMS: dict[str, Callable[[Any], Any]] = {
     "contiguous": ops.convert_to_tensor,
     "transposed": lambda x: ops.transpose(ops.convert_to_tensor(np.array(np.transpose(x), order="C"))),
-    "strided": non_contiguous,
+    "strided": non_contiguous_tensor,
 }
 """Functions that return the elements of a host array as a tensor of the active backend, in several layouts."""
 

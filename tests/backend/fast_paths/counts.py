@@ -28,7 +28,7 @@ from emberharmony.core.tracing import TELLERS
 from emberharmony.testing.call import Call
 from emberharmony.testing.checks import CHECKS, error_calls
 from emberharmony.testing.gradient_rows import gradient_calls
-from emberharmony.testing.inputs import Strided, non_contiguous
+from emberharmony.testing.inputs import Strided, non_contiguous_tensor
 from emberharmony.testing.rows import call_of, dtypes_of, tensor_roles
 from emberharmony.testing.sample import Case, Sample
 from emberharmony.testing.samples import all_samples
@@ -98,7 +98,7 @@ def require_matching_gradient(array: Any) -> Any:
 FORMS: dict[str, Callable[[Any], Any]] = {
     "transposed": transpose_memory,
     "reversed": reverse,
-    "strided": non_contiguous,
+    "strided": non_contiguous_tensor,
     "with gradient": require_matching_gradient,
     "on the host": lambda array: array,
     "of Python": lambda array: array.tolist(),
@@ -134,7 +134,7 @@ def _place_arrays(form: Callable[[Any], Any], value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return type(value)(_place_arrays(form, item) for item in value)
     if isinstance(value, Strided):
-        return non_contiguous(value.array)
+        return non_contiguous_tensor(value.array)
     return form(value) if isinstance(value, np.ndarray) else value
 
 

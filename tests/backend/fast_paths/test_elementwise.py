@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from emberharmony.core.registry import OPS
-from emberharmony.testing.sample import in_dtype
+from emberharmony.testing.sample import cast_to_dtype
 from emberharmony.testing.samples import all_samples
 from tests.backend.fast_paths.comparing import differs, made, outcome
 
@@ -26,7 +26,7 @@ def test_many_elements_have_the_results_of_few(op: str, backend: str) -> None:
     ]:
         if dtype not in row.dtypes or (backend == "mlx" and dtype == "float64"):
             continue
-        few = [in_dtype(x, dtype) for x in item.args]
+        few = [cast_to_dtype(x, dtype) for x in item.args]
         many = [np.resize(x, count) if isinstance(x, np.ndarray) else x for x in few]
         wanted = outcome(OPS[op].function, made(few, dtype), item.kwargs)
         got = outcome(OPS[op].function, made(many, dtype, form), item.kwargs)

@@ -11,7 +11,7 @@ from emberharmony import ops
 from emberharmony.core.errors import AxisError, EmberError, ShapeError
 from emberharmony.core.registry import OPS
 from emberharmony.rules.batching import RULES
-from emberharmony.testing.sample import Case, in_dtype
+from emberharmony.testing.sample import Case, cast_to_dtype
 from emberharmony.testing.samples import all_samples
 from emberharmony.transforms.batch_tape import ABOUT, Batch
 from tests.together import together
@@ -62,7 +62,10 @@ def check(op: str, item: Case, dtype: str) -> None:
 
     The second slice has the elements in the opposite order. Calls that this makes invalid are left out.
     """
-    args, kwargs = in_dtype(item.args, dtype), {name: in_dtype(value, dtype) for name, value in item.kwargs.items()}
+    args, kwargs = (
+        cast_to_dtype(item.args, dtype),
+        {name: cast_to_dtype(value, dtype) for name, value in item.kwargs.items()},
+    )
     places = [i for i, arg in enumerate(args) if isinstance(arg, np.ndarray)]
 
     def one(*slices: Any) -> Any:
@@ -127,10 +130,10 @@ def test_a_reduction_keeps_its_axes(op: str) -> None:
 @pytest.mark.parametrize("op", sorted(op for op, row in SAMPLES.items() if row.cases and (op in RULES or follows(op))))
 def test_an_op_with_a_rule_runs_once(op: str, once_per_slice: list[str]) -> None:
     item, dtype = SAMPLES[op].cases[0], first_dtype(op)
-    args = in_dtype(item.args, dtype)
+    args = cast_to_dtype(item.args, dtype)
     if not args or not isinstance(args[0], np.ndarray):
         pytest.skip("its first argument is no array")
-    kwargs = {name: in_dtype(value, dtype) for name, value in item.kwargs.items()}
+    kwargs = {name: cast_to_dtype(value, dtype) for name, value in item.kwargs.items()}
     ops.vmap(lambda x: OPS[op].function(x, *args[1:], **kwargs))(np.stack([args[0], args[0]]))
     assert once_per_slice == ([op] if op == "searchsorted" else [])  # each slice is a sequence of its own
 

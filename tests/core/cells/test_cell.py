@@ -16,7 +16,7 @@ from emberharmony import Buffer, Parameter, errors, ops
 from emberharmony.backend import create_backend
 from emberharmony.core.dtypes import ALL
 from emberharmony.core.registry import OPS
-from emberharmony.testing.sample import in_dtype
+from emberharmony.testing.sample import cast_to_dtype
 from emberharmony.testing.samples import all_samples
 from tests.core.cells.pairs import INSTALLED, Named, kind, pairs
 from tests.ops.trees import lists
@@ -258,7 +258,7 @@ def test_every_op_takes_cells_for_tensors(backend: str) -> None:
     taken = set()
     for sample in all_samples().values():
         for item in sample.cases[:2]:
-            given = in_dtype(item.args, "float32")
+            given = cast_to_dtype(item.args, "float32")
             function = OPS[sample.op].function
             if sample.op in ("empty", "empty_like", "is_tensor"):  # memory as it is; never converted
                 continue

@@ -7,7 +7,7 @@ from typing import Any
 
 from emberharmony import ops
 from emberharmony.core.registry import OPS
-from emberharmony.testing.sample import Sample, in_dtype
+from emberharmony.testing.sample import Sample, cast_to_dtype
 from emberharmony.testing.samples import all_samples
 
 _AFTER = ("tanh", "sigmoid", "sin", "gelu", "atan", "softsign", "square", "relu", "floor", "sign", "isfinite")
@@ -29,8 +29,8 @@ def program(seed: int) -> tuple[Callable[..., Any], list[Any], list[str]]:
         kinds = (*row.dtypes, *row.integers)
         dtype = dtype if dtype in kinds else next((name for name in kinds if name != "float64"), "float32")
         item = rng.choice(row.cases)
-        args = in_dtype(item.args, dtype, not row.fixed)
-        kwargs = {name: in_dtype(value, dtype, not row.fixed) for name, value in item.kwargs.items()}
+        args = cast_to_dtype(item.args, dtype, not row.fixed)
+        kwargs = {name: cast_to_dtype(value, dtype, not row.fixed) for name, value in item.kwargs.items()}
         chosen.append((row.op, args, kwargs, [rng.choice(_AFTER) for _ in range(rng.randint(0, 3))]))
 
     def run(*given: Any) -> None:

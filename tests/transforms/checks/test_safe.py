@@ -11,7 +11,7 @@ from emberharmony import ops
 from emberharmony.core.registry import OPS, OpSpec
 from emberharmony.core.trees.tree import tree_leaves
 from emberharmony.errors import EmberError
-from emberharmony.testing.sample import Case, case, in_dtype
+from emberharmony.testing.sample import Case, case, cast_to_dtype
 from emberharmony.testing.samples import all_samples
 from emberharmony.transforms.checks.safe import is_safe, is_safe_backward
 
@@ -50,8 +50,8 @@ def filled(value: Any, dtype: str, numbers: tuple[float, ...], scalars: bool) ->
     if isinstance(value, (list, tuple)):
         return type(value)(filled(item, dtype, numbers, scalars) for item in value)
     if isinstance(value, np.ndarray) and value.dtype.kind in "fc" and value.size:
-        return in_dtype(np.resize(np.asarray(numbers), value.shape), dtype)
-    return numbers[0] if scalars and type(value) is float else in_dtype(value, dtype)
+        return cast_to_dtype(np.resize(np.asarray(numbers), value.shape), dtype)
+    return numbers[0] if scalars and type(value) is float else cast_to_dtype(value, dtype)
 
 
 def extreme_cases(name: str, dtypes: tuple[str, ...]) -> Iterator[tuple[str, Case]]:

@@ -214,7 +214,7 @@ MUTANTS = [
         name="gradcheck-tolerance",
         module="emberharmony/testing/gradient_check.py",
         function="Problem.allowed_error",
-        original="max(tolerance, _NARROW) if self.narrow else tolerance",
+        original="max(tolerance, _NARROW) if self.is_narrow else tolerance",
         replacement="max(tolerance, _NARROW)",
         tests=("tests/testing/test_gradient_check.py --ember-backend numpy",),
         why="gradients may be off by 0.2 %",
@@ -223,8 +223,10 @@ MUTANTS = [
         name="gradcheck-scale",
         module="emberharmony/testing/gradient_check.py",
         function="Problem.checks",
-        original="Check(FIRST, directional_derivative, numeric, error_scale + abs(numeric) + smallest_step)",
-        replacement="Check(FIRST, directional_derivative, numeric, 8 * (error_scale + abs(numeric)) + smallest_step)",
+        original="Check(FIRST, directional_derivative, numeric_derivative,"
+        " error_scale + abs(numeric_derivative) + error_floor)",
+        replacement="Check(FIRST, directional_derivative, numeric_derivative,"
+        " 8 * (error_scale + abs(numeric_derivative)) + error_floor)",
         tests=("tests/testing/test_gradient_check.py --ember-backend numpy",),
         why="gradients may be off by 8 times the tolerance",
     ),
