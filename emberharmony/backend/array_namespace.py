@@ -118,7 +118,7 @@ def _bound_object(backend: Any, name: str, value: Any) -> Any:
     if hasattr(value, "bound_to"):
         return value.bound_to(backend)
     if value is Parameter or value is Buffer:
-        return _with_backend(backend, value, value)
+        return _function_with_backend(backend, value, value)
     spec = OPS.get(getattr(value, "__name__", ""))
     return _bound_op(backend, spec) if spec is not None and spec.function is value else value
 
@@ -140,28 +140,30 @@ def _bound_op(backend: Any, spec: OpSpec) -> Function:
         function.__annotations__ = spec.declared.__annotations__
         return function
     convert_result = _result_conversion(backend, spec)
-    return _with_backend(backend, function, spec.function, convert_result)
+    return _function_with_backend(backend, function, spec.function, convert_result)
 
 
-def _with_backend(backend: Any, function: Function, named: Function, finish: Function | None = None) -> Function:
+def _function_with_backend(
+    backend: Any, function: Function, named: Function, finish: Function | None = None
+) -> Function:
     """Returns a function that runs with a backend active.
 
     Args:
         named: the function whose name, documentation and signature it has.
         finish: takes the result and returns the final one.
     """
-    bound = backend.bound
+    bound_ops = backend.bound
 
     @functools.wraps(named, updated=())
-    def run(*args: Any, **kwargs: Any) -> Any:
-        if selection.is_active(bound):
+    def call_with_backend(*args: Any, **kwargs: Any) -> Any:
+        if selection.is_active(bound_ops):
             result = function(*args, **kwargs)
         else:
             with selection.Override(backend):
                 result = function(*args, **kwargs)
         return result if finish is None else finish(result)
 
-    return run
+    return call_with_backend
 
 
 def _result_conversion(backend: Any, spec: OpSpec) -> Function | None:
@@ -172,7 +174,7 @@ def _result_conversion(backend: Any, spec: OpSpec) -> Function | None:
     if spec.returns in ("FloatInfo", "IntegerInfo"):
         return lambda limits: limits._replace(dtype=native_dtype_of(limits.dtype))
     if spec.returns.startswith("Callable"):
-        return lambda made: _with_backend(backend, made, made)
+        return lambda made: _function_with_backend(backend, made, made)
     if spec.name == _PULLED_BACK:
-        return lambda made: (made[0], _with_backend(backend, made[1], made[1]), *made[2:])
+        return lambda made: (made[0], _function_with_backend(backend, made[1], made[1]), *made[2:])
     return None

@@ -40,9 +40,9 @@ class _Casting:
         """The ops that an override of the backend installs, which are these themselves."""
         return self
 
-    def over(self, inner: Any) -> "_Casting":
+    def wrap_ops(self, inner: Any) -> "_Casting":
         """Returns ops that cast the arguments of `inner`, other ops of the backend, by the same rules of `autocast`."""
-        return _Casting(self.inner.over(inner), self.half)
+        return _Casting(self.inner.wrap_ops(inner), self.half)
 
     def __getattr__(self, name: str) -> Any:
         inner_op = getattr(self.inner, name)
@@ -58,30 +58,36 @@ class _Casting:
     def _cast(self, inner: Any, target: str | None, spec: OpSpec) -> Any:
         """Returns an op that casts its tensors first; a composite then runs without the rules of `autocast`."""
         backend, composite = self.inner.backend, spec.composite
-        whole_list_names = {p.name for p in spec.parameters if p.role == "TensorLike"}
+        whole_list_parameters = {p.name for p in spec.parameters if p.role == "TensorLike"}
         positional_names = [p.name for p in spec.parameters if not p.keyword_only]
 
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call_with_cast(*args: Any, **kwargs: Any) -> Any:
             if target is not None:
-                are_whole = (
-                    positional_names[min(i, len(positional_names) - 1)] in whole_list_names for i in range(len(args))
+                whole_list_flags = (
+                    positional_names[min(i, len(positional_names) - 1)] in whole_list_parameters
+                    for i in range(len(args))
                 )
-                args = tuple([self._convert(x, target, is_whole) for x, is_whole in zip(args, are_whole, strict=True)])
-                kwargs = {name: self._convert(x, target, name in whole_list_names) for name, x in kwargs.items()}
+                args = tuple(
+                    [
+                        self._convert(x, target, takes_whole_list)
+                        for x, takes_whole_list in zip(args, whole_list_flags, strict=True)
+                    ]
+                )
+                kwargs = {name: self._convert(x, target, name in whole_list_parameters) for name, x in kwargs.items()}
             return backend.call_with_own_ops(inner, args, kwargs) if composite else inner(*args, **kwargs)
 
-        return call
+        return call_with_cast
 
-    def _convert(self, x: Any, target: str, whole: bool) -> Any:
+    def _convert(self, x: Any, target: str, takes_whole_list: bool) -> Any:
         """Returns a tensor of a floating dtype up to 32 bits as one of another dtype; anything else unchanged.
 
         Args:
             x: an argument of an op.
             target: the dtype.
-            whole: whether a list is one tensor; otherwise each tensor in it is cast.
+            takes_whole_list: whether a list is one tensor; otherwise each tensor in it is cast.
         """
         if type(x) in (list, tuple):
-            if not whole:
+            if not takes_whole_list:
                 return type(x)([self._convert(item, target, False) for item in x])
             x = self.inner.convert_to_tensor(x)
         if isinstance(x, Cell):

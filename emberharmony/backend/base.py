@@ -166,13 +166,16 @@ class Backend(Categories, Steps, Transforms, Probes, ProductPrecision, HostMemor
             "transpose_pullback",
             "map_slices",
         )
-        return {name: getattr(Backend, name) for name in (*method_names, "custom_vjp", "is_traced", "may_keep")}
+        return {
+            name: getattr(Backend, name)
+            for name in (*method_names, "custom_vjp", "is_traced", "may_outlive_transforms")
+        }
 
     @classmethod
     def overwritten_defaults(cls) -> list[str]:
         """Returns the ops that `Backend` defines, such as stop_gradient, but the class declares unsupported."""
-        own_names = [name for name in vars(Backend) if name in OPS]
-        return [name for name in own_names if isinstance(getattr(cls, name, None), Unsupported)]
+        default_names = [name for name in vars(Backend) if name in OPS]
+        return [name for name in default_names if isinstance(getattr(cls, name, None), Unsupported)]
 
     @property
     def namespace(self) -> ArrayNamespace:
@@ -205,7 +208,7 @@ class Backend(Categories, Steps, Transforms, Probes, ProductPrecision, HostMemor
         """
         return isinstance(x, TensorProxy) and x.wants_derivative
 
-    def may_keep(self, tensor: Any) -> bool:
+    def may_outlive_transforms(self, tensor: Any) -> bool:
         """Returns whether a parameter or buffer may keep a tensor beyond the end of the transforms that are running.
 
         Args:
@@ -213,7 +216,7 @@ class Backend(Categories, Steps, Transforms, Probes, ProductPrecision, HostMemor
         """
         return not isinstance(tensor, TensorProxy) and not self.is_traced(tensor)
 
-    def plain(self, tensor: Any) -> Any:
+    def detach(self, tensor: Any) -> Any:
         """Returns a tensor without the library's own record of how it was computed, as parameters and buffers keep it.
 
         A tensor that a running transform differentiates, and one of another backend, is unchanged.
@@ -224,7 +227,7 @@ class Backend(Categories, Steps, Transforms, Probes, ProductPrecision, HostMemor
         return tensor
 
     @staticmethod
-    def aliases(a: Any, b: Any) -> bool:
+    def share_memory(a: Any, b: Any) -> bool:
         """Returns whether two tensors share memory; False on a backend whose tensors never do.
 
         Args:
@@ -255,7 +258,7 @@ class Backend(Categories, Steps, Transforms, Probes, ProductPrecision, HostMemor
         return memory
 
     @staticmethod
-    def in_place(native: Callable[..., Any]) -> Callable[..., Any] | None:
+    def in_place_form(native: Callable[..., Any]) -> Callable[..., Any] | None:
         """Returns the form of a native function that writes its result into its first tensor; None if there is none.
 
         It raises before it writes. A library that may raise afterwards, as NumPy for `errstate`, offers none.
@@ -265,7 +268,7 @@ class Backend(Categories, Steps, Transforms, Probes, ProductPrecision, HostMemor
         """
         return None
 
-    def at_hand(self, tensor: Any) -> np.ndarray[Any, Any] | None:
+    def array_if_cheap(self, tensor: Any) -> np.ndarray[Any, Any] | None:
         """Returns a tensor as an array if reading it costs next to nothing, or in checked mode; else None.
 
         It serves checks that are worth no transfer and no evaluation.
@@ -346,8 +349,8 @@ class Backend(Categories, Steps, Transforms, Probes, ProductPrecision, HostMemor
         """
         tensor = self.convert(tensor)
         neutral_dtype = self.dtype_of(tensor)
-        bits = self.bound.view(tensor, "uint16") if neutral_dtype is bfloat16 else tensor
-        array = self.bound.to_numpy(bits)
+        host_ready_tensor = self.bound.view(tensor, "uint16") if neutral_dtype is bfloat16 else tensor
+        array = self.bound.to_numpy(host_ready_tensor)
         # PyTorch warns about read-only arrays while torch.compile traces.
         return HostBits(array if array.flags.writeable else array.copy(), neutral_dtype.name)
 
@@ -391,7 +394,7 @@ class Backend(Categories, Steps, Transforms, Probes, ProductPrecision, HostMemor
         """
         return False
 
-    def forget(self) -> None:
+    def free_caches(self) -> None:
         """Frees what the library keeps for later calls, such as compiled programs; here it keeps nothing."""
 
     def peak_memory(self, restart: bool = False) -> tuple[int, int] | None:
@@ -476,7 +479,7 @@ class Backend(Categories, Steps, Transforms, Probes, ProductPrecision, HostMemor
             return self.wrap(self.stack(tensors))
         return self._import_array(to_host(value, neutral_dtype))
 
-    def shared(self, value: Any) -> Any:
+    def convert_without_copy(self, value: Any) -> Any:
         """Returns a `TensorLike` value as a native tensor that shares the memory of the value.
 
         Args:
@@ -499,7 +502,7 @@ class Backend(Categories, Steps, Transforms, Probes, ProductPrecision, HostMemor
         )
 
     @staticmethod
-    def option(value: Any) -> Any:
+    def python_option(value: Any) -> Any:
         """Returns an option of an op unchanged, but a NumPy boolean as a Python one, which all libraries take.
 
         Args:
@@ -581,13 +584,13 @@ class Backend(Categories, Steps, Transforms, Probes, ProductPrecision, HostMemor
         """Returns a body run with this backend active, because it calls the ops of the active one."""
 
         @functools.wraps(body)
-        def composite(*args: Any, **kwargs: Any) -> Any:
+        def call_body(*args: Any, **kwargs: Any) -> Any:
             if selection.is_active(self.bound):
                 return body(*args, **kwargs)
             with selection.Override(self):
                 return body(*args, **kwargs)
 
-        return composite
+        return call_body
 
     def call_with_own_ops(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Calls a function with the ops of this backend, also inside of a block that overrides the backend or its ops.
@@ -660,7 +663,7 @@ class Backend(Categories, Steps, Transforms, Probes, ProductPrecision, HostMemor
             ),
             None,
         )
-        return with_location(diagnosis.explain(self, op, error, arguments, error_class))
+        return with_location(diagnosis.typed_error(self, op, error, arguments, error_class))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r} {self.version}>"

@@ -50,8 +50,8 @@ class Categories:
         if class_name is None:
             return
         owner: Any = next(kind for kind in cls.__mro__ if vars(kind).get("categories") is categories)
-        definitions = getattr(module_of(f"{owner.__module__}.{place.replace('/', '.')}_ops"), class_name)
-        definition_classes = definitions.__mro__[:-1]
+        category_class = getattr(module_of(f"{owner.__module__}.{place.replace('/', '.')}_ops"), class_name)
+        definition_classes = category_class.__mro__[:-1]
         cls._complete_definitions(definition_classes)
         attributes = {
             name: attribute
@@ -69,9 +69,9 @@ class Categories:
         """Adds the promotion of operands to each op that one of these classes defines for tensors of one dtype."""
         if cls.promotion is None:
             return
-        missing_names = {name for name, spec in OPS.items() if spec.facts.takes}
+        pending_names = {name for name, spec in OPS.items() if spec.facts.takes}
         for owner in owners:
-            for name in missing_names & owner.__dict__.keys():
+            for name in pending_names & owner.__dict__.keys():
                 definition = owner.__dict__[name]
                 function = definition.__func__ if isinstance(definition, staticmethod) else definition
                 # Other definitions promote their operands already, are methods, or are unsupported.
@@ -79,7 +79,7 @@ class Categories:
                     spec = OPS[name]
                     complete_op = cls.promotion.complete_op(function, spec.facts, spec.declared.__code__.co_argcount)
                     setattr(owner, name, staticmethod(complete_op))
-            missing_names -= owner.__dict__.keys()
+            pending_names -= owner.__dict__.keys()
 
     @classmethod
     def missing_ops(cls) -> list[str]:

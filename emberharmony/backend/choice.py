@@ -17,9 +17,9 @@ from emberharmony.backend.base import Backend
 from emberharmony.backend.discovery import (
     BUILTIN,
     OPTIONAL,
-    automatic,
     backend_names,
     create_backend,
+    default_backend_name,
     is_installed,
     load,
     loaded_backends,
@@ -82,7 +82,7 @@ def current() -> "TensorBackend":
     return backend
 
 
-def choose() -> tuple[Backend, str]:
+def choose_backend() -> tuple[Backend, str]:
     """Returns the backend that the environment, the settings file or the machine selects, and which of them did so."""
     backend_name = os.environ.get(ENVIRONMENT)
     _VARIABLE.append(backend_name)
@@ -95,7 +95,7 @@ def choose() -> tuple[Backend, str]:
             f"the settings file {settings.path()}; `emberharmony backend set` and `emberharmony backend unset` edit it"
         )
         return _load_for(saved_name, asker_text), str(settings.path())
-    return load(automatic()), "automatic"
+    return load(default_backend_name()), "automatic"
 
 
 _VARIABLE: list[str | None] = []
@@ -170,18 +170,18 @@ def backend_of(*trees: Any) -> Backend | None:
         ArgumentTypeError: if a tensor belongs to no loaded or built-in backend.
         BackendMismatchError: if the trees hold tensors of two backends other than NumPy.
     """
-    by_name: dict[str, Backend] = {}
+    backend_by_name: dict[str, Backend] = {}
     for leaf in tree_leaves(trees):
         backend = owner(leaf)
         if backend is not None:
-            by_name[backend.name] = backend
-    if len(by_name) > 1:
-        by_name.pop("numpy", None)
-    if len(by_name) > 1:
+            backend_by_name[backend.name] = backend
+    if len(backend_by_name) > 1:
+        backend_by_name.pop("numpy", None)
+    if len(backend_by_name) > 1:
         raise BackendMismatchError(
-            f"tensors of the backends {' and '.join(sorted(by_name))} are mixed; convert one kind"
+            f"tensors of the backends {' and '.join(sorted(backend_by_name))} are mixed; convert one kind"
         )
-    return next(iter(by_name.values()), None)
+    return next(iter(backend_by_name.values()), None)
 
 
 def owner(leaf: Any) -> Backend | None:
@@ -317,7 +317,7 @@ def _package_version(name: str) -> str | None:
         return None
 
 
-selection.on_first_use(choose)
+selection.on_first_use(choose_backend)
 
 __all__ = [
     "available_backends",

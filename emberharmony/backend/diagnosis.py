@@ -43,7 +43,7 @@ _WAY_OUT: dict[type[EmberError], str] = {
 }
 
 
-def explain(
+def typed_error(
     backend: Any, op: str, error: Exception, arguments: tuple[Any, ...], error_class: type[EmberError] | None
 ) -> EmberError:
     """Returns the typed error for a native error, with a message that names the op, the arguments and a way out.
@@ -76,10 +76,10 @@ def explain(
             (t for builtin_class, t in _BY_BUILTIN if isinstance(error, builtin_class)), errors.BackendExecutionError
         )
     message = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
-    description = describe(backend, spec, arguments)
-    way_out = other_library_hint(spec, arguments) or _misfit_argument(backend, spec, arguments)
+    description = describe_arguments(backend, spec, arguments)
+    way_out = other_library_hint(spec, arguments) or _hint_for_misfit(backend, spec, arguments)
     error_class = errors.ArgumentTypeError if way_out else error_class
-    way_out = way_out or _misplaced_argument(backend, spec, arguments)
+    way_out = way_out or _hint_for_misplaced(backend, spec, arguments)
     if not way_out and error_class is errors.ShapeError:
         way_out = _hint_for_axis(backend, spec, arguments) or _hint_for_size(backend, spec, arguments)
     elif not way_out and error_class in _WAY_OUT:
@@ -124,7 +124,7 @@ def _has_axes(value: Any) -> bool:
     return isinstance(shape, tuple) and len(shape) > 0
 
 
-def _misfit_argument(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
+def _hint_for_misfit(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
     """Returns a hint about an argument that is not the text or mapping that the op declares, else an empty string."""
     for parameter, argument in zip(spec.parameters, arguments, strict=False):
         expected_class = _KINDS.get(parameter.annotation.partition("[")[0].removesuffix(" | None"))
@@ -134,7 +134,7 @@ def _misfit_argument(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> 
     return ""
 
 
-def _misplaced_argument(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
+def _hint_for_misplaced(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
     """Returns a hint with the order of arguments if a tensor stands for an option, or a text for a tensor; else ""."""
     for parameter, argument in zip(spec.parameters, arguments, strict=False):
         is_tensor = hasattr(argument, "dtype") and _has_axes(argument)
@@ -160,7 +160,7 @@ def _has_axis_out_of_range(spec: OpSpec, arguments: tuple[Any, ...]) -> bool:
     return False
 
 
-def describe(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
+def describe_arguments(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
     """Returns a short description of the arguments: `x=float32(2, 3), axis=5`."""
     parameter_names = [p.name for p in spec.parameters]
     parameter_names += [""] * (len(arguments) - len(parameter_names))
@@ -246,8 +246,8 @@ def _hint_for_size(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> st
         or not all(isinstance(n, int) and n >= -1 for n in new_shape)
     ):
         return ""
-    size, known_size = math.prod(old_shape), math.prod(n for n in new_shape if n != -1)
+    size, given_size = math.prod(old_shape), math.prod(n for n in new_shape if n != -1)
     rows_text = f"({old_shape[0]}, -1) keeps the {old_shape[0]} rows, with {size // old_shape[0]} elements each"
-    if -1 in new_shape and known_size:
-        return f"; the {size} elements are no multiple of the {known_size} of the other axes; {rows_text}"
-    return f"; the new shape has {known_size} elements, the tensor {size}; {rows_text}"
+    if -1 in new_shape and given_size:
+        return f"; the {size} elements are no multiple of the {given_size} of the other axes; {rows_text}"
+    return f"; the new shape has {given_size} elements, the tensor {size}; {rows_text}"

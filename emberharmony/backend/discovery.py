@@ -60,7 +60,7 @@ def backend_names() -> list[BackendName]:
     return [BackendName(name) for name in (*_OWN, *sorted(set(_plugins()) - set(_OWN)))]
 
 
-def usual_names() -> list[BackendName]:
+def usual_backend_names() -> list[BackendName]:
     """Returns the names of the installed backends without the optional ones, whose checks take far longer.
 
     JAX compiles a program for each shape and dtype, and Dask makes a graph of tasks for each call.
@@ -110,7 +110,7 @@ def load(name: str) -> Backend:
         complete()  # may load this backend: `ops` loads the one that the environment names
     if name not in _LOADED:
         backend = _construct_backend(name)
-        check(backend)
+        check_backend(backend)
         if os.environ.get(ENVIRONMENT) and not BLOCK_ENTERED.get():
             backend.bound.get_default_device()
         return _LOADED.setdefault(name, backend)  # another thread may have loaded it in the meantime: keep the first
@@ -130,7 +130,7 @@ def _construct_backend(name: str) -> Backend:
             if passing_error(error):
                 raise
             raise BackendUnavailableError(
-                f"backend {name!r} cannot be loaded here ({error}): {_way_out(name, error)}"
+                f"backend {name!r} cannot be loaded here ({error}): {_import_advice(name, error)}"
             ) from error
         backend: Any = module.BACKEND()
     else:
@@ -157,24 +157,24 @@ def _construct_backend(name: str) -> Backend:
     return backend
 
 
-def _way_out(name: str, error: Exception) -> str:
+def _import_advice(name: str, error: Exception) -> str:
     """Returns advice for a backend of the package that failed to import."""
     if (getattr(error, "name", None) or "").startswith("emberharmony."):
         return "the program was bundled without this module; tell the bundler to include all of emberharmony"
     return install_line(name)
 
 
-def check(backend: Backend) -> None:
+def check_backend(backend: Backend) -> None:
     """Checks that a backend has every primitive, and that it declares no method of `Backend` unsupported.
 
     Raises:
         BackendProtocolError: if it does not; the message lists all of these ops.
     """
-    overwritten = backend.overwritten_defaults()
-    if overwritten:
+    overwritten_ops = backend.overwritten_defaults()
+    if overwritten_ops:
         raise BackendProtocolError(
-            f"backend {backend.name!r} declares {', '.join(overwritten)} unsupported, but inherits "
-            f"{'it' if len(overwritten) == 1 else 'each'} from Backend: leave out the declaration; "
+            f"backend {backend.name!r} declares {', '.join(overwritten_ops)} unsupported, but inherits "
+            f"{'it' if len(overwritten_ops) == 1 else 'each'} from Backend: leave out the declaration; "
             f"{type(backend).__name__}.missing_ops() lists the ops to define or to declare"
         )
     missing_ops = backend.missing_ops()
@@ -206,7 +206,7 @@ def create_backend(name: BackendLike, fallback: BackendLike | None = "numpy") ->
         return cast("TensorBackend", load(fallback))
 
 
-def automatic() -> str:
+def default_backend_name() -> str:
     """Returns the default backend: MLX on Apple silicon, torch with an accelerator, else NumPy."""
     if platform.system() == "Darwin" and platform.machine() == "arm64":
         if is_installed("mlx"):

@@ -39,9 +39,9 @@ _DEEPEST = 64
 """The largest number of axes of a NumPy array, so lists nested deeper cannot become one."""
 
 
-def _are_numbers(kinds: set[type]) -> bool:
+def _are_number_classes(classes: set[type]) -> bool:
     """Returns whether all classes of a set are classes of numbers of Python or NumPy."""
-    return kinds <= _NUMBERS or all(cls in _NUMBERS or issubclass(cls, np.generic) for cls in kinds)
+    return classes <= _NUMBERS or all(cls in _NUMBERS or issubclass(cls, np.generic) for cls in classes)
 
 
 @functools.lru_cache(maxsize=256)
@@ -78,7 +78,7 @@ def refuse_masked(value: object) -> None:
 
 def _contains_instance(value: Any, kind: type) -> bool:
     if isinstance(value, (list, tuple)):
-        return not _are_numbers(set(map(type, value))) and any(_contains_instance(item, kind) for item in value)
+        return not _are_number_classes(set(map(type, value))) and any(_contains_instance(item, kind) for item in value)
     return isinstance(value, kind)
 
 
@@ -100,7 +100,7 @@ def dtype_or_number(operand: Any) -> Any:
     return plain_array(operand).dtype if isinstance(operand, np.ndarray) else operand
 
 
-def kinds_of(value: Any, depth: int = 1) -> set[type] | None:
+def number_classes_of(value: Any, depth: int = 1) -> set[type] | None:
     """Returns the classes of the Python numbers in a nested list or tuple; None if it contains anything else."""
     classes = set(map(type, value))
     if classes <= _NUMBERS:
@@ -109,7 +109,7 @@ def kinds_of(value: Any, depth: int = 1) -> set[type] | None:
         return None
     nested_classes: set[type] = set()
     for item in value:
-        inner_classes = kinds_of(item, depth + 1)
+        inner_classes = number_classes_of(item, depth + 1)
         if inner_classes is None:
             return None
         nested_classes |= inner_classes
@@ -122,7 +122,7 @@ def holds_tensors(value: Any, kind: type | tuple[type, ...], depth: int = 1) -> 
     Raises:
         ShapeError: if the list is nested too deeply for any tensor.
     """
-    if _are_numbers(set(map(type, value))):
+    if _are_number_classes(set(map(type, value))):
         return False
     if depth > _DEEPEST:
         raise ShapeError(f"lists nested more than {_DEEPEST} deep cannot become a tensor")
@@ -137,13 +137,13 @@ def holds_tensors(value: Any, kind: type | tuple[type, ...], depth: int = 1) -> 
 def numbers_to_host(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any] | None:
     """Returns a Python number, or a list of nothing else, as `to_host` does; None for anything but these."""
     cls = value.__class__
-    classes = {cls} if cls in _NUMBERS else kinds_of(value) if cls in _SEQUENCES else None
+    classes = {cls} if cls in _NUMBERS else number_classes_of(value) if cls in _SEQUENCES else None
     if classes is None:
         return None
     if dtype is not None and classes == _INTEGERS and dtype.is_integer:
-        integers = _integer_array(value, dtype)
-        if integers is not None:
-            return integers
+        integer_array = _integer_array(value, dtype)
+        if integer_array is not None:
+            return integer_array
     array = _as_array(value, np.asarray)
     kind_of_array = array.dtype.kind
     if dtype is None:
@@ -266,19 +266,19 @@ def to_host(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
     is_host = isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__array__")
     array = _as_array(value, plain_array)
     _check_dtype(value, array, is_host)
-    if not is_host and not _holds_numpy(value):
+    if not is_host and not _starts_with_numpy(value):
         array = _as_default_dtype(value, array) if dtype is None else _numbers_as_dtype(array, dtype)
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 def _as_default_dtype(value: Any, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Returns an array made from Python numbers in their default dtype."""
-    default_dtype = _WEAK_KINDS.get(array.dtype.kind)
+    default_dtype_function = _WEAK_KINDS.get(array.dtype.kind)
     if array.size == 0 and isinstance(value, (list, tuple)):
-        default_dtype = default_float
-    elif default_dtype is None:
+        default_dtype_function = default_float
+    elif default_dtype_function is None:
         return array.astype(np.int64, copy=False) if array.dtype.kind == "i" else array
-    dtype_name = default_dtype().name
+    dtype_name = default_dtype_function().name
     # NumPy itself has no bfloat16; the backend narrows float32 to it.
     return array.astype("f4" if dtype_name in ("float32", "bfloat16") else dtype_name)
 
@@ -300,7 +300,7 @@ def _numbers_as_dtype(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[A
         return (array.real if is_real else array).astype("float32" if dtype is bfloat16 else dtype.name)
 
 
-def _holds_numpy(value: Any) -> bool:
+def _starts_with_numpy(value: Any) -> bool:
     while isinstance(value, (list, tuple)):
         if not value:
             return False

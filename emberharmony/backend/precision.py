@@ -76,9 +76,9 @@ class PrecisionBlock(Scope, contextlib.ContextDecorator):
     def __enter__(self) -> None:
         backend: Any = selection.current()
         # A library without a setting computes as it always does, so the block needs no lock against others.
-        setting, wanted_setting = backend.precision_setting(self._state) or (Setting(lambda: None, lambda _: ()), None)
+        setting, setting_value = backend.precision_setting(self._state) or (Setting(lambda: None, lambda _: ()), None)
         outer_entry = self._stack.get()
-        self._stack.set((Request(self._state, setting, wanted_setting), outer_entry, self, self._watch))
+        self._stack.set((Request(self._state, setting, setting_value), outer_entry, self, self._watch))
         current_precision = backend.product_precision()
         rank_of = STATES.index
         if current_precision["products"] != self._state or rank_of(current_precision["convolutions"]) > rank_of(

@@ -50,17 +50,17 @@ class Probes:
         """
         return [i for i, probe in enumerate(probes) if not math.isfinite(probe)]
 
-    def contents(self, tensor: Any) -> numbers.Numbers:
+    def tally(self, tensor: Any) -> numbers.Numbers:
         """Returns how many elements of a tensor, or of a Python number, are NaN, infinite, zero or negative."""
         return numbers.numbers_in(
-            np.asarray(tensor, np.float64) if isinstance(tensor, float) else self.on_the_host(tensor)
+            np.asarray(tensor, np.float64) if isinstance(tensor, float) else self.to_wide_host_array(tensor)
         )
 
     def statistics(self, tensor: Any) -> ValueStatistics:
         """Returns the mean, the standard deviation and other numbers about the finite elements of a tensor."""
-        return numbers.statistics_of(self.on_the_host(tensor))
+        return numbers.statistics_of(self.to_wide_host_array(tensor))
 
-    def on_the_host(self, tensor: Any) -> np.ndarray[Any, Any]:
+    def to_wide_host_array(self, tensor: Any) -> np.ndarray[Any, Any]:
         """Returns a tensor as an array of float64 or complex128 on the host."""
         is_complex = self.dtypes.neutral[tensor.dtype].kind == "complex"
         if not is_complex and self.dtypes.neutral[tensor.dtype].itemsize < 4:

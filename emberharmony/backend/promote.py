@@ -178,7 +178,7 @@ class Promotion:
         self.guards = guards or {}
         self.table, self.kinds = _Table(dtypes), Kinds(dtypes)
 
-    def native_result(self, *operands: Any) -> Any:
+    def native_result_dtype(self, *operands: Any) -> Any:
         """Returns the native dtype to which tensors and weak Python numbers promote.
 
         Args:
@@ -199,7 +199,7 @@ class Promotion:
             dtype = strong_dtype if dtype is None else self._promote(dtype, strong_dtype)
         for x in operands:
             if not _has_dtype(x):
-                dtype = self.dtypes[python_dtype(type(x))] if dtype is None else self._weak(dtype, type(x))
+                dtype = self.dtypes[python_dtype(type(x))] if dtype is None else self._promote_weak(dtype, type(x))
         return dtype
 
     def _promote(self, a: Any, b: Any) -> Any:
@@ -207,19 +207,19 @@ class Promotion:
             return a
         return self.table[a, b]
 
-    def _weak(self, dtype: Any, number: type) -> Any:
+    def _promote_weak(self, dtype: Any, number_class: type) -> Any:
         kind = self.kinds[dtype]
-        if kind in _ABSORBS[number]:
+        if kind in _ABSORBS[number_class]:
             return dtype
-        return self.dtypes[promote_weak(self.dtypes.neutral[dtype], number)]
+        return self.dtypes[promote_weak(self.dtypes.neutral[dtype], number_class)]
 
-    def result(self, *operands: Any) -> DType:
+    def result_dtype(self, *operands: Any) -> DType:
         """Returns the neutral dtype to which tensors and weak Python numbers promote.
 
         Args:
             operands: native tensors and weak Python numbers, as in `native_result`.
         """
-        return self.dtypes.neutral[self.native_result(*operands)]
+        return self.dtypes.neutral[self.native_result_dtype(*operands)]
 
     def dtype_of(self, operand: Any) -> DType:
         """Returns the neutral dtype of a tensor, or the default dtype of a Python number.
@@ -227,9 +227,9 @@ class Promotion:
         Args:
             operand: a native tensor or a Python number.
         """
-        return self.result(operand)
+        return self.result_dtype(operand)
 
-    def to(self, operand: Any, dtype: DType) -> Any:
+    def cast_to(self, operand: Any, dtype: DType) -> Any:
         """Returns a tensor or Python number as a tensor of a neutral dtype.
 
         Args:
@@ -239,9 +239,9 @@ class Promotion:
         Raises:
             RangeError: if a Python integer does not fit the dtype.
         """
-        return self._to(operand, self.dtypes[dtype])
+        return self._cast_operand(operand, self.dtypes[dtype])
 
-    def _to(self, operand: Any, native: Any) -> Any:
+    def _cast_operand(self, operand: Any, native: Any) -> Any:
         if _has_dtype(operand):
             return operand if operand.dtype == native else self.cast(operand, native)
         if type(operand) is int:
@@ -253,7 +253,7 @@ class Promotion:
                 operand = float(operand)
         return self.scalar(operand, native)
 
-    def filling(self, value: Any, native: Any) -> Any:
+    def fill_tensor(self, value: Any, native: Any) -> Any:
         """Returns a fill value, a number or tensor, as a tensor of a native dtype; None keeps the value's own dtype.
 
         An integer dtype drops the fraction of a Python float.
@@ -267,14 +267,14 @@ class Promotion:
             RangeError: if a Python number does not fit the dtype.
         """
         if native is None:
-            return self._to(value, self.native_result(value))
+            return self._cast_operand(value, self.native_result_dtype(value))
         kind, number_class = self.kinds[native], type(value)
         if kind == "bool" and number_class in _ABSORBS:
-            return self._to(bool(value), native)
+            return self._cast_operand(bool(value), native)
         if number_class is complex and kind != "complex":
             raise DTypeError(f"the complex number {value} does not fit {self.dtypes.neutral[native].name}")
-        is_cut = number_class is float and kind in ("signed", "unsigned")
-        return self._to(int(value) if is_cut else value, native)
+        is_truncated = number_class is float and kind in ("signed", "unsigned")
+        return self._cast_operand(int(value) if is_truncated else value, native)
 
     def common(self, *operands: Any, inexact: bool = False) -> list[Any]:
         """Returns all operands as tensors of their common dtype; if `inexact`, the default float replaces integers.
@@ -283,11 +283,11 @@ class Promotion:
             operands: native tensors and weak Python numbers, as in `native_result`.
             inexact: whether the result is floating or complex also for integers and booleans.
         """
-        native_dtype = self.native_result(*operands)
+        native_dtype = self.native_result_dtype(*operands)
         # Look up the kind first, even if `inexact` is False: it raises for an array of strings or objects.
         if self.kinds[native_dtype] not in ("float", "complex") and inexact:
             native_dtype = self.dtypes[default_float()]
-        return [self._to(operand, native_dtype) for operand in operands]
+        return [self._cast_operand(operand, native_dtype) for operand in operands]
 
     def floats(self, x: Any) -> Any:
         """Returns `x` if it is floating or complex, else cast to the default float, as float functions take it.
@@ -295,7 +295,7 @@ class Promotion:
         Args:
             x: a native tensor of any shape and dtype.
         """
-        return x if self.kinds[x.dtype] in ("float", "complex") else self.to(x, default_float())
+        return x if self.kinds[x.dtype] in ("float", "complex") else self.cast_to(x, default_float())
 
     def complete_op(self, own: Native, facts: Facts, count: int) -> Native:
         """Returns an op that casts its operands to their common dtype, checks it, and calls the backend's function.
@@ -307,12 +307,14 @@ class Promotion:
         """
         if not isinstance(own, Direct):
             is_unchanged = count == 1 and not facts.refuses and facts.gives != "float"
-            return own if is_unchanged or hasattr(own, "__promoted__") else self._promoting(own, facts, count)
-        condition, weak_condition, is_plain = (
+            return own if is_unchanged or hasattr(own, "__promoted__") else self._promoting_op(own, facts, count)
+        condition, weak_condition, plain_condition = (
             self._unary_conditions(own, facts) if count == 1 else self._binary_conditions(own, facts)
         )
         full_op = own.full or self.for_all_dtypes(own.native, facts, count)
-        return fast(own.native, condition, weak_condition, plain=is_plain)(self._promoting(full_op, facts, count))
+        return fast(own.native, condition, weak_condition, plain=plain_condition)(
+            self._promoting_op(full_op, facts, count)
+        )
 
     def for_all_dtypes(self, native: Native, facts: Facts, count: int) -> Native:
         """Returns a native function extended to all dtypes of the op; some libraries lack kernels for some dtypes.
@@ -324,21 +326,21 @@ class Promotion:
         """
         return native
 
-    def _promoting(self, function: Native, facts: Facts, count: int) -> Native:
+    def _promoting_op(self, function: Native, facts: Facts, count: int) -> Native:
         refused_kinds, is_inexact = facts.refuses, facts.gives == "float"
 
-        def of_one(x: Any) -> Any:
+        def call_unary(x: Any) -> Any:
             if refused_kinds:
                 self.refuse(x, refused_kinds)
             return function(self.floats(x) if is_inexact else x)
 
-        def of_several(*operands: Any) -> Any:
+        def call_on_several(*operands: Any) -> Any:
             tensors = self.common(*operands, inexact=is_inexact)
             if refused_kinds:
                 self.refuse(tensors[0], refused_kinds)
             return function(*tensors)
 
-        promoting: Any = of_one if count == 1 else of_several
+        promoting: Any = call_unary if count == 1 else call_on_several
         promoting.__promoted__ = function
         promoting_op: Native = promoting
         return promoting_op
@@ -355,11 +357,11 @@ class Promotion:
         guard = definition.guard
         if guard is None:
             guard = "" if is_inexact else self.guards.get(facts.takes, "")
-        conditions = " and ".join(
+        joined_conditions = " and ".join(
             condition for condition in (guard, f"({self.inexact})" if is_inexact else "") if condition
         )
         condition, weak_condition = (
-            _condition_of_both(self.same, conditions),
+            _condition_of_both(self.same, joined_conditions),
             self.weak_inexact if is_inexact else self.weak,
         )
         is_unguarded = not guard and (not is_inexact or self.plain_inexact == self.plain_same)

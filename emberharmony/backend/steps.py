@@ -34,7 +34,7 @@ class Steps:
     """The part of a backend that computes the steps of optimizers."""
 
     bound: Any
-    may_keep: Any
+    may_outlive_transforms: Any
     runs_programs: Any = True
     """Whether `run_update` and `apply_rule` may stand for many ops; False while watchers want the calls of each."""
     joinable: ClassVar[int] = 2**13
@@ -46,18 +46,18 @@ class Steps:
         Programs take one dtype.
         """
 
-        def looks(tensors: Sequence[Any]) -> list[Any]:
+        def looks_of(tensors: Sequence[Any]) -> list[Any]:
             all_looks = list(map(_LOOKS, tensors))
             return [*all_looks, *map(_DEVICE, tensors)] if hasattr(tensors[0], "device") else all_looks
 
         tensors = list(itertools.chain.from_iterable(columns))
-        tensor_looks = looks(tensors)
+        tensor_looks = looks_of(tensors)
         # A program computes in the dtype to which its inputs are promoted; a rule keeps the dtype of each tensor.
-        return Traits(lambda *others: looks(others) == tensor_looks, len({tensor.dtype for tensor in tensors}) == 1)
+        return Traits(lambda *others: looks_of(others) == tensor_looks, len({tensor.dtype for tensor in tensors}) == 1)
 
-    def may_keep_all(self, tensors: Sequence[Any]) -> bool:
+    def may_all_outlive_transforms(self, tensors: Sequence[Any]) -> bool:
         """Returns whether parameters may keep all these tensors as they are; if False, the caller checks each one."""
-        return all(map(self.may_keep, tensors))
+        return all(map(self.may_outlive_transforms, tensors))
 
     def evaluate(self, tensors: list[Any]) -> None:
         """Computes tensors, if the library computes them only when it is asked to."""

@@ -57,7 +57,7 @@ def to_backend(obj: T, name: "BackendLike | Backend | TensorBackend") -> T:
     backend = name if isinstance(name, Backend) else load(cast("BackendLike", name))
     mover = _Move(backend.home)
     try:
-        moved_object = mover.value(obj, type(obj).__name__)
+        moved_object = mover.move_value(obj, type(obj).__name__)
     except RecursionError as error:
         raise ArgumentError("an object is nested too deeply to be walked; move its parts one by one") from error
     commit(mover.steps())
@@ -82,7 +82,7 @@ class _Move:
         """Returns the steps that assign the moved tensors, of all parameters and other objects."""
         return chain(self._exchanges, *self._cells)
 
-    def value(self, value: Any, place: str) -> Any:
+    def move_value(self, value: Any, place: str) -> Any:
         """Returns a value with its tensors moved: a new object, or itself if it can be changed or has no tensors.
 
         Args:
@@ -110,7 +110,7 @@ class _Move:
         elif isinstance(value, list):
             self._move_items(value, list.__setitem__, [(i, item, f"{place}[{i}]") for i, item in enumerate(value)])
         elif isinstance(value, tuple):
-            moved_items = [self.value(item, f"{place}[{i}]") for i, item in enumerate(value)]
+            moved_items = [self.move_value(item, f"{place}[{i}]") for i, item in enumerate(value)]
             if any(new_item is not old_item for new_item, old_item in zip(moved_items, value, strict=True)):
                 return value._make(moved_items) if hasattr(value, "_make") else tuple(moved_items)
             return value
@@ -130,21 +130,21 @@ class _Move:
     def _move_items(self, holder: Any, assign: Any, items: Iterable[tuple[Any, Any, str]]) -> None:
         """Notes an assignment to a dict, list or object for each item that is replaced by a moved one."""
         for key, item, target in items:
-            new_item = self.value(item, target)
+            new_item = self.move_value(item, target)
             if new_item is not item:
                 self._exchanges.append((assign, holder, key, new_item))
 
     def _move_object(self, value: Any, place: str) -> Any:
         """Moves the tensors in the attributes of an object; returns a copy of a frozen dataclass that changes."""
         placed_attributes = [(name, item, f"{place}.{name}") for name, item in getattr(value, "__dict__", {}).items()]
-        slots = [
+        slot_attributes = [
             (name, getattr(value, name), f"{place}.{name}") for name in SLOTS[value.__class__] if hasattr(value, name)
         ]
         dataclass_params = getattr(value, "__dataclass_params__", None)
         if dataclass_params is not None and dataclass_params.frozen:
             moved_attributes = [
-                (name, item, self.value(item, attribute_place))
-                for name, item, attribute_place in (*placed_attributes, *slots)
+                (name, item, self.move_value(item, attribute_place))
+                for name, item, attribute_place in (*placed_attributes, *slot_attributes)
             ]
             if all(new_item is item for _, item, new_item in moved_attributes):
                 return value
@@ -155,7 +155,7 @@ class _Move:
         # Not by `setattr`: a `__setattr__` of the class could run Python code between two steps.
         if placed_attributes:
             self._move_items(value.__dict__, dict.__setitem__, placed_attributes)
-        self._move_items(value, object.__setattr__, slots)
+        self._move_items(value, object.__setattr__, slot_attributes)
         return value
 
 

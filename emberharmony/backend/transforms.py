@@ -37,7 +37,7 @@ class Transforms:
 
     bound: Any
     kind_of: Callable[[Any], str]
-    may_keep_all: Callable[[Sequence[Any]], bool]
+    may_all_outlive_transforms: Callable[[Sequence[Any]], bool]
     is_twin: ClassVar[bool]
     run_uncompiled: Any = None
     """Calls a function that a compiler does not trace, because it would have to compile it in each call.
@@ -45,7 +45,7 @@ class Transforms:
     None if no compiler traces the code around it.
     """
 
-    def with_slope(self, op: str, arguments: Sequence[Any]) -> tuple[Any, Any] | None:
+    def value_and_slope(self, op: str, arguments: Sequence[Any]) -> tuple[Any, Any] | None:
         """Returns an op's scalar result and its derivative by the first argument, computed together; None if it cannot.
 
         Args:
@@ -79,7 +79,7 @@ class Transforms:
 
     def constants(self, tensors: Sequence[Any]) -> list[Any]:
         """Returns tensors as constants, which nothing differentiates."""
-        if not self.is_twin and self.may_keep_all(tensors):
+        if not self.is_twin and self.may_all_outlive_transforms(tensors):
             return list(tensors)
         return list(map(self.bound.stop_gradient, tensors))
 
@@ -99,20 +99,20 @@ class Transforms:
         Source: Townsend, "A new trick for calculating Jacobian vector products" (2017).
         """
         outputs, pull = self.pullback(fn, primals)
-        zeros = [self.bound.zeros_like(output) for output in outputs]
-        inexact_outputs = [i for i, output in enumerate(outputs) if self.kind_of(output) in ("float", "complex")]
+        zero_tangents = [self.bound.zeros_like(output) for output in outputs]
+        inexact_indices = [i for i, output in enumerate(outputs) if self.kind_of(output) in ("float", "complex")]
 
-        def spread(*cotangents: Any) -> list[Any]:
+        def pull_inexact(*cotangents: Any) -> list[Any]:
             all_cotangents: list[Any] = [None] * len(outputs)
-            for i, cotangent in zip(inexact_outputs, cotangents, strict=True):
+            for i, cotangent in zip(inexact_indices, cotangents, strict=True):
                 all_cotangents[i] = cotangent
             return pull(all_cotangents)
 
-        _, transpose = self.pullback(spread, [zeros[i] for i in inexact_outputs])
+        _, transpose = self.pullback(pull_inexact, [zero_tangents[i] for i in inexact_indices])
 
         def push_tangents(tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-            pushed_tangents = list(zeros)
-            for i, tangent in zip(inexact_outputs, transpose(list(tangents)), strict=True):
+            pushed_tangents = list(zero_tangents)
+            for i, tangent in zip(inexact_indices, transpose(list(tangents)), strict=True):
                 pushed_tangents[i] = tangent
             return outputs, pushed_tangents
 
@@ -135,11 +135,11 @@ class Transforms:
     def loop_over_slices(self, fn: TensorFunction, tensors: Sequence[Any], axes: Sequence[int]) -> list[Any]:
         """Returns the same as `map_slices`, but calls `fn` once per slice, for what does not vectorize."""
         take, stack = self.bound.take, self.bound.stack
-        rows = [
+        result_rows = [
             fn(*(take(tensor, i, axis=axis) for tensor, axis in zip(tensors, axes, strict=True)))
             for i in range(tensors[0].shape[axes[0]])
         ]
-        return [stack(list(column)) for column in zip(*rows, strict=True)]
+        return [stack(list(column)) for column in zip(*result_rows, strict=True)]
 
     def cannot_transform(self, error: BaseException | None) -> bool:
         """Returns whether an error, or one of its causes, says that the library cannot vectorize or compile a function.

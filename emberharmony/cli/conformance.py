@@ -7,7 +7,7 @@ import time
 
 import click
 
-from emberharmony.backend.discovery import load, usual_names
+from emberharmony.backend.discovery import load, usual_backend_names
 from emberharmony.backend.precision import State
 from emberharmony.backend.shared.precision import STATES
 from emberharmony.cli.extras import require_packages
@@ -50,7 +50,7 @@ def conformance(
     backend, the pattern or the device is unknown or lacks the precision, and 130 after Ctrl-C, in which
     case nothing is written.
     """
-    backend_names = usual_names() if name == "all" else [name]
+    backend_names = usual_backend_names() if name == "all" else [name]
     # The tensors are small, so several threads would spend most of the time on waiting for each other.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     for backend in backend_names:

@@ -76,7 +76,7 @@ def outcomes_of(
                         advance(0, description=f"{name} {row.op}")
                         yield from run_sample(row, name, quick, most)
                         if i % _KEPT == _KEPT - 1:
-                            load(BackendName(name)).forget()
+                            load(BackendName(name)).free_caches()
                         advance()
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from emberharmony.backend.discovery import load, usual_names
+from emberharmony.backend.discovery import load, usual_backend_names
 from emberharmony.cli.drawing import progress
 from emberharmony.cli.extras import require_packages
 from emberharmony.core.errors import suggest
@@ -40,7 +40,7 @@ def fuzz(name: str, calls: int, seed: int, pattern: str, first: int, timeout: fl
     or changes an argument. The arguments of a call depend only on the seed, the pattern and the number of the call. The
     exit status is 1 if anything is reported, 2 if the backend or the pattern is unknown, and 130 after Ctrl-C.
     """
-    backend_names = usual_names() if name == "all" else [name]
+    backend_names = usual_backend_names() if name == "all" else [name]
     for backend in backend_names:
         load(backend)
     require_packages("fuzz", "conformance", "hypothesis", "scipy")

@@ -164,7 +164,7 @@ class Bound:
         """These ops themselves, so that `bound.bound` works as `backend.bound` does."""
         return self
 
-    def over(self, inner: "Bound") -> "Bound":
+    def wrap_ops(self, inner: "Bound") -> "Bound":
         """Returns `inner`, because ops without rules of their own add nothing to other ops of the backend."""
         return inner
 
@@ -292,7 +292,7 @@ def rescue(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
         (not isinstance(error, EmberError) or isinstance(error, TracedTensorError))
         and (
             hasattr(backend.implementation(spec), "__fast__")
-            or any(backend.option(x) is not x for x in arguments)
+            or any(backend.python_option(x) is not x for x in arguments)
             or any(_needs_conversion(p, x) for p, x in parameter_value_pairs)
         )
     ):
@@ -327,7 +327,7 @@ def convert_arguments(
             else:
                 converted_value = _convert_argument(backend, parameter, value)
             if value is False and parameter.name == "copy" and parameter.optional:
-                backend.shared(arguments[0])  # raises if a copy is necessary; copy=None would allow one
+                backend.convert_without_copy(arguments[0])  # raises if a copy is necessary; copy=None would allow one
         if parameter.keyword_only:
             value_by_keyword[parameter.name] = converted_value
         else:
@@ -352,7 +352,7 @@ def _convert_argument(backend: Any, parameter: OpParameter, value: Any) -> Any:
         return backend.as_tensors(value)
     if role == "DTypeLike":
         return backend.dtypes[value]
-    value = backend.option(value)
+    value = backend.python_option(value)
     if not _needs_conversion(parameter, value):
         return value
     return python_integers(parameter.name, value) if parameter.whole else _flag_of_value(parameter, value)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from emberharmony import ops
-from emberharmony.backend.discovery import usual_names
+from emberharmony.backend.discovery import usual_backend_names
 from emberharmony.core.errors import ArgumentError
 from emberharmony.core.trees.tree import TreeDef, tree_flatten, tree_map
 from emberharmony.core.types import BackendLike
@@ -48,7 +48,7 @@ def assert_agree(
         >>> from emberharmony.testing.agree import assert_agree
         >>> assert_agree(lambda x: {"mean": ops.mean(x), "parts": [ops.exp(x)]}, np.ones(3, "float32"))
     """
-    backend_names = usual_names() if backends is None else list(backends)
+    backend_names = usual_backend_names() if backends is None else list(backends)
     with ops.use_backend("numpy"), _default_to_float64():
         expected_leaves, structure = _host_results(fn, tree_map(_widen_leaf, args))
     leaf_paths = list(_leaf_paths(structure, ""))

@@ -64,12 +64,12 @@ def chosen_backends(config: pytest.Config) -> list[str]:
 
 
 def _backends_of_option(option_text: str | None) -> list[str]:
-    from emberharmony.backend.discovery import create_backend, usual_names
+    from emberharmony.backend.discovery import create_backend, usual_backend_names
     from emberharmony.core.errors import EmberError
     from emberharmony.core.types import BackendName
 
     if not option_text:
-        return [*usual_names()]
+        return [*usual_backend_names()]
     given_names = [name.strip() for name in option_text.split(",")]
     for name in given_names:
         try:

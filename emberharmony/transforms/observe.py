@@ -44,7 +44,7 @@ def _observed_ops(bound: Any, mode: int) -> Any:
     if not bound.backend.observable:
         return bound
     twin_backend = twin_of(bound.backend, mode)
-    return bound if twin_backend is bound.backend else bound.over(twin_backend.bound)
+    return bound if twin_backend is bound.backend else bound.wrap_ops(twin_backend.bound)
 
 
 def _gradient_mode(active: Sequence[Watcher]) -> int:

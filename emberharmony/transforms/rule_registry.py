@@ -6,7 +6,7 @@ RULES: dict[str, Any] = {}
 """The rule of each op: one function, or a tuple with one function or None for each argument."""
 
 SLOPES: set[Any] = set()
-"""The functions of rules that a backend may compute together with the op, by `Backend.with_slope`."""
+"""The functions of rules that a backend may compute together with the op, by `Backend.value_and_slope`."""
 
 BATCHING: dict[str, Any] = {}
 """The batching rule of each op that has one; `emberharmony.rules.batching` fills it at the first `vmap`."""

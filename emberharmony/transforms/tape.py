@@ -20,7 +20,7 @@ no result depends on. Nodes are numbered, for the backward pass (`transforms.bac
 A node keeps only the tensors that the derivative reads, which the names of the rule's parameters say: `lambda g, y, _x:
 ...` reads the result and not the argument, of which shape and dtype are kept. So a network of `tanh(x @ w + b)` keeps
 one activation for each layer instead of three. For the gradient of a loss by its logits the tape asks the backend for
-both at once (`Backend.with_slope`) and keeps the derivative in the place of the logits.
+both at once (`Backend.value_and_slope`) and keeps the derivative in the place of the logits.
 """
 
 import itertools
@@ -113,7 +113,9 @@ class Tape:
         if not is_usual:
             return self._run_general_case(backend, op, rule, arguments)
         result_and_slope = (
-            backend.with_slope(op, arg_values) if has_slopes and backend is self.backend and not self.watched else None
+            backend.value_and_slope(op, arg_values)
+            if has_slopes and backend is self.backend and not self.watched
+            else None
         )
         if result_and_slope is not None:
             number = next(self.numbers)
@@ -233,7 +235,7 @@ class _Plan(NamedTuple):
         options: the places of tuples, which may hold tensors.
         unread: the places of the arguments, and -1 for the result, that the rule does not read; it says so by a name
             that begins with an underscore.
-        sloped: whether `Backend.with_slope` may compute the op; the first argument alone is traced.
+        sloped: whether `Backend.value_and_slope` may compute the op; the first argument alone is traced.
     """
 
     rule: Any
@@ -271,7 +273,7 @@ def _argument_plan(rule: Any, tensor_type: type, argument_types: tuple[type, ...
 
 
 BY_SLOPE = (lambda g, _y, slope: active().multiply(slope, g),)
-"""The rule of an op that `Backend.with_slope` has computed."""
+"""The rule of an op that `Backend.value_and_slope` has computed."""
 
 
 def _is_unread_parameter(function: FunctionType, place: int) -> bool:

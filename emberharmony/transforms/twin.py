@@ -450,9 +450,9 @@ class _Graphed:
         """Returns whether the tape or the library differentiates with respect to a tensor."""
         return bool(x.wants_derivative if isinstance(x, TensorProxy) else super().is_traced(x))  # type: ignore[misc]
 
-    def may_keep(self, tensor: Any) -> bool:
+    def may_outlive_transforms(self, tensor: Any) -> bool:
         """Returns whether a cell may keep a tensor after the transforms that are running."""
-        return not isinstance(tensor, TensorProxy) and bool(super().may_keep(tensor))  # type: ignore[misc]
+        return not isinstance(tensor, TensorProxy) and bool(super().may_outlive_transforms(tensor))  # type: ignore[misc]
 
     def custom_vjp(self, forward: Any, backward: Any, primals: Sequence[Any]) -> Any:
         """Returns `forward(*primals)` with `backward` as its derivative."""

@@ -247,7 +247,7 @@ def _own_memory_lines(kit: Any, spec: OpSpec, is_number: bool) -> list[str]:
     Args:
         is_number: whether the other operand is a number of Python.
     """
-    in_place_function = kit.backend.in_place(fast_of(spec, kit.backend).native)
+    in_place_function = kit.backend.in_place_form(fast_of(spec, kit.backend).native)
     if in_place_function is None:
         return []
     op_globals.publish(**{kit.global_name_of(f"into_{spec.name}"): in_place_function})

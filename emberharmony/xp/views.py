@@ -133,7 +133,7 @@ class Memory:
 
     def _mark_kept_if_copied(self, tensor: Any, parent: Any) -> None:
         """Marks the parent of a view as kept if the view has memory of its own, as `x[::-1]` on PyTorch."""
-        if not self.kit.is_stand_in(tensor) and not self.backend.aliases(tensor, tensor_of(parent)):
+        if not self.kit.is_stand_in(tensor) and not self.backend.share_memory(tensor, tensor_of(parent)):
             self.mark_kept(parent)
 
     @staticmethod
@@ -177,7 +177,7 @@ class Memory:
             return self.kit.lift_shared(tensor)
         array = self.kit.lift(tensor)
         array._links = None
-        if not self.shares or self.kit.is_stand_in(tensor) or self.backend.aliases(tensor, tensor_of(parent)):
+        if not self.shares or self.kit.is_stand_in(tensor) or self.backend.share_memory(tensor, tensor_of(parent)):
             self.link(array, parent, Call(run), source)
         return array
 

@@ -128,7 +128,7 @@ def bodies() -> list[str]:
 def poor(strict: Backend, monkeypatch: pytest.MonkeyPatch) -> Backend:
     """A backend that has only what has no body."""
     made: Backend = type("PoorBackend", (type(strict),), {"name": "poor", **dict.fromkeys(bodies())})()
-    discovery.check(made)
+    discovery.check_backend(made)
     monkeypatch.setitem(discovery._LOADED, "poor", made)
     return made
 
@@ -172,7 +172,7 @@ def test_a_backend_of_any_kind_runs_bodies() -> None:
         rsqrt = logsumexp = segment_sum = None  # type: ignore[assignment]
 
     small = Small()
-    discovery.check(small)
+    discovery.check_backend(small)
     assert Small.missing_ops() == []
     with ops.use_backend(small):
         x = ops.convert_to_tensor([1.0, 4.0])
@@ -223,7 +223,7 @@ def test_an_inherited_default_is_not_declared_unsupported_unawares() -> None:
         custom_vjp = unsupported("a loop over all ops")
 
     with pytest.raises(BackendProtocolError, match=r"declares stop_gradient, custom_vjp unsupported.*leave out"):
-        discovery.check(Careless())
+        discovery.check_backend(Careless())
     with pytest.raises(BackendProtocolError, match=r"declares stop_gradient unsupported"):
         from_array_api("careless", np, tensor_type=np.ndarray, extras={"stop_gradient": unsupported("none")})
 

@@ -1,4 +1,4 @@
-"""`Backend.at_hand`: which tensors a check may read."""
+"""`Backend.array_if_cheap`: which tensors a check may read."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from emberharmony.core import selection
 
 
 def read(x: Any) -> Any:
-    return selection.current().at_hand(x)
+    return selection.current().array_if_cheap(x)
 
 
 def test_the_values_are_read_on_the_cpu_or_in_checked_mode(backend: str) -> None:

@@ -138,7 +138,7 @@ def test_a_corrupt_settings_file_gives_a_warning(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("EMBERHARMONY_CONFIG", str(file))
     monkeypatch.delenv("EMBERHARMONY_BACKEND", raising=False)
     with pytest.warns(SettingsWarning, match=r"config\.toml cannot be read"):
-        assert choice.choose()[1] == "automatic"
+        assert choice.choose_backend()[1] == "automatic"
 
 
 def test_use_backend_nests_and_restores_the_outer_backend(backend: str) -> None:

@@ -109,7 +109,7 @@ def test_a_backend_without_an_op_is_refused() -> None:
         add = None  # type: ignore[assignment]
 
     with pytest.raises(BackendProtocolError, match=r"lacks 1 primitive ops: add; define them"):
-        discovery.check(Lacking())
+        discovery.check_backend(Lacking())
     with pytest.raises(BackendProtocolError, match="'lacking' lacks the primitive op 'add'"):
         Lacking().implementation(OPS["add"])
     assert Lacking.missing_ops() == ["add"]
@@ -206,4 +206,4 @@ def test_the_default_backend_is_the_fastest_of_the_machine(
     monkeypatch.setattr(discovery, "is_installed", lambda name: name in installed)
     monkeypatch.setattr(discovery, "_may_have_cuda", lambda: bool(devices))
     monkeypatch.setattr(discovery, "load", lambda name: SimpleNamespace(get_available_devices=lambda: devices))
-    assert discovery.automatic() == wanted
+    assert discovery.default_backend_name() == wanted

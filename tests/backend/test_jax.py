@@ -318,7 +318,7 @@ def test_transforms_nest_in_a_compiled_function() -> None:
 @pytest.mark.usefixtures("on_jax")
 def test_forgetting_frees_programs_that_are_then_compiled_again(on_jax: Any) -> None:
     assert float(ops.relu(tensor(-1.0))[0]) == 0.0
-    on_jax.forget()
+    on_jax.free_caches()
     assert float(ops.relu(tensor(2.0))[0]) == 2.0
 
 

@@ -85,8 +85,8 @@ def test_two_objects_of_a_class_share_its_definitions() -> None:
 def test_python_integers_become_tensors_of_each_kind(backend: str) -> None:
     promotion = current().promotion
     for dtype, wanted in (("bool", True), ("uint8", 200), ("int16", 200), ("float32", 200.0), ("complex64", 200 + 0j)):
-        found = promotion.to(200, as_dtype(dtype))
+        found = promotion.cast_to(200, as_dtype(dtype))
         assert (ops.dtype(found), found.tolist()) == (dtype, wanted)
-    assert promotion.to(0, as_dtype("bool")).tolist() is False
+    assert promotion.cast_to(0, as_dtype("bool")).tolist() is False
     with pytest.raises(RangeError, match="200"):
-        promotion.to(200, as_dtype("int8"))
+        promotion.cast_to(200, as_dtype("int8"))

@@ -27,7 +27,7 @@ def test_the_worked_example_is_a_backend_in_less_than_60_lines() -> None:
     names: dict[str, Any] = {}
     exec(compile(source, "ember_example", "exec"), names)
     made = names["make"]()
-    discovery.check(made)
+    discovery.check_backend(made)
     with ops.use_backend(made):
         assert ops.to_numpy(ops.diagonal([[1, 2], [3, 4]], 1)).tolist() == [2]
         assert ops.to_numpy(ops.sort([[3, 1], [2, 4]], 0, descending=True)).tolist() == [[3, 4], [2, 1]]

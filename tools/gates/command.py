@@ -51,7 +51,7 @@ def probe(backend: str, out: Path, names: tuple[str, ...], rows_only: bool) -> N
         for i, name in enumerate(chosen, 1):
             outcomes[name] = probes.probe_op(name, not rows_only)
             if i % 8 == 0:
-                current().forget()  # programs that were compiled
+                current().free_caches()  # programs that were compiled
         if not names:
             outcomes |= probes.programs()
     _write(Record("probe", backend, outcomes), out)

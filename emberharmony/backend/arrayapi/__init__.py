@@ -16,7 +16,7 @@ from emberharmony.backend.arrayapi.shapes import bind as _bind_shapes
 from emberharmony.backend.arrayapi.standard import StandardBackend
 from emberharmony.backend.arrayapi.tensors import bind as _bind_tensors
 from emberharmony.backend.base import Backend, Unsupported, unsupported
-from emberharmony.backend.discovery import check
+from emberharmony.backend.discovery import check_backend
 from emberharmony.backend.promote import Direct
 from emberharmony.core.dtypes import ALL, NativeDTypes, as_dtype
 from emberharmony.core.errors import BackendProtocolError, suggest
@@ -61,7 +61,7 @@ def from_array_api(
         0.6931471805599453
     """
     backend = array_api_type(name, xp, tensor_type=tensor_type, dtypes=dtypes, extras=extras, lazy=lazy)()
-    check(backend)
+    check_backend(backend)
     return backend
 
 

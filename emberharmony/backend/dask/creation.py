@@ -40,7 +40,7 @@ def default_chunks(shape: tuple[int, ...], dtype: Any) -> tuple[tuple[int, ...],
 def _blocks_of_value(value: Any, shape: tuple[int, ...], dtype: Any, chunks: Any, device: Any) -> da.Array:
     if device is not None:
         native_device(device)
-    fill_tensor = promotion.filling(value, dtype)
+    fill_tensor = promotion.fill_tensor(value, dtype)
     abstract_results("broadcast_to", fill_tensor, shape)
     if not math.prod(shape):
         return zeros(shape, fill_tensor.dtype)

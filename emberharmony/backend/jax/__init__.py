@@ -3,7 +3,7 @@
 JAX compiles a program for each op, shape and dtype: `sin` and `ones` of 399 shapes take 29 s of processor time and 1.2
 GB (JAX 0.10.2 on a CPU). So tensors are made, random numbers drawn and small special functions computed on the host; a
 composite is one program, not one for each step; and a program takes the numbers that change as arguments. `emberharmony
-conformance` calls `Backend.forget` after every eighth op, without which it took 5.2 GB.
+conformance` calls `Backend.free_caches` after every eighth op, without which it took 5.2 GB.
 """
 
 from typing import Any
@@ -117,7 +117,7 @@ class JAXBackend(
         """The version of JAX."""
         return str(jax.__version__)
 
-    def at_hand(self, tensor: Any) -> np.ndarray | None:
+    def array_if_cheap(self, tensor: Any) -> np.ndarray | None:
         """Returns the memory of a tensor on the CPU; None inside of a compiled function."""
         return array_if_on_host(tensor) if isinstance(tensor, jax.Array) else None
 
@@ -145,7 +145,7 @@ class JAXBackend(
         jax.block_until_ready(concrete_arrays)
         return bool(concrete_arrays)
 
-    def forget(self) -> None:
+    def free_caches(self) -> None:
         """Frees the compiled programs, each of which takes about 1.5 MB."""
         jax.clear_caches()
 

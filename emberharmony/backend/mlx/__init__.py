@@ -125,7 +125,7 @@ class MLXBackend(
         written_copy[place] = updates
         return written_copy
 
-    def at_hand(self, tensor: mx.array) -> np.ndarray | None:
+    def array_if_cheap(self, tensor: mx.array) -> np.ndarray | None:
         """Returns the values of a tensor as a NumPy array in checked mode, which evaluates it; else None."""
         if isinstance(tensor, mx.array) and not mx.issubdtype(tensor.dtype, mx.integer):
             return np.asarray(tensor.astype(mx.float32)) if checked_mode.checking() else None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import mlx.core as mx
 
-from emberharmony.backend.host import bfloat16_of_numpy, kinds_of
+from emberharmony.backend.host import bfloat16_of_numpy, number_classes_of
 from emberharmony.backend.mlx.device_ops import requested_device
 from emberharmony.backend.mlx.dtypes import DTYPES, cast
 from emberharmony.backend.mlx.tracing import LATER, is_traced
@@ -35,7 +35,9 @@ def of_numbers(value: Any, dtype: DType | None) -> mx.array | None:
 
     Returns None for what only the complete conversion takes, or refuses.
     """
-    classes = {value.__class__} if value.__class__ in _READ else kinds_of(value) if value.__class__ is list else None
+    classes = (
+        {value.__class__} if value.__class__ in _READ else number_classes_of(value) if value.__class__ is list else None
+    )
     if classes is None or len(classes) != 1:
         return None
     (number_class,) = classes

@@ -116,7 +116,7 @@ class NumpyBackend(
         """The version of NumPy."""
         return np.__version__
 
-    def at_hand(self, tensor: Any) -> np.ndarray | None:
+    def array_if_cheap(self, tensor: Any) -> np.ndarray | None:
         """Returns the tensor itself, an array; None if a transform traces it."""
         return tensor if isinstance(tensor, np.ndarray) else None
 
@@ -126,7 +126,7 @@ class NumpyBackend(
     view_test = "{0}.base is not None"
 
     @staticmethod
-    def aliases(a: np.ndarray, b: np.ndarray) -> bool:
+    def share_memory(a: np.ndarray, b: np.ndarray) -> bool:
         """Returns whether two arrays may have memory in common."""
         return np.may_share_memory(a, b)
 
@@ -157,7 +157,7 @@ class NumpyBackend(
         array: np.ndarray = Backend.convert(self, value, dtype)  # `super()` looks into each class before that
         return array
 
-    def with_slope(self, op: str, arguments: Sequence[Any]) -> tuple[np.ndarray, np.ndarray] | None:
+    def value_and_slope(self, op: str, arguments: Sequence[Any]) -> tuple[np.ndarray, np.ndarray] | None:
         """Returns a mean of cross-entropies and its derivative by the logits, which share their exponentials."""
         return losses_ops.cross_entropy_with_slope(*arguments) if op == "cross_entropy" else None
 

@@ -25,6 +25,6 @@ class NumpyProbes(Probes):
             return _product(flat_tensor, flat_tensor)
         return 0.0 if _every(_finite(tensor), axis=None) else math.nan
 
-    def on_the_host(self, tensor: np.ndarray) -> "np.ndarray[Any, Any]":
+    def to_wide_host_array(self, tensor: np.ndarray) -> "np.ndarray[Any, Any]":
         """Returns the array in float64 or complex128."""
         return np.asarray(tensor, np.complex128 if np.iscomplexobj(tensor) else np.float64)

@@ -166,14 +166,14 @@ class TorchBackend(
     recorded_test = "{0}.requires_grad"
 
     @staticmethod
-    def aliases(a: torch.Tensor, b: torch.Tensor) -> bool:
+    def share_memory(a: torch.Tensor, b: torch.Tensor) -> bool:
         """Returns whether two tensors share memory; True inside of transforms, which hide whether they do."""
         if in_functional_transform() or torch.compiler.is_compiling():
             return True
         return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
 
     @staticmethod
-    def in_place(native: Callable[..., Any]) -> Callable[..., Any] | None:
+    def in_place_form(native: Callable[..., Any]) -> Callable[..., Any] | None:
         """Returns the in-place method of tensors, such as `add_`, for a function of PyTorch."""
         function_name = getattr(native, "__name__", "")
         return (
@@ -184,7 +184,7 @@ class TorchBackend(
         """Returns whether no graph, transform or compiler records what is written into these tensors."""
         return is_unwatched(*tensors)
 
-    def at_hand(self, tensor: Any) -> np.ndarray | None:
+    def array_if_cheap(self, tensor: Any) -> np.ndarray | None:
         """Returns a tensor on the CPU as an array on its memory; None inside of transforms, which hide the memory."""
         return tensor.detach().numpy() if has_values(tensor) and not in_functional_transform() else None
 

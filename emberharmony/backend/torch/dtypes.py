@@ -113,7 +113,7 @@ class _Promotion(Promotion):
 
         A dtype that is looked up in a table gives a compiled function guards of the whole table (PyTorch 2.13).
         """
-        return x if x.dtype.is_floating_point or x.dtype.is_complex else self.to(x, neutral.default_float())
+        return x if x.dtype.is_floating_point or x.dtype.is_complex else self.cast_to(x, neutral.default_float())
 
     def for_all_dtypes(self, native: Native, facts: Facts, count: int) -> Native:
         """Returns a native function of two tensors extended to the wide unsigned dtypes."""

@@ -161,7 +161,7 @@ class Cell(Movable, TensorMethods, Substitute):
     def with_tensor(self, tensor: Any) -> Self:
         """Returns a cell like this one that holds another tensor of the active backend; a traced one only in a call."""
         cell = self.holding(tensor)
-        if selection.active().backend.may_keep(tensor):
+        if selection.active().backend.may_outlive_transforms(tensor):
             cell._journey, cell._held = Journey(), _without_record(cell._held)
         return cell
 
@@ -224,7 +224,7 @@ class Cell(Movable, TensorMethods, Substitute):
             TracedTensorError: if the tensor is traced.
         """
         refuse_effect("a cell would be assigned")
-        if not held[1].backend.may_keep(held[0]):
+        if not held[1].backend.may_outlive_transforms(held[0]):
             raise TracedTensorError(
                 f"{self!r} would keep a tensor that is being differentiated after the end of the transform: assign "
                 f"ops.stop_gradient(x), return x from the function, or use ops.backward"
@@ -288,7 +288,7 @@ def replace_steps(cells: "Sequence[Cell]", tensors: Sequence[Any]) -> list[Step]
     home_ops = selection.active().backend.home
     if OPEN:
         refuse_effect("a cell would be assigned")
-    if _WATCHES or not home_ops.backend.may_keep_all(tensors):
+    if _WATCHES or not home_ops.backend.may_all_outlive_transforms(tensors):
         return [cell.replacing(tensor) for cell, tensor in zip(cells, tensors, strict=True)]
     return list(zip(repeat(setattr), cells, repeat("_held"), zip(tensors, repeat(home_ops))))
 
@@ -394,5 +394,5 @@ def _tensor_and_home_of(value: Any) -> Held:
 def _without_record(held: Held) -> Held:
     """Returns the tensor in a cell, detached from the graph of the user's own differentiation by the library."""
     tensor, home_ops = held
-    plain_tensor = home_ops.backend.plain(tensor)
+    plain_tensor = home_ops.backend.detach(tensor)
     return held if plain_tensor is tensor else (plain_tensor, home_ops)

@@ -128,7 +128,7 @@ class Effects:
         home_ops, remaining_tensors = selection.current().home, iter(tensors)
         for added, exchanged, step in self._parts:
             steps: list[Step] = accumulate_steps(
-                list(added), [home_ops.backend.plain(next(remaining_tensors)) for _ in added]
+                list(added), [home_ops.backend.detach(next(remaining_tensors)) for _ in added]
             )
             for cell, x in exchanged.items():
                 steps.append((setattr, cell, "_grad", None if x is None else (next(remaining_tensors), home_ops)))

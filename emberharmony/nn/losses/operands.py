@@ -126,7 +126,7 @@ def _are_labels(x: Any, target: Any) -> bool:
     if _has_derivative(target):
         return False
     backend = selection.current()
-    labels, probabilities = backend.at_hand(x), backend.at_hand(target)
+    labels, probabilities = backend.array_if_cheap(x), backend.array_if_cheap(target)
     if labels is None or probabilities is None or not labels.size or {labels.min(), labels.max()} != {0.0, 1.0}:
         return False
     return bool(((labels == 0.0) | (labels == 1.0)).all() and ((probabilities > 0.0) & (probabilities < 1.0)).all())
@@ -138,7 +138,7 @@ def require_probabilities(name: str, which: str, x: Any) -> None:
     Raises:
         ArgumentError: if one is not.
     """
-    host_array = None if isinstance(x, TensorProxy) or is_traced(x) else selection.current().at_hand(x)
+    host_array = None if isinstance(x, TensorProxy) or is_traced(x) else selection.current().array_if_cheap(x)
     if host_array is None or not host_array.size or not (host_array.min() < 0.0 or host_array.max() > 1.0):
         return
     hint = "logits go to binary_cross_entropy_with_logits" if which == "input" else "labels are 0 and 1, not -1 and 1"
@@ -226,7 +226,7 @@ def class_ids_and_mask(
     class_count = of_input[class_axis]
     ids = ids if ids_dtype is ops.int64 else ops.cast(ids, "int64")
     if host_ids is None:
-        host_ids = selection.current().at_hand(ids)
+        host_ids = selection.current().array_if_cheap(ids)
     if host_ids is not None and _mask_of_counted_ids(name, host_ids, class_count, ignored) is None:
         return ids, None
     is_kept = None if ignored is None else ops.not_equal(ids, ignored)

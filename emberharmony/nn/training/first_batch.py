@@ -28,7 +28,7 @@ def watch_first_step(module: Module) -> Iterator[None]:
 
     def warn_of_probabilities(name: str, given: Any, axis: int | None) -> None:
         x = ops.stop_gradient(given)
-        host_values = selection.current().at_hand(x)
+        host_values = selection.current().array_if_cheap(x)
         if host_values is None or not host_values.size or host_values.min() < 0.0 or host_values.max() > 1.0:
             return
         last_module = [part for _, part in module.named_modules()][-1]

@@ -190,7 +190,7 @@ def counted_mask(ids: Tensor, classes: int, ignored: int) -> Tensor | None:
     Raises:
         IndexOutOfBoundsError: if the host has the ids, and one is neither a class nor ignored.
     """
-    host_ids = selection.current().at_hand(ids)
+    host_ids = selection.current().array_if_cheap(ids)
     if host_ids is None:
         is_kept = logical_and(greater_equal(ids, 0), less(ids, classes))
         return logical_and(is_kept, not_equal(ids, ignored)) if 0 <= ignored < classes else is_kept

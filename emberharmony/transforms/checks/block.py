@@ -127,7 +127,7 @@ class Checker(Watcher):
 
     def _check_unseen_gradients(self, gradients: Sequence[Any], backend: Any, reason: str) -> None:
         """Reports NaN or infinities in gradients whose ops were not seen, without the name of an op."""
-        contents_of_gradients = [backend.contents(x) for x in gradients if backend.kinds[x.dtype] in INEXACT]
+        contents_of_gradients = [backend.tally(x) for x in gradients if backend.kinds[x.dtype] in INEXACT]
         has_nan = any(x.nan for x in contents_of_gradients)
         if self.findings or not (has_nan or (self._infinities and any(x.infinite for x in contents_of_gradients))):
             return

@@ -244,7 +244,7 @@ class NonFinite:
         Raises:
             NonFiniteError: if it is, and the policy says so.
         """
-        contents = [case.backend.contents(result) for result in case.results]
+        contents = [case.backend.tally(result) for result in case.results]
         nonfinite_result = next((x for x in contents if x.nan), None) or next((x for x in contents if x.infinite), None)
         if nonfinite_result is None:  # the sum of finite numbers overflowed
             return
@@ -304,7 +304,7 @@ class NonFinite:
     def _report_first_nonfinite_used(self, tensors: Sequence[Any], backend: Any) -> None:
         """Reports the op that made the first NaN or infinity which a used tensor contains."""
         for tensor in _inexact_tensors(tensors, backend):
-            if self._last is None or not backend.failures((backend.probe(tensor),)) or backend.contents(tensor).finite:
+            if self._last is None or not backend.failures((backend.probe(tensor),)) or backend.tally(tensor).finite:
                 continue
             finding_and_result = self._births.get(id(tensor))
             finding = self._last if finding_and_result is None else finding_and_result[0]
@@ -324,7 +324,7 @@ class _First(Watcher):
         if self.op or not call.depth:
             return
         results = _inexact_tensors(values_of(result), call.backend)
-        contents = [call.backend.contents(x) for x in results]
+        contents = [call.backend.tally(x) for x in results]
         case = _Case(call.op, "", "", None, call.backend, call.args, results)
         if any(not x.finite for x in contents) and all(x.finite for x in _operand_contents(case).values()):
             self.op = call.op
@@ -408,10 +408,10 @@ def _add_contents(contents: dict[str, Any], name: str, value: Any, backend: Any)
     while name in contents:
         name += "'"
     if isinstance(value, float):
-        contents[name] = backend.contents(value)
+        contents[name] = backend.tally(value)
     elif isinstance(value, backend.tensor_type):
         if backend.kinds[value.dtype] in INEXACT:
-            contents[name] = backend.contents(value)
+            contents[name] = backend.tally(value)
     elif isinstance(value, (list, tuple)):
         for i, item in enumerate(value):
             _add_contents(contents, name if len(value) == 1 else f"{name}[{i}]", item, backend)

@@ -140,19 +140,19 @@ def test_cross_entropy_with_its_derivative_is_that_of_the_op_and_its_rule(
     if backend != "numpy":
         pytest.skip("computed together on NumPy only")
     kind, rng, pairs = type(selection.current()), np.random.default_rng(0), []
-    native = kind.with_slope
+    native = kind.value_and_slope
 
     def counted(self: Any, op: str, arguments: Any) -> Any:
         pairs.append(native(self, op, arguments))
         return pairs[-1]
 
-    monkeypatch.setattr(kind, "with_slope", counted)
+    monkeypatch.setattr(kind, "value_and_slope", counted)
     x = (rng.normal(size=shape[::-1]).T * 20).astype(dtype)  # in the order of Fortran
     ids = rng.integers(0, shape[-1], shape[:-1])
     compute = ops.value_and_grad(lambda x: ops.multiply(ops.nn.cross_entropy(x, ids), 3.0))
     loss, slope = compute(x)
     assert [pair is not None for pair in pairs] == [True]
-    monkeypatch.setattr(kind, "with_slope", lambda self, op, arguments: None)
+    monkeypatch.setattr(kind, "value_and_slope", lambda self, op, arguments: None)
     wanted, by_rule = compute(x)
     assert loss.tobytes() == wanted.tobytes()
     np.testing.assert_allclose(slope, by_rule, rtol=1e-5 if dtype == "float32" else 1e-13, atol=1e-12)

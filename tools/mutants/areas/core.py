@@ -250,7 +250,7 @@ MUTANTS = [
         name="copy-false",
         module="emberharmony/core/dispatch.py",
         function="convert_arguments",
-        original="backend.shared(arguments[0])",
+        original="backend.convert_without_copy(arguments[0])",
         replacement="pass",
         tests=(
             "tests/core/test_dispatch.py --ember-backend numpy",

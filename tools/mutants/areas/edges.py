@@ -81,7 +81,7 @@ MUTANTS = [
     Mutant(
         name="edge-text-in-place-of-a-pattern",
         module="emberharmony/backend/diagnosis.py",
-        function="_misfit_argument",
+        function="_hint_for_misfit",
         original="expected_class is not None and argument is not None and not isinstance(argument, expected_class)",
         replacement="False",
         tests=("tests/regressions/test_arguments_of_ops.py -k unsuitable --ember-backend numpy",),

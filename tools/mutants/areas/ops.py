@@ -192,7 +192,7 @@ MUTANTS = [
     Mutant(
         name="ops-numbers-that-do-not-fit",
         module="emberharmony/backend/promote.py",
-        function="Promotion._to",
+        function="Promotion._cast_operand",
         original="check_fits(operand, self.dtypes.neutral[native])",
         replacement="pass",
         tests=("tests/core/numeric", "tests/ops/test_math.py -k fit", "tests/test_errors.py"),
@@ -201,7 +201,7 @@ MUTANTS = [
     Mutant(
         name="ops-refused-dtypes",
         module="emberharmony/backend/promote.py",
-        function="Promotion._promoting",
+        function="Promotion._promoting_op",
         original="self.refuse(tensors[0], refused_kinds)",
         replacement="pass",
         tests=("tests/backend/test_promote.py",),
@@ -210,7 +210,7 @@ MUTANTS = [
     Mutant(
         name="ops-refused-dtypes-of-one-tensor",
         module="emberharmony/backend/promote.py",
-        function="Promotion._promoting",
+        function="Promotion._promoting_op",
         original="self.refuse(x, refused_kinds)",
         replacement="pass",
         tests=("tests/conformance/test_samples.py -k erf",),
@@ -219,7 +219,7 @@ MUTANTS = [
     Mutant(
         name="ops-floats-of-integers",
         module="emberharmony/backend/promote.py",
-        function="Promotion._promoting",
+        function="Promotion._promoting_op",
         original='facts.gives == "float"',
         replacement="False",
         tests=("tests/backend/test_promote.py",),

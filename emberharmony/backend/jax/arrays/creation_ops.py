@@ -27,7 +27,7 @@ def _fill_with_number(shape: tuple[int, ...], number: float, dtype: Any, device:
 
 
 def _broadcast_value(shape: tuple[int, ...], value: Any, dtype: Any, device: Any) -> jax.Array:
-    fill_tensor = promotion.filling(value, dtype)
+    fill_tensor = promotion.fill_tensor(value, dtype)
     target_device = requested_device(device)
     check_memory(shape, fill_tensor.dtype.itemsize)
     filled_tensor = jnp.broadcast_to(fill_tensor, shape)

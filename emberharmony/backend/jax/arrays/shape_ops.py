@@ -113,7 +113,7 @@ class JAXShapeOps:
             [before + n + after for n, (before, after) in zip(x.shape, pad_widths, strict=True)], x.dtype.itemsize
         )
         if mode == "constant":
-            fill_tensor = promotion.filling(0 if constant_values is None else constant_values, x.dtype)
+            fill_tensor = promotion.fill_tensor(0 if constant_values is None else constant_values, x.dtype)
             return jax.lax.pad(x, fill_tensor, [(before, after, 0) for before, after in pad_widths])
         for axis, (before, after) in enumerate(pad_widths):
             if before or after:

@@ -70,7 +70,7 @@ class JAXSteps(Steps):
         Its numbers are arguments of what JAX compiles, so that a new rate compiles nothing. A compiled sum of a product
         rounds once where the ops round twice.
         """
-        if not all(map(self.may_keep, chain.from_iterable(columns))):
+        if not all(map(self.may_outlive_transforms, chain.from_iterable(columns))):
             return None
         moves, outputs = update.program.instructions, update.program.outputs
         numbers = [float(update.numbers[i]) for i in update.program.numbers]

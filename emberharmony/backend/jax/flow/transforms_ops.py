@@ -49,7 +49,7 @@ class JAXTransformsOps:
         return isinstance(x, TensorProxy) or (isinstance(x, Tracer) and is_traced(x))
 
     @staticmethod
-    def may_keep(x: Any) -> bool:
+    def may_outlive_transforms(x: Any) -> bool:
         return not isinstance(x, (TensorProxy, Tracer))
 
     def pullback(self, fn: TensorFunction, primals: Tensors, first: bool = False) -> tuple[list[jax.Array], Any]:

@@ -50,7 +50,7 @@ def _create_matrix(
 def _fill(shape: tuple[int, ...], fill_value: Any, dtype: Any, device: Any) -> mx.array:
     # mx.full (MLX 0.32) ignores its dtype for a value of another kind, and its gradient is wrong: cast the value, and
     # broadcast a tensor.
-    fill_tensor, stream = promotion.filling(fill_value, dtype), requested_device(device)
+    fill_tensor, stream = promotion.fill_tensor(fill_value, dtype), requested_device(device)
     check_memory(shape, fill_tensor.itemsize)
     if isinstance(fill_value, mx.array):
         return mx.broadcast_to(fill_tensor, shape, stream=stream)

@@ -191,7 +191,7 @@ class MLXShapeOps:
             return self.composed("pad")(x, pad_width, mode, constant_values)
         pad_widths = pad_pairs(pad_width, x.ndim)
         if mode == "constant":
-            fill_tensor = promotion.filling(0 if constant_values is None else constant_values, x.dtype)
+            fill_tensor = promotion.fill_tensor(0 if constant_values is None else constant_values, x.dtype)
             try:
                 padded_x = mx.pad(x, pad_widths, constant_values=fill_tensor)
             except (OverflowError, TypeError):

@@ -82,9 +82,9 @@ class MLXSteps(Steps):
         pieces = map(mx.contiguous, mx.split(vector, end_offsets[:-1]))
         return list(map(mx.reshape, pieces, map(_SHAPE, likes)))
 
-    def may_keep_all(self, tensors: Sequence[Any]) -> bool:
+    def may_all_outlive_transforms(self, tensors: Sequence[Any]) -> bool:
         """Returns whether parameters may keep all these tensors as they are; if False, the caller checks each one."""
-        return ({*map(type, tensors)} == {mx.array} and not is_nested()) or super().may_keep_all(tensors)
+        return ({*map(type, tensors)} == {mx.array} and not is_nested()) or super().may_all_outlive_transforms(tensors)
 
     def has_kernel(self, update: Update, like: mx.array) -> bool:
         """Returns whether an update consists of so few ops that joining its tensors to vectors would take longer."""

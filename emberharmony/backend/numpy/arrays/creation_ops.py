@@ -52,7 +52,7 @@ class NumpyCreationOps(HostMade):
     @with_number
     def full(shape: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> np.ndarray:
         place(device)
-        return _fill(as_shape(shape), promotion.filling(fill_value, dtype))
+        return _fill(as_shape(shape), promotion.fill_tensor(fill_value, dtype))
 
     @staticmethod
     def empty(shape: Any, dtype: Any = None, device: Any = None) -> np.ndarray:
@@ -78,7 +78,7 @@ class NumpyCreationOps(HostMade):
     @with_number
     def full_like(x: np.ndarray, fill_value: Any, dtype: Any = None, device: Any = None) -> np.ndarray:
         place(device)
-        return _fill(x.shape, promotion.filling(fill_value, x.dtype if dtype is None else dtype))
+        return _fill(x.shape, promotion.fill_tensor(fill_value, x.dtype if dtype is None else dtype))
 
     @staticmethod
     def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None) -> np.ndarray:

@@ -169,7 +169,7 @@ class NumpyShapeOps:
                 result = np.zeros(padded_shape, x.dtype)
             else:
                 result = np.empty(padded_shape, x.dtype)
-                result.fill(promotion.filling(constant_values, x.dtype))
+                result.fill(promotion.fill_tensor(constant_values, x.dtype))
             result[tuple([slice(before, before + n) for n, (before, _) in zip(x.shape, pad_widths, strict=True)])] = x
             return result
         for axis, (before, after) in enumerate(pad_widths):

@@ -42,9 +42,9 @@ class NumpySteps(Steps):
             start_offset = end_offset
         return pieces
 
-    def may_keep_all(self, tensors: Sequence[Any]) -> bool:
+    def may_all_outlive_transforms(self, tensors: Sequence[Any]) -> bool:
         """Returns whether parameters may keep all these tensors as they are; if False, the caller checks each one."""
-        return {*map(type, tensors)} == {np.ndarray} or super().may_keep_all(tensors)
+        return {*map(type, tensors)} == {np.ndarray} or super().may_all_outlive_transforms(tensors)
 
     def has_kernel(self, update: "Update", like: np.ndarray) -> bool:
         """Returns whether an update consists of so few ops that joining its arrays to vectors would take longer.

@@ -24,7 +24,7 @@ def cross_entropy_with_slope(
     label_smoothing: float,
     axis: int,
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Returns a mean of cross-entropies and its derivative by the logits; see `Backend.with_slope`."""
+    """Returns a mean of cross-entropies and its derivative by the logits; see `Backend.value_and_slope`."""
     option_classes = reduction.__class__, ignore_index.__class__, label_smoothing.__class__, axis.__class__
     if option_classes != (str, int, float, int) or weight is not None or reduction != "mean" or label_smoothing:
         return None

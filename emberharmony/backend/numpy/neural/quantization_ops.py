@@ -36,7 +36,7 @@ class NumpyQuantizationOps:
         check_options(group_size, bits)
         check_packed(DTYPES.neutral[w.dtype].name, w.shape, scales.shape, biases.shape, group_size, bits)
         check_product(x.shape, w.shape, transpose, bits)
-        result_dtype = promotion.native_result(x, scales, biases)
+        result_dtype = promotion.native_result_dtype(x, scales, biases)
         if DTYPES.neutral[result_dtype].name not in NARROW or not (x.size and w.size):
             composite = self.composed("quantized_matmul")
             return composite(x, w, scales, biases, transpose=transpose, group_size=group_size, bits=bits)

@@ -63,7 +63,7 @@ class TorchCreationOps(HostMade):
         if fill_value.__class__ is float and -_HALF < fill_value < _HALF and (dtype is None or dtype.is_floating_point):
             return torch.full(as_shape(shape), fill_value, dtype=_dtype_or_default(dtype), device=place(device))
         # torch.full (PyTorch 2.13) raises for a number beyond the range of the dtype, which must become infinity.
-        fill_tensor = promotion.filling(fill_value, dtype).to(place(device))
+        fill_tensor = promotion.fill_tensor(fill_value, dtype).to(place(device))
         return fill_tensor.expand(as_shape(shape)).clone()
 
     @staticmethod
@@ -88,7 +88,7 @@ class TorchCreationOps(HostMade):
         target_device = x.device if device is None else place(device)
         if fill_value.__class__ is float and -_HALF < fill_value < _HALF and x.is_floating_point() and dtype is None:
             return torch.full_like(x, fill_value, device=target_device)
-        fill_tensor = promotion.filling(fill_value, x.dtype if dtype is None else dtype).to(target_device)
+        fill_tensor = promotion.fill_tensor(fill_value, x.dtype if dtype is None else dtype).to(target_device)
         return fill_tensor.expand(x.shape).clone()
 
     @staticmethod

@@ -194,7 +194,7 @@ class TorchShapeOps:
             )
             if constant_values is None:
                 return torch.nn.functional.pad(x, flat_widths)
-            fill_number = promotion.filling(constant_values, x.dtype).item()
+            fill_number = promotion.fill_tensor(constant_values, x.dtype).item()
             if isinstance(fill_number, complex):
                 # `functional.pad` takes no complex value (PyTorch 2.13).
                 padded_parts = (

@@ -57,12 +57,12 @@ class TorchTransformsOps:
         return isinstance(x, torch.Tensor) and is_traced(x)
 
     @staticmethod
-    def may_keep(x: Any) -> bool:
+    def may_outlive_transforms(x: Any) -> bool:
         # torch.compile cannot trace `is_traced`; it makes assignments after the compiled code has run.
         return torch.compiler.is_compiling() or not is_traced(x)
 
     @staticmethod
-    def plain(x: Any) -> Any:
+    def detach(x: Any) -> Any:
         if x.__class__ is torch.Tensor:
             is_recorded = x.requires_grad
         else:
@@ -76,7 +76,7 @@ class TorchTransformsOps:
         return x.detach() if is_recorded else x
 
     @staticmethod
-    def may_keep_all(tensors: Tensors) -> bool:
+    def may_all_outlive_transforms(tensors: Tensors) -> bool:
         is_inside = torch.compiler.is_compiling() or _in_transform() or forward_ad._current_level >= 0
         return not is_inside and not any(map(operator.attrgetter("requires_grad"), tensors))
 

@@ -148,7 +148,7 @@ def _quantized_product(
     biases: torch.Tensor,
 ) -> torch.Tensor:
     """Returns the product by words or by columns, without a record for gradients of its parts."""
-    result_dtype = promotion.native_result(x, scales, biases)
+    result_dtype = promotion.native_result_dtype(x, scales, biases)
     if result_dtype not in _NARROW or not (x.is_cpu and x.numel() and w.numel()):
         return _product_by_composite(ops, transpose, group_size, bits, x, w, scales, biases)
     x, scales, biases = x.float(), scales.float(), biases.float()
