@@ -61,7 +61,7 @@ def measure(backends: Sequence[str], layers: int, rounds: int) -> tuple[dict[str
     for name in backends:
         with ops.use_backend(name):
             copies = Copies()
-            own = [copies.of(model), copies.of(optimizer), *map(ops.convert_to_tensor, (numbers, later))]
+            own = [copies.copy_of(model), copies.copy_of(optimizer), *map(ops.convert_to_tensor, (numbers, later))]
         for kind in (run, recorded):
             calls[f"{kind.__name__} {name}"] = partial(on, name, partial(kind, step, own))
     report = None

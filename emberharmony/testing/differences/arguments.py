@@ -49,17 +49,19 @@ def unequal_arguments(one: Record, other: Record) -> list[Unequal]:
     first_by_name, second_by_name = _arguments_by_name(one), _arguments_by_name(other)
     names = dict.fromkeys([*first_by_name, *second_by_name])
     names.pop("device", None)
-    unequal = [
+    unequal_values = [
         difference
         for name in names
         for difference in _unequal_values(
             name, first_by_name.get(name, _ABSENT), second_by_name.get(name, _ABSENT), (one, other)
         )
     ]
-    if not unequal and one.streams != other.streams:
+    if not unequal_values and one.streams != other.streams:
         first_stream_states = [{"g": (record.streams or [{}])[0]} for record in (one, other)]
-        unequal.append(_unequal("the random state", first_stream_states[0], first_stream_states[1], math.inf))
-    return unequal
+        unequal_values.append(
+            _unequal_entry("the random state", first_stream_states[0], first_stream_states[1], math.inf)
+        )
+    return unequal_values
 
 
 def _arguments_by_name(record: Record) -> dict[str, Any]:
@@ -79,12 +81,12 @@ def _arguments_by_name(record: Record) -> dict[str, Any]:
 
 def _unequal_values(name: str, a: Any, b: Any, records: tuple[Record, Record]) -> Iterator[Unequal]:
     """Yields the places at which two encoded arguments differ; tensors are not compared."""
-    first, second = _plain(a, b, records[0]), _plain(b, a, records[1])
+    first, second = _comparable_value(a, b, records[0]), _comparable_value(b, a, records[1])
     kind_tags = [next(iter(value)) if isinstance(value, dict) else "" for value in (first, second)]
     if kind_tags == ["", ""]:
         relative_difference = _relative_difference(first, second)
         if relative_difference:
-            yield _unequal(name, first, second, relative_difference)
+            yield _unequal_entry(name, first, second, relative_difference)
         return
     tagged_contents = [value[tag] if tag else value for value, tag in zip((first, second), kind_tags, strict=True)]
     if {"t", "h"} >= set(kind_tags):
@@ -94,24 +96,24 @@ def _unequal_values(name: str, a: Any, b: Any, records: tuple[Record, Record]) -
             yield from _unequal_values(f"{name}[{i}]", x, y, records)
     elif kind_tags == ["d", "d"] and [key for key, _ in tagged_contents[0]] == [key for key, _ in tagged_contents[1]]:
         for (key, x), (_, y) in zip(*tagged_contents, strict=True):
-            yield from _unequal_values(f"{name}[{_text(key)}]", x, y, records)
+            yield from _unequal_values(f"{name}[{_value_text(key)}]", x, y, records)
     elif kind_tags == ["s", "s"] and not any(
         difference for x, y in zip(*tagged_contents, strict=True) for difference in _unequal_values("", x, y, records)
     ):
         return
     elif kind_tags != ["o", "o"] and first != second:
-        yield _unequal(name, first, second, math.inf)
+        yield _unequal_entry(name, first, second, math.inf)
 
 
-def _unequal(name: str, first: Any, second: Any, share: float) -> Unequal:
-    texts = _text(first), _text(second)
+def _unequal_entry(name: str, first: Any, second: Any, share: float) -> Unequal:
+    value_texts = _value_text(first), _value_text(second)
     printable_values = [
-        text if isinstance(value, dict) else value for value, text in zip((first, second), texts, strict=True)
+        text if isinstance(value, dict) else value for value, text in zip((first, second), value_texts, strict=True)
     ]
-    return Unequal(name, (printable_values[0], printable_values[1]), texts, share)
+    return Unequal(name, (printable_values[0], printable_values[1]), value_texts, share)
 
 
-def _plain(value: Any, other: Any, record: Record) -> Any:
+def _comparable_value(value: Any, other: Any, record: Record) -> Any:
     """Returns a dtype as its name, a complex number as itself, and a tensor of one element as a number beside one."""
     if not isinstance(value, dict):
         return value
@@ -132,7 +134,7 @@ def _relative_difference(a: Any, b: Any) -> float:
     return math.inf
 
 
-def _text(value: Any) -> str:
+def _value_text(value: Any) -> str:
     """Returns the text of an encoded argument for a message."""
     if not isinstance(value, dict):
         return repr(value)
@@ -140,11 +142,11 @@ def _text(value: Any) -> str:
     if kind_tag in ("t", "h"):
         return "a tensor"
     if kind_tag in ("l", "u"):
-        return f"({', '.join(map(_text, content))}{',' if len(content) == 1 else ''})"
+        return f"({', '.join(map(_value_text, content))}{',' if len(content) == 1 else ''})"
     if kind_tag == "d":
-        return "{" + ", ".join(f"{_text(k)}: {_text(v)}" for k, v in content) + "}"
+        return "{" + ", ".join(f"{_value_text(k)}: {_value_text(v)}" for k, v in content) + "}"
     if kind_tag == "s":
-        return f"slice({', '.join(map(_text, content))})"
+        return f"slice({', '.join(map(_value_text, content))})"
     if kind_tag == "g":
         return f"a generator of seed {content.get('entropy')} at {content.get('counter')}:{content.get('position')}"
     return "..." if kind_tag == "e" else str(complex(*content) if kind_tag == "c" else content)

@@ -75,7 +75,7 @@ def _has_same_part(row: Sample, args: Any, kwargs: Any) -> bool:
     if len({x.shape for x in array_arguments}) != 1 or array_arguments[0].size < 4:
         return False
 
-    def call(part: Any) -> Any:
+    def call_oracle(part: Any) -> Any:
         partial_arguments = [part(x) if isinstance(x, np.ndarray) else x for x in args]
         return row.oracle(*partial_arguments, **kwargs)
 
@@ -84,7 +84,7 @@ def _has_same_part(row: Sample, args: Any, kwargs: Any) -> bool:
 
     try:
         with np.errstate(all="ignore"):
-            whole_result, result_of_part = call(lambda x: x), call(every_second_reversed)
+            whole_result, result_of_part = call_oracle(lambda x: x), call_oracle(every_second_reversed)
     except Exception:  # noqa: BLE001  (an oracle may raise anything for a vector)
         return False
     if isinstance(whole_result, (tuple, list)) or np.shape(whole_result) != array_arguments[0].shape:
@@ -101,8 +101,8 @@ def sum_allowance(record: Record) -> float:
     There are as many terms as inputs for each result, or as a product of two matrices with so many elements has.
     """
     smallest_result_size = max(1, min((host.size for host in record.results()), default=1))
-    float_input_sizes = sorted((host.size for host in record.given() if host.dtype in EPSILON), reverse=True)
-    term_count = max((host.size for host in record.given()), default=1) / smallest_result_size
+    float_input_sizes = sorted((host.size for host in record.inputs() if host.dtype in EPSILON), reverse=True)
+    term_count = max((host.size for host in record.inputs()), default=1) / smallest_result_size
     if len(float_input_sizes) > 1:
         term_count = max(term_count, math.sqrt(float_input_sizes[0] * float_input_sizes[1] / smallest_result_size))
     return max(1.0, math.sqrt(term_count) / 4)
@@ -115,8 +115,8 @@ def largest_input(record: Record) -> float:
         return 0.0
     largest_magnitude = 0.0
     with np.errstate(all="ignore"):
-        for host in record.given():
-            for block in host.parts(PART) if host.dtype in EPSILON else ():
+        for host in record.inputs():
+            for block in host.blocks(PART) if host.dtype in EPSILON else ():
                 largest_magnitude = max(largest_magnitude, _largest_finite(block))
     return largest_magnitude
 
@@ -142,15 +142,15 @@ class Bounds:
     def __init__(self, share: float) -> None:
         self._share = share
 
-    def relative(self, op: str, dtype: str, of: float) -> float:
+    def limit(self, op: str, dtype: str, sum_factor: float) -> float:
         """Returns the allowed error of the largest element, as a share of that element.
 
         Args:
             op: the op.
             dtype: that of the result.
-            of: by how much sums allow larger errors.
+            sum_factor: by how much sums allow larger errors.
         """
-        return self._share * allowed_error(op).eps * of * EPSILON[dtype]
+        return self._share * allowed_error(op).eps * sum_factor * EPSILON[dtype]
 
     def covers(self, op: str, dtype: str, off: float, most: float) -> bool:
         """Returns whether an error is allowed for each element of a tensor, however small the element is.
@@ -164,80 +164,106 @@ class Bounds:
         relative_floor = min(allowed_error(op).floor, most)
         return off <= self._share * allowed_error(op).eps * EPSILON[dtype] * relative_floor
 
-    def units(self, op: str, got: Host, want: Host, of: float, reached: float, spare: Any = 0.0) -> float:
+    def error(
+        self, op: str, actual: Host, expected: Host, sum_factor: float, input_magnitude: float, allowance: Any = 0.0
+    ) -> float:
         """Returns the error of a tensor in units of the allowed one.
 
         Args:
             op: the name of the op.
-            got: the tensor.
-            want: what it should be, perhaps in a wider dtype.
-            of: by how much sums allow larger errors.
-            reached: the magnitude of the inputs.
-            spare: the error that rounding of the inputs explains: a number, or one for each element.
+            actual: the tensor.
+            expected: what it should be, perhaps in a wider dtype.
+            sum_factor: by how much sums allow larger errors.
+            input_magnitude: the magnitude of the inputs.
+            allowance: the error that rounding of the inputs explains: a number, or one for each element.
         """
-        allowed = allowed_error(op)
-        if got.dtype not in EPSILON:
-            if op in EDGES and got.shape == want.shape and np.any(spare):
+        error_bound = allowed_error(op)
+        if actual.dtype not in EPSILON:
+            if op in EDGES and actual.shape == expected.shape and np.any(allowance):
                 return 0.0
-            is_same_shape = got.shape == want.shape and all(
-                np.array_equal(x, y) for x, y in zip(got.parts(PART), want.parts(PART), strict=True)
+            is_same_shape = actual.shape == expected.shape and all(
+                np.array_equal(x, y) for x, y in zip(actual.blocks(PART), expected.blocks(PART), strict=True)
             )
             return 0.0 if is_same_shape else math.inf
-        if not got.size:
+        if not actual.size:
             return 0.0
         with np.errstate(all="ignore"):
-            magnitude = max(_largest_finite(block) for block in want.parts(PART))
-            if not allowed.exact:
-                spare = _SENSITIVE * np.where(np.isfinite(spare), spare, 0.0)
+            magnitude = max(_largest_finite(block) for block in expected.blocks(PART))
+            if not error_bound.exact:
+                allowance = _SENSITIVE * np.where(np.isfinite(allowance), allowance, 0.0)
             else:
-                spare = 0.0
-            floor = min(allowed.floor, max(magnitude, reached))
-            unit = self._share * allowed.eps * (1.0 if allowed.each else of) * EPSILON[got.dtype]
-            tiny, limit = TINY.get(got.dtype, 2.0**-1022), largest_finite(got.dtype)
+                allowance = 0.0
+            floor = min(error_bound.floor, max(magnitude, input_magnitude))
+            unit = self._share * error_bound.eps * (1.0 if error_bound.each else sum_factor) * EPSILON[actual.dtype]
+            tiny, limit = TINY.get(actual.dtype, 2.0**-1022), largest_finite(actual.dtype)
             worst_units, start = 0.0, 0
-            spare = spare.reshape(-1) if np.ndim(spare) else spare
-            for result_block, expected_block in zip(got.parts(PART), want.parts(PART), strict=True):
-                allowance_part = spare[start : start + PART] if np.ndim(spare) else spare
+            allowance = allowance.reshape(-1) if np.ndim(allowance) else allowance
+            for result_block, expected_block in zip(actual.blocks(PART), expected.blocks(PART), strict=True):
+                allowance_part = allowance[start : start + PART] if np.ndim(allowance) else allowance
                 start += PART
-                units = _error_units(
-                    result_block, expected_block, allowed.each, magnitude, floor, unit, tiny + allowance_part
+                block_error = _error_units(
+                    result_block, expected_block, error_bound.each, magnitude, floor, unit, tiny + allowance_part
                 )
-                if not math.isfinite(units) or magnitude > limit:
-                    units = _error_with_nonfinite(
-                        result_block, expected_block, allowed.each, magnitude, floor, unit, tiny + allowance_part, limit
+                if not math.isfinite(block_error) or magnitude > limit:
+                    block_error = _error_with_nonfinite(
+                        result_block,
+                        expected_block,
+                        error_bound.each,
+                        magnitude,
+                        floor,
+                        unit,
+                        tiny + allowance_part,
+                        limit,
                     )
-                worst_units = max(worst_units, units)
+                worst_units = max(worst_units, block_error)
         return worst_units
 
 
 def _error_units(
-    values: Array, wanted: Array, by_element: bool, most_reach: float, low: float, unit: float, spare: Any
+    actual: Array,
+    expected: Array,
+    by_element: bool,
+    largest_magnitude: float,
+    magnitude_floor: float,
+    unit: float,
+    allowance: Any,
 ) -> float:
     """Returns the largest error of an array in units of the allowed one; not finite if a number is not finite."""
-    deviation = np.abs(values - wanted)
-    if by_element or np.ndim(spare):
-        magnitude_scale = np.maximum(np.abs(wanted), low) if by_element else max(most_reach, low)
-        return float(np.max(deviation / (unit * magnitude_scale + spare)))
-    return float(np.max(deviation)) / (unit * max(most_reach, low) + float(spare))
+    deviation = np.abs(actual - expected)
+    if by_element or np.ndim(allowance):
+        magnitude_scale = (
+            np.maximum(np.abs(expected), magnitude_floor) if by_element else max(largest_magnitude, magnitude_floor)
+        )
+        return float(np.max(deviation / (unit * magnitude_scale + allowance)))
+    return float(np.max(deviation)) / (unit * max(largest_magnitude, magnitude_floor) + float(allowance))
 
 
 def _error_with_nonfinite(
-    values: Array, wanted: Array, by_element: bool, most_reach: float, low: float, unit: float, spare: Any, limit: float
+    actual: Array,
+    expected: Array,
+    by_element: bool,
+    largest_magnitude: float,
+    magnitude_floor: float,
+    unit: float,
+    allowance: Any,
+    limit: float,
 ) -> float:
     """Returns the largest error of two arrays with infinities or NaN, in units of the allowed one."""
-    if values.dtype.kind in "fc":
-        wide_dtype = np.complex128 if values.dtype.kind == "c" else np.float64
-        values = values.astype(wide_dtype)
-    is_equal = (values == wanted) | (np.isnan(values) & np.isnan(wanted))
+    if actual.dtype.kind in "fc":
+        wide_dtype = np.complex128 if actual.dtype.kind == "c" else np.float64
+        actual = actual.astype(wide_dtype)
+    is_equal = (actual == expected) | (np.isnan(actual) & np.isnan(expected))
     if is_equal.all():
         return 0.0
-    deviation = np.where(is_equal, 0.0, np.abs(values - wanted))
-    is_too_large = (np.abs(wanted) > limit) & ~np.isfinite(
-        values
+    deviation = np.where(is_equal, 0.0, np.abs(actual - expected))
+    is_too_large = (np.abs(expected) > limit) & ~np.isfinite(
+        actual
     )  # the result is too large for the dtype on every side
-    if wanted.dtype.kind == values.dtype.kind == "f":
-        is_too_large &= np.signbit(wanted) == np.signbit(values)
-    deviation = np.where(is_too_large & ~np.isnan(values) & ~np.isnan(wanted), 0.0, deviation)
-    finite_magnitudes = np.abs(np.where(np.isfinite(wanted), wanted, 0.0))
-    error_units = deviation / (unit * np.maximum(finite_magnitudes if by_element else most_reach, low) + spare)
+    if expected.dtype.kind == actual.dtype.kind == "f":
+        is_too_large &= np.signbit(expected) == np.signbit(actual)
+    deviation = np.where(is_too_large & ~np.isnan(actual) & ~np.isnan(expected), 0.0, deviation)
+    finite_magnitudes = np.abs(np.where(np.isfinite(expected), expected, 0.0))
+    error_units = deviation / (
+        unit * np.maximum(finite_magnitudes if by_element else largest_magnitude, magnitude_floor) + allowance
+    )
     return float(np.where(np.isnan(deviation) | np.isinf(deviation), math.inf, error_units).max())

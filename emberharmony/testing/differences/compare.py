@@ -16,12 +16,12 @@ import numpy as np
 from emberharmony import ops
 from emberharmony.core.errors import ArgumentError
 from emberharmony.core.trees.tree import tree_leaves, tree_map
-from emberharmony.testing.differences.copies import copy_program, trained_parameters
+from emberharmony.testing.differences.copies import copy_program, stateful_objects
 from emberharmony.testing.differences.judge import Judge
 from emberharmony.testing.differences.live import Following
 from emberharmony.testing.differences.lockstep import Lockstep
 from emberharmony.testing.differences.report import Report, environment
-from emberharmony.testing.differences.runs import Stopped, Watch, on_host, run_program, with_host_draws
+from emberharmony.testing.differences.runs import Stopped, Watch, run_program, to_host_array, with_host_draws
 from emberharmony.testing.differences.spool import MEMORY, Calls, Reader, Writer
 
 
@@ -40,8 +40,8 @@ def compare_backends(
     _check_arguments(backends, reference, stop, tolerance)
     first_backend, second_backend = map(with_host_draws, backends)
     report = _new_report(backends, first_backend, second_backend, tolerance)
-    program = _with_gradients(fn) if gradients else fn
-    host_inputs = tree_map(on_host, inputs)
+    program = _program_with_gradients(fn) if gradients else fn
+    host_inputs = tree_map(to_host_array, inputs)
     with tempfile.TemporaryDirectory(prefix="emberharmony-") as folder, contextlib.ExitStack() as stack:
         writers = [Writer(os.path.join(folder, name), MEMORY) for name in ("first", "second")]
         for writer in writers:
@@ -74,15 +74,23 @@ def record(
         gradients: see `emberharmony.compare`.
         device: see `compare`.
     """
-    side = with_host_draws(backend)
+    host_drawing_backend = with_host_draws(backend)
     folder, name = os.path.split(os.path.abspath(path))
     with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=folder) as temporary_folder:
         writer = Writer(os.path.join(temporary_folder, name))
         try:
-            program = _with_gradients(fn) if gradients else fn
+            program = _program_with_gradients(fn) if gradients else fn
             run_watcher = Watch(writer.add, writer)
-            error_text = run_program(*copy_program(program, tree_map(on_host, inputs)), side, run_watcher, device or "")
-            writer.close({"backend": side.name, "error": error_text, "environment": environment([side])})
+            error_text = run_program(
+                *copy_program(program, tree_map(to_host_array, inputs)), host_drawing_backend, run_watcher, device or ""
+            )
+            writer.close(
+                {
+                    "backend": host_drawing_backend.name,
+                    "error": error_text,
+                    "environment": environment([host_drawing_backend]),
+                }
+            )
         finally:
             writer.close()
         os.replace(os.path.join(temporary_folder, name), path)
@@ -158,24 +166,24 @@ def _available_backend(name: str) -> Any:
         return None
 
 
-def _with_gradients(fn: Callable[..., Any]) -> Callable[..., Any]:
+def _program_with_gradients(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Returns a program that also computes the gradients of the sum of its results."""
 
     def program(*arguments: Any) -> Any:
-        def total(*inputs: Any) -> Any:
+        def sum_results(*inputs: Any) -> Any:
             float_leaves = [x for x in tree_leaves(fn(*inputs)) if ops.is_tensor(x) and ops.dtype(x).is_floating]
             if not float_leaves:
                 return ops.zeros(())
             # The sum is made by `ops.add`, because MLX's operator `+` refuses a constant beside a traced tensor.
             return functools.reduce(ops.add, map(ops.sum, float_leaves))
 
-        trained_objects = trained_parameters(fn)
+        trained_objects = stateful_objects(fn)
         if trained_objects:
-            return ops.backward(lambda: total(*arguments), trained_objects)
+            return ops.backward(lambda: sum_results(*arguments), trained_objects)
         float_positions = [i for i, x in enumerate(arguments) if ops.is_tensor(x) and ops.dtype(x).is_floating]
         if not float_positions:
             raise ArgumentError("compare(gradients=True) finds neither parameters nor floating inputs")
-        return ops.value_and_grad(total, argnums=float_positions)(*arguments)
+        return ops.value_and_grad(sum_results, argnums=float_positions)(*arguments)
 
     return program
 

@@ -21,19 +21,19 @@ class Copies:
         self._globals: dict[int, dict[str, Any]] = {}
         self._functions: dict[int, Any] = {}
 
-    def of(self, value: Any, depth: int = 0) -> Any:
+    def copy_of(self, value: Any, depth: int = 0) -> Any:
         """Returns a copy of a value with a state, such as a model or an optimizer; any other value unchanged."""
         if isinstance(value, FunctionType):
             return self._copy_function(value)
         if isinstance(value, (MethodType, BuiltinMethodType)) and _has_state(value.__self__):
-            return getattr(self.of(value.__self__), value.__name__)
+            return getattr(self.copy_of(value.__self__), value.__name__)
         if isinstance(value, partial):
-            keywords = {name: self.of(item) for name, item in value.keywords.items()}
-            return partial(self.of(value.func), *map(self.of, value.args), **keywords)
+            keywords = {name: self.copy_of(item) for name, item in value.keywords.items()}
+            return partial(self.copy_of(value.func), *map(self.copy_of, value.args), **keywords)
         if type(value) in (list, tuple) and depth < _DEEPEST:
-            return type(value)(self.of(item, depth + 1) for item in value)
+            return type(value)(self.copy_of(item, depth + 1) for item in value)
         if type(value) is dict and depth < _DEEPEST:
-            return {name: self.of(item, depth + 1) for name, item in value.items()}
+            return {name: self.copy_of(item, depth + 1) for name, item in value.items()}
         if not _has_state(value):
             return value
         if id(value) in self._memo:
@@ -44,7 +44,7 @@ class Copies:
         copy_of_value = self._memo[id(value)] = copy.copy(value)  # `deepcopy` fails for objects that hold files
         self._originals.append(value)
         for name, item in vars(value).items():
-            vars(copy_of_value)[name] = self.of(item)
+            vars(copy_of_value)[name] = self.copy_of(item)
         return copy_of_value
 
     def _copy_function(self, fn: FunctionType) -> Any:
@@ -64,15 +64,15 @@ class Copies:
         self._functions[id(fn)] = new_function
         new_function.__dict__.update(fn.__dict__)
         new_function.__qualname__, new_function.__module__ = fn.__qualname__, fn.__module__
-        new_function.__defaults__ = None if fn.__defaults__ is None else tuple(map(self.of, fn.__defaults__))
-        new_function.__kwdefaults__ = None if fn.__kwdefaults__ is None else self.of(fn.__kwdefaults__)
+        new_function.__defaults__ = None if fn.__defaults__ is None else tuple(map(self.copy_of, fn.__defaults__))
+        new_function.__kwdefaults__ = None if fn.__kwdefaults__ is None else self.copy_of(fn.__kwdefaults__)
         for cell, old_cell in zip(closure_cells, fn.__closure__ or (), strict=True):
             if _is_set(old_cell):
-                cell.cell_contents = self.of(old_cell.cell_contents)
+                cell.cell_contents = self.copy_of(old_cell.cell_contents)
         for name in used_global_names:
             value = fn.__globals__[name]
             if not isinstance(value, FunctionType) or value.__globals__ is fn.__globals__:
-                copied_globals[name] = self.of(value)
+                copied_globals[name] = self.copy_of(value)
         return new_function
 
 
@@ -137,7 +137,7 @@ def _is_set(cell: CellType) -> bool:
     return True
 
 
-def trained_parameters(fn: Any) -> list[Any]:
+def stateful_objects(fn: Any) -> list[Any]:
     """Returns the objects with a state that a program is, is a method of, or refers to by its closure or globals."""
     if isinstance(fn, FunctionType):
         reachable_objects = [fn.__globals__[name] for name in _names_in_code(fn.__code__) if name in fn.__globals__]
@@ -152,4 +152,4 @@ def trained_parameters(fn: Any) -> list[Any]:
 def copy_program(fn: Callable[..., Any], inputs: Any) -> tuple[Callable[..., Any], Any]:
     """Returns a program and its arguments, of which no run can change the originals."""
     copies = Copies()
-    return copies.of(fn), copies.of(inputs)
+    return copies.copy_of(fn), copies.copy_of(inputs)

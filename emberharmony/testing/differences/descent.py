@@ -46,7 +46,7 @@ class _Inner(Watch):
                 self.around[id(record)] = tuple(outer_names)
 
 
-def fault_inside(record: Record, backend: Any, judge: Judge) -> Inside | None:
+def judge_inner_calls(record: Record, backend: Any, judge: Judge) -> Inside | None:
     """Returns the calls inside a composite, and which of them is wrong; None if its body calls no ops.
 
     Args:
@@ -60,7 +60,7 @@ def fault_inside(record: Record, backend: Any, judge: Judge) -> Inside | None:
     judged_ops: list[tuple[str, float]] = []
     wrong_records: list[Record] = []
 
-    def tell(inner: Record) -> None:
+    def judge_inner_call(inner: Record) -> None:
         with contextlib.suppress(NotJudgedError):
             error_units = judge.judge(inner).error
             judged_ops.append((inner.op, error_units))
@@ -75,7 +75,7 @@ def fault_inside(record: Record, backend: Any, judge: Judge) -> Inside | None:
         op_spec.declared,
     ):  # the tape runs the body also where the backend has an own definition
         judged_ops.clear()
-        inner_watcher = _Inner(tell)
+        inner_watcher = _Inner(judge_inner_call)
         with contextlib.suppress(Stopped, LookupError):
             repeat_call(
                 record,
@@ -93,11 +93,11 @@ def fault_inside(record: Record, backend: Any, judge: Judge) -> Inside | None:
 def _as_call(watch: _Inner, body: Callable[..., Any]) -> Callable[..., Any]:
     """Returns the body of a composite; the watcher sees its calls although no call of an op stands around them."""
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call_body(*args: Any, **kwargs: Any) -> Any:
         watch.before = super(_Inner, watch).before  # type: ignore[method-assign]
         return body(*args, **kwargs)
 
-    return call
+    return call_body
 
 
 def repeat_call(record: Record, backend: Any, function: Callable[..., Any], watch: Watch | None = None) -> Any:

@@ -93,7 +93,7 @@ def is_explained_by_noise(one: Record, other: Record, share: float) -> bool:
         other: the call on the second side.
         share: how far the results differ.
     """
-    first_arguments, second_arguments = one.given(), other.given()
+    first_arguments, second_arguments = one.inputs(), other.inputs()
     argument_noise = 0.0
     for a, b in zip(first_arguments, second_arguments, strict=False):
         argument_noise += distance(a, b).share
@@ -103,8 +103,8 @@ def is_explained_by_noise(one: Record, other: Record, share: float) -> bool:
         or describe_mismatch(first_arguments, second_arguments)
     ):
         return False
-    allowed = allowed_error(one.op)
-    if allowed.exact or not allowed.each:
+    error_bound = allowed_error(one.op)
+    if error_bound.exact or not error_bound.each:
         return True
     largest_deviation = max(_relative_differences(one.results(), other.results()), default=0.0)
     return largest_deviation <= GROWTH * sum(_relative_differences(first_arguments, second_arguments))
@@ -120,7 +120,7 @@ def _distance_moved(one: Record, other: Record, result: Host) -> Distance | None
     """
     if not _only_moves_elements(one.op):
         return None
-    first_arguments, second_arguments = one.given(), other.given()
+    first_arguments, second_arguments = one.inputs(), other.inputs()
     if not len(first_arguments) == len(second_arguments) == 1 or (
         first_arguments[0].size,
         first_arguments[0].dtype,
@@ -172,25 +172,25 @@ class Judge:
             for a, b in zip(first_results, second_results, strict=False):
                 distance(a, b)  # `Nearby.refresh` needs the distances of earlier results
             return _EQUAL if one.op in _UNSPECIFIED else Difference(math.inf, math.inf, mismatch_text)
-        bounds, allowed = self._bounds, allowed_error(one.op)
+        bounds, error_bound = self._bounds, allowed_error(one.op)
         worst_error = largest_gap = sum_factor = largest_absolute_gap = 0.0
         pairs_to_examine = []
         for a, b in zip(first_results, second_results, strict=True):
-            tensor_distance = distance(a, b, allowed.each, _distance_moved(one, other, a))
+            tensor_distance = distance(a, b, error_bound.each, _distance_moved(one, other, a))
             if not tensor_distance.share:
                 continue
             largest_gap = max(largest_gap, tensor_distance.share)
             largest_absolute_gap = max(
                 largest_absolute_gap, tensor_distance.most if tensor_distance.most < math.inf else 0.0
             )
-            sum_factor = sum_factor or (1.0 if allowed.each else sum_allowance(one))
+            sum_factor = sum_factor or (1.0 if error_bound.each else sum_allowance(one))
             if a.dtype not in EPSILON or not math.isfinite(tensor_distance.share):
                 pairs_to_examine.append((a, b))
-            elif not allowed.each:
-                worst_error = max(worst_error, tensor_distance.share / bounds.relative(one.op, a.dtype, sum_factor))
+            elif not error_bound.each:
+                worst_error = max(worst_error, tensor_distance.share / bounds.limit(one.op, a.dtype, sum_factor))
             elif not bounds.covers(
                 one.op, a.dtype, tensor_distance.most, tensor_distance.most / tensor_distance.share
-            ) and tensor_distance.relative(a, b) > bounds.relative(one.op, a.dtype, sum_factor):
+            ) and tensor_distance.relative(a, b) > bounds.limit(one.op, a.dtype, sum_factor):
                 pairs_to_examine.append((a, b))
         if not largest_gap:
             return _EQUAL
@@ -199,7 +199,7 @@ class Judge:
         if pairs_to_examine:
             input_magnitude = largest_input(one)
             worst_error = max(
-                worst_error, *(bounds.units(one.op, a, b, sum_factor, input_magnitude) for a, b in pairs_to_examine)
+                worst_error, *(bounds.error(one.op, a, b, sum_factor, input_magnitude) for a, b in pairs_to_examine)
             )
         return Difference(worst_error, largest_gap, most=largest_absolute_gap)
 
@@ -217,14 +217,14 @@ class Judge:
             raise NotJudgedError("its result is not specified")
         if _is_correctly_rounded(record):
             return Judged(0.0, "IEEE 754")
-        expected = self.reference_results(record)
+        references = self.reference_results(record)
         results = record.results()
         if record.error:
             return Judged(math.inf, "NumPy in float64", record.error)
-        if len(expected) != len(results):
-            return Judged(math.inf, "NumPy in float64", f"{len(results)} results in the place of {len(expected)}")
+        if len(references) != len(results):
+            return Judged(math.inf, "NumPy in float64", f"{len(results)} results in the place of {len(references)}")
         largest_error, reason_text, deviating_indices = 0.0, "", []
-        for index, (actual, expected_value) in enumerate(zip(results, expected, strict=True)):
+        for index, (actual, expected_value) in enumerate(zip(results, references, strict=True)):
             if actual.shape != expected_value.shape:
                 return Judged(
                     math.inf, "NumPy in float64", f"its shape is {actual.shape}, expected {expected_value.shape}"
@@ -233,12 +233,12 @@ class Judge:
             if not error_units <= 1:
                 deviating_indices.append(index)
             largest_error = max(largest_error, error_units)
-        dtype_fault = self._dtype_fault(record) if kinds else ""
-        if dtype_fault:
-            return Judged(math.inf, "NumPy", dtype_fault)
+        fault_text = self._dtype_fault_text(record) if kinds else ""
+        if fault_text:
+            return Judged(math.inf, "NumPy", fault_text)
         reference_name = "NumPy in float64"
         if deviating_indices:
-            largest_error = min(largest_error, self._error_beyond_rounding(record, expected))
+            largest_error = min(largest_error, self._error_beyond_rounding(record, references))
         if not largest_error <= 1:
             oracle_error = self._oracle_error(record)
             if oracle_error is None:
@@ -247,9 +247,9 @@ class Judge:
                 return Judged(min(oracle_error, largest_error) if oracle_error <= 1 else largest_error, ORACLE)
         return Judged(largest_error, reference_name, reason_text)
 
-    def _error_in_units(self, record: Record, got: Host, want: Array, spare: Any = 0.0) -> float:
-        expected_host = Host(want, want.dtype.name)
-        return self._bounds.units(record.op, got, expected_host, sum_allowance(record), largest_input(record), spare)
+    def _error_in_units(self, record: Record, actual: Host, expected_array: Array, allowance: Any = 0.0) -> float:
+        expected = Host(expected_array, expected_array.dtype.name)
+        return self._bounds.error(record.op, actual, expected, sum_allowance(record), largest_input(record), allowance)
 
     def reference_results(self, record: Record, change: float = 0.0, seed: int = 0) -> list[Array]:
         """Returns the results of a recorded call that is repeated on NumPy in float64.
@@ -262,17 +262,17 @@ class Judge:
         is_wide = record.op not in _AS_GIVEN and not draws_numbers(OPS[record.op])
         sign_source = np.random.default_rng(seed)
 
-        def tensor(place: int) -> Any:
+        def reference_array(place: int) -> Any:
             host = record.tensors[place]
-            values = host.wide() if is_wide else host.as_array()
-            if change and values.dtype.kind in "fc":
-                values = values * (1.0 + change * np.where(sign_source.random(values.shape) < 0.5, -1.0, 1.0))
-            return np.asarray(values)
+            array = host.wide_array() if is_wide else host.as_array()
+            if change and array.dtype.kind in "fc":
+                array = array * (1.0 + change * np.where(sign_source.random(array.shape) < 0.5, -1.0, 1.0))
+            return np.asarray(array)
 
-        def dtype(name: str) -> Any:
+        def reference_dtype(name: str) -> Any:
             return as_dtype(_WIDE.get(name, name) if is_wide else name)
 
-        return [np.asarray(x) for x in self._results_of(record, tensor, dtype)]
+        return [np.asarray(x) for x in self._results_of(record, reference_array, reference_dtype)]
 
     def _results_of(self, record: Record, tensor: Callable[[int], Any], dtype: Callable[[str], Any]) -> list[Any]:
         """Repeats a recorded call on NumPy and returns the tensors and the numbers of its result as arrays."""
@@ -283,21 +283,21 @@ class Judge:
                 if record.streams:
                     STREAM.get().load_state_dict(record.streams[0])
                     HOST.get().load_state_dict(record.streams[1])
-                result = OPS[record.op].function(*_to_host(args, OPS[record.op]), **kwargs)
+                result = OPS[record.op].function(*_without_devices(args, OPS[record.op]), **kwargs)
         except Exception as error:  # an op may raise anything for the arguments of a damaged call
             raise NotJudgedError(f"NumPy raises {type(error).__name__}: {error}"[:200]) from error
         return list(_leaves_of_result(result))
 
-    def _dtype_fault(self, record: Record) -> str:
+    def _dtype_fault_text(self, record: Record) -> str:
         """Returns a text that says how the dtypes of a call's results differ from NumPy's; "" if they do not."""
         result_dtypes = [host.dtype for host in record.results()]
-        if all(name in ("bool", "float32", "int64") for name in result_dtypes) and not record.given():
+        if all(name in ("bool", "float32", "int64") for name in result_dtypes) and not record.inputs():
             return ""
         try:
-            expected_results = self._results_of(record, lambda place: record.tensors[place].as_array(), as_dtype)
+            numpy_results = self._results_of(record, lambda place: record.tensors[place].as_array(), as_dtype)
         except NotJudgedError:
             return ""
-        expected_dtype_names = [np.asarray(x).dtype.name for x in expected_results]
+        expected_dtype_names = [np.asarray(x).dtype.name for x in numpy_results]
         if expected_dtype_names == result_dtypes or any(
             name not in EPSILON and name not in _WHOLE for name in expected_dtype_names
         ):
@@ -308,19 +308,19 @@ class Judge:
             return ""  # a backend without complex128 may compute in single precision
         return f"its dtype is {differing_dtypes[0][0]}, expected {differing_dtypes[0][1]}" if differing_dtypes else ""
 
-    def _error_beyond_rounding(self, record: Record, wanted: Sequence[Array]) -> float:
+    def _error_beyond_rounding(self, record: Record, expected_results: Sequence[Array]) -> float:
         """Returns the error of a call, where an error that rounding of its inputs explains is allowed."""
-        float_dtype_names = [host.dtype for host in (*record.given(), *record.results()) if host.dtype in EPSILON]
+        float_dtype_names = [host.dtype for host in (*record.inputs(), *record.results()) if host.dtype in EPSILON]
         if not float_dtype_names or (allowed_error(record.op).exact and record.op not in EDGES):
             return math.inf
         relative_change = max(EPSILON[name] for name in float_dtype_names) / 2
-        explained_errors: list[Any] = [0.0] * len(wanted)
+        explained_errors: list[Any] = [0.0] * len(expected_results)
         for seed in range(_CHANGES):
             try:
                 moved_results = self.reference_results(record, relative_change, seed)
             except NotJudgedError:
                 return math.inf
-            for index, (expected_value, moved_result) in enumerate(zip(wanted, moved_results, strict=True)):
+            for index, (expected_value, moved_result) in enumerate(zip(expected_results, moved_results, strict=True)):
                 with np.errstate(all="ignore"):
                     deviation: Any = np.abs(
                         np.subtract(
@@ -329,7 +329,9 @@ class Judge:
                     )
                     explained_errors[index] = np.fmax(explained_errors[index], deviation)
         largest_error = 0.0
-        for actual, expected_value, explained_error in zip(record.results(), wanted, explained_errors, strict=True):
+        for actual, expected_value, explained_error in zip(
+            record.results(), expected_results, explained_errors, strict=True
+        ):
             if not allowed_error(record.op).each and explained_error.size and actual.dtype in EPSILON:
                 explained_error = np.nanmax(np.where(np.isfinite(explained_error), explained_error, 0.0))
             if actual.dtype not in EPSILON and not allowed_error(record.op).exact and np.any(explained_error):
@@ -345,12 +347,12 @@ class Judge:
     def condition_number(self, record: Record) -> float:
         """Returns how much the op enlarges relative errors of its inputs, by one change of them; NaN if unknown."""
         try:
-            expected, moved_results = self.reference_results(record), self.reference_results(record, 2.0**-26)
+            expected_results, moved_results = self.reference_results(record), self.reference_results(record, 2.0**-26)
         except NotJudgedError:
             return math.nan
         error_growths = [
             relative_difference(a, b) / 2.0**-26
-            for a, b in zip(expected, moved_results, strict=True)
+            for a, b in zip(expected_results, moved_results, strict=True)
             if a.dtype.kind in "fc"
         ]
         return max(error_growths, default=math.nan)
@@ -361,15 +363,15 @@ class Judge:
         if row is None or row.reference:
             return None
         try:
-            args = decode(record.args, lambda place: record.tensors[place].wide())
-            kwargs = decode(record.kwargs, lambda place: record.tensors[place].wide())
+            args = decode(record.args, lambda place: record.tensors[place].wide_array())
+            kwargs = decode(record.kwargs, lambda place: record.tensors[place].wide_array())
             oracle_args, keyword_args = _without_defaults(OPS[record.op], args, kwargs)
             with np.errstate(all="ignore"):
-                expected = [np.asarray(x) for x in _leaves_of_result(row.oracle(*oracle_args, **keyword_args))]
+                expected_results = [np.asarray(x) for x in _leaves_of_result(row.oracle(*oracle_args, **keyword_args))]
             results = record.results()
-            if [x.shape for x in expected] != [host.shape for host in results]:
+            if [x.shape for x in expected_results] != [host.shape for host in results]:
                 return None
-            return max(self._error_in_units(record, g, w) for g, w in zip(results, expected, strict=True))
+            return max(self._error_in_units(record, g, w) for g, w in zip(results, expected_results, strict=True))
         except Exception:  # noqa: BLE001  (an oracle may raise anything for arguments that its row does not have)
             return None
 
@@ -384,20 +386,20 @@ def _is_correctly_rounded(record: Record) -> bool:
     if numpy_function is None or record.error or len(results) != 1 or record.kwargs != NO_OPTIONS:
         return False
     dtype = results[0].dtype
-    if dtype not in ("float32", "float64") or any(host.dtype != dtype for host in record.given()):
+    if dtype not in ("float32", "float64") or any(host.dtype != dtype for host in record.inputs()):
         return False
     args = decode(record.args, lambda place: record.tensors[place].bits)
     if len(args) != 2:
         return False
     with np.errstate(all="ignore"):
-        expected = numpy_function(*args)
-    return expected.dtype == results[0].bits.dtype and np.array_equal(expected, results[0].bits)
+        expected_array = numpy_function(*args)
+    return expected_array.dtype == results[0].bits.dtype and np.array_equal(expected_array, results[0].bits)
 
 
 _WHOLE = frozenset(("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"))
 
 
-def _to_host(args: Sequence[Any], spec: OpSpec) -> list[Any]:
+def _without_devices(args: Sequence[Any], spec: OpSpec) -> list[Any]:
     """Returns arguments without devices, which NumPy lacks."""
     positional_parameters = [p for p in spec.parameters if not p.keyword_only]
     return [
@@ -417,11 +419,11 @@ def _without_defaults(spec: OpSpec, args: Sequence[Any], kwargs: dict[str, Any])
     value_by_name: dict[str, Any] = {}
     positional_args: list[Any] = []
     parameter_by_name = {p.name: p for p in spec.parameters}
-    has_skipped = False
+    has_left_out = False
     for parameter, value in zip(spec.parameters, args, strict=False):
         if parameter.default is not EMPTY and _is_default(value, parameter.default):
-            has_skipped = True
-        elif has_skipped:
+            has_left_out = True
+        elif has_left_out:
             value_by_name[parameter.name] = value
         else:
             positional_args.append(value)

@@ -54,7 +54,7 @@ class Nearby(Record):
 
     def refresh(self, one: Record) -> None:
         """Measures anew how far the arguments are from those of the other side, and sees which ones have changed."""
-        for index, (a, b) in enumerate(zip(one.given(), self.given(), strict=False)):
+        for index, (a, b) in enumerate(zip(one.inputs(), self.inputs(), strict=False)):
             distance_before, b.measured = b.measured, None
             tensor_distance, last_call_number = distance(a, b), self.seen[index]
             if last_call_number >= 0 and (distance_before is None or distance_before[0] is not a):
@@ -94,7 +94,7 @@ class Live(Nearby):
         self.backend, self.number, self.error = call.backend.name, number, ""
         self.streams, self._arguments = call.kept.pop(watch) or (None, (call.args, call.kwargs))
         self._call, self._watch, self._frame = call, watch, caller_frame
-        self._given = None
+        self._inputs = None
 
     def __getattr__(self, name: str) -> Any:
         """Returns an attribute of the record that is computed on first use: the arguments, or the user's line."""
@@ -106,43 +106,43 @@ class Live(Nearby):
             self._read_arguments()
         return getattr(self, name)
 
-    def given(self) -> list[Host]:
+    def inputs(self) -> list[Host]:
         """Returns the tensors of the arguments."""
-        if self._given is None:
+        if self._inputs is None:
             self._read_arguments()
-        return super().given()
+        return super().inputs()
 
     def record_result(self, result: Any) -> None:
         """Records the result of the call."""
-        backend, results = self._call.backend, list[Host]()
+        backend, result_hosts = self._call.backend, list[Host]()
         if result.__class__ is backend.tensor_type and result.__class__ is not TensorProxy:  # the usual case
-            self.result, self._made = tensor_reference(0), [self._watch.new(result, backend, self.number)]
+            self.result, self._results = tensor_reference(0), [self._watch.add_new_tensor(result, backend, self.number)]
             return
 
-        def add(tensor: Any) -> int:
-            results.append(self._watch.new(tensor, backend, self.number))
-            return len(results) - 1
+        def add_tensor(tensor: Any) -> int:
+            result_hosts.append(self._watch.add_new_tensor(tensor, backend, self.number))
+            return len(result_hosts) - 1
 
-        self.result = encode(result, backend, add)
-        self._made = results
+        self.result = encode(result, backend, add_tensor)
+        self._results = result_hosts
 
     def _read_arguments(self) -> None:
-        results, arguments, seen_calls = self.results(), list[Host](), list[int]()
+        results, argument_hosts, last_call_numbers = self.results(), list[Host](), list[int]()
 
-        def add(tensor: Any) -> int:
+        def add_tensor(tensor: Any) -> int:
             host, last_call_number = self._watch.host_of(tensor, self._call.backend, self.number)
-            arguments.append(host)
-            seen_calls.append(last_call_number)
-            return len(results) + len(arguments) - 1
+            argument_hosts.append(host)
+            last_call_numbers.append(last_call_number)
+            return len(results) + len(argument_hosts) - 1
 
         args, kwargs = self._arguments
-        self.args = encode(args, self._call.backend, add)
-        self.kwargs = encode(kwargs, self._call.backend, add) if kwargs else NO_OPTIONS
-        self._given, self.seen = arguments, seen_calls
-        self.tensors = [*results, *arguments]
+        self.args = encode(args, self._call.backend, add_tensor)
+        self.kwargs = encode(kwargs, self._call.backend, add_tensor) if kwargs else NO_OPTIONS
+        self._inputs, self.seen = argument_hosts, last_call_numbers
+        self.tensors = [*results, *argument_hosts]
 
 
-def _with_copied_generators(call: WatchedCall) -> tuple[Any, Any]:
+def _arguments_with_copied_generators(call: WatchedCall) -> tuple[Any, Any]:
     """Returns the arguments of a call, with generators that no op draws from."""
 
     def copy_generator(value: Any) -> Any:
@@ -162,14 +162,14 @@ class Following(Watch):
 
     def __init__(self, tell: Callable[[Any], None]) -> None:
         super().__init__(tell)
-        self._known = Tensors()
+        self._seen_tensors = Tensors()
         self._read: set[Near] = set()
 
     def before(self, call: WatchedCall) -> None:
         """Records the states of the random streams and generators before an op draws from them."""
         if not self._is_hidden(call):
             streams = stream_states(call)
-            call.kept[self] = streams and (streams, _with_copied_generators(call))
+            call.kept[self] = streams and (streams, _arguments_with_copied_generators(call))
 
     def after(self, call: WatchedCall, result: Any) -> None:
         """Passes a finished call with its result to the function."""
@@ -206,24 +206,24 @@ class Following(Watch):
             self._tell(record)
         finally:
             self._release_tensors()
-            seen_tensors = self._known.seen
+            seen_tensors = self._seen_tensors.seen
             for value in call.args:
                 seen_tensor = seen_tensors.get(id(value))
                 if seen_tensor is not None:
                     seen_tensor.call = number
 
-    def new(self, tensor: Any, backend: Any, number: int) -> Near:
+    def add_new_tensor(self, tensor: Any, backend: Any, number: int) -> Near:
         """Returns the record of a tensor that no earlier call had, and keeps it for later calls."""
         near_host = Near(tensor, backend)
         self._read.add(near_host)
-        self._known.add(tensor, near_host, number)
+        self._seen_tensors.add(tensor, near_host, number)
         return near_host
 
     def host_of(self, tensor: Any, backend: Any, number: int) -> tuple[Host, int]:
         """Returns the record of an argument tensor, and the number of the last call that had it; -1 without one."""
-        near_tensor = self._known.of(tensor)
+        near_tensor = self._seen_tensors.of(tensor)
         if near_tensor is None or near_tensor.host.shape != tuple(tensor.shape):
-            return self.new(tensor, backend, number), -1
+            return self.add_new_tensor(tensor, backend, number), -1
         near_host: Near = near_tensor.host
         near_host.set_native(tensor)
         self._read.add(near_host)

@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from emberharmony.testing.differences.arguments import RESULT, Unequal, unequal_arguments
-from emberharmony.testing.differences.descent import fault_inside
+from emberharmony.testing.differences.descent import judge_inner_calls
 from emberharmony.testing.differences.judge import GROWTH, ORACLE, Difference, Judge, Judged, NotJudgedError
 from emberharmony.testing.differences.measures import distance
 from emberharmony.testing.differences.records import Record
@@ -51,13 +51,13 @@ class Lockstep:
         thorough: bool = False,
     ) -> None:
         self._report, self._reader, self._backends, self._judge = report, first, backends, judge
-        self._keep, self._stop, self._thorough, self._rest = keep, stop, thorough, Calls()
+        self._keep, self._stop, self._thorough, self._remaining = keep, stop, thorough, Calls()
         self._count = 0
         self._noise = self._most = 0.0
         self._numbers = deque[tuple[Any, Any]](maxlen=_READ)
-        self._named = set[tuple[str, ...]]()
+        self._noted_keys = set[tuple[str, ...]]()
         self._parted_at: int | None = None
-        self._last = ""
+        self._decision_text = ""
         self._stopped = False
 
     def compare_next(self, record: Record) -> None:
@@ -73,7 +73,7 @@ class Lockstep:
                 self._compare_pair(next_record, record)
                 return
             self._parted_at = next_call_number
-        self._rest.add(self._keep(record))
+        self._remaining.add(self._keep(record))
 
     def finish(self, errors: Sequence[str]) -> None:
         """Compares the calls after the first difference in control flow, and adds the notes to the report.
@@ -84,7 +84,7 @@ class Lockstep:
         report = self._report
         if not self._stopped:
             with contextlib.suppress(Stopped):
-                self._align_rest(errors)
+                self._align_remaining(errors)
         for side, error in zip(report.sides, errors, strict=True):
             if error:
                 report.notes.append(f"the run on {side} ended with {error}")
@@ -92,11 +92,11 @@ class Lockstep:
             names_text = ", ".join(sorted(self._judge.fallbacks))
             report.notes.append(f"judged by NumPy's backend in float64, without another oracle: {names_text}")
 
-    def _align_rest(self, errors: Sequence[str]) -> None:
+    def _align_remaining(self, errors: Sequence[str]) -> None:
         if self._parted_at is None:
             self._parted_at = self._reader.tell()
         first_keys = list(self._reader.keys(self._parted_at))
-        second_keys = list(self._rest.keys())
+        second_keys = list(self._remaining.keys())
         matcher = SequenceMatcher(
             None, [key for _, key in first_keys], [key for _, key in second_keys], len(first_keys) > 2000
         )
@@ -109,7 +109,7 @@ class Lockstep:
                 not key[2] and key[1] != OPTIMIZER and key[0] != RESULT
                 for _, key in (*first_keys[a:b], *second_keys[c:d])
             ):
-                next_calls = _call_at(self._reader, first_keys, a), _call_at(self._rest, second_keys, c)
+                next_calls = _call_at(self._reader, first_keys, a), _call_at(self._remaining, second_keys, c)
                 extra_side = 1 if edit_kind == "insert" or next_calls[0] is None else 0
                 self._note_other_ops(self._count + equal_count, next_calls, extra_side, errors)
                 break
@@ -119,7 +119,7 @@ class Lockstep:
         for block in matcher.get_matching_blocks():
             for i in range(block.size):
                 first_record = self._reader.at(first_keys[block.a + i][0])
-                self._compare_pair(first_record, self._rest.at(second_keys[block.b + i][0]))
+                self._compare_pair(first_record, self._remaining.at(second_keys[block.b + i][0]))
 
     def _note_outside_error(self, errors: Sequence[str]) -> None:
         """Notes that one run raised an error outside of any op."""
@@ -141,17 +141,17 @@ class Lockstep:
         divergence = Divergence(
             record.op, record.path, call, "control flow", gradient_of=record.gradient_of, line=record.line
         )
-        texts = []
+        calls = []
         for name, next_call in zip(self._report.sides, next_calls, strict=True):
             if next_call is None:
-                texts.append(f"the end on {name}")
+                calls.append(f"the end on {name}")
             else:
                 location = f" ({next_call.line})" if next_call.line not in ("", record.line) else ""
-                texts.append(f"{next_call.op}() on {name}{location}")
-        reason = self._last or "no result before it differs by more than rounding"
+                calls.append(f"{next_call.op}() on {name}{location}")
+        reason = self._decision_text or "no result before it differs by more than rounding"
         error_text = "".join(f"; {name} raised {e}" for name, e in zip(self._report.sides, errors, strict=True) if e)
         divergence.message = (
-            f"control flow parts at call {call}{_location_text(divergence)}: {', '.join(texts)}; {reason}{error_text}"
+            f"control flow parts at call {call}{_location_text(divergence)}: {', '.join(calls)}; {reason}{error_text}"
         )
         self._report.divergences.append(divergence)
         if self._stop == "first":
@@ -165,13 +165,13 @@ class Lockstep:
         call, self._count = self._count, self._count + 1
         only_one_raises = bool(one.error) != bool(other.error)
         difference = self._judge.difference(one, other, not (only_one_raises or self._thorough))
-        unequal = unequal_arguments(one, other) if (difference.share or only_one_raises) and not one.gradient_of else []
-        unexplained_options = [option for option in unequal if not self._is_explained(option)]
+        options = unequal_arguments(one, other) if (difference.share or only_one_raises) and not one.gradient_of else []
+        unexplained_options = [option for option in options if not self._is_explained(option)]
         if difference.share:
             self._remember_decision(one, other)
         if difference.units <= 1 and not only_one_raises:
             self._note_options(one, unexplained_options)
-            self._add(call, one, difference, (None, None), "rounding" if difference.share else "equal")
+            self._add_row(call, one, difference, (None, None), "rounding" if difference.share else "equal")
             return
         is_explained = difference.explained and not unexplained_options
         if not is_explained:
@@ -179,9 +179,9 @@ class Lockstep:
         argument_distances = _argument_distances(one, other)
         self._note_outside_argument(call, one, other, argument_distances)
         if is_explained:
-            self._add(call, one, difference, (None, None), "inherited")
+            self._add_row(call, one, difference, (None, None), "inherited")
             return
-        input_difference = max([*argument_distances, *(argument.share for argument in unequal)], default=0.0)
+        input_difference = max([*argument_distances, *(argument.share for argument in options)], default=0.0)
         self._judge_and_add(call, (one, other), difference, unexplained_options, input_difference)
 
     def _judge_and_add(
@@ -212,14 +212,14 @@ class Lockstep:
             self._add_wrong_divergence(call, pair, wrong_sides, verdicts, difference.share, side_errors)
         elif options:
             self._add_options(call, one, options, difference.share, side_errors)
-            self._add(call, one, difference, side_errors, "options")
+            self._add_row(call, one, difference, side_errors, "options")
             return
         elif verdicts[0] is None and verdicts[1] is None and not _have_other_inputs(one, other):
             self._add_unknown(call, one, difference.share)
         else:
             self._add_amplified(call, one, before, difference, side_errors)
             return
-        self._add(call, one, difference, side_errors, "wrong")
+        self._add_row(call, one, difference, side_errors, "wrong")
         if self._stop == "first":
             self._stopped = True
             raise Stopped
@@ -254,9 +254,9 @@ class Lockstep:
     ) -> None:
         """Adds that the program gives a call other arguments on the two sides, once for each line."""
         note_key = (one.op, one.path, one.line, *(option.name for option in options))
-        if note_key in self._named:
+        if note_key in self._noted_keys:
             return
-        self._named.add(note_key)
+        self._noted_keys.add(note_key)
         divergence = self._new_divergence(call, one, "options", share, errors)
         divergence.options = {option.name: option.values for option in options}
         options_text = ", ".join(option.text(self._report.sides) for option in options[:_SHOWN])
@@ -280,7 +280,7 @@ class Lockstep:
         except NotJudgedError:
             return None
 
-    def _add(
+    def _add_row(
         self, call: int, one: Record, difference: Difference, errors: tuple[float | None, ...], verdict: str
     ) -> None:
         share = difference.share
@@ -288,7 +288,7 @@ class Lockstep:
             self._most = difference.most
         if share < math.inf:
             self._noise = max(self._noise, share)
-        argument_shapes = tuple([host.shape for host in one.given()])  # a list starts faster than a generator
+        argument_shapes = tuple([host.shape for host in one.inputs()])  # a list starts faster than a generator
         self._report.rows.append(
             Row(call, one.op, one.path, one.line, argument_shapes, share, errors, verdict, one.gradient_of)
         )
@@ -301,14 +301,14 @@ class Lockstep:
             if numbers[0] != numbers[1]:
                 first_side, second_side = self._report.sides
                 self._numbers.append((numbers[0].item(), numbers[1].item()))
-                self._last = (
+                self._decision_text = (
                     f"{one.op}() before it gives {numbers[0]} on {first_side} and {numbers[1]} on {second_side}"
                 )
 
     def _new_divergence(
         self, call: int, record: Record, cause: str, share: float, errors: tuple[float | None, ...] = (None, None)
     ) -> Divergence:
-        argument_hosts = record.given()
+        argument_hosts = record.inputs()
         return Divergence(
             record.op,
             record.path,
@@ -327,27 +327,27 @@ class Lockstep:
         call: int,
         pair: tuple[Record, Record],
         wrong_sides: list[int],
-        judged: Sequence[Judged | None],
+        verdicts: Sequence[Judged | None],
         share: float,
         errors: tuple[float | None, ...],
     ) -> None:
         side = wrong_sides[0]
-        record, verdict = pair[side], judged[side]
+        record, verdict = pair[side], verdicts[side]
         divergence = self._new_divergence(call, record, "error" if record.error else "local", share, errors)
         side_names = self._report.sides
         divergence.wrong = " and ".join(side_names[i] for i in wrong_sides)
         divergence.judge = verdict.by if verdict is not None else "NumPy, which raises an error too"
-        inner_divergence = None
+        inner_calls = None
         if self._backends[side] is not None and not record.error:
-            inner_divergence = fault_inside(record, self._backends[side], self._judge)
+            inner_calls = judge_inner_calls(record, self._backends[side], self._judge)
         inner_record = record
-        if inner_divergence is not None:
-            divergence.inside = inner_divergence.calls
-            if inner_divergence.record is not None:
-                inner_record = inner_divergence.record
-                divergence.outer, divergence.op = (record.op, *inner_divergence.outer), inner_record.op
-                divergence.shapes = tuple(host.shape for host in inner_record.given())
-                divergence.dtypes = tuple(host.dtype for host in inner_record.given())
+        if inner_calls is not None:
+            divergence.inside = inner_calls.calls
+            if inner_calls.record is not None:
+                inner_record = inner_calls.record
+                divergence.outer, divergence.op = (record.op, *inner_calls.outer), inner_record.op
+                divergence.shapes = tuple(host.shape for host in inner_record.inputs())
+                divergence.dtypes = tuple(host.dtype for host in inner_record.inputs())
         divergence.message = _divergence_message(divergence, verdict)
         self._report.divergences.append(divergence)
         if self._report._kept is None:
@@ -365,8 +365,8 @@ class Lockstep:
     def _note_outside_argument(self, call: int, one: Record, other: Record, before: Sequence[float]) -> None:
         """Notes an argument whose values no op gave, if it differs by much more than all results before."""
         # The coarsest dtype counts, because operators of one library may return a wider dtype than those of another.
-        coarsest_epsilon = max((EPSILON.get(host.dtype, 0.0) for host in (*one.given(), *other.given())), default=0.0)
-        argument_pairs = zip(one.given(), other.given(), strict=False)
+        coarsest_epsilon = max((EPSILON.get(host.dtype, 0.0) for host in (*one.inputs(), *other.inputs())), default=0.0)
+        argument_pairs = zip(one.inputs(), other.inputs(), strict=False)
         for share, (x, y), a, b in zip(before, argument_pairs, _last_calls(one), _last_calls(other), strict=False):
             # The absolute difference must grow too, because the same difference is a larger share of a small part.
             is_larger = (
@@ -393,10 +393,10 @@ class Lockstep:
     ) -> None:
         share = difference.share
         if not before:
-            self._add(call, one, difference, errors, "rounding")
+            self._add_row(call, one, difference, errors, "rounding")
             return
         if not share > _AMPLIFIED * before or not math.isfinite(before):
-            self._add(call, one, difference, errors, "inherited")
+            self._add_row(call, one, difference, errors, "inherited")
             return
         divergence = self._new_divergence(call, one, "amplified", share, errors)
         divergence.condition = self._judge.condition_number(one)
@@ -405,7 +405,7 @@ class Lockstep:
             f"its condition is {divergence.condition:.2g}"
         )
         self._report.divergences.append(divergence)
-        self._add(call, one, difference, errors, "amplified")
+        self._add_row(call, one, difference, errors, "amplified")
 
 
 def _divergence_message(divergence: Divergence, verdict: Judged | None) -> str:
@@ -438,13 +438,13 @@ def _have_same_key(one: Record, other: Record) -> bool:
 
 def _have_other_inputs(one: Record, other: Record) -> bool:
     """Returns whether two calls have other inputs."""
-    return len(one.given()) != len(other.given()) or any(_argument_distances(one, other))
+    return len(one.inputs()) != len(other.inputs()) or any(_argument_distances(one, other))
 
 
 def _argument_distances(one: Record, other: Record) -> list[float]:
     """Returns how far the tensors of the arguments of two calls differ, as shares of the largest elements."""
-    return [distance(a, b).share for a, b in zip(one.given(), other.given(), strict=False)]
+    return [distance(a, b).share for a, b in zip(one.inputs(), other.inputs(), strict=False)]
 
 
 def _last_calls(record: Record) -> list[int]:
-    return record.seen or [0] * len(record.given())
+    return record.seen or [0] * len(record.inputs())

@@ -57,17 +57,17 @@ def distance(a: Host, b: Host, each: bool = False, source: Distance | None = Non
         source: how far apart two tensors are that may have the same elements in another order. It is the answer if
             the largest differences are equal.
     """
-    measured_distance = b.measured
-    if measured_distance is not None and measured_distance[0] is a:
-        return measured_distance[1]  # type: ignore[no-any-return]
+    measurement = b.measured
+    if measurement is not None and measurement[0] is a:
+        return measurement[1]  # type: ignore[no-any-return]
     if a.shape != b.shape:
-        measured = Distance(math.inf, math.inf)
+        new_distance = Distance(math.inf, math.inf)
     elif source is not None and 0 < source.most < math.inf and _largest_gap(a, b) == source.most:
-        measured = source
+        new_distance = source
     else:
-        measured = _measure_distance(a, b, each)
-    b.measured = a, measured
-    return measured
+        new_distance = _measure_distance(a, b, each)
+    b.measured = a, new_distance
+    return new_distance
 
 
 def relative_difference(x: Array, y: Array) -> float:
@@ -81,7 +81,7 @@ def _measure_distance(a: Host, b: Host, by_element: bool) -> Distance:
     """Measures how far apart two tensors of one shape are."""
     largest_magnitude = largest_gap = relative_difference = 0.0
     unequal_count = 0
-    for x, y in zip(a.parts(PART), b.parts(PART), strict=True):
+    for x, y in zip(a.blocks(PART), b.blocks(PART), strict=True):
         dtype_kind = x.dtype.kind
         if dtype_kind not in "fc":
             unequal_count += int(np.count_nonzero(x != y))
@@ -117,7 +117,7 @@ def _largest_gap(a: Host, b: Host) -> float:
     """Returns the largest difference of two tensors of one shape; NaN if they are not real, or it is not finite."""
     largest_gap = 0.0
     with np.errstate(all="ignore"):
-        for x, y in zip(a.parts(PART), b.parts(PART), strict=True):
+        for x, y in zip(a.blocks(PART), b.blocks(PART), strict=True):
             gap = _largest_magnitude(x - y) if x.dtype.kind == "f" else math.nan
             if not gap < math.inf:
                 return math.nan

@@ -83,11 +83,11 @@ def page(report: "Report") -> str:
     number_by_word: dict[str, int] = {}
     rows = []
     for row in report.rows:
-        words = [number_by_word.setdefault(word, len(number_by_word)) for word in (row.op, row.path, row.line)]
+        word_ids = [number_by_word.setdefault(word, len(number_by_word)) for word in (row.op, row.path, row.line)]
         shapes_text = " ".join(map(str, row.shapes[:4])) + (" ..." if len(row.shapes) > 4 else "")
-        errors = [_number_text(error) for error in row.errors]
+        errors = [_json_number(error) for error in row.errors]
         gradient_number = number_by_word.setdefault(row.gradient_of, len(number_by_word)) if row.gradient_of else -1
-        rows.append([row.call, *words, shapes_text, _number_text(row.carried), errors, row.verdict, gradient_number])
+        rows.append([row.call, *word_ids, shapes_text, _json_number(row.carried), errors, row.verdict, gradient_number])
     column_heads = [
         "call",
         "op",
@@ -121,7 +121,7 @@ def _json_for_script(value: Any) -> str:
     return json.dumps(value, separators=(",", ":")).replace("</", "<\\/")
 
 
-def _number_text(x: float | None) -> float | str | None:
+def _json_number(x: float | None) -> float | str | None:
     if x is None or math.isnan(x):
         return None
     return "inf" if math.isinf(x) else float(f"{x:.3g}")
@@ -147,11 +147,11 @@ def _divergence_html(divergence: "Divergence", sides: tuple[str, ...], is_open: 
     return (
         f"<details{' open' * is_open}><summary class={cause_class}>{html.escape(divergence.message)}</summary>"
         f"<div class=wide><table>{lines_html}{errors_html}</table></div>"
-        f"{_inner_text(divergence)}</details>\n"
+        f"{_inner_calls_html(divergence)}</details>\n"
     )
 
 
-def _inner_text(divergence: "Divergence") -> str:
+def _inner_calls_html(divergence: "Divergence") -> str:
     if not divergence.inside:
         return ""
     lines_html = "".join(

@@ -43,29 +43,29 @@ class Host:
 
     def vector(self) -> Array:
         """Returns the elements as a vector; half precisions as float32."""
-        return _values(self.bits.reshape(-1), self.dtype, True)
+        return _numbers_of_bits(self.bits.reshape(-1), self.dtype, True)
 
-    def parts(self, most: int) -> Iterable[Array]:
+    def blocks(self, most: int) -> Iterable[Array]:
         """Yields the elements as vectors of at most `most` elements; half precision becomes float32."""
-        return (self.vector(),) if 0 < self.size <= most else self._parts_of_bits(most)
+        return (self.vector(),) if 0 < self.size <= most else self._blocks_of_bits(most)
 
-    def _parts_of_bits(self, most: int) -> Iterator[Array]:
+    def _blocks_of_bits(self, most: int) -> Iterator[Array]:
         bits = self.bits
         # `flat` reads an array that is not contiguous in parts; `reshape(-1)` would copy all of it.
         flat_bits: Any = bits.reshape(-1) if bits.flags.c_contiguous else bits.flat
         for start in range(0, self.size, most):
-            yield _values(flat_bits[start : start + most], self.dtype, True)
+            yield _numbers_of_bits(flat_bits[start : start + most], self.dtype, True)
 
     def values(self) -> Array:
         """Returns the tensor as an array of its dtype; bfloat16 as float32, which holds the same values."""
-        return _values(self.bits, self.dtype)
+        return _numbers_of_bits(self.bits, self.dtype)
 
-    def wide(self) -> Array:
+    def wide_array(self) -> Array:
         """Returns the tensor in float64 or complex128; integers and booleans unchanged."""
-        values = self.values()
-        if values.dtype.kind == "f":
-            return values.astype(np.float64)
-        return values.astype(np.complex128) if values.dtype.kind == "c" else values
+        array = self.values()
+        if array.dtype.kind == "f":
+            return array.astype(np.float64)
+        return array.astype(np.complex128) if array.dtype.kind == "c" else array
 
     def as_array(self) -> Array:
         """Returns the tensor as an array of NumPy of the same dtype."""
@@ -76,7 +76,7 @@ class Host:
         return Host(self.bits.copy(), self.dtype)
 
 
-def _values(bits: Array, dtype: str, at_least_single: bool = False) -> Array:
+def _numbers_of_bits(bits: Array, dtype: str, at_least_single: bool = False) -> Array:
     if dtype == "bfloat16":
         return (bits.astype(np.uint32) << 16).view(np.float32)
     return bits.astype(np.float32) if at_least_single and dtype == "float16" else bits
@@ -104,7 +104,7 @@ class Record:
 
     __slots__ = (
         *("args", "backend", "error", "gradient_of", "kwargs", "line", "number", "op", "path", "result", "seen"),
-        *("_given", "_made", "streams", "tensors"),
+        *("_inputs", "_results", "streams", "tensors"),
     )
 
     op: str
@@ -140,25 +140,25 @@ class Record:
         self.op, self.path, self.line, self.gradient_of, self.backend = op, path, line, gradient_of, backend
         self.args, self.kwargs, self.tensors, self.seen, self.number = args, kwargs, tensors, seen, number
         self.result, self.error, self.streams = result, error, streams
-        self._given: list[Host] | None = None
-        self._made: list[Host] | None = None
+        self._inputs: list[Host] | None = None
+        self._results: list[Host] | None = None
 
     @property
     def key(self) -> tuple[str, str, str]:
         """The key by which the calls of two runs are aligned: the op, the module and the op of a gradient."""
         return self.op, self.path, self.gradient_of
 
-    def given(self) -> list[Host]:
+    def inputs(self) -> list[Host]:
         """Returns the tensors of the arguments."""
-        if self._given is None:
-            self._given = [self.tensors[i] for i in [*places(self.args), *places(self.kwargs)]]
-        return self._given
+        if self._inputs is None:
+            self._inputs = [self.tensors[i] for i in [*tensor_numbers(self.args), *tensor_numbers(self.kwargs)]]
+        return self._inputs
 
     def results(self) -> list[Host]:
         """Returns the tensors of the result."""
-        if self._made is None:
-            self._made = [self.tensors[i] for i in places(self.result)]
-        return self._made
+        if self._results is None:
+            self._results = [self.tensors[i] for i in tensor_numbers(self.result)]
+        return self._results
 
     def refresh(self, one: "Record") -> None:
         """Does nothing, because the arguments of a recorded call cannot change after they were compared."""
@@ -166,7 +166,7 @@ class Record:
     def plain_results(self) -> list[Any]:
         """Returns the results of the call that are not tensors, such as Python numbers."""
         result = self.result
-        return [] if result.__class__ is dict and "t" in result else list(_tensor_numbers(result))
+        return [] if result.__class__ is dict and "t" in result else list(_plain_values(result))
 
     def with_tensors(self, tensors: list[Host], **other: Any) -> "Record":
         """Returns a copy of the record with other tensors, and with new values of the named attributes."""
@@ -304,7 +304,7 @@ def decode(value: Any, tensor: Callable[[int], Any], dtype: Callable[[str], Any]
     return Ellipsis if kind_tag == "e" else complex(*content)
 
 
-def places(value: Any) -> Iterator[int]:
+def tensor_numbers(value: Any) -> Iterator[int]:
     """Yields the numbers of the tensors in the JSON of a value."""
     if isinstance(value, dict):
         ((kind_tag, content),) = value.items()
@@ -312,23 +312,23 @@ def places(value: Any) -> Iterator[int]:
             yield content
         elif kind_tag in ("l", "u", "s"):
             for item in content:
-                yield from places(item)
+                yield from tensor_numbers(item)
         elif kind_tag == "d":
             for _, item in content:
-                yield from places(item)
+                yield from tensor_numbers(item)
 
 
-def _tensor_numbers(value: Any) -> Iterator[Any]:
+def _plain_values(value: Any) -> Iterator[Any]:
     if not isinstance(value, dict):
         yield value
         return
     ((kind_tag, content),) = value.items()
     if kind_tag in ("l", "u", "s"):
         for item in content:
-            yield from _tensor_numbers(item)
+            yield from _plain_values(item)
     elif kind_tag == "d":
         for _, item in content:
-            yield from _tensor_numbers(item)
+            yield from _plain_values(item)
     elif kind_tag in ("c", "k"):
         yield str(content)
 

@@ -143,8 +143,8 @@ class Report:
 
         table_rows = [self._cells(divergence) for divergence in self.divergences[:_SHOWN]]
         left_out_count = len(self.divergences) - len(table_rows)
-        omission_text = [f"and {left_out_count} more; html(path) writes all"] if left_out_count else []
-        notes_text = "\n".join([*omission_text, *(f"note: {note}" for note in self.notes)])
+        omission_lines = [f"and {left_out_count} more; html(path) writes all"] if left_out_count else []
+        notes_text = "\n".join([*omission_lines, *(f"note: {note}" for note in self.notes)])
         return table(self.summary(), self._table_header(), table_rows, left=5, notes=notes_text)
 
     def summary(self) -> str:
@@ -224,11 +224,11 @@ class Report:
         Raises:
             ArgumentError: if no op is wrong, or if the call cannot be written, such as one that draws random numbers.
         """
-        from emberharmony.testing.differences.repro import write  # here, because few reports are written
+        from emberharmony.testing.differences.repro import write_program  # here, because few reports are written
 
         if self._kept is None:
             raise ArgumentError("no call is wrong, so there is none to reproduce")
-        write(str(path), *self._kept, self._tolerance)
+        write_program(str(path), *self._kept, self._tolerance)
 
 
 def _json_value(value: Any) -> Any:

@@ -11,7 +11,7 @@ from emberharmony.core.registry import OPS
 from emberharmony.core.state.files import replace_bytes, replace_text
 from emberharmony.testing.differences.descent import repeat_call
 from emberharmony.testing.differences.judge import Judge, NotJudgedError
-from emberharmony.testing.differences.records import Host, Record, decode, encode, places, to_host
+from emberharmony.testing.differences.records import Host, Record, decode, encode, tensor_numbers, to_host
 from emberharmony.testing.repr_source import source, spell_op
 from emberharmony.testing.sample import EPSILON
 
@@ -44,7 +44,7 @@ assert error <= {bound:.3g} and all(np.array_equal(np.isnan(g), np.isnan(w)) for
 """
 
 
-def write(path: str, divergence: "Divergence", record: Record, backend: Any, tolerance: float | None) -> None:
+def write_program(path: str, divergence: "Divergence", record: Record, backend: Any, tolerance: float | None) -> None:
     """Writes a program that repeats a wrong call, and beside it an npz file with the inputs.
 
     Args:
@@ -58,10 +58,10 @@ def write(path: str, divergence: "Divergence", record: Record, backend: Any, tol
         ArgumentError: if an argument has no source, or the op draws random numbers.
     """
     record = minimize(record, backend, Judge(tolerance)) if backend is not None else record
-    program, arrays_by_name = program_of(path, divergence, record, Judge(tolerance))
+    program_source, arrays_by_name = program_of(path, divergence, record, Judge(tolerance))
     with replace_bytes(_arrays_path(path)) as stream:
         np.savez(stream, **arrays_by_name)
-    replace_text(path, program)
+    replace_text(path, program_source)
 
 
 def program_of(path: str, divergence: "Divergence", record: Record, judge: Judge) -> tuple[str, dict[str, Any]]:
@@ -74,9 +74,9 @@ def program_of(path: str, divergence: "Divergence", record: Record, judge: Judge
         raise ArgumentError(
             f"{record.op}() cannot be written as a program: outside of a comparison each backend draws other numbers"
         )
-    used_places = [*places(record.args), *places(record.kwargs)]
-    input_hosts = [record.tensors[i] for i in used_places]
-    argument_sources = _argument_sources(record, {argument_index: i for i, argument_index in enumerate(used_places)})
+    input_numbers = [*tensor_numbers(record.args), *tensor_numbers(record.kwargs)]
+    input_hosts = [record.tensors[i] for i in input_numbers]
+    argument_sources = _argument_sources(record, {argument_index: i for i, argument_index in enumerate(input_numbers)})
     results = record.results()
     has_several_results = len(results) != 1
     has_floats = any(host.dtype in EPSILON for host in input_hosts)
@@ -87,7 +87,7 @@ def program_of(path: str, divergence: "Divergence", record: Record, judge: Judge
     call_source = (
         call_source if call_source.startswith("ops.") else f"OPS[{record.op!r}].function({', '.join(argument_sources)})"
     )
-    program = _PROGRAM.format(
+    program_source = _PROGRAM.format(
         message=divergence.message.replace("\n", " ")[:110],
         imports="from numpy import inf, nan"
         + ("\nfrom emberharmony.core.registry import OPS" if "OPS[" in call_source else ""),
@@ -103,7 +103,7 @@ def program_of(path: str, divergence: "Divergence", record: Record, judge: Judge
         kind=wide_dtype,
         bound=_error_bound(record, judge),
     )
-    return program, {f"x{i}": host.values() for i, host in enumerate(input_hosts)}
+    return program_source, {f"x{i}": host.values() for i, host in enumerate(input_hosts)}
 
 
 def _argument_sources(record: Record, numbers: dict[int, int]) -> list[str]:
@@ -112,18 +112,20 @@ def _argument_sources(record: Record, numbers: dict[int, int]) -> list[str]:
     class Name(str):
         """The source text of an argument, which `repr` returns unchanged."""
 
-    def text(value: Any) -> str:
+    def value_source(value: Any) -> str:
         if isinstance(value, Name):
             return str(value)
         if isinstance(value, (list, tuple)):
-            items_text = ", ".join(map(text, value))
+            items_text = ", ".join(map(value_source, value))
             return f"[{items_text}]" if isinstance(value, list) else f"({items_text}{',' if len(value) == 1 else ''})"
         return source(value)
 
     try:
         args = decode(record.args, lambda place: Name(f"x[{numbers[place]}]"), lambda name: Name(repr(name)))
         kwargs = decode(record.kwargs, lambda place: Name(f"x[{numbers[place]}]"), lambda name: Name(repr(name)))
-        return [text(value) for value in args] + [f"{name}={text(value)}" for name, value in kwargs.items()]
+        return [value_source(value) for value in args] + [
+            f"{name}={value_source(value)}" for name, value in kwargs.items()
+        ]
     except (LookupError, TypeError) as error:
         raise ArgumentError(f"{record.op}() cannot be written as a program: {error}") from error
 
@@ -139,7 +141,7 @@ def _error_bound(record: Record, judge: Judge) -> float:
         if actual.shape == expected_value.shape and actual.size:
             with np.errstate(all="ignore"):
                 deviations = np.abs(
-                    actual.wide()
+                    actual.wide_array()
                     - (expected_value.astype(np.float64) if expected_value.dtype.kind == "b" else expected_value)
                 )
                 largest_deviation = max(
@@ -170,8 +172,8 @@ def minimize(record: Record, backend: Any, judge: Judge) -> Record:
 
 
 def _smaller_inputs(record: Record) -> Iterator[list[Host]]:
-    used_places = {*places(record.args), *places(record.kwargs)}
-    input_hosts = [record.tensors[i] for i in sorted(used_places)]
+    input_numbers = {*tensor_numbers(record.args), *tensor_numbers(record.kwargs)}
+    input_hosts = [record.tensors[i] for i in sorted(input_numbers)]
     axis_lengths = sorted({n for host in input_hosts for n in host.shape if n > 1}, reverse=True)
     axes = sorted({i for host in input_hosts for i in range(len(host.shape))})
     lengths_and_axes: list[tuple[int, int | None]] = [(n, None) for n in axis_lengths] + [
@@ -180,7 +182,7 @@ def _smaller_inputs(record: Record) -> Iterator[list[Host]]:
     for length, axis in lengths_and_axes:
         for kept_slice in (slice(0, length // 2), slice(length // 2, length), slice(0, length - 1), slice(1, length)):
             cut_tensors = [
-                host if i not in used_places else Host(_cut_axis(host.bits, length, axis, kept_slice), host.dtype)
+                host if i not in input_numbers else Host(_cut_axis(host.bits, length, axis, kept_slice), host.dtype)
                 for i, host in enumerate(record.tensors)
             ]
             if any(a.shape != b.shape for a, b in zip(cut_tensors, record.tensors, strict=True)):
@@ -205,11 +207,11 @@ def _record_again(record: Record, backend: Any, judge: Judge, tensors: Sequence[
     if record.error:
         return None
 
-    def add(tensor: Any) -> int:
+    def add_tensor(tensor: Any) -> int:
         smaller_record.tensors.append(to_host(tensor, backend))
         return len(smaller_record.tensors) - 1
 
-    smaller_record.result = encode(result, backend, add)
+    smaller_record.result = encode(result, backend, add_tensor)
     return smaller_record if _is_wrong(smaller_record, judge) else None
 
 

@@ -62,17 +62,17 @@ class _Portable:
         return self.bound.cast(self.bound.convert_to_tensor(array), dtype)
 
 
-def with_host_draws(named: Any) -> Any:
+def with_host_draws(name_or_backend: Any) -> Any:
     """Returns a backend that stands for another one and draws its numbers on the host; there is one for each.
 
     Args:
-        named: the name of a backend, or a backend.
+        name_or_backend: the name of a backend, or a backend.
 
     Raises:
         BackendNotFoundError: if the name is unknown.
         BackendUnavailableError: if its library is missing.
     """
-    plain_backend = (load(named) if isinstance(named, str) else named).without_watchers
+    plain_backend = (load(name_or_backend) if isinstance(name_or_backend, str) else name_or_backend).without_watchers
     backend: Any = plain_backend.__dict__.get("_portable")
     if backend is None:
         backend_class: Any = type(plain_backend)
@@ -122,18 +122,18 @@ class Watch(Watcher):
         """Records the arguments of a call before its op runs, because the op may change them."""
         if self._is_hidden(call):
             return
-        backend, tensors, seen_calls = call.backend, list[Host](), list[int]()
+        backend, tensors, last_call_numbers = call.backend, list[Host](), list[int]()
         call_number = self._count
         self._count += 1
 
-        def add(tensor: Any) -> int:
+        def add_tensor(tensor: Any) -> int:
             host, last_call_number = self._host_and_last_call(tensor, backend, call_number)
             tensors.append(host)
-            seen_calls.append(last_call_number)
+            last_call_numbers.append(last_call_number)
             return len(tensors) - 1
 
-        encoded_arguments = encode(call.args, backend, add)
-        encoded_keywords = encode(call.kwargs, backend, add) if call.kwargs else NO_OPTIONS
+        encoded_arguments = encode(call.args, backend, add_tensor)
+        encoded_keywords = encode(call.kwargs, backend, add_tensor) if call.kwargs else NO_OPTIONS
         op_name = call.spec.name
         file_and_line = line_of(op_name)
         module_path = path_of(call, sys._getframe(2), file_and_line[0])
@@ -146,10 +146,10 @@ class Watch(Watcher):
             encoded_arguments,
             encoded_keywords,
             tensors,
-            seen_calls,
+            last_call_numbers,
             call_number,
         )
-        record._given, record.streams = tensors, stream_states(call)
+        record._inputs, record.streams = tensors, stream_states(call)
         call.kept[self] = record
 
     def after(self, call: WatchedCall, result: Any) -> None:
@@ -158,15 +158,15 @@ class Watch(Watcher):
         if record is not None:
             results, tensors, writer, backend = list[Host](), record.tensors, self._writer, call.backend
 
-            def add(tensor: Any) -> int:
-                host_array = to_host(tensor, backend)
+            def add_tensor(tensor: Any) -> int:
+                host_tensor = to_host(tensor, backend)
                 if writer is not None:
-                    host_array, _ = writer.keep(tensor, host_array, record.number)
-                results.append(host_array)
+                    host_tensor, _ = writer.keep(tensor, host_tensor, record.number)
+                results.append(host_tensor)
                 return len(tensors) + len(results) - 1
 
-            record.result = encode(result, backend, add)
-            record._made = results
+            record.result = encode(result, backend, add_tensor)
+            record._results = results
             record.tensors = [*tensors, *results]
             self._tell(record)
 
@@ -192,26 +192,36 @@ class Watch(Watcher):
             result: what it returned.
             backend: the backend.
         """
-        tensors, seen_calls, call_number = list[Host](), list[int](), self._count
+        tensors, last_call_numbers, call_number = list[Host](), list[int](), self._count
 
-        def add(tensor: Any) -> int:
+        def add_tensor(tensor: Any) -> int:
             host, last_call_number = self._host_and_last_call(tensor, backend, call_number)
             tensors.append(host)
-            seen_calls.append(last_call_number)
+            last_call_numbers.append(last_call_number)
             return len(tensors) - 1
 
-        encoded_arguments = {"u": [encode(result, backend, add)]}
+        encoded_arguments = {"u": [encode(result, backend, add_tensor)]}
         record = self.returned(
-            RESULT, "", "", "", backend.name, encoded_arguments, NO_OPTIONS, tensors, seen_calls, call_number, {"u": []}
+            RESULT,
+            "",
+            "",
+            "",
+            backend.name,
+            encoded_arguments,
+            NO_OPTIONS,
+            tensors,
+            last_call_numbers,
+            call_number,
+            {"u": []},
         )
-        record._given, record._made = tensors, []
+        record._inputs, record._results = tensors, []
         self._tell(record)
 
     def _host_and_last_call(self, tensor: Any, backend: Any, number: int) -> tuple[Host, int]:
         """Returns a tensor on the host, and the number of the call that had it last, as in `Record.seen`."""
-        host_array = to_host(tensor, backend)
+        host_tensor = to_host(tensor, backend)
         # The op may write into its arguments, and a host array may share their memory.
-        return (host_array.in_memory(), -1) if self._writer is None else self._writer.keep(tensor, host_array, number)
+        return (host_tensor.in_memory(), -1) if self._writer is None else self._writer.keep(tensor, host_tensor, number)
 
     def _is_hidden(self, call: WatchedCall) -> bool:
         if call.spec.name in _LEFT_OUT or _takes_callable(call.spec):
@@ -286,7 +296,7 @@ def run_program(fn: Callable[..., Any], inputs: Any, backend: Any, watch: Watch,
     return ""
 
 
-def on_host(leaf: Any) -> Any:
+def to_host_array(leaf: Any) -> Any:
     """Returns a tensor of any backend as a host array; anything else unchanged.
 
     Raises:

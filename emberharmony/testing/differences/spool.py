@@ -102,40 +102,40 @@ class _File:
 class Stored(Host):
     """A tensor in a file, which is read when it is asked for; a small one may be in memory."""
 
-    __slots__ = ("_file", "_held", "_kind", "_place")
+    __slots__ = ("_file", "_kind", "_memory_bytes", "_place")
 
     def __init__(
         self, file: _File, place: int, dtype: str, kind: Any, shape: Any, size: int, held: Array | None = None
     ) -> None:
-        self._file, self._place, self._kind, self._held = file, place, kind, held
+        self._file, self._place, self._kind, self._memory_bytes = file, place, kind, held
         self.measured = None
         self.dtype, self.shape, self.size = dtype, shape, size
 
     @property
     def bits(self) -> Array:
         """The bits, as an array of the shape."""
-        if self._held is not None:
-            typed_array: Array = self._held.view(self._kind)
+        if self._memory_bytes is not None:
+            typed_array: Array = self._memory_bytes.view(self._kind)
             return typed_array.reshape(self.shape)
         read_array: Array = self._file.array(self._place, self.size, self._kind)
         return read_array.reshape(self.shape)
 
     def vector(self) -> Array:
         """Returns the elements as a vector; half precisions as float32."""
-        array = self._held
+        array = self._memory_bytes
         if array is None or self.dtype in _HALVES:
             return super().vector()
         typed_array: Array = array.view(self._kind)
         return typed_array
 
-    def _parts_of_bits(self, most: int) -> Iterator[Array]:
-        if self._held is not None:
-            yield from super()._parts_of_bits(most)
+    def _blocks_of_bits(self, most: int) -> Iterator[Array]:
+        if self._memory_bytes is not None:
+            yield from super()._blocks_of_bits(most)
             return
         item_size = self._kind.itemsize
         for start in range(0, self.size, most):
             file_part = self._file.array(self._place + start * item_size, min(most, self.size - start), self._kind)
-            yield from Host(file_part, self.dtype).parts(most)
+            yield from Host(file_part, self.dtype).blocks(most)
 
     def row(self) -> Any:
         """Returns the dtype, the shape and the offset of the tensor, for the description of its call."""
@@ -195,7 +195,7 @@ class Writer:
         self._heads: list[int] = []
         self._block = np.empty(_BLOCK, np.uint8)
         self._memory_block = self._free = np.empty(_BLOCK, np.uint8)
-        self._known = Tensors()
+        self._seen_tensors = Tensors()
 
     def keep(self, tensor: Any, host: Host, call: int) -> tuple[Stored, int]:
         """Writes a tensor unless the file has its values; returns the stored tensor and the last call that had it.
@@ -210,51 +210,51 @@ class Writer:
         """
         bits = host.bits
         flat_bytes = np.frombuffer(bits if bits.flags.c_contiguous else np.ascontiguousarray(bits), _BYTES)
-        kept_tensor = self._known.of(tensor)
-        if kept_tensor is None:
+        seen_entry = self._seen_tensors.of(tensor)
+        if seen_entry is None:
             stored_tensor = self._store_tensor(host, flat_bytes)
-            self._known.add(tensor, stored_tensor, call)
+            self._seen_tensors.add(tensor, stored_tensor, call)
             return stored_tensor, -1
-        stored_tensor, stored_call = kept_tensor.host, kept_tensor.call
-        kept_tensor.call = call
+        stored_tensor, stored_call = seen_entry.host, seen_entry.call
+        seen_entry.call = call
         if (
             stored_tensor.shape == host.shape
             and stored_tensor.dtype == host.dtype
             and self._holds_bytes(stored_tensor, flat_bytes)
         ):
             return stored_tensor, stored_call
-        kept_tensor.host = stored_tensor = self._store_tensor(host, flat_bytes)
+        seen_entry.host = stored_tensor = self._store_tensor(host, flat_bytes)
         return stored_tensor, -2 - stored_call
 
-    def _holds_bytes(self, stored_tensor: Stored, flat: Array) -> bool:
+    def _holds_bytes(self, stored_tensor: Stored, flat_bytes: Array) -> bool:
         """Returns whether a stored tensor has the given bytes."""
-        stored_bytes = stored_tensor._held
+        stored_bytes = stored_tensor._memory_bytes
         if stored_bytes is not None:
-            if not len(flat):
+            if not len(flat_bytes):
                 return True
-            word_dtype = _BYTES if len(flat) % 8 else _WORDS  # the fewest numbers to compare
-            equality_by_word = stored_bytes.view(word_dtype) == flat.view(word_dtype)
+            word_dtype = _BYTES if len(flat_bytes) % 8 else _WORDS  # the fewest numbers to compare
+            equality_by_word = stored_bytes.view(word_dtype) == flat_bytes.view(word_dtype)
             return bool(equality_by_word[equality_by_word.argmin()])  # `all` begins later
         stored_place = stored_tensor._place
-        for start in range(0, len(flat), _BLOCK):
-            block = flat[start : start + _BLOCK] if len(flat) > _BLOCK else flat
+        for start in range(0, len(flat_bytes), _BLOCK):
+            block = flat_bytes[start : start + _BLOCK] if len(flat_bytes) > _BLOCK else flat_bytes
             stored_bytes = self._block[: len(block)]
             self._file.read(stored_place + start, stored_bytes)
             if not (stored_bytes == block).all():
                 return False
         return True
 
-    def _store_tensor(self, host: Host, flat: Array) -> Stored:
-        if flat.size <= self._memory and flat.size <= _SMALL:
-            if flat.size > len(self._free):
+    def _store_tensor(self, host: Host, flat_bytes: Array) -> Stored:
+        if flat_bytes.size <= self._memory and flat_bytes.size <= _SMALL:
+            if flat_bytes.size > len(self._free):
                 self._memory_block = self._free = np.empty(
-                    max(flat.size, min(2 * len(self._memory_block), _LARGEST_BLOCK)), np.uint8
+                    max(flat_bytes.size, min(2 * len(self._memory_block), _LARGEST_BLOCK)), np.uint8
                 )
-            self._memory -= flat.size
-            memory, self._free = self._free[: flat.size], self._free[-(-flat.size // _ALIGNED) * _ALIGNED :]
-            memory[:] = flat
+            self._memory -= flat_bytes.size
+            memory, self._free = self._free[: flat_bytes.size], self._free[-(-flat_bytes.size // _ALIGNED) * _ALIGNED :]
+            memory[:] = flat_bytes
             return Stored(self._file, 0, host.dtype, host.bits.dtype, host.shape, host.size, memory)
-        offset = self._file.append(flat.data) if flat.size else self._file.size
+        offset = self._file.append(flat_bytes.data) if flat_bytes.size else self._file.size
         return Stored(self._file, offset, host.dtype, host.bits.dtype, host.shape, host.size)
 
     def add(self, record: Record) -> None:
@@ -275,7 +275,7 @@ class Writer:
             if notes is not None:
                 offset = self._file.append(json.dumps({"calls": self._heads, "notes": notes}).encode())
                 self._file.append(_PLACE.pack(offset))
-            self._known.seen.clear()
+            self._seen_tensors.seen.clear()
             self._file.raw.close()
 
 
@@ -284,7 +284,7 @@ class Calls:
 
     def __init__(self) -> None:
         self._records: list[Record | None] = []
-        self._at = 0
+        self._next_number = 0
 
     def add(self, record: Record) -> None:
         """Adds a call to the queue from which `next` takes it."""
@@ -292,12 +292,12 @@ class Calls:
 
     def next(self) -> Record | None:
         """Returns the next call, or None at the end; the call before it is freed."""
-        if self._at >= len(self._records):
+        if self._next_number >= len(self._records):
             return None
-        self._at += 1
-        if self._at > 1:
-            self._records[self._at - 2] = None
-        return self._records[self._at - 1]
+        self._next_number += 1
+        if self._next_number > 1:
+            self._records[self._next_number - 2] = None
+        return self._records[self._next_number - 1]
 
     def at(self, number: int) -> Record:
         """Returns the call with a number, from the last one that `next` has returned on."""
@@ -307,12 +307,12 @@ class Calls:
 
     def keys(self, number: int = 0) -> Iterator[tuple[int, tuple[str, str, str]]]:
         """Yields the number and the key of each queued call, from a number on."""
-        for start in range(number, len(self._records)):
-            yield start, self.at(start).key
+        for call_number in range(number, len(self._records)):
+            yield call_number, self.at(call_number).key
 
     def tell(self) -> int:
         """Returns the number of the next call."""
-        return self._at
+        return self._next_number
 
 
 class Reader:
@@ -329,7 +329,7 @@ class Reader:
     def __init__(self, path: str) -> None:
         self.path = path
         self._file = _File(path, "rb")
-        self._at = 0
+        self._next_number = 0
         try:
             self._file.size = self._file.raw.seek(0, 2)
             if self._file.size < len(MAGIC) or self._read_bytes(0, len(MAGIC)) != MAGIC:
@@ -339,8 +339,8 @@ class Reader:
             (index_place,) = _PLACE.unpack(self._read_bytes(self._file.size - _PLACE.size, _PLACE.size))
             index_end = self._file.size - _PLACE.size
             log_index = self._read_json(index_place, index_end - index_place)
-            calls = log_index["calls"]
-            self._heads = list(zip(calls[::2], calls[1::2], strict=True))
+            offsets_and_lengths = log_index["calls"]
+            self._heads = list(zip(offsets_and_lengths[::2], offsets_and_lengths[1::2], strict=True))
             self.notes: dict[str, Any] = log_index["notes"]
         except BaseException as error:
             self.close()
@@ -354,10 +354,10 @@ class Reader:
 
     def next(self) -> Record | None:
         """Returns the next call, or None at the end."""
-        if self._at >= len(self._heads):
+        if self._next_number >= len(self._heads):
             return None
-        self._at += 1
-        return self.at(self._at - 1)
+        self._next_number += 1
+        return self.at(self._next_number - 1)
 
     def at(self, number: int) -> Record:
         """Returns the call with a number, read from the file.
@@ -369,25 +369,25 @@ class Reader:
         tensors: list[Host] = []
         try:
             for name, dtype_name, shape, offset in head.pop("tensors"):
-                itemtype, element_count = np.dtype(dtype_name), 1
+                element_dtype, element_count = np.dtype(dtype_name), 1
                 for length in shape:
                     element_count *= length
-                if not 0 <= offset <= self._file.size - element_count * itemtype.itemsize:
+                if not 0 <= offset <= self._file.size - element_count * element_dtype.itemsize:
                     raise self._file.truncation_error()
-                tensors.append(Stored(self._file, offset, name, itemtype, tuple(shape), element_count))
+                tensors.append(Stored(self._file, offset, name, element_dtype, tuple(shape), element_count))
             return Record(**head, tensors=tensors)
         except (KeyError, TypeError, ValueError) as error:
             raise error if isinstance(error, ArgumentError) else self._file.truncation_error() from error
 
     def keys(self, number: int = 0) -> Iterator[tuple[int, tuple[str, str, str]]]:
         """Yields the number and the key of each call in the file, from a number on."""
-        for start in range(number, len(self._heads)):
-            head = self._call_head(start)
-            yield start, (head["op"], head["path"], head["gradient_of"])
+        for call_number in range(number, len(self._heads)):
+            head = self._call_head(call_number)
+            yield call_number, (head["op"], head["path"], head["gradient_of"])
 
     def tell(self) -> int:
         """Returns the number of the next call."""
-        return self._at
+        return self._next_number
 
     def _call_head(self, number: int) -> dict[str, Any]:
         return self._read_json(*self._heads[number])
@@ -396,10 +396,10 @@ class Reader:
         if not 0 <= place <= place + length <= self._file.size:
             raise self._file.truncation_error()
         try:
-            notes: dict[str, Any] = json.loads(self._read_bytes(place, length))
+            json_content: dict[str, Any] = json.loads(self._read_bytes(place, length))
         except ValueError as error:
             raise self._file.truncation_error() from error
-        return notes
+        return json_content
 
     def _read_bytes(self, place: int, length: int) -> bytes:
         content = bytearray(max(length, 0))

@@ -109,7 +109,7 @@ class Side:
                 for array in self.adapter.own(module).values():
                     if math.prod(array.shape) > 1 and self.adapter.is_floating(array):
                         host = self.adapter.host(array)
-                        self._totals[path][sum(float(np.abs(x).sum()) for x in host.parts(PART))] = host.size
+                        self._totals[path][sum(float(np.abs(x).sum()) for x in host.blocks(PART))] = host.size
         return self._totals[path]
 
 

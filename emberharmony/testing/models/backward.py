@@ -177,7 +177,7 @@ class Backward:
         tensor = adapter.own(module).get(name)
         if tensor is None or (path, name) not in gradients.tensors:
             return None
-        gradient, values = adapter.host(gradients.tensors[path, name]), adapter.host(tensor).wide()
+        gradient, values = adapter.host(gradients.tensors[path, name]), adapter.host(tensor).wide_array()
         direction: Any = np.random.default_rng(2).normal(size=gradient.shape)
 
         def shift(step: float) -> dict[Place, Any]:

@@ -274,7 +274,7 @@ def _describe_difference(x: Host, y: Host) -> tuple[str, int | None, float]:
     share = distance(x, y).share
     if share <= _EQUAL:
         return "", None, share
-    a, b = x.wide(), y.wide()
+    a, b = x.wide_array(), y.wide_array()
     axis_order = _axes_order(a, b)
     if axis_order is not None:
         b = b.transpose(axis_order)
