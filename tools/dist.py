@@ -26,7 +26,7 @@ NEEDED = {
 UNWANTED = ("__pycache__", ".pyc", "/tests/", ".ci/", ".venv", ".hypothesis", ".coverage")
 
 
-def build(folder: Path) -> list[Path]:
+def build_packages(folder: Path) -> list[Path]:
     """Builds both packages and returns the files."""
     for source in (ROOT, ROOT / "emberlint"):
         subprocess.run([sys.executable, "-m", "build", "--outdir", str(folder), str(source)], check=True)
@@ -53,10 +53,12 @@ def faults_of_archive(path: Path) -> list[str]:
     """Returns what is wrong with a source archive."""
     with tarfile.open(path) as archive:
         files = [name.partition("/")[2] for name in archive.getnames()]
-    wanted = ["pyproject.toml", "README.md", "LICENSE"] if path.name.startswith("emberharmony") else ["pyproject.toml"]
+    needed_files = (
+        ["pyproject.toml", "README.md", "LICENSE"] if path.name.startswith("emberharmony") else ["pyproject.toml"]
+    )
     if path.name.startswith("emberharmony"):
-        wanted += ["tests/conftest.py", "Makefile", "constraints.txt", "CHANGELOG.md"]
-    faults = [f"lacks {name}" for name in wanted if name not in files]
+        needed_files += ["tests/conftest.py", "Makefile", "constraints.txt", "CHANGELOG.md"]
+    faults = [f"lacks {name}" for name in needed_files if name not in files]
     return faults + [f"holds {name}" for name in files if "__pycache__" in name or name.startswith(".venv")]
 
 
@@ -67,7 +69,7 @@ def main() -> int:
     for old in folder.glob("ember*"):
         old.unlink()
     status = 0
-    files = [path for path in build(folder) if path.suffix in (".whl", ".gz")]
+    files = [path for path in build_packages(folder) if path.suffix in (".whl", ".gz")]
     # The index refuses a description that it cannot show; twine asks the index's own renderer.
     subprocess.run([sys.executable, "-m", "twine", "check", "--strict", *map(str, files)], check=True)
     for path in files:

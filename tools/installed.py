@@ -44,7 +44,7 @@ assert values[-1] < values[0], values
 COMPLETED = ("ops.softmax", "ops.linalg.svd", "nn.Linear", "optim.AdamW", "io.load")
 
 
-def run(*command: str | Path, cwd: Path) -> None:
+def run_command(*command: str | Path, cwd: Path) -> None:
     """Runs a command and prints it; its failure ends the check."""
     sys.stdout.write(" ".join(map(str, command)) + "\n")
     sys.stdout.flush()
@@ -66,16 +66,16 @@ def check_completion(python: Path) -> None:
         )
 
 
-def check(folder: Path, installed: list[str]) -> None:
+def check_installation(folder: Path, installed: list[str]) -> None:
     """Makes an empty environment in a folder, lets pip install into it, and checks the package there."""
     python = folder / "environment" / ("Scripts" if sys.platform == "win32" else "bin") / "python"
     venv.create(python.parents[1], with_pip=True)
-    run(python, "-m", "pip", "install", "--quiet", *installed, cwd=folder)
+    run_command(python, "-m", "pip", "install", "--quiet", *installed, cwd=folder)
     (folder / "program.py").write_text(PROGRAM, encoding="utf-8")
-    run(python, "program.py", cwd=folder)
-    run(python, "-m", "emberharmony", "info", cwd=folder)
-    run(sys.executable, "-m", "mypy", "--strict", "--python-executable", python, "program.py", cwd=folder)
-    run(sys.executable, "-m", "pyright", "--pythonpath", python, "program.py", cwd=folder)
+    run_command(python, "program.py", cwd=folder)
+    run_command(python, "-m", "emberharmony", "info", cwd=folder)
+    run_command(sys.executable, "-m", "mypy", "--strict", "--python-executable", python, "program.py", cwd=folder)
+    run_command(sys.executable, "-m", "pyright", "--pythonpath", python, "program.py", cwd=folder)
     check_completion(python)
 
 
@@ -85,14 +85,14 @@ def main() -> None:
     parser.add_argument("wheel", nargs="?", type=Path, help="the wheel; by default one is built")
     parser.add_argument("--editable", action="store_true", help="install the checkout instead")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    with tempfile.TemporaryDirectory() as folder_name:
+        folder = Path(folder_name)
         if options.editable:
-            check(folder, ["--editable", str(ROOT)])
+            check_installation(folder, ["--editable", str(ROOT)])
             return
         if options.wheel is None:
-            run(sys.executable, "-m", "build", "--wheel", "--outdir", folder, ROOT, cwd=ROOT)
-        check(folder, [str((options.wheel or next(folder.glob("*.whl"))).resolve())])
+            run_command(sys.executable, "-m", "build", "--wheel", "--outdir", folder, ROOT, cwd=ROOT)
+        check_installation(folder, [str((options.wheel or next(folder.glob("*.whl"))).resolve())])
 
 
 if __name__ == "__main__":

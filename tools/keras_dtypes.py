@@ -48,14 +48,14 @@ class Traced(types.ModuleType):
 
 
 @contextmanager
-def _own_modules() -> Iterator[None]:
+def _install_real_modules() -> Iterator[None]:
     """Puts JAX's own modules in the place of the stand-ins, because JAX imports parts of itself late."""
-    stands = {name: module for name, module in sys.modules.items() if name in _REAL}
+    stand_ins = {name: module for name, module in sys.modules.items() if name in _REAL}
     sys.modules.update(_REAL)
     try:
         yield
     finally:
-        sys.modules.update(stands)
+        sys.modules.update(stand_ins)
 
 
 _REAL: dict[str, types.ModuleType] = {}
@@ -67,18 +67,20 @@ def _result_specs(function: Any, refuse: Callable[[str], None], *args: Any, **op
     leaves, tree = jax.tree.flatten((args, options))
     specs = [leaf.traced for leaf in leaves if isinstance(leaf, Spec)]
 
-    def run(*given: Any) -> Any:
-        rest = iter(given)
-        filled = [next(rest) if isinstance(leaf, Spec) else leaf for leaf in leaves]
-        positional, keywords = jax.tree.unflatten(tree, filled)
+    def call_function(*given: Any) -> Any:
+        remaining_values = iter(given)
+        filled_leaves = [next(remaining_values) if isinstance(leaf, Spec) else leaf for leaf in leaves]
+        positional, keywords = jax.tree.unflatten(tree, filled_leaves)
         return function(*positional, **keywords)
 
-    with _own_modules():
+    with _install_real_modules():
         try:
-            outputs = jax.eval_shape(run, *specs)
+            outputs = jax.eval_shape(call_function, *specs)
         except (jax.errors.ConcretizationTypeError, jax.errors.NonConcreteBooleanIndexError):
             # The shape of the result depends on the values.
-            outputs = jax.tree.map(jax.typeof, run(*(jax.numpy.ones(spec.shape, spec.dtype) for spec in specs)))
+            outputs = jax.tree.map(
+                jax.typeof, call_function(*(jax.numpy.ones(spec.shape, spec.dtype) for spec in specs))
+            )
     return jax.tree.map(lambda leaf: Spec(leaf, refuse) if hasattr(leaf, "dtype") else leaf, outputs)
 
 

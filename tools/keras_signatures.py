@@ -37,21 +37,21 @@ def main(arguments: list[str]) -> int:
 
 def version_of(source: Path) -> str:
     """Returns the version that the source tree states."""
-    text = (source / "version.py").read_text(encoding="utf-8")
-    return text.split('__version__ = "')[1].split('"')[0]
+    source_text = (source / "version.py").read_text(encoding="utf-8")
+    return source_text.split('__version__ = "')[1].split('"')[0]
 
 
 def signatures_of(text: str) -> Iterator[tuple[str, str]]:
     """Yields the shortest public name, without `keras.ops.`, and the parameters of each exported function."""
     for node in ast.parse(text).body:
         if isinstance(node, ast.FunctionDef):
-            exports = [name for decorator in node.decorator_list for name in _exports(decorator)]
-            names = [PREFIX.sub("", name) for name in exports if PREFIX.match(name)]
-            if names:
-                yield min(names, key=len), ast.unparse(node.args)
+            exported_names = [name for decorator in node.decorator_list for name in _exported_names(decorator)]
+            public_names = [PREFIX.sub("", name) for name in exported_names if PREFIX.match(name)]
+            if public_names:
+                yield min(public_names, key=len), ast.unparse(node.args)
 
 
-def _exports(decorator: ast.expr) -> list[str]:
+def _exported_names(decorator: ast.expr) -> list[str]:
     """Returns the names that a decorator `keras_export(...)` gives to a function."""
     if not isinstance(decorator, ast.Call) or ast.unparse(decorator.func) != "keras_export":
         return []

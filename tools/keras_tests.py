@@ -84,18 +84,18 @@ class Operations(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        function = self._function(name)
+        function = self._find_function(name)
         if function is not None:
             return function
         if name in ("nn", "image", "linalg", "numpy", "random"):
             return Operations(f"{self.__name__}.{name}", ops.random if name == "random" else ops)
-        whole = name + "alization" if name.endswith("Norm") else name
-        snake = next((known for known in (*OPS, *ALIASES) if known.replace("_", "") == whole.lower()), None)
-        if snake is None or name == name.lower():
+        full_name = name + "alization" if name.endswith("Norm") else name
+        snake_name = next((known for known in (*OPS, *ALIASES) if known.replace("_", "") == full_name.lower()), None)
+        if snake_name is None or name == name.lower():
             return getattr(Absent(self.__name__), name)
-        return _operation(name, self._function(snake))
+        return _operation_class(name, self._find_function(snake_name))
 
-    def _function(self, name: str) -> Any:
+    def _find_function(self, name: str) -> Any:
         attribute = vars(self._space).get(name)
         if attribute is None or isinstance(attribute, types.ModuleType):
             spec = OPS.get(name)
@@ -103,7 +103,7 @@ class Operations(types.ModuleType):
         return attribute
 
 
-def _operation(kind: str, function: Any) -> type:
+def _operation_class(kind: str, function: Any) -> type:
     class Operation:
         """An op with its options bound."""
 
@@ -127,7 +127,7 @@ def _operation(kind: str, function: Any) -> type:
     return Operation
 
 
-def _module(name: str, **contents: Any) -> types.ModuleType:
+def _make_module(name: str, **contents: Any) -> types.ModuleType:
     module = Absent(name)
     vars(module).update(contents)
     return module
@@ -141,37 +141,37 @@ class Parameterized:
     @staticmethod
     def named_parameters(*rows: Any) -> Callable[[Any], Any]:
         """Returns a decorator; each row is a dict, or a tuple whose first element is a name."""
-        return _rows(list(_flat(rows)), named=True)
+        return _parameterize(list(_flatten_rows(rows)), named=True)
 
     @staticmethod
     def parameters(*rows: Any) -> Callable[[Any], Any]:
         """Returns a decorator; each row is a dict, a tuple of arguments, or the only argument."""
-        return _rows(list(_flat(rows)), named=False)
+        return _parameterize(list(_flatten_rows(rows)), named=False)
 
     @staticmethod
     def product(*given: Any, **choices: Any) -> Callable[[Any], Any]:
         """Returns a decorator; there is a row for each combination of the choices."""
-        return _rows(list(_product(given, choices)), named=False)
+        return _parameterize(list(_product_rows(given, choices)), named=False)
 
 
-def _flat(rows: Sequence[Any]) -> Sequence[Any]:
-    one = len(rows) == 1 and not isinstance(rows[0], (dict, str)) and hasattr(rows[0], "__iter__")
-    return list(rows[0]) if one and not (isinstance(rows[0], tuple) and isinstance(rows[0][0], str)) else rows
+def _flatten_rows(rows: Sequence[Any]) -> Sequence[Any]:
+    is_wrapped = len(rows) == 1 and not isinstance(rows[0], (dict, str)) and hasattr(rows[0], "__iter__")
+    return list(rows[0]) if is_wrapped and not (isinstance(rows[0], tuple) and isinstance(rows[0][0], str)) else rows
 
 
-def _product(given: Sequence[Any], choices: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _product_rows(given: Sequence[Any], choices: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for dicts in itertools.product(*given):
-        merged = {key: value for one in dicts for key, value in one.items()}
+        merged_row = {key: value for one in dicts for key, value in one.items()}
         for values in itertools.product(*choices.values()):
-            yield merged | dict(zip(choices, values, strict=True))
+            yield merged_row | dict(zip(choices, values, strict=True))
 
 
 def named_product(*given: Any, **choices: Any) -> list[dict[str, Any]]:
     """Returns the rows of a product, each with a name."""
-    return [row | {"testcase_name": f"_{i}"} for i, row in enumerate(_product(given, choices))]
+    return [row | {"testcase_name": f"_{i}"} for i, row in enumerate(_product_rows(given, choices))]
 
 
-def _rows(rows: list[Any], named: bool) -> Callable[[Any], Any]:
+def _parameterize(rows: list[Any], named: bool) -> Callable[[Any], Any]:
     def decorate(function: Any) -> Any:
         function.__rows__ = [*getattr(function, "__rows__", [{}])]
         function.__rows__ = [(row, named) for row in rows]
@@ -184,7 +184,7 @@ def _expand_rows(cls: type) -> None:
     """Replaces the parameterized tests of a class by one test for each row."""
     for name, function in list(vars(cls).items()):
         for i, (row, named) in enumerate(getattr(function, "__rows__", ())):
-            args, options = _arguments(row, named)
+            args, options = _arguments_of_row(row, named)
 
             def test(self: Any, function: Any = function, args: Any = args, options: Any = options) -> Any:
                 return function(self, *args, **options)
@@ -195,7 +195,7 @@ def _expand_rows(cls: type) -> None:
             delattr(cls, name)
 
 
-def _arguments(row: Any, named: bool) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _arguments_of_row(row: Any, named: bool) -> tuple[tuple[Any, ...], dict[str, Any]]:
     if isinstance(row, dict):
         return (), {key: value for key, value in row.items() if key != "testcase_name"}
     if not isinstance(row, (tuple, list)):
@@ -211,7 +211,7 @@ class TestCase(unittest.TestCase):
 
     def assertAllClose(self, actual: Any, desired: Any, atol: float = 1e-6, rtol: float = 1e-6, **_: Any) -> None:
         """Checks that two tensors are close."""
-        np.testing.assert_allclose(host(actual), host(desired), rtol, atol)
+        np.testing.assert_allclose(host_array(actual), host_array(desired), rtol, atol)
 
     def assertEqual(self, first: Any, second: Any, msg: Any = None) -> None:
         """Checks that two values are equal; a dtype of the backend equals its name, as in NumPy."""
@@ -221,15 +221,15 @@ class TestCase(unittest.TestCase):
 
     def assertNotAllClose(self, x1: Any, x2: Any, atol: float = 1e-6, rtol: float = 1e-6, msg: Any = None) -> None:
         """Checks that two tensors differ."""
-        assert not np.allclose(host(x1), host(x2), rtol, atol)
+        assert not np.allclose(host_array(x1), host_array(x2), rtol, atol)
 
     def assertAlmostEqual(self, actual: Any, desired: Any, decimal: int = 3, **_: Any) -> None:  # type: ignore[override]
         """Checks that two tensors agree in a number of decimals."""
-        np.testing.assert_almost_equal(host(actual), host(desired), decimal)
+        np.testing.assert_almost_equal(host_array(actual), host_array(desired), decimal)
 
     def assertAllEqual(self, actual: Any, desired: Any, msg: Any = None) -> None:
         """Checks that two tensors are equal."""
-        np.testing.assert_array_equal(host(actual), host(desired))
+        np.testing.assert_array_equal(host_array(actual), host_array(desired))
 
     def assertLen(self, items: Any, length: int, msg: Any = None) -> None:
         """Checks the number of items."""
@@ -253,7 +253,7 @@ class TestCase(unittest.TestCase):
         raise AttributeError(name)
 
 
-def host(x: Any) -> Any:
+def host_array(x: Any) -> Any:
     """Returns a tensor of the active backend, or anything that NumPy converts, as a NumPy array."""
     return ops.to_numpy(x) if ops.is_tensor(x) else np.array(x)
 
@@ -262,76 +262,96 @@ def standardize_dtype(dtype: Any) -> str:
     """Returns the name of a dtype of any backend; None is the default float."""
     if dtype is None:
         return "float32"
-    known = {bool: "bool", int: "int32", float: "float32"}
-    return known[dtype] if isinstance(dtype, type) and dtype in known else ops.dtype(ops.zeros((), dtype=dtype)).name
+    name_by_class = {bool: "bool", int: "int32", float: "float32"}
+    return (
+        name_by_class[dtype]
+        if isinstance(dtype, type) and dtype in name_by_class
+        else ops.dtype(ops.zeros((), dtype=dtype)).name
+    )
 
 
-def _same(function: Any) -> Any:
+def _keep_test(function: Any) -> Any:
     return function
 
 
-def _skip(function: Any) -> Any:
+def _skip_test(function: Any) -> Any:
     return unittest.skip("not on this backend")(function)
 
 
-def _channels(name: str) -> None:
+def _require_channels_last(name: str) -> None:
     if name != "channels_last":
         _refuse("a global data format of channels_first")
 
 
-def stand_ins() -> dict[str, types.ModuleType]:
+def stand_in_modules() -> dict[str, types.ModuleType]:
     """Returns the modules that take the place of Keras's, and of others that its tests import."""
-    whole = ("uint8", "uint16", "uint32", "int8", "int16", "int32", "int64")
+    integers = ("uint8", "uint16", "uint32", "int8", "int16", "int32", "int64")
     floats = ("bfloat16", "float16", "float32", "float64")
-    allowed = ("bool", *whole, *floats, "complex64")
-    dtypes = _module("dtypes", INT_TYPES=whole, FLOAT_TYPES=floats, FLOAT8_TYPES=(), ALLOWED_DTYPES=allowed)
+    allowed_dtypes = ("bool", *integers, *floats, "complex64")
+    dtypes_module = _make_module(
+        "dtypes", INT_TYPES=integers, FLOAT_TYPES=floats, FLOAT8_TYPES=(), ALLOWED_DTYPES=allowed_dtypes
+    )
     settings: dict[str, Any] = {
         "backend": lambda: KERAS_BACKEND,
         "floatx": lambda: "float32",
         "epsilon": lambda: 1e-7,
         "image_data_format": lambda: "channels_last",
-        "set_image_data_format": _channels,
+        "set_image_data_format": _require_channels_last,
     }
-    common = {
+    common_contents = {
         "standardize_dtype": standardize_dtype,
         "standardize_data_format": lambda given: given or "channels_last",
         "is_int_dtype": lambda x: "int" in standardize_dtype(x),
         "is_float_dtype": lambda x: "float" in standardize_dtype(x),
-        "dtypes": dtypes,
+        "dtypes": dtypes_module,
     }
-    functions = ("is_tensor", "convert_to_tensor", "cast", "shape", "result_type")
-    supports = {"SUPPORTS_SPARSE_TENSORS": False, "SUPPORTS_RAGGED_TENSORS": False, "SUPPORTS_COMPLEX_DTYPES": True}
-    config = _module("keras.config", **settings)
-    there = {name: getattr(ops, name) for name in functions} | {"convert_to_numpy": ops.to_numpy}
-    operations = Operations("keras.ops")
-    randoms = Operations("keras.random", ops.random)
-    uses = {f"{name}_uses_{kind}": lambda: False for name in ("jax", "tensorflow", "torch") for kind in ("gpu", "tpu")}
-    testing = _module("keras.src.testing", TestCase=TestCase, uses_gpu=lambda: False, uses_tpu=lambda: False, **uses)
-    parts = {"config": config, "numpy": operations, "Variable": ops.asarray}
-    by_jax = jax_modules(_refuse)
+    function_names = ("is_tensor", "convert_to_tensor", "cast", "shape", "result_type")
+    support_flags = {
+        "SUPPORTS_SPARSE_TENSORS": False,
+        "SUPPORTS_RAGGED_TENSORS": False,
+        "SUPPORTS_COMPLEX_DTYPES": True,
+    }
+    config_module = _make_module("keras.config", **settings)
+    tensor_functions = {name: getattr(ops, name) for name in function_names} | {"convert_to_numpy": ops.to_numpy}
+    operation_module = Operations("keras.ops")
+    random_module = Operations("keras.random", ops.random)
+    device_checks = {
+        f"{name}_uses_{kind}": lambda: False for name in ("jax", "tensorflow", "torch") for kind in ("gpu", "tpu")
+    }
+    testing_module = _make_module(
+        "keras.src.testing", TestCase=TestCase, uses_gpu=lambda: False, uses_tpu=lambda: False, **device_checks
+    )
+    backend_parts = {"config": config_module, "numpy": operation_module, "Variable": ops.asarray}
+    jax_stand_ins = jax_modules(_refuse)
     modules = {
-        "keras": _module("keras", config=config, backend=config, ops=operations, random=randoms),
-        "keras.src": _module("keras.src"),
-        "keras.src.backend": _module("keras.src.backend", **settings, **common, **there, **supports, **parts),
-        "keras.src.backend.config": config,
-        "keras.src.backend.common": _module("keras.src.backend.common", **common),
-        "keras.src.tree": _module(
+        "keras": _make_module(
+            "keras", config=config_module, backend=config_module, ops=operation_module, random=random_module
+        ),
+        "keras.src": _make_module("keras.src"),
+        "keras.src.backend": _make_module(
+            "keras.src.backend", **settings, **common_contents, **tensor_functions, **support_flags, **backend_parts
+        ),
+        "keras.src.backend.config": config_module,
+        "keras.src.backend.common": _make_module("keras.src.backend.common", **common_contents),
+        "keras.src.tree": _make_module(
             "keras.src.tree", flatten=lambda tree: ops.tree_flatten(tree)[0], map_structure=ops.tree_map
         ),
-        "keras.src.utils": _module("keras.src.utils"),
-        "keras.src.utils.rng_utils": _module("keras.src.utils.rng_utils", set_random_seed=ops.random.seed),
-        "keras.src.backend.common.dtypes": dtypes,
-        "keras.src.testing": testing,
-        "keras.src.testing.test_utils": _module("keras.src.testing.test_utils", named_product=named_product),
-        "keras.src.random": _module("keras.src.random", random=randoms),
-        "keras.src.random.random": randoms,
-        "conftest": _module("conftest", skip_if_backend=lambda name, _: _same if name != KERAS_BACKEND else _skip),
-        "absl": _module("absl"),
-        "absl.testing": _module("absl.testing", parameterized=Parameterized),
-        "absl.testing.parameterized": _module("absl.testing.parameterized", **vars(Parameterized)),
-        "jax": _module("jax"),
-        "jax.scipy": _module("jax.scipy"),
-        **by_jax,
+        "keras.src.utils": _make_module("keras.src.utils"),
+        "keras.src.utils.rng_utils": _make_module("keras.src.utils.rng_utils", set_random_seed=ops.random.seed),
+        "keras.src.backend.common.dtypes": dtypes_module,
+        "keras.src.testing": testing_module,
+        "keras.src.testing.test_utils": _make_module("keras.src.testing.test_utils", named_product=named_product),
+        "keras.src.random": _make_module("keras.src.random", random=random_module),
+        "keras.src.random.random": random_module,
+        "conftest": _make_module(
+            "conftest", skip_if_backend=lambda name, _: _keep_test if name != KERAS_BACKEND else _skip_test
+        ),
+        "absl": _make_module("absl"),
+        "absl.testing": _make_module("absl.testing", parameterized=Parameterized),
+        "absl.testing.parameterized": _make_module("absl.testing.parameterized", **vars(Parameterized)),
+        "jax": _make_module("jax"),
+        "jax.scipy": _make_module("jax.scipy"),
+        **jax_stand_ins,
     }
     for part in ("", ".numpy", ".math", ".nn", ".linalg", ".core", ".image", ".einops"):
         modules[f"keras.src.ops{part}"] = Operations(f"keras.src.ops{part}")
@@ -398,7 +418,7 @@ class FirstError(unittest.TestResult):
             self.addError(test, err)
 
 
-def _family(path: str) -> str:
+def _family_of_part(path: str) -> str:
     """Returns what a stand-in for a missing part belongs to."""
     root, last = path.split(".")[0], path.split(".")[-1]
     if root in ("jax", "tensorflow"):
@@ -408,28 +428,28 @@ def _family(path: str) -> str:
     return path.removeprefix("keras.").removeprefix("src.")
 
 
-def outcome(name: str, case: TestCase, function: Any) -> tuple[str, str]:
+def run_test(name: str, case: TestCase, function: Any) -> tuple[str, str]:
     """Returns "passed", "excluded" or "failed", and the reason, after running a test."""
-    why = skip_reason(type(case), function)
-    if why is not None:
-        return "excluded", why
-    result = FirstError()
+    skip_cause = skip_reason(type(case), function)
+    if skip_cause is not None:
+        return "excluded", skip_cause
+    error_keeper = FirstError()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        case.run(result)
-    if result.skipped:
+        case.run(error_keeper)
+    if error_keeper.skipped:
         return "excluded", "Keras skips it on this backend"
-    if result.error is None:
+    if error_keeper.error is None:
         return "passed", ""
-    if isinstance(result.error, unittest.SkipTest) or type(result.error).__name__ == "Skipped":
+    if isinstance(error_keeper.error, unittest.SkipTest) or type(error_keeper.error).__name__ == "Skipped":
         return "excluded", "Keras skips it on this backend"
-    if isinstance(result.error, DTypeError) and "has no dtype" in str(result.error):
+    if isinstance(error_keeper.error, DTypeError) and "has no dtype" in str(error_keeper.error):
         return "excluded", "the backend has no such dtype"
-    if "not implemented for 'UInt" in str(result.error):
+    if "not implemented for 'UInt" in str(error_keeper.error):
         return "excluded", "the operators of PyTorch's own tensors lack wide unsigned dtypes"
-    if isinstance(result.error, Unshared):
-        return "excluded", f"uses {_family(str(result.error))}"
-    message = " ".join(f"{type(result.error).__name__}: {result.error}".split())
+    if isinstance(error_keeper.error, Unshared):
+        return "excluded", f"uses {_family_of_part(str(error_keeper.error))}"
+    message = " ".join(f"{type(error_keeper.error).__name__}: {error_keeper.error}".split())
     if WIDE_INTEGERS.match(message):
         return "excluded", WIDE
     for pattern, reason in EXCLUDED:
@@ -445,26 +465,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--backend", default="numpy", choices=("numpy", "torch", "mlx"))
     parser.add_argument("--only", default="*", help="a pattern of the names of tests, such as 'ops.nn_test.*'")
     parser.add_argument("--list", action="store_true", help="print every excluded test")
-    chosen = parser.parse_args(arguments)
-    ops.set_backend(chosen.backend)
+    options = parser.parse_args(arguments)
+    ops.set_backend(options.backend)
     if importlib.util.find_spec("ml_dtypes"):  # makes NumPy know the name bfloat16, which the tests use
         importlib.import_module("ml_dtypes")
-    Absent.present |= stand_ins()
+    Absent.present |= stand_in_modules()
     sys.modules.update({name: module for name, module in Absent.present.items() if name.startswith("jax")})
-    sys.meta_path.insert(0, Finder(chosen.tree, Absent.present))
+    sys.meta_path.insert(0, Finder(options.tree, Absent.present))
     passed, reasons, failures = 0, Counter[str](), 0
     for file in FILES:
         for name, case, function in tests_of(importlib.import_module(f"keras.src.{file}")):
-            if not fnmatch.fnmatchcase(name, chosen.only):
+            if not fnmatch.fnmatchcase(name, options.only):
                 continue
-            status, reason = outcome(name, case, function)
+            status, reason = run_test(name, case, function)
             passed, failures = passed + (status == "passed"), failures + (status == "failed")
             reasons.update([reason] * (status == "excluded"))
-            if status == "failed" or (chosen.list and status == "excluded"):
+            if status == "failed" or (options.list and status == "excluded"):
                 print(f"{status}: {name}: {reason:.200}", flush=True)
-    shared = passed + failures
-    print(f"{chosen.backend}: {shared + reasons.total()} tests, {shared} shared, {passed} passed", end="")
-    print(f" ({100 * passed / max(shared, 1):.1f} % of the shared)")
+    shared_count = passed + failures
+    print(f"{options.backend}: {shared_count + reasons.total()} tests, {shared_count} shared, {passed} passed", end="")
+    print(f" ({100 * passed / max(shared_count, 1):.1f} % of the shared)")
     for reason, count in reasons.most_common():
         print(f"  {count:5} excluded: {reason}")
     return 1 if failures else 0

@@ -20,27 +20,29 @@ Array = np.ndarray[Any, Any]
 _RNG = np.random.default_rng(0)
 
 
-def _some(*parts: Any) -> Array:
+def _spread_numbers(*parts: Any) -> Array:
     """Returns `COUNT` numbers, spread evenly over the given ones."""
     pool = np.concatenate([np.atleast_1d(np.asarray(part, np.float64)) for part in parts])
-    chosen: Array = pool[np.unique(np.linspace(0, len(pool) - 1, COUNT).round().astype(int))]
-    return chosen
+    chosen_numbers: Array = pool[np.unique(np.linspace(0, len(pool) - 1, COUNT).round().astype(int))]
+    return chosen_numbers
 
 
-def _powers(low: float, high: float) -> Array:
+def _random_powers(low: float, high: float) -> Array:
     powers: Array = 10.0 ** _RNG.uniform(low, high, COUNT)
     return powers
 
 
 _TINY, _NEAR = np.logspace(-300, -1, 40), np.logspace(-15, -1, 20)
-_GAMMA = _some(
+_GAMMA = _spread_numbers(
     *(np.logspace(-300, 300, 61), np.linspace(0.01, 30, 80), 1 + _NEAR, 1 - _NEAR, 2 + _NEAR, 2 - _NEAR),
     *(-_TINY[::2], -np.linspace(0.03, 30.01, 60), 1.4616321449683622, 1.46, 1.47),
 )
-_REAL = _some(np.linspace(-38, 38, 200), _TINY[::2], -_TINY[::2], np.logspace(1, 15, 15), -np.logspace(1, 7, 15))
-_BESSEL = _some(np.linspace(-700, 700, 100), np.linspace(-20, 20, 121), _TINY, [709.9, 712.0, 713.9, -713.9])
-_INSIDE = _some(np.logspace(-300, -1, 80), np.linspace(0.01, 0.99, 140), 1 - _NEAR, 0.5 + _NEAR, 0.5 - _NEAR)
-_A, _B = _powers(-3, 3), _powers(-3, 3)
+_REAL = _spread_numbers(
+    np.linspace(-38, 38, 200), _TINY[::2], -_TINY[::2], np.logspace(1, 15, 15), -np.logspace(1, 7, 15)
+)
+_BESSEL = _spread_numbers(np.linspace(-700, 700, 100), np.linspace(-20, 20, 121), _TINY, [709.9, 712.0, 713.9, -713.9])
+_INSIDE = _spread_numbers(np.logspace(-300, -1, 80), np.linspace(0.01, 0.99, 140), 1 - _NEAR, 0.5 + _NEAR, 0.5 - _NEAR)
+_A, _B = _random_powers(-3, 3), _random_powers(-3, 3)
 _SPREAD = np.abs(_A * (1 + _RNG.normal(size=COUNT) * 2 / np.sqrt(_A + 1))) + 1e-6
 _ORDERS = np.where(_RNG.uniform(size=COUNT) < 0.7, _RNG.integers(0, 10, COUNT), _RNG.integers(10, 200, COUNT)) * 1.0
 _LEFT = _RNG.uniform(size=COUNT) < 0.3
@@ -55,41 +57,52 @@ _PROBABILITIES = np.where(np.arange(COUNT) % 3 == 0, np.logspace(-25, -1, COUNT)
 
 POINTS: dict[str, tuple[Array, ...]] = {
     **dict.fromkeys(("gammaln", "digamma"), (_GAMMA,)),
-    "polygamma": (np.where(_LEFT, _ORDERS % 6, _ORDERS), np.where(_LEFT, -_RNG.uniform(0, 12, COUNT), _powers(-2, 4))),
-    "zeta": (
-        np.where(_LEFT, _RNG.integers(2, 9, COUNT), 1 + _powers(-8, 2.2)),
-        np.where(_LEFT, -_RNG.uniform(0, 12, COUNT), _powers(-2, 4)),
+    "polygamma": (
+        np.where(_LEFT, _ORDERS % 6, _ORDERS),
+        np.where(_LEFT, -_RNG.uniform(0, 12, COUNT), _random_powers(-2, 4)),
     ),
-    **dict.fromkeys(("gammainc", "gammaincc"), (_A, np.where(_LEFT, _powers(-8, 3), _SPREAD))),
-    **dict.fromkeys(("beta", "betaln"), (_powers(-10, 3), _powers(-10, 5))),
+    "zeta": (
+        np.where(_LEFT, _RNG.integers(2, 9, COUNT), 1 + _random_powers(-8, 2.2)),
+        np.where(_LEFT, -_RNG.uniform(0, 12, COUNT), _random_powers(-2, 4)),
+    ),
+    **dict.fromkeys(("gammainc", "gammaincc"), (_A, np.where(_LEFT, _random_powers(-8, 3), _SPREAD))),
+    **dict.fromkeys(("beta", "betaln"), (_random_powers(-10, 3), _random_powers(-10, 5))),
     "betainc": (_A, _B, np.clip(_SIDES, 1e-12, 1 - 1e-9)),
-    "xlogy": (_RNG.normal(size=COUNT), _powers(-300, 300)),
-    "xlog1py": (_RNG.normal(size=COUNT), np.where(_LEFT, _RNG.uniform(-1, 0, COUNT), _powers(-300, 300))),
-    "entr": (_some(np.logspace(-300, 100, 200), 1 + _NEAR, 1 - _NEAR, np.linspace(0.01, 3, 60)),),
-    "erfcx": (_some(np.linspace(-26, 30, 200), _TINY, -_TINY, np.logspace(1, 300, 40)),),
+    "xlogy": (_RNG.normal(size=COUNT), _random_powers(-300, 300)),
+    "xlog1py": (_RNG.normal(size=COUNT), np.where(_LEFT, _RNG.uniform(-1, 0, COUNT), _random_powers(-300, 300))),
+    "entr": (_spread_numbers(np.logspace(-300, 100, 200), 1 + _NEAR, 1 - _NEAR, np.linspace(0.01, 3, 60)),),
+    "erfcx": (_spread_numbers(np.linspace(-26, 30, 200), _TINY, -_TINY, np.logspace(1, 300, 40)),),
     **dict.fromkeys(("ndtr", "log_ndtr"), (_REAL,)),
     **dict.fromkeys(("ndtri", "logit"), (_INSIDE,)),
     **dict.fromkeys(("i0e", "i1e"), (_BESSEL,)),
     "i1": (_BESSEL,),
-    "gamma": (_some(np.logspace(-300, 0, 40), np.linspace(0.1, 171.5, 140), -np.linspace(0.013, 170.3, 140), -_TINY),),
-    "expi": (_some(np.logspace(-300, 2.85, 140), -np.logspace(-300, 2.8, 60), np.linspace(0.01, 40, 80), _EI_ROOT),),
-    "exp1": (_some(np.logspace(-300, 2.8, 160), np.linspace(0.01, 40, 120)),),
+    "gamma": (
+        _spread_numbers(
+            np.logspace(-300, 0, 40), np.linspace(0.1, 171.5, 140), -np.linspace(0.013, 170.3, 140), -_TINY
+        ),
+    ),
+    "expi": (
+        _spread_numbers(np.logspace(-300, 2.85, 140), -np.logspace(-300, 2.8, 60), np.linspace(0.01, 40, 80), _EI_ROOT),
+    ),
+    "exp1": (_spread_numbers(np.logspace(-300, 2.8, 160), np.linspace(0.01, 40, 120)),),
     "lambertw": (
         np.where(
-            _LEFT, -_powers(-300, -0.5), _some(_LAMBERT, np.logspace(-300, 300, 150), -np.logspace(-300, -0.5, 60))
+            _LEFT,
+            -_random_powers(-300, -0.5),
+            _spread_numbers(_LAMBERT, np.logspace(-300, 300, 150), -np.logspace(-300, -0.5, 60)),
         ),
         np.where(_LEFT, -1.0, 0.0),
     ),
-    **dict.fromkeys(("rel_entr", "kl_div"), (_A, np.where(_LEFT, _A * (1 + _powers(-12, -1)), _B))),
+    **dict.fromkeys(("rel_entr", "kl_div"), (_A, np.where(_LEFT, _A * (1 + _random_powers(-12, -1)), _B))),
     **dict.fromkeys(
-        ("j0", "j1"), (_some(np.linspace(-8, 8, 200), _TINY, np.linspace(8, 300, 60), np.logspace(2, 5, 20)),)
+        ("j0", "j1"), (_spread_numbers(np.linspace(-8, 8, 200), _TINY, np.linspace(8, 300, 60), np.logspace(2, 5, 20)),)
     ),
-    "stdtr": (_powers(-1.5, 3), _RNG.normal(size=COUNT) * _powers(-3, 1.5)),
-    "stdtrit": (_powers(-1, 3), _PROBABILITIES),
-    "gammaincinv": (_powers(-1, 3), _PROBABILITIES),
-    "betaincinv": (_powers(-1, 2.3), _powers(-1, 2.3), _PROBABILITIES),
-    "iv": (_BESSEL_ORDERS, _powers(-4, 2.5)),
-    "kv": (_BESSEL_ORDERS, _powers(-4, 2.5)),
+    "stdtr": (_random_powers(-1.5, 3), _RNG.normal(size=COUNT) * _random_powers(-3, 1.5)),
+    "stdtrit": (_random_powers(-1, 3), _PROBABILITIES),
+    "gammaincinv": (_random_powers(-1, 3), _PROBABILITIES),
+    "betaincinv": (_random_powers(-1, 2.3), _random_powers(-1, 2.3), _PROBABILITIES),
+    "iv": (_BESSEL_ORDERS, _random_powers(-4, 2.5)),
+    "kv": (_BESSEL_ORDERS, _random_powers(-4, 2.5)),
 }
 
 
@@ -99,14 +112,14 @@ def _hurwitz(s: Any, q: Any) -> Any:
     The error of mpmath 1.3's own function is absolute: with 60 digits, `mp.zeta(65.4, 1108)`, which is 1e-198, has 10
     digits. With 300 digits it agrees with this function.
     """
-    total = mp.fsum((q + k) ** -s for k in range(400))
+    zeta_sum = mp.fsum((q + k) ** -s for k in range(400))
     a = q + 400
-    total += a ** (1 - s) / (s - 1) + a**-s / 2
+    zeta_sum += a ** (1 - s) / (s - 1) + a**-s / 2
     factor = s * a ** (-s - 1)
     for j in range(1, 25):
-        total += mp.bernoulli(2 * j) / mp.factorial(2 * j) * factor
+        zeta_sum += mp.bernoulli(2 * j) / mp.factorial(2 * j) * factor
         factor *= (s + 2 * j - 1) * (s + 2 * j) / a**2
-    return total
+    return zeta_sum
 
 
 def _polygamma(n: Any, x: Any) -> Any:
@@ -192,7 +205,7 @@ VALUES: dict[str, Callable[..., Any]] = {
 }
 
 
-def lines() -> Iterator[str]:
+def file_lines() -> Iterator[str]:
     """Yields the lines of the file."""
     mp.mp.dps = 60
     for op, points in POINTS.items():
@@ -202,4 +215,4 @@ def lines() -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    FILE.write_bytes(gzip.compress("\n".join(lines()).encode() + b"\n", mtime=0))
+    FILE.write_bytes(gzip.compress("\n".join(file_lines()).encode() + b"\n", mtime=0))

@@ -97,7 +97,7 @@ def test_faults_of_the_catalogue_are_named(mutants):
     first = _mutant(mutants, "", "0", "1", name="twice", **fields, tests=("tests/core/missing.py", "-k axes"), nth=1)
     second = _mutant(mutants, "", "no_such_name", "1", name="twice", **fields, tests=("tests/core/test_dtypes.py::no",))
     third = _mutant(mutants, "", "0", "1", name="moved", module="emberharmony/moved.py")
-    text = "\n".join(catalogue.faults({"core": [first, second], "io": [third]}, floor=4))
+    text = "\n".join(catalogue.fault_messages({"core": [first, second], "io": [third]}, floor=4))
     for part in (
         "twice: 2 mutants have this name",
         "3 mutants are fewer than 4",
@@ -118,18 +118,18 @@ def test_results_last_until_the_mutant_its_module_or_its_tests_change(mutants, t
     mutant = _mutant(mutants, "", "1", "2", tests=("tests/test_m.py -k x",))
     key = mutant.key(tmp_path)
     state = results.Results(tmp_path / ".state" / "results.json")
-    state.add("m", results.Result(key, results.NOTICED, "test_x", 0.1))
+    state.add_result("m", results.Result(key, results.NOTICED, "test_x", 0.1))
     again = results.Results(state.path)
-    assert again.has("m", key)
+    assert again.has_result("m", key)
     assert json.loads(state.path.read_text())["mutants"]["m"]["outcome"] == "noticed"
     assert [file.name for file in state.path.parent.iterdir()] == ["results.json"]
     for file in (module, tests):
         file.write_text(file.read_text() + "  # changed")
-        assert not again.has("m", mutant.key(tmp_path))
-    again.forget(["m", "unknown"])
-    assert not again.has("m", key)
+        assert not again.has_result("m", mutant.key(tmp_path))
+    again.forget_results(["m", "unknown"])
+    assert not again.has_result("m", key)
     again = results.Results(state.path)
-    assert not again.has("m", _mutant(mutants, "", "1", "3", tests=mutant.tests).key(tmp_path))
+    assert not again.has_result("m", _mutant(mutants, "", "1", "3", tests=mutant.tests).key(tmp_path))
 
 
 PACKAGE = {
@@ -184,7 +184,7 @@ def test_mutants_are_tried_in_a_copy(mutants, trials, tmp_path, monkeypatch):
     ]
     said = []
     kept = results.Results(tmp_path / ".mutants" / "results.json")
-    trials.Trials(kept, 1, said.append).run(planted)
+    trials.Trials(kept, 1, said.append).try_mutants(planted)
     found = {name: (result.outcome, result.by) for name, result in kept.mutants.items()}
     assert found == {
         "beside": (results.NOTICED, "tests/test_m.py::test_low"),
@@ -197,7 +197,7 @@ def test_mutants_are_tried_in_a_copy(mutants, trials, tmp_path, monkeypatch):
         "crash": (results.NOTICED, "signal 6 of tests/test_m.py -k number"),
     }
     assert len(said) == 9
-    trials.Trials(kept, 1, said.append).run(planted)
+    trials.Trials(kept, 1, said.append).try_mutants(planted)
     assert said[9:10] == ["2 mutants to try, 6 results kept"]
     assert (tmp_path / "tree" / "pack/m.py").read_text() == PACKAGE["pack/m.py"]
 
@@ -206,7 +206,7 @@ def test_mutants_are_tried_in_a_copy(mutants, trials, tmp_path, monkeypatch):
 def draw(mutants, tmp_path):
     """Returns the function that draws mutants, without a record of what tests call."""
     reach = importlib.import_module("mutants.reach").Reach(tmp_path)
-    return functools.partial(importlib.import_module("mutants.drawing").draw, reach=reach)
+    return functools.partial(importlib.import_module("mutants.drawing").draw_mutants, reach=reach)
 
 
 def test_the_same_seed_draws_the_same_mutants(mutants, draw):
@@ -216,7 +216,7 @@ def test_the_same_seed_draws_the_same_mutants(mutants, draw):
     assert drawn == draw(20, 3, paths)
     assert len({mutant.name for mutant in drawn}) == 20
     assert drawn != draw(20, 4, paths)
-    assert not list(catalogue.faults({"drawn": drawn}, floor=0))
+    assert not list(catalogue.fault_messages({"drawn": drawn}, floor=0))
     assert drawn[0].tests[0].startswith("tests/core")
 
 
@@ -225,7 +225,7 @@ def test_conditions_are_drawn_that_mention_dtypes_sizes_and_options(mutants, dra
     assert len(drawn) > 10
     for mutant in drawn:
         assert mutant.replacement in ("True", "False") or mutant.replacement.startswith("not (")
-    assert not [*mutants[0].faults({"drawn": drawn}, floor=0)]
+    assert not [*mutants[0].fault_messages({"drawn": drawn}, floor=0)]
 
 
 SAME = '''
@@ -257,16 +257,16 @@ def test_the_tests_that_call_a_function_are_found(mutants, trials, tmp_path, mon
     (tmp_path / "tree" / "tests" / "test_none.py").write_text("")
     said = []
     found = reach.Reach(tmp_path / "reached")
-    found.update(said.append)
+    found.update_records(said.append)
     assert [case.test for case in found.cases("pack/m.py", "low")] == ["tests/test_m.py::test_low"]
     assert [case.breadth for case in found.cases("pack/m.py", "loop")] == [1]
     assert found.cases("pack/m.py", "absent") == []
     assert len(said) == 2
-    assert (-3, 4) in found.branches()["pack/m.py"]
-    reach.Reach(tmp_path / "reached").update(said.append)
+    assert (-3, 4) in found.taken_branches()["pack/m.py"]
+    reach.Reach(tmp_path / "reached").update_records(said.append)
     assert len(said) == 2
     (tmp_path / "tree" / "tests" / "test_none.py").write_text("import pack.m\ndef test_new(): pack.m.low(1)")
-    found.update(said.append)
+    found.update_records(said.append)
     assert said[2].startswith("1 test file")
     assert [case.test for case in found.cases("pack/m.py", "low")][1:] == ["tests/test_none.py::test_new"]
 

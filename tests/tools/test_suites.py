@@ -32,9 +32,9 @@ def test_each_known_failure_has_a_cause_and_is_listed_once(path: Path) -> None:
 
 
 def test_a_pattern_names_tests(suites: ModuleType) -> None:
-    assert suites.matches("a.py::test_b[x-1]", "a.py::test_b[x-1]")
-    assert suites.matches("a.py::test_b[x-1]", "a.py::test_b[*")
-    assert not suites.matches("a.py::test_c", "a.py::test_b*")
+    assert suites.matches_pattern("a.py::test_b[x-1]", "a.py::test_b[x-1]")
+    assert suites.matches_pattern("a.py::test_b[x-1]", "a.py::test_b[*")
+    assert not suites.matches_pattern("a.py::test_c", "a.py::test_b*")
 
 
 def test_a_run_fails_for_unknown_failures_and_for_known_ones_that_pass(
@@ -49,8 +49,8 @@ def test_a_run_fails_for_unknown_failures_and_for_known_ones_that_pass(
         ({}, {"t": "a cause"}, 1),
         ({}, {"t": "a cause (sometimes)"}, 0),
     ):
-        monkeypatch.setattr(suites, "run", lambda _, failures=failures: counts | {"failures": failures})
-        monkeypatch.setattr(suites, "known", lambda *_, causes=causes: causes)
+        monkeypatch.setattr(suites, "run_suite", lambda _, failures=failures: counts | {"failures": failures})
+        monkeypatch.setattr(suites, "known_causes", lambda *_, causes=causes: causes)
         with pytest.raises(SystemExit) as ended:
             suites.main()
         assert ended.value.code == code

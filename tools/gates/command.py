@@ -16,7 +16,7 @@ from gates import random_programs
 from gates import steps as training
 from gates.comparison import HARMLESS, SOURCE, Difference, differences
 from gates.record import Record
-from gates.variants import variant
+from gates.variants import describe_variant
 
 _OP = click.option("--op", "names", multiple=True, metavar="NAME", help="Record this op alone (more than once: these).")
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -43,18 +43,18 @@ def command() -> None:
 @click.option("--rows-only", is_flag=True, help="Run the sample rows, without the calls with operands of each dtype.")
 def probe(backend: str, out: Path, names: tuple[str, ...], rows_only: bool) -> None:
     """Records into OUT what each op gives: values, dtypes, errors and gradients."""
-    _use(backend)
-    chosen = _ops_to_probe(names)
+    _use_backend(backend)
+    op_names = _ops_to_probe(names)
     outcomes = {}
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        for i, name in enumerate(chosen, 1):
+        for i, name in enumerate(op_names, 1):
             outcomes[name] = probes.probe_op(name, not rows_only)
             if i % 8 == 0:
                 current().free_caches()  # programs that were compiled
         if not names:
-            outcomes |= probes.programs()
-    _write(Record("probe", backend, outcomes), out)
+            outcomes |= probes.program_outcomes()
+    _write_record(Record("probe", backend, outcomes), out)
 
 
 @command.command()
@@ -63,8 +63,8 @@ def probe(backend: str, out: Path, names: tuple[str, ...], rows_only: bool) -> N
 @_OP
 def variants(backend: str, out: Path, names: tuple[str, ...]) -> None:
     """Records into OUT the source that dispatch generates for each op, and the native function that it calls."""
-    _use(backend)
-    _write(Record("variants", backend, {name: variant(name) for name in _ops_to_probe(names)}), out)
+    _use_backend(backend)
+    _write_record(Record("variants", backend, {name: describe_variant(name) for name in _ops_to_probe(names)}), out)
 
 
 @command.command()
@@ -75,16 +75,16 @@ def variants(backend: str, out: Path, names: tuple[str, ...]) -> None:
 )
 def steps(backend: str, out: Path, names: tuple[str, ...]) -> None:
     """Records into OUT what each optimizer and wrapper makes of lists of parameters."""
-    _use(backend)
-    unknown = {*names} - training.OPTIMIZERS.keys()
-    if unknown:
-        raise click.BadParameter(f"there is no optimizer {min(unknown)!r}", param_hint="--optimizer")
+    _use_backend(backend)
+    unknown_names = {*names} - training.OPTIMIZERS.keys()
+    if unknown_names:
+        raise click.BadParameter(f"there is no optimizer {min(unknown_names)!r}", param_hint="--optimizer")
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         outcomes = {name: training.outcomes_of(name) for name in names or training.OPTIMIZERS}
         if not names:
-            outcomes["others"] = training.others()
-    _write(Record("steps", backend, outcomes), out)
+            outcomes["others"] = training.other_outcomes()
+    _write_record(Record("steps", backend, outcomes), out)
 
 
 @command.command()
@@ -93,11 +93,11 @@ def steps(backend: str, out: Path, names: tuple[str, ...]) -> None:
 @click.option("--count", type=int, default=300, help="How many functions to compile (default: 300).")
 def programs(backend: str, out: Path, count: int) -> None:
     """Records into OUT what compiled random functions give; PyTorch takes seconds for each."""
-    _use(backend)
+    _use_backend(backend)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         outcomes = {f"{seed:04}": random_programs.outcomes_of(seed) for seed in range(count)}
-    _write(Record("programs", backend, outcomes), out)
+    _write_record(Record("programs", backend, outcomes), out)
 
 
 @command.command()
@@ -107,49 +107,51 @@ def programs(backend: str, out: Path, count: int) -> None:
 @click.option("--show", type=int, default=3, help="Print so many examples of each kind (default: 3).")
 def compare(before: Path, after: Path, eps: float, show: int) -> None:
     """Prints the differences of two records by kind; fails if there are any but messages, last digits and new ops."""
-    old, new = _read(before), _read(after)
+    old, new = _read_record(before), _read_record(after)
     if (old.gate, old.backend) != (new.gate, new.backend):
         raise click.UsageError(f"{before} is of {old.gate} on {old.backend}, {after} of {new.gate} on {new.backend}")
-    by_kind: dict[str, list[Difference]] = defaultdict(list)
+    differences_by_kind: dict[str, list[Difference]] = defaultdict(list)
     for difference in differences(old, new, eps):
-        by_kind[difference.kind].append(difference)
-    calls = sum(map(len, old.ops.values()))
-    click.echo(f"{old.gate} on {old.backend}: {len(old.ops)} entries with {calls} findings")
-    for kind, of_kind in sorted(by_kind.items()):
-        _print(kind, of_kind, show)
-    if by_kind.keys() - HARMLESS:
+        differences_by_kind[difference.kind].append(difference)
+    finding_count = sum(map(len, old.ops.values()))
+    click.echo(f"{old.gate} on {old.backend}: {len(old.ops)} entries with {finding_count} findings")
+    for kind, of_kind in sorted(differences_by_kind.items()):
+        _print_differences(kind, of_kind, show)
+    if differences_by_kind.keys() - HARMLESS:
         raise SystemExit(1)
-    click.echo("no difference" if not by_kind else "no difference that counts")
+    click.echo("no difference" if not differences_by_kind else "no difference that counts")
 
 
-def _print(kind: str, found: list[Difference], show: int) -> None:
-    names = sorted({difference.op for difference in found})
-    click.echo(f"{kind}: {len(found)} in {len(names)} ops: {' '.join(names[:20])}{' …' if len(names) > 20 else ''}")
+def _print_differences(kind: str, kind_differences: list[Difference], show: int) -> None:
+    names = sorted({difference.op for difference in kind_differences})
+    click.echo(
+        f"{kind}: {len(kind_differences)} in {len(names)} ops: {' '.join(names[:20])}{' …' if len(names) > 20 else ''}"
+    )
     if kind == SOURCE:  # one example of each change, since a change of the generator changes many ops alike
-        alike: dict[tuple[str, str], list[str]] = defaultdict(list)
-        for difference in found:
-            alike[difference.before, difference.after].append(difference.op)
-        for (old, new), changed in sorted(alike.items(), key=lambda item: -len(item[1]))[:show]:
+        ops_by_change: dict[tuple[str, str], list[str]] = defaultdict(list)
+        for difference in kind_differences:
+            ops_by_change[difference.before, difference.after].append(difference.op)
+        for (old, new), changed in sorted(ops_by_change.items(), key=lambda item: -len(item[1]))[:show]:
             click.echo("\n".join(filter(None, [f"  {len(changed)} ops, such as {changed[0]}:", old, new])))
         return
-    for difference in found[:show]:
+    for difference in kind_differences[:show]:
         click.echo(f"  {difference.op}({difference.call})\n    {difference.before}\n    {difference.after}")
 
 
-def _use(backend: str) -> None:
+def _use_backend(backend: str) -> None:
     if backend == "jax":  # which reads both once, when it starts; the options halve the time that it compiles
         os.environ.setdefault("JAX_ENABLE_X64", "1")
         os.environ.setdefault("XLA_FLAGS", _CHEAP)
     try:
         if backend == "strict":
-            _use_strict()
+            _use_array_api_strict()
         else:
             ops.set_backend(backend)  # type: ignore[arg-type]
     except (ImportError, EmberError) as error:
         raise click.BadParameter(str(error), param_hint="BACKEND") from error
 
 
-def _use_strict() -> None:
+def _use_array_api_strict() -> None:
     """Activates a backend over the reference implementation of the array API.
 
     Raises:
@@ -170,16 +172,16 @@ def _ops_to_probe(names: tuple[str, ...]) -> list[str]:
         raise click.BadParameter(f"there is no op {error.args[0]!r}", param_hint="--op") from error
 
 
-def _write(record: Record, out: Path) -> None:
+def _write_record(record: Record, out: Path) -> None:
     try:
         record.write(out)
     except OSError as error:
         raise click.FileError(str(out), error.strerror or str(error)) from error
-    calls = sum(map(len, record.ops.values()))
-    click.echo(f"{record.gate} on {record.backend}: {len(record.ops)} entries with {calls} findings, in {out}")
+    finding_count = sum(map(len, record.ops.values()))
+    click.echo(f"{record.gate} on {record.backend}: {len(record.ops)} entries with {finding_count} findings, in {out}")
 
 
-def _read(path: Path) -> Record:
+def _read_record(path: Path) -> Record:
     try:
         return Record.read(path)
     except (ValueError, TypeError) as error:

@@ -42,52 +42,54 @@ def differences(before: Record, after: Record, eps: float = 0.0) -> Iterator[Dif
         for call in sorted(old.keys() | new.keys()):
             if call not in old or call not in new:
                 kind = GONE if call in old else NEW
-                yield Difference(kind, op, call, _brief(old.get(call, "")), _brief(new.get(call, "")))
+                yield Difference(kind, op, call, _shorten(old.get(call, "")), _shorten(new.get(call, "")))
             elif old[call] != new[call]:
-                yield _difference(op, call, old[call], new[call], eps)
+                yield _call_difference(op, call, old[call], new[call], eps)
 
 
-def _difference(op: str, call: str, old: Any, new: Any, eps: float) -> Difference:
+def _call_difference(op: str, call: str, old: Any, new: Any, eps: float) -> Difference:
     if call == "source":
-        lines = list(difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=0))[2:]
-        changed = [line for line in lines if not line.startswith("@@")]
-        return Difference(SOURCE, op, call, *("\n".join(x for x in changed if x[0] == sign) for sign in "-+"))
+        diff_lines = list(difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=0))[2:]
+        changed_lines = [line for line in diff_lines if not line.startswith("@@")]
+        return Difference(SOURCE, op, call, *("\n".join(x for x in changed_lines if x[0] == sign) for sign in "-+"))
     if call in ("native", "conditions"):
-        return Difference(NATIVE if call == "native" else SOURCE, op, call, _brief(old), _brief(new))
-    return Difference(_kind(old, new, eps), op, call, _brief(old), _brief(new))
+        return Difference(NATIVE if call == "native" else SOURCE, op, call, _shorten(old), _shorten(new))
+    return Difference(_difference_kind(old, new, eps), op, call, _shorten(old), _shorten(new))
 
 
-def _kind(old: Any, new: Any, eps: float) -> str:
+def _difference_kind(old: Any, new: Any, eps: float) -> str:
     """Returns the kind of the difference of two outcomes of a call."""
     if old[0] == new[0] == "error":
         return MESSAGE if old[1] == new[1] else CLASS
     if "error" in (old[0], new[0]):
         return RETURNS if old[0] == "error" else RAISES
     if old[0] == new[0] == "several" and old[1] == new[1] and len(old[2]) == len(new[2]):
-        kinds = [_kind(*pair, eps) for pair in zip(old[2], new[2], strict=True) if pair[0] != pair[1]]
+        kinds = [_difference_kind(*pair, eps) for pair in zip(old[2], new[2], strict=True) if pair[0] != pair[1]]
         return next((kind for kind in kinds if kind not in HARMLESS), kinds[0])
     if old[0] not in ("tensor", "array") or old[:3] != new[:3]:
         return DTYPE if old[0] in ("tensor", "array") or new[0] in ("tensor", "array") else VALUE
-    return DIGITS if eps and _close(old[3], new[3], eps * EPSILON.get(old[1], 2.0**-52)) else VALUE
+    return DIGITS if eps and _are_close(old[3], new[3], eps * EPSILON.get(old[1], 2.0**-52)) else VALUE
 
 
-def _close(old: str, new: str, tolerance: float) -> bool:
+def _are_close(old: str, new: str, tolerance: float) -> bool:
     """Returns whether numbers, written in a row, are close; NaN, infinities and signs of zeros must be equal."""
     try:
         a, b = (np.array([complex(x) for x in side.split()]) for side in (old, new))
     except ValueError:
         return False
-    if any(not np.array_equal(part(x), part(y)) for x, y in ((a, b),) for part in (np.isnan, np.isinf, _negative)):
+    if any(
+        not np.array_equal(part(x), part(y)) for x, y in ((a, b),) for part in (np.isnan, np.isinf, _is_negative_zero)
+    ):
         return False
-    finite = np.isfinite(a)
-    scale = np.abs(a[finite]).max(initial=0.0)
-    same_infinities = np.array_equal(a[np.isinf(a)], b[np.isinf(b)])
-    return same_infinities and bool((np.abs(a - b)[finite] <= tolerance * scale).all())
+    is_finite = np.isfinite(a)
+    largest_magnitude = np.abs(a[is_finite]).max(initial=0.0)
+    has_same_infinities = np.array_equal(a[np.isinf(a)], b[np.isinf(b)])
+    return has_same_infinities and bool((np.abs(a - b)[is_finite] <= tolerance * largest_magnitude).all())
 
 
-def _negative(x: Any) -> Any:
+def _is_negative_zero(x: Any) -> Any:
     return np.where(x.real == 0, np.signbit(x.real), False)
 
 
-def _brief(found: Any) -> str:
-    return str(found)[:160]
+def _shorten(outcome: Any) -> str:
+    return str(outcome)[:160]

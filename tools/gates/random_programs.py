@@ -11,7 +11,7 @@ import numpy as np
 
 from emberharmony import Buffer, ops
 from gates.probe import Outcome
-from gates.record import text
+from gates.record import stable_text
 from gates.steps import outcome_of
 
 SHAPES = [(3, 4), (4,), (3, 1), (), (1, 4), (3, 4)]
@@ -53,24 +53,24 @@ def outcomes_of(seed: int) -> dict[str, Outcome]:
     rng = np.random.default_rng(seed)
     shapes = LARGE if seed % 7 == 0 else SHAPES
     kind = KINDS[seed % len(KINDS)]
-    given = [[_random_tensor(rng, shape) for shape in shapes[: 2 + seed % 4]] for _ in range(2)]
-    start = _random_tensor(rng, shapes[1])
-    cell = Buffer(start)
-    function = _of_kind(kind, _chain(rng, 2 + seed % 4), cell)
-    compiled = ops.compile(function)
+    argument_lists = [[_random_tensor(rng, shape) for shape in shapes[: 2 + seed % 4]] for _ in range(2)]
+    initial_value = _random_tensor(rng, shapes[1])
+    cell = Buffer(initial_value)
+    function = _function_of_kind(kind, _random_chain(rng, 2 + seed % 4), cell)
+    compiled_function = ops.compile(function)
     outcomes = {}
     for name, call, tensors in (
-        ("first", compiled, given[0]),
-        ("again", compiled, given[0]),
-        ("others", compiled, given[1]),
-        ("uncompiled", function, given[1]),
+        ("first", compiled_function, argument_lists[0]),
+        ("again", compiled_function, argument_lists[0]),
+        ("others", compiled_function, argument_lists[1]),
+        ("uncompiled", function, argument_lists[1]),
     ):
         ops.random_seed(seed)
-        cell.value = start
+        cell.value = initial_value
         try:
             outcomes[f"{kind}, {name}"] = outcome_of((call(*tensors), cell.value))
         except Exception as error:  # noqa: BLE001  (the gate records every error)
-            outcomes[f"{kind}, {name}"] = ["error", type(error).__name__, text(error)[:300]]
+            outcomes[f"{kind}, {name}"] = ["error", type(error).__name__, stable_text(error)[:300]]
     return outcomes
 
 
@@ -78,43 +78,47 @@ def _random_tensor(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
     return ops.convert_to_tensor(np.asarray(rng.standard_normal(shape), "float32"))
 
 
-def _chain(rng: np.random.Generator, inputs: int) -> Callable[..., list[Any]]:
+def _random_chain(rng: np.random.Generator, inputs: int) -> Callable[..., list[Any]]:
     """Returns a function that calls random ops on its arguments and on their results; it returns the last ones."""
-    moves: list[tuple[Callable[..., Any], tuple[int, ...], float | None]] = []
-    alone, together = list(ALONE.values()), list(TOGETHER.values())
+    chain_steps: list[tuple[Callable[..., Any], tuple[int, ...], float | None]] = []
+    unary_functions, binary_functions = list(ALONE.values()), list(TOGETHER.values())
     for count in range(inputs, inputs + int(rng.integers(3, 16))):
-        latest = int(rng.integers(max(0, count - 4), count))
+        latest_place = int(rng.integers(max(0, count - 4), count))
         if rng.random() < 0.4:
-            moves.append((alone[rng.integers(len(alone))], (latest,), None))
+            chain_steps.append((unary_functions[rng.integers(len(unary_functions))], (latest_place,), None))
         elif rng.random() < 0.3:
-            moves.append((together[rng.integers(5)], (latest,), NUMBERS[rng.integers(len(NUMBERS))]))
+            chain_steps.append(
+                (binary_functions[rng.integers(5)], (latest_place,), NUMBERS[rng.integers(len(NUMBERS))])
+            )
         else:
-            moves.append((together[rng.integers(len(together))], (latest, int(rng.integers(count))), None))
+            chain_steps.append(
+                (binary_functions[rng.integers(len(binary_functions))], (latest_place, int(rng.integers(count))), None)
+            )
 
-    def chain(*tensors: Any) -> list[Any]:
-        values = list(tensors)
-        for function, places, number in moves:
-            operands = [values[place] for place in places]
-            values.append(function(*operands) if number is None else function(*operands, number))
-        return values[-2:]
+    def run_chain(*tensors: Any) -> list[Any]:
+        chain_values = list(tensors)
+        for function, places, number in chain_steps:
+            operands = [chain_values[place] for place in places]
+            chain_values.append(function(*operands) if number is None else function(*operands, number))
+        return chain_values[-2:]
 
-    return chain
+    return run_chain
 
 
-def _of_kind(kind: str, chain: Callable[..., list[Any]], cell: Buffer) -> Callable[..., Any]:
+def _function_of_kind(kind: str, chain: Callable[..., list[Any]], cell: Buffer) -> Callable[..., Any]:
     def loss(*tensors: Any) -> Any:
         return ops.sum(ops.stack([ops.mean(x) for x in chain(*tensors)]))
 
-    def cells(*tensors: Any) -> Any:
-        chained = chain(ops.add(tensors[0], ops.mean(cell.value)), *tensors[1:])
+    def call_with_cell(*tensors: Any) -> Any:
+        chain_results = chain(ops.add(tensors[0], ops.mean(cell.value)), *tensors[1:])
         cell.value = ops.multiply(cell.value, 0.5)
-        return chained
+        return chain_results
 
-    functions: dict[str, Callable[..., Any]] = {
+    function_by_kind: dict[str, Callable[..., Any]] = {
         "plain": chain,
         "gradient": lambda *tensors: ops.value_and_grad(loss, tuple(range(len(tensors))))(*tensors),
         "several": lambda *tensors: {"a": chain(*tensors), "b": (tensors[0], chain(*tensors)[-1])},
         "drawn": lambda *tensors: chain(ops.add(tensors[0], ops.random_normal((1,))), *tensors[1:]),
-        "cells": cells,
+        "cells": call_with_cell,
     }
-    return functions[kind]
+    return function_by_kind[kind]

@@ -28,8 +28,8 @@ class Record:
         lines = [
             f"{json.dumps(op)}: {json.dumps(outcomes, sort_keys=True)}" for op, outcomes in sorted(self.ops.items())
         ]
-        head = json.dumps({name: value for name, value in asdict(self).items() if name != "ops"})
-        path.write_text(head[:-1] + ', "ops": {\n' + ",\n".join(lines) + "\n}}\n", encoding="utf-8")
+        header = json.dumps({name: value for name, value in asdict(self).items() if name != "ops"})
+        path.write_text(header[:-1] + ', "ops": {\n' + ",\n".join(lines) + "\n}}\n", encoding="utf-8")
 
     @classmethod
     def read(cls, path: Path) -> "Record":
@@ -44,6 +44,6 @@ class Record:
         return cls(**fields)
 
 
-def text(value: Any) -> str:
+def stable_text(value: Any) -> str:
     """Returns a value as text that is the same in each process, without addresses."""
     return _ADDRESS.sub("0x…", str(value))

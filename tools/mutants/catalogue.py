@@ -13,7 +13,7 @@ from mutants.planting import Module, PlantingError, plant
 FLOOR = 480
 
 
-def areas() -> dict[str, list[Mutant]]:
+def mutants_by_area() -> dict[str, list[Mutant]]:
     """Returns the mutants of each area, in alphabetical order of the areas."""
     folder = Path(__file__).parent / "areas"
     names = sorted(file.stem for file in folder.glob("*.py") if file.stem != "__init__")
@@ -26,25 +26,25 @@ def module_of(path: str, root: Path = ROOT) -> Module:
     return Module.parse(path, (root / path).read_text(encoding="utf-8"))
 
 
-def faults(catalogue: dict[str, list[Mutant]], floor: int = FLOOR) -> Iterator[str]:
+def fault_messages(catalogue: dict[str, list[Mutant]], floor: int = FLOOR) -> Iterator[str]:
     """Yields a message for each mutant that does not apply, and for each rule that the list as a whole breaks."""
     mutants = [mutant for area in catalogue.values() for mutant in area]
     for name, count in Counter(mutant.name for mutant in mutants).items():
         if count > 1:
             yield f"{name}: {count} mutants have this name: rename all but one"
-    places = Counter((m.module, m.function, m.replacement, m.original, m.nth) for m in mutants)
-    for (module, function, _, original, _), count in places.items():
+    count_by_place = Counter((m.module, m.function, m.replacement, m.original, m.nth) for m in mutants)
+    for (module, function, _, original, _), count in count_by_place.items():
         if count > 1:
             yield f"{module}, {function}: {count} mutants replace `{original}` alike: delete all but one"
     if len(mutants) < floor:
         yield f"{len(mutants)} mutants are fewer than {floor}: plant another in the area of each that was deleted"
     for area, members in catalogue.items():
         for mutant in members:
-            for message in _faults_of(mutant):
+            for message in _mutant_messages(mutant):
                 yield f"{mutant.name} (tools/mutants/areas/{area}.py): {message}"
 
 
-def _faults_of(mutant: Mutant) -> Iterator[str]:
+def _mutant_messages(mutant: Mutant) -> Iterator[str]:
     if not (ROOT / mutant.module).is_file():
         yield f"{mutant.module} does not exist: name the file that has this code now"
         return
@@ -52,19 +52,19 @@ def _faults_of(mutant: Mutant) -> Iterator[str]:
         plant(mutant, module_of(mutant.module))
     except PlantingError as error:
         yield str(error)
-    if not mutant.paths():
+    if not mutant.test_paths():
         yield "it names no tests: name the file whose tests should notice it"
-    for path in mutant.paths():
+    for path in mutant.test_paths():
         file, *inside = path.split("::")
         if not (ROOT / file).exists():
             yield f"{file} does not exist: name the tests that cover the code now"
             continue
         for part in inside:
             name = part.partition("[")[0]
-            if not any(f"{keyword} {name}" in _text(file) for keyword in ("def", "class")):
+            if not any(f"{keyword} {name}" in _file_text(file) for keyword in ("def", "class")):
                 yield f"{file} has no test {name}: name the test that should notice it"
 
 
 @functools.cache
-def _text(file: str) -> str:
+def _file_text(file: str) -> str:
     return (ROOT / file).read_text(encoding="utf-8")

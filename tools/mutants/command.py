@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mutants import branches
-from mutants.catalogue import areas, faults
-from mutants.drawing import draw
+from mutants.catalogue import fault_messages, mutants_by_area
+from mutants.drawing import draw_mutants
 from mutants.mutant import ROOT, Mutant
 from mutants.reach import Reach
 from mutants.results import INVALID, NOTICED, Results
-from mutants.trials import Trials, shares
+from mutants.trials import Trials, noticed_shares
 
 STATE = ROOT / ".mutants" / "results.json"
 BAR, BAR_OF_AN_AREA = 0.95, 0.90
@@ -34,50 +34,50 @@ def main(arguments: Sequence[str] | None = None, state: Path = STATE) -> int:
     parser.add_argument("--conditions", action="store_true", help="draw conditions on dtype, size, layout and options")
     parser.add_argument("--branches", action="store_true", help="show which branches of --paths no test takes")
     options = parser.parse_args(arguments)
-    catalogue = areas()
+    catalogue = mutants_by_area()
     if options.check:
-        return _check(catalogue)
+        return _check_catalogue(catalogue)
     if options.branches:
         reach = Reach()
-        reach.update(_say, options.paths)
-        print(branches.report(reach, options.paths))
+        reach.update_records(_print_line, options.paths)
+        print(branches.branch_report(reach, options.paths))
         return 0
     if options.draw is not None:
-        return _draw(options, Results(state))
-    chosen = _select(catalogue, options.area, options.only)
-    if not any(chosen.values()):
+        return _try_drawn(options, Results(state))
+    chosen_areas = _select_mutants(catalogue, options.area, options.only)
+    if not any(chosen_areas.values()):
         parser.error(f"no mutant has this name; the areas are {', '.join(catalogue)}")
-    messages = list(faults(chosen, floor=0))
+    messages = list(fault_messages(chosen_areas, floor=0))
     if messages:
         print(*messages, sep="\n", file=sys.stderr)
         return 1
     results = Results(state)
-    mutants = [mutant for members in chosen.values() for mutant in members]
+    mutants = [mutant for members in chosen_areas.values() for mutant in members]
     if options.fresh:
-        results.forget(mutant.name for mutant in mutants)
-    if not _try_all(Trials(results, options.jobs, _say), mutants):
+        results.forget_results(mutant.name for mutant in mutants)
+    if not _try_all(Trials(results, options.jobs, _print_line), mutants):
         return 1
-    return _table(chosen, results)
+    return _print_table(chosen_areas, results)
 
 
-def _draw(options: argparse.Namespace, results: Results) -> int:
+def _try_drawn(options: argparse.Namespace, results: Results) -> int:
     """Tries drawn mutants and prints those that no test noticed, in the form in which an area lists them."""
     reach = Reach()
-    reach.update(_say, options.paths)
-    mutants = draw(options.draw, options.seed, options.paths, reach, options.conditions)
+    reach.update_records(_print_line, options.paths)
+    mutants = draw_mutants(options.draw, options.seed, options.paths, reach, options.conditions)
     if options.fresh:
-        results.forget(mutant.name for mutant in mutants)
-    if not _try_all(Trials(results, options.jobs, _say), mutants):
+        results.forget_results(mutant.name for mutant in mutants)
+    if not _try_all(Trials(results, options.jobs, _print_line), mutants):
         return 1
     # No run of tests succeeds with a drawn mutant that breaks the import; a planted one should be a finer fault.
-    left = [mutant for mutant in mutants if results.mutants[mutant.name].outcome not in (NOTICED, INVALID)]
-    for mutant in left:
+    unnoticed_mutants = [mutant for mutant in mutants if results.mutants[mutant.name].outcome not in (NOTICED, INVALID)]
+    for mutant in unnoticed_mutants:
         print(f"\n{results.mutants[mutant.name].outcome}: {mutant.name} in {mutant.function}\n  {mutant.why}")
-    print(f"\n{len(mutants) - len(left)} of {len(mutants)} drawn mutants were noticed")
+    print(f"\n{len(mutants) - len(unnoticed_mutants)} of {len(mutants)} drawn mutants were noticed")
     return 0
 
 
-def _say(line: str) -> None:
+def _print_line(line: str) -> None:
     print(line, flush=True)
 
 
@@ -87,43 +87,47 @@ def _try_all(trials: Trials, mutants: Sequence[Mutant]) -> bool:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     try:
-        trials.run(mutants)
+        trials.try_mutants(mutants)
     except KeyboardInterrupt:
         print("interrupted: the same command goes on from here", file=sys.stderr)
         return False
     return True
 
 
-def _check(catalogue: dict[str, list[Mutant]]) -> int:
-    messages = list(faults(catalogue))
+def _check_catalogue(catalogue: dict[str, list[Mutant]]) -> int:
+    messages = list(fault_messages(catalogue))
     for message in messages:
         print(message, file=sys.stderr)
-    count = sum(map(len, catalogue.values()))
-    print(f"{count} mutants in {len(catalogue)} areas" + (f", {len(messages)} faults" if messages else " apply"))
+    mutant_count = sum(map(len, catalogue.values()))
+    print(f"{mutant_count} mutants in {len(catalogue)} areas" + (f", {len(messages)} faults" if messages else " apply"))
     return int(bool(messages))
 
 
-def _select(
-    catalogue: dict[str, list[Mutant]], wanted: list[str] | None, names: list[str] | None
+def _select_mutants(
+    catalogue: dict[str, list[Mutant]], area_names: list[str] | None, names: list[str] | None
 ) -> dict[str, list[Mutant]]:
-    chosen = {area: catalogue[area] for area in catalogue if wanted is None or area in wanted}
+    chosen_areas = {area: catalogue[area] for area in catalogue if area_names is None or area in area_names}
     if names is None:
-        return chosen
-    selected = {area: [m for m in members if any(name in m.name for name in names)] for area, members in chosen.items()}
+        return chosen_areas
+    selected = {
+        area: [m for m in members if any(name in m.name for name in names)] for area, members in chosen_areas.items()
+    }
     return {area: members for area, members in selected.items() if members}
 
 
-def _table(chosen: dict[str, list[Mutant]], results: Results) -> int:
-    rows = list(shares(chosen, results))
+def _print_table(chosen_areas: dict[str, list[Mutant]], results: Results) -> int:
+    rows = list(noticed_shares(chosen_areas, results))
     planted, noticed = sum(row[1] for row in rows), sum(row[2] for row in rows)
     print(f"\n{'area':20} planted noticed  share  not noticed")
-    failed = noticed < BAR * planted
-    for area, count, seen, left in rows:
-        low = seen < BAR_OF_AN_AREA * count
-        failed |= low
-        names = ", ".join(f"{mutant.name} ({results.mutants[mutant.name].outcome})" for mutant in left)
-        print(f"{area:20} {count:7} {seen:7} {seen / max(count, 1):6.0%}{' !' if low else '  '}{names}")
+    has_failed = noticed < BAR * planted
+    for area, count, seen, unnoticed_mutants in rows:
+        is_low = seen < BAR_OF_AN_AREA * count
+        has_failed |= is_low
+        names_text = ", ".join(
+            f"{mutant.name} ({results.mutants[mutant.name].outcome})" for mutant in unnoticed_mutants
+        )
+        print(f"{area:20} {count:7} {seen:7} {seen / max(count, 1):6.0%}{' !' if is_low else '  '}{names_text}")
     print(f"{'all':20} {planted:7} {noticed:7} {noticed / planted:6.1%}")
-    if failed:
+    if has_failed:
         print(f"fewer than {BAR:.0%} in all or {BAR_OF_AN_AREA:.0%} of an area: strengthen the tests", file=sys.stderr)
-    return int(failed)
+    return int(has_failed)

@@ -39,14 +39,14 @@ class Copy:
         self.folder = folder / "tree"
         self.report = folder / "report.json"
         self.log = folder / "log.txt"
-        listed = subprocess.run(
+        listing = subprocess.run(
             ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
             cwd=ROOT,
             capture_output=True,
             text=True,
             check=True,
         )
-        for name in filter(None, listed.stdout.split("\0")):
+        for name in filter(None, listing.stdout.split("\0")):
             if (ROOT / name).is_file():
                 (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / name, self.folder / name)
@@ -82,7 +82,7 @@ class Copy:
         self._process.communicate()
         shutil.rmtree(self.folder.parent, ignore_errors=True)
 
-    def ask(self, request: dict[str, Any], timeout: float) -> dict[str, Any]:
+    def send_request(self, request: dict[str, Any], timeout: float) -> dict[str, Any]:
         """Runs pytest with `arguments`, or imports a `module`; returns the exit status and the recorded failure."""
         self.report.unlink(missing_ok=True)
         request |= {"report": str(self.report), "log": str(self.log), "timeout": timeout}
@@ -93,8 +93,8 @@ class Copy:
         answer = self._process.stdout.readline()
         if not answer:
             raise RuntimeError("the process that runs the tests has ended")
-        record = self.report.read_text(encoding="utf-8") if self.report.exists() else "{}"
-        return {**json.loads(answer), **json.loads(record)}
+        record_text = self.report.read_text(encoding="utf-8") if self.report.exists() else "{}"
+        return {**json.loads(answer), **json.loads(record_text)}
 
     def output(self) -> str:
         """Returns the end of the output of the last request."""
@@ -105,14 +105,14 @@ class Copy:
     @contextlib.contextmanager
     def replace_file(self, path: str, source: str) -> Iterator[None]:
         """Replaces a file of the copy within the block."""
-        before = (self.folder / path).read_bytes()
+        original_content = (self.folder / path).read_bytes()
         try:
-            self._write(path, source.encode())
+            self._write_file(path, source.encode())
             yield
         finally:
-            self._write(path, before)
+            self._write_file(path, original_content)
 
-    def _write(self, path: str, content: bytes) -> None:
+    def _write_file(self, path: str, content: bytes) -> None:
         (self.folder / path).write_bytes(content)
-        second = next(self._seconds)
-        os.utime(self.folder / path, (second, second))
+        modified_second = next(self._seconds)
+        os.utime(self.folder / path, (modified_second, modified_second))

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from mutants.mutant import ROOT, Mutant
-from mutants.planting import Module, PlantingError, matches, plant
+from mutants.planting import Module, PlantingError, matching_places, plant
 from mutants.reach import Reach
 from mutants.ring import tests_of
 
@@ -55,7 +55,7 @@ class Site(NamedTuple):
     is_condition: bool
 
 
-def draw(count: int, seed: int, paths: Sequence[str], reach: Reach, conditions: bool = False) -> list[Mutant]:
+def draw_mutants(count: int, seed: int, paths: Sequence[str], reach: Reach, conditions: bool = False) -> list[Mutant]:
     """Returns mutants at distinct places, in the order in which they were drawn.
 
     Args:
@@ -65,20 +65,20 @@ def draw(count: int, seed: int, paths: Sequence[str], reach: Reach, conditions: 
         reach: which tests call which functions.
         conditions: draw only conditions on dtypes, sizes, layouts and options, and negate them or make them constant.
     """
-    sites = [site for path in _files(paths) for site in _sites(_module(path), conditions)]
+    sites = [site for path in _file_names(paths) for site in _sites_in(_parse_module(path), conditions)]
     rng = random.Random(seed)
     rng.shuffle(sites)
     mutants: list[Mutant] = []
     for site in sites:
         if len(mutants) == count:
             break
-        mutant = _mutant(site, rng.choice(_replacements(site)), reach)
+        mutant = _make_mutant(site, rng.choice(_replacements(site)), reach)
         if mutant is not None:
             mutants.append(mutant)
     return mutants
 
 
-def _files(paths: Sequence[str]) -> list[str]:
+def _file_names(paths: Sequence[str]) -> list[str]:
     files = [
         file for path in paths for file in ([ROOT / path] if (ROOT / path).is_file() else (ROOT / path).rglob("*.py"))
     ]
@@ -86,38 +86,38 @@ def _files(paths: Sequence[str]) -> list[str]:
     return [name for name in names if not LEFT_OUT.match(name)]
 
 
-def _module(path: str) -> Module:
+def _parse_module(path: str) -> Module:
     return Module.parse(path, (ROOT / path).read_text(encoding="utf-8"))
 
 
-def _sites(module: Module, conditions: bool) -> Iterator[Site]:
-    for name, function in _functions(module.tree, ""):
-        options = _options(function)
-        for node in _inner(function.body):
-            for part in _conditions(node):
-                if (not conditions or _is_about(part, options)) and not ELSEWHERE.search(ast.unparse(part)):
+def _sites_in(module: Module, conditions: bool) -> Iterator[Site]:
+    for name, function in _functions_in(module.tree, ""):
+        options = _option_names(function)
+        for node in _nodes_of_body(function.body):
+            for part in _conditions_of(node):
+                if (not conditions or _is_about_subject(part, options)) and not ELSEWHERE.search(ast.unparse(part)):
                     yield Site(module, name, part, True)
-            if not conditions and _is_other(node):
+            if not conditions and _has_replacement(node):
                 yield Site(module, name, node, False)
 
 
-def _functions(node: ast.AST, prefix: str) -> Iterator[tuple[str, ast.FunctionDef]]:
+def _functions_in(node: ast.AST, prefix: str) -> Iterator[tuple[str, ast.FunctionDef]]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.ClassDef | ast.FunctionDef):
             if isinstance(child, ast.FunctionDef) and child.name not in ("__repr__", "__hash__"):
                 yield prefix + child.name, child
-            yield from _functions(child, f"{prefix}{child.name}.")
+            yield from _functions_in(child, f"{prefix}{child.name}.")
         elif isinstance(child, ast.If | ast.Try) and "TYPE_CHECKING" not in ast.dump(child)[:60]:
-            yield from _functions(child, prefix)
+            yield from _functions_in(child, prefix)
 
 
-def _inner(body: Sequence[ast.stmt]) -> Iterator[ast.AST]:
+def _nodes_of_body(body: Sequence[ast.stmt]) -> Iterator[ast.AST]:
     """Yields the nodes of a function, but not those of functions in it nor those that are only texts."""
     for statement in body:
-        yield from _nodes(statement)
+        yield from _changeable_nodes(statement)
 
 
-def _nodes(node: ast.AST) -> Iterator[ast.AST]:
+def _changeable_nodes(node: ast.AST) -> Iterator[ast.AST]:
     if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Raise | ast.Assert | ast.JoinedStr | ast.arguments):
         return
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
@@ -129,15 +129,15 @@ def _nodes(node: ast.AST) -> Iterator[ast.AST]:
         if field not in ("annotation", "returns", "decorator_list"):
             for child in value if isinstance(value, list) else [value]:
                 if isinstance(child, ast.AST):
-                    yield from _nodes(child)
+                    yield from _changeable_nodes(child)
 
 
-def _is_other(node: ast.AST) -> bool:
+def _has_replacement(node: ast.AST) -> bool:
     """Returns whether the node has a replacement that is no condition's."""
     if isinstance(node, ast.Compare):
         return type(node.ops[0]) in SWAPPED and not ELSEWHERE.search(ast.unparse(node))
     if isinstance(node, ast.BinOp | ast.BoolOp):
-        return type(node.op) in SWAPPED and not _is_text(node)
+        return type(node.op) in SWAPPED and not _has_text_operand(node)
     if isinstance(node, ast.UnaryOp):
         return isinstance(node.op, ast.Not | ast.USub) and not isinstance(node.operand, ast.Constant)
     if isinstance(node, ast.Constant):
@@ -157,28 +157,28 @@ def _replacements(site: Site) -> tuple[str, ...]:
         node = node.operand
     elif isinstance(node, ast.Constant):
         assert isinstance(node.value, bool | int | float)
-        return (_other(node.value),)
+        return (_other_value(node.value),)
     else:
         return ("pass",)
     return (ast.unparse(node),)
 
 
-def _other(value: bool | int | float) -> str:
+def _other_value(value: bool | int | float) -> str:
     if isinstance(value, bool):
         return str(not value)
     return str(value + 1) if isinstance(value, int) else str(value * 2 or 1.0)
 
 
-def _is_text(node: ast.BinOp | ast.BoolOp) -> bool:
+def _has_text_operand(node: ast.BinOp | ast.BoolOp) -> bool:
     """Returns whether the operands are texts, or types as in `int | None`."""
-    parts = [node.left, node.right] if isinstance(node, ast.BinOp) else []
+    operands = [node.left, node.right] if isinstance(node, ast.BinOp) else []
     return any(
         isinstance(part, ast.JoinedStr) or (isinstance(part, ast.Constant) and not isinstance(part.value, int | float))
-        for part in parts
+        for part in operands
     )
 
 
-def _conditions(node: ast.AST) -> list[ast.expr]:
+def _conditions_of(node: ast.AST) -> list[ast.expr]:
     """Returns what the node branches on; of `a and b` the parts, which are drawn one by one."""
     if isinstance(node, ast.If | ast.IfExp | ast.While):
         return [] if isinstance(node.test, ast.BoolOp) else [node.test]
@@ -187,39 +187,39 @@ def _conditions(node: ast.AST) -> list[ast.expr]:
     return node.ifs if isinstance(node, ast.comprehension) else []
 
 
-def _is_about(test: ast.expr, options: set[str]) -> bool:
+def _is_about_subject(test: ast.expr, options: set[str]) -> bool:
     """Returns whether a condition is on a dtype, a size, a layout or an option."""
-    named = {part.id for part in ast.walk(test) if isinstance(part, ast.Name)}
-    return bool(named & options or SUBJECTS.search(ast.unparse(test)))
+    mentioned_names = {part.id for part in ast.walk(test) if isinstance(part, ast.Name)}
+    return bool(mentioned_names & options or SUBJECTS.search(ast.unparse(test)))
 
 
-def _options(function: ast.FunctionDef) -> set[str]:
+def _option_names(function: ast.FunctionDef) -> set[str]:
     """Returns the names of the parameters that have a default, or can be given by keyword only."""
-    given = function.args
-    defaults = given.args[len(given.args) - len(given.defaults) :] if given.defaults else []
-    return {argument.arg for argument in (*defaults, *given.kwonlyargs)}
+    signature = function.args
+    defaults = signature.args[len(signature.args) - len(signature.defaults) :] if signature.defaults else []
+    return {argument.arg for argument in (*defaults, *signature.kwonlyargs)}
 
 
-def _mutant(site: Site, replacement: str, reach: Reach) -> Mutant | None:
+def _make_mutant(site: Site, replacement: str, reach: Reach) -> Mutant | None:
     """Returns the mutant, or None if it cannot be described by its source."""
     path, original = site.module.path, ast.unparse(site.node)
     line, column = getattr(site.node, "lineno", 0), getattr(site.node, "col_offset", 0)
-    change = f"column {column}: `{original}` is `{replacement}`"
+    change_text = f"column {column}: `{original}` is `{replacement}`"
     mutant = Mutant(
-        name=f"drawn-{path.removesuffix('.py').removeprefix('emberharmony/')}:{line}-{zlib.crc32(change.encode()):08x}",
+        name=f"drawn-{path.removesuffix('.py').removeprefix('emberharmony/')}:{line}-{zlib.crc32(change_text.encode()):08x}",
         module=path,
         function=site.function,
         original=original,
         replacement=replacement,
         tests=tests_of(path, site.function, reach),
-        why=change,
+        why=change_text,
     )
     try:
-        places = [(place.line, place.column) for place in matches(mutant, site.module)]
+        places = [(place.line, place.column) for place in matching_places(mutant, site.module)]
         if (line, column) not in places:
             return None
-        numbered = dataclasses.replace(mutant, nth=places.index((line, column)) + 1)
-        plant(numbered, site.module)
+        numbered_mutant = dataclasses.replace(mutant, nth=places.index((line, column)) + 1)
+        plant(numbered_mutant, site.module)
     except PlantingError:
         return None
-    return numbered
+    return numbered_mutant

@@ -34,13 +34,13 @@ class Mutant:
     why: str
     nth: int | None = None
 
-    def paths(self) -> list[str]:
+    def test_paths(self) -> list[str]:
         """Returns the test files, folders and node ids that `tests` names."""
         return [word for entry in self.tests for word in shlex.split(entry) if word.startswith("tests/")]
 
     def key(self, root: Path = ROOT) -> str:
         """Returns a hash of the mutant, its module and its test files, which changes when the result may change."""
-        files = sorted({self.module, *(path.partition("::")[0] for path in self.paths())})
+        files = sorted({self.module, *(path.partition("::")[0] for path in self.test_paths())})
         digest = hashlib.sha256(json.dumps(dataclasses.asdict(self), sort_keys=True).encode())
         for path in files:
             target = root / path

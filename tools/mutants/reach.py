@@ -54,10 +54,10 @@ class Reach:
     def cases(self, module: str, function: str) -> list[Case]:
         """Returns the tests that call a function, or one that is defined in it."""
         if self._cases is None:
-            self._cases = self._read()
+            self._cases = self._read_cases()
         return self._cases.get(f"{module}:{function}", [])
 
-    def update(self, say: Callable[[str], None], paths: Sequence[str] = ("emberharmony",)) -> None:
+    def update_records(self, say: Callable[[str], None], paths: Sequence[str] = ("emberharmony",)) -> None:
         """Runs the test files that are new or have changed since their record was written.
 
         They run as `make tests` runs them: all cases would take several times as long, and add hardly a function.
@@ -66,73 +66,77 @@ class Reach:
             say: receives a line for each part.
             paths: files and folders of the package, of which the tests that mirror them run.
         """
-        wanted = _folders(paths)
-        stale = [name for name in _files() if name.startswith(wanted) and not self._is_kept(name)]
-        if not stale:
+        test_prefixes = _test_prefixes(paths)
+        stale_files = [
+            name for name in _test_files() if name.startswith(test_prefixes) and not self._is_up_to_date(name)
+        ]
+        if not stale_files:
             return
-        say(f"{len(stale)} test files are run once, to see which functions their tests call")
+        say(f"{len(stale_files)} test files are run once, to see which functions their tests call")
         self.folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="mutants-") as folder, Copy(Path(folder) / "0", "quick") as copy:
-            for start in range(0, len(stale), TOGETHER):
-                part = stale[start : start + TOGETHER]
-                answer = copy.ask({"arguments": part, "reached": str(self.folder)}, LONGEST)
-                for name in part:
-                    self._keep(name, copy.folder)
-                say(f"{start + len(part):4}/{len(stale)} {answer['seconds']:6.1f} s  to {part[-1]}")
+            for start in range(0, len(stale_files), TOGETHER):
+                file_batch = stale_files[start : start + TOGETHER]
+                answer = copy.send_request({"arguments": file_batch, "reached": str(self.folder)}, LONGEST)
+                for name in file_batch:
+                    self._keep_hashes(name, copy.folder)
+                say(f"{start + len(file_batch):4}/{len(stale_files)} {answer['seconds']:6.1f} s  to {file_batch[-1]}")
         self._cases = None
 
-    def branches(self) -> dict[str, set[tuple[int, int]]]:
+    def taken_branches(self) -> dict[str, set[tuple[int, int]]]:
         """Returns by module the branches that tests have taken, as pairs of lines; of modules that are as they were."""
-        taken: dict[str, set[tuple[int, int]]] = defaultdict(set)
-        for name in _files():
-            if self._is_kept(name):
-                record = json.loads(self._path(name).read_text(encoding="utf-8"))
+        branches_by_module: dict[str, set[tuple[int, int]]] = defaultdict(set)
+        for name in _test_files():
+            if self._is_up_to_date(name):
+                record = json.loads(self._record_path(name).read_text(encoding="utf-8"))
                 for module, (hashed, pairs) in record["branches"].items():
-                    if (ROOT / module).exists() and hashed == _hash(module):
-                        taken[module].update((first, last) for first, last in pairs)
-        return taken
+                    if (ROOT / module).exists() and hashed == _file_hash(module):
+                        branches_by_module[module].update((first, last) for first, last in pairs)
+        return branches_by_module
 
-    def _is_kept(self, name: str) -> bool:
-        path = self._path(name)
-        return path.exists() and json.loads(path.read_text(encoding="utf-8")).get("hash") == _hash(name)
+    def _is_up_to_date(self, name: str) -> bool:
+        path = self._record_path(name)
+        return path.exists() and json.loads(path.read_text(encoding="utf-8")).get("hash") == _file_hash(name)
 
-    def _keep(self, name: str, root: Path) -> None:
+    def _keep_hashes(self, name: str, root: Path) -> None:
         """Adds the hashes of the files that ran to the record of a test file, which is empty if no test of it ran."""
-        path = self._path(name)
-        empty: dict[str, Any] = {"functions": [], "sets": [], "tests": [], "branches": {}}
-        content = json.loads(path.read_text(encoding="utf-8")) if path.exists() else empty
-        branches = {module: (_hash(module, root), pairs) for module, pairs in content["branches"].items()}
+        path = self._record_path(name)
+        empty_record: dict[str, Any] = {"functions": [], "sets": [], "tests": [], "branches": {}}
+        content = json.loads(path.read_text(encoding="utf-8")) if path.exists() else empty_record
+        branches = {module: (_file_hash(module, root), pairs) for module, pairs in content["branches"].items()}
         content["branches"] = branches
-        path.write_text(json.dumps({"hash": _hash(name, root), **content}), encoding="utf-8")
+        path.write_text(json.dumps({"hash": _file_hash(name, root), **content}), encoding="utf-8")
 
-    def _path(self, name: str) -> Path:
+    def _record_path(self, name: str) -> Path:
         return self.folder / f"{name.replace('/', '+')}.json"
 
-    def _read(self) -> dict[str, list[Case]]:
+    def _read_cases(self) -> dict[str, list[Case]]:
         cases: dict[str, list[Case]] = defaultdict(list)
-        numbers: dict[tuple[str, int], int] = {}
-        for name in _files():
-            if not self._path(name).exists():
+        number_by_set: dict[tuple[str, int], int] = {}
+        for name in _test_files():
+            if not self._record_path(name).exists():
                 continue
-            record = json.loads(self._path(name).read_text(encoding="utf-8"))
+            record = json.loads(self._record_path(name).read_text(encoding="utf-8"))
             for test, seconds, place in record["tests"]:
-                called = [record["functions"][number] for number in record["sets"][place]]
-                case = Case(test, seconds, numbers.setdefault((name, place), len(numbers)), len(called))
-                for function in called:
+                called_functions = [record["functions"][number] for number in record["sets"][place]]
+                case = Case(
+                    test, seconds, number_by_set.setdefault((name, place), len(number_by_set)), len(called_functions)
+                )
+                for function in called_functions:
                     cases[function].append(case)
         return cases
 
 
-def _files() -> Sequence[str]:
+def _test_files() -> Sequence[str]:
     names = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("test_*.py"))
     return [name for name in names if not name.startswith(LEFT_OUT)]
 
 
-def _folders(paths: Sequence[str]) -> tuple[str, ...]:
+def _test_prefixes(paths: Sequence[str]) -> tuple[str, ...]:
     """Returns the beginnings of the names of the test files that mirror files and folders of the package."""
     parts = [PurePosixPath(path).with_suffix("").parts[1:2] for path in paths]
     return ("tests/",) if () in parts else (*EVERYWHERE, *(f"tests/{part}" for (part,) in dict.fromkeys(parts)))
 
 
-def _hash(name: str, root: Path | None = None) -> str:
+def _file_hash(name: str, root: Path | None = None) -> str:
     return hashlib.sha256(((root or ROOT) / name).read_bytes()).hexdigest()[:20]

@@ -39,36 +39,38 @@ class Reached:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, Any, Any]:
         """Runs a test as a context of its own."""
-        started = time.monotonic()
+        start_time = time.monotonic()
         self._coverage.switch_context(item.nodeid)
         try:
             return (yield)
         finally:
-            self._seconds[item.nodeid] = round(time.monotonic() - started, 3)
+            self._seconds[item.nodeid] = round(time.monotonic() - start_time, 3)
             file = item.nodeid.partition("::")[0]
             if nextitem is None or nextitem.nodeid.partition("::")[0] != file:
-                self._write(file)
+                self._write_record(file)
 
-    def _write(self, file: str) -> None:
+    def _write_record(self, file: str) -> None:
         """Writes the record of a file whose tests have all run, and begins anew."""
         self._coverage.stop()
         data = self._coverage.get_data()
-        called: dict[str, set[str]] = defaultdict(set)
+        functions_by_test: dict[str, set[str]] = defaultdict(set)
         branches: dict[str, list[tuple[int, int]]] = {}
         for path in data.measured_files():
             module = Path(path).relative_to(self._root).as_posix()
             branches[module] = sorted(data.arcs(path) or ())
-            inner = dict(_lines(path))
+            function_by_line = dict(_function_lines(path))
             for line, tests_at in data.contexts_by_lineno(path).items():
-                for name in tests_at if line in inner else ():
-                    called[name].add(f"{module}:{inner[line]}")
-        functions: dict[str, int] = {}
-        sets: dict[tuple[int, ...], int] = {}
+                for name in tests_at if line in function_by_line else ():
+                    functions_by_test[name].add(f"{module}:{function_by_line[line]}")
+        number_by_function: dict[str, int] = {}
+        number_by_set: dict[tuple[int, ...], int] = {}
         tests: list[tuple[str, float, int]] = []
         for test, seconds in self._seconds.items():
-            numbers = tuple(sorted(functions.setdefault(name, len(functions)) for name in called[test]))
-            tests.append((test, seconds, sets.setdefault(numbers, len(sets))))
-        content = {"functions": [*functions], "sets": [*sets], "tests": tests, "branches": branches}
+            function_numbers = tuple(
+                sorted(number_by_function.setdefault(name, len(number_by_function)) for name in functions_by_test[test])
+            )
+            tests.append((test, seconds, number_by_set.setdefault(function_numbers, len(number_by_set))))
+        content = {"functions": [*number_by_function], "sets": [*number_by_set], "tests": tests, "branches": branches}
         (self.folder / f"{file.replace('/', '+')}.json").write_text(json.dumps(content), encoding="utf-8")
         self._seconds.clear()
         self._coverage.erase()
@@ -76,17 +78,17 @@ class Reached:
 
 
 @cache
-def _lines(path: str) -> tuple[tuple[int, str], ...]:
+def _function_lines(path: str) -> tuple[tuple[int, str], ...]:
     """Returns the lines inside of the functions of a file, with the qualified name of the innermost function."""
-    return tuple(_inside(ast.parse(Path(path).read_text(encoding="utf-8")), ""))
+    return tuple(_lines_inside(ast.parse(Path(path).read_text(encoding="utf-8")), ""))
 
 
-def _inside(node: ast.AST, name: str) -> Iterator[tuple[int, str]]:
+def _lines_inside(node: ast.AST, name: str) -> Iterator[tuple[int, str]]:
     for child in ast.iter_child_nodes(node):
-        inner = name
+        inner_name = name
         if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            inner = f"{name}.{child.name}".removeprefix(".")
+            inner_name = f"{name}.{child.name}".removeprefix(".")
         if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
             first, last = child.body[0].lineno, child.body[-1].end_lineno
-            yield from ((line, inner) for line in range(first, (last or first) + 1))
-        yield from _inside(child, inner)
+            yield from ((line, inner_name) for line in range(first, (last or first) + 1))
+        yield from _lines_inside(child, inner_name)

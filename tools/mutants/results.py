@@ -31,31 +31,31 @@ class Results:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.mutants = {name: Result(**fields) for name, fields in self._load().items()}
+        self.mutants = {name: Result(**fields) for name, fields in self._load_results().items()}
 
-    def has(self, name: str, key: str) -> bool:
+    def has_result(self, name: str, key: str) -> bool:
         """Returns whether the mutant was tried, and nothing that decides the result has changed since."""
-        earlier = self.mutants.get(name)
+        earlier_result = self.mutants.get(name)
         # A test that fails without the fault may do so for other reasons.
-        return earlier is not None and earlier.key == key and earlier.outcome not in (RED, UNTRIED)
+        return earlier_result is not None and earlier_result.key == key and earlier_result.outcome not in (RED, UNTRIED)
 
-    def forget(self, names: Iterable[str]) -> None:
+    def forget_results(self, names: Iterable[str]) -> None:
         """Drops the results of mutants, so that they are tried again."""
         for name in names:
             self.mutants.pop(name, None)
 
-    def add(self, name: str, result: Result) -> None:
+    def add_result(self, name: str, result: Result) -> None:
         """Keeps a result."""
         self.mutants[name] = result
         # Another run may have added to the file meanwhile.
-        content = {"mutants": self._load() | {name: dataclasses.asdict(result)}}
+        content = {"mutants": self._load_results() | {name: dataclasses.asdict(result)}}
         self.path.parent.mkdir(exist_ok=True)
-        temporary = self.path.with_suffix(f".{os.getpid()}")
-        temporary.write_text(json.dumps(content, indent=1, sort_keys=True), encoding="utf-8")
-        temporary.replace(self.path)
+        temporary_file = self.path.with_suffix(f".{os.getpid()}")
+        temporary_file.write_text(json.dumps(content, indent=1, sort_keys=True), encoding="utf-8")
+        temporary_file.replace(self.path)
 
-    def _load(self) -> dict[str, Any]:
+    def _load_results(self) -> dict[str, Any]:
         if not self.path.exists():
             return {}
-        saved: dict[str, Any] = json.loads(self.path.read_text(encoding="utf-8"))["mutants"]
-        return saved
+        saved_results: dict[str, Any] = json.loads(self.path.read_text(encoding="utf-8"))["mutants"]
+        return saved_results

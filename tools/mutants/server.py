@@ -36,26 +36,26 @@ class Recorder:
         self.path = path
         self.record: dict[str, Any] = {"passed": 0, "failure": None}
 
-    def save(self) -> None:
+    def save_record(self) -> None:
         """Writes the file."""
         with open(self.path, "w", encoding="utf-8") as file:
             json.dump(self.record, file)
 
-    def fail(self, phase: str, name: str, text: str) -> None:
+    def record_failure(self, phase: str, name: str, text: str) -> None:
         """Keeps the first failure at once, because the process may not live until the end."""
         if self.record["failure"] is None:
             self.record["failure"] = {"phase": phase, "test": name, "text": text[-3000:]}
-            self.save()
+            self.save_record()
 
     def pytest_collectreport(self, report: Any) -> None:
         """Keeps an error of collection."""
         if report.failed:
-            self.fail("collect", report.nodeid, report.longreprtext)
+            self.record_failure("collect", report.nodeid, report.longreprtext)
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         """Keeps a failure, and counts the tests that passed."""
         if report.failed:
-            self.fail(report.when, report.nodeid, report.longreprtext)
+            self.record_failure(report.when, report.nodeid, report.longreprtext)
         elif report.when == "call" and report.passed:
             self.record["passed"] += 1
 
@@ -73,23 +73,23 @@ def run_child(request: dict[str, Any]) -> int:
         return int(pytest.main([*(option for option in OPTIONS if option != "-x"), *request["arguments"]], [plugin]))
     recorder = Recorder(request["report"])
     status = int(pytest.main([*OPTIONS, *request["arguments"]], plugins=[recorder]))
-    recorder.save()
+    recorder.save_record()
     return status
 
 
-def fork(request: dict[str, Any]) -> dict[str, Any]:
+def run_in_fork(request: dict[str, Any]) -> dict[str, Any]:
     """Runs the request in a fork, and returns its exit status, signal or timeout, and its seconds."""
-    start = time.monotonic()
-    child = os.fork()
-    if child == 0:
+    start_time = time.monotonic()
+    child_id = os.fork()
+    if child_id == 0:
         status = 70
         try:
             os.setsid()
             signal.signal(signal.SIGINT, signal.default_int_handler)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-            null = os.open(os.devnull, os.O_RDONLY)
-            for source, target in ((null, 0), (log, 1), (log, 2)):
+            null_device = os.open(os.devnull, os.O_RDONLY)
+            for source, target in ((null_device, 0), (log, 1), (log, 2)):
                 os.dup2(source, target)
             status = run_child(request)
         except BaseException:  # noqa: BLE001
@@ -100,29 +100,29 @@ def fork(request: dict[str, Any]) -> dict[str, Any]:
                 sys.stderr.flush()
             os._exit(status)
     try:
-        answer = _wait(child, start + request["timeout"])
+        answer = _wait_for_child(child_id, start_time + request["timeout"])
     finally:
         # The server may end before its child, and a test may have left programs that it started.
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(child, signal.SIGKILL)
-    return {**answer, "seconds": round(time.monotonic() - start, 2)}
+            os.killpg(child_id, signal.SIGKILL)
+    return {**answer, "seconds": round(time.monotonic() - start_time, 2)}
 
 
-def _wait(child: int, deadline: float) -> dict[str, Any]:
+def _wait_for_child(child_id: int, deadline: float) -> dict[str, Any]:
     while True:
-        done, state = os.waitpid(child, os.WNOHANG)
+        done, state = os.waitpid(child_id, os.WNOHANG)
         if done:
-            code = os.waitstatus_to_exitcode(state)
-            return {"status": code} if code >= 0 else {"status": None, "reason": f"signal {-code}"}
+            exit_code = os.waitstatus_to_exitcode(state)
+            return {"status": exit_code} if exit_code >= 0 else {"status": None, "reason": f"signal {-exit_code}"}
         if time.monotonic() > deadline:
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(child, signal.SIGKILL)
-            os.waitpid(child, 0)
+                os.killpg(child_id, signal.SIGKILL)
+            os.waitpid(child_id, 0)
             return {"status": None, "reason": "timeout"}
         time.sleep(0.02)
 
 
-def serve(libraries: Sequence[str], requests: IO[str], answers: IO[str]) -> None:
+def serve_requests(libraries: Sequence[str], requests: IO[str], answers: IO[str]) -> None:
     """Answers each request, until the input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the client ends the server after Ctrl-C
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
@@ -130,8 +130,8 @@ def serve(libraries: Sequence[str], requests: IO[str], answers: IO[str]) -> None
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     for line in requests:
-        print(json.dumps(fork(json.loads(line))), file=answers, flush=True)
+        print(json.dumps(run_in_fork(json.loads(line))), file=answers, flush=True)
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1:], sys.stdin, os.fdopen(os.dup(1), "w"))
+    serve_requests(sys.argv[1:], sys.stdin, os.fdopen(os.dup(1), "w"))

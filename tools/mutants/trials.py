@@ -56,47 +56,55 @@ class Trials:
         self._lock = threading.Lock()
         self._copies: SimpleQueue[Copy] = SimpleQueue()
 
-    def run(self, mutants: Sequence[Mutant]) -> None:
+    def try_mutants(self, mutants: Sequence[Mutant]) -> None:
         """Tries the mutants whose results are missing or out of date."""
-        wanted = [(mutant, mutant.key()) for mutant in mutants]
-        wanted = [(mutant, key) for mutant, key in wanted if not self.results.has(mutant.name, key)]
-        self.say(f"{len(wanted)} mutants to try, {len(mutants) - len(wanted)} results kept")
-        if not wanted:
+        mutants_and_keys = [(mutant, mutant.key()) for mutant in mutants]
+        mutants_and_keys = [
+            (mutant, key) for mutant, key in mutants_and_keys if not self.results.has_result(mutant.name, key)
+        ]
+        self.say(f"{len(mutants_and_keys)} mutants to try, {len(mutants) - len(mutants_and_keys)} results kept")
+        if not mutants_and_keys:
             return
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mutants-")))
-            for job in range(min(self.jobs, len(wanted))):
+            for job in range(min(self.jobs, len(mutants_and_keys))):
                 self._copies.put(stack.enter_context(Copy(folder / str(job))))
             pool = ThreadPoolExecutor(self.jobs)
             try:
-                numbered = enumerate(wanted, 1)
-                pending = {pool.submit(self._try, *item, f"{number:4}/{len(wanted)}") for number, item in numbered}
-                _await(pending)
+                numbered_mutants = enumerate(mutants_and_keys, 1)
+                pending = {
+                    pool.submit(self._try_mutant, *item, f"{number:4}/{len(mutants_and_keys)}")
+                    for number, item in numbered_mutants
+                }
+                _wait_for_all(pending)
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
 
-    def _try(self, mutant: Mutant, key: str, number: str) -> None:
+    def _try_mutant(self, mutant: Mutant, key: str, number: str) -> None:
         copy = self._copies.get()
         try:
             source = (copy.folder / mutant.module).read_text(encoding="utf-8")
-            planted = plant(mutant, Module.parse(mutant.module, source))
-            red: list[str] = []
+            planted_source = plant(mutant, Module.parse(mutant.module, source))
+            red_tests: list[str] = []
             for _ in range(MOST_RED):
-                with copy.replace_file(mutant.module, planted):
-                    seen = _run_tests(copy, mutant, red)
-                if seen.outcome != NOTICED or copy.ask({"arguments": shlex.split(seen.again)}, LONGEST)["status"] == 0:
+                with copy.replace_file(mutant.module, planted_source):
+                    finding = _run_tests(copy, mutant, red_tests)
+                if (
+                    finding.outcome != NOTICED
+                    or copy.send_request({"arguments": shlex.split(finding.again)}, LONGEST)["status"] == 0
+                ):
                     break
-                red.append(seen.by)
-                seen = seen._replace(outcome=RED)
+                red_tests.append(finding.by)
+                finding = finding._replace(outcome=RED)
         finally:
             self._copies.put(copy)
         with self._lock:
-            self.results.add(mutant.name, Result(key, seen.outcome, seen.by, seen.seconds))
-            by = f" by {seen.by}" if seen.by else ""
-            self.say(f"{number} {seen.seconds:6.1f} s  {mutant.name}: {seen.outcome}{by}")
+            self.results.add_result(mutant.name, Result(key, finding.outcome, finding.by, finding.seconds))
+            by_text = f" by {finding.by}" if finding.by else ""
+            self.say(f"{number} {finding.seconds:6.1f} s  {mutant.name}: {finding.outcome}{by_text}")
 
 
-def _run_tests(copy: Copy, mutant: Mutant, red: Sequence[str]) -> _Seen:
+def _run_tests(copy: Copy, mutant: Mutant, red_tests: Sequence[str]) -> _Seen:
     """Returns what the tests show, while the fault is planted in the copy.
 
     Args:
@@ -104,44 +112,46 @@ def _run_tests(copy: Copy, mutant: Mutant, red: Sequence[str]) -> _Seen:
         mutant: the fault.
         red: tests that fail without the fault too, and are left out.
     """
-    seconds, ran = 0.0, False
-    left_out = [word for test in red for word in ("--deselect", test)]
+    seconds, has_run = 0.0, False
+    deselections = [word for test in red_tests for word in ("--deselect", test)]
     for entry in mutant.tests:
-        answer = _ask_for_tests(copy, [*shlex.split(entry), *left_out])
+        answer = _ask_for_tests(copy, [*shlex.split(entry), *deselections])
         seconds = round(seconds + answer["seconds"], 1)
         if answer["status"] in (0, NO_TESTS):
-            ran = ran or answer.get("passed", 0) > 0
+            has_run = has_run or answer.get("passed", 0) > 0
             continue
         failure = answer.get("failure")
         if failure is not None and failure["phase"] != "collect":
-            return _Seen(NOTICED, failure["test"], shlex.quote(failure["test"]) + _backend(entry), seconds)
+            return _Seen(NOTICED, failure["test"], shlex.quote(failure["test"]) + _backend_option(entry), seconds)
         if answer["status"] is None:
             return _Seen(NOTICED, f"{answer['reason']} of {entry}", entry, seconds)
         name = mutant.module.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-        if copy.ask({"module": name}, LONGEST_IMPORT)["status"] != 0:
+        if copy.send_request({"module": name}, LONGEST_IMPORT)["status"] != 0:
             return _Seen(INVALID, seconds=seconds)
         return _Seen(NOTICED, f"the collection of {entry}", entry, seconds)
-    return _Seen(SURVIVED if ran else UNTRIED, seconds=seconds)
+    return _Seen(SURVIVED if has_run else UNTRIED, seconds=seconds)
 
 
 def _ask_for_tests(copy: Copy, arguments: list[str]) -> dict[str, Any]:
     """Returns how a run of tests ended; it leaves out tests of which a case is gone since their calls were recorded."""
-    answer = copy.ask({"arguments": arguments}, LONGEST)
+    answer = copy.send_request({"arguments": arguments}, LONGEST)
     if answer["status"] == NOT_FOUND:
-        gone = set(re.findall(r"not found: (\S+)", copy.output()))
-        known = [word for word in arguments if str(copy.folder / word.partition("[")[0]) not in gone]
-        if any("::" in word for word in known) and len(known) < len(arguments):
-            return copy.ask({"arguments": known}, LONGEST)
+        missing_tests = set(re.findall(r"not found: (\S+)", copy.output()))
+        remaining_arguments = [
+            word for word in arguments if str(copy.folder / word.partition("[")[0]) not in missing_tests
+        ]
+        if any("::" in word for word in remaining_arguments) and len(remaining_arguments) < len(arguments):
+            return copy.send_request({"arguments": remaining_arguments}, LONGEST)
     return answer
 
 
-def _backend(entry: str) -> str:
+def _backend_option(entry: str) -> str:
     """Returns `--ember-backend` of an entry, without which a test id may be unknown."""
     words = shlex.split(entry)
     return f" --ember-backend {words[words.index('--ember-backend') + 1]}" if "--ember-backend" in words else ""
 
 
-def _await(pending: set[Future[None]]) -> None:
+def _wait_for_all(pending: set[Future[None]]) -> None:
     """Waits for all, and lets Ctrl-C through meanwhile."""
     while pending:
         done, pending = wait(pending, timeout=0.5, return_when=FIRST_COMPLETED)
@@ -149,8 +159,10 @@ def _await(pending: set[Future[None]]) -> None:
             future.result()
 
 
-def shares(catalogue: dict[str, list[Mutant]], results: Results) -> Iterable[tuple[str, int, int, list[Mutant]]]:
+def noticed_shares(
+    catalogue: dict[str, list[Mutant]], results: Results
+) -> Iterable[tuple[str, int, int, list[Mutant]]]:
     """Yields each area with the number of its mutants, of those that were noticed, and those that were not."""
     for area, mutants in catalogue.items():
-        left = [mutant for mutant in mutants if results.mutants[mutant.name].outcome != NOTICED]
-        yield area, len(mutants), len(mutants) - len(left), left
+        unnoticed_mutants = [mutant for mutant in mutants if results.mutants[mutant.name].outcome != NOTICED]
+        yield area, len(mutants), len(mutants) - len(unnoticed_mutants), unnoticed_mutants

@@ -12,13 +12,13 @@ class CodeFault(NamedTuple):
     replacement: str
 
 
-def faults(*rows: tuple[str, str, str, str]) -> list[CodeFault]:
+def make_faults(*rows: tuple[str, str, str, str]) -> list[CodeFault]:
     """Returns faults from rows of their fields."""
     return [CodeFault(*row) for row in rows]
 
 
 CODE = {
-    ("llama", "torch"): faults(
+    ("llama", "torch"): make_faults(
         ("mask off by one", "LlamaAttention", "triu(diagonal=1)", "triu(diagonal=2)"),
         ("kv repeat", "LlamaAttention", "k.repeat_interleave(repeats, dim=1)", "k.repeat(1, repeats, 1, 1)"),
         ("dropped scale", "LlamaAttention", " * self.scaling", ""),
@@ -39,7 +39,7 @@ CODE = {
         ),
         ("dropped residual", "LlamaDecoderLayer", "return x + self.mlp", "return self.mlp"),
     ),
-    ("llama", "mlx"): faults(
+    ("llama", "mlx"): make_faults(
         ("dropped scale", "Attention", "scale=self.scale", "scale=1.0"),
         (
             "kv repeat",
@@ -59,7 +59,7 @@ CODE = {
         ("swapped norms", "TransformerBlock", "self.post_attention_layernorm(h)", "self.input_layernorm(h)"),
         ("dropped residual", "TransformerBlock", "return h + self.mlp", "return x + self.mlp"),
     ),
-    ("llama", "ours"): faults(
+    ("llama", "ours"): make_faults(
         (
             "mask off by one",
             "Attention",
@@ -78,7 +78,7 @@ CODE = {
         ),
         ("swapped norms", "Layer", "self.ffn_norm(x)", "self.attention_norm(x)"),
     ),
-    ("llama", "flax"): faults(
+    ("llama", "flax"): make_faults(
         (
             "mask off by one",
             "LlamaAttention",
@@ -99,14 +99,14 @@ CODE = {
         ("dropped residual", "LlamaLayer", "return x + self.down", "return self.down"),
         ("dtype cut", "LlamaLayer", "* self.up(y)", "* self.up(y).astype(jnp.bfloat16).astype(jnp.float32)"),
     ),
-    ("vit", "torch"): faults(
+    ("vit", "torch"): make_faults(
         ("gelu form", "MLPBlock", "F.gelu(self.fc1(x))", 'F.gelu(self.fc1(x), approximate="tanh")'),
         ("swapped norms", "EncoderBlock", "self.mlp(self.ln_2(x))", "self.mlp(self.ln_1(x))"),
         ("dtype cut", "EncoderBlock", "x = x + y", "x = x + y.half().float()"),
         ("position offset", "ViT", "+ self.pos_embedding", "+ self.pos_embedding.roll(1, 1)"),
         ("pooling", "ViT", "[:, 0]", ".mean(1)"),
     ),
-    ("vit", "keras"): faults(
+    ("vit", "keras"): make_faults(
         ("swapped norms", "TransformerEncoder", "self.norm_mlp(x)", "self.norm_attention(x)"),
         ("dropped residual", "TransformerEncoder", "return x + y", "return inputs + y"),
         (
@@ -118,7 +118,7 @@ CODE = {
         ("position offset", "PatchEncoder", "+ self.positions", "+ ops.roll(self.positions, 1, axis=1)"),
         ("pooling", "ViT", "self.norm(x)[:, 0]", "ops.mean(self.norm(x), axis=1)"),
     ),
-    ("vit", "mlx"): faults(
+    ("vit", "mlx"): make_faults(
         ("gelu form", "EncoderLayer", "nn.gelu(", "nn.gelu_approx("),
         ("swapped norms", "EncoderLayer", "self.layer_norm2(x)", "self.layer_norm1(x)"),
         (
@@ -129,7 +129,7 @@ CODE = {
         ),
         ("pooling", "ViT", "self.post_layernorm(x)[:, 0]", "mx.mean(self.post_layernorm(x), axis=1)"),
     ),
-    ("vit", "flax"): faults(
+    ("vit", "flax"): make_faults(
         ("gelu form", "EncoderLayer", "approximate=False", "approximate=True"),
         ("swapped norms", "EncoderLayer", "self.norm2(x)", "self.norm1(x)"),
         (
@@ -140,7 +140,7 @@ CODE = {
         ),
         ("pooling", "ViT", "[:, 0]", ".mean(axis=1)"),
     ),
-    ("whisper", "torch"): faults(
+    ("whisper", "torch"): make_faults(
         ("gelu form", "WhisperDecoderLayer", "F.gelu(", 'F.gelu(approximate="tanh", input='),
         ("dropped scale", "WhisperAttention", " * self.scaling", ""),
         ("wrong head split", "WhisperAttention", ".transpose(1, 2).reshape(x.shape)", ".reshape(x.shape)"),
@@ -149,7 +149,7 @@ CODE = {
         ("swapped norms", "WhisperDecoderLayer", "self.encoder_attn_layer_norm(x)", "self.final_layer_norm(x)"),
         ("dtype cut", "WhisperAttention", "return self.out_proj(y)", "return self.out_proj(y.bfloat16().float())"),
     ),
-    ("whisper", "mlx"): faults(
+    ("whisper", "mlx"): make_faults(
         ("gelu form", "EncoderBlock", "nn.gelu(", "nn.gelu_fast_approx("),
         ("dropped scale", "MultiHeadAttention", "** -0.25", "** -0.5"),
         ("wrong head split", "MultiHeadAttention", "(w @ v).transpose(0, 2, 1, 3)", "(w @ v)"),
@@ -162,21 +162,21 @@ CODE = {
             "w = mx.softmax(qk, axis=-1).astype(mx.float16).astype(mx.float32)",
         ),
     ),
-    ("lstm", "torch"): faults(
+    ("lstm", "torch"): make_faults(
         ("activation", "Tagger", "torch.tanh", "torch.relu"),
         ("dtype cut", "Tagger", "self.norm(x)", "self.norm(x).half().float()"),
     ),
-    ("lstm", "mlx"): faults(
+    ("lstm", "mlx"): make_faults(
         ("activation", "Tagger", "mx.tanh", "nn.relu"),
         ("dtype cut", "Tagger", "self.ln(x)", "self.ln(x).astype(mx.bfloat16).astype(mx.float32)"),
     ),
-    ("resnet", "torch"): faults(
+    ("resnet", "torch"): make_faults(
         ("activation", "BasicBlock", "F.relu(self.bn1(self.conv1(x)))", "F.leaky_relu(self.bn1(self.conv1(x)))"),
         ("dropped residual", "BasicBlock", "y + (x if self.downsample is None else self.downsample(x))", "y"),
         ("dtype cut", "BasicBlock", "y = self.bn2(self.conv2(y))", "y = self.bn2(self.conv2(y)).half().float()"),
         ("pooling", "ResNet", "x.mean((2, 3))", "x.amax((2, 3))"),
     ),
-    ("resnet", "flax"): faults(
+    ("resnet", "flax"): make_faults(
         ("activation", "Block", "nnx.relu(residual + y)", "nnx.gelu(residual + y)"),
         ("dropped residual", "Block", "residual + y", "y"),
         (
@@ -187,7 +187,7 @@ CODE = {
         ),
         ("pooling", "ResNet", "nnx.max_pool", "nnx.avg_pool"),
     ),
-    ("resnet", "keras"): faults(
+    ("resnet", "keras"): make_faults(
         ("activation", "ResidualBlock", "ops.relu(x + inputs)", "ops.relu6(x + inputs) * 1.01"),
         (
             "dtype cut",
@@ -202,13 +202,13 @@ CODE = {
             'self.conv_a(ops.pad(inputs, [[0, 0], [1, 1], [1, 1], [0, 0]], mode="reflect"))',
         ),
     ),
-    ("unet", "torch"): faults(
+    ("unet", "torch"): make_faults(
         ("activation", "DoubleConv", "return F.silu", "return F.gelu"),
         ("dtype cut", "DoubleConv", "self.norm1(self.conv1(x))", "self.norm1(self.conv1(x).half().float())"),
         ("skip order", "UNet", "torch.cat([x1, self.up2(x)], dim=1)", "torch.cat([self.up2(x), x1], dim=1)"),
         ("pooling", "UNet", "F.max_pool2d(x2, 2)", "F.avg_pool2d(x2, 2)"),
     ),
-    ("unet", "ours"): faults(
+    ("unet", "ours"): make_faults(
         ("activation", "ConvBlock", "return ops.silu", "return ops.gelu"),
         (
             "dtype cut",
@@ -219,7 +219,7 @@ CODE = {
         ),
         ("skip order", "UNet", "ops.concatenate([b, x], axis=1)", "ops.concatenate([x, b], axis=1)"),
     ),
-    ("unet", "keras"): faults(
+    ("unet", "keras"): make_faults(
         ("activation", "ConvBlock", "return ops.silu", "return ops.gelu"),
         (
             "dtype cut",
@@ -229,17 +229,17 @@ CODE = {
         ),
         ("skip order", "UNet", "[skip_1, self.up_2(x)]", "[self.up_2(x), skip_1]"),
     ),
-    ("gru", "torch"): faults(
+    ("gru", "torch"): make_faults(
         ("activation", "SpeechCommands", "F.elu", "F.selu"),
         ("pooling", "SpeechCommands", ".mean(1)", "[:, -1]"),
         ("dtype cut", "SpeechCommands", "self.ln(x)", "self.ln(x).half().float()"),
     ),
-    ("gru", "mlx"): faults(
+    ("gru", "mlx"): make_faults(
         ("activation", "SpeechCommands", "nn.elu", "nn.relu"),
         ("pooling", "SpeechCommands", "mx.mean(self.norm(x), axis=1)", "mx.max(self.norm(x), axis=1)"),
         ("dtype cut", "SpeechCommands", "x = layer(x)", "x = layer(x).astype(mx.float16).astype(mx.float32)"),
     ),
-    ("vit", "equinox"): faults(
+    ("vit", "equinox"): make_faults(
         ("gelu form", "AttentionBlock", "approximate=False", "approximate=True"),
         ("swapped norms", "AttentionBlock", "jax.vmap(self.layer_norm2)(x)", "jax.vmap(self.layer_norm1)(x)"),
         ("dropped residual", "AttentionBlock", "return x + jax", "return jax"),
@@ -247,7 +247,7 @@ CODE = {
         ("position offset", "ViT", "+ self.positional_embedding", "+ jnp.roll(self.positional_embedding, 1, 0)"),
         ("pooling", "ViT", "x[0]", "x.mean(0)"),
     ),
-    ("gpt2", "torch"): faults(
+    ("gpt2", "torch"): make_faults(
         ("mask off by one", "GPT2Attention", "self.bias[:length, :length]", "self.bias[:length, :length].roll(1, 1)"),
         ("dropped scale", "GPT2Attention", " / self.head_dim**0.5", ""),
         ("wrong head split", "GPT2Attention", "y.transpose(1, 2).reshape", "y.reshape"),
@@ -257,7 +257,7 @@ CODE = {
         ("dtype cut", "GPT2MLP", "self.c_fc(x)", "self.c_fc(x).half().float()"),
         ("position offset", "GPT2", "torch.arange(tokens.shape[1], device", "1 + torch.arange(tokens.shape[1], device"),
     ),
-    ("gpt2", "mlx"): faults(
+    ("gpt2", "mlx"): make_faults(
         ("dropped scale", "Attention", "scale=self.scale", "scale=1.0"),
         ("wrong head split", "Attention", "output.transpose(0, 2, 1, 3)", "output"),
         ("order of queries and keys", "Attention", "queries, keys, values = mx", "keys, queries, values = mx"),
@@ -268,14 +268,14 @@ CODE = {
         ("position offset", "GPT2Model", "mx.arange(length)", "mx.arange(1, length + 1)"),
         ("dtype cut", "MLP", "self.c_fc(x)", "self.c_fc(x).astype(mx.bfloat16).astype(mx.float32)"),
     ),
-    ("convnext", "torch"): faults(
+    ("convnext", "torch"): make_faults(
         ("gelu form", "CNBlock", "self.act(self.pwconv1(y))", 'F.gelu(self.pwconv1(y), approximate="tanh")'),
         ("dropped scale", "CNBlock", "self.gamma * self", "self"),
         ("dropped residual", "CNBlock", "x + y.permute", "y.permute"),
         ("dtype cut", "CNBlock", "self.norm(self.dwconv(x)", "self.norm(self.dwconv(x).bfloat16().float()"),
         ("pooling", "ConvNeXt", "x.mean((-2, -1))", "x.amax((-2, -1))"),
     ),
-    ("convnext", "keras"): faults(
+    ("convnext", "keras"): make_faults(
         ("gelu form", "ConvNeXtBlock", "self.gelu(x)", "ops.gelu(x)"),
         ("dropped scale", "ConvNeXtBlock", " * self.gamma", ""),
         ("dropped residual", "ConvNeXtBlock", "inputs + self", "self"),
@@ -287,7 +287,7 @@ CODE = {
         ),
         ("padding mode", "ConvNeXtBlock", "self.depthwise(inputs)", "self.depthwise(ops.roll(inputs, 1, axis=1))"),
     ),
-    ("bert", "torch"): faults(
+    ("bert", "torch"): make_faults(
         ("gelu form", "BertIntermediate", "F.gelu(self.dense(x))", 'F.gelu(self.dense(x), approximate="tanh")'),
         ("dropped scale", "BertSelfAttention", " / math.sqrt(WIDTH // HEADS)", ""),
         ("wrong head split", "BertSelfAttention", "y.transpose(1, 2).reshape", "y.reshape"),
@@ -296,7 +296,7 @@ CODE = {
         ("position offset", "BertEmbeddings", "torch.arange(tokens.shape[1])", "2 + torch.arange(tokens.shape[1])"),
         ("activation", "Bert", "torch.tanh", "torch.sigmoid"),
     ),
-    ("bert", "ours"): faults(
+    ("bert", "ours"): make_faults(
         ("gelu form", "EncoderLayer", "approximate=False", "approximate=True"),
         ("dropped scale", "EncoderLayer", "(WIDTH // HEADS) ** 0.5", "1.0"),
         ("wrong head split", "EncoderLayer", "ops.reshape(ops.swapaxes(y, 1, 2)", "ops.reshape(y"),
@@ -311,14 +311,14 @@ CODE = {
         ("token types", "Embeddings", "ops.zeros_like(tokens)", "ops.ones_like(tokens)"),
         ("activation", "Bert", "ops.tanh", "ops.relu"),
     ),
-    ("mixer", "flax"): faults(
+    ("mixer", "flax"): make_faults(
         ("gelu form", "MlpBlock", "approximate=False", "approximate=True"),
         ("swapped norms", "MixerBlock", "self.layer_norm_1(x)", "self.layer_norm_0(x)"),
         ("dropped residual", "MixerBlock", "return x + self", "return self"),
         ("dtype cut", "MlpBlock", "self.dense_0(x)", "self.dense_0(x).astype(jnp.bfloat16).astype(x.dtype)"),
         ("pooling", "MlpMixer", "jnp.mean(self", "jnp.max(self"),
     ),
-    ("mixer", "keras"): faults(
+    ("mixer", "keras"): make_faults(
         ("gelu form", "MLP", "approximate=False", "approximate=True"),
         ("swapped norms", "MixerLayer", "self.norm_b(x)", "self.norm_a(x)"),
         ("dropped residual", "MixerLayer", "return x + self", "return inputs + self"),
@@ -330,14 +330,14 @@ CODE = {
             "ops.relu(self.dense_in(inputs))",
         ),
     ),
-    ("mixer", "torch"): faults(
+    ("mixer", "torch"): make_faults(
         ("gelu form", "Mlp", "self.act(self.fc1(x))", 'F.gelu(self.fc1(x), approximate="tanh")'),
         ("swapped norms", "MixerBlock", "self.norm2(x)", "self.norm1(x)"),
         ("dropped residual", "MixerBlock", "return x + self", "return self"),
         ("dtype cut", "Mlp", "self.fc1(x)", "self.fc1(x).bfloat16().float()"),
         ("pooling", "MlpMixer", ".mean(1)", "[:, 0]"),
     ),
-    ("mixer", "mlx"): faults(
+    ("mixer", "mlx"): make_faults(
         ("gelu form", "MlpBlock", "nn.gelu(", "nn.gelu_approx("),
         ("swapped norms", "MixerBlock", "self.ln2(x)", "self.ln1(x)"),
         ("dropped residual", "MixerBlock", "return x + self", "return self"),
@@ -345,7 +345,7 @@ CODE = {
         ("pooling", "Mixer", "mx.mean(self.final_norm(x), axis=1)", "mx.max(self.final_norm(x), axis=1)"),
         ("activation", "MlpBlock", "nn.gelu(", "nn.relu("),
     ),
-    ("convnext", "ours"): faults(
+    ("convnext", "ours"): make_faults(
         ("gelu form", "ConvNeXtBlock", "approximate=False", "approximate=True"),
         ("dropped scale", "ConvNeXtBlock", "ops.multiply(y, self.layer_scale)", "y"),
         (
@@ -357,7 +357,7 @@ CODE = {
         ("swapped norms", "ConvNeXt", "self.normalized(self.merge_norm, x)", "self.normalized(self.patch_norm, x)"),
         ("pooling", "ConvNeXt", "ops.mean(x", "ops.max(x"),
     ),
-    ("gpt2", "ours"): faults(
+    ("gpt2", "ours"): make_faults(
         ("gelu form", "Decoder", "approximate=True", "approximate=False"),
         ("mask off by one", "CausalAttention", "is_causal=True", "is_causal=False"),
         ("wrong head split", "CausalAttention", "ops.reshape(y", "ops.reshape(ops.swapaxes(y, 1, 2)"),

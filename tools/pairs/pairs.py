@@ -4,7 +4,7 @@ import importlib
 from typing import Any
 
 import numpy as np
-from weights import leaves_of_torch, load, random_model
+from weights import leaves_of_torch, load_weights, random_model
 
 ROUNDS = {
     "first": (
@@ -32,7 +32,7 @@ MORE = ("vit torch mlx", "lstm torch keras", "lstm torch mlx")
 """Right pairs that are compared besides."""
 
 
-def models_of(kind: str, library: str) -> Any:
+def module_of_models(kind: str, library: str) -> Any:
     """Returns the module that defines the models of a kind and library."""
     for name in (f"models.in_{library}", f"models.more_in_{library}"):
         module = importlib.import_module(name)
@@ -41,17 +41,17 @@ def models_of(kind: str, library: str) -> Any:
     raise ValueError(f"there is no {kind} of {library}")
 
 
-def make(kind: str, library: str, seed: int) -> Any:
+def make_model(kind: str, library: str, seed: int) -> Any:
     """Returns a model of a library with the weights of a seed."""
-    reference = random_model(models_of(kind, "torch").MODELS[kind], seed)
+    reference = random_model(module_of_models(kind, "torch").MODELS[kind], seed)
     if library == "torch":
         return reference
-    model = models_of(kind, library).MODELS[kind]()
+    model = module_of_models(kind, library).MODELS[kind]()
     if library in ("flax", "mlx"):
         model.eval()
     if library == "keras":
-        model(inputs(kind, library, seed)[0])
-    load(library, model, leaves_of_torch(reference))
+        model(make_inputs(kind, library, seed)[0])
+    load_weights(library, model, leaves_of_torch(reference))
     if library == "equinox":
         import jax
 
@@ -59,15 +59,15 @@ def make(kind: str, library: str, seed: int) -> Any:
     return model
 
 
-def inputs(kind: str, library: str, seed: int) -> tuple[Any, ...]:
+def make_inputs(kind: str, library: str, seed: int) -> tuple[Any, ...]:
     """Returns a batch, with the channels of images where the library has them."""
-    draw = np.random.default_rng(seed)
-    tokens = draw.integers(1, 50, (2, 9)).astype("int32")
-    last = library in ("mlx", "keras", "flax")
-    images = draw.normal(size=(2, 3, 16, 16)).astype("float32")
-    sounds = draw.normal(size=(2, 8, 16)).astype("float32")
-    images, sounds = (np.ascontiguousarray(np.moveaxis(x, 1, -1)) if last else x for x in (images, sounds))
+    rng = np.random.default_rng(seed)
+    tokens = rng.integers(1, 50, (2, 9)).astype("int32")
+    channels_last = library in ("mlx", "keras", "flax")
+    images = rng.normal(size=(2, 3, 16, 16)).astype("float32")
+    sounds = rng.normal(size=(2, 8, 16)).astype("float32")
+    images, sounds = (np.ascontiguousarray(np.moveaxis(x, 1, -1)) if channels_last else x for x in (images, sounds))
     if kind == "gru":
-        return (np.moveaxis(draw.normal(size=(2, 8, 16)), 1, -1).astype("float32"),)
-    batch = {"whisper": (sounds, tokens)} | dict.fromkeys(("llama", "lstm", "gpt2", "bert"), (tokens,))
-    return batch.get(kind, (images,))
+        return (np.moveaxis(rng.normal(size=(2, 8, 16)), 1, -1).astype("float32"),)
+    batch_by_kind = {"whisper": (sounds, tokens)} | dict.fromkeys(("llama", "lstm", "gpt2", "bert"), (tokens,))
+    return batch_by_kind.get(kind, (images,))

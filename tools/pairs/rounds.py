@@ -7,56 +7,66 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from pairs import inputs, make
-from planting import plain, planted
+from pairs import make_inputs, make_model
+from planting import plant_fault, relative_path
 
 import emberharmony
 
 
-def right(names: Sequence[str], seed: int) -> list[dict[str, Any]]:
+def compare_right_pairs(names: Sequence[str], seed: int) -> list[dict[str, Any]]:
     """Compares right pairs, and returns what was said."""
     rows = []
     for name in names:
         kind, one, other = name.split()
-        models, started = (make(kind, one, seed), make(kind, other, seed)), time.perf_counter()
-        report = emberharmony.compare(*models, *inputs(kind, one, seed), stop="all")
-        seconds = time.perf_counter() - started
+        models, start_time = (make_model(kind, one, seed), make_model(kind, other, seed)), time.perf_counter()
+        report = emberharmony.compare(*models, *make_inputs(kind, one, seed), stop="all")
+        seconds = time.perf_counter() - start_time
         rows.append({"pair": name, "ok": report.ok, "calls": len(report.rows), "said": report.summary(), "s": seconds})
         print(json.dumps(rows[-1]), flush=True)
     return rows
 
 
-def faults(names: Sequence[str], count: int, seed: int) -> list[dict[str, Any]]:
+def judge_planted_faults(names: Sequence[str], count: int, seed: int) -> list[dict[str, Any]]:
     """Plants faults in pairs in turn, each kind once before one comes again, and returns which are named."""
-    draw = np.random.default_rng(seed)
-    used: dict[str, set[str]] = {}
+    rng = np.random.default_rng(seed)
+    used_kinds: dict[str, set[str]] = {}
     models: dict[str, Any] = {}
     rows: list[dict[str, Any]] = []
     for number in range(count):
         name = names[number % len(names)]
         kind, *libraries = name.split()
         if name not in models:
-            models[name] = [make(kind, library, seed) for library in libraries]
-        side = int(draw.integers(2))
-        rows.append(_one(draw, name, kind, libraries, models[name], side, used.setdefault(libraries[side], set())))
+            models[name] = [make_model(kind, library, seed) for library in libraries]
+        side = int(rng.integers(2))
+        rows.append(
+            _judge_planted_fault(
+                rng, name, kind, libraries, models[name], side, used_kinds.setdefault(libraries[side], set())
+            )
+        )
         print(json.dumps(rows[-1]), flush=True)
     return rows
 
 
-def _one(draw: Any, name: str, kind: str, libraries: Any, pair: Any, side: int, used: set[str]) -> dict[str, Any]:
-    batch = inputs(kind, libraries[0], int(draw.integers(1000)))
-    with planted(draw, kind, libraries[side], pair[side], bool(side), used) as fault:
-        used.add(fault.kind)
+def _judge_planted_fault(
+    rng: Any, name: str, kind: str, libraries: Any, pair: Any, side: int, used_kinds: set[str]
+) -> dict[str, Any]:
+    batch = make_inputs(kind, libraries[0], int(rng.integers(1000)))
+    with plant_fault(rng, kind, libraries[side], pair[side], bool(side), used_kinds) as fault:
+        used_kinds.add(fault.kind)
         row: dict[str, Any] = {"pair": name, "side": side, "kind": fault.kind, "at": fault.path}
         row["everywhere"] = fault.everywhere
-        started = time.perf_counter()
+        start_time = time.perf_counter()
         try:
             report = emberharmony.compare(*pair, *batch)
         except Exception:  # noqa: BLE001  (an error is a miss, which the row shows)
             return row | {"named": False, "sided": False, "said": traceback.format_exc()[-600:]}
-        first = report.first
-        if first is None:
+        first_difference = report.first
+        if first_difference is None:
             return row | {"named": False, "sided": False, "said": "nothing: " + "; ".join(report.notes)}
-        named = plain(first.path if side == 0 else first.other) in fault.accepted
-        row |= {"named": named, "sided": named and first.wrong == report.sides[side], "by": first.judge}
-        return row | {"s": round(time.perf_counter() - started, 1), "said": first.message}
+        is_named = relative_path(first_difference.path if side == 0 else first_difference.other) in fault.accepted
+        row |= {
+            "named": is_named,
+            "sided": is_named and first_difference.wrong == report.sides[side],
+            "by": first_difference.judge,
+        }
+        return row | {"s": round(time.perf_counter() - start_time, 1), "said": first_difference.message}

@@ -37,8 +37,10 @@ def leaves_of_torch(model: Any) -> list[tuple[str, dict[str, Array]]]:
                 ("MultiheadAttention", {n: t.detach().numpy().copy() for n, t in module.state_dict().items()})
             )
         elif type(module).__name__ != "NonDynamicallyQuantizableLinear":
-            own = [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]
-            tensors = {n: t.detach().numpy().copy() for n, t in own if n != "inv_freq" and t.is_floating_point()}
+            named_tensors = [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]
+            tensors = {
+                n: t.detach().numpy().copy() for n, t in named_tensors if n != "inv_freq" and t.is_floating_point()
+            }
             if type(module).__name__ == "Conv1D":  # a linear layer whose inputs are on the first axis
                 layers.append(("Linear", tensors | {"weight": tensors["weight"].T}))
             elif tensors:
@@ -46,19 +48,19 @@ def leaves_of_torch(model: Any) -> list[tuple[str, dict[str, Array]]]:
     return layers
 
 
-def load(library: str, model: Any, layers: list[tuple[str, dict[str, Array]]]) -> None:
+def load_weights(library: str, model: Any, layers: list[tuple[str, dict[str, Array]]]) -> None:
     """Gives a model of a library the tensors of another one."""
     walk, setter = _LIBRARIES[library]
-    targets = list(walk(model))
-    if len(targets) > len(layers):  # queries, keys and values are apart
-        layers = [part for layer in layers for part in _apart(*layer)]
-    if len(targets) != len(layers):
-        raise ValueError(f"{library} has {len(targets)} layers with tensors, not {len(layers)}")
-    for target, (kind, tensors) in zip(targets, layers, strict=True):
+    target_layers = list(walk(model))
+    if len(target_layers) > len(layers):  # queries, keys and values are apart
+        layers = [part for layer in layers for part in _split_projection(*layer)]
+    if len(target_layers) != len(layers):
+        raise ValueError(f"{library} has {len(target_layers)} layers with tensors, not {len(layers)}")
+    for target, (kind, tensors) in zip(target_layers, layers, strict=True):
         setter(target, kind, tensors)
 
 
-def _apart(kind: str, tensors: dict[str, Array]) -> list[tuple[str, dict[str, Array]]]:
+def _split_projection(kind: str, tensors: dict[str, Array]) -> list[tuple[str, dict[str, Array]]]:
     """Returns the three layers that a joined projection of queries, keys and values is made of; others as they are."""
     weight = tensors.get("weight")
     if kind != "Linear" or weight is None or weight.shape[0] != 3 * weight.shape[1]:
@@ -66,7 +68,7 @@ def _apart(kind: str, tensors: dict[str, Array]) -> list[tuple[str, dict[str, Ar
     return [(kind, {name: np.split(value, 3)[part] for name, value in tensors.items()}) for part in range(3)]
 
 
-def _mlx(module: Any) -> Any:
+def _mlx_layers(module: Any) -> Any:
     import mlx.core as mx
     import mlx.nn as nn
 
@@ -76,14 +78,14 @@ def _mlx(module: Any) -> Any:
         for value in module.values():
             for item in value if isinstance(value, list) else [value]:
                 if isinstance(item, nn.Module):
-                    yield from _mlx(item)
+                    yield from _mlx_layers(item)
 
 
 def _set_mlx(module: Any, kind: str, tensors: dict[str, Array]) -> None:
     import mlx.core as mx
 
-    names = {"weight_ih_l0": "Wx", "weight_hh_l0": "Wh", "class_token": "class_embedding"}
-    names["pos_embedding"] = "position_embedding"
+    target_names = {"weight_ih_l0": "Wx", "weight_hh_l0": "Wh", "class_token": "class_embedding"}
+    target_names["pos_embedding"] = "position_embedding"
     if kind == "MultiheadAttention":
         for part, role in enumerate(("query", "key", "value")):
             projection = getattr(module, f"{role}_proj")
@@ -100,33 +102,33 @@ def _set_mlx(module: Any, kind: str, tensors: dict[str, Array]) -> None:
         module.b = mx.array(tensors.pop("bias_ih_l0") + np.concatenate([hidden[:-inner], np.zeros_like(module.bhn)]))
     for name, value in tensors.items():
         value = np.moveaxis(value, 1, -1) if kind.startswith("Conv") and value.ndim > 2 else value
-        if module[names.get(name, name)].shape != value.shape:
+        if module[target_names.get(name, name)].shape != value.shape:
             raise ValueError(f"{type(module).__name__}.{name} has another shape than {value.shape}")
-        module[names.get(name, name)] = mx.array(np.ascontiguousarray(value))
+        module[target_names.get(name, name)] = mx.array(np.ascontiguousarray(value))
 
 
-def _keras(layer: Any) -> Any:
+def _keras_layers(layer: Any) -> Any:
     import keras
 
-    whole = isinstance(layer, (keras.layers.MultiHeadAttention, keras.layers.LSTM))
-    if whole or layer._trainable_variables:
+    is_leaf = isinstance(layer, (keras.layers.MultiHeadAttention, keras.layers.LSTM))
+    if is_leaf or layer._trainable_variables:
         yield layer
-    for inner in () if whole else layer._layers:
+    for inner in () if is_leaf else layer._layers:
         for item in inner if isinstance(inner, list) else [inner]:
-            yield from _keras(item)
+            yield from _keras_layers(item)
 
 
-def _attention(tensors: dict[str, Array], heads: int) -> list[Array]:
+def _attention_weights(tensors: dict[str, Array], heads: int) -> list[Array]:
     width = len(tensors["out_proj.bias"])
-    made = []
+    projection_weights = []
     for weight, bias in zip(np.split(tensors["in_proj_weight"], 3), np.split(tensors["in_proj_bias"], 3), strict=True):
-        made += [weight.T.reshape(width, heads, -1), bias.reshape(heads, -1)]
-    return [*made, tensors["out_proj.weight"].T.reshape(heads, -1, width), tensors["out_proj.bias"]]
+        projection_weights += [weight.T.reshape(width, heads, -1), bias.reshape(heads, -1)]
+    return [*projection_weights, tensors["out_proj.weight"].T.reshape(heads, -1, width), tensors["out_proj.bias"]]
 
 
 def _set_keras(layer: Any, kind: str, tensors: dict[str, Array]) -> None:
     if kind == "MultiheadAttention":
-        layer.set_weights(_attention(tensors, layer.num_heads))
+        layer.set_weights(_attention_weights(tensors, layer.num_heads))
     elif kind == "LSTM":
         bias = tensors["bias_ih_l0"] + tensors["bias_hh_l0"]
         layer.set_weights([tensors["weight_ih_l0"].T, tensors["weight_hh_l0"].T, bias])
@@ -136,46 +138,48 @@ def _set_keras(layer: Any, kind: str, tensors: dict[str, Array]) -> None:
     elif kind == "CNBlock":
         layer.gamma.assign(tensors["gamma"])
     else:
-        order = [name for name in ("weight", "bias", "running_mean", "running_var") if name in tensors]
-        layer.set_weights([_last(kind, tensors[name]) for name in order])
+        tensor_names = [name for name in ("weight", "bias", "running_mean", "running_var") if name in tensors]
+        layer.set_weights([_channels_last(kind, tensors[name]) for name in tensor_names])
 
 
-def _last(kind: str, value: Array) -> Array:
+def _channels_last(kind: str, value: Array) -> Array:
     """Returns a tensor with the axes of Keras and Flax."""
     if kind.startswith("Conv") and value.ndim > 2:
         return np.moveaxis(np.moveaxis(value, 0, -1), 0, -2)
     return value.T if kind == "Linear" else value
 
 
-def _flax(module: Any) -> Any:
+def _flax_layers(module: Any) -> Any:
     from flax import nnx
 
-    whole = isinstance(module, nnx.MultiHeadAttention)
-    if whole or any(
+    is_leaf = isinstance(module, nnx.MultiHeadAttention)
+    if is_leaf or any(
         isinstance(value, nnx.Param) and value.get_raw_value() is not None for value in vars(module).values()
     ):
         yield module
-    for value in () if whole else vars(module).values():
+    for value in () if is_leaf else vars(module).values():
         for item in value if isinstance(value, (list, nnx.List)) else [value]:
             if isinstance(item, nnx.Module) and not isinstance(item, nnx.List):
-                yield from _flax(item)
+                yield from _flax_layers(item)
 
 
 def _set_flax(module: Any, kind: str, tensors: dict[str, Array]) -> None:
     if kind == "MultiheadAttention":
-        values = _attention(tensors, module.num_heads)
-        for role, kernel, bias in zip(("query", "key", "value", "out"), values[::2], values[1::2], strict=True):
+        attention_weights = _attention_weights(tensors, module.num_heads)
+        for role, kernel, bias in zip(
+            ("query", "key", "value", "out"), attention_weights[::2], attention_weights[1::2], strict=True
+        ):
             getattr(module, role).kernel[...] = kernel
             getattr(module, role).bias[...] = bias
         return
-    names = {"running_mean": "mean", "running_var": "var", "class_token": "cls_token"}
-    names |= {"pos_embedding": "position_embeddings", "bias": "bias"}
+    target_names = {"running_mean": "mean", "running_var": "var", "class_token": "cls_token"}
+    target_names |= {"pos_embedding": "position_embeddings", "bias": "bias"}
     weight = {"Linear": "kernel", "Conv2d": "kernel", "Embedding": "embedding"}.get(kind, "scale")
     for name, value in tensors.items():
-        getattr(module, weight if name == "weight" else names[name])[...] = _last(kind, value)
+        getattr(module, weight if name == "weight" else target_names[name])[...] = _channels_last(kind, value)
 
 
-def _ours(model: Any) -> Any:
+def _our_layers(model: Any) -> Any:
     from emberharmony.nn import walk
 
     for _, module in walk.named_modules(model):
@@ -192,16 +196,16 @@ def _set_ours(module: Any, kind: str, tensors: dict[str, Array]) -> None:
         cells["layer_scale" if name == "gamma" else name].value = ops.array(value)
 
 
-def _equinox(module: Any) -> Any:
+def _equinox_layers(module: Any) -> Any:
     import equinox as eqx
 
-    whole = isinstance(module, eqx.nn.MultiheadAttention)
-    if whole or any(eqx.is_array(value) for value in vars(module).values()):
+    is_leaf = isinstance(module, eqx.nn.MultiheadAttention)
+    if is_leaf or any(eqx.is_array(value) for value in vars(module).values()):
         yield module
-    for value in () if whole else vars(module).values():
+    for value in () if is_leaf else vars(module).values():
         for item in value if isinstance(value, list) else [value]:
             if isinstance(item, eqx.Module):
-                yield from _equinox(item)
+                yield from _equinox_layers(item)
 
 
 def _set_equinox(module: Any, kind: str, tensors: dict[str, Array]) -> None:
@@ -217,16 +221,16 @@ def _set_equinox(module: Any, kind: str, tensors: dict[str, Array]) -> None:
         put(module.output_proj, "weight", tensors["out_proj.weight"])
         put(module.output_proj, "bias", tensors["out_proj.bias"])
         return
-    names = {"class_token": "cls_token", "pos_embedding": "positional_embedding"}
+    target_names = {"class_token": "cls_token", "pos_embedding": "positional_embedding"}
     for name, value in tensors.items():
-        put(module, names.get(name, name), value)
+        put(module, target_names.get(name, name), value)
 
 
 _LIBRARIES = {
-    "mlx": (_mlx, _set_mlx),
-    "keras": (_keras, _set_keras),
-    "flax": (_flax, _set_flax),
-    "ours": (_ours, _set_ours),
-    "equinox": (_equinox, _set_equinox),
+    "mlx": (_mlx_layers, _set_mlx),
+    "keras": (_keras_layers, _set_keras),
+    "flax": (_flax_layers, _set_flax),
+    "ours": (_our_layers, _set_ours),
+    "equinox": (_equinox_layers, _set_equinox),
 }
 """For each library, what yields the layers with tensors of a model, and what gives one its tensors."""

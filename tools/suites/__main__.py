@@ -28,19 +28,19 @@ _SOMETIMES = " (sometimes)"
 """At the end of a cause: the test makes random inputs, and fails for some of them."""
 
 
-def arguments() -> argparse.Namespace:
+def parse_arguments() -> argparse.Namespace:
     """Returns the arguments of the command."""
-    about = f"{__doc__.partition(chr(10))[0]} What follows -- is passed to pytest."
-    parser = argparse.ArgumentParser(description=about)
+    description = f"{__doc__.partition(chr(10))[0]} What follows -- is passed to pytest."
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("suite", choices=("array-api-tests", "scikit-learn", "scipy", "transforms"))
     parser.add_argument("backend", help="such as mlx")
     parser.add_argument("--path", type=Path, help="the checkout of array-api-tests")
     parser.add_argument("--examples", type=int, default=100, help="how many inputs array-api-tests makes for a test")
     parser.add_argument("--modules", nargs="*", default=SCIPY, help="modules of SciPy")
     parser.add_argument("--list", action="store_true", help="print the failures as rows of the list of known ones")
-    cut = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
-    args = parser.parse_args(sys.argv[1:cut])
-    args.rest = sys.argv[cut + 1 :]
+    separator_index = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
+    args = parser.parse_args(sys.argv[1:separator_index])
+    args.rest = sys.argv[separator_index + 1 :]
     return args
 
 
@@ -52,7 +52,7 @@ def package_folder(package: str) -> Path:
     return Path(spec.origin).parent
 
 
-def command(args: argparse.Namespace) -> tuple[list[str], Path, dict[str, str]]:
+def pytest_command(args: argparse.Namespace) -> tuple[list[str], Path, dict[str, str]]:
     """Returns the arguments of pytest, the folder to run it in, and the environment."""
     name = f"emberharmony.xp.{args.backend}"
     variables = {"EMBERHARMONY_SUITE": name, "SCIPY_ARRAY_API": "1", "JAX_ENABLE_X64": "1"}
@@ -63,69 +63,75 @@ def command(args: argparse.Namespace) -> tuple[list[str], Path, dict[str, str]]:
         return ["array_api_tests", f"--max-examples={args.examples}", "--disable-deadline"], args.path, variables
     if args.suite == "transforms":
         return [str(HERE / "transforms.py"), "-c", os.devnull, f"--rootdir={HERE}"], HERE, variables
-    plain = ["-c", os.devnull, f"--rootdir={package_folder('sklearn').parent}"]
+    base_options = ["-c", os.devnull, f"--rootdir={package_folder('sklearn').parent}"]
     if args.suite == "scikit-learn":
         folder = package_folder("sklearn")
         files = [path for path in sorted(folder.rglob("test_*.py")) if _USES.search(path.read_text(encoding="utf-8"))]
-        return [*map(str, files), *plain, "-p", "sklearn_plugin", "-k", "emberharmony"], folder.parent, variables
+        return [*map(str, files), *base_options, "-p", "sklearn_plugin", "-k", "emberharmony"], folder.parent, variables
     folders = [str(package_folder("scipy") / module) for module in args.modules]
     return (
-        [*folders, *plain, "-p", "scipy_plugin", "-m", "array_api_backends"],
+        [*folders, *base_options, "-p", "scipy_plugin", "-m", "array_api_backends"],
         package_folder("scipy").parent,
         variables,
     )
 
 
-def run(args: argparse.Namespace) -> dict[str, object]:
+def run_suite(args: argparse.Namespace) -> dict[str, object]:
     """Returns the failures and the counts of a run."""
-    options, folder, variables = command(args)
+    options, folder, variables = pytest_command(args)
     with tempfile.TemporaryDirectory() as scratch:
-        result = Path(scratch) / "failures.json"
+        result_file = Path(scratch) / "failures.json"
         paths = os.pathsep.join((str(ROOT), str(HERE), os.environ.get("PYTHONPATH", "")))
-        environment = os.environ | variables | {"EMBERHARMONY_FAILURES": str(result), "PYTHONPATH": paths}
-        call = [sys.executable, "-m", "pytest", *options, "-p", "failures_plugin", "-p", "no:cacheprovider"]
-        subprocess.run([*call, "-q", "-W", "ignore", "--tb=no", *args.rest], cwd=folder, env=environment, check=False)
-        if not result.exists():
+        environment = os.environ | variables | {"EMBERHARMONY_FAILURES": str(result_file), "PYTHONPATH": paths}
+        base_command = [sys.executable, "-m", "pytest", *options, "-p", "failures_plugin", "-p", "no:cacheprovider"]
+        subprocess.run(
+            [*base_command, "-q", "-W", "ignore", "--tb=no", *args.rest], cwd=folder, env=environment, check=False
+        )
+        if not result_file.exists():
             sys.exit("pytest did not finish")
-        report: dict[str, object] = json.loads(result.read_text(encoding="utf-8"))
+        report: dict[str, object] = json.loads(result_file.read_text(encoding="utf-8"))
     return report
 
 
-def known(suite: str, backend: str) -> dict[str, str]:
+def known_causes(suite: str, backend: str) -> dict[str, str]:
     """Returns the causes of the known failures by patterns of their names."""
     with (HERE / "known" / f"{suite}.csv").open(newline="", encoding="utf-8") as file:
         return {row["test"]: row["cause"] for row in csv.DictReader(file) if row["backend"] in (backend, "*")}
 
 
-def matches(test: str, pattern: str) -> bool:
+def matches_pattern(test: str, pattern: str) -> bool:
     """Returns whether a pattern, in which only the star is special, names a test."""
     return fnmatch.fnmatchcase(test, pattern.replace("[", "[[]"))
 
 
 def main() -> None:
     """Runs a suite and compares its failures with the known ones."""
-    args = arguments()
-    report = run(args)
-    failed = report["failures"]
-    assert isinstance(failed, dict)
-    causes = known(args.suite, args.backend)
-    unknown = [test for test in failed if not any(matches(test, pattern) for pattern in causes)]
+    args = parse_arguments()
+    report = run_suite(args)
+    failure_by_test = report["failures"]
+    assert isinstance(failure_by_test, dict)
+    causes = known_causes(args.suite, args.backend)
+    unknown_tests = [test for test in failure_by_test if not any(matches_pattern(test, pattern) for pattern in causes)]
     print(", ".join(f"{report[kind]} {kind}" for kind in ("passed", "failed", "skipped")))
-    for test in unknown:
-        print(f"{args.backend},{test},{failed[test]}" if args.list else f"FAILED and not known: {test}: {failed[test]}")
+    for test in unknown_tests:
+        print(
+            f"{args.backend},{test},{failure_by_test[test]}"
+            if args.list
+            else f"FAILED and not known: {test}: {failure_by_test[test]}"
+        )
     folders = tuple(f"scipy/{module}/" for module in args.modules) if args.suite == "scipy" else ("",)
-    gone = [
+    passing_patterns = [
         pattern
         for pattern, cause in causes.items()
         if pattern.startswith(folders)
         and not cause.endswith(_SOMETIMES)
-        and not any(matches(test, pattern) for test in failed)
+        and not any(matches_pattern(test, pattern) for test in failure_by_test)
     ]
     if not args.rest:
-        for pattern in gone:
+        for pattern in passing_patterns:
             print(f"known, but passes: {pattern}")
-        sys.exit(bool(unknown or gone))
-    sys.exit(bool(unknown))
+        sys.exit(bool(unknown_tests or passing_patterns))
+    sys.exit(bool(unknown_tests))
 
 
 if __name__ == "__main__":

@@ -17,9 +17,9 @@ _COUNTS = {"passed": 0, "failed": 0, "skipped": 0}
 def pytest_runtest_logreport(report: Any) -> None:
     """Counts a test when it was called, or failed or was skipped before."""
     if report.when == "call" or report.outcome != "passed":
-        expected = hasattr(report, "wasxfail")
-        _COUNTS["skipped" if expected else report.outcome] += 1
-        if report.outcome == "failed" and not expected:
+        is_expected = hasattr(report, "wasxfail")
+        _COUNTS["skipped" if is_expected else report.outcome] += 1
+        if report.outcome == "failed" and not is_expected:
             _FAILED[report.nodeid] = str(getattr(report.longrepr, "reprcrash", "")).partition("\n")[0][-200:]
 
 

@@ -17,6 +17,6 @@ def pytest_plugin_registered(plugin: Any) -> None:
     if getattr(plugin, "__name__", "") in ("conftest", "scipy.conftest") and hasattr(plugin, "xp_known_backends"):
         plugin.xp_known_backends.add(XP.__name__)
         marker = plugin.xp._fixture_function_marker
-        given = pytest.param(XP, id=XP.__name__, marks=pytest.mark.array_api_backends)
-        object.__setattr__(marker, "params", (given,))
+        namespace_parameter = pytest.param(XP, id=XP.__name__, marks=pytest.mark.array_api_backends)
+        object.__setattr__(marker, "params", (namespace_parameter,))
         object.__setattr__(marker, "ids", None)

@@ -30,7 +30,7 @@ LONG = ("mlx", "stats.ttest_1samp.pvalue")
 
 
 @pytest.fixture(autouse=True, scope="module")
-def dispatch() -> Iterator[None]:
+def dispatch_by_namespace() -> Iterator[None]:
     """Lets scikit-learn and SciPy compute by the arrays' namespace."""
     enable_scipy()
     with config_context(array_api_dispatch=True), warnings.catch_warnings():
@@ -39,15 +39,15 @@ def dispatch() -> Iterator[None]:
     enable_scipy(False)
 
 
-def array(values: np.ndarray) -> Any:
+def new_array(values: np.ndarray) -> Any:
     """Returns an array of its own, since array-api-extra writes into the one it gets."""
     return XP.asarray(values, copy=True)
 
 
-def require_equal(found: Any, wanted: Any, error: float, what: str) -> None:
+def require_equal(actual: Any, expected: Any, error: float, what: str) -> None:
     """Raises an AssertionError unless two arrays are equal but for an error."""
-    same = np.allclose(np.asarray(found), np.asarray(wanted), rtol=error, atol=error * 1e-3, equal_nan=True)
-    assert same, f"WRONG {what}: {np.asarray(found)} instead of {np.asarray(wanted)}"
+    are_equal = np.allclose(np.asarray(actual), np.asarray(expected), rtol=error, atol=error * 1e-3, equal_nan=True)
+    assert are_equal, f"WRONG {what}: {np.asarray(actual)} instead of {np.asarray(expected)}"
 
 
 @each_function
@@ -61,18 +61,20 @@ def test_the_gradient_is_that_of_differences(function: Function, point: np.ndarr
 
     direction = np.random.default_rng(1).standard_normal(point.shape)
     # NumPy's namespace, since spectra of MLX have too few digits for a difference quotient.
-    ends = [float(loss(host, host.asarray(point + sign * STEP * direction))) for sign in (1, -1)]
-    gradient = np.asarray(XP.grad(lambda x: loss(XP, x))(array(point)))
-    slope, wanted = float((gradient * direction).sum()), (ends[0] - ends[1]) / (2 * STEP)
-    assert abs(slope - wanted) < GRADIENT * max(1e-3, abs(wanted)), f"WRONG gradient: {slope} instead of {wanted}"
+    end_losses = [float(loss(host, host.asarray(point + sign * STEP * direction))) for sign in (1, -1)]
+    gradient = np.asarray(XP.grad(lambda x: loss(XP, x))(new_array(point)))
+    slope, difference_quotient = float((gradient * direction).sum()), (end_losses[0] - end_losses[1]) / (2 * STEP)
+    assert abs(slope - difference_quotient) < GRADIENT * max(1e-3, abs(difference_quotient)), (
+        f"WRONG gradient: {slope} instead of {difference_quotient}"
+    )
 
 
 @each_function
 def test_vmap_gives_the_values_of_each_item(function: Function, point: np.ndarray) -> None:
     """Compares `vmap` with a loop."""
     items = np.stack([point, point * 1.1 + 0.05])
-    wanted = np.stack([np.asarray(function(XP, array(item))) for item in items])
-    require_equal(XP.vmap(lambda x: function(XP, x))(array(items)), wanted, VALUE, "values of vmap")
+    item_results = np.stack([np.asarray(function(XP, new_array(item))) for item in items])
+    require_equal(XP.vmap(lambda x: function(XP, x))(new_array(items)), item_results, VALUE, "values of vmap")
 
 
 @each_function
@@ -82,7 +84,7 @@ def test_compile_gives_the_values_of_each_call(
     """Compares the compiled function, called with three inputs, with the plain one."""
     if XP.__name__.endswith(LONG[0]) and f"[{LONG[1]}]" in request.node.name:
         pytest.skip("the compiler of MLX needs minutes")
-    compiled = XP.compile(lambda x: function(XP, x))
+    compiled_function = XP.compile(lambda x: function(XP, x))
     for item in (point, point * 1.1 + 0.05, point):
-        wanted = function(XP, array(item))
-        require_equal(compiled(array(item)), wanted, VALUE, "values of compile")
+        plain_result = function(XP, new_array(item))
+        require_equal(compiled_function(new_array(item)), plain_result, VALUE, "values of compile")

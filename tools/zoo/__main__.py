@@ -17,35 +17,35 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 
 
-def names() -> list[str]:
+def model_names() -> list[str]:
     """Returns the names of all models."""
-    code = "import measure, registry; print(*registry.MODELS, sep='\\n')"
-    run = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code], cwd=HERE, capture_output=True, text=True, check=True
+    program = "import measure, registry; print(*registry.MODELS, sep='\\n')"
+    completed_process = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program], cwd=HERE, capture_output=True, text=True, check=True
     )
-    return run.stdout.split()
+    return completed_process.stdout.split()
 
 
-def line(report: dict[str, Any]) -> str:
+def result_line(report: dict[str, Any]) -> str:
     """Returns the results of a model on one line."""
-    return " | ".join(f"{mode} {summary(report.get(mode, {'failure': 'crashed'}))}" for mode in ("eval", "train"))
+    return " | ".join(f"{mode} {mode_summary(report.get(mode, {'failure': 'crashed'}))}" for mode in ("eval", "train"))
 
 
-def summary(entry: dict[str, Any]) -> str:
+def mode_summary(entry: dict[str, Any]) -> str:
     """Returns the results of a model in one mode: the time of the capture, and errors of outputs and gradients."""
     if "failure" in entry:
         return f"FAILED {entry['failure'][:300]}"
-    parts = [f"{entry['capture_s']:.1f} s {entry['calls']} calls, eager {errors(entry['eager'])}"]
-    return "; ".join([*parts, *(f"{name} {errors(values)}" for name, values in entry["backends"].items())])
+    summary_parts = [f"{entry['capture_s']:.1f} s {entry['calls']} calls, eager {error_text(entry['eager'])}"]
+    return "; ".join([*summary_parts, *(f"{name} {error_text(values)}" for name, values in entry["backends"].items())])
 
 
-def errors(values: dict[str, Any]) -> str:
+def error_text(values: dict[str, Any]) -> str:
     """Returns the error of outputs and that of gradients."""
     failure = values.get("failure")
     return str(failure)[:300] if failure else f"{values['error']:.0e} {values['gradient']:.0e}"
 
 
-def table(folder: Path) -> str:
+def docs_table(folder: Path) -> str:
     """Returns the table of the docs."""
     rows = [
         "| model | capture, s | calls | PyTorch's float32 | NumPy | PyTorch | MLX | JAX |",
@@ -57,58 +57,58 @@ def table(folder: Path) -> str:
         if "failure" in entry:
             rows.append(f"| {report['name']} | {entry['failure'].splitlines()[0][:100]} | | | | | | |")
             continue
-        seen = [entry["backends"].get(name) for name in ("numpy", "torch", "mlx", "jax")]
-        cells = [errors(entry["eager"]), *(errors(each) if each else "" for each in seen)]
+        backend_results = [entry["backends"].get(name) for name in ("numpy", "torch", "mlx", "jax")]
+        cells = [error_text(entry["eager"]), *(error_text(each) if each else "" for each in backend_results)]
         cells = [cell.replace("e-0", "e-") for cell in cells]
         rows.append(f"| {report['name']} | {entry['capture_s']:.1f} | {entry['calls']} | {' | '.join(cells)} |")
     return "\n".join(rows)
 
 
-def lacks(report: dict[str, Any], backends: list[str]) -> bool:
+def lacks_backends(report: dict[str, Any], backends: list[str]) -> bool:
     """Returns whether a model has to be measured on a backend."""
     return "failure" not in report["eval"] and not set(backends) <= set(report["eval"]["backends"])
 
 
 def drawn_names(seed: int) -> list[list[str]]:
     """Returns the names of models of timm and of transformers in a random order."""
-    code = f"import json, measure, drawing; print('NAMES', json.dumps(drawing.names({seed})))"
-    run = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code], cwd=HERE, capture_output=True, text=True, check=True
+    program = f"import json, measure, drawing; print('NAMES', json.dumps(drawing.shuffled_names({seed})))"
+    completed_process = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program], cwd=HERE, capture_output=True, text=True, check=True
     )
-    pools: list[list[str]] = json.loads(run.stdout.partition("NAMES ")[2])
+    pools: list[list[str]] = json.loads(completed_process.stdout.partition("NAMES ")[2])
     return pools
 
 
 @functools.cache
-def server() -> Any:
+def measuring_process() -> Any:
     """Returns the process that measures models."""
     command = [sys.executable, "-W", "ignore", "measure.py"]
     return subprocess.Popen(command, cwd=HERE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
-def ask(name: str, path: Path, options: argparse.Namespace) -> str:
+def request_measurement(name: str, path: Path, options: argparse.Namespace) -> str:
     """Has a model measured, and returns how that failed, or an empty text."""
-    print(json.dumps([name, str(path), options.backends, options.timeout]), file=server().stdin, flush=True)
-    for answer in server().stdout:
+    print(json.dumps([name, str(path), options.backends, options.timeout]), file=measuring_process().stdin, flush=True)
+    for answer in measuring_process().stdout:
         if answer.startswith("DONE "):
             return str(json.loads(answer[5:]))
-    raise SystemExit(f"measure.py ended with {server().wait()}")
+    raise SystemExit(f"measure.py ended with {measuring_process().wait()}")
 
 
-def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
+def measure_model(name: str, options: argparse.Namespace) -> dict[str, Any]:
     """Returns the results of a model, measured in a process of its own unless they are in the folder; prints them."""
     path = (options.folder / f"{name.replace('/', '-').replace(':', '-')}.json").resolve()
-    took = "before"
+    time_text = "before"
     if options.again:
         path.unlink(missing_ok=True)
-    if not path.exists() or lacks(json.loads(path.read_text()), options.backends):
+    if not path.exists() or lacks_backends(json.loads(path.read_text()), options.backends):
         start = time.perf_counter()
-        failure = ask(name, path, options)
+        failure = request_measurement(name, path, options)
         if failure and not path.exists():
             path.write_text(json.dumps({"name": name, "eval": {"failure": failure}}))
-        took = f"{time.perf_counter() - start:.0f} s"
+        time_text = f"{time.perf_counter() - start:.0f} s"
     report: dict[str, Any] = json.loads(path.read_text())
-    print(f"{name} ({took}): {line(report)}", flush=True)
+    print(f"{name} ({time_text}): {result_line(report)}", flush=True)
     return report
 
 
@@ -127,22 +127,24 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=2026, help="the seed of the draw")
     options = parser.parse_args()
     if options.table:
-        print(table(options.folder))
+        print(docs_table(options.folder))
         return
     options.folder.mkdir(parents=True, exist_ok=True)
     if options.draw:
         for pool in drawn_names(options.seed):
             count = 0
             for name in pool:
-                report = measure(name, options)
-                made = not report["eval"].get("failure", "").startswith("NotMadeError")
-                count += made
+                report = measure_model(name, options)
+                is_made = not report["eval"].get("failure", "").startswith("NotMadeError")
+                count += is_made
                 if count == options.draw // 2:
                     break
         return
-    chosen = [name for name in names() if any(fnmatch.fnmatch(name, pattern) for pattern in options.patterns)]
-    for name in chosen:
-        measure(name, options)
+    chosen_names = [
+        name for name in model_names() if any(fnmatch.fnmatch(name, pattern) for pattern in options.patterns)
+    ]
+    for name in chosen_names:
+        measure_model(name, options)
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ class NotMadeError(Exception):
     """A model of the draw cannot be made small, or PyTorch does not run it."""
 
 
-def names(seed: int) -> tuple[list[str], list[str]]:
+def shuffled_names(seed: int) -> tuple[list[str], list[str]]:
     """Returns the names of models of timm and of transformers in a random order."""
     random_numbers = random.Random(seed)
     of_timm, of_transformers = sorted(timm.list_models()), sorted(set(CONFIG_MAPPING) & set(MODEL_MAPPING_NAMES))
@@ -54,17 +54,17 @@ def names(seed: int) -> tuple[list[str], list[str]]:
     return [f"draw:timm/{name}" for name in of_timm], [f"draw:hf/{name}" for name in of_transformers]
 
 
-def make(name: str) -> Example:
+def make_drawn_model(name: str) -> Example:
     """Returns a model that was drawn, after PyTorch has run it.
 
     Raises:
         NotMadeError: if it cannot be made small, or PyTorch does not run it.
     """
-    family, _, own = name.removeprefix("draw:").partition("/")
-    if f"{family}/{own}" in MODELS:
+    family, _, model_name = name.removeprefix("draw:").partition("/")
+    if f"{family}/{model_name}" in MODELS:
         raise NotMadeError("the zoo has it already")
     try:
-        net, args, kwargs = small_timm(own) if family == "timm" else small_transformer(own)
+        net, args, kwargs = small_timm(model_name) if family == "timm" else small_transformer(model_name)
         net.eval()
         with torch.no_grad():
             net(*args, **kwargs)
@@ -83,13 +83,13 @@ def small_timm(name: str) -> Example:
                 net = timm.create_model(name, num_classes=10, **options, **size).eval()
                 if sum(p.numel() for p in net.parameters()) > LARGEST:
                     raise NotMadeError("it is too large")
-                channels, *full = net.default_cfg["input_size"]
-                shape = (64, 64) if size else (min(full[0], 96),) * 2
+                channels, *full_size = net.default_cfg["input_size"]
+                shape = (64, 64) if size else (min(full_size[0], 96),) * 2
                 try:
                     with torch.no_grad():
                         net(torch.randn(2, channels, *shape))
                 except Exception:  # noqa: BLE001  (it takes its own size only)
-                    shape = tuple(full)
+                    shape = tuple(full_size)
                     with torch.no_grad():
                         net(torch.randn(2, channels, *shape))
                 return net, (torch.randn(2, channels, *shape),), {}
@@ -100,11 +100,11 @@ def small_timm(name: str) -> Example:
     raise ValueError(f"timm cannot make a small {name}")
 
 
-def shrink(config: Any) -> None:
+def shrink_config(config: Any) -> None:
     """Makes a configuration, and those in it, small."""
     for key, value in list(vars(config).items()):
         if isinstance(value, transformers.PretrainedConfig):
-            shrink(value)
+            shrink_config(value)
         elif key in SMALL and isinstance(value, (int, float)) and not isinstance(value, str):
             setattr(config, key, SMALL[key])
 
@@ -112,12 +112,12 @@ def shrink(config: Any) -> None:
 def small_transformer(name: str) -> Example:
     """Returns a model of transformers of a small configuration, with its main inputs."""
     config = CONFIG_MAPPING[name]()
-    shrink(config)
-    kind = MODEL_MAPPING_NAMES[name]
-    kind = getattr(transformers, kind if isinstance(kind, str) else kind[0])
-    config._attn_implementation = "sdpa" if getattr(kind, "_supports_sdpa", False) else "eager"
-    net = kind(config)
-    takes = inspect.signature(net.forward).parameters
+    shrink_config(config)
+    model_class = MODEL_MAPPING_NAMES[name]
+    model_class = getattr(transformers, model_class if isinstance(model_class, str) else model_class[0])
+    config._attn_implementation = "sdpa" if getattr(model_class, "_supports_sdpa", False) else "eager"
+    net = model_class(config)
+    parameters = inspect.signature(net.forward).parameters
     tokens = torch.arange(12).reshape(2, 6) * 7 % 90 + 3
     size = getattr(config, "image_size", 32)
     size = size if isinstance(size, int) else size[0]
@@ -128,9 +128,13 @@ def small_transformer(name: str) -> Example:
         "input_values": torch.randn(2, 2000),
         "input_features": torch.randn(2, getattr(config, "num_mel_bins", 80), 64),
     }
-    main = net.main_input_name
-    chosen = {key: inputs[key] for key in inputs if key in takes and (key in (main, "decoder_input_ids", "input_ids"))}
-    if len(chosen) > 1 and main in ("pixel_values", "input_values"):
-        chosen.pop("decoder_input_ids", None)
-    flags = {"use_cache": False} if "use_cache" in takes else {}
-    return net, (), {**chosen, **flags, "return_dict": False}
+    main_input = net.main_input_name
+    chosen_inputs = {
+        key: inputs[key]
+        for key in inputs
+        if key in parameters and (key in (main_input, "decoder_input_ids", "input_ids"))
+    }
+    if len(chosen_inputs) > 1 and main_input in ("pixel_values", "input_values"):
+        chosen_inputs.pop("decoder_input_ids", None)
+    flags = {"use_cache": False} if "use_cache" in parameters else {}
+    return net, (), {**chosen_inputs, **flags, "return_dict": False}

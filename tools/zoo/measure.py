@@ -27,12 +27,12 @@ from emberharmony import nn, ops
 FAMILIES = (language, others, vision)
 
 
-def leaves(tree: Any) -> list[Any]:
+def floating_leaves(tree: Any) -> list[Any]:
     """Returns the floating tensors of a result of PyTorch."""
     return [x for x in _pytree.tree_leaves(tree) if isinstance(x, torch.Tensor) and x.is_floating_point()]
 
 
-def weights(outputs: list[Any]) -> list[np.ndarray]:
+def loss_weights(outputs: list[Any]) -> list[np.ndarray]:
     """Returns the numbers by which outputs are multiplied in the loss."""
     rng = np.random.default_rng(0)
     return [rng.normal(size=tuple(x.shape)) / max(np.prod(x.shape), 1) for x in outputs]
@@ -46,8 +46,10 @@ def run_torch(net: Any, args: Any, kwargs: Any, dtype: torch.dtype) -> tuple[lis
     )
     torch.set_default_dtype(dtype)
     try:
-        outputs = leaves(net(*args, **kwargs))
-        loss = sum((x * torch.tensor(w, dtype=x.dtype)).sum() for x, w in zip(outputs, weights(outputs), strict=True))
+        outputs = floating_leaves(net(*args, **kwargs))
+        loss = sum(
+            (x * torch.tensor(w, dtype=x.dtype)).sum() for x, w in zip(outputs, loss_weights(outputs), strict=True)
+        )
         loss.backward()
     finally:
         torch.set_default_dtype(torch.float32)
@@ -55,16 +57,16 @@ def run_torch(net: Any, args: Any, kwargs: Any, dtype: torch.dtype) -> tuple[lis
     return [x.detach().double().numpy() for x in outputs], gradients
 
 
-def run_own(net: Any, args: Any, kwargs: Any) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
+def run_captured(net: Any, args: Any, kwargs: Any) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
     """Returns the outputs of a captured module and its gradients."""
 
     def loss() -> Any:
         outputs = [x for x in ops.tree_leaves(net(*args, **kwargs)) if hasattr(x, "shape") and is_floating(x)]
-        scaled = [
+        weighted_sums = [
             ops.sum(ops.multiply(x, ops.array(w, dtype=ops.dtype(x))))
-            for x, w in zip(outputs, weights(outputs), strict=True)
+            for x, w in zip(outputs, loss_weights(outputs), strict=True)
         ]
-        return sum(scaled), outputs
+        return sum(weighted_sums), outputs
 
     (_, results), gradients = nn.value_and_grad(net, loss, has_aux=True)()
     return [ops.to_numpy(x).astype("float64") for x in results], {
@@ -77,55 +79,56 @@ def is_floating(x: Any) -> bool:
     return bool(ops.isdtype(ops.dtype(x), "real floating"))
 
 
-def error(got: list[np.ndarray], wanted: list[np.ndarray]) -> float:
+def largest_error(outputs: list[np.ndarray], expected_outputs: list[np.ndarray]) -> float:
     """Returns the largest error as a share of the largest element of the same output."""
-    if len(got) != len(wanted):
+    if len(outputs) != len(expected_outputs):
         return float("inf")
     return max(
         (
             float(np.max(np.abs(a - b), initial=0)) / max(float(np.max(np.abs(b), initial=0)), 1e-30)
-            for a, b in zip(got, wanted, strict=True)
+            for a, b in zip(outputs, expected_outputs, strict=True)
         ),
         default=0.0,
     )
 
 
-def gradient_error(got: dict[str, np.ndarray], wanted: dict[str, np.ndarray]) -> float:
+def largest_gradient_error(gradients: dict[str, np.ndarray], expected_gradients: dict[str, np.ndarray]) -> float:
     """Returns the largest error as a share of the largest element of the same gradient, or of a hundredth of all."""
-    top = max((float(np.max(np.abs(g), initial=0)) for g in wanted.values()), default=0.0)
+    largest_magnitude = max((float(np.max(np.abs(g), initial=0)) for g in expected_gradients.values()), default=0.0)
     errors = [
-        float(np.max(np.abs(got[n] - g), initial=0)) / max(float(np.max(np.abs(g), initial=0)), top / 100, 1e-30)
-        for n, g in wanted.items()
-        if n in got
+        float(np.max(np.abs(gradients[n] - g), initial=0))
+        / max(float(np.max(np.abs(g), initial=0)), largest_magnitude / 100, 1e-30)
+        for n, g in expected_gradients.items()
+        if n in gradients
     ]
     return max(errors, default=0.0)
 
 
-def seconds(call: Callable[[], Any], rounds: int = 5, limit: float = 2.0) -> float:
+def least_seconds(call: Callable[[], Any], rounds: int = 5, limit: float = 2.0) -> float:
     """Returns the shortest time of a few calls."""
-    best, end = float("inf"), time.perf_counter() + limit
+    least, end = float("inf"), time.perf_counter() + limit
     for _ in range(rounds):
         start = time.perf_counter()
         call()
-        best = min(best, time.perf_counter() - start)
+        least = min(least, time.perf_counter() - start)
         if time.perf_counter() > end:
             break
-    return best
+    return least
 
 
-def made(name: str) -> Example:
+def make_example(name: str) -> Example:
     """Returns a model by its name."""
     if not name.startswith("draw:"):
         return MODELS[name]()
     import drawing  # after registry, which torchvision's import needs
 
-    return drawing.make(name)
+    return drawing.make_drawn_model(name)
 
 
-def measure(name: str, train: bool, report: dict[str, Any], backends: tuple[str, ...]) -> None:
+def measure_mode(name: str, train: bool, report: dict[str, Any], backends: tuple[str, ...]) -> None:
     """Writes what is found of a model in one mode into a report."""
     torch.manual_seed(0)
-    net, args, kwargs = made(name)
+    net, args, kwargs = make_example(name)
     for part in net.modules():  # random numbers differ, so nothing is dropped
         if isinstance(part, torch.nn.modules.dropout._DropoutNd):
             part.p = 0.0
@@ -141,20 +144,26 @@ def measure(name: str, train: bool, report: dict[str, Any], backends: tuple[str,
     except Exception as failure:  # noqa: BLE001  (whatever a model does not do in float64)
         report["reference"] = f"float32, as float64 fails: {failure}"[:200]
         outputs, gradients = run_torch(net, args, kwargs, torch.float32)
-    own, own_gradients = run_torch(net, args, kwargs, torch.float32)
-    report["eager"] = {"error": error(own, outputs), "gradient": gradient_error(own_gradients, gradients)}
+    float32_outputs, float32_gradients = run_torch(net, args, kwargs, torch.float32)
+    report["eager"] = {
+        "error": largest_error(float32_outputs, outputs),
+        "gradient": largest_gradient_error(float32_gradients, gradients),
+    }
     report["backends"] = {}
     for backend in backends:
         entry = report["backends"][backend] = {}
         try:
             with ops.use_backend(backend):
-                given, named = _pytree.tree_map(
+                tensor_args, tensor_kwargs = _pytree.tree_map(
                     lambda x: ops.array(x.numpy()) if isinstance(x, torch.Tensor) else x, (args, kwargs)
                 )
-                results, own = run_own(copy.deepcopy(captured), given, named)
-                entry["error"], entry["gradient"] = error(results, outputs), gradient_error(own, gradients)
+                results, backend_gradients = run_captured(copy.deepcopy(captured), tensor_args, tensor_kwargs)
+                entry["error"], entry["gradient"] = (
+                    largest_error(results, outputs),
+                    largest_gradient_error(backend_gradients, gradients),
+                )
                 if not train and backend in ("numpy", "torch"):
-                    entry["forward_s"] = seconds(partial(captured, *given, **named))
+                    entry["forward_s"] = least_seconds(partial(captured, *tensor_args, **tensor_kwargs))
         except Exception as failure:  # noqa: BLE001  (the other results are to be kept)
             entry["failure"] = f"{type(failure).__name__}: {failure} {' '.join(getattr(failure, '__notes__', []))}"[
                 :600
@@ -162,38 +171,38 @@ def measure(name: str, train: bool, report: dict[str, Any], backends: tuple[str,
             entry["trace"] = traceback.format_exc()[-1500:]
     if not train:
         with torch.no_grad():
-            report["eager"]["forward_s"] = seconds(lambda: net(*args, **kwargs))
+            report["eager"]["forward_s"] = least_seconds(lambda: net(*args, **kwargs))
 
 
 def measure_modes(name: str, path: Path, backends: tuple[str, ...]) -> None:
     """Measures a model in both modes, or on more backends in those that a report has, and writes the report."""
     report: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {"name": name}
     for mode in ("eval", "train") if "train" not in report else ("eval",):
-        before = report.get(mode, {}).get("backends", {})
+        earlier_results = report.get(mode, {}).get("backends", {})
         entry = report[mode] = {}
         try:
-            measure(name, mode == "train", entry, backends if mode == "eval" else backends[:1])
-            entry["backends"] = before | entry["backends"]
+            measure_mode(name, mode == "train", entry, backends if mode == "eval" else backends[:1])
+            entry["backends"] = earlier_results | entry["backends"]
         except Exception as failure:  # noqa: BLE001  (the other results are to be kept)
             entry["failure"] = f"{type(failure).__name__}: {failure}"[:900]
             entry["trace"] = traceback.format_exc()[-2000:]
         path.write_text(json.dumps(report, indent=1))
 
 
-def in_child(timeout: float, call: Callable[[], None]) -> str:
+def run_in_child(timeout: float, call: Callable[[], None]) -> str:
     """Runs a call in a process that is forked from this one, and returns how it failed, or an empty text."""
-    child = os.fork()
-    if not child:
+    child_id = os.fork()
+    if not child_id:
         call()
         os._exit(0)
-    end = time.monotonic() + timeout
-    while time.monotonic() < end:
-        done, status = os.waitpid(child, os.WNOHANG)
+    deadline = time.monotonic() + timeout
+    while time.monotonic() < deadline:
+        done, status = os.waitpid(child_id, os.WNOHANG)
         if done:
             return f"exit {os.waitstatus_to_exitcode(status)}" if status else ""
         time.sleep(0.1)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
+    os.kill(child_id, signal.SIGKILL)
+    os.waitpid(child_id, 0)
     return f"more than {timeout} s"
 
 
@@ -208,7 +217,7 @@ def main() -> None:
     emberharmony.from_torch(torch.nn.Linear(1, 1), torch.zeros(1, 1))  # imports what a capture needs
     for line in sys.stdin:
         name, path, backends, timeout = json.loads(line)
-        failure = in_child(timeout, partial(measure_modes, name, Path(path), tuple(backends)))
+        failure = run_in_child(timeout, partial(measure_modes, name, Path(path), tuple(backends)))
         print("DONE", json.dumps(failure), flush=True)
 
 

@@ -22,11 +22,11 @@ def main() -> None:
     parser.add_argument("--dtype", default="float64")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    infos = operators()
-    counts = dict.fromkeys(("same", "differs", "lacks", "not exported", "fails"), 0)
-    for name in options.names or [name for name in infos if name not in (*UNLIKE, *NOT_UNIQUE)]:
+    info_by_name = operators()
+    count_by_kind = dict.fromkeys(("same", "differs", "lacks", "not exported", "fails"), 0)
+    for name in options.names or [name for name in info_by_name if name not in (*UNLIKE, *NOT_UNIQUE)]:
         try:
-            notes = differences(infos[name], options.backend, getattr(torch, options.dtype))
+            notes = differences(info_by_name[name], options.backend, getattr(torch, options.dtype))
             kind = "differs" if notes else "same"
         except UnsupportedOpError as error:
             kind, notes = "lacks", [str(error).partition("lacks ")[2].partition(" (")[0]]
@@ -34,10 +34,10 @@ def main() -> None:
             kind, notes = "not exported", [str(error)[:150]]
         except Exception as error:  # noqa: BLE001  (the next operators are to be tried too)
             kind, notes = "fails", [f"{type(error).__name__}: {error} {getattr(error, '__notes__', '')}"[:300]]
-        counts[kind] += 1
+        count_by_kind[kind] += 1
         if kind != "same":
             print(f"{name}: {kind}: {'; '.join(notes)[:400]}", flush=True)
-    print(counts)
+    print(count_by_kind)
 
 
 if __name__ == "__main__":

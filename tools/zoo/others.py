@@ -1,11 +1,11 @@
 """Models of diffusers, and modules of PyTorch itself."""
 
 import torch
-from registry import Example, model
+from registry import Example, register_model
 from torch import nn
 
 
-@model("diffusers/unet2d")
+@register_model("diffusers/unet2d")
 def unet() -> Example:
     """Returns the network of a diffusion model."""
     from diffusers import UNet2DModel
@@ -18,7 +18,7 @@ def unet() -> Example:
     return net, (torch.randn(2, 3, 16, 16), torch.tensor([3, 7])), {"return_dict": False}
 
 
-@model("diffusers/autoencoder_kl")
+@register_model("diffusers/autoencoder_kl")
 def autoencoder() -> Example:
     """Returns the autoencoder of a latent diffusion model."""
     from diffusers import AutoencoderKL
@@ -32,8 +32,8 @@ def autoencoder() -> Example:
     return net, (torch.randn(1, 3, 16, 16),), {"return_dict": False}
 
 
-@model("diffusers/unet2d_condition")
-def conditional() -> Example:
+@register_model("diffusers/unet2d_condition")
+def conditional_unet() -> Example:
     """Returns the network of Stable Diffusion."""
     from diffusers import UNet2DConditionModel
 
@@ -45,7 +45,7 @@ def conditional() -> Example:
     return net, (torch.randn(1, 4, 8, 8), torch.tensor(5), torch.randn(1, 6, 16)), {"return_dict": False}
 
 
-@model("torch/transformer")
+@register_model("torch/transformer")
 def transformer() -> Example:
     """Returns the transformer of PyTorch."""
     net = nn.Transformer(16, 4, 2, 2, 32, dropout=0.0, batch_first=True)
@@ -65,8 +65,8 @@ class Sequences(nn.Module):
         return self.out(self.rnn(self.gru(self.lstm(x)[0])[0])[0])
 
 
-@model("torch/recurrent")
-def recurrent() -> Example:
+@register_model("torch/recurrent")
+def recurrent_layers() -> Example:
     """Returns recurrent layers."""
     return Sequences(), (torch.randn(2, 6, 8),), {}
 
@@ -82,13 +82,13 @@ class GraphAttention(nn.Module):
         """Returns features of the nodes."""
         h, (start, end) = self.project(x), edges
         scores = nn.functional.leaky_relu(self.score(torch.cat([h[start], h[end]], -1)), 0.2).exp()
-        total = torch.zeros(len(x), 1).index_add(0, end, scores)
-        messages = h[start] * scores / total[end]
-        pooled = torch.zeros_like(h).scatter_reduce(0, end[:, None].expand_as(messages), messages, "sum")
-        return self.out(pooled + h)
+        score_sums = torch.zeros(len(x), 1).index_add(0, end, scores)
+        messages = h[start] * scores / score_sums[end]
+        pooled_messages = torch.zeros_like(h).scatter_reduce(0, end[:, None].expand_as(messages), messages, "sum")
+        return self.out(pooled_messages + h)
 
 
-@model("torch/graph_attention")
-def graph() -> Example:
+@register_model("torch/graph_attention")
+def graph_attention() -> Example:
     """Returns a graph network."""
     return GraphAttention(), (torch.randn(5, 8), torch.tensor([[0, 1, 2, 3, 4, 0], [1, 2, 3, 4, 0, 2]])), {}

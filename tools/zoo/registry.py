@@ -13,14 +13,14 @@ F = TypeVar("F", bound=Callable[[], Example])
 MODELS: dict[str, Callable[[], Example]] = {}
 
 
-def model(name: str) -> Callable[[F], F]:
+def register_model(name: str) -> Callable[[F], F]:
     """Returns a decorator that adds the function which makes a model."""
 
-    def add(make: F) -> F:
+    def register(make: F) -> F:
         MODELS[name] = make
         return make
 
-    return add
+    return register
 
 
 # torchvision's wheel has operators for another PyTorch, and its import asks for them; only detectors call them.

@@ -31,7 +31,7 @@ NAMES = (
 ROUNDS, LONGEST = 15, 6.0
 
 
-def take_turns(*calls: Callable[[], Any]) -> list[float]:
+def least_times(*calls: Callable[[], Any]) -> list[float]:
     """Returns the shortest processor time of each of several calls, which take turns."""
     times: list[list[float]] = [[] for _ in calls]
     end = time.perf_counter() + LONGEST
@@ -45,12 +45,12 @@ def take_turns(*calls: Callable[[], Any]) -> list[float]:
     return [min(seen) for seen in times]
 
 
-def floating(tree: Any) -> list[Any]:
+def floating_leaves(tree: Any) -> list[Any]:
     """Returns the floating tensors among results."""
     return [x for x in ops.tree_leaves(tree) if ops.is_tensor(x) and ops.isdtype(ops.dtype(x), "real floating")]
 
 
-def ratios(name: str, backend: str, compiled: bool) -> tuple[float, float, float]:
+def time_ratios(name: str, backend: str, compiled: bool) -> tuple[float, float, float]:
     """Returns the times of a model over PyTorch's: forward, and with backward; and the noise floor."""
     torch.compiler.reset()  # which notes by the names of functions here what differs between models
     torch.manual_seed(0)
@@ -58,34 +58,36 @@ def ratios(name: str, backend: str, compiled: bool) -> tuple[float, float, float
     module.eval()
     net = emberharmony.from_torch(module, args, kwargs)
 
-    def eager() -> Any:
+    def call_eager() -> Any:
         with torch.no_grad():
             return module(*args, **kwargs)
 
-    def eager_backward() -> None:
+    def call_eager_backward() -> None:
         module.zero_grad()
         outputs = [x for x in _pytree.tree_leaves(module(*args, **kwargs)) if isinstance(x, torch.Tensor)]
         sum(x.sum() for x in outputs if x.is_floating_point()).backward()  # type: ignore[union-attr]
 
     with ops.use_backend(backend):  # type: ignore[arg-type]
-        given, named = _pytree.tree_map(
+        tensor_args, tensor_kwargs = _pytree.tree_map(
             lambda x: ops.array(x.numpy()) if isinstance(x, torch.Tensor) else x, (args, kwargs)
         )
-        call: Any = ops.compile(net) if compiled else net
+        net_function: Any = ops.compile(net) if compiled else net
 
-        def forward() -> None:
-            ops.eval(floating(call(*given, **named)))
+        def call_forward() -> None:
+            ops.eval(floating_leaves(net_function(*tensor_args, **tensor_kwargs)))
 
-        gradient = nn.value_and_grad(net, lambda: sum(ops.sum(x) for x in floating(net(*given, **named))))
-        gradient = ops.compile(gradient) if compiled else gradient
+        gradient_function = nn.value_and_grad(
+            net, lambda: sum(ops.sum(x) for x in floating_leaves(net(*tensor_args, **tensor_kwargs)))
+        )
+        gradient_function = ops.compile(gradient_function) if compiled else gradient_function
 
-        def backward() -> None:
-            ops.eval(ops.tree_leaves(gradient()))
+        def call_backward() -> None:
+            ops.eval(ops.tree_leaves(gradient_function()))
 
-        for warm in (forward, forward, backward, backward, eager_backward):
+        for warm in (call_forward, call_forward, call_backward, call_backward, call_eager_backward):
             warm()
-        ours, theirs, again = take_turns(forward, eager, eager)
-        both, with_backward = take_turns(backward, eager_backward)
+        ours, theirs, again = least_times(call_forward, call_eager, call_eager)
+        both, with_backward = least_times(call_backward, call_eager_backward)
     return ours / theirs, both / with_backward, again / theirs
 
 
@@ -101,11 +103,14 @@ def main() -> None:
     for backend in options.backends:
         rows = []
         for name in options.names:
-            row = ratios(name, backend, options.compiled)
+            row = time_ratios(name, backend, options.compiled)
             rows.append(row)
             print(f"{backend:6} {name:28} forward {row[0]:.2f}, backward {row[1]:.2f}, again {row[2]:.2f}", flush=True)
-        means = [math.exp(statistics.fmean(map(math.log, column))) for column in zip(*rows, strict=True)]
-        print(f"{backend:6} geometric mean: forward {means[0]:.2f}, with backward {means[1]:.2f}, again {means[2]:.2f}")
+        geometric_means = [math.exp(statistics.fmean(map(math.log, column))) for column in zip(*rows, strict=True)]
+        print(
+            f"{backend:6} geometric mean: forward {geometric_means[0]:.2f}, "
+            f"with backward {geometric_means[1]:.2f}, again {geometric_means[2]:.2f}"
+        )
 
 
 if __name__ == "__main__":

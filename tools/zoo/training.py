@@ -36,11 +36,11 @@ def losses_of_backends(net: Any, tokens: torch.Tensor, labels: torch.Tensor) -> 
     optimizer = optim.AdamW(net, lr=LR, weight_decay=DECAY)
     for backend in BACKENDS:
         ops.set_backend(backend)
-        given, wanted = ops.array(tokens.numpy()), ops.array(labels.numpy().ravel())
+        token_tensor, label_tensor = ops.array(tokens.numpy()), ops.array(labels.numpy().ravel())
 
-        def loss(given: Any = given, wanted: Any = wanted) -> Any:
-            logits = net(input_ids=given, use_cache=False, return_dict=False)[0]
-            return nn.losses.cross_entropy(ops.reshape(logits, (-1, logits.shape[-1])), wanted)
+        def loss(token_tensor: Any = token_tensor, label_tensor: Any = label_tensor) -> Any:
+            logits = net(input_ids=token_tensor, use_cache=False, return_dict=False)[0]
+            return nn.losses.cross_entropy(ops.reshape(logits, (-1, logits.shape[-1])), label_tensor)
 
         for _ in range(STEPS // len(BACKENDS)):
             losses.append(float(ops.backward(loss, net)))
@@ -55,14 +55,16 @@ def main() -> None:
     module, _, kwargs = MODELS["hf/llama"]()
     tokens = kwargs["input_ids"]
     labels = tokens.roll(-1, 1)
-    own = copy.deepcopy(module)
+    torch_module = copy.deepcopy(module)
     net = emberharmony.from_torch(module, (), kwargs, train=True)
-    theirs, ours = losses_of_torch(own.train(), tokens, labels), losses_of_backends(net, tokens, labels)
+    theirs, ours = losses_of_torch(torch_module.train(), tokens, labels), losses_of_backends(net, tokens, labels)
     print("PyTorch      ", *(f"{x:.6f}" for x in theirs))
     print("EmberHarmony ", *(f"{x:.6f}" for x in ours))
     print(f"largest relative difference of losses {np.max(np.abs(np.divide(ours, theirs) - 1)):.1e}")
     net.to_torch(module)
-    differences = [float((a - b).abs().max()) for a, b in zip(module.parameters(), own.parameters(), strict=True)]
+    differences = [
+        float((a - b).abs().max()) for a, b in zip(module.parameters(), torch_module.parameters(), strict=True)
+    ]
     print(f"largest difference of weights {max(differences):.1e}")
 
 
