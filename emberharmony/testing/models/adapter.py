@@ -92,11 +92,11 @@ class Adapter:
     @contextlib.contextmanager
     def keep_tensors(self, model: Any) -> Iterator[None]:
         """Restores all tensors of a model after a `with` block, for libraries whose calls replace arrays."""
-        kept_tensors = [(module, self.own(module)) for module in self.modules(model).values()]
+        modules_and_tensors = [(module, self.own(module)) for module in self.modules(model).values()]
         try:
             yield
         finally:
-            for module, tensors in kept_tensors:
+            for module, tensors in modules_and_tensors:
                 self.put(module, tensors)
 
     def trained_tensors(self, modules: Mapping[str, Any]) -> dict[tuple[str, str], Any]:
@@ -183,10 +183,10 @@ class Adapter:
 
 def plain_options(values: Mapping[str, Any]) -> dict[str, Any]:
     """Returns those of some attributes that are options: numbers, texts and tuples of them."""
-    return {str(name): value for name, value in values.items() if _is_plain(value)}
+    return {str(name): value for name, value in values.items() if _is_option(value)}
 
 
-def _is_plain(value: Any) -> bool:
+def _is_option(value: Any) -> bool:
     if isinstance(value, (tuple, list)):
-        return 0 < len(value) <= 8 and all(_is_plain(item) for item in value)
+        return 0 < len(value) <= 8 and all(_is_option(item) for item in value)
     return isinstance(value, (bool, int, float, str, np.integer, np.floating)) or value is None

@@ -39,8 +39,8 @@ class Side:
         self.adapter, self.model, self.order = adapter, model, order
         self.modules = adapter.modules(model)
         self._sizes: dict[str, Counter[int]] = {}
-        self._totals: dict[str, dict[float, int]] = {}
-        self._holders: dict[str, bool] = {}
+        self._magnitude_sums: dict[str, dict[float, int]] = {}
+        self._container_flags: dict[str, bool] = {}
 
     @cached_property
     def parents(self) -> dict[str, str]:
@@ -58,10 +58,10 @@ class Side:
 
     def is_only_container(self, path: str) -> bool:
         """Returns whether a module is only a container: by its class, or because only modules in it are called."""
-        if path not in self._holders:
+        if path not in self._container_flags:
             is_inside = path not in self.order and any(name.startswith(f"{path}.") for name in self.order)
-            self._holders[path] = is_inside or self.adapter.is_container(self.modules[path])
-        return self._holders[path]
+            self._container_flags[path] = is_inside or self.adapter.is_container(self.modules[path])
+        return self._container_flags[path]
 
     def children(self, path: str) -> list[str]:
         """Returns the modules directly in a module, in the order of their calls; containers are passed through."""
@@ -74,7 +74,7 @@ class Side:
         """Returns the name of a module's class, in PyTorch's terms if it is a known layer."""
         return kind_of(self.adapter, self.modules[path])
 
-    def below(self, path: str) -> dict[str, Any]:
+    def submodules(self, path: str) -> dict[str, Any]:
         """Returns the modules inside a module by their names relative to it."""
         prefix = f"{path}." if path else ""
         return {
@@ -83,34 +83,34 @@ class Side:
 
     def tensors(self, path: str) -> tuple[Tensors, set[str]]:
         """Returns the tensors of a module in PyTorch's layout, and the names of the modules in it that hold some."""
-        tensors_in_torch_layout, used_names = tensors_of(self.adapter, self.modules[path], self.below(path))
+        tensors_in_torch_layout, used_names = tensors_of(self.adapter, self.modules[path], self.submodules(path))
         return tensors_in_torch_layout, {f"{path}.{name}" if path else name for name in used_names}
 
     def sizes(self, path: str) -> Counter[int]:
         """Returns how many tensors of each size a module and those in it have; those of integers are no weights."""
         if path not in self._sizes:
-            modules = [self.modules[path], *self.below(path).values()]
+            modules = [self.modules[path], *self.submodules(path).values()]
             arrays = [array for module in modules for array in self.adapter.own(module).values()]
             tensor_sizes = (math.prod(array.shape) for array in arrays if self.adapter.is_floating(array))
             self._sizes[path] = Counter(n for n in tensor_sizes if n > 1)
         return self._sizes[path]
 
-    def totals(self, path: str) -> dict[float, int]:
+    def magnitude_sums(self, path: str) -> dict[float, int]:
         """Returns the sums of the magnitudes of the tensors of a module and of those in it, with their sizes.
 
         The sums are equal for the same tensors in any layout.
         """
-        if path not in self._totals:
-            self._totals[path] = {}
-            for name, module in {"": self.modules[path], **self.below(path)}.items():
+        if path not in self._magnitude_sums:
+            self._magnitude_sums[path] = {}
+            for name, module in {"": self.modules[path], **self.submodules(path)}.items():
                 if name:
-                    self._totals[path] |= self.totals(f"{path}.{name}" if path else name)
+                    self._magnitude_sums[path] |= self.magnitude_sums(f"{path}.{name}" if path else name)
                     continue
                 for array in self.adapter.own(module).values():
                     if math.prod(array.shape) > 1 and self.adapter.is_floating(array):
                         host = self.adapter.host(array)
-                        self._totals[path][sum(float(np.abs(x).sum()) for x in host.blocks(PART))] = host.size
-        return self._totals[path]
+                        self._magnitude_sums[path][sum(float(np.abs(x).sum()) for x in host.blocks(PART))] = host.size
+        return self._magnitude_sums[path]
 
 
 class Alignment(NamedTuple):
@@ -118,11 +118,11 @@ class Alignment(NamedTuple):
 
     Attributes:
         names: the names in the second model of the modules of the first.
-        left: the modules of each model that correspond to none.
+        unpaired: the modules of each model that correspond to none.
     """
 
     names: dict[str, str]
-    left: tuple[list[str], list[str]]
+    unpaired: tuple[list[str], list[str]]
 
 
 def align(first: Side, second: Side, match: Mapping[str, str]) -> Alignment:
@@ -155,29 +155,32 @@ def align(first: Side, second: Side, match: Mapping[str, str]) -> Alignment:
         name_by_first_name |= child_pairs
         pending_pairs += child_pairs.items()
     unpaired_paths = tuple(
-        [path for path in side.modules if path not in known_paths and not side.is_only_container(path)]
-        for side, known_paths in ((first, set(name_by_first_name)), (second, set(name_by_first_name.values())))
+        [path for path in side.modules if path not in paired_paths and not side.is_only_container(path)]
+        for side, paired_paths in ((first, set(name_by_first_name)), (second, set(name_by_first_name.values())))
     )
     return Alignment(name_by_first_name, unpaired_paths)  # type: ignore[arg-type]
 
 
-def _pair_children(first: Side, second: Side, ones: list[str], others: list[str]) -> dict[str, str]:
+def _pair_children(first: Side, second: Side, first_paths: list[str], second_paths: list[str]) -> dict[str, str]:
     """Returns the pairs of corresponding modules of two lists; submodules replace a module without a partner."""
     name_by_first_name: dict[str, str] = {}
     while True:
         for pair_modules in (_pair_by_name, _pair_uncalled, _pair_in_order, _pair_by_values):
-            new_pairs = pair_modules(first, second, ones, others)
-            ones, others = _names_without(ones, new_pairs), _names_without(others, new_pairs.values())
+            new_pairs = pair_modules(first, second, first_paths, second_paths)
+            first_paths, second_paths = (
+                _names_without(first_paths, new_pairs),
+                _names_without(second_paths, new_pairs.values()),
+            )
             name_by_first_name |= new_pairs
-        if not ones or not others:
+        if not first_paths or not second_paths:
             return name_by_first_name
-        largest_containers = _largest_container(first, ones), _largest_container(second, others)
+        largest_containers = _largest_container(first, first_paths), _largest_container(second, second_paths)
         if largest_containers == (None, None):
             return name_by_first_name
         if _element_count(first, largest_containers[0]) >= _element_count(second, largest_containers[1]):
-            ones = _open_module(first, ones, largest_containers[0])
+            first_paths = _open_module(first, first_paths, largest_containers[0])
         else:
-            others = _open_module(second, others, largest_containers[1])
+            second_paths = _open_module(second, second_paths, largest_containers[1])
 
 
 def _names_without(names: list[str], claimed: Any) -> list[str]:
@@ -201,23 +204,23 @@ def _open_module(side: Side, paths: Sequence[str], path: str | None) -> list[str
     return [*paths[:path_index], *side.children(paths[path_index]), *paths[path_index + 1 :]]
 
 
-def _pair_by_name(first: Side, second: Side, ones: Sequence[str], others: Sequence[str]) -> dict[str, str]:
+def _pair_by_name(first: Side, second: Side, first_paths: Sequence[str], second_paths: Sequence[str]) -> dict[str, str]:
     """Returns the modules that have equal names, and tensors of equal sizes.
 
     `conv1` may be the first convolution in a model and the second one in another, where the first is `conv0`. So equal
     names count only if all modules of a model have one of the other's, or if the values of the tensors are equal too.
     """
-    name_counts = [Counter(map(_last_name, names)) for names in (ones, others)]
-    name_by_last_part = {_last_name(name): name for name in others}
+    name_counts = [Counter(map(_last_name, names)) for names in (first_paths, second_paths)]
+    name_by_last_part = {_last_name(name): name for name in second_paths}
     pairs_by_name = {
         name: name_by_last_part[end]
-        for name in ones
+        for name in first_paths
         if (end := _last_name(name)) in name_by_last_part
         if name_counts[0][end] == name_counts[1][end] == 1
         and _share_of_equal_sizes(first, second, name, name_by_last_part[end]) >= _ALIKE
         if not _wraps(first, second, name, name_by_last_part[end])
     }
-    if len(pairs_by_name) == min(len(ones), len(others)):
+    if len(pairs_by_name) == min(len(first_paths), len(second_paths)):
         return pairs_by_name
     return {
         first_path: second_path
@@ -239,9 +242,11 @@ def _wraps(first: Side, second: Side, one: str, other: str) -> bool:
     return False
 
 
-def _pair_uncalled(first: Side, second: Side, ones: Sequence[str], others: Sequence[str]) -> dict[str, str]:
+def _pair_uncalled(
+    first: Side, second: Side, first_paths: Sequence[str], second_paths: Sequence[str]
+) -> dict[str, str]:
     """Returns the pairs of equal values of which a module is not called, perhaps after an error, and has no order."""
-    pairs = _pair_by_values(first, second, ones, others)
+    pairs = _pair_by_values(first, second, first_paths, second_paths)
     return {
         first_path: second_path
         for first_path, second_path in pairs.items()
@@ -249,13 +254,15 @@ def _pair_uncalled(first: Side, second: Side, ones: Sequence[str], others: Seque
     }
 
 
-def _pair_by_values(first: Side, second: Side, ones: Sequence[str], others: Sequence[str]) -> dict[str, str]:
+def _pair_by_values(
+    first: Side, second: Side, first_paths: Sequence[str], second_paths: Sequence[str]
+) -> dict[str, str]:
     """Returns the modules that have tensors of equal values, whatever their names and places are."""
     name_by_first_name: dict[str, str] = {}
-    for first_path in ones:
+    for first_path in first_paths:
         equal_names = [
             name
-            for name in others
+            for name in second_paths
             if name not in name_by_first_name.values()
             and _share_of_equal_values(first, second, first_path, name) == 1.0
         ]
@@ -266,7 +273,7 @@ def _pair_by_values(first: Side, second: Side, ones: Sequence[str], others: Sequ
 
 def _share_of_equal_values(first: Side, second: Side, one: str, other: str) -> float:
     """Returns the share of the elements of two modules that are in tensors of equal values; 0 if they have none."""
-    a, b = first.totals(one), second.totals(other)
+    a, b = first.magnitude_sums(one), second.magnitude_sums(other)
     larger_count = max(sum(a.values()), sum(b.values()))
     equal_count = sum(
         n for total, n in a.items() if any(math.isclose(total, other_total, rel_tol=_SAME) for other_total in b)
@@ -315,12 +322,15 @@ def _correspondence_score(first: Side, second: Side, one: str, other: str) -> fl
     )
 
 
-def _pair_in_order(first: Side, second: Side, ones: Sequence[str], others: Sequence[str]) -> dict[str, str]:
+def _pair_in_order(
+    first: Side, second: Side, first_paths: Sequence[str], second_paths: Sequence[str]
+) -> dict[str, str]:
     """Returns the pairs in the order of the calls that have the largest sum of scores."""
-    column_count = len(others) + 1
-    best_scores = [[0.0] * column_count for _ in range(len(ones) + 1)]
+    column_count = len(second_paths) + 1
+    best_scores = [[0.0] * column_count for _ in range(len(first_paths) + 1)]
     scores = [
-        [_correspondence_score(first, second, first_path, second_path) for second_path in others] for first_path in ones
+        [_correspondence_score(first, second, first_path, second_path) for second_path in second_paths]
+        for first_path in first_paths
     ]
     for i, row in enumerate(scores, 1):
         for j, score in enumerate(row, 1):
@@ -328,11 +338,11 @@ def _pair_in_order(first: Side, second: Side, ones: Sequence[str], others: Seque
                 best_scores[i - 1][j], best_scores[i][j - 1], best_scores[i - 1][j - 1] + score if score else 0.0
             )
     name_by_first_name: dict[str, str] = {}
-    i, j = len(ones), len(others)
+    i, j = len(first_paths), len(second_paths)
     while i and j:
         score = scores[i - 1][j - 1]
         if score and best_scores[i][j] == best_scores[i - 1][j - 1] + score:
-            name_by_first_name[ones[i - 1]] = others[j - 1]
+            name_by_first_name[first_paths[i - 1]] = second_paths[j - 1]
             i, j = i - 1, j - 1
         elif best_scores[i][j] == best_scores[i - 1][j]:
             i -= 1

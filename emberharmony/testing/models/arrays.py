@@ -34,25 +34,25 @@ def arrays_in(value: Any, is_array: Callable[[Any], bool]) -> Iterator[Any]:
             yield from arrays_in(getattr(value, field.name, None), is_array)
 
 
-def replace_arrays(value: Any, is_array: Callable[[Any], bool], arrays: Mapping[int, Any], places: list[int]) -> Any:
+def replace_arrays(value: Any, is_array: Callable[[Any], bool], arrays: Mapping[int, Any], counter: list[int]) -> Any:
     """Returns a copy of nested lists, tuples and dicts with other arrays in place of those with given numbers.
 
     Args:
         value: tuples, lists and dicts of arrays; arrays elsewhere stay.
         is_array: says what an array is.
         arrays: the new arrays by the number of the one they replace.
-        places: the number of the first array of the value, which is counted up.
+        counter: the number of the first array of the value, which is counted up.
     """
     if is_array(value):
-        places[0] += 1
-        return arrays.get(places[0] - 1, value)
+        counter[0] += 1
+        return arrays.get(counter[0] - 1, value)
     if type(value) is dict:
-        return {name: replace_arrays(item, is_array, arrays, places) for name, item in value.items()}
+        return {name: replace_arrays(item, is_array, arrays, counter) for name, item in value.items()}
     if isinstance(value, (tuple, list)):
-        items = [replace_arrays(item, is_array, arrays, places) for item in value]
+        items = [replace_arrays(item, is_array, arrays, counter) for item in value]
         return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
     if isinstance(value, Mapping) or dataclasses.is_dataclass(value):
-        places[0] += sum(1 for _ in arrays_in(value, is_array))
+        counter[0] += sum(1 for _ in arrays_in(value, is_array))
     return value
 
 
@@ -119,16 +119,16 @@ def _joins_axes(first: tuple[int, ...], second: tuple[int, ...]) -> bool:
     )
 
 
-def _is_split_of(joined_shape: Sequence[int], parts: Sequence[int]) -> bool:
+def _is_split_of(joined_shape: Sequence[int], split_shape: Sequence[int]) -> bool:
     """Returns whether each axis of a shape is one of another shape, or the product of some that follow each other."""
-    remaining_parts = list(parts)
+    remaining_lengths = list(split_shape)
     for length in joined_shape:
         product = 1
-        while remaining_parts and product < length:
-            product *= remaining_parts.pop(0)
+        while remaining_lengths and product < length:
+            product *= remaining_lengths.pop(0)
         if product != length:
             return False
-    return not remaining_parts
+    return not remaining_lengths
 
 
 class Pair(NamedTuple):
@@ -146,9 +146,9 @@ def pairs_of(first: Sequence[Host], second: Sequence[Host]) -> list[Pair]:
     remaining_indices = list(range(len(second)))
     for i, first_array in enumerate(first):
         for j in remaining_indices:
-            best_pair_fit = best_fit(first_array, second[j])
-            if best_pair_fit is not None:
-                pairs.append(Pair(i, j, best_pair_fit[0], best_pair_fit[1]))
+            share_and_fit = best_fit(first_array, second[j])
+            if share_and_fit is not None:
+                pairs.append(Pair(i, j, share_and_fit[0], share_and_fit[1]))
                 remaining_indices.remove(j)
                 break
     return pairs
@@ -174,8 +174,8 @@ def _is_added_mask(host: Host) -> bool:
     """Returns whether an array is an additive mask of attention: zeros and large negative numbers."""
     if not host.size or not host.dtype.startswith(_FLOATING) or host.values().flat[-1] not in (0, host.values().min()):
         return False
-    values = host.values()
-    return bool(values.min() < _MASKED and np.all((values == 0) | (values < _MASKED)))
+    mask_values = host.values()
+    return bool(mask_values.min() < _MASKED and np.all((mask_values == 0) | (mask_values < _MASKED)))
 
 
 def _mask_fit(one: Host, other: Host) -> tuple[float, Fit] | None:
@@ -183,11 +183,11 @@ def _mask_fit(one: Host, other: Host) -> tuple[float, Fit] | None:
     if "bool" not in (one.dtype, other.dtype) or one.size != other.size:
         return None
     boolean_mask, additive_mask = (one, other) if one.dtype == "bool" else (other, one)
-    values = additive_mask.values()
-    if not np.all((values == 0) | (values < _MASKED)):
+    mask_values = additive_mask.values()
+    if not np.all((mask_values == 0) | (mask_values < _MASKED)):
         return None
     for fit in fits(one.shape, other.shape):
-        is_kept = boolean_mask.bits.reshape(additive_mask.shape) == (values == 0)
-        share = min(float(1 - is_kept.mean()), float(is_kept.mean()))
-        return share, fit._replace(mask="kept" if is_kept.mean() >= 0.5 else "left out")
+        is_equal = boolean_mask.bits.reshape(additive_mask.shape) == (mask_values == 0)
+        share = min(float(1 - is_equal.mean()), float(is_equal.mean()))
+        return share, fit._replace(mask="kept" if is_equal.mean() >= 0.5 else "left out")
     return None

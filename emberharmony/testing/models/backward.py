@@ -31,11 +31,11 @@ class Gradients(NamedTuple):
     """The gradients of a model's loss, by array of an event and by tensor of a module.
 
     Attributes:
-        of: with respect to the arrays of events, in the form of the first model.
+        by_place: with respect to the arrays of events, in the form of the first model.
         tensors: with respect to the parameters directly in a module, by its name and theirs.
     """
 
-    of: dict[Place, Host]
+    by_place: dict[Place, Host]
     tensors: dict[tuple[str, str], Any]
 
 
@@ -62,31 +62,31 @@ class _Probing(Watching):
     ) -> None:
         super().__init__(adapter, wide)
         self._pairs, self._names, self._second, self._noise = pairs, names, second, noise
-        self.given: dict[Place, Any] | None = None
+        self.probes: dict[Place, Any] | None = None
         self.zeros: dict[Place, Any] = {}
         self._draws = np.random.default_rng(1)
 
     def take_event(self, event: Event, arrays: list[Any]) -> dict[int, Any]:
         """Returns the arrays of an event with the zero arrays added, by number."""
-        path_there = self._names.get(event.path)
-        if path_there is None:
+        first_path = self._names.get(event.path)
+        if first_path is None:
             return {}
-        event_there, new_tensor_by_number = event._replace(path=path_there), {}
-        for pair in self._pairs.get(event_there, ()):
+        first_event, new_tensor_by_number = event._replace(path=first_path), {}
+        for pair in self._pairs.get(first_event, ()):
             number = pair.second if self._second else pair.first
             if number >= len(arrays) or pair.fit.mask or not self._adapter.is_floating(arrays[number]):
                 continue
-            array, gradient_place = arrays[number], (event_there, pair.first)
-            if self.given is None:
+            array, gradient_place = arrays[number], (first_event, pair.first)
+            if self.probes is None:
                 self.zeros[gradient_place] = self._adapter.native(np.zeros(self._adapter.host(array).shape))
-            elif gradient_place in self.given:
-                zero_probe = self.given[gradient_place]
+            elif gradient_place in self.probes:
+                zero_probe = self.probes[gradient_place]
                 new_tensor_by_number[number] = self._adapter.add(
-                    self._noisy(array, tuple(zero_probe.shape)), self._adapter.traced_as(array, zero_probe)
+                    self._add_noise(array, tuple(zero_probe.shape)), self._adapter.traced_as(array, zero_probe)
                 )
         return new_tensor_by_number
 
-    def _noisy(self, array: Any, shape: tuple[int, ...]) -> Any:
+    def _add_noise(self, array: Any, shape: tuple[int, ...]) -> Any:
         if not self._noise:
             return array
         signs = self._draws.integers(0, 2, shape) * 2.0 - 1.0
@@ -126,7 +126,7 @@ class Backward:
         return loss_sum
 
     @contextlib.contextmanager
-    def _prepared_model(self) -> Iterator[None]:
+    def _prepare_model(self) -> Iterator[None]:
         adapter, model = self._model.adapter, self._model.model
         with adapter.keep_state(model), adapter.prepare_training(model), adapter.wide(model):
             yield
@@ -135,29 +135,29 @@ class Backward:
         """Returns the gradients of the loss in float64."""
         adapter, model = self._model.adapter, self._model.model
         probing = _Probing(adapter, True, self._pairs, self._names, self._second, noise)
-        with self._prepared_model():
+        with self._prepare_model():
             args, kwargs = self._model.inputs(True)
 
             def loss(probes: Sequence[Any]) -> Any:
                 probing = _Probing(adapter, True, self._pairs, self._names, self._second, noise)
-                probing.given = dict(zip(self._zeros, probes, strict=True))
+                probing.probes = dict(zip(self._zeros, probes, strict=True))
                 with adapter.attach(model, probing):
                     return self._projected_loss(adapter.forward(model, args, kwargs))
 
             with adapter.attach(model, probing):
                 adapter.call(model, args, kwargs)
             self._zeros = probing.zeros
-            wanted_gradients, tensors = adapter.differentiate(model, loss, list(self._zeros.values()))
+            probe_gradients, tensors = adapter.differentiate(model, loss, list(self._zeros.values()))
             fit_by_place = {(event, pair.first): pair.fit for event, pairs in self._pairs.items() for pair in pairs}
-            by_place: dict[Place, Host] = {}
-            for zeros_index, gradient in zip(self._zeros, wanted_gradients, strict=True):
+            host_by_place: dict[Place, Host] = {}
+            for place, gradient in zip(self._zeros, probe_gradients, strict=True):
                 host = Host(np.zeros(0), "float64") if gradient is None else adapter.host(gradient)
                 if gradient is not None and self._second:
-                    host = Host(np.ascontiguousarray(fit_by_place[zeros_index].to_first(host.bits)), host.dtype)
+                    host = Host(np.ascontiguousarray(fit_by_place[place].to_first(host.bits)), host.dtype)
                 if gradient is None:
-                    host = Host(np.zeros(fit_by_place[zeros_index].first), "float64")
-                by_place[zeros_index] = host
-        return Gradients(by_place, tensors)
+                    host = Host(np.zeros(fit_by_place[place].first), "float64")
+                host_by_place[place] = host
+        return Gradients(host_by_place, tensors)
 
     def is_gradient_true(self, place: Place, gradient: Host) -> bool | None:
         """Returns whether finite differences of the loss confirm the gradient of an event's array; None if unknown."""
@@ -165,11 +165,11 @@ class Backward:
         direction: Any = np.random.default_rng(2).normal(size=gradient.shape)
         own_direction = array_fit.to_second(direction) if self._second else direction
 
-        def shift(step: float) -> dict[Place, Any]:
+        def shifted_probes(step: float) -> dict[Place, Any]:
             array = self._model.adapter.native(np.ascontiguousarray(own_direction * step))
             return {place: array}
 
-        return self._is_slope(shift, float(np.vdot(gradient.values(), direction)), gradient)
+        return self._is_slope(shifted_probes, float(np.vdot(gradient.values(), direction)), gradient)
 
     def is_parameter_gradient_true(self, path: str, name: str, gradients: Gradients) -> bool | None:
         """Returns whether finite differences confirm the gradient of a module's parameter; None if unknown."""
@@ -180,31 +180,31 @@ class Backward:
         gradient, values = adapter.host(gradients.tensors[path, name]), adapter.host(tensor).wide_array()
         direction: Any = np.random.default_rng(2).normal(size=gradient.shape)
 
-        def shift(step: float) -> dict[Place, Any]:
+        def shifted_probes(step: float) -> dict[Place, Any]:
             adapter.put(module, {name: adapter.native(values + step * direction)})
             return {}
 
         try:
-            return self._is_slope(shift, float(np.vdot(gradient.values(), direction)), gradient)
+            return self._is_slope(shifted_probes, float(np.vdot(gradient.values(), direction)), gradient)
         finally:
             adapter.put(module, {name: tensor})
 
     def _is_slope(
-        self, moved_gradients: Callable[[float], dict[Place, Any]], wanted: float, gradient: Host
+        self, shifted_probes: Callable[[float], dict[Place, Any]], directional_derivative: float, gradient: Host
     ) -> bool | None:
         adapter, model = self._model.adapter, self._model.model
         losses = []
         for step in (_STEP, -_STEP):
-            with self._prepared_model():
+            with self._prepare_model():
                 args, kwargs = self._model.inputs(True)
                 probing = _Probing(adapter, True, self._pairs, self._names, self._second, 0.0)
-                probing.given = moved_gradients(step)
+                probing.probes = shifted_probes(step)
                 with adapter.attach(model, probing):
                     loss = self._projected_loss(adapter.call(model, args, kwargs))
                 losses.append(float(adapter.host(loss).values()))
         slope = (losses[0] - losses[1]) / (2 * _STEP)
-        slope_scale = max(abs(slope), abs(wanted), float(np.linalg.norm(gradient.values())))
-        return bool(abs(slope - wanted) <= _TRUE * slope_scale) if math.isfinite(slope) else None
+        slope_scale = max(abs(slope), abs(directional_derivative), float(np.linalg.norm(gradient.values())))
+        return bool(abs(slope - directional_derivative) <= _TRUE * slope_scale) if math.isfinite(slope) else None
 
 
 class Parting(NamedTuple):
@@ -243,8 +243,8 @@ def first_parting(
         blamed_event = (open_events[-1] if open_events else event) if is_exit else event
         for place in [
             event_and_index
-            for event_and_index in gradients[0].of
-            if event_and_index[0] == event and event_and_index in gradients[1].of
+            for event_and_index in gradients[0].by_place
+            if event_and_index[0] == event and event_and_index in gradients[1].by_place
         ]:
             share, largest_noise = _relative_distance(place, gradients, noise, margin)
             if share > largest_noise:
@@ -257,10 +257,15 @@ def first_parting(
             pass
         if event.path not in seen_paths and event.call == 0:
             seen_paths.add(event.path)
-            parted_tensors = _most_different_parameter(event.path, sides, names, gradients, noise, margin)
-            if parted_tensors is not None:
+            parameter_and_share = _most_different_parameter(event.path, sides, names, gradients, noise, margin)
+            if parameter_and_share is not None:
                 return Parting(
-                    event.path, event.call, f"its {parted_tensors[0]}", parted_tensors[1], None, parted_tensors[0]
+                    event.path,
+                    event.call,
+                    f"its {parameter_and_share[0]}",
+                    parameter_and_share[1],
+                    None,
+                    parameter_and_share[0],
                 )
     return None
 
@@ -269,9 +274,9 @@ def _relative_distance(
     place: Place, gradients: tuple[Gradients, Gradients], noise: Gradients, margin: float
 ) -> tuple[float, float]:
     first_gradient, second_gradient, noisy_gradient = (
-        gradients[0].of[place],
-        gradients[1].of[place],
-        noise.of.get(place),
+        gradients[0].by_place[place],
+        gradients[1].by_place[place],
+        noise.by_place.get(place),
     )
     if not first_gradient.values().any() and not second_gradient.values().any():
         return 0.0, 0.0
@@ -290,7 +295,7 @@ def _most_different_parameter(
 ) -> tuple[str, float] | None:
     """Returns the parameter of a module whose gradients differ most, and how far, if by more than rounding."""
     try:
-        first_gradient, second_gradient, noisy_gradient = (
+        first_gradients, second_gradients, noisy_gradients = (
             tensors_of(cast(Adapter, _Overlay(side.adapter, grads, name)), side.modules[name], {})[0].hosts
             for side, grads, name in (
                 (sides[0], gradients[0], path),
@@ -300,19 +305,19 @@ def _most_different_parameter(
         )
     except EmberError:
         return None
-    worst_tensor: tuple[str, float] | None = None
-    for name, host in first_gradient.items():
+    worst_name_and_share: tuple[str, float] | None = None
+    for name, host in first_gradients.items():
         if (
-            name not in second_gradient
-            or second_gradient[name].shape != host.shape
-            or not (host.values().any() or second_gradient[name].values().any())
+            name not in second_gradients
+            or second_gradients[name].shape != host.shape
+            or not (host.values().any() or second_gradients[name].values().any())
         ):
             continue
-        share = distance(host, second_gradient[name]).share
-        limit = margin * max(HALF, distance(host, noisy_gradient[name]).share if name in noisy_gradient else 0.0)
-        if share > limit and (worst_tensor is None or share > worst_tensor[1]):
-            worst_tensor = name, share if math.isfinite(share) else 1.0
-    return worst_tensor
+        share = distance(host, second_gradients[name]).share
+        limit = margin * max(HALF, distance(host, noisy_gradients[name]).share if name in noisy_gradients else 0.0)
+        if share > limit and (worst_name_and_share is None or share > worst_name_and_share[1]):
+            worst_name_and_share = name, share if math.isfinite(share) else 1.0
+    return worst_name_and_share
 
 
 class _Overlay:

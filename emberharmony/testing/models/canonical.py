@@ -46,16 +46,16 @@ def _layout_keys(adapter: Adapter, module: Any) -> Iterator[str]:
                 yield key
 
 
-def tensors_of(adapter: Adapter, module: Any, below: Mapping[str, Any]) -> tuple[Tensors, set[str]]:
+def tensors_of(adapter: Adapter, module: Any, submodules: Mapping[str, Any]) -> tuple[Tensors, set[str]]:
     """Returns the tensors of a layer in PyTorch's layout, and the names of the modules below it that hold some of them.
 
     Args:
         adapter: of the library.
         module: the layer.
-        below: the modules below it, by their names in it.
+        submodules: the modules below it, by their names in it.
     """
     own_tensors = adapter.own(module)
-    row, layer = _layout_row(adapter, module, own_tensors)
+    row, layer_stand_in = _layout_row(adapter, module, own_tensors)
     if row is None:
         return Tensors({name: adapter.host(array) for name, array in own_tensors.items()}), set()
     host_by_name: dict[str, Host] = {}
@@ -64,13 +64,13 @@ def tensors_of(adapter: Adapter, module: Any, below: Mapping[str, Any]) -> tuple
     used_names: set[str] = set()
     for weight in row.weights:
         holder, _, name = weight.name.rpartition(".")
-        holder_tensors = own_tensors if not holder else adapter.own(below[holder]) if holder in below else {}
+        holder_tensors = own_tensors if not holder else adapter.own(submodules[holder]) if holder in submodules else {}
         if name not in holder_tensors:
             continue
         used_names.add(holder)
         own_tensors = {key: array for key, array in own_tensors.items() if holder or key != name}
         host = adapter.host(holder_tensors[name])
-        torch_array = _to_torch_axes(host.bits, weight.pattern, weight.lengths, layer)
+        torch_array = _to_torch_axes(host.bits, weight.pattern, weight.lengths, layer_stand_in)
         first_row = 0
         for source_part in weight.parts:
             row_count = len(torch_array) if source_part.stop is None else source_part.stop - (source_part.start or 0)
@@ -135,17 +135,20 @@ def _to_torch_axes(array: Array, pattern: str, lengths: Mapping[str, int], layer
     return array.reshape(rearranging_steps.apart).transpose(rearranging_steps.order).reshape(rearranging_steps.joined)
 
 
-def add_parts(tensors: Tensors, sums: tuple[Part, ...]) -> dict[str, Host]:
+def combine_parts(tensors: Tensors, sums: tuple[Part, ...]) -> dict[str, Host]:
     """Returns the tensors of a layer with some of them added to rows of others, as another library stores them."""
     host_by_name = dict(tensors.hosts)
     for sum_part in sums:
         if sum_part.source in host_by_name and sum_part.plus in host_by_name:
-            first, second = host_by_name[sum_part.source].values().copy(), host_by_name[sum_part.plus].values().copy()
+            sum_array, added_array = (
+                host_by_name[sum_part.source].values().copy(),
+                host_by_name[sum_part.plus].values().copy(),
+            )
             row_slice = slice(sum_part.start, sum_part.stop)
-            first[row_slice] += second[row_slice]
-            second[row_slice] = 0
-            host_by_name[sum_part.source] = Host(first, host_by_name[sum_part.source].dtype)
-            host_by_name[sum_part.plus] = Host(second, host_by_name[sum_part.plus].dtype)
-            if not second.any():
+            sum_array[row_slice] += added_array[row_slice]
+            added_array[row_slice] = 0
+            host_by_name[sum_part.source] = Host(sum_array, host_by_name[sum_part.source].dtype)
+            host_by_name[sum_part.plus] = Host(added_array, host_by_name[sum_part.plus].dtype)
+            if not added_array.any():
                 del host_by_name[sum_part.plus]
     return host_by_name

@@ -80,18 +80,18 @@ def evidence(
         calls: the calls in the first model that may be wrong, the likeliest first.
         calls_between: of each model, the modules without a counterpart that may be wrong too.
     """
-    facts_by_call = {call: _differing_options(pair, (call.path, names[call.path])) for call in calls}
+    options_by_call = {call: _differing_options(pair, (call.path, names[call.path])) for call in calls}
     for call in calls:
-        odd_paths = [
-            _odd_option(side, path, facts_by_call[call])
+        odd_options = [
+            _odd_option(side, path, options_by_call[call])
             for side, path in zip(pair, (call.path, names[call.path]), strict=True)
         ]
         for side in (0, 1):
-            name = odd_paths[side]
-            if name is not None and odd_paths[1 - side] is None:
-                fact_by_name = {name: facts_by_call[call][name]} if name in facts_by_call[call] else {}
+            name = odd_options[side]
+            if name is not None and odd_options[1 - side] is None:
+                option_by_name = {name: options_by_call[call][name]} if name in options_by_call[call] else {}
                 reason = f"the other modules of its class, whose {name} is another"
-                return Evidence(call, side, reason, fact_by_name or facts_by_call[call])
+                return Evidence(call, side, reason, option_by_name or options_by_call[call])
     for side in (0, 1):
         for path in calls_between[side]:
             name = _odd_option(pair[side], path, {})
@@ -99,19 +99,19 @@ def evidence(
                 return Evidence(calls[0], side, f"the other modules of its class, whose {name} is another", {}, path)
     for call in calls:
         formula_differences = [
-            _unlike_others(side, model, call._replace(path=path))
+            _formula_finding(side, model, call._replace(path=path))
             for side, model, path in zip(pair, models, (call.path, names[call.path]), strict=True)
         ]
         for side in (0, 1):
             if (formula_differences[side], formula_differences[1 - side]) in _TELLING:
                 reason = "the other modules of its class, which compute another formula"
-                return Evidence(call, side, reason, facts_by_call[call])
-    return Evidence(calls[0], None, "", facts_by_call[calls[0]])
+                return Evidence(call, side, reason, options_by_call[call])
+    return Evidence(calls[0], None, "", options_by_call[calls[0]])
 
 
 def _differing_options(pair: tuple[Side, Side], paths: Sequence[str]) -> dict[str, tuple[Any, Any]]:
     """Returns the options that differ of two modules, as pairs of values."""
-    first_options, second_options = (_plain_options_of(side, path) for side, path in zip(pair, paths, strict=True))
+    first_options, second_options = (_normalized_options(side, path) for side, path in zip(pair, paths, strict=True))
     return {
         name: (value, second_options[name])
         for name, value in first_options.items()
@@ -119,19 +119,19 @@ def _differing_options(pair: tuple[Side, Side], paths: Sequence[str]) -> dict[st
     }
 
 
-def _plain_options_of(side: Side, path: str) -> dict[str, Any]:
+def _normalized_options(side: Side, path: str) -> dict[str, Any]:
     options = side.adapter.options(side.modules[path])
     value_by_name: dict[str, Any] = {}
     for name, value in options.items():
-        value_by_name[_plain_name(name)] = value
+        value_by_name[_normalized_name(name)] = value
     if not _BY_MODE.search(side.kind(path)):
         value_by_name.pop("training", None)
     return value_by_name
 
 
-def _plain_name(name: str) -> str:
-    plain_name = re.sub(r"[_\s]", "", name).lower()
-    return _OTHER_NAMES.get(plain_name, plain_name)
+def _normalized_name(name: str) -> str:
+    normalized_name = re.sub(r"[_\s]", "", name).lower()
+    return _OTHER_NAMES.get(normalized_name, normalized_name)
 
 
 def _are_options_equal(a: Any, b: Any) -> bool:
@@ -145,15 +145,15 @@ def _are_options_equal(a: Any, b: Any) -> bool:
 
 def _modules_of_same_class(side: Side, path: str) -> Iterator[str]:
     """Yields the other modules of the class of one that have the same modules in them."""
-    module_class, inner_paths = type(side.modules[path]), side.below(path).keys()
+    module_class, inner_paths = type(side.modules[path]), side.submodules(path).keys()
     paths_of_class = (name for name, module in side.modules.items() if type(module) is module_class and name != path)
-    yield from (name for name in paths_of_class if side.below(name).keys() == inner_paths)
+    yield from (name for name in paths_of_class if side.submodules(name).keys() == inner_paths)
 
 
 def _odd_option(side: Side, path: str, differing_options: Mapping[str, Any]) -> str | None:
     """Returns an option in which a module differs from all others of its class, which agree; or None."""
-    own_options = _plain_options_of(side, path)
-    other_options = [_plain_options_of(side, name) for name in _modules_of_same_class(side, path)]
+    own_options = _normalized_options(side, path)
+    other_options = [_normalized_options(side, name) for name in _modules_of_same_class(side, path)]
     if not other_options:
         return None
     option_names = [*differing_options, *(name for name in own_options if name not in differing_options)]
@@ -180,12 +180,12 @@ def _is_default(module: Any, name: str, value: Any) -> bool:
     except (TypeError, ValueError):
         return False
     default_by_name = {
-        _plain_name(parameter_name): parameter.default for parameter_name, parameter in parameters.items()
+        _normalized_name(parameter_name): parameter.default for parameter_name, parameter in parameters.items()
     }
     return name in default_by_name and _are_options_equal(default_by_name[name], value)
 
 
-def _unlike_others(side: Side, model: Model, event: Event) -> str:
+def _formula_finding(side: Side, model: Model, event: Event) -> str:
     """Returns how the formula of a module differs from those of others of its class with its tensors.
 
     It is "equal" to one, "unlike" one, or "odd": unlike several that agree; "" if it is unknown.
@@ -193,7 +193,7 @@ def _unlike_others(side: Side, model: Model, event: Event) -> str:
     tensors = _tensors_inside(side, event.path)
     captured_call: Captured | None = None
     unlike_results: list[Host] = []
-    for alternatives in _parts_alike(side, event.path, tensors):
+    for alternatives in _similar_modules(side, event.path, tensors):
         if captured_call is None:
             captured_call = Captured(side.adapter, model.wide, event._replace(place=ENTER))
             with contextlib.suppress(Stopped):
@@ -223,11 +223,12 @@ def _are_equal(one: Host, other: Host) -> bool:
 
 def _tensors_inside(side: Side, path: str) -> dict[str, dict[str, Any]]:
     return {
-        name: side.adapter.own(submodule) for name, submodule in {"": side.modules[path], **side.below(path)}.items()
+        name: side.adapter.own(submodule)
+        for name, submodule in {"": side.modules[path], **side.submodules(path)}.items()
     }
 
 
-def _parts_alike(side: Side, path: str, tensors: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+def _similar_modules(side: Side, path: str, tensors: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yields the parts of modules of the class of one, those with tensors of its shapes first.
 
     Most layers compute with the tensors that they are given, whatever their sizes are. So modules of other sizes are
@@ -245,18 +246,18 @@ def _parts_alike(side: Side, path: str, tensors: Mapping[str, Mapping[str, Any]]
     ]
     for name in [
         *similar_names,
-        *(name for name in replacements if _plain_options(side, name) == _plain_options(side, path)),
+        *(name for name in replacements if _sizeless_options(side, name) == _sizeless_options(side, path)),
     ]:
-        yield {"": side.modules[name], **side.below(name)}
+        yield {"": side.modules[name], **side.submodules(name)}
 
 
 def _map_tensors(tensors: Mapping[str, Mapping[str, Any]], form: Callable[[Any], Any]) -> dict[str, dict[str, Any]]:
     return {name: {key: form(x) for key, x in module_tensors.items()} for name, module_tensors in tensors.items()}
 
 
-def _plain_options(side: Side, path: str) -> dict[str, dict[str, Any]]:
+def _sizeless_options(side: Side, path: str) -> dict[str, dict[str, Any]]:
     """Returns the options of a module and of those in it that are no sizes."""
-    submodule_by_path = {"": side.modules[path], **side.below(path)}
+    submodule_by_path = {"": side.modules[path], **side.submodules(path)}
     return {
         name: {
             key: value
@@ -268,22 +269,22 @@ def _plain_options(side: Side, path: str) -> dict[str, dict[str, Any]]:
 
 
 def _results_of_both(
-    model: Model, arguments: Any, module: Any, parts: Mapping[str, Any], tensors: Mapping[str, Any]
+    model: Model, arguments: Any, module: Any, other_modules: Mapping[str, Any], tensors: Mapping[str, Any]
 ) -> list[Host]:
     """Returns the results of a module, and of another one with the tensors of the first."""
     adapter = model.adapter
     args, kwargs = arguments
-    tensors_by_name_before = {name: adapter.own(submodule) for name, submodule in parts.items()}
+    tensors_by_name_before = {name: adapter.own(submodule) for name, submodule in other_modules.items()}
     wide_context = adapter.wide(model.model) if model.wide else contextlib.nullcontext()
     with adapter.keep_state(model.model), wide_context:
         call_result = adapter.call(module, args, kwargs)
-        hosts = [adapter.host(next(arrays_in(call_result, adapter.is_array)))]
+        result_hosts = [adapter.host(next(arrays_in(call_result, adapter.is_array)))]
         try:
-            for name, part in parts.items():
+            for name, part in other_modules.items():
                 adapter.put(part, tensors[name])
-            other_result = adapter.call(parts[""], args, kwargs)
-            hosts.append(adapter.host(next(arrays_in(other_result, adapter.is_array))))
+            other_result = adapter.call(other_modules[""], args, kwargs)
+            result_hosts.append(adapter.host(next(arrays_in(other_result, adapter.is_array))))
         finally:
-            for name, part in parts.items():
+            for name, part in other_modules.items():
                 adapter.put(part, tensors_by_name_before[name])
-    return hosts
+    return result_hosts

@@ -201,20 +201,20 @@ class _Below:
     def __init__(self, hook: Hook, name: str) -> None:
         self._hook, self._name = hook, name
 
-    def _full(self, path: str) -> str:
+    def _full_path(self, path: str) -> str:
         return f"{self._name}.{path}" if path else self._name
 
     def enter(self, path: str, args: Any, kwargs: Any) -> tuple[Any, Any]:
         """Takes the arguments of a call."""
-        return self._hook.enter(self._full(path), args, kwargs)
+        return self._hook.enter(self._full_path(path), args, kwargs)
 
     def exit(self, path: str, result: Any) -> Any:
         """Takes the result of a call."""
-        return self._hook.exit(self._full(path), result)
+        return self._hook.exit(self._full_path(path), result)
 
     def leave(self, path: str) -> None:
         """Ends a call that raised an error."""
-        self._hook.leave(self._full(path))
+        self._hook.leave(self._full_path(path))
 
 
 def _models_of_function(fn: Any) -> list[tuple[str, Any]]:

@@ -55,9 +55,9 @@ class Judge:
     def _judge_weights(self) -> None:
         """Reports the tensors that differ, before all calls, except tensors with which modules give equal results."""
         weight_divergences: list[Divergence] = []
-        right_forms = {self._form_in_library(tensor) for tensor in self._tensors if self._is_right(tensor)}
+        right_forms = {self._difference_key(tensor) for tensor in self._tensors if self._is_right(tensor)}
         for tensor in sorted(self._tensors, key=lambda each: each.may_be_right):
-            if tensor.may_be_right and self._form_in_library(tensor) in right_forms:
+            if tensor.may_be_right and self._difference_key(tensor) in right_forms:
                 name = ".".join(filter(None, (tensor.path, tensor.name)))
                 self._report.notes.append(f"{name} is {tensor.what} in the other model, and the results are equal")
                 continue
@@ -80,12 +80,12 @@ class Judge:
         path = row.within or row.path
         return row.may_be_right and path in self._agreed and path not in self._wrong
 
-    def _form_in_library(self, row: Unequal) -> Any:
+    def _difference_key(self, row: Unequal) -> Any:
         """Returns a key for a tensor's difference that is equal for all layers of one class."""
         class_pair = [type(side.modules[path]) for side, path in zip(self._pair, (row.path, row.other), strict=True)]
         return (*class_pair, row.name, row.what, row if row.what == "other values" else None)
 
-    def calls(self, runs: Runs, stop: str) -> None:
+    def judge_calls(self, runs: Runs, stop: str) -> None:
         """Judges the calls in the order of the first model, and adds a row for each."""
         spans = Spans()
         shapes_by_event: dict[tuple[str, int], Any] = {}
@@ -93,24 +93,24 @@ class Judge:
             if event.place == ENTER:
                 shapes_by_event[event.path, event.call] = tuple(host.shape for host in stored_hosts)
             spans.follow_event(event)
-            is_end = stop == "first" and bool(self._wrong)
-            verdict = self._judge_event(event, spans, runs, is_end)
-            if event.place == EXIT and not is_end:
+            has_stopped = stop == "first" and bool(self._wrong)
+            verdict = self._judge_event(event, spans, runs, has_stopped)
+            if event.place == EXIT and not has_stopped:
                 self._add_row(event, shapes_by_event.get((event.path, event.call), ()), runs, verdict)
         calls, events = spans.uncompared_calls(False)
         if calls and not self._report.divergences and Event("", 0, EXIT) in runs.apart.alone:
-            self._formula_divergence(events, calls, runs, math.inf, (0.0, 0.0))
+            self._add_formula_divergence(events, calls, runs, math.inf, (0.0, 0.0))
         self._judge_weights()
         self._add_model_error(spans.uncompared_calls(True)[0])
 
-    def _judge_event(self, event: Event, spans: Spans, runs: Runs, ends: bool) -> str:
+    def _judge_event(self, event: Event, spans: Spans, runs: Runs, has_stopped: bool) -> str:
         """Judges an event, and returns "wrong" if a module is wrong there that was not before.
 
         Args:
             event: the event.
             spans: the calls whose code gives it.
             runs: what the runs showed.
-            ends: whether a module before is wrong, and no other is asked for.
+            has_stopped: whether a module before is wrong, and no other is asked for.
         """
         if event in runs.apart.alone:
             spans.mark_uncompared(event)
@@ -132,12 +132,12 @@ class Judge:
         if distance > largest_allowed:
             self._wrong.update(call.path for call in calls)
             tensors = {tensor.within or tensor.path for tensor in self._tensors}
-            if not ends and not any(call.path in tensors for call in calls):
-                self._formula_divergence(events, calls, runs, distance, error_units)
+            if not has_stopped and not any(call.path in tensors for call in calls):
+                self._add_formula_divergence(events, calls, runs, distance, error_units)
             return "wrong"
-        if wrong_sides and is_exact and not ends:
+        if wrong_sides and is_exact and not has_stopped:
             self._wrong.add(calls[0].path)
-            self._precision_divergence(event, calls[0], wrong_sides, error_units)
+            self._add_precision_divergence(event, calls[0], wrong_sides, error_units)
             return "wrong"
         return ""
 
@@ -146,10 +146,10 @@ class Judge:
         own_errors = runs.own[side]
         epsilons = [EPSILON[dtype_name] for dtype_name in own_errors.dtypes.get(event, []) if dtype_name in EPSILON]
         epsilon_scale = max(epsilons, default=2 * HALF) / (2 * HALF)
-        allowed_units = _PRECISION * max(runs.noise.largest_share(event), HALF) * epsilon_scale
-        return own_errors.largest_share(event) / allowed_units
+        allowed_error = _PRECISION * max(runs.noise.largest_share(event), HALF) * epsilon_scale
+        return own_errors.largest_share(event) / allowed_error
 
-    def _formula_divergence(
+    def _add_formula_divergence(
         self,
         events: Sequence[Event],
         calls: Sequence[Event],
@@ -162,25 +162,25 @@ class Judge:
             [path for event in events for path in paths_by_event.get(event, ())] for paths_by_event in runs.between
         ]
         found_evidence = evidence(self._pair, self._models, self._names, calls, calls_between)
-        blamed_path, side, reason_text = found_evidence.blamed, found_evidence.side, found_evidence.why
+        blamed_event, side, reason_text = found_evidence.blamed, found_evidence.side, found_evidence.why
         if side is None:
             side, reason_text = self._port_side(), self._reason_text()
-        divergence = self._new_divergence(blamed_path.path, event.call, "formula", side, reason_text)
+        divergence = self._new_divergence(blamed_event.path, event.call, "formula", side, reason_text)
         divergence.carried = distance_apart
         divergence.error = dict(zip(self._report.sides, deviations, strict=True))
         divergence.options = found_evidence.options
-        call_text = f" before it calls {event.path.rpartition('.')[2]}" if event.path != blamed_path.path else ""
+        call_text = f" before it calls {event.path.rpartition('.')[2]}" if event.path != blamed_event.path else ""
         inner_text = found_evidence.inner or (
             runs.inside[side].get(event, "") if call_text and side is not None else ""
         )
         if inner_text and side is not None:
             self._blame_unmatched_module(divergence, side, inner_text)
-            call_text = f", before {self._full_path(0, blamed_path.path)}" if found_evidence.inner else call_text
+            call_text = f", before {self._full_path(0, blamed_event.path)}" if found_evidence.inner else call_text
         side_text = f" is wrong on {divergence.wrong}" if divergence.wrong else " differs"
-        text = f"in float64 it differs by {distance_apart:.2g} of the largest element for equal inputs"
+        difference_text = f"in float64 it differs by {distance_apart:.2g} of the largest element for equal inputs"
         divergence.message = (
             f"{divergence.op}{side_text} in {divergence.other if inner_text and side else divergence.path}{call_text}: "
-            f"{text if distance_apart < math.inf else 'its result has another form'}"
+            f"{difference_text if distance_apart < math.inf else 'its result has another form'}"
             f"{_options_text(found_evidence, self._report.sides)}{self._verdict_text(divergence, reason_text)}"
         )
         self._report.divergences.append(divergence)
@@ -193,7 +193,7 @@ class Judge:
         else:
             divergence.path = name
 
-    def _precision_divergence(
+    def _add_precision_divergence(
         self, event: Event, blamed_event: Event, wrong_sides: Sequence[int], deviations: Sequence[float]
     ) -> None:
         divergence = self._new_divergence(
@@ -207,12 +207,12 @@ class Judge:
         )
         self._report.divergences.append(divergence)
 
-    def backward(self, runs: Runs) -> None:
+    def judge_backward(self, runs: Runs) -> None:
         """Judges the gradients of the models, against the order of the calls, up to the first that is wrong."""
-        apart = runs.apart
+        distances = runs.apart
         # A value passed for two arguments has the sum of their gradients, which cannot be compared.
         pair_by_event = {
-            event: pair for event, pair in apart.pairs.items() if event.place == EXIT or apart.whole[event]
+            event: pair for event, pair in distances.pairs.items() if event.place == EXIT or distances.whole[event]
         }
         first_path_by_path = {second_path: path for path, second_path in self._names.items()}
         names = {path: path for path in self._names}, first_path_by_path
@@ -228,10 +228,10 @@ class Judge:
         side, reason = self._port_side(), self._reason_text()
         paths = parting.path, self._names[parting.path]
         are_gradients_true = [
-            evidence.is_parameter_gradient_true(path, parting.name, grads)
+            backward_pass.is_parameter_gradient_true(path, parting.name, grads)
             if parting.place is None
-            else evidence.is_gradient_true(parting.place, grads.of[parting.place])
-            for evidence, path, grads in zip(backward_passes, paths, gradients, strict=True)
+            else backward_pass.is_gradient_true(parting.place, grads.by_place[parting.place])
+            for backward_pass, path, grads in zip(backward_passes, paths, gradients, strict=True)
         ]
         if wrong_sides := [i for i in (0, 1) if are_gradients_true[i] is False and are_gradients_true[1 - i]]:
             side, reason = wrong_sides[0], "finite differences of its loss"
@@ -258,7 +258,7 @@ class Judge:
             self._report.notes.append(f"the model of {name} raises an error: {error_message}")
             if not self._report.divergences:
                 first_path_by_path = {second_path: path for path, second_path in self._names.items()}
-                path = model.failed
+                path = model.failed_path
                 while path and side and path not in first_path_by_path:
                     path = path.rpartition(".")[0]
                 blamed_path = calls[0].path if calls else first_path_by_path.get(path, "") if side else path
@@ -273,9 +273,9 @@ class Judge:
         share = runs.apart.largest_share(event)
         errors = tuple(self._error_in_units(event, runs, side) for side in (0, 1))
         verdict_text = verdict or ("rounding" if share else "equal")
-        call = len(self._report.rows)
+        call_number = len(self._report.rows)
         module_kind, path = self._pair[0].kind(event.path), self._full_path(0, event.path)
-        self._report.rows.append(Row(call, module_kind, path, "", shapes, share, errors, verdict_text))
+        self._report.rows.append(Row(call_number, module_kind, path, "", shapes, share, errors, verdict_text))
 
     def _new_divergence(
         self, path: str, call: int, cause: str, side: int | None, why: str, other: str | None = None

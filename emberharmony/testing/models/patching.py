@@ -38,7 +38,7 @@ def _wrap_method(
     original_method = vars(kind)[method]
 
     @functools.wraps(original_method)
-    def call(module: Any, /, *args: Any, **kwargs: Any) -> Any:
+    def call_with_hook(module: Any, /, *args: Any, **kwargs: Any) -> Any:
         module_path = paths.get(id(module))
         if module_path is None or (running_calls and running_calls[-1] == id(module)):
             return original_method(module, *args, **kwargs)
@@ -53,7 +53,7 @@ def _wrap_method(
             running_calls.pop()
         return hook.exit(module_path, result)
 
-    setattr(kind, method, call)
+    setattr(kind, method, call_with_hook)
     try:
         yield
     finally:
@@ -61,7 +61,7 @@ def _wrap_method(
 
 
 @contextlib.contextmanager
-def attributes(owner: Any, values: Mapping[str, Any]) -> Iterator[None]:
+def set_attributes(owner: Any, values: Mapping[str, Any]) -> Iterator[None]:
     """Sets attributes of an object while a `with` block runs, and restores them."""
     old_value_by_name = {name: getattr(owner, name) for name in values}
     try:

@@ -27,15 +27,15 @@ class Model:
         adapter: of the library.
         model: the model.
         error: the error that its run raised, or None.
-        failed: the innermost module that was running then.
+        failed_path: the innermost module that was running then.
         wide: whether it computes in float64.
         result: what it returned.
     """
 
     def __init__(self, adapter: Adapter, model: Any, args: Any, kwargs: Any) -> None:
-        self.adapter, self.model, self._given = adapter, model, (args, kwargs)
+        self.adapter, self.model, self._arguments = adapter, model, (args, kwargs)
         self.error: Exception | None = None
-        self.failed, self.wide, self.result = "", True, None
+        self.failed_path, self.wide, self.result = "", True, None
 
     def run(self, hook: Watching, wide: bool = False) -> Any:
         """Runs the model and returns its result."""
@@ -49,12 +49,12 @@ class Model:
     def inputs(self, wide: bool) -> Any:
         """Returns the positional and the keyword arguments of the model as arrays of its library."""
 
-        def native(value: Any) -> Any:
+        def to_native(value: Any) -> Any:
             if not isinstance(value, np.ndarray):
                 return value
             return self.adapter.native(value.astype(np.float64) if wide and value.dtype.kind == "f" else value)
 
-        return tree_map(native, self._given)
+        return tree_map(to_native, self._arguments)
 
     def note_order(self) -> Order:
         """Runs the model as it is, notes the order of its calls, and keeps its result or its error."""
@@ -62,7 +62,7 @@ class Model:
         try:
             self.result = self.run(order_hook)
         except Exception as error:  # noqa: BLE001  (the report has it)
-            self.error, self.failed = error, order_hook.open[-1].path if order_hook.open else ""
+            self.error, self.failed_path = error, order_hook.open_calls[-1].path if order_hook.open_calls else ""
         return order_hook
 
     def run_widest(self, make_hook: Any) -> Any:
@@ -108,7 +108,7 @@ class Seen:
         self.pairs: dict[Event, list[Pair]] = {}
         self.whole: dict[Event, bool] = {}
 
-    def see(self, event: Event, stored_tensors: list[Stored], hosts: list[Host], pairs: list[Pair]) -> None:
+    def record_event(self, event: Event, stored_tensors: list[Stored], hosts: list[Host], pairs: list[Pair]) -> None:
         """Records the distances of the arrays of an event."""
         share_by_number = {pair.first: pair.share for pair in pairs}
         float_indices = [i for i, host in enumerate(stored_tensors) if host.dtype.startswith(("float", "bfloat"))]
@@ -143,19 +143,21 @@ class Runs:
         self.events: dict[Event, list[Stored]] = spooling.events
         self.apart, self.noise, self.own = Seen(), Seen(), (Seen(), Seen())
         following_run = second.run_widest(
-            lambda wide: Following(second.adapter, wide, self.events, first_path_by_path, self.apart.see)
+            lambda wide: Following(second.adapter, wide, self.events, first_path_by_path, self.apart.record_event)
         )
         self.between = spooling.between, following_run.between
         self.inside = spooling.inside, following_run.inside
         if first.error is None:
-            noisy_run = Following(first.adapter, first.wide, self.events, same_path_by_path, self.noise.see, HALF)
+            noisy_run = Following(
+                first.adapter, first.wide, self.events, same_path_by_path, self.noise.record_event, HALF
+            )
             first.run(noisy_run, first.wide)
         for model, mapped_names, own_run in (
             (first, same_path_by_path, self.own[0]),
             (second, first_path_by_path, self.own[1]),
         ):
             if model.error is None:
-                model.run(Following(model.adapter, False, self.events, mapped_names, own_run.see))
+                model.run(Following(model.adapter, False, self.events, mapped_names, own_run.record_event))
 
     def has_narrow_array(self, event: Event) -> bool:
         """Returns whether a run in float64 met an array in a narrower floating dtype.

@@ -58,16 +58,16 @@ def compare_models(
     tensors, inner_paths = unequal_tensors(*side_pair, alignment)
     unpaired_paths = tuple(
         [path for path in paths if path not in paths_inside]
-        for paths, paths_inside in zip(alignment.left, inner_paths, strict=True)
+        for paths, paths_inside in zip(alignment.unpaired, inner_paths, strict=True)
     )
     judge = Judge(report, side_pair, (first_model, second_model), alignment, tensors, original, tolerance)
     with tempfile.TemporaryDirectory(prefix="emberharmony-") as folder, contextlib.ExitStack() as stack:
         writer = Writer(os.path.join(folder, "first"), _MEMORY)
         stack.callback(writer.close)
         runs = Runs(first_model, second_model, alignment.names, writer)
-        judge.calls(runs, stop)
+        judge.judge_calls(runs, stop)
         if gradients and not any(divergence.cause in ("formula", "error") for divergence in report.divergences):
-            judge.backward(runs)
+            judge.judge_backward(runs)
     _note_results(report, side_pair, (first_model, second_model), unpaired_paths)
     return report
 
@@ -75,11 +75,11 @@ def compare_models(
 def _arguments_on_host(inputs: Sequence[Any]) -> tuple[Any, Any]:
     """Returns the inputs as positional and keyword arguments, with arrays of NumPy."""
     if len(inputs) == 1 and isinstance(inputs[0], Mapping):
-        return (), tree_map(_on_host, dict(inputs[0]))
-    return tree_map(_on_host, tuple(inputs)), {}
+        return (), tree_map(_to_host_array, dict(inputs[0]))
+    return tree_map(_to_host_array, tuple(inputs)), {}
 
 
-def _on_host(value: Any) -> Any:
+def _to_host_array(value: Any) -> Any:
     if isinstance(value, (np.ndarray, np.generic)):
         return np.asarray(value)
     if hasattr(value, "detach"):
@@ -104,7 +104,7 @@ def _environment(adapters: Sequence[Adapter]) -> dict[str, str]:
 def _moved_inputs(models: Sequence[Model], args: Any, kwargs: Any) -> Any:
     """Returns the inputs for the second model if it has the channels of images on another axis; else None."""
     are_channels_last = [model.adapter.channels_last(model.model) for model in models]
-    kernel_shapes = [_first_kernel(model) for model in models]
+    kernel_shapes = [_first_kernel_shape(model) for model in models]
     if are_channels_last[0] == are_channels_last[1] or None in kernel_shapes:
         return None
     axis_count = len(kernel_shapes[0] or ())
@@ -126,7 +126,7 @@ def _takes_transposed(adapter: Adapter, model: Any, moved_inputs: Any, given_inp
     return trial_models[0].error is None or trial_models[1].error is not None
 
 
-def _first_kernel(model: Model) -> tuple[int, ...] | None:
+def _first_kernel_shape(model: Model) -> tuple[int, ...] | None:
     """Returns the shape of the kernel of the first convolution of a model, or None."""
     side = Side(model.adapter, model.model, {})
     for path in side.modules:
@@ -139,10 +139,10 @@ def _first_kernel(model: Model) -> tuple[int, ...] | None:
 
 
 def _note_results(
-    report: Report, pair: tuple[Side, Side], models: tuple[Model, Model], lefts: Sequence[Sequence[str]]
+    report: Report, pair: tuple[Side, Side], models: tuple[Model, Model], unpaired_paths: Sequence[Sequence[str]]
 ) -> None:
     """Adds to a report what could not be aligned or computed, and how far the results are apart."""
-    for side, side_paths, name in zip(pair, lefts, report.sides, strict=True):
+    for side, side_paths, name in zip(pair, unpaired_paths, report.sides, strict=True):
         paths_with_tensors = [path for path in side_paths if side.adapter.own(side.modules[path])]
         other_paths = [path for path in side_paths if path not in paths_with_tensors and path in side.order]
         for paths, paths_kind in ((paths_with_tensors, "tensors"), (other_paths, "no tensors")):
@@ -156,7 +156,7 @@ def _note_results(
             report.notes.append(f"{name} does not compute this model in float64: {model.error_of_wide}")
     result_arrays = [list(arrays_in(model.result, model.adapter.is_array)) for model in models]
     if all(result_arrays):
-        hosts = [model.adapter.host(arrays[0]) for model, arrays in zip(models, result_arrays, strict=True)]
-        best_match = best_fit(*hosts)
-        if best_match is not None:
-            report.notes.append(f"the results as they are differ by {best_match[0]:.2g} of the largest element")
+        result_hosts = [model.adapter.host(arrays[0]) for model, arrays in zip(models, result_arrays, strict=True)]
+        share_and_fit = best_fit(*result_hosts)
+        if share_and_fit is not None:
+            report.notes.append(f"the results as they are differ by {share_and_fit[0]:.2g} of the largest element")

@@ -32,28 +32,28 @@ class Watching:
         wide: whether results in a narrower floating dtype are widened to float64.
 
     Attributes:
-        open: the calls that have begun and not ended.
+        open_calls: the calls that have begun and not ended.
     """
 
     def __init__(self, adapter: Adapter, wide: bool = False) -> None:
         self._adapter, self._wide = adapter, wide
         self._counts: Counter[str] = Counter()
-        self.open: list[Event] = []
+        self.open_calls: list[Event] = []
 
     def enter(self, path: str, args: Any, kwargs: Any) -> tuple[Any, Any]:
         """Takes the arguments of a call and returns those that the module gets."""
         event = Event(path, self._counts[path], ENTER)
         self._counts[path] += 1
-        self.open.append(event)
+        self.open_calls.append(event)
         new_arguments: tuple[Any, Any] = self._take_arrays(event, (tuple(args), dict(kwargs)))
         return new_arguments
 
     def exit(self, path: str, result: Any) -> Any:
         """Takes the result of a call and returns the one that the caller gets."""
-        return self._take_arrays(self.open.pop()._replace(place=EXIT), result)
+        return self._take_arrays(self.open_calls.pop()._replace(place=EXIT), result)
 
     def leave(self, path: str) -> None:
-        """Ends a call that raised an error; the innermost of these stays in `open`."""
+        """Ends a call that raised an error; the innermost of these stays in `open_calls`."""
 
     def _take_arrays(self, event: Event, value: Any) -> Any:
         arrays = list(arrays_in(value, self._adapter.is_array))
@@ -110,28 +110,28 @@ class Comparing(Watching):
         self._names = names
         self.between: dict[Event, list[str]] = {}
         self.inside: dict[Event, str] = {}
-        self._strangers: list[str] = []
-        self._given: dict[Event, Host] = {}
+        self._unmatched_paths: list[str] = []
+        self._argument_by_event: dict[Event, Host] = {}
         self._running: list[Event] = []
         self._latest: Host | None = None  # the values with which the run continued after the last event
         self._whole: tuple[str, Host] | None = None  # the module with all code since then, and its result
 
     def take_event(self, event: Event, arrays: list[Any]) -> dict[int, Any]:
         """Takes the arrays of an event, and returns those that are replaced, by their number."""
-        path_there = self._names.get(event.path)
-        if path_there is None:
+        first_path = self._names.get(event.path)
+        if first_path is None:
             return self._pass_event(event, arrays)
-        event_there = event._replace(path=path_there)
-        if self._strangers:
-            self.between[event_there], self._strangers = self._strangers, []
-        outer_calls = [call for call in self.open if call != event]
+        first_event = event._replace(path=first_path)
+        if self._unmatched_paths:
+            self.between[first_event], self._unmatched_paths = self._unmatched_paths, []
+        outer_calls = [call for call in self.open_calls if call != event]
         inner_call = outer_calls[-1] if outer_calls else None
         if inner_call is not None and inner_call.path not in self._names and inner_call in self._running:
-            self.inside[event_there] = inner_call.path
+            self.inside[first_event] = inner_call.path
         elif self._whole and arrays and not distance(self._whole[1], self._adapter.host(arrays[0])).share:
-            self.inside[event_there] = self._whole[0]
-        new_tensors = self.compare_event(event_there, arrays)
-        self._running, self._whole = list(self.open), None
+            self.inside[first_event] = self._whole[0]
+        new_tensors = self.compare_event(first_event, arrays)
+        self._running, self._whole = list(self.open_calls), None
         self._latest = self._adapter.host(new_tensors.get(0, arrays[0])) if arrays else None
         return new_tensors
 
@@ -140,15 +140,15 @@ class Comparing(Watching):
         first_host = self._adapter.host(arrays[0]) if arrays else None
         if event.place == EXIT:
             call = event._replace(place=ENTER)
-            kept_arguments = self._given.pop(call, None)
-            if first_host is None or kept_arguments is None or distance(kept_arguments, first_host).share:
-                self._strangers.append(event.path)
-                is_whole = call in self._running or (
-                    kept_arguments and self._latest and not distance(kept_arguments, self._latest).share
+            argument_host = self._argument_by_event.pop(call, None)
+            if first_host is None or argument_host is None or distance(argument_host, first_host).share:
+                self._unmatched_paths.append(event.path)
+                covers_code = call in self._running or (
+                    argument_host and self._latest and not distance(argument_host, self._latest).share
                 )
-                self._whole = (event.path, first_host) if is_whole and first_host else None
+                self._whole = (event.path, first_host) if covers_code and first_host else None
         elif first_host is not None:
-            self._given[event] = first_host
+            self._argument_by_event[event] = first_host
         return {}
 
     def compare_event(self, event: Event, arrays: list[Any]) -> dict[int, Any]:
@@ -185,7 +185,7 @@ class Following(Comparing):
         wide: as in `Watching`.
         events: what `Spooling` wrote.
         names: the names in the file of the modules, by their names in this run.
-        see: is called with each event of the file, the arrays there and here, and the pairs of them.
+        record_event: is called with each event of the file, the arrays there and here, and the pairs of them.
         noise: how much the values of the file are changed, as a share of each element; 0 leaves them.
     """
 
@@ -195,11 +195,11 @@ class Following(Comparing):
         wide: bool,
         events: Mapping[Event, list[Stored]],
         names: Mapping[str, str],
-        see: Callable[[Event, list[Stored], list[Host], list[Pair]], None],
+        record_event: Callable[[Event, list[Stored], list[Host], list[Pair]], None],
         noise: float = 0.0,
     ) -> None:
         super().__init__(adapter, wide, names)
-        self._events, self._see, self._noise = events, see, noise
+        self._events, self._record_event, self._noise = events, record_event, noise
         self._draws = np.random.default_rng(0)
 
     def compare_event(self, event: Event, arrays: list[Any]) -> dict[int, Any]:
@@ -209,19 +209,19 @@ class Following(Comparing):
             return {}
         hosts = [self._adapter.host(array) for array in arrays]
         pairs = pairs_of(stored_hosts, hosts)
-        self._see(event, stored_hosts, hosts, pairs)
+        self._record_event(event, stored_hosts, hosts, pairs)
         new_tensor_by_number: dict[int, Any] = {}
         for pair in pairs:
             host = stored_hosts[pair.first]
             if pair.fit.mask or hosts[pair.second].dtype == "bool" or host.values().dtype.kind != "f":
                 continue
-            values = pair.fit.to_second(host.values())
+            replacement = pair.fit.to_second(host.values())
             if self._noise:
-                signs = self._draws.integers(0, 2, values.shape, np.int8)
-                values = values * (1.0 + self._noise * (2.0 * signs - 1.0))
+                signs = self._draws.integers(0, 2, replacement.shape, np.int8)
+                replacement = replacement * (1.0 + self._noise * (2.0 * signs - 1.0))
             elif pair.share == 0.0:
                 continue
-            new_tensor_by_number[pair.second] = self._adapter.native(values, arrays[pair.second])
+            new_tensor_by_number[pair.second] = self._adapter.native(replacement, arrays[pair.second])
         return new_tensor_by_number
 
 

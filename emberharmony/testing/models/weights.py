@@ -13,7 +13,7 @@ from emberharmony.nn.layouts.row import Part
 from emberharmony.testing.differences.measures import distance
 from emberharmony.testing.differences.records import Host
 from emberharmony.testing.models.alignment import Alignment, Side
-from emberharmony.testing.models.canonical import Tensors, add_parts
+from emberharmony.testing.models.canonical import Tensors, combine_parts
 
 _EQUAL = 2.0**-21
 """The largest relative difference of two tensors that the rounding of a conversion explains."""
@@ -82,7 +82,7 @@ def unequal_tensors(first: Side, second: Side, alignment: Alignment) -> tuple[li
     claimed_paths: tuple[set[str], set[str]] = (set(), set())
     uncompared_paths = tuple(
         [path for path in paths if side.adapter.own(side.modules[path])]
-        for side, paths in zip((first, second), alignment.left, strict=True)
+        for side, paths in zip((first, second), alignment.unpaired, strict=True)
     )
     ordered_paths = sorted(alignment.names.items(), key=lambda pair: (pair[0].count("."), pair[0]))
     for path, second_path in ordered_paths:
@@ -97,7 +97,7 @@ def unequal_tensors(first: Side, second: Side, alignment: Alignment) -> tuple[li
             claimed_paths[1].update(
                 other_inner | _add_inner_tensors(second, second_path, second_tensors.hosts, first_tensors.hosts)
             )
-        hosts = add_parts(first_tensors, second_tensors.sums), add_parts(second_tensors, first_tensors.sums)
+        hosts = combine_parts(first_tensors, second_tensors.sums), combine_parts(second_tensors, first_tensors.sums)
         for own_hosts, other_hosts, side, unclaimed in (
             (hosts[0], hosts[1], second, uncompared_paths[1]),
             (hosts[1], hosts[0], first, uncompared_paths[0]),
@@ -114,15 +114,15 @@ def unequal_tensors(first: Side, second: Side, alignment: Alignment) -> tuple[li
                 _describe_idle_tensor(side, name, tensors, sums, unequal, i) for unequal in module_differences
             ]
         unequal_rows += module_differences
-    unequal_rows = _name_swaps(first, second, unequal_rows)
-    unequal_rows += _differences_of_joined(first, second, alignment, uncompared_paths, claimed_paths)
+    unequal_rows = _describe_swaps(first, second, unequal_rows)
+    unequal_rows += _differences_of_joined_layers(first, second, alignment, uncompared_paths, claimed_paths)
     return sorted(unequal_rows, key=lambda each: first.order.get(each.path, len(first.order))), claimed_paths
 
 
 def _add_inner_tensors(side: Side, path: str, hosts: dict[str, Host], others: Mapping[str, Host]) -> set[str]:
     """Adds the tensors of modules in a module to its own, where the other model has them there; returns these."""
     used_keys: set[str] = set()
-    for name in side.below(path):
+    for name in side.submodules(path):
         inner_path = f"{path}.{name}" if path else name
         for key, host in side.tensors(inner_path)[0].hosts.items():
             if f"{name}.{key}" in others and f"{name}.{key}" not in hosts:
@@ -149,19 +149,19 @@ def _add_unmatched_tensors(
             other_hosts[name] = side.adapter.host((equal_arrays or fitting_arrays)[0])
 
 
-def _differences_of_joined(
+def _differences_of_joined_layers(
     first: Side,
     second: Side,
     alignment: Alignment,
-    left: Sequence[Sequence[str]],
-    claimed: tuple[set[str], set[str]],
+    unpaired_paths: Sequence[Sequence[str]],
+    claimed_paths: tuple[set[str], set[str]],
 ) -> Iterator[Unequal]:
     """Yields the differences of layers that one model has as one, and the other one as several: their rows joined."""
     for path, second_path in alignment.names.items():
         child_names_by_side = [
             [child for child in side.children(name) if child in unmatched and child not in claimed_names]
             for side, name, unmatched, claimed_names in zip(
-                (first, second), (path, second_path), left, claimed, strict=True
+                (first, second), (path, second_path), unpaired_paths, claimed_paths, strict=True
             )
         ]
         joined_side = next(
@@ -175,8 +175,8 @@ def _differences_of_joined(
         tensors_by_path = {part_path: sides[1 - joined_side].tensors(part_path)[0].hosts for part_path in part_paths}
         if any(piece.keys() != hosts.keys() for piece in tensors_by_path.values()):
             continue
-        claimed[joined_side].add(joined_path)
-        claimed[1 - joined_side].update(part_paths)
+        claimed_paths[joined_side].add(joined_path)
+        claimed_paths[1 - joined_side].update(part_paths)
         for name, host in hosts.items():
             for part, x, y in _rows_of_joined(name, host, tensors_by_path):
                 hosts_and_paths = ((x, y), (joined_path, part)) if joined_side == 0 else ((y, x), (part, joined_path))
@@ -186,27 +186,27 @@ def _differences_of_joined(
 
 
 def _rows_of_joined(
-    name: str, host: Host, pieces: Mapping[str, Mapping[str, Host]]
+    name: str, host: Host, hosts_by_path: Mapping[str, Mapping[str, Host]]
 ) -> Iterator[tuple[str, Host, Host]]:
     """Yields the rows of a tensor that are those of one of several layers, with the tensor of this layer."""
-    row_counts = [piece[name].shape[0] for piece in pieces.values()]
+    row_counts = [piece[name].shape[0] for piece in hosts_by_path.values()]
     array = host.bits
     if array.ndim == 2 and array.shape[0] != sum(row_counts) == array.shape[1]:  # the inputs are on axis 0
         array = array.T
     if array.shape[0] != sum(row_counts):
         return
-    for part_path, rows in zip(pieces, np.split(array, np.cumsum(row_counts)[:-1]), strict=True):
-        yield part_path, Host(np.ascontiguousarray(rows), host.dtype), pieces[part_path][name]
+    for part_path, rows in zip(hosts_by_path, np.split(array, np.cumsum(row_counts)[:-1]), strict=True):
+        yield part_path, Host(np.ascontiguousarray(rows), host.dtype), hosts_by_path[part_path][name]
 
 
 def _differences_of_module(
-    path: str, other: str, one: Mapping[str, Host], second_hosts: Mapping[str, Host]
+    path: str, other: str, first_hosts: Mapping[str, Host], second_hosts: Mapping[str, Host]
 ) -> Iterator[Unequal]:
-    second_hosts = _by_other_names(one, second_hosts)
-    first_source, second = _Source(one), _Source(second_hosts)
-    names = [*one, *(name for name in second_hosts if name not in one)]
-    for row in differences(first_source, second, names, lambda _: None):
-        x, y = one.get(row.name), second_hosts.get(row.name)
+    second_hosts = _renamed_hosts(first_hosts, second_hosts)
+    first_source, second_source = _Source(first_hosts), _Source(second_hosts)
+    names = [*first_hosts, *(name for name in second_hosts if name not in first_hosts)]
+    for row in differences(first_source, second_source, names, lambda _: None):
+        x, y = first_hosts.get(row.name), second_hosts.get(row.name)
         if row.kind == "equal" or (row.kind == "dtype" and not row.elements):
             continue
         if x is None or y is None:
@@ -244,19 +244,19 @@ def _describe_idle_tensor(
     return unequal
 
 
-def _by_other_names(one: Mapping[str, Host], second_hosts: Mapping[str, Host]) -> dict[str, Host]:
+def _renamed_hosts(first_hosts: Mapping[str, Host], second_hosts: Mapping[str, Host]) -> dict[str, Host]:
     """Returns tensors by the names that the other model has for tensors of their shape, where the choice is unique."""
-    free_names = [name for name in one if name not in second_hosts]
+    free_names = [name for name in first_hosts if name not in second_hosts]
     name_by_other_name: dict[str, str] = {}
     for name, host in second_hosts.items():
-        fitting_names = [name for name in free_names if sorted(one[name].shape) == sorted(host.shape)]
+        fitting_names = [name for name in free_names if sorted(first_hosts[name].shape) == sorted(host.shape)]
         rival_names = [
             second_name
             for second_name in second_hosts
-            if second_name not in one and sorted(second_hosts[second_name].shape) == sorted(host.shape)
+            if second_name not in first_hosts and sorted(second_hosts[second_name].shape) == sorted(host.shape)
         ]
         name_by_other_name[name] = (
-            fitting_names[0] if name not in one and len(fitting_names) == len(rival_names) == 1 else name
+            fitting_names[0] if name not in first_hosts and len(fitting_names) == len(rival_names) == 1 else name
         )
     return {name_by_other_name[name]: host for name, host in second_hosts.items()}
 
@@ -282,16 +282,16 @@ def _describe_difference(x: Host, y: Host) -> tuple[str, int | None, float]:
             return "transposed" if a.ndim == 2 else f"with its axes in the order {axis_order}", None, share
     is_unequal = a != b if a.shape == b.shape else np.ones((), bool)
     for side, (rounded, exact) in enumerate(((a, b), (b, a))):
-        rounded_dtype = _rounded_to(rounded, exact)
+        rounded_dtype = _rounding_dtype(rounded, exact)
         if rounded_dtype:
             return f"rounded to {rounded_dtype}", side, share
         rounded_part, exact_part = (rounded[is_unequal], exact[is_unequal]) if is_unequal.ndim else (rounded, exact)
         if rounded_part.size > 1 and np.ptp(rounded_part.real) == 0 and np.ptp(exact_part.real) > 0:
             extent_text = "all" if rounded_part.size == rounded.size else f"for {rounded_part.size} elements"
             return f"{extent_text} {rounded_part.flat[0]:g}, as before weights are loaded", side, share
-    reordering = _describe_reordering(a, b)
-    if reordering:
-        return reordering, None, share
+    reordering_text = _describe_reordering(a, b)
+    if reordering_text:
+        return reordering_text, None, share
     if a.shape != b.shape:
         return f"of shape {y.shape}, not {x.shape}", None, share
     return "other values", None, share
@@ -303,21 +303,24 @@ def _axes_order(a: Array, b: Array) -> tuple[int, ...] | None:
         return None
     largest_difference = _NEAR * float(np.abs(a).max(initial=0.0))
     for order in itertools.permutations(range(a.ndim)):
-        transposed = b.transpose(order)
-        if transposed.shape == a.shape and float(np.quantile(np.abs(a - transposed), 0.9)) <= largest_difference:
+        transposed_array = b.transpose(order)
+        if (
+            transposed_array.shape == a.shape
+            and float(np.quantile(np.abs(a - transposed_array), 0.9)) <= largest_difference
+        ):
             return None if order == tuple(range(a.ndim)) else order
     return None
 
 
-def _rounded_to(rounded: Array, exact: Array) -> str:
+def _rounding_dtype(rounded: Array, exact: Array) -> str:
     """Returns the dtype to which an array is the rounded form of another one, or of a part of it, or ""."""
     if rounded.shape != exact.shape or rounded.dtype.kind != "f":
         return ""
     with np.errstate(all="ignore"):
-        rounded_to_half = exact.astype(np.float16).astype(np.float64)
+        half_values = exact.astype(np.float16).astype(np.float64)
     bits = exact.astype(np.float32).view(np.uint32)
-    rounded_to_bfloat16 = ((bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000).astype(np.uint32).view(np.float32)
-    dtype_candidates = (("float16", rounded_to_half), ("bfloat16", rounded_to_bfloat16))
+    bfloat16_values = ((bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000).astype(np.uint32).view(np.float32)
+    dtype_candidates = (("float16", half_values), ("bfloat16", bfloat16_values))
     return next(
         (
             dtype_name
@@ -351,10 +354,10 @@ def _describe_reordering(a: Array, b: Array) -> str:
     return f"{ratio:.6g} times the other" if ratio and deviation <= largest_difference * max(abs(ratio), 1) else ""
 
 
-def _name_swaps(first: Side, second: Side, unequal: list[Unequal]) -> list[Unequal]:
+def _describe_swaps(first: Side, second: Side, unequal_rows: list[Unequal]) -> list[Unequal]:
     """Returns the differences; two tensors that were exchanged with each other are described so."""
     values_by_path_and_name: dict[tuple[str, str], tuple[Any, Any]] = {}
-    for row in unequal:
+    for row in unequal_rows:
         if row.what == "other values":
             first_hosts, other_hosts = first.tensors(row.path)[0].hosts, second.tensors(row.other)[0].hosts
             if row.name in first_hosts and row.name in other_hosts:
@@ -364,7 +367,7 @@ def _name_swaps(first: Side, second: Side, unequal: list[Unequal]) -> list[Unequ
                 )
     text_by_path_and_name: dict[tuple[str, str], str] = {}
     for key, (_, y) in values_by_path_and_name.items():
-        for other_name, (x, _) in values_by_path_and_name.items():
-            if other_name != key and x.shape == y.shape and np.array_equal(x, y):
-                text_by_path_and_name[key] = f"that of {'.'.join(filter(None, other_name))}"
-    return [row._replace(what=text_by_path_and_name.get((row.path, row.name), row.what)) for row in unequal]
+        for other_key, (x, _) in values_by_path_and_name.items():
+            if other_key != key and x.shape == y.shape and np.array_equal(x, y):
+                text_by_path_and_name[key] = f"that of {'.'.join(filter(None, other_key))}"
+    return [row._replace(what=text_by_path_and_name.get((row.path, row.name), row.what)) for row in unequal_rows]

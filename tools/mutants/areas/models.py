@@ -7,7 +7,7 @@ MUTANTS = [
         name="models-names-without-values",
         module="emberharmony/testing/models/alignment.py",
         function="_pair_by_name",
-        original="len(pairs_by_name) == min(len(ones), len(others))",
+        original="len(pairs_by_name) == min(len(first_paths), len(second_paths))",
         replacement="True",
         tests=("tests/testing/models/test_alignment.py -k equal_names",),
         why="a module is compared with the one before it, which has its name in the other library",
@@ -43,7 +43,7 @@ MUTANTS = [
         name="models-any-mask",
         module="emberharmony/testing/models/arrays.py",
         function="_mask_fit",
-        original="share = min(float(1 - is_kept.mean()), float(is_kept.mean()))",
+        original="share = min(float(1 - is_equal.mean()), float(is_equal.mean()))",
         replacement="share = 0.0",
         tests=("tests/testing/models/test_alignment.py -k masks",),
         why="a mask that is off by one is taken for right",
@@ -79,7 +79,7 @@ MUTANTS = [
         name="models-precision-is-not-judged",
         module="emberharmony/testing/models/judging.py",
         function="Judge._judge_event",
-        original="wrong_sides and is_exact and not ends",
+        original="wrong_sides and is_exact and not has_stopped",
         replacement="False",
         tests=("tests/testing/models/test_compare_models.py -k half_precision",),
         why="a cast to half precision is not named",
@@ -97,7 +97,7 @@ MUTANTS = [
         name="models-rounded-weights",
         module="emberharmony/testing/models/weights.py",
         function="_describe_difference",
-        original="_rounded_to(rounded, exact)",
+        original="_rounding_dtype(rounded, exact)",
         replacement='""',
         tests=("tests/testing/models/test_compare_models.py -k what_differs",),
         why="weights that were cut to half precision have merely other values, on no side",
@@ -141,8 +141,8 @@ MUTANTS = [
     Mutant(
         name="models-joined-layers-are-left",
         module="emberharmony/testing/models/weights.py",
-        function="_differences_of_joined",
-        original="claimed[1 - joined_side].update(part_paths)",
+        function="_differences_of_joined_layers",
+        original="claimed_paths[1 - joined_side].update(part_paths)",
         replacement="return",
         tests=("tests/testing/models/test_spans.py -k queries_keys",),
         why="wrong weights of a key are not named where the other model has one layer for queries, keys and values",
@@ -159,10 +159,10 @@ MUTANTS = [
     Mutant(
         name="models-mates-of-one-size",
         module="emberharmony/testing/models/evidence.py",
-        function="_parts_alike",
+        function="_similar_modules",
         original=(
             "[*similar_names, "
-            "*(name for name in replacements if _plain_options(side, name) == _plain_options(side, path))]"
+            "*(name for name in replacements if _sizeless_options(side, name) == _sizeless_options(side, path))]"
         ),
         replacement="similar_names",
         tests=("tests/testing/models/test_spans.py -k other_sizes",),

@@ -33,18 +33,18 @@ class FlaxModels(JaxArrays):
         return {"": model, **dict(_modules_in(model, ""))}
 
     def own(self, module: Any) -> dict[str, Any]:
-        name_by_flax_name = self._names(module)
+        name_by_flax_name = self._keras_names(module)
         return {name_by_flax_name.get(name, name): variable.get_raw_value() for name, variable in _variables(module)}
 
     def put(self, module: Any, tensors: Mapping[str, Any]) -> None:
-        name_by_flax_name = self._names(module)
+        name_by_flax_name = self._keras_names(module)
         for name, variable in _variables(module):
             if name_by_flax_name.get(name, name) in tensors:
                 # The raw value is set, because an assignment would make Flax check the trace.
                 object.__setattr__(variable, "_raw_value", tensors[name_by_flax_name.get(name, name)])
 
     def is_trained(self, module: Any, name: str) -> bool:
-        name_by_flax_name = self._names(module)
+        name_by_flax_name = self._keras_names(module)
         class_by_name = {
             name_by_flax_name.get(name, name): type(variable).__name__ for name, variable in _variables(module)
         }
@@ -56,7 +56,7 @@ class FlaxModels(JaxArrays):
             return f"Conv{len(module.kernel_size)}D" + ("Transpose" if class_name == "ConvTranspose" else "")
         return _TITLES.get(class_name, class_name)
 
-    def _names(self, module: Any) -> dict[str, str]:
+    def _keras_names(self, module: Any) -> dict[str, str]:
         class_name = type(module).__name__
         if class_name in ("LayerNorm", "BatchNorm", "GroupNorm"):
             return _NAMES
@@ -75,11 +75,11 @@ class FlaxModels(JaxArrays):
     @contextlib.contextmanager
     def keep_state(self, model: Any) -> Iterator[None]:
         variables = [variable for module in self.modules(model).values() for _, variable in _variables(module)]
-        kept_values = [(variable, variable.get_raw_value()) for variable in variables]
+        variables_and_values = [(variable, variable.get_raw_value()) for variable in variables]
         try:
             yield
         finally:
-            for variable, value in kept_values:
+            for variable, value in variables_and_values:
                 object.__setattr__(variable, "_raw_value", value)
 
     def options(self, module: Any) -> dict[str, Any]:
@@ -89,13 +89,13 @@ class FlaxModels(JaxArrays):
         return type(module).__name__ in ("List", "Dict", "Sequential")
 
 
-def _is_of(value: Any, name: str) -> bool:
+def _is_instance_of(value: Any, name: str) -> bool:
     return any(cls.__module__.startswith("flax.nnx") and cls.__name__ == name for cls in type(value).__mro__)
 
 
 def _variables(module: Any) -> Iterator[tuple[str, Any]]:
     for name, value in vars(module).items():
-        if _is_of(value, "Variable") and hasattr(value.get_raw_value(), "dtype"):
+        if _is_instance_of(value, "Variable") and hasattr(value.get_raw_value(), "dtype"):
             dtype_name = str(value.get_raw_value().dtype)
             if not dtype_name.startswith(("key", "uint32")):
                 yield name, value
@@ -111,7 +111,7 @@ def _modules_in(value: Any, path: str) -> Iterator[tuple[str, Any]]:
         if str(name).startswith("_"):
             continue
         full_path = f"{path}.{_PARTS.get(str(name), name) if is_attention else name}".removeprefix(".")
-        if _is_of(item, "Module"):
+        if _is_instance_of(item, "Module"):
             yield full_path, item
             yield from _modules_in(item, full_path)
         elif isinstance(item, (list, tuple, dict)):

@@ -12,7 +12,7 @@ from jax._src.interpreters.partial_eval import DynamicJaxprTracer
 
 from emberharmony.testing.differences.records import Host
 from emberharmony.testing.models.adapter import Adapter
-from emberharmony.testing.models.patching import attributes
+from emberharmony.testing.models.patching import set_attributes
 
 _NARROW = ("float32", "float16", "bfloat16")
 _STRICT = ("conv_general_dilated", "conv_transpose", "dot_general", "dot")
@@ -60,8 +60,8 @@ class JaxArrays(Adapter):
 
     @contextlib.contextmanager
     def wide(self, model: Any) -> Iterator[None]:
-        function_by_name = {name: _promoting(getattr(jax.lax, name), self.to_float64) for name in _STRICT}
-        with jax.enable_x64(True), jax.disable_jit(self._compiles), attributes(jax.lax, function_by_name):
+        function_by_name = {name: _promoting_function(getattr(jax.lax, name), self.to_float64) for name in _STRICT}
+        with jax.enable_x64(True), jax.disable_jit(self._compiles), set_attributes(jax.lax, function_by_name):
             yield
 
     keep_state = Adapter.keep_tensors
@@ -76,23 +76,25 @@ class JaxArrays(Adapter):
         modules = self.modules(model)
         tensors_by_name = self.trained_tensors(modules)
 
-        def value(arrays: Any, tensors: Mapping[tuple[str, str], Any]) -> Any:
+        def loss_at(arrays: Any, tensors: Mapping[tuple[str, str], Any]) -> Any:
             for (path, name), tensor in zip(tensors_by_name, tensors, strict=True):
                 self.put(modules[path], {name: tensor})
             return loss(arrays)
 
-        gradients, tensors = jax.grad(value, argnums=(0, 1))(list(arrays), list(tensors_by_name.values()))
+        gradients, tensors = jax.grad(loss_at, argnums=(0, 1))(list(arrays), list(tensors_by_name.values()))
         return list(gradients), dict(zip(tensors_by_name, tensors, strict=True))
 
 
-def _promoting(function: Callable[..., Any], to_float64: Callable[[Any], Any]) -> Callable[..., Any]:
-    def promoted_call(value: Any) -> Any:
+def _promoting_function(function: Callable[..., Any], to_float64: Callable[[Any], Any]) -> Callable[..., Any]:
+    def promote_argument(value: Any) -> Any:
         return to_float64(value) if isinstance(value, jax.Array) else value
 
-    def promote(*args: Any, **kwargs: Any) -> Any:
-        return function(*map(promoted_call, args), **{name: promoted_call(value) for name, value in kwargs.items()})
+    def call_promoted(*args: Any, **kwargs: Any) -> Any:
+        return function(
+            *map(promote_argument, args), **{name: promote_argument(value) for name, value in kwargs.items()}
+        )
 
-    return promote
+    return call_promoted
 
 
 def _add_batch_axes(array: Any, model_array: Any) -> Any:

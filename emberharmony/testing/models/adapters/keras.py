@@ -10,7 +10,7 @@ import numpy as np
 from emberharmony.core.errors import BackendUnavailableError
 from emberharmony.testing.differences.records import Host
 from emberharmony.testing.models.adapter import Adapter, Hook, plain_options
-from emberharmony.testing.models.patching import attributes, hook_classes
+from emberharmony.testing.models.patching import hook_classes, set_attributes
 
 _NO_OPTIONS = ("name", "trainable", "dtype", "built", "build_config")
 
@@ -23,14 +23,14 @@ class KerasModels(Adapter):
 
     def __init__(self) -> None:
         self._keras: Any = sys.modules["keras"]
-        self._arrays = _arrays_of(self._keras.backend.backend())
+        self._arrays = _array_adapter(self._keras.backend.backend())
 
     def version(self) -> str:
         return f"{self._keras.__version__} on {self._keras.backend.backend()}"
 
     def channels_last(self, model: Any) -> bool:
-        formats = [getattr(layer, "data_format", None) for layer in self.modules(model).values()]
-        return next((data_format == "channels_last" for data_format in formats if data_format), True)
+        data_formats = [getattr(layer, "data_format", None) for layer in self.modules(model).values()]
+        return next((data_format == "channels_last" for data_format in data_formats if data_format), True)
 
     def modules(self, model: Any) -> dict[str, Any]:
         layers_by_path = {"": model}
@@ -99,7 +99,7 @@ class KerasModels(Adapter):
             for path, layer in layers.items():
                 if _is_linear_with_activation(layer):
                     stack.enter_context(
-                        attributes(layer, {"activation": activation_hook.activation(path, layer.activation)})
+                        set_attributes(layer, {"activation": activation_hook.activation(path, layer.activation)})
                     )
             stack.enter_context(hook_classes(layers, activation_hook))
             yield
@@ -109,7 +109,7 @@ class KerasModels(Adapter):
         floatx_before = self._keras.config.floatx()
         with contextlib.ExitStack() as stack:
             for layer in self.modules(model).values() if model is not None else ():
-                stack.enter_context(attributes(layer, {"autocast": False}))
+                stack.enter_context(set_attributes(layer, {"autocast": False}))
             self._keras.config.set_floatx("float64")
             stack.callback(self._keras.config.set_floatx, floatx_before)
             stack.enter_context(self._arrays.wide(model))
@@ -118,11 +118,13 @@ class KerasModels(Adapter):
     @contextlib.contextmanager
     def keep_state(self, model: Any) -> Iterator[None]:
         variables = [v for layer in self.modules(model).values() for v in layer._non_trainable_variables]
-        kept_values = [(variable, variable._value, self.host(variable._value).bits.copy()) for variable in variables]
+        variables_and_values = [
+            (variable, variable._value, self.host(variable._value).bits.copy()) for variable in variables
+        ]
         try:
             yield
         finally:
-            for variable, value, bits in kept_values:
+            for variable, value, bits in variables_and_values:
                 variable._value = value
                 if not np.array_equal(self.host(value).bits, bits):
                     variable.assign(bits)
@@ -136,13 +138,13 @@ class KerasModels(Adapter):
     @contextlib.contextmanager
     def prepare_training(self, model: Any) -> Iterator[None]:
         layers = self.modules(model).values()
-        kept_tensors = [(layer, self.own(layer)) for layer in layers]
+        layers_and_tensors = [(layer, self.own(layer)) for layer in layers]
         try:
-            for layer, tensors in kept_tensors:
+            for layer, tensors in layers_and_tensors:
                 self.put(layer, {name: self._arrays.leaf(tensor) for name, tensor in tensors.items()})
             yield
         finally:
-            for layer, tensors in kept_tensors:
+            for layer, tensors in layers_and_tensors:
                 self.put(layer, tensors)
 
     def differentiate(
@@ -213,11 +215,11 @@ class _BeforeActivation:
     def activation(self, path: str, activation: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """Returns the activation of a layer, wrapped so that the hook sees its input first."""
 
-        def tell(x: Any) -> Any:
+        def call_activation(x: Any) -> Any:
             self._told_paths.add(path)
             return activation(self._hook.exit(path, x))
 
-        return tell
+        return call_activation
 
     def enter(self, path: str, args: Any, kwargs: Any) -> tuple[Any, Any]:
         self._told_paths.discard(path)
@@ -231,7 +233,7 @@ class _BeforeActivation:
             self._hook.leave(path)
 
 
-def _arrays_of(backend: str) -> Any:
+def _array_adapter(backend: str) -> Any:
     """Returns the adapter of the arrays that a backend of Keras uses.
 
     Raises:

@@ -24,11 +24,11 @@ class JaxOfKeras(JaxArrays):
     ) -> list[Any]:
         """Returns the gradients of a loss with respect to arrays and parameters."""
 
-        def value(arrays: Any, named_arrays: Any) -> Any:
+        def loss_at(arrays: Any, named_arrays: Any) -> Any:
             put(named_arrays)
             return loss(arrays)
 
-        array_gradients, named_gradients = jax.grad(value, argnums=(0, 1))(
+        array_gradients, named_gradients = jax.grad(loss_at, argnums=(0, 1))(
             list(arrays), [self.to_float64(x) for x in tensors]
         )
         return [*array_gradients, *named_gradients]

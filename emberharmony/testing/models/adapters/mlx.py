@@ -11,7 +11,7 @@ from mlx.nn.layers import base, transformer
 
 from emberharmony.testing.differences.records import Host
 from emberharmony.testing.models.adapter import Adapter, Hook, plain_options
-from emberharmony.testing.models.adapters.mlx_functions import exact, to_float64
+from emberharmony.testing.models.adapters.mlx_functions import compute_in_float64, to_float64
 from emberharmony.testing.models.patching import hook_classes
 
 
@@ -65,7 +65,7 @@ class MlxModels(Adapter):
         with contextlib.ExitStack() as stack:
             stack.callback(mx.clear_cache)  # frees the cached memory of float64 weights
             stack.enter_context(mx.stream(mx.cpu))
-            stack.enter_context(exact())
+            stack.enter_context(compute_in_float64())
             mx.disable_compile()
             stack.callback(mx.enable_compile)
             yield
@@ -84,12 +84,12 @@ class MlxModels(Adapter):
         modules = self.modules(model)
         tensors_by_name = self.trained_tensors(modules)
 
-        def value(*all_arrays: Any) -> Any:
+        def loss_at(*all_arrays: Any) -> Any:
             for (path, name), tensor in zip(tensors_by_name, all_arrays[len(arrays) :], strict=True):
                 self.put(modules[path], {name: tensor})
             return loss(all_arrays[: len(arrays)])
 
-        gradients = mx.grad(value, argnums=list(range(len(arrays) + len(tensors_by_name))))(
+        gradients = mx.grad(loss_at, argnums=list(range(len(arrays) + len(tensors_by_name))))(
             *arrays, *tensors_by_name.values()
         )
         gradients = list(gradients) if isinstance(gradients, (tuple, list)) else [gradients]

@@ -9,7 +9,7 @@ import mlx.core as mx
 import numpy as np
 
 from emberharmony.backend.mlx.elementwise.elementary_ops import MLXElementaryOps
-from emberharmony.testing.models.patching import attributes
+from emberharmony.testing.models.patching import set_attributes
 
 NARROW = (mx.float32, mx.float16, mx.bfloat16)
 _cast = mx.array.astype
@@ -21,12 +21,12 @@ def to_float64(x: Any) -> Any:
 
 
 @contextlib.contextmanager
-def exact() -> Iterator[None]:
+def compute_in_float64() -> Iterator[None]:
     """Makes MLX's functions compute in float64 while a `with` block runs; casts to other floats give float64."""
 
     def astype(x: Any, dtype: Any, *args: Any, **kwargs: Any) -> Any:
-        narrows = dtype in NARROW and mx.issubdtype(x.dtype, mx.floating)
-        return _cast(x, mx.float64 if narrows else dtype, *args, **kwargs)
+        is_narrowing = dtype in NARROW and mx.issubdtype(x.dtype, mx.floating)
+        return _cast(x, mx.float64 if is_narrowing else dtype, *args, **kwargs)
 
     function_by_name: dict[str, Any] = {"erf": _erf, "sin": _sin, "cos": _cos}
     function_by_name |= {"exp": _exp, "sigmoid": _sigmoid, "softmax": _softmax, "logsumexp": _logsumexp}
@@ -34,7 +34,7 @@ def exact() -> Iterator[None]:
     function_by_name |= {f"conv{n}d": _conv for n in (1, 2, 3)} | {
         f"conv_transpose{n}d": _conv_transpose for n in (1, 2, 3)
     }
-    fast_by_name = {
+    fast_function_by_name = {
         "rms_norm": _rms_norm,
         "layer_norm": _layer_norm,
         "rope": _rope,
@@ -42,9 +42,9 @@ def exact() -> Iterator[None]:
     }
     method_by_name = {"astype": astype, "exp": _exp, "sin": _sin, "cos": _cos}
     with (
-        attributes(mx, function_by_name),
-        attributes(mx.fast, fast_by_name),
-        attributes(mx.array, {**method_by_name, "logsumexp": _logsumexp}),
+        set_attributes(mx, function_by_name),
+        set_attributes(mx.fast, fast_function_by_name),
+        set_attributes(mx.array, {**method_by_name, "logsumexp": _logsumexp}),
     ):
         yield
 
@@ -145,18 +145,18 @@ def _attention(q: Any, k: Any, v: Any, *, scale: float, mask: Any = None, sinks:
     return _softmax(mx.concatenate([sink_scores, scores], axis=-1), -1)[..., 1:] @ v
 
 
-def _per_axis(value: Any, axes: int) -> tuple[int, ...]:
+def _values_per_axis(value: Any, axes: int) -> tuple[int, ...]:
     return tuple(value) if isinstance(value, (tuple, list)) else (value,) * axes
 
 
 def _conv(x: Any, weight: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1, **_: Any) -> Any:
-    paddings = [(p, p) for p in _per_axis(padding, x.ndim - 2)]
+    paddings = [(p, p) for p in _values_per_axis(padding, x.ndim - 2)]
     return _convolution(
         to_float64(x),
         to_float64(weight),
-        _per_axis(stride, x.ndim - 2),
+        _values_per_axis(stride, x.ndim - 2),
         paddings,
-        _per_axis(dilation, x.ndim - 2),
+        _values_per_axis(dilation, x.ndim - 2),
         groups,
     )
 
@@ -172,7 +172,7 @@ def _conv_transpose(
     **_: Any,
 ) -> Any:
     x, axes = to_float64(x), x.ndim - 2
-    strides, dilations = _per_axis(stride, axes), _per_axis(dilation, axes)
+    strides, dilations = _values_per_axis(stride, axes), _values_per_axis(dilation, axes)
     for axis, axis_stride in enumerate(strides, 1):
         if axis_stride > 1:  # puts zeros between the elements, as many as the stride leaves out
             spaced_input = mx.expand_dims(x, axis + 1)
@@ -186,7 +186,9 @@ def _conv_transpose(
     kernel_extents = [d * (k - 1) for d, k in zip(dilations, kernel_shape, strict=True)]
     paddings = [
         (s - p, s - p + o)
-        for s, p, o in zip(kernel_extents, _per_axis(padding, axes), _per_axis(output_padding, axes), strict=True)
+        for s, p, o in zip(
+            kernel_extents, _values_per_axis(padding, axes), _values_per_axis(output_padding, axes), strict=True
+        )
     ]
     flipped_weight = to_float64(weight)[(slice(None), *[slice(None, None, -1)] * axes)]
     return _convolution(x, flipped_weight, (1,) * axes, paddings, dilations, groups)

@@ -25,8 +25,8 @@ class OurModels(Adapter):
         return f"{__version__} on {ops.get_backend()}"
 
     def channels_last(self, model: Any) -> bool:
-        formats = [getattr(module, "data_format", None) for module in self.modules(model).values()]
-        return next((data_format == "channels_last" for data_format in formats if data_format), False)
+        data_formats = [getattr(module, "data_format", None) for module in self.modules(model).values()]
+        return next((data_format == "channels_last" for data_format in data_formats if data_format), False)
 
     def modules(self, model: Any) -> dict[str, Any]:
         return dict(walk.named_modules(model))
@@ -61,11 +61,11 @@ class OurModels(Adapter):
 
     @contextlib.contextmanager
     def keep_state(self, model: Any) -> Iterator[None]:
-        kept_values = [(cell, cell.value) for cell in walk.cells(model)]
+        cells_and_values = [(cell, cell.value) for cell in walk.cells(model)]
         try:
             yield
         finally:
-            for cell, value in kept_values:
+            for cell, value in cells_and_values:
                 if cell.value is not value:
                     cell.value = value
 

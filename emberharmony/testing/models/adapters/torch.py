@@ -39,19 +39,19 @@ class Wide(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return _map_tensors(
                 _to_float64, func(*_map_tensors(_to_float64, args), **_map_tensors(_to_float64, kwargs))
             )
-        narrow_and_wide: list[tuple[Any, Any]] = []
+        narrow_and_wide_tensors: list[tuple[Any, Any]] = []
 
-        def copy(x: Any) -> Any:
+        def copy_to_float64(x: Any) -> Any:
             wide_copy = _to_float64(x)
             if wide_copy is not x:
-                narrow_and_wide.append((x, wide_copy))
+                narrow_and_wide_tensors.append((x, wide_copy))
             return wide_copy
 
-        kernel_result = func(*_map_tensors(copy, args), **_map_tensors(copy, kwargs))
-        for narrow_tensor, wide_tensor in narrow_and_wide:
+        kernel_result = func(*_map_tensors(copy_to_float64, args), **_map_tensors(copy_to_float64, kwargs))
+        for narrow_tensor, wide_tensor in narrow_and_wide_tensors:
             narrow_tensor.copy_(wide_tensor)
         return next(
-            (narrow_tensor for narrow_tensor, wide_tensor in narrow_and_wide if wide_tensor is kernel_result),
+            (narrow_tensor for narrow_tensor, wide_tensor in narrow_and_wide_tensors if wide_tensor is kernel_result),
             kernel_result,
         )
 
@@ -112,8 +112,8 @@ class TorchModels(Adapter):
         return dict(model.named_modules())
 
     def own(self, module: Any) -> dict[str, Any]:
-        tensors_by_name = [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]
-        return {name: tensor.detach() for name, tensor in tensors_by_name}
+        names_and_tensors = [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]
+        return {name: tensor.detach() for name, tensor in names_and_tensors}
 
     def put(self, module: Any, tensors: Mapping[str, Any]) -> None:
         tensors_by_name = dict([*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)])
@@ -156,17 +156,20 @@ class TorchModels(Adapter):
         dtype_before = torch.get_default_dtype()
         torch.set_default_dtype(torch.float64)
         recurrent_modules = [] if model is None else [x for x in model.modules() if isinstance(x, torch.nn.RNNBase)]
-        narrow_data = [
+        tensors_and_data = [
             (tensor, tensor.data) for module in recurrent_modules for tensor in module.parameters(recurse=False)
         ]
         try:
-            for tensor, data in narrow_data:  # PyTorch 2.13 compares the dtypes of input and weights before its kernel
+            for (
+                tensor,
+                data,
+            ) in tensors_and_data:  # PyTorch 2.13 compares the dtypes of input and weights before its kernel
                 tensor.data = _to_float64(data)
             with _run_eagerly(), Mixed(), Wide():  # type: ignore[no-untyped-call]
                 yield
         finally:
             torch.set_default_dtype(dtype_before)
-            for tensor, data in narrow_data:
+            for tensor, data in tensors_and_data:
                 tensor.data = data
 
     @contextlib.contextmanager
@@ -192,13 +195,13 @@ class TorchModels(Adapter):
 
     @contextlib.contextmanager
     def prepare_training(self, model: Any) -> Iterator[None]:
-        kept_tensors = [(tensor, tensor.data) for tensor in (*model.parameters(), *model.buffers())]
+        tensors_and_data = [(tensor, tensor.data) for tensor in (*model.parameters(), *model.buffers())]
         try:
-            for tensor, data in kept_tensors:
+            for tensor, data in tensors_and_data:
                 tensor.data = _to_float64(data)
             yield
         finally:
-            for tensor, data in kept_tensors:
+            for tensor, data in tensors_and_data:
                 tensor.data = data
 
     def differentiate(
@@ -217,9 +220,10 @@ class TorchModels(Adapter):
             if not loss_value.requires_grad:
                 return [None] * len(probes), {}
             gradients = torch.autograd.grad(loss_value, [*probes, *tensors_by_name.values()], allow_unused=True)
-        tensors = zip(tensors_by_name.items(), gradients[len(probes) :], strict=True)
+        parameters_and_gradients = zip(tensors_by_name.items(), gradients[len(probes) :], strict=True)
         return list(gradients[: len(probes)]), {
-            key: torch.zeros_like(parameter) if grad is None else grad for (key, parameter), grad in tensors
+            key: torch.zeros_like(parameter) if grad is None else grad
+            for (key, parameter), grad in parameters_and_gradients
         }
 
     def options(self, module: Any) -> dict[str, Any]:
