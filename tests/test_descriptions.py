@@ -57,7 +57,7 @@ def test_every_public_parameter_is_described() -> None:
     missing = [
         f"{name}: {parameter.name}"
         for name, owner in owners().items()
-        for parameter in completion.parameters(owner)
+        for parameter in completion.parameters_of(owner)
         if parameter.name not in completion.descriptions(owner)
     ]
     assert not missing, "\n".join(["describe them in the docstring, or for several ops in texts.py:", *missing])
@@ -67,8 +67,8 @@ def test_no_description_is_of_something_else() -> None:
     unknown = [
         f"{name}: {described}"
         for name, owner in owners().items()
-        for described in completion.arguments(completion.raw_docstring(owner))
-        if described not in {parameter.name for parameter in completion.parameters(owner)}
+        for described in completion.argument_descriptions(completion.raw_docstring(owner))
+        if described not in {parameter.name for parameter in completion.parameters_of(owner)}
     ]
     assert not unknown, "\n".join(["there are no such parameters:", *unknown])
 
@@ -96,7 +96,7 @@ def test_a_description_says_more_than_the_name() -> None:
 def test_no_op_repeats_a_shared_text() -> None:
     repeated = []
     for name, spec in OPS.items():
-        own = completion.arguments(completion.raw_docstring(spec))
+        own = completion.argument_descriptions(completion.raw_docstring(spec))
         repeated += [
             f"{name}: {p.name}"
             for p in spec.parameters
@@ -108,7 +108,7 @@ def test_no_op_repeats_a_shared_text() -> None:
 def test_each_shared_text_is_used() -> None:
     used = set()
     for spec in OPS.values():
-        own = completion.arguments(completion.raw_docstring(spec))
+        own = completion.argument_descriptions(completion.raw_docstring(spec))
         fits = [completion.shared_keys(spec, p) for p in spec.parameters if p.name not in own]
         used |= {next((key for key in each if key in completion.SHARED), "") for each in fits}
     assert not set(completion.SHARED) - used

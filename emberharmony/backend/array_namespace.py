@@ -110,7 +110,7 @@ def _namespace_of(backend: str, part: str) -> ArrayNamespace:
 def _bound_object(backend: Any, name: str, value: Any) -> Any:
     """Returns the form of a public object of `ops` that is bound to one backend."""
     if isinstance(value, DType):
-        return backend.dtypes.native(value)
+        return backend.dtypes.native_of(value)
     if isinstance(value, ModuleType):
         return ArrayNamespace(backend, name)
     if name in _INSPECTION:
@@ -127,8 +127,8 @@ _INSPECTION: dict[str, Callable[[Any], Function]] = {
     "__array_namespace_info__": lambda backend: lambda: ArrayNamespaceInfo(backend),
     "capabilities": lambda backend: ArrayNamespaceInfo(backend).capabilities,
     "default_dtypes": lambda backend: ArrayNamespaceInfo(backend).default_dtypes,
-    "default_float": lambda backend: lambda: backend.dtypes.native(default_float()),
-    "default_complex": lambda backend: lambda: backend.dtypes.native(default_complex()),
+    "default_float": lambda backend: lambda: backend.dtypes.native_of(default_float()),
+    "default_complex": lambda backend: lambda: backend.dtypes.native_of(default_complex()),
 }
 """By name, the makers of the functions for inspection."""
 
@@ -168,7 +168,7 @@ def _function_with_backend(
 
 def _result_conversion(backend: Any, spec: OpSpec) -> Function | None:
     """Returns the function that converts an op's result: dtypes become native, functions get bound to the backend."""
-    native_dtype_of = backend.dtypes.native
+    native_dtype_of = backend.dtypes.native_of
     if spec.returns == "DType":
         return native_dtype_of
     if spec.returns in ("FloatInfo", "IntegerInfo"):

@@ -36,7 +36,7 @@ from emberharmony.core.errors import (
     brief,
 )
 from emberharmony.core.registry import ALIASES, OPS, OpSpec, complete
-from emberharmony.core.state.locations import with_location
+from emberharmony.core.state.locations import add_location
 from emberharmony.core.tracing import CLOSED_OVER, Standing, Substitute, TensorProxy
 
 if TYPE_CHECKING:
@@ -654,7 +654,7 @@ class Backend(Categories, Steps, Transforms, Probes, ProductPrecision, HostMemor
         """
         if isinstance(error, EmberError):
             error.args = (self._message_for(op, str(error)) + diagnosis.other_library_hint(OPS[op], arguments),)
-            return with_location(error)
+            return add_location(error)
         error_class = next(
             (
                 error_class
@@ -663,7 +663,7 @@ class Backend(Categories, Steps, Transforms, Probes, ProductPrecision, HostMemor
             ),
             None,
         )
-        return with_location(diagnosis.typed_error(self, op, error, arguments, error_class))
+        return add_location(diagnosis.typed_error(self, op, error, arguments, error_class))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r} {self.version}>"

@@ -66,7 +66,7 @@ def set_backend(name: BackendLike, *, persist: bool = False) -> None:
     if persist:
         settings.write("backend", name, selection.switch_steps(backend, "set_backend, persisted"))
     else:
-        selection.switch(backend, "set_backend")
+        selection.switch_backend(backend, "set_backend")
 
 
 def get_backend() -> BackendName:
@@ -105,7 +105,12 @@ _VARIABLE: list[str | None] = []
 def _warn_of_late_variable() -> None:
     """Warns once if the program set the environment variable after the backend was chosen."""
     current_name = os.environ.get(ENVIRONMENT)
-    if not _VARIABLE or not current_name or current_name == _VARIABLE[-1] or selection.source() == "set_backend":
+    if (
+        not _VARIABLE
+        or not current_name
+        or current_name == _VARIABLE[-1]
+        or selection.backend_source() == "set_backend"
+    ):
         return
     active_name = selection.current().name
     if current_name != active_name:
@@ -317,7 +322,7 @@ def _package_version(name: str) -> str | None:
         return None
 
 
-selection.on_first_use(choose_backend)
+selection.install_chooser(choose_backend)
 
 __all__ = [
     "available_backends",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from emberharmony.core import errors
-from emberharmony.core.axes import INDEX_RANGE, broadcast, missing_axis
+from emberharmony.core.axes import INDEX_RANGE, broadcast, missing_axis_hint
 from emberharmony.core.dtypes import as_dtype
 from emberharmony.core.errors import DTypeError, EmberError, ShapeError, brief
 from emberharmony.core.registry import OPS, OpSpec
@@ -226,7 +226,7 @@ def _hint_for_axis(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> st
     if spec.name == "stack" and len(set(shapes)) > 1:
         return "; pad them to one shape (ops.pad), or join them along an axis (ops.concatenate)"
     if len({len(shape) for shape in shapes}) != 1:
-        return missing_axis(shapes, arguments_by_name["axis"]) if spec.name == "concatenate" else ""
+        return missing_axis_hint(shapes, arguments_by_name["axis"]) if spec.name == "concatenate" else ""
     unequal_axes = [axis for axis, lengths in enumerate(zip(*shapes, strict=True)) if len(set(lengths)) > 1]
     return (
         f"; with axis={unequal_axes[0]} they would fit" if spec.name == "concatenate" and len(unequal_axes) == 1 else ""

@@ -30,7 +30,7 @@ def backend() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def show(as_json: bool) -> None:
     """Show the active backend and where the choice came from."""
-    name, source = get_backend(), selection.source()
+    name, source = get_backend(), selection.backend_source()
     click.echo(json.dumps({"backend": name, "source": source}) if as_json else f"{name} (from {source})")
 
 

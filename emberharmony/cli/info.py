@@ -48,7 +48,7 @@ def collect_facts() -> dict[str, Any]:
     try:
         active_backend = current()
         active_facts.update(
-            backend=active_backend.name, source=selection.source(), device=active_backend.get_default_device()
+            backend=active_backend.name, source=selection.backend_source(), device=active_backend.get_default_device()
         )
     except EmberError as error:
         active_facts["error"] = str(error)

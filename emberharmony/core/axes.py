@@ -102,19 +102,19 @@ def broadcast(shapes: Sequence[Sequence[int]]) -> tuple[int, ...]:
     return tuple(result_shape)
 
 
-def missing_axis(shapes: Sequence[tuple[int, ...]], axis: Any) -> str:
+def missing_axis_hint(shapes: Sequence[tuple[int, ...]], axis: Any) -> str:
     """Returns a hint that a tensor lacks one axis, and how to add it; an empty string if no shape lacks just one.
 
     Args:
         shapes: those of the tensors that are joined.
         axis: along which.
     """
-    most_axes = max(map(len, shapes), default=0)
-    if not isinstance(axis, int) or not -most_axes <= axis < most_axes:
+    largest_axis_count = max(map(len, shapes), default=0)
+    if not isinstance(axis, int) or not -largest_axis_count <= axis < largest_axis_count:
         return ""
-    axis %= most_axes
-    operand_index = next((i for i, shape in enumerate(shapes) if len(shape) == most_axes - 1), None)
-    longest_shape = next(shape for shape in shapes if len(shape) == most_axes)
+    axis %= largest_axis_count
+    operand_index = next((i for i, shape in enumerate(shapes) if len(shape) == largest_axis_count - 1), None)
+    longest_shape = next(shape for shape in shapes if len(shape) == largest_axis_count)
     if operand_index is None or shapes[operand_index] != longest_shape[:axis] + longest_shape[axis + 1 :]:
         return ""
     return f"; ops.expand_dims(xs[{operand_index}], {axis}) has the axis that is missing"

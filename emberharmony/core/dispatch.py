@@ -35,12 +35,12 @@ DISPATCH, REASON = choose_dispatch()
 """Which dispatch runs in this process, and why."""
 
 if DISPATCH == SWAP:
-    from emberharmony.core.op_code.code_swap import compile_op, guarded_code, looked_up
+    from emberharmony.core.op_code.code_swap import compile_op, guarded_code, looked_up_op
     from emberharmony.core.op_code.code_swap import op_before_first_call as _declared
 else:
-    from emberharmony.core.op_code.portable import compile_op, looked_up
+    from emberharmony.core.op_code.portable import compile_op, looked_up_op
 
-    _declared = looked_up
+    _declared = looked_up_op
 
 F = TypeVar("F", bound=Callable[..., Any])
 _NUMBERS = (int, float, complex)
@@ -111,7 +111,7 @@ def looked_up_steps() -> list[Step]:
         return list(_NO_BACKEND)
     for op_name, spec in list(OPS.items()):
         if op_name not in _LOOKED_UP:
-            _LOOKED_UP[op_name] = assignment(spec.function, "__code__", looked_up(spec).__code__)
+            _LOOKED_UP[op_name] = assignment(spec.function, "__code__", looked_up_op(spec).__code__)
     return [*_NO_BACKEND, *_LOOKED_UP.values()]
 
 
@@ -123,10 +123,10 @@ class _Uncalled:
     """
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        return partial(_first_call, name)
+        return partial(_call_first_time, name)
 
 
-def _first_call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _call_first_time(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Calls an op, or raises the error for keywords that it does not have.
 
     Raises:
@@ -136,9 +136,9 @@ def _first_call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
         unknown_names = kwargs.keys() - parameter_names(OPS[name])
         if unknown_names:
             # Imported here, because only unknown names need it.
-            from emberharmony.core.names.spellings import unknown_keyword
+            from emberharmony.core.names.spellings import unknown_keyword_error
 
-            raise unknown_keyword(name, next(keyword for keyword in kwargs if keyword in unknown_names))
+            raise unknown_keyword_error(name, next(keyword for keyword in kwargs if keyword in unknown_names))
     return getattr(op_globals.active(), name)(*args, **kwargs)
 
 
@@ -222,7 +222,7 @@ def _publish(spec: OpSpec, backend: Any) -> None:
     op_globals.publish(**{f"{backend.prefix}_{name}": value for name, value in value_by_global.items()})
 
 
-def slow(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
+def call_with_conversion(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
     """Calls the backend's op with converted arguments and translates its errors.
 
     A traced tensor hands the call to its tape, and a cell calls the op again with its tensor.
@@ -271,8 +271,8 @@ def reraise(backend: Any, name: str, arguments: tuple[Any, ...]) -> NoReturn:
 def rescue(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
     """Handles the error of a native call: runs the full implementation if there is one, else raises the typed error.
 
-    `slow` also converts options, so a call runs again through it if a flag is no Python boolean, or if a tensor
-    stands in place of an integer.
+    `call_with_conversion` also converts options, so a call runs again through it if a flag is no Python boolean, or if
+    a tensor stands in place of an integer.
 
     Raises:
         EmberError: the typed error, if the call cannot run in another way.
@@ -281,8 +281,8 @@ def rescue(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
     passed_error = passing_error(error)
     if passed_error is not None:
         raise passed_error
-    met_values = (getattr(error, "traced", None), *arguments)
-    substitute_operand = next((x for x in met_values if isinstance(x, Substitute)), None)
+    given_values = (getattr(error, "traced", None), *arguments)
+    substitute_operand = next((x for x in given_values if isinstance(x, Substitute)), None)
     if substitute_operand is not None:  # the fast path does not test every parameter, and does not look into lists
         return substitute_operand.run(backend, name, arguments)
     spec = OPS[name]
@@ -296,7 +296,7 @@ def rescue(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
             or any(_needs_conversion(p, x) for p, x in parameter_value_pairs)
         )
     ):
-        return slow(backend, name, arguments)
+        return call_with_conversion(backend, name, arguments)
     typed_error = backend.translate(name, error, arguments)
     raise typed_error from (None if typed_error is error else error)
 
@@ -332,10 +332,10 @@ def convert_arguments(
             value_by_keyword[parameter.name] = converted_value
         else:
             positional_arguments.append(converted_value)
-    is_single = operand_positions[:1] == [0] and all(
+    has_only_numbers = operand_positions[:1] == [0] and all(
         isinstance(positional_arguments[i], _NUMBERS) for i in operand_positions
     )
-    if is_single and not any(parameter.role in ("TensorLike", "Tensors") for parameter in parameters):
+    if has_only_numbers and not any(parameter.role in ("TensorLike", "Tensors") for parameter in parameters):
         positional_arguments[0] = backend.convert(positional_arguments[0])
     return positional_arguments, value_by_keyword
 
@@ -389,4 +389,4 @@ def _flag_of_value(parameter: OpParameter, value: Any) -> bool:
     raise ArgumentTypeError(f"{parameter.name} must be True or False, got {value!r:.60}")
 
 
-op_globals.publish(slow=slow, rescue=rescue, reraise=reraise, uncalled=_Uncalled(), traced_tensor=None)
+op_globals.publish(slow=call_with_conversion, rescue=rescue, reraise=reraise, uncalled=_Uncalled(), traced_tensor=None)

@@ -238,17 +238,19 @@ class NativeDTypes(dict[Any, Any]):
         on_first_use: Mapping[DType, Callable[[], Any]] = MappingProxyType({}),
     ) -> None:
         native_by_neutral = {
-            neutral_dtype: native for neutral_dtype, native in dtypes.items() if neutral_dtype not in on_first_use
+            neutral_dtype: native_dtype
+            for neutral_dtype, native_dtype in dtypes.items()
+            if neutral_dtype not in on_first_use
         }
         super().__init__(native_by_neutral)
-        self.update({native: native for native in native_by_neutral.values()})
-        for neutral_dtype, native in native_by_neutral.items():
-            if native_name(native) is None:
-                _PLUGGED[id(native)] = native, neutral_dtype.name
+        self.update({native_dtype: native_dtype for native_dtype in native_by_neutral.values()})
+        for neutral_dtype, native_dtype in native_by_neutral.items():
+            if native_name(native_dtype) is None:
+                _PLUGGED[id(native_dtype)] = native_dtype, neutral_dtype.name
         self.backend, self.natives, self.available = backend, dict(dtypes), tuple(dtypes)
         self.neutral: dict[Any, DType] = _Neutral(self)
         # Filled here, because torch.compile would compile a function again after an entry is added.
-        self.neutral.update({native: neutral_dtype for neutral_dtype, native in native_by_neutral.items()})
+        self.neutral.update({native_dtype: neutral_dtype for neutral_dtype, native_dtype in native_by_neutral.items()})
         self._on_first_use = dict(on_first_use)
 
     def __missing__(self, dtype: object) -> Any:
@@ -271,7 +273,7 @@ class NativeDTypes(dict[Any, Any]):
             self[dtype] = native_dtype
         return native_dtype
 
-    def native(self, neutral: DType) -> Any:
+    def native_of(self, neutral: DType) -> Any:
         """Returns the native dtype of a neutral one, without the call of `on_first_use` that a look-up makes.
 
         Args:
@@ -280,8 +282,8 @@ class NativeDTypes(dict[Any, Any]):
         Raises:
             DTypeError: if the backend lacks it.
         """
-        native = self.natives.get(neutral)
-        return self[neutral] if native is None else native
+        native_dtype = self.natives.get(neutral)
+        return self[neutral] if native_dtype is None else native_dtype
 
 
 class _Neutral(dict[Any, DType]):

@@ -27,14 +27,14 @@ else:
             """Returns a tuple of the fields, given by position or by name."""
             if len(values) == len(cls._fields) and not named:
                 return tuple.__new__(cls, values)
-            fields_by_name = cls._fields[len(values) :]
-            if fields_by_name:
+            keyword_fields = cls._fields[len(values) :]
+            if keyword_fields:
                 values_by_name = cls._field_defaults | named
                 try:
-                    values += tuple([values_by_name[name] for name in fields_by_name])
+                    values += tuple([values_by_name[name] for name in keyword_fields])
                 except KeyError as error:
                     raise TypeError(f"{cls.__name__}() is missing the field {error}") from None
-            if len(values) != len(cls._fields) or not named.keys() <= set(fields_by_name):
+            if len(values) != len(cls._fields) or not named.keys() <= set(keyword_fields):
                 raise TypeError(f"{cls.__name__}() takes the fields {', '.join(cls._fields)}, each once")
             return tuple.__new__(cls, values)
 

@@ -67,7 +67,7 @@ class ArrayNamespaceInfo:
     def _spell_dtypes(self, dtypes: dict[str, DType]) -> dict[str, Any]:
         if self._backend is None:
             return dict(dtypes)
-        return {name: self._backend.dtypes.native(dtype) for name, dtype in dtypes.items()}
+        return {name: self._backend.dtypes.native_of(dtype) for name, dtype in dtypes.items()}
 
     def capabilities(self) -> dict[str, Any]:
         """Returns what the namespace's function `capabilities()` returns, for the backend of this object."""
@@ -98,10 +98,10 @@ class ArrayNamespaceInfo:
         Raises:
             ArgumentError: if `kind` is anything else.
         """
-        wanted_kinds = tuple(KINDS) if kind is None else kind if isinstance(kind, (tuple, list)) else (kind,)
-        if not all(isinstance(name, str) and name in KINDS for name in wanted_kinds):
+        kind_names = tuple(KINDS) if kind is None else kind if isinstance(kind, (tuple, list)) else (kind,)
+        if not all(isinstance(name, str) and name in KINDS for name in kind_names):
             raise ArgumentError(f"kind is one of {', '.join(KINDS)}, or a tuple of them, not {brief(kind)}")
-        dtype_kinds = {dtype_name for name in wanted_kinds for dtype_name in KINDS[name]}
+        dtype_kinds = {dtype_name for name in kind_names for dtype_name in KINDS[name]}
         available_dtypes = (dtype for dtype in self._current().dtypes.available if dtype not in (float16, bfloat16))
         return self._spell_dtypes({dtype.name: dtype for dtype in available_dtypes if dtype.kind in dtype_kinds})
 

@@ -47,7 +47,7 @@ def is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, (int, float))
 
 
-def without_axes(name: str, value: Any) -> Any:
+def require_scalar(name: str, value: Any) -> Any:
     """Returns an option unchanged, after a check that it is a number or a tensor without axes.
 
     Raises:

@@ -51,7 +51,7 @@ class Parameter(Cell):
                 stacklevel=2,
             )
 
-    def _extra(self) -> str:
+    def _extra_text(self) -> str:
         return "" if self.trainable else ", frozen"
 
 
@@ -79,7 +79,7 @@ class Buffer(Cell):
         super().__init__(value, name)
         self.persistent = persistent
 
-    def _extra(self) -> str:
+    def _extra_text(self) -> str:
         return "" if self.persistent else ", not persistent"
 
 

@@ -237,7 +237,7 @@ class OpSpec:
     def parameters(self) -> tuple[OpParameter, ...]:
         """The parameters; read from the declaration on first use, because a program uses few of all ops."""
         if self._parameters is None:
-            self._parameters = _parameters(self.declared)
+            self._parameters = _parameters_of(self.declared)
         return self._parameters
 
     @property
@@ -279,7 +279,7 @@ def functions_by_module() -> dict[str, dict[str, FunctionType]]:
     return functions_by_module
 
 
-def _parameters(declared: FunctionType) -> tuple[OpParameter, ...]:
+def _parameters_of(declared: FunctionType) -> tuple[OpParameter, ...]:
     declared_code = declared.__code__
     variable_names, annotations = declared_code.co_varnames, declared.__annotations__
     positional_names = variable_names[: declared_code.co_argcount]
@@ -304,12 +304,12 @@ def _parameters(declared: FunctionType) -> tuple[OpParameter, ...]:
 
 
 def _ellipsis_codes() -> frozenset[bytes]:
-    def example() -> None:
+    def docstring_only() -> None:
         """Documented."""
 
     def bare_ellipsis() -> None: ...
 
-    return frozenset((example.__code__.co_code, bare_ellipsis.__code__.co_code))
+    return frozenset((docstring_only.__code__.co_code, bare_ellipsis.__code__.co_code))
 
 
 _ELLIPSIS = _ellipsis_codes()

@@ -101,7 +101,7 @@ def is_overridden() -> bool:
     return _PROCESS.overridden
 
 
-def source() -> str:
+def backend_source() -> str:
     """Returns what chose the active backend, such as "set_backend" or the path of the settings file."""
     if _OVERRIDE.get() is not None:
         return "use_backend"
@@ -109,7 +109,7 @@ def source() -> str:
     return _PROCESS.source
 
 
-def on_first_use(choose: Callable[[], tuple[Any, str]]) -> None:
+def install_chooser(choose: Callable[[], tuple[Any, str]]) -> None:
     """Installs the function that chooses a backend if an op runs before one was set."""
     _PROCESS.choose = choose
 
@@ -132,7 +132,7 @@ def _choose_first_backend() -> Bound:
     return chosen_bound
 
 
-def switch(backend: Any, source: str) -> None:
+def switch_backend(backend: Any, source: str) -> None:
     """Makes `backend` the backend of the whole process."""
     commit(switch_steps(backend, source))
     if _PROCESS.observers is not None:
@@ -168,9 +168,9 @@ def _override_steps(bound: Bound) -> Iterable[Step]:
     """
     if DISPATCH != SWAP:
         return ()
-    overridden, not_overridden = (assignment(_PROCESS, "overridden", value) for value in (True, False))
+    set_step, clear_step = (assignment(_PROCESS, "overridden", value) for value in (True, False))
     guard_steps = [*looked_up_steps(), *bound._guard_steps()] if _any_alive() else ()
-    return chain([overridden], _unless_alive([not_overridden]), if_unchanged(_PROCESS, "overridden", True, guard_steps))
+    return chain([set_step], _unless_alive([clear_step]), if_unchanged(_PROCESS, "overridden", True, guard_steps))
 
 
 def _direct_steps(backend: Any) -> Iterable[Step]:

@@ -47,13 +47,13 @@ class Report:
 
     def _repr_html_(self) -> str:
         """Returns what notebooks show: the verdict, and the largest tensors."""
-        from emberharmony.core.display.html import table  # imported here, because only notebooks need it
+        from emberharmony.core.display.html import html_table  # imported here, because only notebooks need it
 
         largest_tensors = sorted(self.tensors.items(), key=lambda item: -item[1].nbytes)[:_SHOWN]
         rows = [(name, info.dtype, str(info.shape), f"{info.nbytes:,}") for name, info in largest_tensors]
         left_out_count = len(self.tensors) - len(rows)
         note = f"and {left_out_count} smaller tensors" if left_out_count else ""
-        return table(str(self), ("name", "dtype", "shape", "bytes"), rows, left=3, notes=note)
+        return html_table(str(self), ("name", "dtype", "shape", "bytes"), rows, left=3, notes=note)
 
     def __str__(self) -> str:
         if self.error is not None:

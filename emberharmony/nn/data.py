@@ -109,13 +109,13 @@ class Batches:
     def _repr_html_(self) -> str:
         """Returns HTML for notebooks: a table of shapes, dtypes and first values of each array."""
         # The module is imported only here, because only notebooks need it.
-        from emberharmony.core.display.html import table
+        from emberharmony.core.display.html import html_table
 
         table_rows = [
             (str(i), str(tuple(x.shape)), ops.dtype(x).name, brief(ops.to_numpy(ops.ravel(x[:1]))[:6].tolist()))
             for i, x in enumerate(array.value for array in self._arrays)
         ]
-        return table(
+        return html_table(
             repr(self).partition(";")[0] + ")", ("array", "shape", "dtype", "first values"), table_rows, left=4
         )
 

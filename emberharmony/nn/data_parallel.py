@@ -82,7 +82,7 @@ class DataParallel(Module):
         """Copies the values of parameters or buffers from rank 0 to all ranks."""
         if cells:
             rank_0_values = broadcast([cell.value for cell in cells])
-            steps: list[Step] = [cell.replacing(value) for cell, value in zip(cells, rank_0_values, strict=True)]
+            steps: list[Step] = [cell.replace_step(value) for cell, value in zip(cells, rank_0_values, strict=True)]
             commit(steps)
 
     def named_parameters(self, trainable: bool | None = None) -> Iterator[tuple[str, Parameter]]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from emberharmony import Buffer, Parameter, ops
-from emberharmony.core.cells.blocks import Assignments, newly_held
+from emberharmony.core.cells.blocks import Assignments, newly_assigned_tensors
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief, suggest
 from emberharmony.core.names.lazy import public_getattr_and_dir
@@ -67,7 +67,7 @@ class _ValueAndGrad(Enclosing):
                 old_value_by_cell = dict(assigned)
                 value, aux = fn(*args, **kwargs) if has_aux else (fn(*args, **kwargs), None)
                 trained_cells = set(trained_by_name.values())
-                new_values = newly_held(assigned, old_value_by_cell, trained_cells)
+                new_values = newly_assigned_tensors(assigned, old_value_by_cell, trained_cells)
                 changed_cells[:] = new_values
                 return value, (aux, list(new_values.values()))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.errors import EmberError
-from emberharmony.core.state.locations import LOCATORS, TRACKERS, with_location
+from emberharmony.core.state.locations import LOCATORS, TRACKERS, add_location
 from emberharmony.nn.walk import Holder, named_modules
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def _indefinite_article(kind: str) -> str:
 
 def fault(error: EmberError) -> EmberError:
     """Returns an error that a layer is about to raise, with the layer's name in the model at the end of its message."""
-    return with_location(error)
+    return add_location(error)
 
 
 class _Tracker:

@@ -68,7 +68,7 @@ class ParametrizationList(Module):
         computed_value = self._chain[0](*(original.value for original in originals))
         for module in self._chain[1:]:
             computed_value = module(computed_value)
-        return originals[0].holding(computed_value)
+        return originals[0].copy_holding(computed_value)
 
 
 class _Parametrized(Module):

@@ -107,7 +107,7 @@ def loading_steps_and_names(
         unexpected_names + foreign_names,
         cast_names,
     )
-    return [cell.replacing(tensor) for cell, tensor in new_tensors.items()], loaded
+    return [cell.replace_step(tensor) for cell, tensor in new_tensors.items()], loaded
 
 
 def _new_tensors(

@@ -6,7 +6,7 @@ from typing import Any
 
 from emberharmony import Buffer, Parameter, ops
 from emberharmony.core.cells.cell import Cell
-from emberharmony.core.display.html import table
+from emberharmony.core.display.html import html_table
 from emberharmony.core.errors import ArgumentTypeError
 from emberharmony.core.trees.tree import tree_flatten, tree_unflatten
 from emberharmony.nn import walk
@@ -44,7 +44,7 @@ def summary(module: walk.Holder, specs: tuple[Any, ...], depth: int | None) -> S
         for row in rows
     ]
     summary_text = Summary("\n".join([*lines, total_row]))
-    summary_text.html = table(type(module).__name__, rows[0], body_rows, left=len(rows[0]) - 2, notes=total_row)
+    summary_text.html = html_table(type(module).__name__, rows[0], body_rows, left=len(rows[0]) - 2, notes=total_row)
     return summary_text
 
 
@@ -59,7 +59,7 @@ def summary_html(module: walk.Holder) -> str:
         )
         for name, class_name, _, *numbers in _summary_rows(module, (), None)
     ]
-    return table(
+    return html_table(
         type(module).__name__, ("name", "module", "parameters", "bytes"), rows, left=2, notes=_total_row(module)
     )
 

@@ -13,7 +13,7 @@ from emberharmony import Parameter
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError
 from emberharmony.core.state.locations import MADE
-from emberharmony.core.trees.objects import held_in, instances_in
+from emberharmony.core.trees.objects import held_leaves, instances_in
 
 
 class Holder:
@@ -200,7 +200,7 @@ def named_cells_of_all_places(root: Holder) -> Iterator[tuple[str, Cell]]:
     if any(cell not in saved_cells for cell in instances_in(root, Parameter)):
         path, holder = next(
             (held_object.path, held_object.holder)
-            for held_object in held_in(root)
+            for held_object in held_leaves(root)
             if isinstance(held_object.value, Parameter) and held_object.value not in saved_cells
         )
         raise ArgumentError(

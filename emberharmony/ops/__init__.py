@@ -164,7 +164,7 @@ with _PausedCollector(lasting=True):
 
     _document_all([_name for _name in globals() if _name.startswith("tree_")], globals())
     _prepare()
-    from emberharmony.core.state.hooks import install as _install
+    from emberharmony.core.state.hooks import install_hooks as _install
 
     _install()
 
@@ -182,9 +182,9 @@ def __getattr__(name: str) -> object:
         globals()[name] = module = importlib.import_module("emberharmony.distributed")
         return module
     # Imported here, so that `dir` of the module shows public names only.
-    from emberharmony.core.names.deprecation import old_name
+    from emberharmony.core.names.deprecation import op_of_old_name
 
-    return old_name(__name__, name)
+    return op_of_old_name(__name__, name)
 
 
 def __dir__() -> list[str]:

@@ -133,7 +133,7 @@ def finfo(type: TensorOrDType) -> FloatInfo:
         >>> ops.finfo(ops.float32).bits
         32
     """
-    return FloatInfo.of(dtype(type) if is_tensor(type) else as_dtype(type))
+    return FloatInfo.of_dtype(dtype(type) if is_tensor(type) else as_dtype(type))
 
 
 @op
@@ -152,7 +152,7 @@ def iinfo(type: TensorOrDType) -> IntegerInfo:
         >>> ops.iinfo(ops.int8).max
         127
     """
-    return IntegerInfo.of(dtype(type) if is_tensor(type) else as_dtype(type))
+    return IntegerInfo.of_dtype(dtype(type) if is_tensor(type) else as_dtype(type))
 
 
 def option(name: str, value: Any, x: Tensor) -> Any:

@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from emberharmony.core.names.spaces import fill
+from emberharmony.core.names.spaces import fill_namespace
 from emberharmony.ops import _modules
 
 if _TYPE_CHECKING:  # as in `ops/__init__.py`, where `fft` is this namespace
     from emberharmony.ops.images.fft_ops import fft as fft
 
-fill(globals(), _modules, ("images.fft_ops",))
+fill_namespace(globals(), _modules, ("images.fft_ops",))

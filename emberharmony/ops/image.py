@@ -1,6 +1,6 @@
 """Images: colours, patches, resampling, warping."""
 
-from emberharmony.core.names.spaces import fill
+from emberharmony.core.names.spaces import fill_namespace
 from emberharmony.ops import _modules
 
-fill(globals(), _modules, ("images.image_ops", "images.resampling", "images.warping"))
+fill_namespace(globals(), _modules, ("images.image_ops", "images.resampling", "images.warping"))

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from emberharmony.core.names.spaces import fill
+from emberharmony.core.names.spaces import fill_namespace
 from emberharmony.ops import _modules
 from emberharmony.ops.arrays.shape import matrix_transpose
 
@@ -13,7 +13,7 @@ if _TYPE_CHECKING:  # as in `ops/__init__.py`, which has other ops of these name
         linalg_trace as trace,
     )
 
-fill(
+fill_namespace(
     globals(),
     _modules,
     ("algebra.linalg_ops", "algebra.matrix_functions", "algebra.norms", "algebra.products", "solver"),

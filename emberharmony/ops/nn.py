@@ -1,10 +1,10 @@
 """Neural networks: activations, normalisations, convolutions, pools, attention, losses."""
 
-from emberharmony.core.names.spaces import fill
+from emberharmony.core.names.spaces import fill_namespace
 from emberharmony.ops import _modules
 from emberharmony.ops.arrays.indexing import one_hot
 
-fill(
+fill_namespace(
     globals(),
     _modules,
     (

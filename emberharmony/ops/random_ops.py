@@ -217,14 +217,14 @@ def random_uniform(
             uniform_draw = source.uniform(shape, float_dtype)
             # The width of a range may overflow the dtype; half of the width never does.
             half_offset = uniform_draw * (high / 2 - low / 2)
-            is_wide = high - low > FloatInfo.of(float64 if float_dtype is float64 else float32).max
+            is_wide = high - low > FloatInfo.of_dtype(float64 if float_dtype is float64 else float32).max
             return (half_offset + low + half_offset if is_wide else uniform_draw * (high - low) + low).clip(
                 max=largest_result
             )
 
         return _draw_tensor(generator_or_none, float_dtype, draw_within)
     unit_values = standard_uniform(shape, dtype)
-    if high - low > FloatInfo.of(float_dtype).max:
+    if high - low > FloatInfo.of_dtype(float_dtype).max:
         half_steps = multiply(unit_values, high / 2 - low / 2)
         return minimum(add(add(half_steps, low), half_steps), largest_result)
     return minimum(add(multiply(unit_values, high - low), low), largest_result)
@@ -439,7 +439,7 @@ def _map_to_range(values: Tensor, minval: Any, maxval: Any) -> Tensor:
     low, high = (
         parameter(name, bound, values.shape, values_dtype) for name, bound in (("minval", minval), ("maxval", maxval))
     )
-    limits = FloatInfo.of(values_dtype)
+    limits = FloatInfo.of_dtype(values_dtype)
     largest_bound = maximum(absolute(low), absolute(high))
     unit_values = to_device(values, get_device(largest_bound))
     # Two shares, because the width of a range may overflow the dtype, and would be rounded before it is shared.

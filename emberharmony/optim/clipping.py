@@ -183,7 +183,7 @@ def _replace_gradients(params: Any, change: Callable[[Any], Any]) -> None:
         gradient = change(cell.grad)
         new_gradients.append(None if gradient is None else Cell(gradient).tensor_and_home())
     ops.eval([new_gradient[0] for new_gradient in new_gradients if new_gradient is not None])
-    commit(cell.exchanging_grad(new_gradient) for cell, new_gradient in zip(cells, new_gradients, strict=True))
+    commit(cell.exchange_grad_step(new_gradient) for cell, new_gradient in zip(cells, new_gradients, strict=True))
 
 
 def _joint_norm(gradients: list[Any], norm_type: float) -> Tensor:

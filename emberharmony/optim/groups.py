@@ -12,7 +12,7 @@ from emberharmony.core.cells.models import MODELS
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, brief
 from emberharmony.core.state.commits import Step, commit
-from emberharmony.core.state.draws import HostDrawError, recording
+from emberharmony.core.state.draws import HostDrawError, current_recording
 from emberharmony.optim import numbers
 from emberharmony.optim.options import Limit, checked_options
 from emberharmony.optim.saved import SavedState
@@ -40,7 +40,7 @@ class _Unrecorded(Generic[T]):
         self._name = f"_{name}"
 
     def __get__(self, owner: Any, kind: type) -> T:
-        if recording() is not None:
+        if current_recording() is not None:
             raise HostDrawError(f"{kind.__name__}.{self._name[1:]} would be read once, although steps change it")
         value: T = getattr(owner, self._name)
         return value
@@ -161,7 +161,7 @@ class ParameterGroups:
 
     def zero_grad(self) -> None:
         """Sets the `grad` of all parameters to None."""
-        commit([cell.without_grad() for cell in self.parameters()])
+        commit([cell.clear_grad_step() for cell in self.parameters()])
 
     def state_dict(self, *, host: bool = False) -> dict[str, Any]:
         """Returns the state by torch's names, which `torch.optim` loads too.

@@ -12,7 +12,7 @@ from emberharmony.core.cells.cell import Cell, clear_grad_steps, gradients_of
 from emberharmony.core.cells.models import MODELS, warn_of_new_parameters
 from emberharmony.core.cells.overwriting import COUNTED, WATCHES
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, TrainingWarning, brief
-from emberharmony.core.state.draws import OPEN, recording, refuse_effect
+from emberharmony.core.state.draws import OPEN, current_recording, refuse_effect
 from emberharmony.core.types import Tensor
 from emberharmony.optim import numbers, pure
 from emberharmony.optim.first_step import warn_of_gradients
@@ -268,7 +268,7 @@ class Optimizer(ParameterGroups):
         Args:
             gradients: those that `ops.backward` has made, rather than the caller of `step`.
         """
-        if recording() is not None:
+        if current_recording() is not None:
             return
         if not self._count and len(self._param_groups) == 1:
             warn_of_gradients(f"{type(self).__name__}.step()", gradients)

@@ -16,7 +16,7 @@ from emberharmony.core.cells.cell import Cell, replace_steps
 from emberharmony.core.cells.overwriting import WATCHES, Overwriting
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.state.commits import Step, commit
-from emberharmony.core.state.draws import recording
+from emberharmony.core.state.draws import current_recording
 from emberharmony.optim import numbers
 from emberharmony.optim.declarations import is_elementwise, kernel_name_of
 from emberharmony.optim.groups import State
@@ -99,7 +99,7 @@ def perform_step(
         cells: returns the cells that it may change.
         clear: whether these lose their gradients.
     """
-    recorded_block = recording() if WATCHES else None
+    recorded_block = current_recording() if WATCHES else None
     if recorded_block is not None:
         recorded_block.effects.postpone_step(make, gradients, cells(), clear)
     else:

@@ -153,5 +153,5 @@ def _activate_backend(name: str) -> None:
     from emberharmony.core import selection
     from emberharmony.core.types import BackendName
 
-    if ops.get_backend() != name or selection.source() != "set_backend" or selection.is_overridden():
+    if ops.get_backend() != name or selection.backend_source() != "set_backend" or selection.is_overridden():
         ops.set_backend(BackendName(name))

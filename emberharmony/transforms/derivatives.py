@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from emberharmony.core import selection
-from emberharmony.core.cells.blocks import Assignments, ReadCells, cells_of_open_blocks, newly_held
+from emberharmony.core.cells.blocks import Assignments, ReadCells, cells_of_open_blocks, newly_assigned_tensors
 from emberharmony.core.cells.cell import Cell, accumulate_steps, clear_grad_steps, values_of
 from emberharmony.core.code_flags import VARIADIC_KEYWORDS
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, DTypeError, UnsupportedOpError
 from emberharmony.core.state.commits import commit
-from emberharmony.core.state.draws import OPEN, Draws, recording, refuse_effect
+from emberharmony.core.state.draws import OPEN, Draws, current_recording, refuse_effect
 from emberharmony.core.trees.objects import instances_in
 from emberharmony.core.trees.tree import LEAF, TreeDef, tree_flatten, tree_map, tree_unflatten
 from emberharmony.transforms import parameterless
@@ -308,7 +308,7 @@ def checkpoint(op: str, fn: Function) -> Function:
             with Assignments(constant_by_cell) as assigned_values:
                 value_by_cell_before = dict(assigned_values)
                 outputs = run_function(*map(ops.stop_gradient, call.primals))
-                value_by_changed_cell = newly_held(assigned_values, value_by_cell_before)
+                value_by_changed_cell = newly_assigned_tensors(assigned_values, value_by_cell_before)
         for cell, tensor in value_by_changed_cell.items():
             cell.value = tensor
         read_cell_list = [cell for cell in open_cells if cell in read_cells]
@@ -444,7 +444,7 @@ def accumulate_gradients(op: str, loss_fn: Function, params: Any) -> Any:
         raise ArgumentError(
             f"{result_tree.head}there is no trainable Parameter in params{parameterless.advice_text(params)}"
         )
-    if OPEN and recording() is None:
+    if OPEN and current_recording() is None:
         refuse_effect("gradients would be accumulated")
     parameter_values = values_of(trained_parameters)
     if {*map(type, parameter_values)} != {result_tree.backend.tensor_type} or not result_tree.are_inexact(
@@ -460,7 +460,7 @@ def accumulate_gradients(op: str, loss_fn: Function, params: Any) -> Any:
             result_tree.require_scalar(outputs)
             # The loss may also set other cells, such as running statistics. They are returned as outputs, because only
             # an output is a plain tensor after the transform.
-            new_value_by_cell = newly_held(assigned_values, value_by_cell_before, trained_parameters)
+            new_value_by_cell = newly_assigned_tensors(assigned_values, value_by_cell_before, trained_parameters)
             changed_cells[:] = new_value_by_cell
             if new_value_by_cell:
                 outputs += [result_tree.tensor(tensor, "a parameter's value") for tensor in new_value_by_cell.values()]

@@ -36,7 +36,7 @@ def flatten(tree: Any) -> tuple[list[Any], TreeDef]:
 
 def fill_leaf(leaf: Any, tensor: Any) -> Any:
     """Returns a tensor for the place of a leaf in the arguments of a function: in a cell if the leaf is a cell."""
-    return leaf.holding(tensor) if isinstance(leaf, Cell) else tensor
+    return leaf.copy_holding(tensor) if isinstance(leaf, Cell) else tensor
 
 
 def _is_constant(leaf: Any, arguments: Sequence[Any]) -> bool:

@@ -106,7 +106,7 @@ def make_set_default_float(kit: Any) -> Function:
         """
         if dtype is not None:
             default_dtype = dtype_named(dtype).neutral
-            kit.backend.dtypes.native(default_dtype)
+            kit.backend.dtypes.native_of(default_dtype)
             if not default_dtype.is_floating:
                 raise DTypeError(f"set_default_float: {default_dtype.name!r} is not a floating dtype")
         kit.set_float(None if dtype is None else default_dtype)

@@ -234,8 +234,8 @@ def test_an_error_of_a_function_stays_itself_beside_a_list(backend: str) -> None
 
 def test_the_first_call_of_an_op_names_an_unknown_keyword(backend: str) -> None:
     with pytest.raises(ArgumentTypeError, match="use axis="):
-        dispatch._first_call("sum", ([1.0],), {"dim": 0})
-    assert dispatch._first_call("sum", ([1.0, 2.0],), {"axis": 0}).tolist() == 3.0
+        dispatch._call_first_time("sum", ([1.0],), {"dim": 0})
+    assert dispatch._call_first_time("sum", ([1.0, 2.0],), {"axis": 0}).tolist() == 3.0
 
 
 @pytest.fixture

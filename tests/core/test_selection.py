@@ -22,9 +22,9 @@ swapped = pytest.mark.skipif(DISPATCH != SWAP, reason="no code is exchanged in t
 
 
 def test_source_names_what_made_the_choice(backend: str) -> None:
-    assert selection.source() == "set_backend"
+    assert selection.backend_source() == "set_backend"
     with ops.use_backend("numpy"):
-        assert selection.source() == "use_backend"
+        assert selection.backend_source() == "use_backend"
 
 
 def test_other_threads_do_not_see_an_override(backend: str) -> None:
@@ -112,7 +112,7 @@ def test_an_override_that_names_another_backend_makes_the_ops_guarded_until_the_
 def test_an_op_is_guarded_from_its_first_call_after_an_override(backend: str) -> None:
     other = other_than(backend)
     with ops.use_backend(other):
-        selection.switch(type(create_backend(backend))(), "test")  # a backend that has compiled no op yet
+        selection.switch_backend(type(create_backend(backend))(), "test")  # a backend that has compiled no op yet
         assert type(sin([1.0])) is type(create_backend(other).zeros(()))
     assert type(sin([1.0])) is type(create_backend(backend).zeros(()))
     assert is_guarded()

@@ -126,7 +126,7 @@ def output_of_cells(cells: list[str], backend: str = "numpy") -> str:
     from IPython.utils.capture import capture_output
 
     shell = InteractiveShell.instance()
-    hooks.install()  # a program in a notebook imports the library after IPython has started
+    hooks.install_hooks()  # a program in a notebook imports the library after IPython has started
     shell.colors = "nocolor"
     shell.reset(new_session=False)
     names = "Parameter, io, nn, ops, optim"

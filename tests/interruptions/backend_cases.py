@@ -70,7 +70,7 @@ def first_choice(path: Path, patch: pytest.MonkeyPatch) -> Case:
 
     def check() -> None:
         assert backend_now() == OTHER
-        assert selection.source() == str(file)
+        assert selection.backend_source() == str(file)
 
     return Case(prepare, lambda: add(1.0, 2.0), check)
 
@@ -79,7 +79,7 @@ def first_choice(path: Path, patch: pytest.MonkeyPatch) -> Case:
 def first_call_of_an_op(path: Path, patch: pytest.MonkeyPatch) -> Case:
     def prepare() -> None:
         direct("numpy")
-        selection.switch(type(create_backend("numpy"))(), "test")
+        selection.switch_backend(type(create_backend("numpy"))(), "test")
 
     def check() -> None:
         assert backend_now() == "numpy"

@@ -7,7 +7,7 @@ from typing import Any
 from emberharmony.backend.arrayapi.library import Definitions, Library, as_program, requires_function
 from emberharmony.backend.promote import nonnegative_axes, nonnegative_axis, require_nonempty, shape_after_reduction
 from emberharmony.backend.shared.algebra.products import check_factors
-from emberharmony.core.options import without_axes
+from emberharmony.core.options import require_scalar
 from emberharmony.core.tracing import Substitute
 
 Function = Callable[..., Any]
@@ -87,7 +87,7 @@ class _Reductions(Definitions):
         if isinstance(initial, Substitute):
             # The error makes dispatch trace the op; Dask would read a traced tensor's values and lose the gradient.
             raise TypeError(f"expected a number or a native tensor, got {type(initial).__name__}")
-        initial_tensor = self._library.cast(self._promotion.common(x, without_axes("initial", initial))[1], x.dtype)
+        initial_tensor = self._library.cast(self._promotion.common(x, require_scalar("initial", initial))[1], x.dtype)
         if all(x.shape[a] for a in axes):
             extremes = native_reduction(self._booleans_as_integers(x), axis=axes, keepdims=keepdims)
             extreme_of_two = getattr(self._xp, f"{name}imum")

@@ -17,7 +17,7 @@ from emberharmony.backend.dask.blocks import (
 from emberharmony.backend.dask.dtypes import DTYPES, cast, widen
 from emberharmony.backend.dask.shapes import reshape_to
 from emberharmony.backend.promote import nonnegative_axes, nonnegative_axis
-from emberharmony.core.options import without_axes
+from emberharmony.core.options import require_scalar
 
 
 def _drop_empty_blocks(x: da.Array, axes: tuple[int, ...]) -> da.Array:
@@ -77,7 +77,7 @@ class DaskReductionOps:
             cast(x, DTYPES["complex128" if self.kind_of(x) == "complex" else "float64"]), axes
         )
         element_count = float(np.prod([x.shape[a] for a in axes], dtype=np.int64))
-        divisor = ops.subtract(DTYPES["float64"].type(element_count), without_axes("correction", correction))
+        divisor = ops.subtract(DTYPES["float64"].type(element_count), require_scalar("correction", correction))
         # Combine the moments of the blocks in one pass: a second one would keep or compute all blocks again.
         # Of one element it is 0, but NaN if the element is infinite or NaN.
         biased_variance = (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from emberharmony.core import op_globals
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dtypes import bfloat16
-from emberharmony.core.op_code.prologue import common as common
+from emberharmony.core.op_code.prologue import cast_to_common as cast_to_common
 
 if TYPE_CHECKING:
     import numpy as np

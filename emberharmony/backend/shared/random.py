@@ -16,7 +16,7 @@ from emberharmony.core.deferred import Deferred
 from emberharmony.core.dtypes import DType, float32, float64, int64, uint64
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, RangeError, brief
 from emberharmony.core.state.commits import Step, assignment, commit
-from emberharmony.core.state.draws import recording, refuse_effect, stream_to_draw_from
+from emberharmony.core.state.draws import current_recording, refuse_effect, stream_to_draw_from
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,7 +64,7 @@ class Generator:
         self._descend(sequence)
 
     def _descend(self, sequence: np.random.SeedSequence) -> None:
-        self.made_in = recording()
+        self.made_in = current_recording()
         self._sequence = sequence
         self._children = iter(range(sequence.n_children_spawned, _MOST_CHILDREN))
 

@@ -174,7 +174,7 @@ def check_bounds(low: float, high: float, dtype: DType) -> None:
     """
     if low > high:
         raise ArgumentError(f"minval must not exceed maxval, got minval {low} and maxval {high}")
-    largest = FloatInfo.of(dtype).max
+    largest = FloatInfo.of_dtype(dtype).max
     for name, bound in (("minval", low), ("maxval", high)):
         if abs(bound) > largest:
             raise RangeError(f"{name} {bound:g} does not fit {dtype.name}, which holds {-largest:g} to {largest:g}")
@@ -210,8 +210,8 @@ def floating(dtype: Any) -> DType:
 def largest_below(high: float, dtype: DType) -> float:
     """Returns a number of a floating dtype that is less than `high` by at most twice the spacing of the dtype there."""
     if high == 0.0:
-        return -FloatInfo.of(dtype).smallest_normal
-    info = FloatInfo.of(dtype)
+        return -FloatInfo.of_dtype(dtype).smallest_normal
+    info = FloatInfo.of_dtype(dtype)
     # Below the smallest normal number, the spacing stays that of the smallest normal number.
     exponent = max(math.frexp(high)[1], math.frexp(info.smallest_normal)[1]) - 1 + round(math.log2(info.eps))
     return math.ldexp(math.ceil(math.ldexp(high, -exponent)) - 1, exponent)

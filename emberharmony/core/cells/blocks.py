@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from emberharmony.core import selection
 from emberharmony.core.cells.overwriting import WATCHES
 from emberharmony.core.state.commits import Step
-from emberharmony.core.state.draws import HostDrawError, WithoutDraws, recording
+from emberharmony.core.state.draws import HostDrawError, WithoutDraws, current_recording
 from emberharmony.core.state.scopes import Entry, Scope, ThreadStack, blocks_of
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def refuse_changing(cell: "Cell") -> None:
     Raises:
         HostDrawError: if one will, because it has not been made yet.
     """
-    recorder = recording()
+    recorder = current_recording()
     if recorder is not None and cell in recorder.effects.changing:
         raise HostDrawError(f"{cell!r} would be used before the step that changes it is made")
 
@@ -138,17 +138,17 @@ class Assignments(Scope):
         return value_by_cell
 
 
-def newly_held(
+def newly_assigned_tensors(
     assigned: "dict[Cell, Held]", before: "dict[Cell, Held]", own_cells: "Collection[Cell]" = ()
 ) -> "dict[Cell, Any]":
     """Returns the tensors that cells, except `own_cells`, got in an `Assignments` block since its dict was `before`."""
     if len(assigned) == len(before) and all(map(is_, assigned.values(), before.values())):
         return {}
-    known_cells = {*own_cells}  # a list would compare the cells, whose `==` compares elements
+    excluded_cells = {*own_cells}  # a list would compare the cells, whose `==` compares elements
     return {
-        cell: held_tensor[0]
-        for cell, held_tensor in assigned.items()
-        if held_tensor is not before.get(cell) and cell not in known_cells
+        cell: tensor_and_home[0]
+        for cell, tensor_and_home in assigned.items()
+        if tensor_and_home is not before.get(cell) and cell not in excluded_cells
     }
 
 

@@ -24,15 +24,15 @@ from emberharmony.core.errors import DTypeError, TracedTensorError, TrainingWarn
 from emberharmony.core.registry import OPS
 from emberharmony.core.selection import _PROCESS
 from emberharmony.core.state.commits import Step, assignment, commit
-from emberharmony.core.state.draws import OPEN, recording, refuse_effect
+from emberharmony.core.state.draws import OPEN, current_recording, refuse_effect
 from emberharmony.core.tracing import Substitute, TensorProxy
 
 _HELD, _GRAD, _TENSOR, _HOME = attrgetter("_held"), attrgetter("_grad"), itemgetter(0), itemgetter(1)
 
 _OF_THE_LIBRARY = frozenset(
-    "convert_held current_tensor exchanging_grad holding is_temporary kind refusal "  # noqa: SIM905
-    "replacing run ops_provider steps_of_change tensor_on "
-    "tensor_and_home with_tensor without_grad".split()
+    "convert_held current_tensor exchange_grad_step copy_holding is_temporary kind refusal "  # noqa: SIM905
+    "replace_step run ops_provider steps_of_change tensor_on "
+    "tensor_and_home with_tensor clear_grad_step".split()
 )
 """The methods and attributes of cells that are no concern of users."""
 
@@ -55,7 +55,7 @@ class Cell(Movable, TensorMethods, Substitute):
         self.name = name
         self._journey = Journey()
         self._grad = None
-        self._held = _without_record(_tensor_and_home_of(value))
+        self._held = _detach_held(_tensor_and_home_of(value))
         for block in _OBSERVED:
             block.note_new_cell(self)
 
@@ -89,13 +89,13 @@ class Cell(Movable, TensorMethods, Substitute):
                     refuse_changing(self)
                 override_entry[0][self] = _THREAD.values[self] = tensor_and_home
                 return
-            tensor_and_home = self._held_to_keep(tensor_and_home)
+            tensor_and_home = self._detach_to_keep(tensor_and_home)
         self._held = tensor_and_home
 
     @property
     def grad(self) -> Any:
         """The gradient that `ops.backward` has accumulated, on the active backend; None if there is none."""
-        if _WATCHES and (recorder := recording()) is not None:
+        if _WATCHES and (recorder := current_recording()) is not None:
             return recorder.effects.gradient(self)
         gradient = self._grad
         if gradient is None:
@@ -105,7 +105,7 @@ class Cell(Movable, TensorMethods, Substitute):
 
     @grad.setter
     def grad(self, value: Any) -> None:
-        commit([self.exchanging_grad(None if value is None else _without_record(_tensor_and_home_of(value)))])
+        commit([self.exchange_grad_step(None if value is None else _detach_held(_tensor_and_home_of(value)))])
 
     def current_tensor(self, bound: Any) -> Any:
         """Returns the current tensor on the backend of `bound`; faster than `tensor_on` if it is there."""
@@ -126,13 +126,13 @@ class Cell(Movable, TensorMethods, Substitute):
             DTypeError: if the backend lacks the dtype; the cell stays where it was.
             TracedTensorError: if a running transform holds the tensor on another backend.
         """
-        assigned_value = _THREAD.values.get(self) if _WATCHES and id(self) else None  # as in `current_tensor`
-        if assigned_value is not None:
-            tensor = self.convert_held(assigned_value, bound.backend.home)
+        assigned_pair = _THREAD.values.get(self) if _WATCHES and id(self) else None  # as in `current_tensor`
+        if assigned_pair is not None:
+            tensor = self.convert_held(assigned_pair, bound.backend.home)
         else:
             tensor = self._move_slot("_held", self._held_after_writes(), bound)
         for block in _OBSERVED:
-            block.add_read(self, assigned_value, tensor)
+            block.add_read(self, assigned_pair, tensor)
         return tensor
 
     def to(self, dtype: Any) -> Self:
@@ -155,14 +155,14 @@ class Cell(Movable, TensorMethods, Substitute):
 
     def steps_of_change(self, fn: Callable[[Any], Any]) -> list[Step]:
         """Returns the steps that replace the tensor by `fn(tensor)`, and likewise the gradient if there is one."""
-        steps, grad = [self.replacing(fn(self.value))], self.grad
-        return steps if grad is None else [*steps, self.exchanging_grad(_without_record(_tensor_and_home_of(fn(grad))))]
+        steps, grad = [self.replace_step(fn(self.value))], self.grad
+        return steps if grad is None else [*steps, self.exchange_grad_step(_detach_held(_tensor_and_home_of(fn(grad))))]
 
     def with_tensor(self, tensor: Any) -> Self:
         """Returns a cell like this one that holds another tensor of the active backend; a traced one only in a call."""
-        cell = self.holding(tensor)
+        cell = self.copy_holding(tensor)
         if selection.active().backend.may_outlive_transforms(tensor):
-            cell._journey, cell._held = Journey(), _without_record(cell._held)
+            cell._journey, cell._held = Journey(), _detach_held(cell._held)
         return cell
 
     def run(self, backend: Any, op: str, arguments: tuple[Any, ...]) -> Any:
@@ -176,7 +176,7 @@ class Cell(Movable, TensorMethods, Substitute):
             *tensors[:positional_count], **dict(zip(keyword_only_names, tensors[positional_count:], strict=True))
         )
 
-    def replacing(self, value: Any) -> Step:
+    def replace_step(self, value: Any) -> Step:
         """Returns the step that assigns a tensor to the cell; `commit` can run it together with other steps.
 
         Raises:
@@ -186,19 +186,19 @@ class Cell(Movable, TensorMethods, Substitute):
         """
         if _WATCHES and _THREAD.entry is not None:
             raise TracedTensorError(f"{self!r} cannot change in the loss function of ops.backward: leave it first")
-        return assignment(self, "_held", self._held_to_keep(_tensor_and_home_of(value)))
+        return assignment(self, "_held", self._detach_to_keep(_tensor_and_home_of(value)))
 
-    def without_grad(self) -> Step:
+    def clear_grad_step(self) -> Step:
         """Returns the step that sets the gradient to None; `commit` can run it together with other steps."""
-        return self.exchanging_grad(None) if _WATCHES else (setattr, self, "_grad", None)
+        return self.exchange_grad_step(None) if _WATCHES else (setattr, self, "_grad", None)
 
-    def exchanging_grad(self, held: "Held | None") -> Step:
+    def exchange_grad_step(self, held: "Held | None") -> Step:
         """Returns the step that gives the cell another gradient, a tensor with its backend, or none."""
-        if _WATCHES and (recorder := recording()) is not None:
+        if _WATCHES and (recorder := current_recording()) is not None:
             return recorder.effects.set_gradient, self, held
         return setattr, self, "_grad", held
 
-    def holding(self, tensor: Any) -> Self:
+    def copy_holding(self, tensor: Any) -> Self:
         """Returns a cell like this one that holds another tensor of the active backend, which may be traced.
 
         A transform gives it to the function in the place of this cell. What the function assigns to it stays in it.
@@ -209,14 +209,14 @@ class Cell(Movable, TensorMethods, Substitute):
 
     @property
     def is_temporary(self) -> bool:
-        """Whether a transform made the cell for one call of a function, by `holding`."""
+        """Whether a transform made the cell for one call of a function, by `copy_holding`."""
         return self._journey is None
 
     def tensor_and_home(self) -> "Held":
         """Returns the tensor and the `Bound` of its backend; the cell does not move to the active backend."""
         return self._held_after_writes()
 
-    def _held_to_keep(self, held: Held) -> Held:
+    def _detach_to_keep(self, held: Held) -> Held:
         """Returns an assigned tensor detached from the library's graph, as the cell stores it.
 
         Raises:
@@ -229,7 +229,7 @@ class Cell(Movable, TensorMethods, Substitute):
                 f"{self!r} would keep a tensor that is being differentiated after the end of the transform: assign "
                 f"ops.stop_gradient(x), return x from the function, or use ops.backward"
             )
-        return _without_record(held)
+        return _detach_held(held)
 
     def __repr__(self) -> str:
         tensor, home_ops = self._held
@@ -239,9 +239,9 @@ class Cell(Movable, TensorMethods, Substitute):
         except DTypeError:  # an array of NumPy that was assigned may have any dtype
             dtype = tensor.dtype
         name_text = f"{self.name!r}, " if self.name else ""
-        return f"{type(self).__name__}({name_text}shape={shape}, dtype={dtype}{self._extra()})"
+        return f"{type(self).__name__}({name_text}shape={shape}, dtype={dtype}{self._extra_text()})"
 
-    def _extra(self) -> str:
+    def _extra_text(self) -> str:
         return ""
 
     def __str__(self) -> str:
@@ -270,11 +270,11 @@ def values_of(cells: "Sequence[Cell]") -> list[Any]:
     """Returns the current tensor of each cell, as one of the active backend."""
     if _WATCHES:
         return [cell.value for cell in cells]
-    home_ops, held_tensors = selection.active().backend.home, list(map(_HELD, cells))
+    home_ops, held_pairs = selection.active().backend.home, list(map(_HELD, cells))
     if OVERWRITINGS:
         await_end(cells)
-    if list(map(_HOME, held_tensors)).count(home_ops) == len(held_tensors):
-        return list(map(_TENSOR, held_tensors))
+    if list(map(_HOME, held_pairs)).count(home_ops) == len(held_pairs):
+        return list(map(_TENSOR, held_pairs))
     return [cell.value for cell in cells]
 
 
@@ -289,17 +289,17 @@ def replace_steps(cells: "Sequence[Cell]", tensors: Sequence[Any]) -> list[Step]
     if OPEN:
         refuse_effect("a cell would be assigned")
     if _WATCHES or not home_ops.backend.may_all_outlive_transforms(tensors):
-        return [cell.replacing(tensor) for cell, tensor in zip(cells, tensors, strict=True)]
+        return [cell.replace_step(tensor) for cell, tensor in zip(cells, tensors, strict=True)]
     return list(zip(repeat(setattr), cells, repeat("_held"), zip(tensors, repeat(home_ops))))
 
 
 def gradients_of(cells: Sequence[C]) -> dict[C, Any]:
     """Returns the gradient of each cell that has one, as a tensor of the active backend."""
-    if _WATCHES and (recorder := recording()) is not None:
+    if _WATCHES and (recorder := current_recording()) is not None:
         return {cell: x for cell in cells if (x := recorder.effects.gradient(cell)) is not None}
-    home_ops, held_gradients = selection.active().backend.home, list(map(_GRAD, cells))
-    if None not in held_gradients and list(map(_HOME, held_gradients)).count(home_ops) == len(held_gradients):
-        return dict(zip(cells, map(_TENSOR, held_gradients), strict=True))
+    home_ops, gradient_pairs = selection.active().backend.home, list(map(_GRAD, cells))
+    if None not in gradient_pairs and list(map(_HOME, gradient_pairs)).count(home_ops) == len(gradient_pairs):
+        return dict(zip(cells, map(_TENSOR, gradient_pairs), strict=True))
     return {
         cell: gradient[0] if gradient[1] is home_ops else cell.grad
         for cell in cells
@@ -309,7 +309,7 @@ def gradients_of(cells: Sequence[C]) -> dict[C, Any]:
 
 def accumulate_steps(cells: Sequence[Cell], gradients: Sequence[Any]) -> list[Step]:
     """Returns the steps that add a gradient, a constant tensor of the active backend, to that of each cell."""
-    if _WATCHES and (recorder := recording()) is not None:
+    if _WATCHES and (recorder := current_recording()) is not None:
         return [(recorder.effects.add_gradient, *pair) for pair in zip(cells, gradients, strict=True)]
     active_ops = selection.active()
     home_ops = active_ops.backend.home
@@ -320,7 +320,7 @@ def accumulate_steps(cells: Sequence[Cell], gradients: Sequence[Any]) -> list[St
         if old_gradient is not None:
             gradient = active_ops.add(old_gradient, gradient)
         steps.append((setattr, cell, "_grad", (gradient, home_ops)))
-    _Sum.last = _NO_SUM if old_gradient is None else _count_with_another(cells[-1])
+    _Sum.last = _NO_SUM if old_gradient is None else _id_and_count(cells[-1])
     return steps
 
 
@@ -336,7 +336,7 @@ class _Sum:
     last = _NO_SUM
 
 
-def _count_with_another(cell: Cell) -> tuple[int, int]:
+def _id_and_count(cell: Cell) -> tuple[int, int]:
     """Returns the id of a cell and how many gradients in a row, this one included, were added to it.
 
     It warns at `MANY`.
@@ -360,7 +360,7 @@ MANY = 33
 def clear_grad_steps(cells: Iterable[Cell]) -> list[Step]:
     """Returns the steps that set the gradient of each cell to None."""
     if _WATCHES:
-        return [cell.exchanging_grad(None) for cell in cells]
+        return [cell.exchange_grad_step(None) for cell in cells]
     return list(zip(repeat(setattr), cells, repeat("_grad"), repeat(None)))
 
 
@@ -391,8 +391,8 @@ def _tensor_and_home_of(value: Any) -> Held:
     return value, backend.home
 
 
-def _without_record(held: Held) -> Held:
+def _detach_held(held: Held) -> Held:
     """Returns the tensor in a cell, detached from the graph of the user's own differentiation by the library."""
     tensor, home_ops = held
-    plain_tensor = home_ops.backend.detach(tensor)
-    return held if plain_tensor is tensor else (plain_tensor, home_ops)
+    detached_tensor = home_ops.backend.detach(tensor)
+    return held if detached_tensor is tensor else (detached_tensor, home_ops)

@@ -62,14 +62,14 @@ def hold_forms(cells: Sequence[Cell], make: Callable[..., Sequence[Any] | None])
     if not _are_unobserved(cells):
         return
     tensors = [cell.value for cell in cells]
-    held_before = [cell._held for cell in cells]
+    pairs_before = [cell._held for cell in cells]
     new_values = make(*tensors)
     if new_values is None or any(
-        held_tensor[0] is not tensor for held_tensor, tensor in zip(held_before, tensors, strict=True)
+        held_pair[0] is not tensor for held_pair, tensor in zip(pairs_before, tensors, strict=True)
     ):
         return
     steps: list[Iterable[Step]] = []
-    for cell, tensor_and_home, new_value in zip(cells, held_before, new_values, strict=True):
+    for cell, tensor_and_home, new_value in zip(cells, pairs_before, new_values, strict=True):
         home_ops = None if isinstance(new_value, Form) else tensor_and_home[1]
         steps.append(if_unchanged(cell, "_held", tensor_and_home, [assignment(cell, "_held", (new_value, home_ops))]))
     commit(*steps)

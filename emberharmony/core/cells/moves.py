@@ -16,7 +16,7 @@ from emberharmony.core.cells.blocks import OBSERVED, THREAD, Held
 from emberharmony.core.cells.overwriting import OVERWRITINGS, await_end
 from emberharmony.core.errors import BackendSwitchWarning, EmberError, TracedTensorError
 from emberharmony.core.named_tuple import Record
-from emberharmony.core.state.checked_mode import allowed_moves
+from emberharmony.core.state.checked_mode import most_moves
 from emberharmony.core.state.commits import Step, assignment, commit, if_unchanged
 from emberharmony.core.tracing import TensorProxy
 
@@ -115,10 +115,10 @@ class Movable:
             raise error_class(
                 f"{self!r} stays on {source_text} and cannot follow to {home.backend.name!r}: {error}"
             ) from error
-        allowed_count = allowed_moves()
-        if allowed_count is not None and next(journey.moves) == allowed_count + 1:
+        move_limit = most_moves()
+        if move_limit is not None and next(journey.moves) == move_limit + 1:
             warnings.warn(
-                f"{self!r} has changed its backend more than {allowed_count} times, and each change copies it: read it "
+                f"{self!r} has changed its backend more than {move_limit} times, and each change copies it: read it "
                 f"under one backend, or make a second cell",
                 BackendSwitchWarning,
                 stacklevel=2,

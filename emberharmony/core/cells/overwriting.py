@@ -87,7 +87,7 @@ class Overwriting:
         return True
 
     def _close(self) -> None:
-        commit([(cells.remove, self) for cells in (OVERWRITINGS, WATCHES) if self in cells])
+        commit([(registry.remove, self) for registry in (OVERWRITINGS, WATCHES) if self in registry])
 
     def await_end(self, cells: "Iterable[Cell]") -> None:
         """Waits until the writing has ended, if it writes into one of these cells.

@@ -173,7 +173,7 @@ def _call_on_tensors(function: Callable[..., Any], name: str, args: Any, kwargs:
             raise TracedTensorError(
                 outside_function_message(name, f"ops.{op}" if op in OPS else "the functions of ops")
             )
-    return function(*replace_cells_by(args, _for_numpy), **replace_cells_by(kwargs, _for_numpy))
+    return function(*replace_cells_by(args, _as_numpy_argument), **replace_cells_by(kwargs, _as_numpy_argument))
 
 
 def replace_cells_by(value: Any, view: Callable[[Any], Any] = lambda x: x) -> Any:
@@ -201,7 +201,7 @@ def _holds_cell(value: Any) -> bool:
     return any(True for _ in _cells_in(value))
 
 
-def _for_numpy(tensor: Any) -> Any:
+def _as_numpy_argument(tensor: Any) -> Any:
     """Returns a tensor for a function of NumPy: itself if its library overrides NumPy's functions, else its values."""
     if hasattr(tensor, "setflags"):
         return _read_only(tensor)

@@ -65,8 +65,8 @@ def hint_for(error: BaseException, frame: FrameType) -> str:
         frame: the innermost frame of the user's program; only if it has names of this library there are hints.
     """
     if isinstance(error, ImportError) and (match := _IMPORT.match(str(error))):
-        space, _, module = f".{match[3]}".rpartition(".")
-        return spellings.hint_for_name(match[1] or module, match[2] or space.lstrip(".")).removeprefix("; ")
+        namespace_name, _, module = f".{match[3]}".rpartition(".")
+        return spellings.hint_for_name(match[1] or module, match[2] or namespace_name.lstrip(".")).removeprefix("; ")
     message = str(error)
     if isinstance(error, EmberError):
         return "" if _WAY_OUT.search(message) else _hint_from_docs(message)
@@ -83,8 +83,8 @@ def hint_for(error: BaseException, frame: FrameType) -> str:
     elif isinstance(error, TypeError) and (match := _WITHOUT_INIT.fullmatch(message)):
         hint = f"{match[1]} makes its layers in a method def __init__(self, ...):, which takes its options"
     elif isinstance(error, TypeError) and (match := _UNCALLABLE.search(message)):
-        is_of_tensors = match[1] in {kind.__name__ for kind in _tensor_types()}
-        hint = "" if is_of_tensors else _hint_for_uncallable(_callable_named(frame, match[1]))
+        is_tensor_class = match[1] in {kind.__name__ for kind in _tensor_types()}
+        hint = "" if is_tensor_class else _hint_for_uncallable(_callable_named(frame, match[1]))
     elif isinstance(error, TypeError) and (match := _METHOD.match(message)) and not match[1].startswith("_"):
         hint = _hint_for_text(message, {match[1]}) or spellings.method_hint(match[1], "")
     else:
@@ -100,21 +100,27 @@ def _hint_from_docs(text: str) -> str:
     """Returns the parameters, shapes and an example, from the docs, of the op or layer whose error has no advice."""
     op_match, layer_match = _HEAD.match(text), _PLACE.search(text)
     if layer_match is not None and layer_match[1] in spellings.public_names("nn"):
-        space, name, described = "nn", layer_match[1], getattr(sys.modules[f"{_NAME}.nn"], layer_match[1])
+        namespace_name, name, callee = (
+            "nn",
+            layer_match[1],
+            getattr(sys.modules[f"{_NAME}.nn"], layer_match[1]),
+        )
     elif op_match is not None and op_match[1] in OPS:
-        space, name, described = "ops", op_match[1], OPS[op_match[1]]
+        namespace_name, name, callee = "ops", op_match[1], OPS[op_match[1]]
     else:
         return ""
-    parameter_names = [parameter.name for parameter in completion.parameters(described)]
-    documentation = inspect.getdoc(described if space == "nn" else getattr(sys.modules[f"{_NAME}.ops"], name)) or ""
+    parameter_names = [parameter.name for parameter in completion.parameters_of(callee)]
+    documentation = (
+        inspect.getdoc(callee if namespace_name == "nn" else getattr(sys.modules[f"{_NAME}.ops"], name)) or ""
+    )
     shapes_match, example_match = _SHAPE.search(documentation), _EXAMPLE.search(documentation)
     mentioned_names = [name for name in parameter_names if re.search(rf"\b{name}\b", text)] or parameter_names[:2]
-    sentences = [f"{space}.{name} takes {', '.join(parameter_names)}"] if parameter_names else []
+    sentences = [f"{namespace_name}.{name} takes {', '.join(parameter_names)}"] if parameter_names else []
     sentences += (
         [f"its shapes: {shapes_match[1]}"]
         if shapes_match
-        else _parameter_meanings(described, mentioned_names)
-        if space == "ops"
+        else _parameter_meanings(callee, mentioned_names)
+        if namespace_name == "ops"
         else []
     )
     return "; ".join([*sentences, *([f"for example {example_match[1]}"] if example_match else [])])
@@ -154,7 +160,11 @@ def _hint_for_variable(name: str, frame: FrameType) -> str:
         return "import numpy as np"
     if name in ("model", "net", "optimizer", "criterion", "device") or not uses_library:
         return ""
-    namespaces = [place for place in spellings.PUBLIC if place and name in spellings.public_names(place)]
+    namespaces = [
+        namespace_name
+        for namespace_name in spellings.PUBLIC
+        if namespace_name and name in spellings.public_names(namespace_name)
+    ]
     return f"it is {namespaces[0]}.{name}" if namespaces else ""
 
 
@@ -163,9 +173,9 @@ def _hint_for_method(frame: FrameType) -> str:
     instructions = [each for each in dis.get_instructions(frame.f_code) if each.offset <= frame.f_lasti]
     if not instructions[-1:] or not instructions[-1].opname.startswith("CALL"):
         return ""
-    call_start = _start_of(instructions[-1])
+    call_start = _start_position(instructions[-1])
     attribute_names = [
-        str(each.argval) for each in instructions if each.opname in _ATTRIBUTES and _start_of(each) == call_start
+        str(each.argval) for each in instructions if each.opname in _ATTRIBUTES and _start_position(each) == call_start
     ]
     op = ALIASES.get(attribute_names[-1], attribute_names[-1]) if attribute_names else ""
     if op not in OPS:
@@ -174,7 +184,7 @@ def _hint_for_method(frame: FrameType) -> str:
     return f"{attribute_names[-1]} of the libraries differs: use ops.{op}({parameters_text})"
 
 
-def _start_of(instruction: Any) -> tuple[Any, Any]:
+def _start_position(instruction: Any) -> tuple[Any, Any]:
     """Returns the line and column at which the expression of a bytecode instruction begins."""
     return instruction.positions.lineno, instruction.positions.col_offset
 
@@ -194,10 +204,10 @@ def names_are_used(names: str, used: set[str]) -> bool:
 
 def _uses_library(frame: FrameType) -> bool:
     """Returns whether a program has a name of this library."""
-    return any(_is_ours(value) for value in [*frame.f_globals.values(), *frame.f_locals.values()])
+    return any(_is_from_library(value) for value in [*frame.f_globals.values(), *frame.f_locals.values()])
 
 
-def _is_ours(value: Any) -> bool:
+def _is_from_library(value: Any) -> bool:
     module_name = getattr(value, "__name__", None) if inspect.ismodule(value) else getattr(value, "__module__", None)
     return isinstance(module_name, str) and module_name.partition(".")[0] == _NAME
 
@@ -219,7 +229,7 @@ def _hint_for_attribute(error: AttributeError) -> str:
             return spellings.method_hint(name, "")
         if owner is None and class_names[0] in ("Parameter", "Buffer"):
             owner = getattr(sys.modules[_NAME], class_names[0])
-        public_names = [] if owner is None else [known for known in dir(owner) if not known.startswith("_")]
+        public_names = [] if owner is None else [attribute for attribute in dir(owner) if not attribute.startswith("_")]
         closest_hint = suggest(name, public_names, _NEAR).removeprefix("; ")
         return (
             closest_hint
@@ -231,7 +241,7 @@ def _hint_for_attribute(error: AttributeError) -> str:
         return f"{owner_name} is a function: call it, as in {owner_name}()" + (
             f".{name}" if owner_name != "<lambda>" else ""
         )
-    bases = [cls for cls in type(owner).__mro__ if _is_ours(cls)]
+    bases = [cls for cls in type(owner).__mro__ if _is_from_library(cls)]
     if not bases:
         return ""
     if name.startswith("_"):
@@ -263,25 +273,27 @@ def _hint_for_uncallable(kind: Any) -> str:
 def _members_text(owner: Any) -> str:
     """Returns what an object of this library or a subclass has: its own attributes, or else its methods."""
     owner_class = owner if isinstance(owner, type) else type(owner)
-    bases = [base for base in owner_class.__mro__ if _is_ours(base)]
-    if not bases or owner_class.__name__ in members.UNLISTED:
+    library_bases = [base for base in owner_class.__mro__ if _is_from_library(base)]
+    if not library_bases or owner_class.__name__ in members.UNLISTED:
         return ""
-    own_names = (
+    instance_names = (
         [attribute for attribute in getattr(owner, "__dict__", {}) if not attribute.startswith("_")]
         if owner is not owner_class
         else []
     )
-    if owner_class is not bases[0]:  # a class of the user
+    if owner_class is not library_bases[0]:  # a class of the user
         advice = (
             "assign them in __init__" if "__init__" in vars(owner_class) else "make them in a method named __init__"
         )
         return (
-            f"{owner_class.__name__} has {', '.join(own_names)}"
-            if own_names
+            f"{owner_class.__name__} has {', '.join(instance_names)}"
+            if instance_names
             else f"{owner_class.__name__} has no parts: {advice}, as self.name"
         )
     public_names = [attribute for attribute in dir(owner_class) if not attribute.startswith("_")]
-    listed_names = [*own_names, *[attribute for attribute in public_names if attribute not in own_names]][:_MOST]
+    listed_names = [*instance_names, *[attribute for attribute in public_names if attribute not in instance_names]][
+        :_MOST
+    ]
     return f"{owner_class.__name__} has {', '.join(listed_names)}"
 
 
@@ -302,20 +314,20 @@ def _hint_for_call(message: str, frame: FrameType, match: re.Match[str]) -> str:
     op = function.lstrip("_")
     if called_function is None and owner is None and is_unknown and op in OPS:  # the method of a native tensor
         keyword = _QUOTED.findall(message)[0]
-        return f"use ops.{op}{str(spellings.unknown_keyword(op, keyword)).partition(repr(keyword))[2]}"
+        return f"use ops.{op}{str(spellings.unknown_keyword_error(op, keyword)).partition(repr(keyword))[2]}"
     if called_function is None:
         return _hint_for_own_class(frame, owner or "", function, message)
     if "missing" in message and "'self'" in message:
         return "a class stands where an object is wanted: make one first, with parentheses, as in optim.Adam(model)"
-    quoted_names, described = _QUOTED.findall(message), called_function
+    quoted_names, callee = _QUOTED.findall(message), called_function
     if called_function in OPS.values() or (function in OPS and called_function.__module__.startswith(f"{_NAME}.ops")):
         if is_unknown:
-            hint = str(spellings.unknown_keyword(function, quoted_names[0])).partition(repr(quoted_names[0]))[2]
+            hint = str(spellings.unknown_keyword_error(function, quoted_names[0])).partition(repr(quoted_names[0]))[2]
             return hint.removeprefix("; ") if hint.startswith("; ") else hint.strip(" ()")
-        described = OPS[function]
+        callee = OPS[function]
     elif owner and function != "__init__":
-        described = called_function, function
-    parameters = completion.parameters(described)
+        callee = called_function, function
+    parameters = completion.parameters_of(callee)
     names = [
         parameter.name
         for parameter in parameters
@@ -328,11 +340,11 @@ def _hint_for_call(message: str, frame: FrameType, match: re.Match[str]) -> str:
     if not is_unknown:  # the arguments that are missing, or those that are too many, which belong to the last one
         joined_hint = _JOINED.get(names[-1], "") if names and "takes" in message else ""
         return "; ".join(
-            [accepted_text, *filter(None, [joined_hint]), *_parameter_meanings(described, quoted_names or names[-1:])]
+            [accepted_text, *filter(None, [joined_hint]), *_parameter_meanings(callee, quoted_names or names[-1:])]
         )
-    own_option = next((option for option in members.OPTIONS.get(quoted_names[0], "").split() if option in names), "")
-    if own_option:
-        return "; ".join([f"use {own_option}= ({accepted_text})", *_parameter_meanings(described, [own_option])])
+    our_option = next((option for option in members.OPTIONS.get(quoted_names[0], "").split() if option in names), "")
+    if our_option:
+        return "; ".join([f"use {our_option}= ({accepted_text})", *_parameter_meanings(callee, [our_option])])
     advice = members.ABSENT_OPTIONS.get(quoted_names[0]) or suggest(quoted_names[0], names, _NEAR).removeprefix("; ")
     return f"{advice or f'leave {quoted_names[0]} out'} ({accepted_text})"
 
@@ -342,7 +354,7 @@ def _hint_for_own_class(frame: FrameType, owner: str, function: str, message: st
     frame_values = [*frame.f_locals.values(), *frame.f_globals.values()]
     classes = [cls for value in frame_values for cls in ([value] if isinstance(value, type) else type(value).__mro__)]
     owner_class = next(
-        (cls for cls in classes if cls.__name__ == owner and any(map(_is_ours, cls.__mro__))),
+        (cls for cls in classes if cls.__name__ == owner and any(map(_is_from_library, cls.__mro__))),
         None,
     )
     method = getattr(owner_class, function, None)
@@ -360,10 +372,14 @@ def _hint_for_own_class(frame: FrameType, owner: str, function: str, message: st
     return f"{owner}.{function} takes {parameters_text or 'nothing'}"
 
 
-def _parameter_meanings(described: Any, names: list[str]) -> list[str]:
+def _parameter_meanings(callee: Any, names: list[str]) -> list[str]:
     """Returns the first sentence of the description of each parameter."""
-    texts = completion.descriptions(described)
-    return [f"{name}: {texts[name].partition('. ')[0].rstrip('.')}" for name in names if name in texts]
+    description_by_name = completion.descriptions(callee)
+    return [
+        f"{name}: {description_by_name[name].partition('. ')[0].rstrip('.')}"
+        for name in names
+        if name in description_by_name
+    ]
 
 
 def _callable_named(frame: FrameType, name: str) -> Any:
@@ -378,12 +394,16 @@ def _callable_named(frame: FrameType, name: str) -> Any:
     for _, value in sorted(
         name_value_pairs, key=lambda item: item[0] not in used_names
     ):  # first those that the program uses there
-        if _is_ours(value):
+        if _is_from_library(value):
             modules = [value, *_public_modules(value)] if inspect.ismodule(value) else []
             members = [member for module in modules for member in vars(module).values()]
             for member in [value, *members] if modules or callable(value) else ():
                 for candidate in member.__mro__ if isinstance(member, type) else [member]:
-                    if getattr(candidate, "__name__", None) == name and callable(candidate) and _is_ours(candidate):
+                    if (
+                        getattr(candidate, "__name__", None) == name
+                        and callable(candidate)
+                        and _is_from_library(candidate)
+                    ):
                         return candidate
     return None
 

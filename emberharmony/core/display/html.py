@@ -6,7 +6,7 @@ from html import escape
 _LEFT, _RIGHT = ' style="text-align: left"', ' style="text-align: right"'
 
 
-def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, notes: str = "") -> str:
+def html_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, notes: str = "") -> str:
     """Returns a title, a table and notes as HTML; all texts are escaped.
 
     Args:

@@ -9,7 +9,7 @@ _POINTS = 420
 """A curve of more points is drawn by means, one for each pixel."""
 
 
-def curve(values: Sequence[float], label: str) -> str:
+def svg_curve(values: Sequence[float], label: str) -> str:
     """Returns a sequence of numbers as a curve in SVG, labelled with the greatest and the smallest number.
 
     Args:

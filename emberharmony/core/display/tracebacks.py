@@ -71,7 +71,7 @@ def show_warning(
     if filename.startswith(_OWN) and not _shows_all_frames():
         message_text, was_shown = str(message), False
         frame: FrameType | None = sys._getframe(1)
-        while frame is not None and _is_library(frame.f_code.co_filename):
+        while frame is not None and _is_library_file(frame.f_code.co_filename):
             # Python notes that this line has warned, and would not warn for another line of the user: drop its note.
             was_shown |= bool(
                 frame.f_globals.get("__warningregistry__", {}).pop((message_text, category, lineno), False)
@@ -95,7 +95,7 @@ def shorten_error(error: BaseException, trace: TracebackType | None) -> Iterator
     old_state = error.__traceback__, error.__cause__, error.__context__, error.__suppress_context__
     notes = list(getattr(error, "__notes__", ()))
     short_trace, hidden_count = (
-        (trace, 0) if _shows_all_frames() or not _is_for_users(error, trace) else _without_library(trace)
+        (trace, 0) if _shows_all_frames() or not _is_for_users(error, trace) else _hide_library_frames(trace)
     )
     user_frame = _frame_of_user(trace)
     hint = "" if user_frame is None else hint_for(error, user_frame)
@@ -131,32 +131,32 @@ def _frame_of_user(trace: TracebackType | None) -> FrameType | None:
     """Returns the innermost frame of a traceback that belongs to no library."""
     frame = None
     while trace is not None:
-        if not _is_library(trace.tb_frame.f_code.co_filename):
+        if not _is_library_file(trace.tb_frame.f_code.co_filename):
             frame = trace.tb_frame
         trace = trace.tb_next
     return frame
 
 
-def _is_own(file: str) -> bool:
+def _is_in_package(file: str) -> bool:
     return file.startswith((_OWN, "<emberharmony"))
 
 
-def _is_library(file: str) -> bool:
+def _is_library_file(file: str) -> bool:
     """Returns whether code belongs to this library, another one that is installed, or Python."""
     return file.startswith((_OWN, "<emberharmony", "<frozen ", *_LIBRARIES))
 
 
 def _is_for_users(error: BaseException, trace: TracebackType | None) -> bool:
     """Returns whether an error concerns the user's code; an unexpected one from inside the library does not."""
-    expected_classes = (EmberError, AttributeError, NotImplementedError, KeyboardInterrupt, Warning)
-    return isinstance(error, expected_classes) or not any(map(_is_own, _files_of_trace(trace)[-1:]))
+    user_error_classes = (EmberError, AttributeError, NotImplementedError, KeyboardInterrupt, Warning)
+    return isinstance(error, user_error_classes) or not any(map(_is_in_package, _files_of_trace(trace)[-1:]))
 
 
 def _is_internal(cause: BaseException | None) -> bool:
-    return cause is not None and all(map(_is_library, _files_of_trace(cause.__traceback__)))
+    return cause is not None and all(map(_is_library_file, _files_of_trace(cause.__traceback__)))
 
 
-def _without_library(trace: TracebackType | None) -> tuple[TracebackType | None, int]:
+def _hide_library_frames(trace: TracebackType | None) -> tuple[TracebackType | None, int]:
     """Returns a traceback without the frames of the library and those that it called, and their number.
 
     Functions of the user that the library calls stay. A traceback that would be empty is whole.
@@ -165,7 +165,7 @@ def _without_library(trace: TracebackType | None) -> tuple[TracebackType | None,
     hidden_count, is_inside, entry = 0, False, trace
     while entry is not None:
         file = entry.tb_frame.f_code.co_filename
-        is_inside = _is_own(file) or (is_inside and _is_library(file))
+        is_inside = _is_in_package(file) or (is_inside and _is_library_file(file))
         if is_inside:
             hidden_count += 1
         else:

@@ -25,8 +25,8 @@ _WIDTH = 120
 def complete_docstring(owner: Any) -> str:
     """Returns the docstring of an op, function, class or method with a description of each parameter in `Args`."""
     text = inspect.cleandoc(raw_docstring(owner))
-    attribute_names = arguments(text, "Attributes").keys() - {
-        name for text in _docstrings(owner) for name in arguments(text)
+    attribute_names = argument_descriptions(text, "Attributes").keys() - {
+        name for text in _docstrings(owner) for name in argument_descriptions(text)
     }
     description_by_name = {
         name: description for name, description in descriptions(owner).items() if name not in attribute_names
@@ -45,11 +45,11 @@ def complete_docstring(owner: Any) -> str:
 
 def descriptions(owner: Any) -> dict[str, str]:
     """Returns the description of each parameter that has one, in the order of the signature."""
-    dicts_of_descriptions = [arguments(text) for text in _docstrings(owner)]
+    dicts_of_descriptions = [argument_descriptions(text) for text in _docstrings(owner)]
     if isinstance(owner, type):
-        dicts_of_descriptions.append(arguments(raw_docstring(owner), "Attributes"))
+        dicts_of_descriptions.append(argument_descriptions(raw_docstring(owner), "Attributes"))
     descriptions_by_name = {}
-    for parameter in parameters(owner):
+    for parameter in parameters_of(owner):
         text = next((text[parameter.name] for text in dicts_of_descriptions if parameter.name in text), None)
         if text is None:
             text = (
@@ -90,23 +90,23 @@ def _referred_description(owner: Any, parameter: str, text: str) -> str:
 
 def _description_for_methods(owner: Any, parameter: str) -> str | None:
     owner_names = (owner[1], owner[0].__name__) if isinstance(owner, tuple) else (owner.__name__,)
-    shared_keys = (*(f"{name}.{parameter}" for name in owner_names), parameter)
-    return next((METHODS[key] for key in shared_keys if key in METHODS), None)
+    method_keys = (*(f"{name}.{parameter}" for name in owner_names), parameter)
+    return next((METHODS[key] for key in method_keys if key in METHODS), None)
 
 
 def shared_keys(spec: OpSpec, parameter: OpParameter) -> Iterator[str]:
     """Yields the keys of `SHARED` that fit a parameter, the most particular one first."""
     typed_name = f"{parameter.name}: {parameter.annotation}"
-    full_text = typed_name if parameter.default is EMPTY else f"{typed_name} = {parameter.default!r}"
+    full_signature = typed_name if parameter.default is EMPTY else f"{typed_name} = {parameter.default!r}"
     for prefix in (f"{spec.category}.", ""):
         if any(p.name == "keepdims" for p in spec.parameters):
-            yield f"{prefix}{full_text}, keepdims"
-        yield f"{prefix}{full_text}"
+            yield f"{prefix}{full_signature}, keepdims"
+        yield f"{prefix}{full_signature}"
         yield f"{prefix}{typed_name}"
         yield f"{prefix}{parameter.name}"
 
 
-def parameters(owner: Any) -> tuple[OpParameter, ...]:
+def parameters_of(owner: Any) -> tuple[OpParameter, ...]:
     """Returns the parameters of an op, function, class or method; those of a method without `self`."""
     if isinstance(owner, OpSpec):
         return owner.parameters
@@ -128,7 +128,7 @@ def parameters(owner: Any) -> tuple[OpParameter, ...]:
     return tuple(p for p in op_parameters if p.name[0] != "_")
 
 
-def arguments(text: str, head: str = "Args") -> dict[str, str]:
+def argument_descriptions(text: str, head: str = "Args") -> dict[str, str]:
     """Returns the descriptions below a heading of a docstring in Google style, such as `Args:`, by parameter name."""
     block_match = _BLOCKS[head].search(inspect.cleandoc(text))
     text_by_name: dict[str, str] = {}

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from emberharmony.core.errors import ArgumentTypeError
-from emberharmony.core.names.unknown_names import unknown_name
+from emberharmony.core.names.unknown_names import unknown_name_error
 
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C")
@@ -46,12 +46,12 @@ def deprecated(advice: str, *, since: str, name: str = "") -> Callable[[C], C]:
             return declared
 
         @functools.wraps(declared)
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call_with_warning(*args: Any, **kwargs: Any) -> Any:
             warnings.warn(warning_text, DeprecationWarning, stacklevel=2)
             return declared(*args, **kwargs)
 
-        call.__deprecated__ = warning_text  # type: ignore[attr-defined]
-        return call
+        call_with_warning.__deprecated__ = warning_text  # type: ignore[attr-defined]
+        return call_with_warning
 
     return decorate
 
@@ -73,7 +73,7 @@ def renamed_parameters(*, since: str, **renamed: str) -> Callable[[F], F]:
 
     def decorate(fn: F) -> F:
         @functools.wraps(fn)
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call_with_new_names(*args: Any, **kwargs: Any) -> Any:
             for old_keyword in renamed.keys() & kwargs.keys():
                 new_keyword = renamed[old_keyword]
                 if new_keyword in kwargs:
@@ -89,7 +89,7 @@ def renamed_parameters(*, since: str, **renamed: str) -> Callable[[F], F]:
                 kwargs[new_keyword] = kwargs.pop(old_keyword)
             return fn(*args, **kwargs)
 
-        return call  # type: ignore[return-value]
+        return call_with_new_names  # type: ignore[return-value]
 
     return decorate
 
@@ -98,7 +98,7 @@ RENAMED: dict[str, tuple[str, str]] = {}
 """By the old names of ops, such as "linalg.old", the new name in that namespace, and the version that renamed it."""
 
 
-def old_name(module: str, name: str) -> Any:
+def op_of_old_name(module: str, name: str) -> Any:
     """Returns the op that had an old name in `ops` or one of its namespaces, and warns that the name is deprecated.
 
     Args:
@@ -108,10 +108,10 @@ def old_name(module: str, name: str) -> Any:
     Raises:
         AttributeError: if the name is not an old one; the message has a hint.
     """
-    space = module.removeprefix("emberharmony.ops").lstrip(".")
-    new_name, since_version = RENAMED.get(f"{space}.{name}" if space else name, ("", ""))
+    namespace_name = module.removeprefix("emberharmony.ops").lstrip(".")
+    new_name, since_version = RENAMED.get(f"{namespace_name}.{name}" if namespace_name else name, ("", ""))
     if not new_name:
-        raise unknown_name(module, name)
+        raise unknown_name_error(module, name)
     warning_text = f"{module}.{name} is deprecated since version {since_version}: use {new_name}"
     warnings.warn(warning_text, DeprecationWarning, stacklevel=3)
     return getattr(sys.modules[module], new_name)

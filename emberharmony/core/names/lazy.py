@@ -17,14 +17,14 @@ def public_getattr_and_dir(module: str) -> tuple[Callable[[str], Any], Callable[
     # Documents it here, not where the package loads its name, because another module may import it before.
     document(sys.modules[module])
 
-    def names() -> list[str]:
+    def list_public_names() -> list[str]:
         return sorted(
             name
             for name, value in vars(sys.modules[module]).items()
             if not name.startswith("_") and f"{getattr(value, '__module__', '')}.".startswith(f"{module}.")
         )
 
-    return lazy_getattr_and_dir(module, {})[0], names
+    return lazy_getattr_and_dir(module, {})[0], list_public_names
 
 
 def lazy_getattr_and_dir(
@@ -43,15 +43,15 @@ def lazy_getattr_and_dir(
         >>> __getattr__, __dir__ = lazy_getattr_and_dir(__name__, {"sin": "library.maths", "linalg": "library.linalg"})
     """
 
-    def load(name: str) -> Any:
+    def load_attribute(name: str) -> Any:
         if name not in homes:
             # Imported here, because only unknown names need it.
-            from emberharmony.core.names.unknown_names import unknown_name
+            from emberharmony.core.names.unknown_names import unknown_name_error
             from emberharmony.core.state import hooks
 
-            hooks.install()  # Python replaces this error by its own if the name was to be imported
+            hooks.install_hooks()  # Python replaces this error by its own if the name was to be imported
 
-            raise unknown_name(package, name)
+            raise unknown_name_error(package, name)
         # Imported here, because `import emberharmony` loads nothing but names.
         from emberharmony.core.docstrings.docstring import document
         from emberharmony.core.state.collector import PausedCollector
@@ -64,4 +64,4 @@ def lazy_getattr_and_dir(
         document(attribute)
         return attribute
 
-    return load, lambda: sorted(sys.modules[package].__all__)
+    return load_attribute, lambda: sorted(sys.modules[package].__all__)

@@ -37,10 +37,10 @@ def comparison_forms(name: str) -> list[str]:
     return compared_forms
 
 
-def same_name(name: str, names: list[str]) -> str:
+def matching_name(name: str, names: list[str]) -> str:
     """Returns the name in a list that is spelled otherwise, as "Conv2d" for "Conv2D", or an empty string."""
-    by_form = {comparison_forms(known)[0]: known for known in names}
-    return next((by_form[form] for form in comparison_forms(name) if form in by_form), "")
+    name_by_form = {comparison_forms(listed_name)[0]: listed_name for listed_name in names}
+    return next((name_by_form[form] for form in comparison_forms(name) if form in name_by_form), "")
 
 
 def hint_by_rule(name: str, space: str, names: list[str], known: dict[str, str]) -> str:
@@ -52,7 +52,7 @@ def hint_by_rule(name: str, space: str, names: list[str], known: dict[str, str])
         names: the names that are there.
         known: what replaces the names of other libraries in `ops`.
     """
-    similar_name = same_name(re.sub(r"\d[dD]$", "", name), names)
+    similar_name = matching_name(re.sub(r"\d[dD]$", "", name), names)
     if space == "ops" and re.search(r"(pool|conv|transpose|norm|dropout)\dd$", name) and similar_name:
         return f"use ops.{similar_name}(x, ...)"
     if space == "ops" and name.removeprefix("reduce_") in names:

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 
-def fill(
+def fill_namespace(
     space: dict[str, Any],
     modules: Mapping[str, Mapping[str, Any]],
     categories: Sequence[str],
@@ -42,10 +42,10 @@ def fill(
 
 
 def _module_getattr(module: str) -> Callable[[str], object]:
-    def value_of(name: str) -> object:
+    def get_by_old_name(name: str) -> object:
         """Returns what an old name stands for, with a warning; raises `AttributeError` with a hint for others."""
-        from emberharmony.core.names.deprecation import old_name  # only old and unknown names need it
+        from emberharmony.core.names.deprecation import op_of_old_name  # only old and unknown names need it
 
-        return old_name(module, name)
+        return op_of_old_name(module, name)
 
-    return value_of
+    return get_by_old_name

@@ -95,10 +95,10 @@ def hint_for_name(name: str, space: str = "ops", called: str = "ops") -> str:
 def counterpart_hint(name: str, space: str = "ops", called: str = "ops") -> str:
     """Returns a hint with what replaces or resembles an unknown name, or an empty string; see `hint_for_name`."""
     advice = elsewhere.NAMES.get(space, {}).get(name)
-    is_of_ops = space in NAMESPACES
+    is_ops_namespace = space in NAMESPACES
     qualified_names = [
         f"{namespace}.{name}".removeprefix(".")
-        for namespace in (NAMESPACES if is_of_ops else PUBLIC)
+        for namespace in (NAMESPACES if is_ops_namespace else PUBLIC)
         if namespace != space and name in public_names(namespace)
     ]
     if advice:
@@ -107,11 +107,11 @@ def counterpart_hint(name: str, space: str = "ops", called: str = "ops") -> str:
         hint = f"; did you mean {' or '.join(qualified_names)}?"
     elif space == "nn.functional":
         return counterpart_hint(name)
-    elif is_of_ops and name in OPS and name not in public_names("ops"):
+    elif is_ops_namespace and name in OPS and name not in public_names("ops"):
         return f"; it is an op of your own, which is called by its name alone: {name}(...)"
-    elif name in NAMES and is_of_ops:
+    elif name in NAMES and is_ops_namespace:
         hint = f"; use ops.{NAMES[name]}"
-    elif is_of_ops and (
+    elif is_ops_namespace and (
         names_elsewhere := [
             f"{namespace}.{name}" for namespace in PUBLIC if namespace and name in public_names(namespace)
         ]
@@ -119,24 +119,24 @@ def counterpart_hint(name: str, space: str = "ops", called: str = "ops") -> str:
         return f"; did you mean {' or '.join(names_elsewhere[:2])}?"
     elif rule_hint := relatives.hint_by_rule(name, space, public_names(space), NAMES):
         hint = f"; {rule_hint}"
-    elif is_of_ops and f"{name.removesuffix('_loss')}" in public_names("nn.losses"):
+    elif is_ops_namespace and f"{name.removesuffix('_loss')}" in public_names("nn.losses"):
         return f"; use nn.losses.{name.removesuffix('_loss')}(outputs, target)"
-    elif other_spelling := _written_otherwise(name, space):
+    elif other_spelling := _respelled_name(name, space):
         return f"; did you mean {other_spelling}?"
-    elif lone_hint := relatives.hint_for_other_library(name, space, public_names(space)):
-        return f"; {lone_hint}"
+    elif library_hint := relatives.hint_for_other_library(name, space, public_names(space)):
+        return f"; {library_hint}"
     else:
         return _nearest_hint(name, space, called)
-    return hint.replace("ops.", f"{called}.") if is_of_ops else hint
+    return hint.replace("ops.", f"{called}.") if is_ops_namespace else hint
 
 
-def _written_otherwise(name: str, space: str) -> str:
+def _respelled_name(name: str, space: str) -> str:
     """Returns our name for one that another library writes in another way, as "nn.losses.huber" for huber_loss."""
-    own_name = relatives.same_name(name, public_names(space))
-    if own_name:
-        return repr(own_name)
+    matching_name = relatives.matching_name(name, public_names(space))
+    if matching_name:
+        return repr(matching_name)
     for other_space in PUBLIC:
-        if other_space not in ("", space) and (name_there := relatives.same_name(name, public_names(other_space))):
+        if other_space not in ("", space) and (name_there := relatives.matching_name(name, public_names(other_space))):
             return f"{other_space}.{name_there}"
     return ""
 
@@ -144,7 +144,9 @@ def _written_otherwise(name: str, space: str) -> str:
 def _nearest_hint(name: str, space: str, called: str) -> str:
     """Returns a hint with the public name nearest to an unknown one, or with what replaces it in another package."""
     closest_hint = suggest(name, public_names(space), _NEAR)
-    other_spaces = [other for other in PUBLIC if other != space and name in elsewhere.NAMES.get(other, {})]
+    other_spaces = [
+        other_space for other_space in PUBLIC if other_space != space and name in elsewhere.NAMES.get(other_space, {})
+    ]
     if not closest_hint and other_spaces:
         return f"; {elsewhere.NAMES[other_spaces[0]][name]}"
     if not closest_hint and name in NAMES:
@@ -152,11 +154,11 @@ def _nearest_hint(name: str, space: str, called: str) -> str:
     return closest_hint
 
 
-def unknown_keyword(op: str, keyword: str) -> ArgumentTypeError:
+def unknown_keyword_error(op: str, keyword: str) -> ArgumentTypeError:
     """Returns the error for a keyword that an op does not have."""
     parameter_names = [parameter.name for parameter in OPS[op].parameters]
-    own_keyword = next((name for name in KEYWORDS.get(keyword, ()) if name in parameter_names), None)
-    hint = f"; use {own_keyword}=" if own_keyword else f"; {ADVICE[keyword]}" if keyword in ADVICE else ""
+    op_keyword = next((name for name in KEYWORDS.get(keyword, ()) if name in parameter_names), None)
+    hint = f"; use {op_keyword}=" if op_keyword else f"; {ADVICE[keyword]}" if keyword in ADVICE else ""
     hint = (
         hint
         or suggest(keyword, parameter_names, 0.6)
@@ -204,16 +206,16 @@ def method_hint(name: str, native: str = "ops.stop_gradient(x)") -> str:
     Args:
         native: the expression that gives the native tensor, which has the method; empty if there is none.
     """
-    plain_name = name if name in METHODS else name.removesuffix("_")
-    if plain_name in METHODS:
-        replacement_text = f"ops.{METHODS[plain_name]}"
-    elif plain_name in OPS or plain_name in ALIASES:
-        replacement_text = f"ops.{plain_name}(x, ...)"
-    elif plain_name in NAMES:
-        replacement_text = f"ops.{NAMES[plain_name]}"
+    base_name = name if name in METHODS else name.removesuffix("_")
+    if base_name in METHODS:
+        replacement_text = f"ops.{METHODS[base_name]}"
+    elif base_name in OPS or base_name in ALIASES:
+        replacement_text = f"ops.{base_name}(x, ...)"
+    elif base_name in NAMES:
+        replacement_text = f"ops.{NAMES[base_name]}"
     else:
         replacement_text = "the functions of ops"
-    if plain_name != name:
+    if base_name != name:
         replacement_text += ", which returns a new tensor"
     stop_gradient_text = "ops.stop_gradient(x)"
     return (

@@ -48,6 +48,6 @@ def missing_name_error(owner: str, kind: str, name: str, space: str = "ops", cal
     return AttributeError(message, name=name)
 
 
-def unknown_name(module: str, name: str) -> AttributeError:
+def unknown_name_error(module: str, name: str) -> AttributeError:
     """Returns the error for a name that a public package, such as `ops` or one of its namespaces, does not have."""
     return missing_name_error(f"module {module!r}", "attribute", name, module.removeprefix("emberharmony").lstrip("."))

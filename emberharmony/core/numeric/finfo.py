@@ -31,7 +31,7 @@ class FloatInfo(Record):
     dtype: DType
 
     @classmethod
-    def of(cls, dtype: DType) -> "FloatInfo":
+    def of_dtype(cls, dtype: DType) -> "FloatInfo":
         """Returns the limits of a floating dtype, or those of the parts of a complex one.
 
         Raises:
@@ -45,8 +45,8 @@ class FloatInfo(Record):
 
 def _float_limits(part: DType) -> FloatInfo:
     mantissa_bits, exponent = _MANTISSA[part]
-    largest = (2.0 - 2.0**-mantissa_bits) * 2.0**exponent
-    return FloatInfo(part.bits, 2.0**-mantissa_bits, largest, -largest, 2.0 ** (1 - exponent), part)
+    largest_number = (2.0 - 2.0**-mantissa_bits) * 2.0**exponent
+    return FloatInfo(part.bits, 2.0**-mantissa_bits, largest_number, -largest_number, 2.0 ** (1 - exponent), part)
 
 
 _FLOATS = {part: _float_limits(part) for part in _MANTISSA}
@@ -62,7 +62,7 @@ class IntegerInfo(Record):
     dtype: DType
 
     @classmethod
-    def of(cls, dtype: DType) -> "IntegerInfo":
+    def of_dtype(cls, dtype: DType) -> "IntegerInfo":
         """Returns the limits of an integer dtype.
 
         Raises:
@@ -71,8 +71,8 @@ class IntegerInfo(Record):
         if not dtype.is_integer:
             raise DTypeError(f"iinfo takes an integer dtype, not {dtype.name}; use finfo for floating dtypes")
         is_signed = dtype.kind == "signed"
-        highest: int = (1 << (dtype.bits - is_signed)) - 1
-        return cls(dtype.bits, highest, -highest - 1 if is_signed else 0, dtype)
+        largest_number: int = (1 << (dtype.bits - is_signed)) - 1
+        return cls(dtype.bits, largest_number, -largest_number - 1 if is_signed else 0, dtype)
 
 
 op_globals.publish(FloatInfo=FloatInfo, IntegerInfo=IntegerInfo)

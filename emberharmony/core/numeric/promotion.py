@@ -31,14 +31,14 @@ _COMPLEX_OF = {float16: complex64, bfloat16: complex64, float32: complex64, floa
 _RANK = {"bool": 0, "signed": 1, "unsigned": 1, "float": 2, "complex": 3}
 
 
-def _promoted_pair(a: DType, b: DType) -> DType:
+def _promote_pair(a: DType, b: DType) -> DType:
     if a is b:
         return a
     lower_dtype, higher_dtype = sorted((a, b), key=lambda d: (_RANK[d.kind], d.bits))
     if _RANK[lower_dtype.kind] < _RANK[higher_dtype.kind]:
         if lower_dtype.kind == "float":
-            real_dtype = _COMPLEX_OF[lower_dtype]
-            return real_dtype if real_dtype.bits > higher_dtype.bits else higher_dtype
+            complex_dtype = _COMPLEX_OF[lower_dtype]
+            return complex_dtype if complex_dtype.bits > higher_dtype.bits else higher_dtype
         return higher_dtype
     if lower_dtype.kind == higher_dtype.kind:
         # Neither float16 nor bfloat16 contains the numbers of the other.
@@ -52,7 +52,7 @@ def _promoted_pair(a: DType, b: DType) -> DType:
 
 TABLE: dict[tuple[DType, DType], DType] = {}
 for _a, _b in combinations_with_replacement(ALL, 2):
-    TABLE[_a, _b] = TABLE[_b, _a] = _promoted_pair(_a, _b)
+    TABLE[_a, _b] = TABLE[_b, _a] = _promote_pair(_a, _b)
 
 
 def check_fits(number: object, dtype: DType) -> None:
@@ -105,7 +105,7 @@ def result_type(*operands: object) -> DType:
     """
     if not operands:
         raise ArgumentError("result_type needs at least one operand")
-    number_classes = [_number_kind(x) for x in operands]
+    number_classes = [_number_class(x) for x in operands]
     weak_classes = [number_class for number_class in number_classes if number_class is not None]
     strong_dtypes = [
         _strong_dtype(x) for x, number_class in zip(operands, number_classes, strict=True) if number_class is None
@@ -116,7 +116,7 @@ def result_type(*operands: object) -> DType:
     return dtype
 
 
-def _number_kind(x: object) -> type | None:
+def _number_class(x: object) -> type | None:
     """Returns the Python type of a number; None for other objects, and for scalars of NumPy, which have a dtype."""
     if hasattr(x, "dtype"):
         return None

@@ -87,7 +87,7 @@ def op_before_first_call(spec: OpSpec) -> FunctionType:
     return function
 
 
-def looked_up(spec: OpSpec) -> FunctionType:
+def looked_up_op(spec: OpSpec) -> FunctionType:
     """Returns an op that asks at each call which backend is active; its code may be exchanged."""
     signature_shape = role_free_shape(spec)
     if signature_shape not in _TEMPLATES:
@@ -141,14 +141,16 @@ def _compile(source: str) -> CodeType:
         source, namespace
     )  # `compile` would make the classes of syntax trees first, which takes 9 million instructions
     template_code: CodeType = namespace["template"].__code__
-    return template_code.replace(co_filename="<dispatch>", co_linetable=_one_line(len(template_code.co_code) // 2))
+    return template_code.replace(
+        co_filename="<dispatch>", co_linetable=_one_line_table(len(template_code.co_code) // 2)
+    )
 
 
 _NEW_ENTRY, _NO_COLUMNS = 0x80, 13
 """The bit that begins an entry of a location table, and the kind of an entry that gives a line and no columns."""
 
 
-def _one_line(units: int) -> bytes:
+def _one_line_table(units: int) -> bytes:
     """Returns a location table that puts every instruction on the line of `def`, one below `@op`.
 
     Source: CPython, Objects/locations.md: entries of kind 13 (no column) cover up to 8 code units each, after which

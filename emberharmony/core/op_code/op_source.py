@@ -191,7 +191,7 @@ def native_names(spec: OpSpec, backend: Any) -> dict[str, str]:
     return global_by_native_name | {"native_op": spec.name}
 
 
-def signature(shape: Shape) -> str:
+def signature_text(shape: Shape) -> str:
     """Returns the text of the parameters after `def`, such as `p0, p1, *, p2`."""
     declarations: list[str] = []
     has_star = False
@@ -243,7 +243,7 @@ UNCALLED_SOURCE = "def template(*args, **kwargs):\n return uncalled.native_op(ar
 
 def looked_up_source(shape: Shape) -> str:
     """Returns the source of an op that asks at each call which backend is active."""
-    return f"def template({signature(shape)}):\n return active().native_op({forwarded_arguments(shape)})\n"
+    return f"def template({signature_text(shape)}):\n return active().native_op({forwarded_arguments(shape)})\n"
 
 
 def guarded_source(shape: Shape, compiled: str) -> str:
@@ -365,4 +365,4 @@ def compiled_source(
         lines.append(f"if {cell_condition}: return native_again({_arguments_with_tensors(shape, tensor_positions)})")
         lines += _lines_for_traced(shape, tensor_positions)
         lines.append(f"return slow(native_backend, {OP_NAME!r}, {_arguments_tuple(shape)})")
-    return f"def template({signature(shape)}):\n" + "".join(f" {line}\n" for line in lines)
+    return f"def template({signature_text(shape)}):\n" + "".join(f" {line}\n" for line in lines)

@@ -19,20 +19,20 @@ from emberharmony.core.op_code.op_source import (
     native_names,
     parameter_names,
     role_free_shape,
-    signature,
+    signature_text,
     source_arguments,
 )
 from emberharmony.core.registry import OpSpec
 
 
-def looked_up(spec: OpSpec) -> FunctionType:
+def looked_up_op(spec: OpSpec) -> FunctionType:
     """Returns an op that asks at each call which backend is active."""
-    return _function(looked_up_source(role_free_shape(spec)), spec, {"native_op": spec.name})
+    return _compile_function(looked_up_source(role_free_shape(spec)), spec, {"native_op": spec.name})
 
 
 def compile_op(spec: OpSpec, backend: Any) -> FunctionType:
     """Returns the function of an op, compiled from its source for one backend."""
-    return _function(compiled_source(*source_arguments(spec, backend)), spec, native_names(spec, backend))
+    return _compile_function(compiled_source(*source_arguments(spec, backend)), spec, native_names(spec, backend))
 
 
 def source_of(spec: OpSpec, backend: Any = None, guarded: bool = False) -> str:
@@ -45,14 +45,14 @@ def source_of(spec: OpSpec, backend: Any = None, guarded: bool = False) -> str:
         tree = _fill_placeholders(
             guarded_source(signature_shape, source) if guarded else source, spec, native_names(spec, backend)
         )
-    return ast.unparse(_with_parameters(tree, spec)) + "\n"
+    return ast.unparse(_fill_parameters(tree, spec)) + "\n"
 
 
-def _function(source: str, spec: OpSpec, names: Mapping[str, str]) -> FunctionType:
+def _compile_function(source: str, spec: OpSpec, names: Mapping[str, str]) -> FunctionType:
     tree = _fill_placeholders(source, spec, names)
     used_names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     if used_names.isdisjoint(parameter_names(spec)):
-        function = _execute_definition(_with_parameters(tree, spec), spec, spec.name)
+        function = _execute_definition(_fill_parameters(tree, spec), spec, spec.name)
     else:
         function = _function_without_clash(tree, spec)
     function.__defaults__, function.__kwdefaults__ = spec.declared.__defaults__, spec.declared.__kwdefaults__
@@ -75,7 +75,7 @@ def _fill_placeholders(source: str, spec: OpSpec, names: Mapping[str, str]) -> a
     return tree
 
 
-def _with_parameters(tree: ast.Module, spec: OpSpec, *, is_inner: bool = True, calls: bool = True) -> ast.Module:
+def _fill_parameters(tree: ast.Module, spec: OpSpec, *, is_inner: bool = True, calls: bool = True) -> ast.Module:
     """Replaces the placeholders of the parameters: inside of the function, and as keywords of the calls it makes."""
     name_by_placeholder = {f"p{i}": name for i, name in enumerate(parameter_names(spec))}
     for node in ast.walk(tree):
@@ -98,14 +98,15 @@ def _function_without_clash(tree: ast.Module, spec: OpSpec) -> FunctionType:
                 return inner_(error)
             return residual
     """
-    inner_function = _execute_definition(_with_parameters(tree, spec, is_inner=False), spec, spec.name)
+    inner_function = _execute_definition(_fill_parameters(tree, spec, is_inner=False), spec, spec.name)
     signature_shape = role_free_shape(spec)
     inner_name = "inner" + "_" * max(map(len, parameter_names(spec)))  # longer than every parameter
     definition_text = (
-        f"def {spec.name}({signature(signature_shape)}):\n  return {inner_name}({forwarded_arguments(signature_shape)})"
+        f"def {spec.name}({signature_text(signature_shape)}):\n"
+        f"  return {inner_name}({forwarded_arguments(signature_shape)})"
     )
     source = f"def bind({inner_name}):\n {definition_text}\n return {spec.name}"
-    outer_tree = _with_parameters(ast.parse(source), spec, calls=False)
+    outer_tree = _fill_parameters(ast.parse(source), spec, calls=False)
     function: FunctionType = _execute_definition(outer_tree, spec, "bind")(inner_function)
     return function
 

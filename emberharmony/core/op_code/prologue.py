@@ -23,18 +23,18 @@ def with_promoted_operands(declared: FunctionType, facts: Facts) -> Callable[...
     operand_names = declared.__code__.co_varnames[: declared.__code__.co_argcount]
 
     @functools.wraps(declared)
-    def body(*args: Any, **named: Any) -> Any:
+    def promote_and_call(*args: Any, **named: Any) -> Any:
         operands: Sequence[Any] = args
         if named:
             operands = [*args, *[named.pop(name) for name in operand_names[len(args) :] if name in named]]
         if named or len(operands) != len(operand_names):
             return declared(*operands, **named)  # raises the error of Python
-        return declared(*common(*operands, inexact=is_inexact, refused=refused_kinds))
+        return declared(*cast_to_common(*operands, inexact=is_inexact, refused=refused_kinds))
 
-    return body
+    return promote_and_call
 
 
-def common(*operands: Any, inexact: bool = False, refused: Sequence[str] = ()) -> Sequence[Any]:
+def cast_to_common(*operands: Any, inexact: bool = False, refused: Sequence[str] = ()) -> Sequence[Any]:
     """Returns tensors and weak numbers as tensors of their common dtype, for a body that has options beside them.
 
     Args:
@@ -66,10 +66,10 @@ def _promote_operands(bound: Any, operands: Sequence[Any], inexact: bool) -> tup
         if not hasattr(x, "dtype"):
             dtype = promote_weak(dtype, type(x))
     dtype = as_inexact(dtype) if inexact else dtype
-    return tuple([_as_dtype(bound, x, dtype) for x in operands])
+    return tuple([_cast_operand(bound, x, dtype) for x in operands])
 
 
-def _as_dtype(bound: Any, x: Any, dtype: DType) -> Any:
+def _cast_operand(bound: Any, x: Any, dtype: DType) -> Any:
     """Returns a tensor or a number as a tensor of a dtype."""
     if hasattr(x, "dtype"):
         return x if bound.backend.dtypes.neutral[x.dtype] == dtype else bound.cast(x, dtype)

@@ -57,7 +57,7 @@ def outside_function_error(what: str, tensor: Any = None) -> TracedTensorError:
     return TracedTensorError(outside_function_message(what, instead), tensor)
 
 
-def operator(op: str) -> Callable[[Any, Any], Tensor]:
+def operator_method(op: str) -> Callable[[Any, Any], Tensor]:
     """Returns the method of a binary operator that calls an op."""
     _OPERATORS.add(op)
     return lambda self, other: self.run(self.ops_provider, op, (self, other))
@@ -68,7 +68,7 @@ def reflected_method(op: str) -> Callable[[Any, Any], Tensor]:
     return lambda self, other: self.run(self.ops_provider, op, (other, self))
 
 
-def equality(op: str) -> Callable[[Any, Any], Any]:
+def equality_method(op: str) -> Callable[[Any, Any], Any]:
     """Returns the method of `==` or `!=`, which compares elements, but no tensor with None."""
     _OPERATORS.add(op)
     return lambda self, other: NotImplemented if other is None else self.run(self.ops_provider, op, (self, other))
@@ -224,21 +224,21 @@ class SharedMethods:
     def __iter__(self) -> Any:
         return map(self.__getitem__, range(len(self)))
 
-    __add__, __radd__ = operator("add"), reflected_method("add")
-    __sub__, __rsub__ = operator("subtract"), reflected_method("subtract")
-    __mul__, __rmul__ = operator("multiply"), reflected_method("multiply")
-    __truediv__, __rtruediv__ = operator("divide"), reflected_method("divide")
-    __floordiv__, __rfloordiv__ = operator("floor_divide"), reflected_method("floor_divide")
-    __mod__, __rmod__ = operator("mod"), reflected_method("mod")
-    __pow__, __rpow__ = operator("power"), reflected_method("power")
-    __matmul__, __rmatmul__ = operator("matmul"), reflected_method("matmul")
-    __and__, __rand__ = operator("bitwise_and"), reflected_method("bitwise_and")
-    __or__, __ror__ = operator("bitwise_or"), reflected_method("bitwise_or")
-    __xor__, __rxor__ = operator("bitwise_xor"), reflected_method("bitwise_xor")
-    __lshift__, __rlshift__ = operator("bitwise_left_shift"), reflected_method("bitwise_left_shift")
-    __rshift__, __rrshift__ = operator("bitwise_right_shift"), reflected_method("bitwise_right_shift")
-    __lt__, __le__ = operator("less"), operator("less_equal")
-    __gt__, __ge__ = operator("greater"), operator("greater_equal")
+    __add__, __radd__ = operator_method("add"), reflected_method("add")
+    __sub__, __rsub__ = operator_method("subtract"), reflected_method("subtract")
+    __mul__, __rmul__ = operator_method("multiply"), reflected_method("multiply")
+    __truediv__, __rtruediv__ = operator_method("divide"), reflected_method("divide")
+    __floordiv__, __rfloordiv__ = operator_method("floor_divide"), reflected_method("floor_divide")
+    __mod__, __rmod__ = operator_method("mod"), reflected_method("mod")
+    __pow__, __rpow__ = operator_method("power"), reflected_method("power")
+    __matmul__, __rmatmul__ = operator_method("matmul"), reflected_method("matmul")
+    __and__, __rand__ = operator_method("bitwise_and"), reflected_method("bitwise_and")
+    __or__, __ror__ = operator_method("bitwise_or"), reflected_method("bitwise_or")
+    __xor__, __rxor__ = operator_method("bitwise_xor"), reflected_method("bitwise_xor")
+    __lshift__, __rlshift__ = operator_method("bitwise_left_shift"), reflected_method("bitwise_left_shift")
+    __rshift__, __rrshift__ = operator_method("bitwise_right_shift"), reflected_method("bitwise_right_shift")
+    __lt__, __le__ = operator_method("less"), operator_method("less_equal")
+    __gt__, __ge__ = operator_method("greater"), operator_method("greater_equal")
 
     def __neg__(self) -> Any:
         return self.run(self.ops_provider, "negative", (self,))
@@ -292,4 +292,4 @@ class ExplainedMethods(SharedMethods):
 # Set after the class is made, because `__eq__` in its body would take its hash away. Dynamo (PyTorch 2.13) hashes no
 # object of a class that names `object.__hash__` itself.
 for _name, _op in (("__eq__", "equal"), ("__ne__", "not_equal")):
-    setattr(SharedMethods, _name, equality(_op))
+    setattr(SharedMethods, _name, equality_method(_op))

@@ -36,14 +36,14 @@ def names_of_checks(options: Iterable[object], asker: str) -> frozenset[str]:
     return frozenset(map(str, words))
 
 
-def _from_environment(text: str) -> frozenset[str]:
+def _checks_from_environment(text: str) -> frozenset[str]:
     """Returns the checks that the environment variable names; "1" means bounds, "0" and an empty text none."""
     if text.strip() in ("", "0", "1"):
         return frozenset(("bounds",) if text.strip() == "1" else ())
     return names_of_checks((word.strip() for word in text.split(",") if word.strip()), ENVIRONMENT)
 
 
-OUTSIDE = _from_environment(os.environ.get(ENVIRONMENT, ""))
+OUTSIDE = _checks_from_environment(os.environ.get(ENVIRONMENT, ""))
 """The checks of the whole process."""
 
 _OUTSIDE = "bounds" in OUTSIDE
@@ -56,7 +56,7 @@ def checking() -> bool:
     return _OUTSIDE if entry is None else bool(entry[0])
 
 
-def allowed_moves() -> int | None:
+def most_moves() -> int | None:
     """Returns how often a cell may change its backend without a warning; None if that is not checked."""
     entry = _CHECKING.get()
     if entry is not None and len(entry) > _LIMIT:
@@ -69,13 +69,13 @@ def is_switched_off(since_entry: Entry | None) -> bool:
     """Returns whether a block, inside of the one that `since_entry` describes, has turned all checks off.
 
     Args:
-        since_entry: what `innermost` returned when the other block began.
+        since_entry: what `innermost_entry` returned when the other block began.
     """
     entry = _CHECKING.get()
     return entry is not None and entry is not since_entry and entry[0] is False and len(entry) == _LIMIT
 
 
-def innermost() -> Entry | None:
+def innermost_entry() -> Entry | None:
     """Returns the entry of the innermost block."""
     return _CHECKING.get()
 

@@ -159,7 +159,7 @@ class Recording(WithoutDraws):
         self._streams.rewind()
 
 
-def recording() -> Recording | None:
+def current_recording() -> Recording | None:
     """Returns the innermost block of this thread or task, if it is a `Recording`."""
     if not WithoutDraws.entered:
         return None
@@ -175,7 +175,7 @@ def draw_or_trace(draw: Callable[[], S], source: Any = None) -> S:
         source: the generator, if it is not a default stream. A draw from one that the recorded function has made itself
             is not noted, because each call of the function would make a new one.
     """
-    recorder = recording()
+    recorder = current_recording()
     if recorder is None or (source is not None and source.made_in is recorder):
         return draw()
     return cast(S, recorder.trace_draw(draw))

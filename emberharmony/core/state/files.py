@@ -60,7 +60,7 @@ class Replacement:
         self.stream: BinaryIO | None = None
 
     def __enter__(self) -> BinaryIO:
-        self.stream = _create(self.temporary, self.mode)
+        self.stream = _create_file(self.temporary, self.mode)
         return self.stream
 
     if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Replacement:
         steps = [(os.replace, self.temporary, self.target)]
         folders = {os.path.dirname(self.target)}
         if self.backup is not None and self.mode is not None:
-            with _create(self.saved, self.mode) as backup_stream, open(self.target, "rb") as old_file:
+            with _create_file(self.saved, self.mode) as backup_stream, open(self.target, "rb") as old_file:
                 shutil.copyfileobj(old_file, backup_stream)
                 _sync_and_close(backup_stream)
             steps.insert(0, (os.replace, self.saved, self.backup))
@@ -157,7 +157,7 @@ def _permissions(target: str) -> int | None:
     return stat.S_IMODE(mode)
 
 
-def _create(path: str, mode: int | None) -> BinaryIO:
+def _create_file(path: str, mode: int | None) -> BinaryIO:
     """Returns a new file, which has its final mode before its content, so that it is never readable by more users."""
     open_with_mode = partial(os.open, mode=0o666 if mode is None else mode)
     stream = open(path, "xb", opener=open_with_mode)  # noqa: SIM115  (the caller closes it)

@@ -15,7 +15,7 @@ _INSTALLED = "_emberharmony"
 """The attribute that marks a hook of ours."""
 
 
-def install() -> None:
+def install_hooks() -> None:
     """Replaces the functions by which Python and IPython show errors and warnings by those of `tracebacks`.
 
     The import of `ops` calls it. The hooks that were there before are called by ours, so other tools keep theirs.

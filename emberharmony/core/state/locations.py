@@ -12,7 +12,7 @@ LOCATORS: list[Callable[[], str]] = []
 """Functions that read the frames of their callers and return a location such as "blocks.0.linear of Net", or ""."""
 
 
-def with_location(error: E) -> E:
+def add_location(error: E) -> E:
     """Returns an error with its location at the end of its message; one that has a location already stays as it is."""
     if LOCATORS and not hasattr(error, "location"):
         location = next(filter(None, (locator() for locator in LOCATORS)), "")

@@ -64,11 +64,11 @@ def _leave(scope: Scope, kind: object = None, error: object = None, trace: objec
     scope._watch = None
 
 
-def _remove_topmost(stack: Stack, place: int, wanted: Any) -> None:
+def _remove_topmost(stack: Stack, place: int, target: Any) -> None:
     """Removes the topmost entry that has a certain object at a certain place, if there is one."""
     entries_above: list[Entry] = []
     entry = stack.get()
-    while entry is not None and entry[place] is not wanted:
+    while entry is not None and entry[place] is not target:
         entries_above.append(entry)
         entry = entry[1]
     if entry is None:

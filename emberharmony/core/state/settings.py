@@ -43,7 +43,7 @@ def cache_folder(name: str) -> str | None:
 
 def exists() -> bool:
     """Returns whether the settings file exists."""
-    return not _never_written() and os.path.exists(path())
+    return not _is_surely_absent() and os.path.exists(path())
 
 
 def read(key: str) -> str | None:
@@ -67,8 +67,8 @@ def read(key: str) -> str | None:
         _warn(f"{file_path} cannot be read and is ignored: {error}")
         return None
     value = value_by_key.get(key)
-    for unknown in value_by_key.keys() - KEYS:
-        _warn(f"{file_path}: {unknown!r} is no setting and is ignored{suggest(unknown, KEYS)}")
+    for unknown_key in value_by_key.keys() - KEYS:
+        _warn(f"{file_path}: {unknown_key!r} is no setting and is ignored{suggest(unknown_key, KEYS)}")
     if value is not None and not isinstance(value, str):
         _warn(f"{file_path}: {key} is ignored, because it must be a string, not {value!r}")
         return None
@@ -97,30 +97,30 @@ def write(key: str, value: str | None, then: Iterable[Step] = ()) -> str:
     from emberharmony.core.state.toml import CannotEditError, edit_key
 
     file_path = path()
-    backup = None
+    backup_path = None
     try:
         new_text = edit_key(_file_text(file_path), key, value)
     except (UnicodeDecodeError, tomllib.TOMLDecodeError):
-        backup, new_text = f"{file_path}.bak", edit_key("", key, value)
+        backup_path, new_text = f"{file_path}.bak", edit_key("", key, value)
     except FileNotFoundError:
         new_text = edit_key("", key, value)
     except RecursionError as error:
-        raise _cannot_change(file_path, key, value, "it is nested too deeply") from error
+        raise _change_error(file_path, key, value, "it is nested too deeply") from error
     except (CannotEditError, SettingsError) as error:
-        raise _cannot_change(file_path, key, value, str(error)) from error
+        raise _change_error(file_path, key, value, str(error)) from error
     os.makedirs(os.path.dirname(os.path.realpath(file_path)), exist_ok=True)
-    replace_text(file_path, new_text, then, backup=backup)
+    replace_text(file_path, new_text, then, backup=backup_path)
     return file_path
 
 
-def _cannot_change(file: str, key: str, value: str | None, reason: str) -> SettingsError:
+def _change_error(file: str, key: str, value: str | None, reason: str) -> SettingsError:
     change_text = f"remove {key} from it" if value is None else f'write {key} = "{value}" into it'
     return SettingsError(
         f"{file} cannot be changed: {reason}; {change_text} by hand, or name another file in EMBERHARMONY_CONFIG"
     )
 
 
-def _never_written() -> bool:
+def _is_surely_absent() -> bool:
     """Returns whether the settings file certainly does not exist; on Linux this saves the import of platformdirs."""
     if sys.platform != "linux" or os.environ.get("EMBERHARMONY_CONFIG"):
         return False

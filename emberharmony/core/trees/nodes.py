@@ -124,7 +124,7 @@ def register_node(cls: type, flatten: Callable[[Any], tuple[Any, Any]], unflatte
         cache.clear()
 
 
-def taken_apart(node: Any) -> tuple[tuple[Any, ...] | None, Sequence[Any], tuple[Any, Any]]:
+def flatten_registered(node: Any) -> tuple[tuple[Any, ...] | None, Sequence[Any], tuple[Any, Any]]:
     """Returns the names of the children of a registered node, or None, its children, and its static part.
 
     Returns:
@@ -146,7 +146,7 @@ def taken_apart(node: Any) -> tuple[tuple[Any, ...] | None, Sequence[Any], tuple
     return None, children, (_number_type(static_part), static_part)
 
 
-def put_together(cls: type, names: tuple[Any, ...] | None, children: list[Any], static: Any) -> Any:
+def rebuild_registered(cls: type, names: tuple[Any, ...] | None, children: list[Any], static: Any) -> Any:
     """Returns an object of a registered class, rebuilt from its children and its static part.
 
     Raises:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeVar
 
-from emberharmony.core.trees.nodes import DERIVED, KINDS, LEAF, taken_apart
+from emberharmony.core.trees.nodes import DERIVED, KINDS, LEAF, flatten_registered
 from emberharmony.core.trees.paths import TreePath
 from emberharmony.core.trees.tree import sorted_keys
 
@@ -33,7 +33,7 @@ class Sealed:
     __slots__ = ()
 
 
-def held_in(root: Any) -> Iterator[Held]:
+def held_leaves(root: Any) -> Iterator[Held]:
     """Yields the leaves within an object: in its attributes, in trees there, in the attributes of objects in these.
 
     These are leaves: numbers, text, tensors, functions, classes, modules, objects of the standard library, and the
@@ -63,7 +63,7 @@ def held_in(root: Any) -> Iterator[Held]:
 
 
 def instances_in(root: Any, kind: type[C]) -> list[C]:
-    """Returns the values of `held_in(root)` that are objects of a class, each once, in an eighth of the time."""
+    """Returns the values of `held_leaves(root)` that are objects of a class, each once, in an eighth of the time."""
     handling_by_class = _HANDLING_BY_KIND[kind]
     instances_by_id: dict[int, C] = {}
     entered_objects: dict[int, Any] = {}
@@ -109,16 +109,16 @@ def _held_entries(value: Any) -> Iterable[tuple[Any, Any]] | None:
         return [*[(key, value[key]) for key in sorted_keys(value)], *_attributes(value)]
     if issubclass(cls, (list, tuple)):
         return [*zip(getattr(cls, "_fields", range(len(value))), value, strict=True), *_attributes(value)]
-    names, children, _ = taken_apart(value)
+    names, children, _ = flatten_registered(value)
     return zip(range(len(children)) if names is None else names, children, strict=True)
 
 
 def _attributes(value: Any) -> Iterable[tuple[str, Any]]:
-    own_attributes: dict[str, Any] = getattr(value, "__dict__", {})
+    dict_attributes: dict[str, Any] = getattr(value, "__dict__", {})
     slots = SLOTS[value.__class__]
     if not slots:
-        return list(own_attributes.items())
-    return [*[(name, getattr(value, name)) for name in slots if hasattr(value, name)], *own_attributes.items()]
+        return list(dict_attributes.items())
+    return [*[(name, getattr(value, name)) for name in slots if hasattr(value, name)], *dict_attributes.items()]
 
 
 class _Slots(dict[type, tuple[str, ...]]):

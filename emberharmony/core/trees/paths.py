@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from emberharmony.core.trees.tree import IsLeaf, TreeDef, flattened_alike, tree_flatten, tree_unflatten
+from emberharmony.core.trees.tree import IsLeaf, TreeDef, flatten_alike, tree_flatten, tree_unflatten
 
 
 class TreePath(tuple[Any, ...]):
@@ -60,7 +60,7 @@ def tree_map_with_path(fn: Callable[..., Any], tree: Any, *rest: Any, is_leaf: I
         >>> ops.tree_map_with_path(lambda path, leaf: f"{path}={leaf}", {"a": [1, 2]})
         {'a': ['a.0=1', 'a.1=2']}
     """
-    leaf_columns, treedef = flattened_alike("tree_map_with_path", (tree, *rest), is_leaf)
+    leaf_columns, treedef = flatten_alike("tree_map_with_path", (tree, *rest), is_leaf)
     return tree_unflatten(treedef, [fn(*row) for row in zip(paths_of(treedef), *leaf_columns, strict=True)])
 
 

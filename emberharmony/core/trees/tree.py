@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from emberharmony.core.errors import ArgumentError, brief
-from emberharmony.core.trees.nodes import KINDS, fields_of, put_together, taken_apart
+from emberharmony.core.trees.nodes import KINDS, fields_of, flatten_registered, rebuild_registered
 
 IsLeaf = Callable[[Any], bool] | None
 
@@ -53,7 +53,7 @@ class TreeDef(NamedTuple):
 
 
 LEAF, NONE = TreeDef("leaf", leaves=1), TreeDef("none")
-_made: Callable[[tuple[Any, ...]], TreeDef] = partial(tuple.__new__, TreeDef)
+_make_treedef: Callable[[tuple[Any, ...]], TreeDef] = partial(tuple.__new__, TreeDef)
 
 
 def sorted_keys(tree: dict[Any, Any]) -> list[Any]:
@@ -64,7 +64,7 @@ def sorted_keys(tree: dict[Any, Any]) -> list[Any]:
         return list(tree)
 
 
-def _children(kind: str, tree: Any) -> tuple[Any, Sequence[Any]]:
+def _key_and_children(kind: str, tree: Any) -> tuple[Any, Sequence[Any]]:
     """Returns a key that tells a node from others with as many children, and the children."""
     cls = tree.__class__
     if kind == "dict":
@@ -77,7 +77,7 @@ def _children(kind: str, tree: Any) -> tuple[Any, Sequence[Any]]:
         names, field_values, static = fields_of(tree)
         return (cls, names, static), field_values
     if kind == "registered":
-        child_names, child_nodes, static_pair = taken_apart(tree)
+        child_names, child_nodes, static_pair = flatten_registered(tree)
         return (cls, child_names, static_pair), child_nodes
     return cls, tree
 
@@ -115,7 +115,7 @@ def _flatten(tree: Any, leaves: list[Any]) -> TreeDef:
 
 
 def _flatten_node(kind: str, tree: Any, leaves: list[Any]) -> TreeDef:
-    node_key, children = _children(kind, tree)
+    node_key, children = _key_and_children(kind, tree)
     leaf_count_before = len(leaves)
     child_defs: list[TreeDef] = []
     # A call of `_flatten` for each child would take a third more time.
@@ -126,7 +126,7 @@ def _flatten_node(kind: str, tree: Any, leaves: list[Any]) -> TreeDef:
             child_defs.append(LEAF)
         else:
             child_defs.append(NONE if child_kind == "none" else _flatten_node(child_kind, child, leaves))
-    return _made((kind, node_key, tuple(child_defs), len(leaves) - leaf_count_before))
+    return _make_treedef((kind, node_key, tuple(child_defs), len(leaves) - leaf_count_before))
 
 
 def _flatten_until(tree: Any, leaves: list[Any], is_leaf: Callable[[Any], bool]) -> TreeDef:
@@ -136,10 +136,10 @@ def _flatten_until(tree: Any, leaves: list[Any], is_leaf: Callable[[Any], bool])
         return LEAF
     if node_kind == "none":
         return NONE
-    node_key, children = _children(node_kind, tree)
+    node_key, children = _key_and_children(node_kind, tree)
     leaf_count_before = len(leaves)
     child_defs = tuple([_flatten_until(child, leaves, is_leaf) for child in children])
-    return _made((node_kind, node_key, child_defs, len(leaves) - leaf_count_before))
+    return _make_treedef((node_kind, node_key, child_defs, len(leaves) - leaf_count_before))
 
 
 def tree_unflatten(treedef: TreeDef, leaves: Iterable[Any]) -> Any:
@@ -164,7 +164,7 @@ def _unflatten(treedef: TreeDef, leaves: Iterator[Any]) -> Any:
         return next(leaves) if node_kind == "leaf" else None
     children = [next(leaves) if child is LEAF else _unflatten(child, leaves) for child in child_defs]
     if node_kind == "dict":
-        return _rebuilt_dict(children, *node_key)
+        return _rebuild_dict(children, *node_key)
     if node_kind == "list":
         return children
     if node_kind == "tuple":
@@ -173,11 +173,11 @@ def _unflatten(treedef: TreeDef, leaves: Iterator[Any]) -> Any:
         return node_key(*children)
     cls, child_names, static = node_key
     if node_kind == "registered":
-        return put_together(cls, child_names, children, static[1])
+        return rebuild_registered(cls, child_names, children, static[1])
     return cls(**dict(zip(child_names, children, strict=True)), **{name: value for name, _, value in static})
 
 
-def _rebuilt_dict(
+def _rebuild_dict(
     values: list[Any], cls: type[dict[Any, Any]], keys: tuple[Any, ...], attributes: tuple[tuple[str, Any], ...] = ()
 ) -> Any:
     item_by_key = dict(zip(keys, values, strict=True))
@@ -212,11 +212,11 @@ def tree_map(fn: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = No
     Raises:
         ArgumentError: if the structures of the trees differ; the message shows both.
     """
-    leaf_columns, treedef = flattened_alike("tree_map", (tree, *rest), is_leaf)
+    leaf_columns, treedef = flatten_alike("tree_map", (tree, *rest), is_leaf)
     return tree_unflatten(treedef, [fn(*row) for row in zip(*leaf_columns, strict=True)])
 
 
-def flattened_alike(name: str, trees: Sequence[Any], is_leaf: IsLeaf) -> tuple[list[list[Any]], TreeDef]:
+def flatten_alike(name: str, trees: Sequence[Any], is_leaf: IsLeaf) -> tuple[list[list[Any]], TreeDef]:
     """Returns the leaves of each tree, and the structure that all trees have.
 
     Args:

@@ -9,7 +9,7 @@ import numpy as np
 from emberharmony import ops
 from emberharmony.core import selection
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, UnsupportedOpError, brief
-from emberharmony.core.trees.objects import held_in
+from emberharmony.core.trees.objects import held_leaves
 from emberharmony.io.checkpoints.packing import pack_state
 from emberharmony.version import __version__
 
@@ -166,7 +166,7 @@ def _generators_in(part: Any) -> Iterator[tuple[str, Any]]:
         {id(module): name for name, module in part.named_modules()} if hasattr(part, "named_modules") else {}
     )
     streams_by_path: dict[tuple[Any, ...], Any] = {}
-    for place_of_generator in held_in(part):
+    for place_of_generator in held_leaves(part):
         if isinstance(place_of_generator.value, ops.random.Generator):
             path_of_streams = next(
                 (path for path in streams_by_path if place_of_generator.path[: len(path)] == path), None

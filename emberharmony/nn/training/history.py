@@ -94,9 +94,9 @@ class History(list[Step]):
         # The module is imported only here, because only notebooks need it.
         from html import escape
 
-        from emberharmony.core.display.picture import curve
+        from emberharmony.core.display.picture import svg_curve
 
-        return f"<div><p>{escape(repr(self))}</p>{curve(self.losses, 'the loss of each step')}</div>"
+        return f"<div><p>{escape(repr(self))}</p>{svg_curve(self.losses, 'the loss of each step')}</div>"
 
     def _reason_text(self) -> str:
         return f", stopped: {self.stopped}" if self.stopped else ""

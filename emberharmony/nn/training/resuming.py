@@ -129,7 +129,7 @@ class Saves:
         """Records the state of data, generators and buffers before a step, for `undo_step`."""
         rewinding_changes = [
             *self._position.rewinding_steps(),
-            *(buffer.replacing(buffer.value) for buffer in self._module.buffers()),
+            *(buffer.replace_step(buffer.value) for buffer in self._module.buffers()),
         ]
         for generator in instances_in([self._module, self._random], ops.random.Generator):
             rewinding_changes += generator.rewinding_steps()

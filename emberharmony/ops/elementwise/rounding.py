@@ -119,7 +119,7 @@ def nan_to_num(
         return complex_numbers.view_as_complex(stack([nan_to_num(part, nan, posinf, neginf) for part in parts], -1))
     if not dtype.is_floating:
         return x
-    limits = FloatInfo.of(dtype)
+    limits = FloatInfo.of_dtype(dtype)
     negative_replacement = limits.min if neginf is None else option("neginf", neginf, x)
     positive_replacement = limits.max if posinf is None else option("posinf", posinf, x)
     without_infinities = where(
@@ -218,7 +218,7 @@ def ldexp(x1: TensorLike, x2: TensorLike) -> Tensor:
     x = cast(x1, as_inexact(x1_dtype))
     widest_x = bodies.cast_to_widest(x)
     if exponent_dtype.is_integer:
-        limits = IntegerInfo.of(exponent_dtype)
+        limits = IntegerInfo.of_dtype(exponent_dtype)
         x2 = minimum(maximum(x2, max(limits.min, -5000)), min(limits.max, 5000))
     remaining_shift = cast(cast(x2, "int32"), dtype_of(widest_x))
     for _ in range(12):
@@ -250,12 +250,12 @@ def saturate_cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
     if source_dtype.is_complex or target_dtype.is_complex or target_dtype.kind == "bool" or source_dtype.kind == "bool":
         return cast(x, dtype)
     if target_dtype.is_floating:
-        largest = FloatInfo.of(target_dtype).max
-        is_narrower = source_dtype.is_floating and FloatInfo.of(source_dtype).max > largest
+        largest = FloatInfo.of_dtype(target_dtype).max
+        is_narrower = source_dtype.is_floating and FloatInfo.of_dtype(source_dtype).max > largest
         return cast(clip(x, -largest, largest) if is_narrower else x, dtype)
-    lowest_integer, highest_integer = IntegerInfo.of(target_dtype).min, IntegerInfo.of(target_dtype).max
+    lowest_integer, highest_integer = IntegerInfo.of_dtype(target_dtype).min, IntegerInfo.of_dtype(target_dtype).max
     if source_dtype.is_integer:
-        source_limits = IntegerInfo.of(source_dtype)
+        source_limits = IntegerInfo.of_dtype(source_dtype)
         return cast(
             clip(
                 x,

@@ -246,7 +246,7 @@ def isclose(x1: Operand, x2: Operand, rtol: float = 1e-5, atol: float = 1e-8, eq
         >>> ops.isclose([1.0, 2.0], [1.0, 2.1]).tolist()
         [True, False]
     """
-    a, b = bodies.common(x1, x2)
+    a, b = bodies.cast_to_common(x1, x2)
     a_dtype = dtype(a)
     if not a_dtype.is_floating and not a_dtype.is_complex:
         a, b = bodies.cast_to_widest(a), bodies.cast_to_widest(b)  # the difference of two integers may wrap
@@ -291,7 +291,7 @@ def array_equal(x1: Operand, x2: Operand, equal_nan: bool = False) -> Tensor:
         >>> bool(ops.array_equal([1, 2], [1, 2]))
         True
     """
-    a, b = bodies.common(x1, x2)
+    a, b = bodies.cast_to_common(x1, x2)
     if tuple(a.shape) != tuple(b.shape):
         return convert_to_tensor(False)
     is_equal = equal(a, b)

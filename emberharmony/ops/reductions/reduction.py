@@ -21,7 +21,7 @@ from collections.abc import Callable
 from emberharmony.backend.promote import nonnegative_axes, nonnegative_axis, require_nonempty
 from emberharmony.core.dispatch import alias, op
 from emberharmony.core.errors import ArgumentError, AxisError
-from emberharmony.core.options import without_axes
+from emberharmony.core.options import require_scalar
 from emberharmony.core.types import Axis, DTypeLike, Tensor, TensorLike, Varying
 from emberharmony.ops.arrays.creation import arange
 from emberharmony.ops.arrays.indexing import take_along_axis, where
@@ -507,7 +507,7 @@ def _variance(x: Tensor, axis: Axis, keepdims: bool, correction: Varying) -> Ten
     centred = subtract(widened_x, mean(widened_x, axis, True))
     squares = add(square(real(centred)), square(imag(centred))) if dtype_of(centred).is_complex else square(centred)
     sum_of_squares = sum(squares, axis, keepdims)
-    degrees_of_freedom = option("correction", without_axes("correction", correction), sum_of_squares)
+    degrees_of_freedom = option("correction", require_scalar("correction", correction), sum_of_squares)
     if isinstance(degrees_of_freedom, float):
         return divide(
             sum_of_squares, element_count - degrees_of_freedom if element_count > degrees_of_freedom else math.nan

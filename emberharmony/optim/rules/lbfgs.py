@@ -149,7 +149,7 @@ class LBFGS(ParameterGroups):
             )
         cells = self.param_groups[0]["params"]
         count_before = self.count
-        value_steps = [cell.replacing(cell.value) for cell in cells]
+        value_steps = [cell.replace_step(cell.value) for cell in cells]
         restoring_steps = [*value_steps, *(assignment(cell, "_grad", cell._grad) for cell in cells)]
         try:
             call = _Call(self, closure)
@@ -208,7 +208,7 @@ class _Call:
         """Returns the assignments that store the parameters and the state after the last iteration."""
         steps = self._assignments_of_vector(self._at)
         if clear:
-            steps += [cell.without_grad() for cell in self._cells]
+            steps += [cell.clear_grad_step() for cell in self._cells]
         saved_state = {name: _buffers_of_tensors(x) for name, x in self._state.items()}
         steps.append((self._optimizer.state.__setitem__, self._cells[0], saved_state))
         return [*steps, assignment(self._optimizer, "_count", self._optimizer.count + 1)]
@@ -291,7 +291,7 @@ class _Call:
             ops.cast(piece, ops.dtype(value)) for piece, value in zip(vector_parts, parameter_tensors, strict=True)
         ]
         ops.eval(new_values)
-        return [cell.replacing(part) for cell, part in zip(self._cells, new_values, strict=True)]
+        return [cell.replace_step(part) for cell, part in zip(self._cells, new_values, strict=True)]
 
 
 def _joined_vector(tensors: list[Any]) -> Any:

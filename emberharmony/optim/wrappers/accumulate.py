@@ -70,11 +70,11 @@ class Accumulate(Wrapper):
         steps: list[Step] = [assignment(self, "passes", self.passes + 1)]
         for cell, x in sum_by_cell.items():
             if cell in self.sums:
-                steps.append(self.sums[cell].replacing(x))
+                steps.append(self.sums[cell].replace_step(x))
             else:
                 steps.append((self.sums.__setitem__, cell, Buffer(x)))
         if clear:
-            steps += [cell.without_grad() for cell in self.parameters()]
+            steps += [cell.clear_grad_step() for cell in self.parameters()]
         return StepPlan(values={}, tensors=list(sum_by_cell.values()), steps=steps)
 
     def first_wrapper_entries(self, leaves: list[Tensor]) -> State:

@@ -53,13 +53,13 @@ class Average:
         weight = self.weight() if self.count else 1.0
         new_averages = [_mix(a.value, p.value, weight) for a, p in zip(self.averages, self.parameters, strict=True)]
         ops.eval(new_averages)
-        steps = [average.replacing(value) for average, value in zip(self.averages, new_averages, strict=True)]
+        steps = [average.replace_step(value) for average, value in zip(self.averages, new_averages, strict=True)]
         commit(steps, [(setattr, self, "count", self.count + 1)])
 
     def swap(self) -> None:
         """Exchanges the averages and the values of the parameters; a second call puts both back."""
         cells_and_values = [(a, p, a.value, p.value) for a, p in zip(self.averages, self.parameters, strict=True)]
-        commit(step for a, p, x, y in cells_and_values for step in (a.replacing(y), p.replacing(x)))
+        commit(step for a, p, x, y in cells_and_values for step in (a.replace_step(y), p.replace_step(x)))
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the averages, in the order of the parameters, and their count."""
@@ -87,7 +87,7 @@ class Average:
                 f"{message_start}the averages have the shapes {saved_shapes}, expected {expected_shapes}"
             )
         cast_averages = [ops.cast(x, ops.dtype(a.value)) for x, a in zip(averages, self.averages, strict=True)]
-        steps = [average.replacing(value) for average, value in zip(self.averages, cast_averages, strict=True)]
+        steps = [average.replace_step(value) for average, value in zip(self.averages, cast_averages, strict=True)]
         return [*steps, assignment(self, "count", int(state_dict["count"]))]
 
 

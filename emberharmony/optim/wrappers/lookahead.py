@@ -65,7 +65,7 @@ class Lookahead(Wrapper):
                     slow_weights, plan.values.get(cell, cell.value)
                 )
                 plan.tensors.append(moved_weights)
-                plan.steps += [buffer.replacing(moved_weights), cell.replacing(moved_weights)]
+                plan.steps += [buffer.replace_step(moved_weights), cell.replace_step(moved_weights)]
         return plan
 
     def first_wrapper_entries(self, leaves: list[Tensor]) -> State:

@@ -72,7 +72,7 @@ class SkipNonfinite(Wrapper):
             )
         steps = [assignment(self, name, getattr(self, name) + 1) for name in _STATE]
         if clear:
-            steps += [cell.without_grad() for cell in self.parameters()]
+            steps += [cell.clear_grad_step() for cell in self.parameters()]
         return StepPlan(values={}, tensors=[], steps=steps)
 
     def first_wrapper_entries(self, leaves: list[Tensor]) -> State:

@@ -77,7 +77,7 @@ class Sharded(Wrapper):
             if owner != own_rank:
                 plan.values.update(zip(cells, new_values, strict=True))
                 plan.tensors += new_values
-                plan.steps += [cell.replacing(value) for cell, value in zip(cells, new_values, strict=True)]
+                plan.steps += [cell.replace_step(value) for cell, value in zip(cells, new_values, strict=True)]
         return plan
 
     def first_wrapper_entries(self, leaves: list[Any]) -> State:

@@ -139,13 +139,13 @@ class Report:
 
     def _repr_html_(self) -> str:
         """Returns the HTML table of the divergences, which notebooks display."""
-        from emberharmony.core.display.html import table  # imported here, because only notebooks need the module
+        from emberharmony.core.display.html import html_table  # imported here, because only notebooks need the module
 
         table_rows = [self._cells(divergence) for divergence in self.divergences[:_SHOWN]]
         left_out_count = len(self.divergences) - len(table_rows)
         omission_lines = [f"and {left_out_count} more; html(path) writes all"] if left_out_count else []
         notes_text = "\n".join([*omission_lines, *(f"note: {note}" for note in self.notes)])
-        return table(self.summary(), self._table_header(), table_rows, left=5, notes=notes_text)
+        return html_table(self.summary(), self._table_header(), table_rows, left=5, notes=notes_text)
 
     def summary(self) -> str:
         """Returns one sentence about the first divergence: the wrong op, side and place, or other control flow."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from emberharmony.core.errors import ArgumentError, EmberError
-from emberharmony.core.state.checked_mode import FEW_MOVES, checked, checking, innermost, is_switched_off
+from emberharmony.core.state.checked_mode import FEW_MOVES, checked, checking, innermost_entry, is_switched_off
 from emberharmony.transforms.checks.drift import DeviceMixes, Drift, DTypes, Gradients, Graphs
 from emberharmony.transforms.checks.findings import Finding, Findings, place_text
 from emberharmony.transforms.checks.nonfinite import INEXACT, READS, NonFinite
@@ -48,7 +48,7 @@ class Checker(Watcher):
             "gradients": lambda: Gradients(findings),
         }
         self._drifts = [make_drift() for word, make_drift in factory_by_check.items() if word in check_names]
-        self._since = innermost()
+        self._since = innermost_entry()
         self._wanted: dict[str, bool] = {}
 
     def before(self, call: WatchedCall) -> None:

@@ -74,12 +74,12 @@ class Log(Sequence[Event]):
 
     def _repr_html_(self) -> str:
         """Returns what notebooks show: the table by op, of the ops that took longest."""
-        from emberharmony.core.display.html import table  # here, because only notebooks need it
+        from emberharmony.core.display.html import html_table  # here, because only notebooks need it
 
         header, rows = self.cells(most=_SHOWN)
         omitted_count = len({event.op for event in self}) - len(rows)
         omission_notes = [f"and {omitted_count} more ops; table() has all"] if omitted_count else []
-        return table(repr(self)[1:-1], header, rows, notes="\n".join([*omission_notes, *self.notes]))
+        return html_table(repr(self)[1:-1], header, rows, notes="\n".join([*omission_notes, *self.notes]))
 
     @property
     def modules(self) -> list[str]:

@@ -11,7 +11,7 @@ import numpy as np
 import emberharmony
 from emberharmony import ops
 from emberharmony.core import op_globals
-from emberharmony.core.dispatch import slow
+from emberharmony.core.dispatch import call_with_conversion
 from emberharmony.core.errors import EmberError
 from emberharmony.core.registry import EMPTY, OPS
 from emberharmony.testing.inputs import non_contiguous_tensor
@@ -68,7 +68,7 @@ def general(name: str) -> Callable[..., Any]:
         given = dict(zip([p.name for p in spec.parameters], args, strict=False)) | kwargs
         arguments = tuple(given.get(p.name, p.default) for p in spec.parameters)
         assert EMPTY not in arguments
-        return slow(backend, name, arguments)
+        return call_with_conversion(backend, name, arguments)
 
     return called
 

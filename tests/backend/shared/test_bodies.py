@@ -36,7 +36,7 @@ def test_the_widest_dtype_is_one_that_the_backend_has(dtype: str, backend: str) 
 def test_kinds_of_dtypes_are_refused(backend: str) -> None:
     x = ops.convert_to_tensor([1j])
     with pytest.raises(DTypeError, match="not defined for dtype complex64"):
-        bodies.common(x, inexact=True, refused=("complex",))
+        bodies.cast_to_common(x, inexact=True, refused=("complex",))
 
 
 def test_half_precision_goes_to_the_host_and_back(backend: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 from emberharmony import ops
 from emberharmony.backend.choice import use_backend
 from emberharmony.core import op_globals
-from emberharmony.core.dispatch import slow
+from emberharmony.core.dispatch import call_with_conversion
 from emberharmony.core.errors import EmberError
 
 torch = pytest.importorskip("torch")
@@ -125,7 +125,7 @@ def test_the_kernel_alone_does_what_the_complete_implementation_does(name: str) 
         results = [outcome(called, *case) for case in CASES[name]]
         assert any(result[0] is torch.float32 for result in results)  # type: ignore[index]
         for case, result in zip(CASES[name], results, strict=True):
-            assert repr(result) == repr(outcome(slow, backend, name, case)), case
+            assert repr(result) == repr(outcome(call_with_conversion, backend, name, case)), case
 
 
 @pytest.mark.parametrize("name", ["set_item", "put_along_axis"])

@@ -354,7 +354,7 @@ def test_the_base_class_is_not_trained(backend: str) -> None:
 def test_several_assignments_are_committed_together(backend: str) -> None:
     first, second = Parameter([1.0]), Buffer(2.0)
     first.grad = ops.ones((1,))
-    steps = [first.replacing([3.0]), second.replacing(4.0), first.without_grad()]
+    steps = [first.replace_step([3.0]), second.replace_step(4.0), first.clear_grad_step()]
     assert lists([first.value, second.value, first.grad]) == [[1.0], 2.0, [1.0]]
     commit(steps)
     assert lists([first.value, second.value]) == [[3.0], 4.0]
@@ -365,7 +365,7 @@ def test_no_step_assigns_while_a_loss_runs(backend: str) -> None:
     weight = Parameter([1.0])
 
     def loss() -> Any:
-        commit([weight.replacing([2.0])])
+        commit([weight.replace_step([2.0])])
         return ops.sum(weight.value)
 
     with pytest.raises(errors.TracedTensorError, match=r"cannot change in the loss function of ops\.backward"):

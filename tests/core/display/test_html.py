@@ -9,7 +9,7 @@ import pytest
 
 import emberharmony
 from emberharmony import io, nn, ops
-from emberharmony.core.display.html import table
+from emberharmony.core.display.html import html_table
 
 
 class _Reader(HTMLParser):
@@ -45,7 +45,7 @@ class _Reader(HTMLParser):
 
 
 def test_a_table_has_all_texts_escaped() -> None:
-    text = table("<a> & b\nsecond", ["x<", "y"], [["<script>", '"1"'], ["&amp;", "2"]], notes="<c>")
+    text = html_table("<a> & b\nsecond", ["x<", "y"], [["<script>", '"1"'], ["&amp;", "2"]], notes="<c>")
     assert "<script" not in text
     found = _Reader(text)
     assert found.rows == [["x<", "y"], ["<script>", '"1"'], ["&amp;", "2"]]
@@ -53,11 +53,11 @@ def test_a_table_has_all_texts_escaped() -> None:
 
 
 def test_a_table_without_rows_is_its_title() -> None:
-    assert table("nothing", ["x"], []) == "<div><p>nothing</p></div>"
+    assert html_table("nothing", ["x"], []) == "<div><p>nothing</p></div>"
 
 
 def test_text_is_on_the_left_and_numbers_on_the_right() -> None:
-    text = table("", ["a", "b"], [["c", "1"]])
+    text = html_table("", ["a", "b"], [["c", "1"]])
     assert text.count("left") == text.count("right") == 2
 
 

@@ -313,7 +313,7 @@ def test_what_is_no_traceback_is_shown_as_it_was() -> None:
 
 def test_a_warning_of_a_thread_of_the_library_is_shown_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[str, int]] = []
-    monkeypatch.setattr(tracebacks, "_is_library", lambda file: True)
+    monkeypatch.setattr(tracebacks, "_is_library_file", lambda file: True)
     file = ops.log.__code__.co_filename
     show_warning(lambda *given: seen.append(given[2:4]), "a text of its own", UserWarning, file, 3)
     assert seen == [(file, 3)]
@@ -342,9 +342,9 @@ def test_hooks_are_installed_once_and_call_those_before(monkeypatch: pytest.Monk
     called: list[Any] = []
     monkeypatch.setattr(sys, "excepthook", lambda *given: called.append(given))
     monkeypatch.setattr(warnings, "showwarning", lambda *given: called.append(given))
-    hooks.install()
+    hooks.install_hooks()
     first = sys.excepthook
-    hooks.install()
+    hooks.install_hooks()
     assert sys.excepthook is first
     sys.excepthook(ValueError, ValueError("x"), None)
     assert str(called[0][1]) == "x"

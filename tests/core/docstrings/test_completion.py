@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from emberharmony.core.docstrings.completion import complete_docstring, descriptions, parameters
+from emberharmony.core.docstrings.completion import complete_docstring, descriptions, parameters_of
 from emberharmony.core.docstrings.docstring import docstring
 from emberharmony.core.registry import Facts, OpSpec
 from emberharmony.core.types import Axis, Operand, Tensor, TensorLike
@@ -105,12 +105,12 @@ def test_a_class_and_a_method_inherit_descriptions() -> None:
     }
     assert descriptions((Derived, "call")) == {"x": "(batch, features)."}
     assert descriptions((Derived, "made")) == {"count": "how many of them."}
-    assert [p.name for p in parameters(Derived)] == ["size", "rng", "options"]
-    assert [p.name for p in parameters((Derived, "call"))] == ["x", "mode"]
+    assert [p.name for p in parameters_of(Derived)] == ["size", "rng", "options"]
+    assert [p.name for p in parameters_of((Derived, "call"))] == ["x", "mode"]
 
 
 def test_a_class_without_a_signature_keeps_its_docstring() -> None:
-    assert parameters(type) == ()
+    assert parameters_of(type) == ()
     assert complete_docstring(Exception) == inspect.cleandoc(Exception.__doc__ or "")
 
 

@@ -27,7 +27,7 @@ def test_a_process_without_exchanged_codes() -> None:
 
 def test_both_forms_have_the_same_signature_and_read_the_same_names(backend: str) -> None:
     for spec in OPS.values():
-        pairs = [(portable.looked_up(spec), code_swap.looked_up(spec))]
+        pairs = [(portable.looked_up_op(spec), code_swap.looked_up_op(spec))]
         pairs += [(portable.compile_op(spec, current()), code_swap.compile_op(spec, current()))]
         for one, other in pairs:
             a, b = one.__code__, other.__code__
@@ -44,7 +44,7 @@ def test_a_parameter_may_have_the_name_of_a_global_of_the_source() -> None:
         return active, inner, isinstance, p0
 
     spec = OpSpec("odd", odd)  # type: ignore[arg-type]
-    made = portable.looked_up(spec)
+    made = portable.looked_up_op(spec)
     names = made.__code__.co_varnames
     assert names == odd.__code__.co_varnames
     assert (made.__name__, made.__kwdefaults__) == ("odd", {"isinstance": 3, "p0": 4})

@@ -8,7 +8,7 @@ import pytest
 
 from emberharmony import ops
 from emberharmony.backend import OPS
-from emberharmony.core.op_code.prologue import common
+from emberharmony.core.op_code.prologue import cast_to_common
 from emberharmony.errors import DTypeError, RangeError
 
 Body = Callable[..., Any]
@@ -45,10 +45,10 @@ def test_operands_of_one_dtype_are_converted_only_from_integers(backend: str) ->
     for dtype in ("bool", "uint8", "float16", "complex64"):
         wanted = dtype if dtype in ("float16", "complex64") else "float32"
         x, y = ops.convert_to_tensor([3, 0], dtype), ops.convert_to_tensor([1, 0], dtype)
-        assert [ops.dtype(z) for z in common(x, y, inexact=True)] == [wanted, wanted]
-        assert all(map(operator.is_, common(x, y), (x, y)))
+        assert [ops.dtype(z) for z in cast_to_common(x, y, inexact=True)] == [wanted, wanted]
+        assert all(map(operator.is_, cast_to_common(x, y), (x, y)))
         if wanted == dtype:
-            assert all(map(operator.is_, common(x, y, inexact=True), (x, y)))
+            assert all(map(operator.is_, cast_to_common(x, y, inexact=True), (x, y)))
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ def test_other_threads_and_tasks_are_not_in_checked_mode() -> None:
 
 
 def test_the_environment_variable_names_checks() -> None:
-    read = checked_mode._from_environment
+    read = checked_mode._checks_from_environment
     assert [read(text) for text in ("1", "0", "")] == [{"bounds"}, set(), set()]
     assert read("nan, bounds,lazy") == {"nan", "bounds", "lazy"}
     with pytest.raises(ArgumentError, match="EMBERHARMONY_CHECK: 'nam' is no check; the checks are nan, bounds, dtype"):

@@ -153,8 +153,8 @@ def test_an_error_at_any_step_leaves_the_old_file(
     if step in ("open", "chmod", "fsync", "replace"):
         monkeypatch.setattr(os, step, fail)
     if step == "flush":
-        made = files._create
-        monkeypatch.setattr(files, "_create", lambda *args: Full(made(*args)))
+        made = files._create_file
+        monkeypatch.setattr(files, "_create_file", lambda *args: Full(made(*args)))
     with pytest.raises(type(error)) as raised, replace_bytes(str(file)) as stream:
         stream.write(b"new")
         if step == "block":

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from emberharmony import Parameter, TensorSpec, ops
-from emberharmony.core.trees.objects import Held, held_in, instances_in
+from emberharmony.core.trees.objects import Held, held_leaves, instances_in
 
 
 class Layer:
@@ -67,7 +67,7 @@ class Own(Parameter):
 
 
 def found(root: Any) -> dict[str, Any]:
-    held = list(held_in(root))
+    held = list(held_leaves(root))
     assert instances_in(root, object) == list({id(each.value): each.value for each in held}.values())
     return {str(each.path): each.value for each in held}
 
@@ -93,9 +93,9 @@ def test_attributes_trees_and_objects_in_trees_are_entered() -> None:
 
 def test_each_leaf_comes_with_its_holder() -> None:
     model = Layer(1, inner=[2])
-    assert list(held_in(model)) == [Held(("weight",), model, 1), Held(("inner", 0), model.inner, 2)]
-    assert list(held_in(1)) == [Held((), None, 1)]
-    for path, holder, value in held_in(model):
+    assert list(held_leaves(model)) == [Held(("weight",), model, 1), Held(("inner", 0), model.inner, 2)]
+    assert list(held_leaves(1)) == [Held((), None, 1)]
+    for path, holder, value in held_leaves(model):
         change = setattr if isinstance(holder, Layer) else type(holder).__setitem__
         change(holder, path[-1], value * 10)
     assert found(model) == {"weight": 10, "inner.0": 20}
@@ -110,7 +110,7 @@ def test_circles_end_and_objects_are_entered_once() -> None:
     chain: Any = None
     for depth in range(5000):
         chain = Layer(depth, next=chain)
-    assert len(list(held_in(chain))) == 5000
+    assert len(list(held_leaves(chain))) == 5000
 
 
 def test_tensors_cells_and_foreign_objects_are_leaves(backend: str) -> None:
@@ -124,13 +124,13 @@ def test_tensors_cells_and_foreign_objects_are_leaves(backend: str) -> None:
         ops.float32,
         *(Color.RED, Named("a"), Layer, ops.sin, sys, threading.Lock(), logging.getLogger("a"), {1, 2}),
     ]
-    held = [each.value for each in held_in(Layer(0, leaves=leaves))][1:]
+    held = [each.value for each in held_leaves(Layer(0, leaves=leaves))][1:]
     assert len(held) == len(leaves)
     assert all(a is b for a, b in zip(held, leaves, strict=True))
 
 
 def test_a_tuple_that_occurs_twice_is_entered_at_each_place() -> None:
     pair, listed = (1.0, 2.0), [3.0]
-    found = [(str(held.path), held.value) for held in held_in({"a": pair, "b": pair, "c": listed, "d": listed})]
+    found = [(str(held.path), held.value) for held in held_leaves({"a": pair, "b": pair, "c": listed, "d": listed})]
     assert [value for _, value in found] == [1.0, 2.0, 1.0, 2.0, 3.0]
     assert len({path for path, _ in found}) == 5

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from emberharmony import nn, ops, optim
-from emberharmony.core.display.picture import curve
+from emberharmony.core.display.picture import svg_curve
 from emberharmony.core.errors import ArgumentTypeError
 from emberharmony.nn.training import progress
 from emberharmony.nn.training.progress import Progress, Step
@@ -51,12 +51,12 @@ def test_a_figure_of_its_own_holds_all_labels(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_curve_has_the_values_and_leaves_out_what_is_not_finite() -> None:
-    assert curve([], "x") == curve([1.0], "x") == ""
-    drawn = curve([1.0, math.nan, 3.0], "a < b")
+    assert svg_curve([], "x") == svg_curve([1.0], "x") == ""
+    drawn = svg_curve([1.0, math.nan, 3.0], "a < b")
     assert "a &lt; b" in drawn
     assert drawn.count(",") == 2
     assert ">3</text>" in drawn
-    assert curve([float(i) for i in range(5000)], "x").count(",") <= 420
+    assert svg_curve([float(i) for i in range(5000)], "x").count(",") <= 420
 
 
 def test_a_notebook_shows_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,7 +97,7 @@ def test_models_batches_and_parameters_are_shown(backend: str) -> None:
     parameter = nn.Parameter([1.0, 2.0])
     assert str(parameter) == "Parameter(shape=(2,), dtype=float32)\n[1. 2.]"
     ops.backward(lambda: (str(parameter), ops.sum(parameter))[1], parameter)
-    assert "exchanging_grad" not in dir(parameter)
+    assert "exchange_grad_step" not in dir(parameter)
     assert "value" in dir(parameter)
 
 

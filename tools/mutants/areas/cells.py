@@ -24,7 +24,7 @@ MUTANTS = [
     Mutant(
         name="cell-keeps-a-traced-tensor",
         module="emberharmony/core/cells/cell.py",
-        function="Cell._held_to_keep",
+        function="Cell._detach_to_keep",
         original="not held[1].backend.may_outlive_transforms(held[0])",
         replacement="False",
         tests=("tests/core/cells/test_cells_in_use.py -k does_not_keep --ember-backend numpy,torch",),
@@ -174,7 +174,7 @@ MUTANTS = [
     Mutant(
         name="tree-static-fields",
         module="emberharmony/core/trees/tree.py",
-        function="flattened_alike",
+        function="flatten_alike",
         original="leaf_columns and treedef != structure",
         replacement="leaf_columns and treedef.leaves != structure.leaves",
         tests=("tests/core/trees",),
@@ -201,7 +201,7 @@ MUTANTS = [
     Mutant(
         name="objects-shared-twice",
         module="emberharmony/core/trees/objects.py",
-        function="held_in",
+        function="held_leaves",
         original="not isinstance(value, tuple)",
         replacement="True",
         tests=("tests/core/trees",),

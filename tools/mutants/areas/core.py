@@ -33,7 +33,7 @@ MUTANTS = [
     Mutant(
         name="promotion-half-floats",
         module="emberharmony/core/numeric/promotion.py",
-        function="_promoted_pair",
+        function="_promote_pair",
         original="float32 if {lower_dtype, higher_dtype} == {float16, bfloat16} else higher_dtype",
         replacement="higher_dtype",
         tests=("tests/core/numeric/test_promotion.py",),
@@ -42,8 +42,8 @@ MUTANTS = [
     Mutant(
         name="promotion-of-complex-half",
         module="emberharmony/core/numeric/promotion.py",
-        function="_promoted_pair",
-        original="real_dtype if real_dtype.bits > higher_dtype.bits else higher_dtype",
+        function="_promote_pair",
+        original="complex_dtype if complex_dtype.bits > higher_dtype.bits else higher_dtype",
         replacement="higher_dtype",
         tests=("tests/core/numeric/test_promotion.py",),
         why="float64 with complex64 loses digits",
@@ -60,7 +60,7 @@ MUTANTS = [
     Mutant(
         name="integers-with-uint64",
         module="emberharmony/core/numeric/promotion.py",
-        function="_promoted_pair",
+        function="_promote_pair",
         original="signed.bits > unsigned.bits",
         replacement="signed.bits >= unsigned.bits",
         tests=("tests/core/numeric/test_promotion.py",),
@@ -159,7 +159,7 @@ MUTANTS = [
     Mutant(
         name="keyword-hint",
         module="emberharmony/core/names/spellings.py",
-        function="unknown_keyword",
+        function="unknown_keyword_error",
         original="next((name for name in KEYWORDS.get(keyword, ()) if name in parameter_names), None)",
         replacement="None",
         tests=("tests/core/names/test_spellings.py",),
@@ -178,7 +178,7 @@ MUTANTS = [
         name="settings-without-backup",
         module="emberharmony/core/state/settings.py",
         function="write",
-        original="replace_text(file_path, new_text, then, backup=backup)",
+        original="replace_text(file_path, new_text, then, backup=backup_path)",
         replacement="replace_text(file_path, new_text, then)",
         tests=("tests/core/state/test_settings.py",),
         why="a damaged settings file is lost when a setting is written",
@@ -195,7 +195,7 @@ MUTANTS = [
     Mutant(
         name="replaced-mode",
         module="emberharmony/core/state/files.py",
-        function="_create",
+        function="_create_file",
         original="mode is not None",
         replacement="False",
         tests=("tests/core/state/test_files.py",),
@@ -289,7 +289,7 @@ MUTANTS = [
     Mutant(
         name="check-from-environment",
         module="emberharmony/core/state/checked_mode.py",
-        function="_from_environment",
+        function="_checks_from_environment",
         original="('bounds',) if text.strip() == '1' else ()",
         replacement="()",
         tests=("tests/core/state/test_checked_mode.py",),
@@ -307,9 +307,9 @@ MUTANTS = [
     Mutant(
         name="iinfo-least",
         module="emberharmony/core/numeric/finfo.py",
-        function="IntegerInfo.of",
-        original="-highest - 1 if is_signed else 0",
-        replacement="-highest if is_signed else 0",
+        function="IntegerInfo.of_dtype",
+        original="-largest_number - 1 if is_signed else 0",
+        replacement="-largest_number if is_signed else 0",
         tests=("tests/ops/test_dtype.py --ember-backend numpy",),
         why="iinfo(int8).min is -127",
     ),
@@ -379,7 +379,7 @@ MUTANTS = [
     Mutant(
         name="missing-axis-of-other-lengths",
         module="emberharmony/core/axes.py",
-        function="missing_axis",
+        function="missing_axis_hint",
         original="longest_shape[:axis] + longest_shape[axis + 1 :]",
         replacement="longest_shape[1:]",
         tests=("tests/test_errors.py --ember-backend numpy",),

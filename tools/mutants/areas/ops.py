@@ -283,7 +283,7 @@ MUTANTS = [
     Mutant(
         name="ops-float16-with-bfloat16",
         module="emberharmony/core/numeric/promotion.py",
-        function="_promoted_pair",
+        function="_promote_pair",
         original="{lower_dtype, higher_dtype} == {float16, bfloat16}",
         replacement="False",
         tests=(

@@ -136,7 +136,7 @@ MUTANTS = [
         name="backward-loses-running-statistics",
         module=DERIVATIVES,
         function="accumulate_gradients.loss",
-        original="newly_held(assigned_values, value_by_cell_before, trained_parameters)",
+        original="newly_assigned_tensors(assigned_values, value_by_cell_before, trained_parameters)",
         replacement="{}",
         tests=(f"tests/ops/flow/test_backward.py {ON_NUMPY}",),
         why="what a loss assigns to a buffer is lost",
@@ -342,7 +342,7 @@ MUTANTS = [
     Mutant(
         name="dict-subclass-shares-its-attributes",
         module="emberharmony/core/trees/tree.py",
-        function="_rebuilt_dict",
+        function="_rebuild_dict",
         original="copy(value) if isinstance(value, (dict, list, set)) else value",
         replacement="value",
         tests=("tests/core/trees/test_tree.py -k subclass",),

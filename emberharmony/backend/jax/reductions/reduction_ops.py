@@ -10,7 +10,7 @@ from jax import lax
 
 from emberharmony.backend.jax.dtypes import compile_by_jit, is_complex, promotion, widen, widen_for_sum
 from emberharmony.backend.promote import nonnegative_axes
-from emberharmony.core.options import is_number, without_axes
+from emberharmony.core.options import is_number, require_scalar
 
 _COMPLEX = ("complex",)
 
@@ -50,7 +50,7 @@ def _var(x: jax.Array, axis: Any, keepdims: bool, correction: Any) -> jax.Array:
     if is_number(correction):
         degrees_of_freedom: Any = np.float64(_element_count(x, axes) - correction)
     else:
-        degrees_of_freedom = _element_count(x, axes) - promotion.common(x, without_axes("correction", correction))[
+        degrees_of_freedom = _element_count(x, axes) - promotion.common(x, require_scalar("correction", correction))[
             1
         ].astype(jnp.float64)
     return _variance(x, axes, bool(keepdims), degrees_of_freedom)

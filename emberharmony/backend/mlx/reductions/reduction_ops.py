@@ -26,7 +26,7 @@ from emberharmony.backend.mlx.math_ops import even_maximum, even_minimum, is_com
 from emberharmony.backend.promote import nonnegative_axes, require_nonempty, shape_after_reduction, tensor_and_axis
 from emberharmony.core import op_globals
 from emberharmony.core.dispatch import fast
-from emberharmony.core.options import is_number, without_axes
+from emberharmony.core.options import is_number, require_scalar
 
 FEW = 64
 """Up to this many elements the native sum is as accurate."""
@@ -190,7 +190,7 @@ def _extreme_op(native: Callable[..., mx.array], pair: Callable[..., mx.array]) 
         promotion.refuse(x, _COMPLEX)
         axes = nonnegative_axes(axis, x.ndim)
         initial_tensor = (
-            None if initial is None else promotion.common(x, without_axes("initial", initial))[1].astype(x.dtype)
+            None if initial is None else promotion.common(x, require_scalar("initial", initial))[1].astype(x.dtype)
         )
         if not x.size:
             if initial_tensor is None:
@@ -334,7 +334,7 @@ def _var(x: mx.array, axis: Any = None, keepdims: bool = False, correction: Any 
         return sum_of_squares / mx.array(
             float(term_count - correction) if term_count > correction else math.nan, sum_of_squares.dtype
         )
-    degrees_of_freedom = term_count - promotion.common(sum_of_squares, without_axes("correction", correction))[
+    degrees_of_freedom = term_count - promotion.common(sum_of_squares, require_scalar("correction", correction))[
         1
     ].astype(sum_of_squares.dtype)
     return sum_of_squares / mx.where(degrees_of_freedom > 0, degrees_of_freedom, math.nan)

@@ -66,7 +66,7 @@ class NumpyRoundingOps(Decimals):
         if x.dtype.kind != "V":
             return np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
         # np.nan_to_num (NumPy 2.4) returns dtypes that NumPy does not define, such as bfloat16, unchanged.
-        dtype_limits = FloatInfo.of(DTYPES.neutral[x.dtype])
+        dtype_limits = FloatInfo.of_dtype(DTYPES.neutral[x.dtype])
         posinf, neginf = dtype_limits.max if posinf is None else posinf, dtype_limits.min if neginf is None else neginf
         return np.nan_to_num(x.astype(np.float32), nan=nan, posinf=posinf, neginf=neginf).astype(x.dtype)
 

@@ -25,7 +25,7 @@ import numpy as np
 from emberharmony.backend.numpy.flow.lowering import NumpyRecorder
 from emberharmony.backend.numpy.flow.replay import ShapeChangedError, guard_of, replay_of
 from emberharmony.backend.shared.compilation import constant_kind, hashable
-from emberharmony.core.cells.blocks import Assignments, ReadFromOutside, cells_of_open_blocks, newly_held
+from emberharmony.core.cells.blocks import Assignments, ReadFromOutside, cells_of_open_blocks, newly_assigned_tensors
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.cells.effects import Effects
 from emberharmony.core.dtypes import default_float
@@ -166,7 +166,7 @@ class NumpyFunction:
             with draws, Assignments(tensor_by_cell) as assigned, ReadFromOutside() as read:
                 value_by_cell_before = dict(assigned)
                 fn_result = self._fn(*args_traced, **kwargs_traced)
-                value_by_changed_cell = newly_held(assigned, value_by_cell_before)
+                value_by_changed_cell = newly_assigned_tensors(assigned, value_by_cell_before)
             effects.end_part()
             if recorder.lost:
                 raise UnrecordableError(recorder.obstacle)
@@ -264,7 +264,7 @@ class _Result:
             return leaf
         tensor = leaf.tensor_and_home()[0]
         if isinstance(tensor, TensorProxy):
-            return _Place(self._add_output(tensor), leaf.holding(None))
+            return _Place(self._add_output(tensor), leaf.copy_holding(None))
         if leaf not in known:
             raise UnrecordableError("it returns a new cell")
         return leaf

@@ -13,7 +13,7 @@ from emberharmony.backend.numpy.dtypes import cast, promotion
 from emberharmony.backend.numpy.folding import FEW, check_axis, fold, reduction_rows, squared_deviation_sums
 from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.core.dispatch import fast
-from emberharmony.core.options import without_axes
+from emberharmony.core.options import require_scalar
 
 _ADD, _INT64, _UINT64 = np.add, np.dtype(np.int64), np.dtype(np.uint64)
 _FLOAT32, _FLOAT64, _COMPLEX128 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.complex128)
@@ -91,7 +91,7 @@ def _divide_by_freedom(total: np.ndarray, count: int, correction: Any) -> np.nda
     try:
         degrees_of_freedom = count - correction if count > correction else np.nan
     except (TypeError, ValueError):  # NumPy reads no truth value from several numbers
-        without_axes("correction", correction)
+        require_scalar("correction", correction)
         raise
     return total / degrees_of_freedom
 
@@ -107,7 +107,7 @@ def _extreme_op(ufunc: np.ufunc) -> Any:
             None,
             None,
             keepdims,
-            promotion.common(x, without_axes("initial", initial))[1].astype(x.dtype),
+            promotion.common(x, require_scalar("initial", initial))[1].astype(x.dtype),
         )
 
     return extreme

@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from emberharmony.backend.shared.algebra.products import check_subscripts
-from emberharmony.backend.shared.bodies import common
+from emberharmony.backend.shared.bodies import cast_to_common
 from emberharmony.core import op_globals
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -98,7 +98,7 @@ def einsum(subscripts: str, *operands: Any) -> Any:
     """Returns the result of an einsum expression, which multiplies two operands at a time as matrices."""
     check_subscripts(subscripts, *(tuple(x.shape) for x in operands))
     ops = op_globals.active()
-    tensors = common(*operands)
+    tensors = cast_to_common(*operands)
     dtype = ops.backend.dtype_of(tensors[0])
     is_boolean = dtype.kind == "bool"
     if is_boolean or (dtype.is_floating and dtype.bits == 16):

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.shared.bodies import common, on_host, tensor_from_host
+from emberharmony.backend.shared.bodies import cast_to_common, on_host, tensor_from_host
 from emberharmony.backend.shared.images.fft import axis_and_length
 from emberharmony.core import op_globals
 from emberharmony.core.dtypes import DType, as_dtype
@@ -19,7 +19,7 @@ def solve_on_host(function: Callable[..., Any], operands: Sequence[Any], *option
         operands: the tensors.
         options: what follows them.
     """
-    tensors = common(*operands, inexact=True)
+    tensors = cast_to_common(*operands, inexact=True)
     dtype = op_globals.active().backend.dtype_of(tensors[0])
     return _as_tensors(function(*(_host_array(x, dtype) for x in tensors), *options), dtype)
 
@@ -58,7 +58,7 @@ def transform_on_host(
         refused_kinds: the kinds of dtypes that it does not take.
         is_half_spectrum: whether the input is the non-negative half of the spectrum of a real signal.
     """
-    (x,) = common(x, inexact=True, refused=refused_kinds)
+    (x,) = cast_to_common(x, inexact=True, refused=refused_kinds)
     axis_index, length = axis_and_length(tuple(x.shape), n, axis, norm, is_half_spectrum)
     host_array = _host_array(x, op_globals.active().backend.dtype_of(x))
     # irfft of NumPy 2.4 returns uninitialised memory for an empty spectrum.

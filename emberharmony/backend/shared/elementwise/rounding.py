@@ -110,7 +110,7 @@ class Decimals:
 
         It counts in units of half the power of ten, since the power itself may not fit into the dtype.
         """
-        dtype_limits = IntegerInfo.of(self.dtype_of(x))
+        dtype_limits = IntegerInfo.of_dtype(self.dtype_of(x))
         if places > _LONGEST or 5 * 10 ** (places - 1) > dtype_limits.max:
             return self.zeros_like(x)
         half_unit = 5 * 10 ** (places - 1)

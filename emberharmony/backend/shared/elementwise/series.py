@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.shared.bodies import cast_to_widest, common, tensor_from_host
+from emberharmony.backend.shared.bodies import cast_to_common, cast_to_widest, tensor_from_host
 from emberharmony.backend.shared.elementwise.special_binding import compute_everywhere
 from emberharmony.backend.shared.elementwise.special_integrals import DOUBLE, SINGLE
 from emberharmony.core import op_globals
@@ -55,7 +55,7 @@ def by_series(series: Callable[..., Any], *operands: Any) -> Any:
         DTypeError: if an operand is complex.
     """
     bound = op_globals.active()
-    tensors = common(*operands, inexact=True, refused=("complex",))
+    tensors = cast_to_common(*operands, inexact=True, refused=("complex",))
     dtype = bound.backend.dtype_of(tensors[0])
     wide_tensors = list(map(cast_to_widest, tensors))
     if len(wide_tensors) > 1:

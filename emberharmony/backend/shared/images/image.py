@@ -62,7 +62,7 @@ def fitting_value(value: float, dtype: DType) -> float:
     """Returns a pixel value that the dtype can hold: for integer dtypes it is rounded and clipped to their range."""
     if not dtype.is_integer:
         return value
-    dtype_limits = IntegerInfo.of(dtype)
+    dtype_limits = IntegerInfo.of_dtype(dtype)
     return min(max(round(value), dtype_limits.min), dtype_limits.max)
 
 

@@ -27,7 +27,7 @@ from emberharmony.backend.shared.arrays.shape import (
 from emberharmony.backend.shared.device import check_memory, memory_limit
 from emberharmony.backend.torch.arrays.indices import flip, index_select, integers, through_signed
 from emberharmony.backend.torch.dtypes import on_host, promotion
-from emberharmony.core.axes import as_length, missing_axis
+from emberharmony.core.axes import as_length, missing_axis_hint
 from emberharmony.core.dispatch import fast
 from emberharmony.core.errors import ArgumentError, ShapeError
 
@@ -118,7 +118,7 @@ class TorchShapeOps:
             if x.ndim != ndim or ndim == 0:
                 # PyTorch ignores an empty vector, whatever the shapes of the others.
                 shapes = [tuple(x.shape) for x in tensors]
-                way_out = missing_axis(shapes, axis) or "; reshape them, or use ops.stack"
+                way_out = missing_axis_hint(shapes, axis) or "; reshape them, or use ops.stack"
                 raise ShapeError(
                     f"expected tensors with the same number of axes, at least one, got shapes "
                     f"{', '.join(map(str, shapes))}{way_out}"

@@ -10,7 +10,7 @@ from emberharmony.backend.promote import nonnegative_axes, require_nonempty, sha
 from emberharmony.backend.torch.dtypes import cast, from_orderable, orderable, promotion
 from emberharmony.backend.torch.tracing import has_values
 from emberharmony.core.dispatch import fast
-from emberharmony.core.options import is_number, without_axes
+from emberharmony.core.options import is_number, require_scalar
 
 _UNSIGNED = (torch.uint8, torch.uint16, torch.uint32, torch.uint64)
 _WIDE = _UNSIGNED[1:]
@@ -67,7 +67,7 @@ def _extreme_op(native: Any, pair: Any) -> Any:
         initial_tensor = (
             None
             if initial is None
-            else promotion.common(x, without_axes("initial", initial))[1].to(device=x.device, dtype=x.dtype)
+            else promotion.common(x, require_scalar("initial", initial))[1].to(device=x.device, dtype=x.dtype)
         )
         if not x.numel():
             if initial_tensor is None:
@@ -126,7 +126,7 @@ def _native_deviation(native: Any, x: torch.Tensor, axis: Any, keepdims: bool, c
     if not x.numel():
         return torch.mean(x, axes, keepdims).real
     if not is_number(correction):
-        degrees_of_freedom = count - promotion.common(x.real, without_axes("correction", correction))[1].to(
+        degrees_of_freedom = count - promotion.common(x.real, require_scalar("correction", correction))[1].to(
             device=x.device, dtype=x.real.dtype
         )
         slope_share = count / torch.where(degrees_of_freedom > 0, degrees_of_freedom, math.nan)
