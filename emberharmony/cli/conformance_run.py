@@ -20,7 +20,7 @@ from emberharmony.testing.report import as_html as as_html
 from emberharmony.testing.report import condense as condense
 from emberharmony.testing.report import summarize as summarize
 from emberharmony.testing.sample import Sample
-from emberharmony.testing.samples import all_samples, without_row
+from emberharmony.testing.samples import all_samples, missing_row_messages
 
 _KEPT = 8
 """The number of sample rows after which a backend drops its compiled programs; JAX's would take 5 GB and more."""
@@ -34,7 +34,7 @@ def samples_matching(pattern: str) -> list[Sample]:
         click.ClickException: if an op that matches has no row.
     """
     sample_by_op = all_samples()
-    missing_row_texts = [words for op, words in without_row().items() if fnmatch.fnmatchcase(op, pattern)]
+    missing_row_texts = [words for op, words in missing_row_messages().items() if fnmatch.fnmatchcase(op, pattern)]
     if missing_row_texts:
         raise click.ClickException("\n".join(missing_row_texts))
     matching_rows = [sample_by_op[op] for op in sorted(sample_by_op) if fnmatch.fnmatchcase(op, pattern)]

@@ -6,7 +6,7 @@ from emberharmony.core.registry import OPS
 from emberharmony.testing.checks import CHECKS
 from emberharmony.testing.conformance import outcome
 from emberharmony.testing.gradient_rows import gradient_calls
-from emberharmony.testing.samples import all_samples, without_row
+from emberharmony.testing.samples import all_samples, missing_row_messages
 from tests.sampling import portion
 
 SAMPLES = all_samples()
@@ -24,14 +24,14 @@ def test_a_sample_row_passes(op: str, backend: str) -> None:
 
 
 def test_every_op_has_a_row() -> None:
-    missing = without_row()
+    missing = missing_row_messages()
     assert not missing, "\n".join(missing.values())
 
 
 def test_the_message_for_an_op_without_a_row_says_where_to_add_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(OPS, "mish", OPS["relu"])
     way_out = "mish has no sample row: add one to emberharmony/testing/samples/neural/activation.py"
-    assert without_row() == {"mish": way_out}
+    assert missing_row_messages() == {"mish": way_out}
 
 
 def test_every_row_has_an_op() -> None:

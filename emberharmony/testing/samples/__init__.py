@@ -23,7 +23,7 @@ def all_samples() -> dict[str, Sample]:
     return sample_by_op
 
 
-def without_row() -> dict[str, str]:
+def missing_row_messages() -> dict[str, str]:
     """Returns, by op, a message about each declared op that has no row."""
     return {
         op: f"{op} has no sample row: add one to emberharmony/testing/samples/{OPS[op].category_path}.py"

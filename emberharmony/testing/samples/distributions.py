@@ -11,19 +11,19 @@ from emberharmony.core.errors import LinAlgError, ShapeError
 from emberharmony.testing.gradient_row import covariance_row, double_row
 from emberharmony.testing.refused import SADDLE
 from emberharmony.testing.sample import Sample, by_tests, case
-from emberharmony.testing.samples.random import HIGH, LOW, SHAPE, drawing_oracle, row, source
+from emberharmony.testing.samples.random import HIGH, LOW, SHAPE, drawing_oracle, random_sample, seeded_generator
 
 _COV = np.array([[2.0, 0.5], [0.5, 1.0]])
 
 
 def _draw_normal_vectors_oracle(mean: Any, cov: Any, shape: Any = None, seed: int = 0) -> Any:
     batch_shape = np.broadcast_shapes(mean.shape[:-1], cov.shape[:-2]) if shape is None else shape
-    noise = source().standard_normal((*batch_shape, mean.shape[-1]), np.float32).astype(np.float64)
+    noise = seeded_generator().standard_normal((*batch_shape, mean.shape[-1]), np.float32).astype(np.float64)
     return mean + (np.linalg.cholesky(cov) @ noise[..., None])[..., 0]
 
 
 def _draw_truncated_oracle(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, seed: int = 0) -> Any:
-    generator = np.random.Generator(np.random.Philox(key=source().integers(0, 2**64, 2, np.uint64)))
+    generator = np.random.Generator(np.random.Philox(key=seeded_generator().integers(0, 2**64, 2, np.uint64)))
     normal_numbers = generator.standard_normal(shape, np.float32)
     while (is_outside := np.abs(normal_numbers) > 2).any():
         normal_numbers[is_outside] = generator.standard_normal(int(is_outside.sum()), np.float32)
@@ -31,11 +31,11 @@ def _draw_truncated_oracle(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, seed:
 
 
 def _bernoulli_oracle(shape: Any, p: Any = 0.5, seed: int = 0) -> Any:
-    return np.where(source().random(shape, np.float32) < np.float32(p), 1.0, 0.0)
+    return np.where(seeded_generator().random(shape, np.float32) < np.float32(p), 1.0, 0.0)
 
 
 SAMPLES = [
-    row(
+    random_sample(
         "random_truncated_normal",
         _draw_truncated_oracle,
         (1.0, 2.0),
@@ -44,7 +44,7 @@ SAMPLES = [
         differentiable=True,
         gradient=double_row("random_truncated_normal"),
     ),
-    row(
+    random_sample(
         "random_gumbel",
         drawing_oracle("gumbel"),
         (1.0, 2.0),
@@ -53,7 +53,7 @@ SAMPLES = [
         differentiable=True,
         gradient=double_row("random_gumbel"),
     ),
-    row(
+    random_sample(
         "random_laplace",
         drawing_oracle("laplace"),
         (1.0, 2.0),
@@ -62,7 +62,7 @@ SAMPLES = [
         differentiable=True,
         gradient=double_row("random_laplace"),
     ),
-    row(
+    random_sample(
         "random_exponential",
         drawing_oracle("exponential"),
         (2.0,),
@@ -100,16 +100,16 @@ SAMPLES = [
         result="float32",
         tolerance=2.0,
     ),
-    row("random_beta", drawing_oracle("beta"), (2.0, 3.0), (HIGH, np.array([0.5, 4.0]))),
-    row("random_poisson", drawing_oracle("poisson"), (2.0,), (HIGH,), tolerance=0.0),
-    row(
+    random_sample("random_beta", drawing_oracle("beta"), (2.0, 3.0), (HIGH, np.array([0.5, 4.0]))),
+    random_sample("random_poisson", drawing_oracle("poisson"), (2.0,), (HIGH,), tolerance=0.0),
+    random_sample(
         "random_binomial",
         drawing_oracle("binomial"),
         (9, 0.25),
         (np.array([[1], [9], [90]]), np.array([0.25, 0.5])),
         tolerance=0.0,
     ),
-    row(
+    random_sample(
         "random_bernoulli",
         _bernoulli_oracle,
         (0.25,),

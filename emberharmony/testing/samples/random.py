@@ -14,17 +14,17 @@ LOW, HIGH = np.array([-2.0, 0.5]), np.array([[1.0], [2.5], [64.0]])
 SHAPE = (3, 2)
 
 
-def source() -> np.random.Generator:
+def seeded_generator() -> np.random.Generator:
     """Returns the NumPy generator that an op with `seed=0` draws from."""
     return np.random.Generator(np.random.Philox(np.random.SeedSequence(0)))
 
 
 def _normal_oracle(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, seed: int = 0) -> Any:
-    return mean + stddev * source().standard_normal(shape, np.float32).astype(np.float64)
+    return mean + stddev * seeded_generator().standard_normal(shape, np.float32).astype(np.float64)
 
 
 def _uniform_oracle(shape: Any, minval: Any = 0.0, maxval: Any = 1.0, seed: int = 0) -> Any:
-    uniform_values = source().random(shape, np.float32).astype(np.float64)
+    uniform_values = seeded_generator().random(shape, np.float32).astype(np.float64)
     return minval * (1.0 - uniform_values) + maxval * uniform_values
 
 
@@ -32,12 +32,12 @@ def drawing_oracle(law: str) -> Any:
     """Returns an oracle that draws by a method of `np.random.Generator`, seeded as the op."""
 
     def draw(shape: Any, *parameters: Any, seed: int = 0, scale: Any = 1.0) -> Any:
-        return getattr(source(), law)(*parameters, size=shape) * scale
+        return getattr(seeded_generator(), law)(*parameters, size=shape) * scale
 
     return draw
 
 
-def row(op: str, oracle: Any, *cases: Any, differentiable: bool = False, **options: Any) -> Sample:
+def random_sample(op: str, oracle: Any, *cases: Any, differentiable: bool = False, **options: Any) -> Sample:
     """Returns the sample row of a random op; `cases` are the parameters of its distribution."""
     cases_with_seed = tuple(case(SHAPE, *parameters, seed=0) for parameters in cases)
     return Sample(
@@ -52,7 +52,7 @@ def row(op: str, oracle: Any, *cases: Any, differentiable: bool = False, **optio
 
 
 SAMPLES = [
-    row(
+    random_sample(
         "random_normal",
         _normal_oracle,
         (1.0, 2.0),
@@ -62,7 +62,7 @@ SAMPLES = [
         differentiable=True,
         gradient=double_row("random_normal"),
     ),
-    row(
+    random_sample(
         "random_uniform",
         _uniform_oracle,
         (-1.0, 3.0),

@@ -56,9 +56,9 @@ def _loop_over_batch(function: Any) -> Any:
 def _svd_oracle(x: Any, full_matrices: bool = True) -> Any:
     u, s, vh = np.linalg.svd(x, full_matrices)
     singular_count = len(s)
-    phase = _phase_factors(u[:, :singular_count])
-    u[:, :singular_count] *= phase
-    vh[:singular_count] *= np.conj(phase)[:, None]
+    phase_factors = _phase_factors(u[:, :singular_count])
+    u[:, :singular_count] *= phase_factors
+    vh[:singular_count] *= np.conj(phase_factors)[:, None]
     return u, s, vh
 
 

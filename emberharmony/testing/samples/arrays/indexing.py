@@ -18,9 +18,9 @@ D: dict[str, Any] = {
 
 
 def _scatter_oracle(indices, values, shape):
-    scattered = np.zeros(shape, values.dtype)
-    np.add.at(scattered, tuple(np.moveaxis(indices, -1, 0)), values)
-    return scattered
+    scattered_array = np.zeros(shape, values.dtype)
+    np.add.at(scattered_array, tuple(np.moveaxis(indices, -1, 0)), values)
+    return scattered_array
 
 
 def _scatter_update_oracle(x, indices, updates, reduction=None):
@@ -35,9 +35,9 @@ def _scatter_update_oracle(x, indices, updates, reduction=None):
 
 
 def _write_block_oracle(x, start, updates):
-    updated = x.copy()
-    updated[tuple(slice(a, a + n) for a, n in zip(start, updates.shape, strict=True))] = updates
-    return updated
+    updated_array = x.copy()
+    updated_array[tuple(slice(a, a + n) for a, n in zip(start, updates.shape, strict=True))] = updates
+    return updated_array
 
 
 SAMPLES = [

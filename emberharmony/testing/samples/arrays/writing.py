@@ -20,20 +20,20 @@ D: dict[str, Any] = {
 
 
 def _set_item_oracle(x, key, value, mode="set"):
-    updated = x.copy()
+    updated_array = x.copy()
     if mode == "set":
-        updated[key] = value
+        updated_array[key] = value
     else:
-        _BEFORE[mode].at(updated, key, value)
-    return updated
+        _BEFORE[mode].at(updated_array, key, value)
+    return updated_array
 
 
 def _put_along_axis_oracle(x, indices, values, axis=-1, mode="set"):
     index_grids = np.indices(x.shape if axis is not None else (x.size,), sparse=True)
-    updated = x.reshape(-1).copy() if axis is None else x.copy()
+    updated_array = x.reshape(-1).copy() if axis is None else x.copy()
     index_arrays = list(index_grids)
     index_arrays[axis or 0] = np.asarray(indices)
-    return _set_item_oracle(updated, tuple(index_arrays), values, mode).reshape(x.shape)
+    return _set_item_oracle(updated_array, tuple(index_arrays), values, mode).reshape(x.shape)
 
 
 SAMPLES = [

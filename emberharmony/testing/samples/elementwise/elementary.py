@@ -19,7 +19,7 @@ def _log1p(x: Any) -> Any:
     return np.log1p(x.real * (2 + x.real) + x.imag**2) / 2 + 1j * np.arctan2(x.imag, 1 + x.real)
 
 
-def _complex(real: Any, imag: Any) -> Any:
+def _complex_of_parts(real: Any, imag: Any) -> Any:
     """Returns complex numbers with given parts; `real + 1j * imag` would turn infinite parts into NaN."""
     complex_numbers = np.empty(np.shape(real), np.complex128)
     complex_numbers.real, complex_numbers.imag = real, imag
@@ -30,14 +30,14 @@ def _expm1(x: Any) -> Any:
     if np.asarray(x).dtype.kind != "c":
         return np.expm1(x)
     exponential = np.exp(x)  # NumPy's expm1 returns NaN for infinite parts, even where a limit exists
-    exponential_minus_1 = _complex(exponential.real - 1, exponential.imag)
+    exponential_minus_1 = _complex_of_parts(exponential.real - 1, exponential.imag)
     return np.where(np.isfinite(x), np.expm1(x), exponential_minus_1)
 
 
 def _exp2(x: Any) -> Any:
     if np.asarray(x).dtype.kind != "c":
         return np.exp2(x)
-    return np.exp(_complex(x.real * np.log(2), x.imag * np.log(2)))
+    return np.exp(_complex_of_parts(x.real * np.log(2), x.imag * np.log(2)))
 
 
 SAMPLES = [

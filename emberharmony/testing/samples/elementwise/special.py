@@ -19,7 +19,7 @@ D: dict[str, Any] = {
 ABSOLUTE = D | {"floor": 1}
 
 
-def _with_limits(function: Any, *limits: float) -> Any:
+def _function_with_limits(function: Any, *limits: float) -> Any:
     """Returns a function of SciPy with its limits at -inf and inf, where SciPy returns NaN."""
     limit_at_minus_infinity, limit_at_infinity = limits
     return lambda x: np.where(
@@ -27,7 +27,7 @@ def _with_limits(function: Any, *limits: float) -> Any:
     )
 
 
-def _with_nan(function: Any) -> Any:
+def _function_with_nan(function: Any) -> Any:
     """Returns a function of SciPy that is NaN where an argument is NaN; SciPy returns infinity at a pole."""
     return lambda a, b: np.where(np.isnan(a) | np.isnan(b), np.nan, function(a, b))
 
@@ -45,7 +45,7 @@ _WHOLE = np.array([0.0, 1.0, 2.0, 3.0, 5.0, 1.0] * 4)
 _POSITIVE = grid(0.8, 9.0, 24)
 
 SAMPLES = [
-    unary("gammaln", _with_limits(special.gammaln, np.inf, np.inf), 0.1, 30, tolerance=4, **ABSOLUTE),
+    unary("gammaln", _function_with_limits(special.gammaln, np.inf, np.inf), 0.1, 30, tolerance=4, **ABSOLUTE),
     unary("digamma", special.digamma, 0.1, 30, tolerance=8, **ABSOLUTE),
     Sample(
         "polygamma",
@@ -57,7 +57,9 @@ SAMPLES = [
         left_out={"extremes": BEYOND_SCIPY},
         gradient=GradientRow(host=(0,)),
     ),
-    binary("zeta", _with_nan(special.zeta), 1.2, 9, (0.5, 9), tolerance=8, **D, gradient=GradientRow(host=(0,))),
+    binary(
+        "zeta", _function_with_nan(special.zeta), 1.2, 9, (0.5, 9), tolerance=8, **D, gradient=GradientRow(host=(0,))
+    ),
     binary(
         "gammainc",
         special.gammainc,
@@ -78,10 +80,19 @@ SAMPLES = [
         **D,
         gradient=GradientRow(once={2: FAR_OUT}),
     ),
-    binary("beta", _with_nan(special.beta), 0.2, 9, (0.3, 12), tolerance=40, **D, left_out={"extremes": BEYOND_SCIPY}),
+    binary(
+        "beta",
+        _function_with_nan(special.beta),
+        0.2,
+        9,
+        (0.3, 12),
+        tolerance=40,
+        **D,
+        left_out={"extremes": BEYOND_SCIPY},
+    ),
     binary(
         "betaln",
-        _with_nan(special.betaln),
+        _function_with_nan(special.betaln),
         0.2,
         20,
         (0.3, 30),
@@ -105,7 +116,7 @@ SAMPLES = [
     unary("log_ndtr", special.log_ndtr, -20, 5, tolerance=16, **D),
     unary("ndtri", special.ndtri, 0.01, 0.99, tolerance=8, **D),
     unary("logit", special.logit, 0.02, 0.98, tolerance=6, **D),
-    unary("i0e", _with_limits(special.i0e, 0.0, 0.0), -12, 12, tolerance=6, **D),
-    unary("i1", _with_limits(special.i1, -np.inf, np.inf), -12, 12, tolerance=10, **D),
-    unary("i1e", _with_limits(special.i1e, 0.0, 0.0), -12, 12, tolerance=10, **D),
+    unary("i0e", _function_with_limits(special.i0e, 0.0, 0.0), -12, 12, tolerance=6, **D),
+    unary("i1", _function_with_limits(special.i1, -np.inf, np.inf), -12, 12, tolerance=10, **D),
+    unary("i1e", _function_with_limits(special.i1e, 0.0, 0.0), -12, 12, tolerance=10, **D),
 ]

@@ -21,7 +21,7 @@ IMPLICIT = "the derivatives are quotients of those of the distribution function,
 ABSOLUTE = D | {"floor": 1}
 
 
-def _zero_at_infinity(function: Any) -> Any:
+def _function_zero_at_infinity(function: Any) -> Any:
     """Returns a function of SciPy that is 0 at infinity, where SciPy returns NaN."""
     return lambda x: np.where(np.isinf(x), 0.0, function(x))
 
@@ -71,8 +71,8 @@ SAMPLES = [
         "rel_entr", special.rel_entr, 0.1, 9, (0.2, 12), tolerance=4, **ABSOLUTE, left_out={"extremes": BEYOND_SCIPY}
     ),
     binary("kl_div", special.kl_div, 0.1, 9, (0.2, 12), tolerance=6, **ABSOLUTE, left_out={"extremes": BEYOND_SCIPY}),
-    unary("j0", _zero_at_infinity(special.j0), -12, 12, tolerance=6, **ABSOLUTE),
-    unary("j1", _zero_at_infinity(special.j1), -12, 12, tolerance=6, **ABSOLUTE),
+    unary("j0", _function_zero_at_infinity(special.j0), -12, 12, tolerance=6, **ABSOLUTE),
+    unary("j1", _function_zero_at_infinity(special.j1), -12, 12, tolerance=6, **ABSOLUTE),
     Sample(
         "iv",
         special.iv,

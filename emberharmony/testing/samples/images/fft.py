@@ -29,12 +29,12 @@ F: dict[str, Any] = {"result": "float32"}
 S: dict[str, Any] = {"dtypes": _REAL + COMPLEX, "integers": ("int64", "uint8")}
 
 
-def _zeros_if_empty(function: Any) -> Any:
+def _inverse_transform_oracle(function: Any) -> Any:
     """Returns an inverse transform that gives zeros for an empty spectrum; NumPy gives uninitialized memory."""
 
     def oracle(x: Any, *args: Any, **kwargs: Any) -> Any:
-        inverse = function(x, *args, **kwargs)
-        return inverse if x.size else np.zeros_like(inverse)
+        inverse_transform = function(x, *args, **kwargs)
+        return inverse_transform if x.size else np.zeros_like(inverse_transform)
 
     return oracle
 
@@ -43,7 +43,7 @@ def _transformed_axes(x: Any, s: Any, axes: Any) -> Any:
     return axes if axes is not None else range(x.ndim) if s is None else range(-len(s), 0)
 
 
-def _with_given_axes(function: Any) -> Any:
+def _function_with_given_axes(function: Any) -> Any:
     """Returns NumPy's function with `axes` always given, because NumPy 2 deprecates `s` without `axes`."""
     return lambda x, s=None, axes=None, norm="backward": function(x, s, _transformed_axes(x, s, axes), norm)
 
@@ -68,7 +68,7 @@ def _stft_oracle(x: Any, length: int, stride: int, n: int, window: Any = "hann",
 
 
 def _istft_oracle(
-    x: Any, length: int, stride: int, n: int, wanted: Any = None, window: Any = "hann", center: bool = True
+    x: Any, length: int, stride: int, n: int, output_length: Any = None, window: Any = "hann", center: bool = True
 ) -> Any:
     left_zeros = (n - length) // 2
     padded_window = np.pad(_periodic_window(window, length), (left_zeros, n - length - left_zeros))
@@ -80,7 +80,7 @@ def _istft_oracle(
         weight[frame_slice] += padded_window**2
     first_index = n // 2 if center else 0
     signal = (signal / np.where(weight > 1e-10, weight, 1))[..., first_index : signal_length - first_index]
-    return signal if wanted is None else signal[..., :wanted]
+    return signal if output_length is None else signal[..., :output_length]
 
 
 _SPECTRA = _stft_oracle(_SIGNAL, 8, 3, 10)
@@ -99,7 +99,7 @@ SAMPLES = [
     Sample("rfft", np.fft.rfft, (*_ONE, *_NO_BATCH), **R, tolerance=1, left_out={"large offsets": SUMMED}),
     Sample(
         "irfft",
-        _zeros_if_empty(np.fft.irfft),
+        _inverse_transform_oracle(np.fft.irfft),
         (
             case(_Z),
             case(_Z, 5),
@@ -115,7 +115,7 @@ SAMPLES = [
     ),
     Sample(
         "hfft",
-        _zeros_if_empty(np.fft.hfft),
+        _inverse_transform_oracle(np.fft.hfft),
         (case(_Z), case(_Z, 5), case(_Z, None, 0, "ortho"), case(_Z, 4, 1, "forward")),
         **I,
         tolerance=3,
@@ -124,7 +124,7 @@ SAMPLES = [
     Sample("ihfft", np.fft.ihfft, _ONE, **R, tolerance=1, left_out={"large offsets": SUMMED}),
     Sample(
         "fftn",
-        _with_given_axes(np.fft.fftn),
+        _function_with_given_axes(np.fft.fftn),
         (*_SEVERAL, case(_Y[:0], None, (1, 2))),
         **C,
         tolerance=2,
@@ -132,16 +132,18 @@ SAMPLES = [
     ),
     Sample(
         "ifftn",
-        _with_given_axes(np.fft.ifftn),
+        _function_with_given_axes(np.fft.ifftn),
         (*_SEVERAL, case(_Y[:0], None, (1, 2))),
         **C,
         tolerance=1,
         left_out={"large offsets": SUMMED},
     ),
-    Sample("rfftn", _with_given_axes(np.fft.rfftn), _SEVERAL, **R, tolerance=1, left_out={"large offsets": SUMMED}),
+    Sample(
+        "rfftn", _function_with_given_axes(np.fft.rfftn), _SEVERAL, **R, tolerance=1, left_out={"large offsets": SUMMED}
+    ),
     Sample(
         "irfftn",
-        _zeros_if_empty(_with_given_axes(np.fft.irfftn)),
+        _inverse_transform_oracle(_function_with_given_axes(np.fft.irfftn)),
         (case(_Z), case(_Z, (2, 5), (0, 1)), case(_Z, None, (0,), "ortho"), case(_Z, None, (1, 0))),
         **I,
         tolerance=1,
@@ -154,7 +156,7 @@ SAMPLES = [
     Sample("rfft2", np.fft.rfft2, (case(_X), case(_Y, (2, 2))), **R, tolerance=1, left_out={"large offsets": SUMMED}),
     Sample(
         "irfft2",
-        _zeros_if_empty(np.fft.irfft2),
+        _inverse_transform_oracle(np.fft.irfft2),
         (case(_Z), case(_Z, (3, 5))),
         **I,
         tolerance=1,

@@ -25,7 +25,7 @@ def _oracle_of_pixels(convert: Callable[..., Any]) -> Callable[..., Any]:
     return convert_channels
 
 
-def _grey(red: Any, green: Any, blue: Any) -> Any:
+def _grey_value(red: Any, green: Any, blue: Any) -> Any:
     luminance = 0.2989 * float(red) + 0.587 * float(green) + 0.114 * float(blue)
     return [np.rint(luminance).astype(np.int64) if isinstance(red, np.integer) else luminance]
 
@@ -41,25 +41,25 @@ def _patches_oracle(
 ) -> Any:
     n = 2 if isinstance(size, int) else len(size)
     if data_format == "channels_first":
-        channels_last = _patches_oracle(np.moveaxis(x, -n - 1, -1), size, strides, rate, padding)
-        return np.moveaxis(channels_last, -1, -n - 1)
+        channels_last_patches = _patches_oracle(np.moveaxis(x, -n - 1, -1), size, strides, rate, padding)
+        return np.moveaxis(channels_last_patches, -1, -n - 1)
     if x.ndim == n + 1:
         return _patches_oracle(x[None], size, strides, rate, padding)[0]
     size = (size,) * n if isinstance(size, int) else size
     steps = size if strides is None else (strides,) * n if isinstance(strides, int) else strides
-    padded, window_counts = x, []
+    padded_image, window_counts = x, []
     for axis, (k, step) in enumerate(zip(size, steps, strict=True), 1):
         window_length, length = (k - 1) * rate + 1, x.shape[axis]
         window_counts.append(-(-length // step) if padding == "same" else (length - window_length) // step + 1)
         padding_length = max((window_counts[-1] - 1) * step + window_length - length, 0) if padding == "same" else 0
         paddings = [(0, 0)] * x.ndim
         paddings[axis] = (padding_length // 2, padding_length - padding_length // 2)
-        padded = np.pad(padded, paddings)
+        padded_image = np.pad(padded_image, paddings)
     patches = np.empty((len(x), *window_counts, int(np.prod(size)) * x.shape[-1]), x.dtype)
     for window_index in np.ndindex(*window_counts):
         window_starts = [i * step for i, step in zip(window_index, steps, strict=True)]
         window_slices = [slice(s, s + (k - 1) * rate + 1, rate) for s, k in zip(window_starts, size, strict=True)]
-        window = padded[(slice(None), *window_slices)]
+        window = padded_image[(slice(None), *window_slices)]
         patches[(slice(None), *window_index)] = window.reshape(len(x), -1)
     return patches
 
@@ -74,7 +74,7 @@ _WHOLE: dict[str, Any] = D | {"integers": ("int32", "uint8")}
 SAMPLES = [
     Sample(
         "rgb_to_grayscale",
-        _oracle_of_pixels(_grey),
+        _oracle_of_pixels(_grey_value),
         (case(_COLOURS), case(_FIRST, "channels_first"), case(_PIXELS)),
         integers=("uint8",),
         **D,

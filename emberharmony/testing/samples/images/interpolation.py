@@ -11,26 +11,30 @@ from emberharmony.testing.sample import FLOATS, HALVES, Sample, case, grid
 _LINE, _PLANE = np.sin(grid(-9, 9, 30)).reshape(2, 5, 3), np.sin(grid(-20, 20, 40)).reshape(1, 4, 5, 2)
 
 
-def _cubic(t: float) -> float:
+def _cubic_weight(t: float) -> float:
     return (1.25 * t - 2.25) * t * t + 1 if t <= 1 else -0.75 * (((t - 5) * t + 8) * t - 4)
 
 
-def _interpolation_matrix(count: int, wanted: int, step: float, mode: str, corners: bool) -> Any:
-    weights = np.zeros((wanted, count))
-    for i in range(wanted):
+def _interpolation_matrix(count: int, output_length: int, step: float, mode: str, corners: bool) -> Any:
+    weights = np.zeros((output_length, count))
+    for i in range(output_length):
         if mode == "area":
-            first_index, end_index = i * count // wanted, -(-(i + 1) * count // wanted)
+            first_index, end_index = i * count // output_length, -(-(i + 1) * count // output_length)
             weights[i, first_index:end_index] = 1 / (end_index - first_index)
         elif mode.startswith("nearest"):
             weights[i, min(math.floor((i + 0.5 * (mode != "nearest")) * step), count - 1)] = 1
         else:
             source_position = (
-                (i * (count - 1) / (wanted - 1) if wanted > 1 else 0.0) if corners else (i + 0.5) * step - 0.5
+                (i * (count - 1) / (output_length - 1) if output_length > 1 else 0.0)
+                if corners
+                else (i + 0.5) * step - 0.5
             )
             source_position = source_position if mode == "bicubic" else max(source_position, 0.0)
             for j in range(math.floor(source_position) - 1, math.floor(source_position) + 3):
                 weight = (
-                    _cubic(abs(source_position - j)) if mode == "bicubic" else max(1 - abs(source_position - j), 0.0)
+                    _cubic_weight(abs(source_position - j))
+                    if mode == "bicubic"
+                    else max(1 - abs(source_position - j), 0.0)
                 )
                 weights[i, min(max(j, 0), count - 1)] += weight
     return weights

@@ -18,18 +18,18 @@ _LARGE = 0.5 + 0.3 * np.cos(grid(0, 200, 13 * 12 * 2)).reshape(13, 12, 2)
 _OTHER = _LARGE + 0.1 * np.sin(grid(0, 350, 13 * 12 * 2)).reshape(13, 12, 2)
 
 
-def _linear(x: float) -> float:
+def _linear_kernel(x: float) -> float:
     return max(0.0, 1.0 - abs(x))
 
 
-def _cubic(x: float) -> float:
+def _cubic_kernel(x: float) -> float:
     x = abs(x)
     if x < 1.0:
         return 1.5 * x**3 - 2.5 * x**2 + 1.0
     return -0.5 * x**3 + 2.5 * x**2 - 4.0 * x + 2.0 if x < 2.0 else 0.0
 
 
-def _lanczos(radius: int) -> Callable[[float], float]:
+def _lanczos_kernel(radius: int) -> Callable[[float], float]:
     def kernel(x: float) -> float:
         if x == 0.0 or abs(x) >= radius:
             return float(x == 0.0)
@@ -39,7 +39,12 @@ def _lanczos(radius: int) -> Callable[[float], float]:
     return kernel
 
 
-_KERNELS = {"bilinear": _linear, "bicubic": _cubic, "lanczos3": _lanczos(3), "lanczos5": _lanczos(5)}
+_KERNELS = {
+    "bilinear": _linear_kernel,
+    "bicubic": _cubic_kernel,
+    "lanczos3": _lanczos_kernel(3),
+    "lanczos5": _lanczos_kernel(5),
+}
 
 
 def _resample_row(row: Any, target: int, step: float, translation: float, method: str, antialias: bool) -> Any:
@@ -69,16 +74,18 @@ def _resize_oracle(
         top_edge, left_edge = max(w * height // width - h, 0) // 2, max(h * width // height - w, 0) // 2
         paddings = [(0, 0)] * (x.ndim - 3) + [(top_edge, top_edge), (left_edge, left_edge), (0, 0)]
         x = np.pad(x, paddings, constant_values=options.get("fill_value", 0.0))
-    resized = x
+    resized_image = x
     for axis, target_length in ((-3, height), (-2, width)):
         n = x.shape[axis]
         if method == "nearest":
-            resized = np.take(resized, [math.floor((i + 0.5) * n / target_length) for i in range(target_length)], axis)
-        else:
-            resized = np.apply_along_axis(
-                _resample_row, axis, resized, target_length, n / target_length, 0.0, method, antialias
+            resized_image = np.take(
+                resized_image, [math.floor((i + 0.5) * n / target_length) for i in range(target_length)], axis
             )
-    return _round_to_dtype(x, resized)
+        else:
+            resized_image = np.apply_along_axis(
+                _resample_row, axis, resized_image, target_length, n / target_length, 0.0, method, antialias
+            )
+    return _round_to_dtype(x, resized_image)
 
 
 def _round_to_dtype(x: Any, result: Any) -> Any:
@@ -92,16 +99,18 @@ def _round_to_dtype(x: Any, result: Any) -> Any:
 def _resample_axes_oracle(
     x: Any, shape: Any, scale: Any, translation: Any, axes: Any, method: str, antialias: bool = True
 ) -> Any:
-    resampled = x
+    resampled_array = x
     for k, axis in enumerate(axes):
         s, t = (np.broadcast_to(v, (len(axes),))[k] for v in (scale, translation))
-        resampled = np.apply_along_axis(_resample_row, axis, resampled, shape[axis], 1.0 / s, t, method, antialias)
-    return _round_to_dtype(x, resampled)
+        resampled_array = np.apply_along_axis(
+            _resample_row, axis, resampled_array, shape[axis], 1.0 / s, t, method, antialias
+        )
+    return _round_to_dtype(x, resampled_array)
 
 
 def _gaussian_window(size: int, sigma: float) -> Any:
-    gaussian = np.exp(-0.5 * ((np.arange(size) - (size - 1) / 2) / sigma) ** 2)
-    return gaussian / gaussian.sum()
+    gaussian_weights = np.exp(-0.5 * ((np.arange(size) - (size - 1) / 2) / sigma) ** 2)
+    return gaussian_weights / gaussian_weights.sum()
 
 
 def _blur_oracle(x: Any, size: Any = (3, 3), sigma: Any = (1.0, 1.0), data_format: str | None = None) -> Any:

@@ -84,8 +84,10 @@ def _sample_at_shares_oracle(
     data_format: Any = None,
 ) -> Any:
     if data_format == "channels_first":
-        channels_last = np.moveaxis(x, 1, -1)
-        return np.moveaxis(_sample_at_shares_oracle(channels_last, shares, interpolation, mode, value, corners), -1, 1)
+        channels_last_image = np.moveaxis(x, 1, -1)
+        return np.moveaxis(
+            _sample_at_shares_oracle(channels_last_image, shares, interpolation, mode, value, corners), -1, 1
+        )
     image_sizes = np.array(x.shape[1:-1])
     shares = np.asarray(shares, np.float64)[..., ::-1]
     pixel_positions = (shares + 1) * (image_sizes - 1) / 2 if corners else (shares + 1) * image_sizes / 2 - 0.5

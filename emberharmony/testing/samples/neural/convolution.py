@@ -20,7 +20,7 @@ def _test_tensor(*shape: int) -> np.ndarray[Any, Any]:
     return np.sin(grid(-40, 40, int(np.prod(shape)))).reshape(shape)
 
 
-def _per_axis(value: Any, n: int) -> list[int]:
+def _values_per_axis(value: Any, n: int) -> list[int]:
     return [value] * n if isinstance(value, int) else list(value)
 
 
@@ -48,21 +48,21 @@ def _conv_oracle(
     if data_format == "channels_first":
         return np.moveaxis(_conv_oracle(np.moveaxis(x, 1, -1), w, strides, padding, None, dilation, bias), -1, 1)
     n, kernel_shape = w.ndim - 2, w.shape[:-2]
-    steps, dilations = _per_axis(strides, n), _per_axis(dilation, n)
+    steps, dilations = _values_per_axis(strides, n), _values_per_axis(dilation, n)
     window_lengths = [(k - 1) * d + 1 for k, d in zip(kernel_shape, dilations, strict=True)]
     axis_paddings = [
         _padding_of(x.shape[a + 1], window_lengths[a], steps[a], side)
         for a, side in enumerate(_padding_per_axis(padding, n))
     ]
-    padded: Any = np.pad(x, [(0, 0), *axis_paddings, (0, 0)])
-    window_counts = [(padded.shape[a + 1] - window_lengths[a]) // steps[a] + 1 for a in range(n)]
+    padded_input: Any = np.pad(x, [(0, 0), *axis_paddings, (0, 0)])
+    window_counts = [(padded_input.shape[a + 1] - window_lengths[a]) // steps[a] + 1 for a in range(n)]
     input_channels, output_channels = w.shape[-2], w.shape[-1] // (x.shape[-1] // w.shape[-2])
     output: Any = np.zeros((x.shape[0], *window_counts, w.shape[-1])) + (0 if bias is None else bias)
     for position in itertools.product(*map(range, window_counts)):
         window_slices = [
             slice(i * s, i * s + r, d) for i, s, r, d in zip(position, steps, window_lengths, dilations, strict=True)
         ]
-        window = padded[:, *window_slices]
+        window = padded_input[:, *window_slices]
         for channel in range(w.shape[-1]):
             first_channel = channel // output_channels * input_channels
             output[:, *position, channel] += (
@@ -94,9 +94,9 @@ def _conv_transpose_oracle(
         )
     n = w.ndim - 2
     steps, dilations, extra_rows = (
-        _per_axis(strides, n),
-        _per_axis(d, n),
-        [None] * n if extra is None else _per_axis(extra, n),
+        _values_per_axis(strides, n),
+        _values_per_axis(d, n),
+        [None] * n if extra is None else _values_per_axis(extra, n),
     )
     window_lengths = [(k - 1) * s + 1 for k, s in zip(w.shape, dilations, strict=False)]
     groups, input_channels, output_channels = (
@@ -143,8 +143,8 @@ def _cuts_of_output(lengths: Any, steps: Any, window_lengths: Any, extra_rows: A
 
 def _unfold_oracle(x: Any, k: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
     n = x.ndim - 2
-    kernel_shape, d, s = _per_axis(k, n), _per_axis(dilation, n), _per_axis(stride, n)
-    x = np.pad(x, [(0, 0), (0, 0), *((zeros, zeros) for zeros in _per_axis(padding, n))])
+    kernel_shape, d, s = _values_per_axis(k, n), _values_per_axis(dilation, n), _values_per_axis(stride, n)
+    x = np.pad(x, [(0, 0), (0, 0), *((zeros, zeros) for zeros in _values_per_axis(padding, n))])
     window_counts = [(x.shape[a + 2] - (kernel_shape[a] - 1) * d[a] - 1) // s[a] + 1 for a in range(n)]
     columns = []
     for position in itertools.product(*map(range, window_counts)):
@@ -156,7 +156,7 @@ def _unfold_oracle(x: Any, k: Any, dilation: Any = 1, padding: Any = 0, stride: 
 
 
 def _fold_oracle(x: Any, output: Any, k: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
-    kernel_shape = _per_axis(k, len(output))
+    kernel_shape = _values_per_axis(k, len(output))
     channels = x.shape[1] // int(np.prod(kernel_shape))
     numbered_output = np.arange(channels * int(np.prod(output)), dtype=float).reshape(1, channels, *output) + 1
     flat_positions = _unfold_oracle(numbered_output, k, dilation, padding, stride)[0].astype(int)

@@ -16,54 +16,56 @@ _T, _P = grid(0, 1, 12).reshape(3, 4), grid(0.05, 0.95, 12).reshape(3, 4)
 
 
 def _layer_norm_oracle(x: Any, gamma: Any = None, beta: Any = None, axis: int = -1, epsilon: float = 1e-7) -> Any:
-    centred = x - x.mean(axis, keepdims=True)
-    normalized = centred / np.sqrt((centred**2).mean(axis, keepdims=True) + epsilon)
+    deviations = x - x.mean(axis, keepdims=True)
+    normalized_array = deviations / np.sqrt((deviations**2).mean(axis, keepdims=True) + epsilon)
     parameter_shape = [n if i == axis else 1 for i, n in enumerate(x.shape)] if axis >= 0 else x.shape[-1:]
-    normalized = normalized if gamma is None else normalized * gamma.reshape(parameter_shape)
-    return normalized if beta is None else normalized + beta.reshape(parameter_shape)
+    normalized_array = normalized_array if gamma is None else normalized_array * gamma.reshape(parameter_shape)
+    return normalized_array if beta is None else normalized_array + beta.reshape(parameter_shape)
 
 
 def _rms_norm_oracle(x: Any, scale: Any = None, axis: int = -1, epsilon: float = 1e-7) -> Any:
-    normalized = x / np.sqrt((x**2).mean(axis, keepdims=True) + epsilon)
-    return normalized if scale is None else normalized * scale
+    normalized_array = x / np.sqrt((x**2).mean(axis, keepdims=True) + epsilon)
+    return normalized_array if scale is None else normalized_array * scale
 
 
 def _group_norm_oracle(
     x: Any, groups: int, scale: Any = None, offset: Any = None, axis: int = -1, epsilon: float = 1e-3
 ) -> Any:
-    axis_last = np.moveaxis(x, axis, -1)
+    axis_last_array = np.moveaxis(x, axis, -1)
     normalized_groups = []
-    for group in np.split(axis_last, groups, -1):
+    for group in np.split(axis_last_array, groups, -1):
         reduced_axes = tuple(range(1, x.ndim))
-        centred = group - group.mean(reduced_axes, keepdims=True)
-        normalized_groups.append(centred / np.sqrt((centred**2).mean(reduced_axes, keepdims=True) + epsilon))
-    normalized = np.concatenate(normalized_groups, -1)
-    normalized = normalized if scale is None else normalized * scale
-    return np.moveaxis(normalized if offset is None else normalized + offset, -1, axis)
+        deviations = group - group.mean(reduced_axes, keepdims=True)
+        normalized_groups.append(deviations / np.sqrt((deviations**2).mean(reduced_axes, keepdims=True) + epsilon))
+    normalized_array = np.concatenate(normalized_groups, -1)
+    normalized_array = normalized_array if scale is None else normalized_array * scale
+    return np.moveaxis(normalized_array if offset is None else normalized_array + offset, -1, axis)
 
 
 def _local_response_norm_oracle(
     x: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0, axis: int = -1
 ) -> Any:
-    axis_last = np.moveaxis(x, axis, -1)
+    axis_last_array = np.moveaxis(x, axis, -1)
     neighbour_windows = [
-        axis_last[..., max(i - size // 2, 0) : i + (size - 1) // 2 + 1] for i in range(axis_last.shape[-1])
+        axis_last_array[..., max(i - size // 2, 0) : i + (size - 1) // 2 + 1] for i in range(axis_last_array.shape[-1])
     ]
     sums_of_squares = (
-        np.stack([(neighbours**2).sum(-1) for neighbours in neighbour_windows], -1) if neighbour_windows else axis_last
+        np.stack([(neighbours**2).sum(-1) for neighbours in neighbour_windows], -1)
+        if neighbour_windows
+        else axis_last_array
     )
-    return np.moveaxis(axis_last / (k + alpha * sums_of_squares / size) ** beta, -1, axis)
+    return np.moveaxis(axis_last_array / (k + alpha * sums_of_squares / size) ** beta, -1, axis)
 
 
 def _batch_norm_in_training_oracle(
     x: Any, axis: int, offset: Any = None, scale: Any = None, epsilon: float = 1e-3
 ) -> tuple[Any, Any, Any]:
-    axis_last = np.moveaxis(x, axis, -1)
-    channel_rows = axis_last.reshape(-1, axis_last.shape[-1])
+    axis_last_array = np.moveaxis(x, axis, -1)
+    channel_rows = axis_last_array.reshape(-1, axis_last_array.shape[-1])
     center, variance = channel_rows.mean(0), ((channel_rows - channel_rows.mean(0)) ** 2).mean(0)
-    normalized = (axis_last - center) / np.sqrt(variance + epsilon)
-    normalized = normalized if scale is None else normalized * scale
-    return np.moveaxis(normalized if offset is None else normalized + offset, -1, axis), center, variance
+    normalized_array = (axis_last_array - center) / np.sqrt(variance + epsilon)
+    normalized_array = normalized_array if scale is None else normalized_array * scale
+    return np.moveaxis(normalized_array if offset is None else normalized_array + offset, -1, axis), center, variance
 
 
 _IMAGE = np.sin(grid(0, 50, 144)).reshape(2, 3, 4, 6)

@@ -34,14 +34,17 @@ def _window_positions(
             window_count = -(-length // s)
             padding_before = max((window_count - 1) * s + window_length - length, 0) // 2
             padding_after = max((window_count - 1) * s + window_length - length, 0) - padding_before
-        starts = [
+        start_positions = [
             i * s - padding_before
             for i in range(window_count)
             if not ceil_mode or i * s - padding_before < length or i == 0
         ]
-        end_positions = [min(start + window_length, length + padding_after) for start in starts]
+        end_positions = [min(start + window_length, length + padding_after) for start in start_positions]
         windows_by_axis.append(
-            [(range(a, a + window_length, d), len(range(a, b, d))) for a, b in zip(starts, end_positions, strict=True)]
+            [
+                (range(a, a + window_length, d), len(range(a, b, d)))
+                for a, b in zip(start_positions, end_positions, strict=True)
+            ]
         )
     return windows_by_axis
 
@@ -54,7 +57,7 @@ def _window_places(x: Any, size: Any, strides: Any, padding: Any, dilation: Any,
     return _window_positions(x.shape[1:-1], sizes, steps, padding, dilations, ceil_mode)
 
 
-def _windows(x: Any, spans: Any, reduce: Callable[..., Any]) -> Any:
+def _reduce_windows(x: Any, spans: Any, reduce: Callable[..., Any]) -> Any:
     """Applies `reduce(elements, places, held)` to each window: its elements, their places, the places that count."""
     window_values = []
     for window in itertools.product(*spans):
@@ -95,7 +98,9 @@ def _channels_first_oracle(function: Callable[..., Any]) -> Callable[..., Any]:
 def _max_pool_oracle(
     x: Any, size: Any, strides: Any, padding: Any, dilation_rate: Any = 1, ceil_mode: bool = False
 ) -> Any:
-    return _windows(x, _window_places(x, size, strides, padding, dilation_rate, ceil_mode), lambda w, *_: w.max(1))
+    return _reduce_windows(
+        x, _window_places(x, size, strides, padding, dilation_rate, ceil_mode), lambda w, *_: w.max(1)
+    )
 
 
 @_channels_first_oracle
@@ -103,7 +108,7 @@ def _max_pool_indices_oracle(
     x: Any, size: Any, strides: Any, padding: Any, dilation_rate: Any = 1, ceil_mode: bool = False
 ) -> Any:
     spans = _window_places(x, size, strides, padding, dilation_rate, ceil_mode)
-    return _windows(x, spans, lambda w, flat, _: flat[w.argmax(1)])
+    return _reduce_windows(x, spans, lambda w, flat, _: flat[w.argmax(1)])
 
 
 @_channels_first_oracle
@@ -119,7 +124,7 @@ def _average_pool_oracle(
     def mean(w: Any, _: Any, element_count: int) -> Any:
         return w.sum(1) / (divisor_override or (element_count if count_include_pad else w.shape[1]))
 
-    return _windows(x, _window_places(x, size, strides, padding, 1, ceil_mode), mean)
+    return _reduce_windows(x, _window_places(x, size, strides, padding, 1, ceil_mode), mean)
 
 
 def _lp_pool_oracle(
@@ -135,10 +140,10 @@ def _lp_pool_oracle(
 def _max_unpool_oracle(x: Any, indices: Any, size: Any, data_format: Any = None) -> Any:
     if data_format == "channels_first":
         return np.moveaxis(_max_unpool_oracle(np.moveaxis(x, 1, -1), np.moveaxis(indices, 1, -1), size), -1, 1)
-    unpooled = np.zeros((len(x), int(np.prod(size)), x.shape[-1]))
+    unpooled_image = np.zeros((len(x), int(np.prod(size)), x.shape[-1]))
     flat_positions = indices.astype(int).reshape(len(x), -1, x.shape[-1])
-    np.put_along_axis(unpooled, flat_positions, x.reshape(flat_positions.shape), 1)
-    return unpooled.reshape(len(x), *size, x.shape[-1])
+    np.put_along_axis(unpooled_image, flat_positions, x.reshape(flat_positions.shape), 1)
+    return unpooled_image.reshape(len(x), *size, x.shape[-1])
 
 
 def _adaptive_pool_oracle(reduce: Callable[..., Any]) -> Callable[..., Any]:

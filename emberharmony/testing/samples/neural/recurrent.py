@@ -31,7 +31,7 @@ def _state_or_zeros(h: Any, x: Any, length: int, time_major: bool, layer_axis: b
     return h[0] if layer_axis else h
 
 
-def _with_layer_axis(state: Any, layer_axis: bool) -> Any:
+def _add_layer_axis(state: Any, layer_axis: bool) -> Any:
     return state[np.newaxis] if layer_axis else state
 
 
@@ -52,7 +52,7 @@ def _rnn_oracle(
         preactivation = row @ wi.T + state @ wh.T + (0 if bi is None else bi) + (0 if bh is None else bh)
         state = np.tanh(preactivation) if activation == "tanh" else np.maximum(preactivation, 0)
         states.append(state)
-    return _stack_states(states, time_major, reverse), _with_layer_axis(state, layer_axis)
+    return _stack_states(states, time_major, reverse), _add_layer_axis(state, layer_axis)
 
 
 def _gru_oracle(
@@ -77,7 +77,7 @@ def _gru_oracle(
         update_gate = special.expit(z + update_state_part)
         state = (1 - update_gate) * candidate + update_gate * state
         states.append(state)
-    return _stack_states(states, time_major, reverse), _with_layer_axis(state, layer_axis)
+    return _stack_states(states, time_major, reverse), _add_layer_axis(state, layer_axis)
 
 
 def _lstm_oracle(
@@ -104,8 +104,8 @@ def _lstm_oracle(
         states.append(state)
     return (
         _stack_states(states, time_major, reverse),
-        _with_layer_axis(state, layer_axis),
-        _with_layer_axis(cell, layer_axis),
+        _add_layer_axis(state, layer_axis),
+        _add_layer_axis(cell, layer_axis),
     )
 
 

@@ -31,11 +31,11 @@ def _decode_greedily(logits: Any, merge: bool, blank: int) -> Any:
 
 def _decode_exhaustively(logits: Any, blank: int) -> Any:
     log_probabilities = special.log_softmax(logits, -1)
-    total_by_labels: dict[tuple[int, ...], float] = collections.defaultdict(float)
+    probability_by_labels: dict[tuple[int, ...], float] = collections.defaultdict(float)
     for path in itertools.product(range(logits.shape[-1]), repeat=len(logits)):
         merged_labels = tuple(label for label, _ in itertools.groupby(path) if label != blank)
-        total_by_labels[merged_labels] += np.exp(sum(log_probabilities[t, label] for t, label in enumerate(path)))
-    return [(labels, np.log(p)) for labels, p in sorted(total_by_labels.items(), key=lambda entry: -entry[1])]
+        probability_by_labels[merged_labels] += np.exp(sum(log_probabilities[t, label] for t, label in enumerate(path)))
+    return [(labels, np.log(p)) for labels, p in sorted(probability_by_labels.items(), key=lambda entry: -entry[1])]
 
 
 def _decode_oracle(
@@ -50,12 +50,12 @@ def _decode_oracle(
     labels, scores = np.full((paths, *inputs.shape[:2]), -1), np.full((len(inputs), paths), -np.inf)
     for item_index, (logits, steps) in enumerate(zip(inputs, lengths, strict=True)):
         used_logits = logits[: int(steps)]
-        best_labels = (
+        ranked_labels = (
             _decode_greedily(used_logits, merge, blank)
             if strategy == "greedy"
             else _decode_exhaustively(used_logits, blank)
         )
-        for index, (sequence, score) in enumerate(best_labels[:paths]):
+        for index, (sequence, score) in enumerate(ranked_labels[:paths]):
             labels[index, item_index, : len(sequence)], scores[item_index, index] = sequence, score
     return labels, scores
 

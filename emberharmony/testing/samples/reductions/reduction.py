@@ -20,7 +20,7 @@ _NAN = np.array([[1.0, np.nan, 3.0], [4.0, 5.0, 6.0]])
 _EMPTY = np.zeros((0, 3))
 
 
-def _cases(*extra_cases: Case) -> tuple[Case, ...]:
+def _reduction_cases(*extra_cases: Case) -> tuple[Case, ...]:
     return (
         case(_CUBE),
         case(_CUBE, axis=1),
@@ -86,7 +86,7 @@ SAMPLES = [
     Sample(
         "sum",
         _oracle_over_axes(np.sum),
-        _cases(case(_LONG), case(_EMPTY, 0)),
+        _reduction_cases(case(_LONG), case(_EMPTY, 0)),
         dtypes=REAL + COMPLEX,
         floor=8,
         differentiable=True,
@@ -98,7 +98,7 @@ SAMPLES = [
     Sample(
         "prod",
         _oracle_over_axes(np.prod),
-        _cases(case(_EMPTY, 0)),
+        _reduction_cases(case(_EMPTY, 0)),
         dtypes=(*FLOATS, "bfloat16", *COMPLEX),
         tolerance=4,
         differentiable=True,
@@ -109,7 +109,7 @@ SAMPLES = [
     Sample(
         "mean",
         _oracle_over_axes(np.mean),
-        _cases(case(_LONG), case(_EMPTY, 0)),
+        _reduction_cases(case(_LONG), case(_EMPTY, 0)),
         dtypes=REAL + COMPLEX,
         integers=WHOLE,
         result="float",
@@ -120,7 +120,7 @@ SAMPLES = [
     Sample(
         "var",
         _spread_oracle(np.var),
-        _cases(*_SPREAD),
+        _reduction_cases(*_SPREAD),
         dtypes=REAL,
         tolerance=24,
         integers=("int32", "uint8"),
@@ -131,7 +131,7 @@ SAMPLES = [
     Sample(
         "std",
         _spread_oracle(np.std),
-        _cases(*_SPREAD),
+        _reduction_cases(*_SPREAD),
         dtypes=REAL,
         tolerance=24,
         integers=("int32", "uint8"),
@@ -142,7 +142,7 @@ SAMPLES = [
     Sample(
         "max",
         _oracle_over_axes(np.max),
-        _cases(case(_NAN, 1)),
+        _reduction_cases(case(_NAN, 1)),
         dtypes=REAL,
         integers=WHOLE,
         differentiable=True,
@@ -152,7 +152,7 @@ SAMPLES = [
     Sample(
         "min",
         _oracle_over_axes(np.min),
-        _cases(case(_NAN, 1)),
+        _reduction_cases(case(_NAN, 1)),
         dtypes=REAL,
         integers=WHOLE,
         differentiable=True,
@@ -160,10 +160,20 @@ SAMPLES = [
         refuses=((ShapeError, case(NO_ROWS, 0)),),
     ),
     Sample(
-        "any", _oracle_over_axes(np.any), _cases(case(_EMPTY, 0)), integers=WHOLE, result="bool", dtypes=REAL + COMPLEX
+        "any",
+        _oracle_over_axes(np.any),
+        _reduction_cases(case(_EMPTY, 0)),
+        integers=WHOLE,
+        result="bool",
+        dtypes=REAL + COMPLEX,
     ),
     Sample(
-        "all", _oracle_over_axes(np.all), _cases(case(_EMPTY, 0)), integers=WHOLE, result="bool", dtypes=REAL + COMPLEX
+        "all",
+        _oracle_over_axes(np.all),
+        _reduction_cases(case(_EMPTY, 0)),
+        integers=WHOLE,
+        result="bool",
+        dtypes=REAL + COMPLEX,
     ),
     Sample(
         "argmax",
@@ -247,7 +257,7 @@ SAMPLES = [
     Sample(
         "count_nonzero",
         lambda x, axis=None, keepdims=False: np.sum(x != 0, axis=axis, keepdims=keepdims),
-        _cases(),
+        _reduction_cases(),
         result="int64",
         dtypes=REAL + COMPLEX,
         integers=WHOLE,
@@ -255,7 +265,7 @@ SAMPLES = [
     Sample(
         "logsumexp",
         _oracle_over_axes(special.logsumexp),
-        _cases(case(_FAR), case(np.array([-np.inf, -np.inf])), case(np.array([np.inf, 1.0]))),
+        _reduction_cases(case(_FAR), case(np.array([-np.inf, -np.inf])), case(np.array([np.inf, 1.0]))),
         dtypes=REAL,
         integers=("int32",),
         result="float",
@@ -284,7 +294,7 @@ SAMPLES = [
     Sample(
         "ptp",
         _oracle_over_axes(np.ptp),
-        _cases(),
+        _reduction_cases(),
         dtypes=REAL,
         integers=INTEGERS,
         differentiable=True,

@@ -18,7 +18,7 @@ D: dict[str, Any] = {
 }
 
 
-def _segments(ufunc, empty):
+def _segment_oracle(ufunc, empty):
     def reduce_segments(data, ids, count=None):
         count = max(ids) + 1 if count is None else count
         if data.dtype.kind in "iu" and not isinstance(empty, int):
@@ -35,15 +35,15 @@ def _segments(ufunc, empty):
 SAMPLES = [
     Sample(
         "segment_sum",
-        _segments(np.add, 0),
+        _segment_oracle(np.add, 0),
         _CASES,
         **D,
         tolerance=1,
         refuses=((IndexOutOfBoundsError, case(ONES_3_4, np.array([-1, 0, 1]), 2)),),
     ),
-    Sample("segment_prod", _segments(np.multiply, 1), _CASES, **D, tolerance=2),
-    Sample("segment_max", _segments(np.maximum, -np.inf), _CASES, **D),
-    Sample("segment_min", _segments(np.minimum, np.inf), _CASES, **D),
+    Sample("segment_prod", _segment_oracle(np.multiply, 1), _CASES, **D, tolerance=2),
+    Sample("segment_max", _segment_oracle(np.maximum, -np.inf), _CASES, **D),
+    Sample("segment_min", _segment_oracle(np.minimum, np.inf), _CASES, **D),
     Sample(
         "multi_hot",
         lambda x, n, axis=-1: np.moveaxis(
