@@ -19,7 +19,7 @@ from emberlint.commands import options
 from emberlint.config.errors import UsageError
 from emberlint.config.settings import Settings
 from emberlint.findings import Finding
-from emberlint.reporters.text import details, line
+from emberlint.reporters.text import detail_lines, report_line
 from emberlint.run.engine import check
 from emberlint.run.pool import default_jobs
 from emberlint.run.registry import GROUPS
@@ -38,13 +38,13 @@ def main(arguments: list[str] | None = None) -> int:
     asked = _parser().parse_args(arguments)
     try:
         settings = options.settings_for([asked.path])
-        settings = settings.with_(exclude=(*settings.exclude, *_patterns(asked.exclude, settings)))
+        settings = settings.with_changes(exclude=(*settings.exclude, *_patterns(asked.exclude, settings)))
         codes = options.codes_for(settings, (), (), [asked.group] if asked.group else SWITCHES)
         report = check(options.files_for([asked.path], settings), settings, codes, default_jobs())
     except UsageError as error:
         print(f"detect_numpy_usage: {error}", file=sys.stderr)
         return 2
-    _print(options.with_shown_paths(report.findings, settings), len(report.paths), asked.verbose)
+    _print(options.findings_with_shown_paths(report.findings, settings), len(report.paths), asked.verbose)
     return 1 if report.findings else 0
 
 
@@ -68,8 +68,8 @@ def _patterns(words: list[str], settings: Settings) -> list[str]:
 
 def _print(findings: list[Finding], files: int, verbose: bool) -> None:
     for finding in findings:
-        print(line(finding))
-        for text in details(finding) if verbose else ():
+        print(report_line(finding))
+        for text in detail_lines(finding) if verbose else ():
             print(text)
     counts = Counter(group for one in findings for group in SWITCHES if one.code in GROUPS[group])
     counted = ", ".join(f"{group} {counts[group]}" for group in SWITCHES if counts[group])

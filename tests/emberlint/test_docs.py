@@ -10,7 +10,7 @@ import pytest
 
 from emberlint.cli import main
 from emberlint.commands import COMMANDS
-from emberlint.config.configuration import READERS, from_table
+from emberlint.config.configuration import READERS, settings_from_table
 from emberlint.config.settings import Settings
 from emberlint.config.tiers import Tier
 from emberlint.docs import KEYS, pages
@@ -69,7 +69,7 @@ def test_groups_formats_tiers_and_exit_statuses_are_named() -> None:
 def test_the_configuration_shown_is_valid() -> None:
     (text,) = fenced("toml")
     table = tomllib.loads(text)["tool"]["emberlint"]
-    settings = from_table(table, ROOT)
+    settings = settings_from_table(table, ROOT)
     assert settings.functions == {"library.load": "tensor"}
     assert [one.type for one in settings.contracts] == ["layers", "independence", "protected"]
     assert settings.role("library/engines/torch/math.py").backend == "torch"

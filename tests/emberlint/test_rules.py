@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from emberlint.config.configuration import from_table
+from emberlint.config.configuration import settings_from_table
 from emberlint.findings import Finding
 from emberlint.rule import AnyRule, Example
 from emberlint.run.engine import check_texts
@@ -25,7 +25,7 @@ def cases(kind: str) -> list[pytest.param]:
 
 
 def found(rule: AnyRule, example: Example) -> list[Finding]:
-    settings = from_table({"min-tier": rule.min_tier.name, **example.settings}, NOWHERE)
+    settings = settings_from_table({"min-tier": rule.min_tier.name, **example.settings}, NOWHERE)
     texts = {example.path: example.source, **example.files}
     report = check_texts(texts, settings, frozenset(RULES))
     return [one for one in report.findings if one.code == rule.code and one.path == example.path]

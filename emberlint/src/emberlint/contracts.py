@@ -33,17 +33,17 @@ class Graph:
 
     def _module_imports(self, project: Project, path: str) -> Iterator[tuple[str, Import]]:
         for import_ in project.imports(path):
-            module = self._module(import_.target)
+            module = self._module_of_import(import_.target)
             if module is not None and not import_.typing_only:
                 yield module, import_
 
-    def _module(self, target: str) -> str | None:
+    def _module_of_import(self, target: str) -> str | None:
         """Returns the module that an import of `a.b.name` loads: the longest prefix that is a module, or None."""
         while target and target not in self.paths:
             target = target.rpartition(".")[0]
         return target or None
 
-    def below(self, module: str) -> list[str]:
+    def modules_below(self, module: str) -> list[str]:
         """Returns a module and all modules inside it."""
         return [name for name in self.paths if is_in(name, module)]
 
@@ -106,7 +106,7 @@ def _forbidden_imports(graph: Graph, contract: Contract, pairs: Sequence[tuple[s
     named_layers = {word for pair in pairs for word in pair}
     for importer in sorted({low for low, _ in pairs}):
         forbidden_packages = [high for low, high in pairs if low == importer]
-        for module in sorted(graph.below(importer)):
+        for module in sorted(graph.modules_below(importer)):
             yield from _forbidden_chains(graph, contract, module, forbidden_packages, named_layers)
 
 

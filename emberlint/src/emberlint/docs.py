@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from emberlint.commands.check import check
-from emberlint.commands.explain import explanation
+from emberlint.commands.explain import explanation_lines
 from emberlint.config.configuration import KINDS, READERS
 from emberlint.config.presets import PRESETS
 from emberlint.config.settings import Settings
@@ -55,7 +55,12 @@ def pages() -> dict[str, str]:
     guide, heading, settings = guide_text.partition(SETTINGS)
     lines_by_page = {
         "emberlint.md": [guide],
-        "emberlint_settings.md": ["# Settings of emberlint\n", heading + settings, *_keys_lines(), *_options_lines()],
+        "emberlint_settings.md": [
+            "# Settings of emberlint\n",
+            heading + settings,
+            *_setting_lines(),
+            *_options_lines(),
+        ],
         "emberlint_rules.md": ["# Rules of emberlint\n", *_rules_lines()],
     }
     return {
@@ -63,7 +68,7 @@ def pages() -> dict[str, str]:
     }
 
 
-def _keys_lines() -> Iterator[str]:
+def _setting_lines() -> Iterator[str]:
     yield "## Keys of `[tool.emberlint]`\n"
     yield "| key | meaning | default |"
     yield "| --- | --- | --- |"
@@ -105,7 +110,7 @@ def _rules_lines() -> Iterator[str]:
         yield f"| {link} | {rule.name} | {docstring_line} | {rule.min_tier.name} | {_repair_options(rule)} |"
     yield ""
     for rule in all_rules().values():
-        yield from explanation(rule)
+        yield from explanation_lines(rule)
 
 
 def _repair_options(rule: AnyRule) -> str:

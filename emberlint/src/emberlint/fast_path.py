@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from emberlint.commands import COMMANDS
-from emberlint.commands.request import choice, files_for, nested_projects, settings_for, shown_paths
+from emberlint.commands.request import files_for, nested_projects, rule_choice, settings_for, shown_paths
 from emberlint.config.errors import UsageError
 from emberlint.config.settings import Settings
-from emberlint.reporters.text import summary
+from emberlint.reporters.text import summary_line
 from emberlint.run.run_cache import Entries, RunCache
 
 EXIT_ZERO = "--exit-zero"
@@ -33,10 +33,10 @@ def print_cached_report(words: Sequence[str]) -> int | None:
         settings = settings_for(named_paths)
         if settings.baseline or settings.output_format != "text":
             return None
-        files = files_for(named_paths, settings)
-        if nested_projects(files, settings):
+        file_by_path = files_for(named_paths, settings)
+        if nested_projects(file_by_path, settings):
             return None
-        lines_by_path = RunCache(settings, choice(settings, (), (), ()).words, files).entries()
+        lines_by_path = RunCache(settings, rule_choice(settings, (), (), ()).words, file_by_path).entries()
     except UsageError:
         return None  # the full command will report the error
     if lines_by_path is None or (lines_by_path and not VERBOSE.isdisjoint(words)):
@@ -48,12 +48,12 @@ def print_cached_report(words: Sequence[str]) -> int | None:
         return None  # the full command knows what to print for such characters
     sys.stdout.write(report_text)
     sys.stdout.flush()
-    sys.stderr.write(f"{summary(sum(map(len, lines_by_path.values())), len(files))}\n")
+    sys.stderr.write(f"{summary_line(sum(map(len, lines_by_path.values())), len(file_by_path))}\n")
     return int(bool(lines_by_path) and EXIT_ZERO not in words)
 
 
-def _output_lines(found: Entries, settings: Settings) -> Iterator[str]:
-    shown_path_by_path = shown_paths(found, settings)
-    for path, entries in found.items():
+def _output_lines(entries_by_path: Entries, settings: Settings) -> Iterator[str]:
+    shown_path_by_path = shown_paths(entries_by_path, settings)
+    for path, entries in entries_by_path.items():
         line_start = f"{shown_path_by_path[path]}:"
         yield line_start + f"\n{line_start}".join(entries) + "\n"

@@ -37,7 +37,7 @@ class Inventory:
     imports: Counter[str] = field(default_factory=Counter)
     files: int = 0
 
-    def add(self, file: SourceFile) -> None:
+    def count_file(self, file: SourceFile) -> None:
         """Counts the native uses of a file."""
         self.files += 1
         for node in file.index.nodes(ast.Import):
@@ -114,5 +114,5 @@ def take_inventory(files: Iterable[SourceFile]) -> Inventory:
     """Returns the counts of native names in some files."""
     native_inventory = Inventory()
     for file in files:
-        native_inventory.add(file)
+        native_inventory.count_file(file)
     return native_inventory

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from emberlint.config.configuration import find_root, from_table, load
+from emberlint.config.configuration import find_root, load, settings_from_table
 from emberlint.config.errors import UsageError
 from emberlint.config.settings import Contract, Role, Settings
 from emberlint.config.tiers import Tier
@@ -13,11 +13,11 @@ ROOT = Path("/nowhere/project")
 
 
 def test_an_empty_table_gives_the_defaults() -> None:
-    assert from_table({}, ROOT) == Settings(root=ROOT)
+    assert settings_from_table({}, ROOT) == Settings(root=ROOT)
 
 
 def test_every_key_is_read() -> None:
-    settings = from_table(
+    settings = settings_from_table(
         {
             "preset": "array-api",
             "src": ["one/src", "./two/"],
@@ -80,7 +80,7 @@ def test_every_key_is_read() -> None:
 )
 def test_a_wrong_value_raises_a_usage_error_that_names_it(table: dict[str, object], message: str) -> None:
     with pytest.raises(UsageError, match=r"tool\.emberlint") as caught:
-        from_table(table, ROOT)
+        settings_from_table(table, ROOT)
     assert message in str(caught.value)
 
 

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from emberlint.cli import main
-from emberlint.config.configuration import from_table, load
+from emberlint.config.configuration import load, settings_from_table
 from emberlint.config.errors import UsageError
 from emberlint.config.presets import PRESETS
 from emberlint.config.settings import Role, Settings
@@ -46,7 +46,7 @@ def h(x):
 
 
 def found(text: str, preset: str, path: str = "library/m.py") -> list[str]:
-    settings = from_table({}, ROOT, preset or None)
+    settings = settings_from_table({}, ROOT, preset or None)
     report = check_texts({path: text}, settings, chosen_codes(settings.select, settings.ignore))
     return [f"{one.line}:{one.code}" for one in report.findings]
 
@@ -90,7 +90,7 @@ def test_a_project_changes_and_extends_its_preset() -> None:
         "ignore": ["EMB105"],
         "roles": {"frontend": ["**/saving/**"], "test": ["checks/**"]},
     }
-    settings = from_table(table, ROOT)
+    settings = settings_from_table(table, ROOT)
     assert settings.preset == "keras"
     assert settings.backends == ("numpy",)
     assert settings.namespaces == tuple(PRESETS["keras"]["namespaces"])  # type: ignore[arg-type]
@@ -98,7 +98,7 @@ def test_a_project_changes_and_extends_its_preset() -> None:
     assert settings.role("library/export/a.py") == Role("script")
     assert settings.role("checks/a.py") == Role("test")
     assert settings.role("backend/numpy/a.py") == Role("backend", "numpy")
-    other = from_table(table, ROOT, "array-api")
+    other = settings_from_table(table, ROOT, "array-api")
     assert other.preset == "array-api"
     assert other.ignore == ("EMB105", "EMB201", "EMB202")
     assert other.namespace_names == ("xp",)
@@ -106,7 +106,7 @@ def test_a_project_changes_and_extends_its_preset() -> None:
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_preset_is_a_valid_table(name: str) -> None:
-    settings = from_table({}, ROOT, name)
+    settings = settings_from_table({}, ROOT, name)
     assert settings.preset == name
     assert (settings == Settings(root=ROOT, preset=name)) is (name == "strict")
     assert chosen_codes(settings.select, settings.ignore)
@@ -114,7 +114,7 @@ def test_every_preset_is_a_valid_table(name: str) -> None:
 
 def test_an_unknown_preset_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match="unknown preset 'keras3'; did you mean 'keras'"):
-        from_table({"preset": "keras3"}, ROOT)
+        settings_from_table({"preset": "keras3"}, ROOT)
 
 
 def test_the_option_wins(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from emberharmony import ops
 from emberharmony.backend.discovery import BUILTIN, is_installed
-from emberlint.config.configuration import from_table
+from emberlint.config.configuration import settings_from_table
 from emberlint.config.settings import Settings
 from emberlint.findings import Safety
 from emberlint.rule import AnyRule, Example
@@ -46,7 +46,7 @@ REPAIRED = [one for one in EXAMPLES if one.values[1].fixed is not None]
 
 
 def settings(example: Example) -> Settings:
-    return from_table(dict(example.settings), Path("/nowhere"))
+    return settings_from_table(dict(example.settings), Path("/nowhere"))
 
 
 def repaired(example: Example, source: str | None = None, *, unsafe: bool | None = None) -> str:

@@ -10,7 +10,7 @@ from emberharmony import ops
 from emberharmony.backend.discovery import BUILTIN, is_installed
 from emberlint.config.settings import Settings
 from emberlint.fixes import fix
-from emberlint.fixes.imports import with_namespaces
+from emberlint.fixes.imports import add_namespaces
 from emberlint.rule import FixResult
 from emberlint.run.check import source_file
 from emberlint.run.engine import check_texts
@@ -366,7 +366,7 @@ IMPORT = "from emberharmony import ops\n"
     ],
 )
 def test_an_import_is_added_to_the_first_ones(text: str, expected: str) -> None:
-    assert with_namespaces(text, ["emberharmony.ops"]) == expected
+    assert add_namespaces(text, ["emberharmony.ops"]) == expected
 
 
 @pytest.mark.parametrize("prefix", ["not ", "-"])

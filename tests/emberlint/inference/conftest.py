@@ -32,7 +32,7 @@ def held() -> Callable[..., str]:
 
 
 def _held(source: str, **settings: object) -> str:
-    file = SourceFile("library/module.py", source, Settings().with_(**settings))
+    file = SourceFile("library/module.py", source, Settings().with_changes(**settings))
     inference = FileInference(file)
     last = max((node for node in ast.walk(file.tree) if isinstance(node, ast.Expr)), key=lambda node: node.lineno)
     return _word(inference.values.get(last.value))

@@ -49,7 +49,7 @@ def is_safe(expression: str) -> bool:
     places = [node for node in ast.walk(file.tree) if isinstance(node, ast.Expr | ast.Return) and node.value]
     wanted = expression.replace("{", "").replace("}", "")
     [node] = [one.value for one in places if one.value is not None and ast.unparse(one.value) == wanted]
-    return inference.is_safe(node)
+    return inference.is_safe_operator(node)
 
 
 @pytest.mark.parametrize(
@@ -89,4 +89,4 @@ def test_a_name_with_two_dtypes_has_none() -> None:
         file = SourceFile("library/module.py", text, Settings())
         last = file.tree.body[-1]
         assert isinstance(last, ast.Expr)
-        assert FileInference(file).is_safe(last.value) is safe, second
+        assert FileInference(file).is_safe_operator(last.value) is safe, second

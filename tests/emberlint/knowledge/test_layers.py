@@ -10,7 +10,7 @@ import pytest
 
 from emberharmony import ops
 from emberlint.knowledge.replacements import PACKAGE, replacement_table
-from emberlint.knowledge.signatures import DROPPED, Signature, candidates, signatures, translate
+from emberlint.knowledge.signatures import DROPPED, Signature, signatures, signatures_of, translate
 from tests.together import together
 
 torch = pytest.importorskip("torch")
@@ -152,7 +152,7 @@ def test_a_loss_of_mlx_has_the_values_of_the_library() -> None:
     one, other = mx.array([1.0, 2.0, 4.0]), mx.array([0.5, 2.5, 1.0])
     for name in ("mlx.nn.losses.mse_loss", "mlx.nn.losses.l1_loss"):
         for reduction in ("mean", "sum", "none"):
-            found = candidates(name)[0]
+            found = signatures_of(name)[0]
             with ops.use_backend("mlx"):
                 mine = resolve_name(found.op)(one, other, reduction=reduction)
             assert mx.allclose(mine, resolve_name(name)(one, other, reduction))

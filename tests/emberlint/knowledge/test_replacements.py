@@ -15,7 +15,7 @@ import pytest
 from emberharmony import ops
 from emberharmony.backend.discovery import BUILTIN, is_installed
 from emberharmony.core.errors import EmberError
-from emberlint.knowledge.arguments import fits, parameters
+from emberlint.knowledge.arguments import parameters, takes_arguments
 from emberlint.knowledge.replacements import PACKAGE, WAYS, Replacement, replacement, replacement_table
 
 INSTALLED = [name for name in BUILTIN if is_installed(name)]
@@ -138,7 +138,7 @@ def test_an_optional_argument_of_a_plain_rename_means_the_same_parameter(library
         for at, theirs in [*enumerate(positional(name) if native(name) is not None else ())][required:]:
             call = ast.parse(f"f({', '.join('x' * (at + 1))})", mode="eval").body
             assert isinstance(call, ast.Call)
-            if fits(call, found.op, name):
+            if takes_arguments(call, found.op, name):
                 compared += 1
                 if SAME.get(theirs, theirs) != known.positional[at] and theirs != known.positional[at]:
                     differ.append((name, theirs, known.positional[at]))
@@ -215,4 +215,4 @@ def test_a_call_is_renamed_only_if_the_op_takes_its_arguments(
 ) -> None:
     call = ast.parse(source, mode="eval").body
     assert isinstance(call, ast.Call)
-    assert fits(call, op, origin) is expected
+    assert takes_arguments(call, op, origin) is expected

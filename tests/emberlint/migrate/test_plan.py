@@ -369,7 +369,7 @@ def test_a_failed_write_restores_all_files(tmp_path: Path, monkeypatch: pytest.M
 def test_a_text_that_does_not_parse_is_never_written(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("x = 1\n")
     with pytest.raises(SyntaxError):
-        transaction.write(tmp_path, {"a.py": "y = 2\n", "b.py": "def\n"})
+        transaction.write_files(tmp_path, {"a.py": "y = 2\n", "b.py": "def\n"})
     assert (tmp_path / "a.py").read_text() == "x = 1\n"
 
 

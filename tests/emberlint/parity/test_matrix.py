@@ -9,8 +9,8 @@ from click.testing import CliRunner
 from emberlint.commands.parity import main
 from emberlint.config.settings import Settings
 from emberlint.parity import report
-from emberlint.parity.layout import find
-from emberlint.parity.matrix import Matrix, Status, matrix
+from emberlint.parity.layout import find_layout
+from emberlint.parity.matrix import Matrix, Status, build_matrix
 from emberlint.source.project import Project
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -101,9 +101,9 @@ FILES = {
 
 def read(files: dict[str, str], tmp_path: Path) -> Matrix:
     project = Project(Settings(root=tmp_path), texts=files)
-    layout = find(project)
+    layout = find_layout(project)
     assert layout is not None
-    return matrix(project, layout)
+    return build_matrix(project, layout)
 
 
 def test_every_status_of_a_declared_op(tmp_path: Path) -> None:
@@ -190,9 +190,9 @@ def test_without_declarations_the_backends_are_compared_with_each_other(tmp_path
 
 def test_no_op_is_missing_in_this_project() -> None:
     project = Project(Settings(root=ROOT))
-    layout = find(project)
+    layout = find_layout(project)
     assert layout is not None
-    found = matrix(project, layout)
+    found = build_matrix(project, layout)
     assert len(found.rows) > 250
     assert [(row.name, backend, cell.detail) for row, backend, cell in found.gaps()] == []
 
@@ -205,16 +205,16 @@ def write(files: dict[str, str], root: Path) -> None:
 
 def test_every_format_contains_the_statuses(tmp_path: Path) -> None:
     found = read(FILES, tmp_path)
-    data = json.loads(report.as_json(found))
+    data = json.loads(report.report_json(found))
     assert data["version"] == 1
     assert data["backends"]["numpy"]["missing"] == ["hidden"]
     by_name = {one["name"]: one for one in data["ops"]}
     assert by_name["prod"]["backends"]["torch"]["defined"] == "(x, dim=None)"
     assert by_name["mean"]["kind"] == "composite"
-    assert "| `hidden` | MISSING | ok |" in report.markdown(found)
-    page = report.html(found)
+    assert "| `hidden` | MISSING | ok |" in report.report_markdown(found)
+    page = report.report_html(found)
     assert 'class="gap" title="missing (x)">MISSING' in page
-    assert "declared prod(x, axis=None), defined prod(x, dim=None)" in report.text(found)
+    assert "declared prod(x, axis=None), defined prod(x, dim=None)" in report.report_text(found)
 
 
 def test_the_command_exits_with_1_if_an_op_is_missing(tmp_path: Path) -> None:
@@ -277,9 +277,9 @@ def test_a_class_in_a_module_does_not_hide_its_functions() -> None:
         "lib/backend/torch/math_ops.py": "def sin(x):\n    return x\n\n\ndef mean(x):\n    return x\n",
     }
     project = Project(Settings(root=Path("/nowhere")), texts=texts)
-    layout = find(project)
+    layout = find_layout(project)
     assert layout is not None
-    found = matrix(project, layout)
+    found = build_matrix(project, layout)
     assert {cell.status for row in found.rows for cell in row.cells.values()} == {Status.OK}
 
 

@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from emberlint.parity.signature import Signature, difference, signature, signature_text
+from emberlint.parity.signature import Signature, signature, signature_difference, signature_text
 
 
 def of(arguments: str) -> Signature:
@@ -42,7 +42,7 @@ def test_a_method_is_shown_without_self() -> None:
     ],
 )
 def test_a_definition_that_accepts_every_declared_call_does_not_differ(declared: str, defined: str) -> None:
-    assert difference(of(declared), of(defined)) is None
+    assert signature_difference(of(declared), of(defined)) is None
 
 
 @pytest.mark.parametrize(
@@ -61,4 +61,4 @@ def test_a_definition_that_accepts_every_declared_call_does_not_differ(declared:
     ],
 )
 def test_a_difference_is_described(declared: str, defined: str, how: str) -> None:
-    assert difference(of(declared), of(defined)) == how
+    assert signature_difference(of(declared), of(defined)) == how

@@ -8,7 +8,7 @@ from click.testing import CliRunner, Result
 
 from emberlint.cli import main
 from emberlint.port import port
-from emberlint.port.report import text
+from emberlint.port.report import report_lines
 from emberlint.port.rewrite import MARK
 from tests.emberlint.port.porting import parsed, ported
 
@@ -378,7 +378,7 @@ def test_annotations_with_the_same_type_are_one_line_and_one_comment() -> None:
     source += "    z: np.random.Generator = x\n"
     result = ported(source)
     assert result.after.count(MARK) == 3
-    lines = [one for one in text({"a.py": result}) if "numpy" in one]
+    lines = [one for one in report_lines({"a.py": result}) if "numpy" in one]
     assert lines == [
         "a.py:7: numpy.random.Generator: no type of ops is known to equal it, in 2 annotations: lines 7, 8",
         "a.py:7: numpy.nditer: no type of ops is known to equal it",

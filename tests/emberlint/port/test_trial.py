@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from emberlint.cli import main
 from emberlint.config.errors import UsageError
-from emberlint.port.trial import trial
+from emberlint.port.trial import run_trial
 
 COMMAND = f"{sys.executable} -m pytest -q -p no:cacheprovider"
 
@@ -62,7 +62,7 @@ def test_a_check_writes_nothing_and_reports_as_json_and_html(project: Path) -> N
 
 def test_a_command_without_tests_parts_by_its_exit_status(project: Path) -> None:
     script = "import pathlib, sys; sys.exit('ops' in pathlib.Path('library.py').read_text())"
-    found = trial(f'{sys.executable} -c "{script}"', project, (), {"library.py": "import ops\n"}, ["numpy"])
+    found = run_trial(f'{sys.executable} -c "{script}"', project, (), {"library.py": "import ops\n"}, ["numpy"])
     assert [(one.test, one.before, one.after) for one in found.changed_outcomes] == [
         ("the command", "exit status 0", "exit status 1")
     ]
@@ -71,7 +71,7 @@ def test_a_command_without_tests_parts_by_its_exit_status(project: Path) -> None
 
 def test_a_backend_that_is_not_installed_is_told(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("emberlint.port.trial.find_spec", lambda name: None if name == "mlx" else name)
-    found = trial(f"{sys.executable} -c pass", project, (), {}, ["numpy", "mlx"])
+    found = run_trial(f"{sys.executable} -c pass", project, (), {}, ["numpy", "mlx"])
     assert list(found.after) == ["numpy"]
     assert found.absent == ("mlx",)
     assert found.changed_outcomes == ()
@@ -80,7 +80,7 @@ def test_a_backend_that_is_not_installed_is_told(project: Path, monkeypatch: pyt
 @pytest.mark.parametrize("command", ["no-such-command-here", "", "'"])
 def test_a_command_that_cannot_start_is_a_usage_error(project: Path, command: str) -> None:
     with pytest.raises(UsageError, match="--check-run"):
-        trial(command, project, (), {}, ["numpy"])
+        run_trial(command, project, (), {}, ["numpy"])
 
 
 def test_a_backend_without_a_command_is_a_usage_error(project: Path) -> None:

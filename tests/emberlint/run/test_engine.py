@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from emberlint.config.configuration import from_table
+from emberlint.config.configuration import settings_from_table
 from emberlint.config.settings import Contract, Settings
 from emberlint.run import check as single
 from emberlint.run import engine, pool
 from emberlint.run.engine import check
 from emberlint.run.file_cache import FOLDER
-from emberlint.run.registry import all_rules, resolve
+from emberlint.run.registry import all_rules, codes_of_word
 from emberlint.source.discover import discover
 
 CODES = frozenset(all_rules())
@@ -58,7 +58,7 @@ def test_other_settings_use_another_cache(tree: Path) -> None:
     settings = Settings(root=tree)
     files = discover([tree], settings)
     check(files, settings, CODES)
-    other = settings.with_(backends=("torch",))
+    other = settings.with_changes(backends=("torch",))
     assert check(files, other, CODES).findings == []
     assert len(list((tree / FOLDER).glob("*.json"))) == 2
 
@@ -119,15 +119,16 @@ def test_project_findings_can_be_silenced(tmp_path: Path) -> None:
 def test_the_lowest_reported_tier_can_be_raised_and_lowered(tree: Path) -> None:
     source = {"m.py": "from emberharmony import ops\n\nname = ops.get_backend()\nx = name == 'torch'\n"}
     found = [
-        engine.check_texts(source, from_table({"min-tier": tier}, tree), CODES).findings for tier in ("A", "B", "C")
+        engine.check_texts(source, settings_from_table({"min-tier": tier}, tree), CODES).findings
+        for tier in ("A", "B", "C")
     ]
     assert [len(one) for one in found] == [0, 1, 1]
 
 
 def test_rules_are_chosen_by_code_prefix_or_name() -> None:
-    assert resolve("EMB9") == resolve("EMB9xx") == tuple(f"EMB90{number}" for number in range(1, 6))
-    assert resolve("backend-use") == ("EMB102",)
-    assert resolve("all") == tuple(all_rules())
+    assert codes_of_word("EMB9") == codes_of_word("EMB9xx") == tuple(f"EMB90{number}" for number in range(1, 6))
+    assert codes_of_word("backend-use") == ("EMB102",)
+    assert codes_of_word("all") == tuple(all_rules())
 
 
 def test_discovery_skips_excluded_files_unless_they_are_named(tmp_path: Path) -> None:

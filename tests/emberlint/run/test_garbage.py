@@ -6,7 +6,7 @@ import threading
 
 from emberlint.config.settings import Settings
 from emberlint.run.check import check_text
-from emberlint.run.garbage import no_collection
+from emberlint.run.garbage import pause_collection
 from emberlint.run.registry import chosen_codes
 
 SOURCE = """
@@ -39,7 +39,7 @@ def f(x: torch.Tensor, mask=None):
 
 
 def test_a_checked_file_leaves_no_circles():
-    with no_collection():
+    with pause_collection():
         while gc.collect():  # what finalizers leave is garbage of the next collection
             pass
         result = check_text("library/a.py", SOURCE, Settings(), chosen_codes((), ()))
@@ -50,9 +50,9 @@ def test_a_checked_file_leaves_no_circles():
 
 def test_the_collector_is_restored():
     assert gc.isenabled()
-    with no_collection():
+    with pause_collection():
         assert not gc.isenabled()
-        with no_collection():
+        with pause_collection():
             pass
         assert not gc.isenabled()
     assert gc.isenabled()
@@ -61,7 +61,7 @@ def test_the_collector_is_restored():
 def test_it_runs_again_after_blocks_that_overlap_in_threads():
     def enter_often():
         for _ in range(500):
-            with no_collection():
+            with pause_collection():
                 pass
 
     interval = sys.getswitchinterval()

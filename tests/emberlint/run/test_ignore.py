@@ -6,7 +6,7 @@ import pytest
 
 from emberlint.config.settings import Settings
 from emberlint.run.engine import check, check_texts
-from emberlint.run.ignore import silence, with_comments
+from emberlint.run.ignore import add_comments, silence
 from emberlint.run.registry import all_rules
 from tests.emberlint.notebooks import cell, notebook
 
@@ -50,21 +50,21 @@ def test_a_comment_silences_the_findings_of_its_line(line: str, wanted: str, end
     text = (USE + line).replace("\n", newline) + end
     findings = found(text)
     codes = {number: [one for one in some if one < "EMB9"] for number, some in findings.items()}
-    after = with_comments(text, {number: some for number, some in codes.items() if some})
+    after = add_comments(text, {number: some for number, some in codes.items() if some})
     assert after == (USE + wanted).replace("\n", newline) + end
     assert not [code for some in found(after).values() for code in some if code < "EMB9"]
-    assert with_comments(after, codes) == after
+    assert add_comments(after, codes) == after
 
 
 def test_a_comment_joins_no_line_of_the_interpreter() -> None:
     text = "#!/usr/bin/env python3\nx = 1\n"
-    assert with_comments(text, {1: ["EMB305"]}) == text
-    assert with_comments("", {1: ["EMB305"]}) == "# noqa: EMB305"
-    assert with_comments('"""A.\n\nB."""\n', {1: ["EMB305"]}) == '"""A.\n\nB."""  # noqa: EMB305\n'
+    assert add_comments(text, {1: ["EMB305"]}) == text
+    assert add_comments("", {1: ["EMB305"]}) == "# noqa: EMB305"
+    assert add_comments('"""A.\n\nB."""\n', {1: ["EMB305"]}) == '"""A.\n\nB."""  # noqa: EMB305\n'
 
 
 def test_a_text_that_does_not_parse_stays() -> None:
-    assert with_comments("x = (\n", {1: ["EMB201"]}) == "x = (\n"
+    assert add_comments("x = (\n", {1: ["EMB201"]}) == "x = (\n"
 
 
 def silenced(root: Path, name: str, content: bytes) -> bytes:

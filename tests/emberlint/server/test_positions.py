@@ -12,9 +12,9 @@ def test_columns_are_counted_in_the_units_of_the_connection(encoding: str, units
     text = DocumentText("\n" + LINE, encoding)
     for column, character in zip((6, 7, 13), units, strict=True):
         assert text.place(2, column) == DocumentPlace(1, character)
-        assert text.column(DocumentPlace(1, character)) == (2, column)
-    assert text.column(DocumentPlace(1, 99)) == (2, len(LINE) - 1)
-    assert text.column(DocumentPlace(9, 3)) == (10, 1)
+        assert text.line_and_column(DocumentPlace(1, character)) == (2, column)
+    assert text.line_and_column(DocumentPlace(1, 99)) == (2, len(LINE) - 1)
+    assert text.line_and_column(DocumentPlace(9, 3)) == (10, 1)
 
 
 @pytest.mark.parametrize(

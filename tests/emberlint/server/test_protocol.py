@@ -28,10 +28,10 @@ class Editor:
         self.client.feature("window/showMessage")(lambda params: self.messages.put_nowait(params))
         self.version = 0
 
-    async def start(self, encodings: list[str] | None = None, resolves: bool = False) -> Any:
+    async def start(self, encodings: list[str] | None = None, resolves_edits: bool = False) -> Any:
         await self.client.start_io(sys.executable, "-m", "emberlint", "server")
         general = lsp.GeneralClientCapabilities(position_encodings=encodings)
-        resolved = lsp.ClientCodeActionResolveOptions(["edit"]) if resolves else None
+        resolved = lsp.ClientCodeActionResolveOptions(["edit"]) if resolves_edits else None
         actions = lsp.CodeActionClientCapabilities(resolve_support=resolved)
         documents = lsp.TextDocumentClientCapabilities(code_action=actions)
         notebooks = lsp.NotebookDocumentClientCapabilities(lsp.NotebookDocumentSyncClientCapabilities())
@@ -181,7 +181,7 @@ def test_an_editor_gets_diagnostics_repairs_and_explanations(root: Path) -> None
 
 def test_files_that_are_saved_and_settings_count_at_once(root: Path) -> None:
     async def scenario(editor: Editor) -> None:
-        await editor.start(["utf-32", "utf-16"], resolves=True)
+        await editor.start(["utf-32", "utf-16"], resolves_edits=True)
         text = "from core import made\n\ny = '𝕏', made() + 1\n"
         assert await editor.open("m.py", text) == []
         made = "from emberharmony import ops\n\ndef made():\n    return ops.ones(3)\n"
@@ -247,7 +247,7 @@ CELLS = [
 
 def test_the_cells_of_a_notebook_are_checked_as_one_program(root: Path) -> None:
     async def scenario(editor: Editor) -> None:
-        capabilities = await editor.start(resolves=True)
+        capabilities = await editor.start(resolves_edits=True)
         assert capabilities.notebook_document_sync.notebook_selector[0].notebook == "jupyter-notebook"
         editor.open_notebook("n.ipynb", CELLS)
         found = await editor.published_by_cell(4)

@@ -81,11 +81,11 @@ def test_a_finding_is_repaired_or_ignored(library: Path) -> None:
     text = BAD.replace("\n", "\r\n") + "import torch\r\nz = torch.sin(x)\r\nw = x * 2\r\n"
     checked = Session().check(library / "nn.py", text)
     by_code = {(one.line, one.code): one for one in checked.findings}
-    assert checked.repair(by_code[4, "EMB201"]) == text.replace("x + 1", "ops.add(x, 1)")
-    assert "z = ops.sin(x)\r\n" in checked.repair(by_code[6, "EMB102"])
-    assert checked.repair(by_code[5, "EMB101"]) == text
+    assert checked.text_after_repair(by_code[4, "EMB201"]) == text.replace("x + 1", "ops.add(x, 1)")
+    assert "z = ops.sin(x)\r\n" in checked.text_after_repair(by_code[6, "EMB102"])
+    assert checked.text_after_repair(by_code[5, "EMB101"]) == text
     safe = text.replace("x + 1", "ops.add(x, 1)").replace("x * 2", "ops.multiply(x, 2)")
-    assert checked.repaired_safely() == safe
-    assert checked.ignore(by_code[6, "EMB102"]) == text.replace("(x)\r", "(x)  # noqa: EMB102\r")
+    assert checked.text_after_safe_repairs() == safe
+    assert checked.text_after_ignore(by_code[6, "EMB102"]) == text.replace("(x)\r", "(x)  # noqa: EMB102\r")
     broken = Session().check(library / "nn.py", "x = (\n")
-    assert broken.repair(by_code[4, "EMB201"]) == broken.ignore(by_code[4, "EMB201"]) == "x = (\n"
+    assert broken.text_after_repair(by_code[4, "EMB201"]) == broken.text_after_ignore(by_code[4, "EMB201"]) == "x = (\n"

@@ -33,19 +33,19 @@ def around(root: Path) -> Surroundings:
 def test_they_hold_while_only_the_document_changes(root: Path) -> None:
     kept = around(root)
     (root / "library" / "user.py").write_text(TEXT)
-    assert kept.still_holds(TEXT)
-    assert kept.still_holds(TEXT + "z = y * 2\nimport math\n")
+    assert kept.is_valid_for(TEXT)
+    assert kept.is_valid_for(TEXT + "z = y * 2\nimport math\n")
 
 
 @pytest.mark.parametrize("text", ["", "import library.low\n" + TEXT, "def f():\n    " + TEXT.split("\n")[0]])
 def test_another_import_of_the_document_ends_them(root: Path, text: str) -> None:
-    assert not around(root).still_holds(text)
+    assert not around(root).is_valid_for(text)
 
 
 def test_a_change_of_a_file_that_is_imported_indirectly_ends_them(root: Path) -> None:
     kept = around(root)
     (root / "library" / "low.py").write_text("def f():\n    return 34\n")
-    assert not kept.still_holds(TEXT)
+    assert not kept.is_valid_for(TEXT)
 
 
 @pytest.mark.parametrize("name", ["library/core/__init__.py", "library.py"])
@@ -53,18 +53,18 @@ def test_a_new_file_that_a_module_may_be_ends_them(root: Path, name: str) -> Non
     kept = around(root)
     (root / name).parent.mkdir(exist_ok=True)
     (root / name).write_text("")
-    assert not kept.still_holds(TEXT)
+    assert not kept.is_valid_for(TEXT)
 
 
 def test_a_file_that_is_gone_ends_them(root: Path) -> None:
     kept = around(root)
     (root / "library" / "low.py").unlink()
-    assert not kept.still_holds(TEXT)
+    assert not kept.is_valid_for(TEXT)
 
 
 def test_files_that_may_change_without_another_time_are_read_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_cache, "TICK", 3_600_000_000_000)
-    assert not around(root).still_holds(TEXT)
+    assert not around(root).is_valid_for(TEXT)
 
 
 def test_another_document_makes_no_summary_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ USE = "from emberharmony import ops\n\nx = ops.ones(3)\n"
 
 
 def found(text: str, **settings: object) -> list[str]:
-    result = check_text("library/module.py", text, Settings(root=Path("/nowhere")).with_(**settings), CODES)
+    result = check_text("library/module.py", text, Settings(root=Path("/nowhere")).with_changes(**settings), CODES)
     return [f"{one.code}: {one.message}" for one in result.findings]
 
 

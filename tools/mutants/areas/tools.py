@@ -330,7 +330,7 @@ MUTANTS = [
     Mutant(
         name="lint-two-dtypes-are-safe",
         module="emberlint/src/emberlint/inference/dtypes.py",
-        function="common",
+        function="common_dtype",
         original="left.dtype if left.dtype == right.dtype else ''",
         replacement="left.dtype or right.dtype",
         tests=("tests/emberlint/inference/test_dtypes.py",),
@@ -339,8 +339,8 @@ MUTANTS = [
     Mutant(
         name="lint-a-joined-name-keeps-its-dtype",
         module="emberlint/src/emberlint/inference/values.py",
-        function="_of_any_dtype",
-        original="value.of_dtype('')",
+        function="_without_dtypes",
+        original="value.with_dtype('')",
         replacement="value",
         tests=("tests/emberlint/inference/test_dtypes.py",),
         why="a name that is a float tensor on one path only counts as one",

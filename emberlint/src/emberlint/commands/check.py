@@ -16,10 +16,10 @@ import click
 from emberlint.commands import options
 from emberlint.commands.request import RuleChoice
 from emberlint.config.errors import UsageError
-from emberlint.config.settings import Settings, one_of
+from emberlint.config.settings import Settings, pattern_predicate
 from emberlint.findings import Finding, Report
 from emberlint.reporters import REPORTERS, reporter
-from emberlint.reporters.text import details, line, summary
+from emberlint.reporters.text import detail_lines, report_line, summary_line
 from emberlint.run.run_cache import RunCache
 from emberlint.source.discover import relative
 
@@ -139,15 +139,15 @@ def _project_parts(cli_options: Options, places: Sequence[Path]) -> list[Part]:
     settings = options.settings_for(places, *cli_settings)
     if STDIN in cli_options.paths:
         return [Part(settings, _rule_choice(cli_options, settings), {}, relative(places[0], settings.root))]
-    files = options.files_for(places, settings, cli_options.force_exclude)
-    nested_projects = options.nested_projects(files, settings)
+    file_by_path = options.files_for(places, settings, cli_options.force_exclude)
+    nested_projects = options.nested_projects(file_by_path, settings)
     nested_paths = {file for nested_files in nested_projects.values() for file in nested_files.values()}
-    own_file_by_path = {path: file for path, file in files.items() if file not in nested_paths}
+    own_file_by_path = {path: file for path, file in file_by_path.items() if file not in nested_paths}
     project_parts = [Part(settings, _rule_choice(cli_options, settings), own_file_by_path)]
     named_paths = {path.absolute() for path in places if path.is_file() and not cli_options.force_exclude}
     for root, nested_files in nested_projects.items():
         local_settings = options.settings_at(root, *cli_settings)
-        is_excluded = one_of(local_settings.exclude)
+        is_excluded = pattern_predicate(local_settings.exclude)
         kept_file_by_path = {
             path: file for path, file in nested_files.items() if file.absolute() in named_paths or not is_excluded(path)
         }
@@ -156,7 +156,7 @@ def _project_parts(cli_options: Options, places: Sequence[Path]) -> list[Part]:
 
 
 def _rule_choice(cli_options: Options, settings: Settings) -> RuleChoice:
-    return options.choice(
+    return options.rule_choice(
         settings, cli_options.select, cli_options.ignore, cli_options.groups, cli_options.extend_select
     )
 
@@ -167,7 +167,7 @@ def _print_all_findings(cli_options: Options, parts: Sequence[Part]) -> list[Fin
     file_count = 0
     for project_part in parts:
         part_findings, files = _findings_to_report(cli_options, project_part)
-        findings += options.with_shown_paths(part_findings, project_part.settings)
+        findings += options.findings_with_shown_paths(part_findings, project_part.settings)
         file_count += files
     _print_findings(findings, file_count, cli_options, cli_options.form or parts[0].settings.output_format)
     return findings
@@ -188,7 +188,7 @@ def _watch_files(cli_options: Options) -> None:
     if any(changing_options) or cli_options.explain_inference is not None or STDIN in cli_options.paths:
         raise UsageError("--watch only checks files: it takes no repairs, no --explain-inference and no standard input")
 
-    def look() -> object:
+    def watched_state() -> object:
         watched_paths: list[Path] = []
         for project_part in _project_parts(cli_options, cli_options.paths):
             baseline = _baseline_file(cli_options, project_part.settings)
@@ -199,10 +199,10 @@ def _watch_files(cli_options: Options) -> None:
             ]
         return stamps(watched_paths)
 
-    def act() -> None:
+    def run_check() -> None:
         _print_all_findings(cli_options, _project_parts(cli_options, cli_options.paths))
 
-    watch(look, act)
+    watch(watched_state, run_check)
 
 
 def _findings_to_report(cli_options: Options, part: Part) -> tuple[list[Finding], int]:
@@ -236,7 +236,7 @@ def _check_part(cli_options: Options, part: Part) -> Report:
     if stdin:
         return _check_stdin(cli_options, stdin, settings, choice)
     run_cache = None if cli_options.no_cache else RunCache(settings, choice.words, files)
-    recalled_report = None if run_cache is None else run_cache.recall()
+    recalled_report = None if run_cache is None else run_cache.recall_findings()
     if recalled_report is not None:
         return Report(recalled_report, tuple(files))
     from emberlint.run.engine import check
@@ -244,7 +244,7 @@ def _check_part(cli_options: Options, part: Part) -> Report:
 
     report = check(files, settings, choice.codes, cli_options.jobs or default_jobs(), not cli_options.no_cache)
     if run_cache is not None:
-        run_cache.keep(report)
+        run_cache.store_report(report)
     return report
 
 
@@ -280,7 +280,10 @@ def _repair_part(cli_options: Options, part: Part) -> bool:
         if cli_options.diff:
             click.echo("".join(result.diff(options.display_path(path, settings))), nl=False)
         for finding, reason in result.refused if cli_options.verbose else ():
-            click.echo(f"{line(*options.with_shown_paths([finding], settings))}: not repaired: {reason}", err=True)
+            click.echo(
+                f"{report_line(*options.findings_with_shown_paths([finding], settings))}: not repaired: {reason}",
+                err=True,
+            )
     return any(result.after != result.before for result in result_by_path.values())
 
 
@@ -315,7 +318,7 @@ def _findings_not_accepted(
 def _print_findings(findings: Sequence[Finding], files: int, cli_options: Options, form: str) -> None:
     is_quiet = form != "text"
     if cli_options.verbose and not is_quiet:
-        output_lines = [text for finding in findings for text in (line(finding), *details(finding))]
+        output_lines = [text for finding in findings for text in (report_line(finding), *detail_lines(finding))]
     else:
         output_lines = [*reporter(form)(findings)]
     if output_lines:
@@ -324,11 +327,11 @@ def _print_findings(findings: Sequence[Finding], files: int, cli_options: Option
         for (code, name), finding_count in Counter((finding.code, finding.name) for finding in findings).most_common():
             click.echo(f"{finding_count:6} {code} {name}", err=is_quiet)
     if not is_quiet:
-        click.echo(summary(len(findings), files), err=True)
+        click.echo(summary_line(len(findings), files), err=True)
 
 
 def _explain_place(place: str) -> None:
-    from emberlint.run.engine import file_among_others
+    from emberlint.run.engine import source_file_with_imports
     from emberlint.source.reading import read_source
 
     place_match = re.fullmatch(r"(.+?\.ipynb):(?:cell )?(\d+):(\d+)", place) or re.fullmatch(r"(.+):()(\d+)", place)
@@ -341,8 +344,8 @@ def _explain_place(place: str) -> None:
     try:
         text, notebook = read_source(path.name, path.read_bytes())
         if notebook is not None:
-            line_number = notebook.line(cell, line_number)
-        file = file_among_others(relative(path, settings.root), text, settings)
+            line_number = notebook.joined_line(cell, line_number)
+        file = source_file_with_imports(relative(path, settings.root), text, settings)
         explanations = [
             explanation if notebook is None else notebook.reword_lines(explanation)
             for explanation in file.inference.explain(line_number)

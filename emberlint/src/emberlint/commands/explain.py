@@ -2,16 +2,16 @@
 
 import click
 
-from emberlint.run.explanation import explanation as explanation
-from emberlint.run.registry import all_rules, resolve
+from emberlint.run.explanation import explanation_lines as explanation_lines
+from emberlint.run.registry import all_rules, codes_of_word
 
 
 @click.command()
 @click.argument("code")
 def explain(code: str) -> None:
     """Show what a rule finds, and why. CODE may be a name."""
-    for rule_code in resolve(code):
-        click.echo("\n".join(explanation(all_rules()[rule_code])))
+    for rule_code in codes_of_word(code):
+        click.echo("\n".join(explanation_lines(all_rules()[rule_code])))
 
 
 @click.command()

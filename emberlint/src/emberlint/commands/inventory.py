@@ -23,7 +23,7 @@ def inventory(paths: tuple[Path, ...], form: str, everything: bool) -> None:
     """Count native names and the ops for them."""
     settings = options.settings_for(paths)
     if everything:
-        settings = settings.with_(roles=(("**", "frontend"),))
+        settings = settings.with_changes(roles=(("**", "frontend"),))
     notebook_by_path: dict[str, Notebook] = {}
     native_inventory = take_inventory(_frontend_files(paths, settings, notebook_by_path))
     for native, location in native_inventory.first.items():

@@ -7,14 +7,14 @@ from typing import Any, TypeVar
 
 import click
 
-from emberlint.commands.request import choice as choice
 from emberlint.commands.request import codes_for as codes_for
 from emberlint.commands.request import display_path as display_path
 from emberlint.commands.request import files_for as files_for
+from emberlint.commands.request import findings_with_shown_paths as findings_with_shown_paths
 from emberlint.commands.request import nested_projects as nested_projects
+from emberlint.commands.request import rule_choice as rule_choice
 from emberlint.commands.request import settings_at as settings_at
 from emberlint.commands.request import settings_for as settings_for
-from emberlint.commands.request import with_shown_paths as with_shown_paths
 from emberlint.config.groups import GROUPS
 from emberlint.config.presets import PRESETS
 from emberlint.config.tiers import Tier

@@ -10,8 +10,8 @@ from emberlint.config.configuration import find_root, load
 from emberlint.config.errors import UsageError, suggestion
 from emberlint.migrate.transaction import MigrationError
 from emberlint.parity import report
-from emberlint.parity.layout import Layout, find
-from emberlint.parity.matrix import Matrix, matrix
+from emberlint.parity.layout import Layout, find_layout
+from emberlint.parity.matrix import Matrix, build_matrix
 from emberlint.source.project import Project
 
 
@@ -23,9 +23,9 @@ def open_project(path: Path) -> tuple[Project, Layout]:
     """
     settings = load(find_root([path]))
     if not (settings.parity.frontend and settings.parity.backend):
-        settings = settings.with_(root=path.resolve())
+        settings = settings.with_changes(root=path.resolve())
     project = Project(settings)
-    layout = find(project)
+    layout = find_layout(project)
     if layout is None:
         raise UsageError(
             f"{path}: found no folder 'ops' beside a folder 'backend' with backends in it; name both in "
@@ -42,23 +42,23 @@ def _require_known(words: Sequence[str], known: Sequence[str], what: str) -> Non
 
 def _render_matrix(op_matrix: Matrix, form: str, verbose: bool) -> str:
     if form == "json":
-        return report.as_json(op_matrix)
+        return report.report_json(op_matrix)
     if form == "md":
-        return report.markdown(op_matrix)
-    return report.html(op_matrix) if form == "html" else report.text(op_matrix, verbose)
+        return report.report_markdown(op_matrix)
+    return report.report_html(op_matrix) if form == "html" else report.report_text(op_matrix, verbose)
 
 
 def _analyze_project(path: Path, backends: Sequence[str], categories: Sequence[str]) -> Matrix:
     project, layout = open_project(path)
     _require_known(backends, layout.names, "backend")
-    op_matrix = matrix(project, layout, backends)
+    op_matrix = build_matrix(project, layout, backends)
     _require_known(categories, op_matrix.categories, "category")
     return op_matrix.select(categories)
 
 
 def _migrate_backends(path: Path, backends: Sequence[str], wanted: Sequence[str], dry_run: bool, verbose: bool) -> None:
     # Import LibCST only for a migration.
-    from emberlint.migrate.plan import plan
+    from emberlint.migrate.plan import plan_moves
 
     _, layout = open_project(path)
     _require_known(backends, layout.names, "backend")
@@ -66,10 +66,10 @@ def _migrate_backends(path: Path, backends: Sequence[str], wanted: Sequence[str]
     if not dry_run:
         # plan all first, so that a clash in any backend stops the run before anything is written
         for backend in backend_names:
-            plan(*open_project(path), backend, wanted)
+            plan_moves(*open_project(path), backend, wanted)
     for backend in backend_names:
         project, layout = open_project(path)
-        move_plan = plan(project, layout, backend, wanted)
+        move_plan = plan_moves(project, layout, backend, wanted)
         if not move_plan.changes:
             click.echo(f"{backend}: nothing to move")
             continue

@@ -71,7 +71,7 @@ def port(
         find_own_methods = import_module("emberlint.port.own_methods").own_methods
         port_function = import_module("emberlint.port").port  # not at the top: it needs libcst, which a check does not
         report_module = import_module("emberlint.port.report")
-        run_trial = import_module("emberlint.port.trial").trial
+        run_trial = import_module("emberlint.port.trial").run_trial
     except ModuleNotFoundError as error:
         raise UsageError(f"a port needs {error.name}: pip install emberlint") from error
     if backends and check_run is None:
@@ -79,14 +79,14 @@ def port(
     project_settings = options.settings_for(paths)
     # Backends and tests below a folder stay native; a file that is named is ported whatever its role.
     path_roles = [(relative(path, project_settings.root), "frontend") for path in paths if path.is_file()]
-    settings = project_settings.with_(roles=(*path_roles, *project_settings.roles, ("**", "frontend")))
-    files = options.files_for(paths, settings)
-    own_names = find_own_methods(files.values(), libraries_by_method().keys())
+    settings = project_settings.with_changes(roles=(*path_roles, *project_settings.roles, ("**", "frontend")))
+    file_by_path = options.files_for(paths, settings)
+    own_names = find_own_methods(file_by_path.values(), libraries_by_method().keys())
     library = Library(Modules(settings))
     result_by_path: dict[str, Any] = {}
     changed_by_path: dict[str, tuple[str, Path, Repaired]] = {}
 
-    def rewrite(path: str, file: Path, modules: str = "", is_left: bool = False) -> None:
+    def port_file(path: str, file: Path, modules: str = "", is_left: bool = False) -> None:
         shown_path = options.display_path(path, settings)
         try:
             content = file.read_bytes()
@@ -100,7 +100,7 @@ def port(
             )
             texts_before_and_after = Repaired(port_result.before, port_result.after)
             if notebook is not None:
-                texts_before_and_after = Repaired(notebook.content, notebook.with_text(port_result.after))
+                texts_before_and_after = Repaired(notebook.content, notebook.json_with_text(port_result.after))
         except (OSError, SyntaxError, ValueError, RecursionError) as error:
             click.echo(f"{shown_path}: skipped: {error}", err=True)
             return
@@ -109,27 +109,29 @@ def port(
         if texts_before_and_after.before != texts_before_and_after.after:
             changed_by_path[path] = (shown_path, file, texts_before_and_after)
 
-    for path, file in files.items():
-        rewrite(path, file)
+    for path, file in file_by_path.items():
+        port_file(path, file)
 
-    def files_with(fact: str) -> list[str]:
+    def paths_with_fact(fact: str) -> list[str]:
         return [
-            path for path in files if getattr(result_by_path.get(options.display_path(path, settings)), fact, False)
+            path
+            for path in file_by_path
+            if getattr(result_by_path.get(options.display_path(path, settings)), fact, False)
         ]
 
     # Modules are ported in all files or in none: a model of one file may be trained in another.
-    keeping_paths = files_with("keeps_modules")
+    keeping_paths = paths_with_fact("keeps_modules")
     mixing_reason = (
         f"modules stay native in {keeping_paths[0]}, and modules of two libraries do not mix" if keeping_paths else ""
     )
-    reason_by_path = dict.fromkeys(files_with("has_modules"), mixing_reason) if keeping_paths else {}
+    reason_by_path = dict.fromkeys(paths_with_fact("has_modules"), mixing_reason) if keeping_paths else {}
     for path, reason_text in reason_by_path.items():
-        rewrite(path, files[path], reason_text)
+        port_file(path, file_by_path[path], reason_text)
     # A ported dtype may reach a native call of another file, so its dtypes stay native then.
-    paths_with_calls = {*files_with("keeps_calls")}
-    for path in files_with("has_dtypes"):
+    paths_with_calls = {*paths_with_fact("keeps_calls")}
+    for path in paths_with_fact("has_dtypes"):
         if paths_with_calls - {path}:
-            rewrite(path, files[path], reason_by_path.get(path, ""), is_left=True)
+            port_file(path, file_by_path[path], reason_by_path.get(path, ""), is_left=True)
     # The tests run before anything is written, so that an interruption leaves the project as it is.
     text_by_path = {
         path: texts_before_and_after.after for path, (_, _, texts_before_and_after) in changed_by_path.items()
@@ -142,9 +144,9 @@ def port(
             click.echo("".join(texts_before_and_after.diff(shown_path)), nl=False)
         elif not check:
             replace_text(file, texts_before_and_after.after)
-    format_report = {"json": report_module.as_json, "html": report_module.as_html}.get(form)
+    format_report = {"json": report_module.report_json, "html": report_module.report_html}.get(form)
     click.echo(
-        "\n".join(report_module.text(result_by_path, trial_result))
+        "\n".join(report_module.report_lines(result_by_path, trial_result))
         if format_report is None
         else format_report(result_by_path, trial_result),
         err=diff,

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from emberlint.config.configuration import find_root, load, require_version
 from emberlint.config.groups import GROUPS
-from emberlint.config.settings import Settings, one_of
+from emberlint.config.settings import Settings, pattern_predicate
 from emberlint.config.tiers import Tier
 from emberlint.findings import Finding
 from emberlint.source.discover import discover, relative
@@ -38,10 +38,10 @@ def settings_at(
     """Returns the settings of the project with a root; options take precedence."""
     settings = load(root, preset)
     if min_tier is not None:
-        settings = settings.with_(min_tier=Tier[min_tier])
+        settings = settings.with_changes(min_tier=Tier[min_tier])
     if target_version is not None:
-        settings = settings.with_(target_version=require_version("--target-version", target_version))
-    return settings.with_(exclude=(*settings.exclude, *split_words(exclude)))
+        settings = settings.with_changes(target_version=require_version("--target-version", target_version))
+    return settings.with_changes(exclude=(*settings.exclude, *split_words(exclude)))
 
 
 class RuleChoice(NamedTuple):
@@ -67,7 +67,7 @@ class RuleChoice(NamedTuple):
         return chosen_codes(self.select, self.ignore)
 
 
-def choice(
+def rule_choice(
     settings: Settings,
     select: Iterable[str],
     ignore: Iterable[str],
@@ -84,7 +84,7 @@ def codes_for(
     settings: Settings, select: Iterable[str], ignore: Iterable[str], groups: Iterable[str]
 ) -> frozenset[str]:
     """Returns the codes of the rules to report, from options and configuration."""
-    return choice(settings, select, ignore, groups).codes
+    return rule_choice(settings, select, ignore, groups).codes
 
 
 def files_for(paths: Sequence[Path], settings: Settings, force_exclude: bool = False) -> dict[str, Path]:
@@ -94,7 +94,7 @@ def files_for(paths: Sequence[Path], settings: Settings, force_exclude: bool = F
     option, because they name every committed file.
     """
     files_below = discover(paths or [Path.cwd()], settings)
-    is_excluded = one_of(settings.exclude) if force_exclude else lambda path: False
+    is_excluded = pattern_predicate(settings.exclude) if force_exclude else lambda path: False
     return {path: file for path, file in files_below.items() if not is_excluded(path)}
 
 
@@ -135,7 +135,7 @@ def shown_paths(paths: Iterable[str], settings: Settings) -> dict[str, str]:
     return {path: path if is_root and not path.startswith("../") else display_path(path, settings) for path in paths}
 
 
-def with_shown_paths(findings: Sequence[Finding], settings: Settings) -> list[Finding]:
+def findings_with_shown_paths(findings: Sequence[Finding], settings: Settings) -> list[Finding]:
     """Returns findings with their paths relative to the current folder."""
     shown_path_by_path = shown_paths({finding.path for finding in findings}, settings)
     return [

@@ -56,17 +56,17 @@ def load(root: Path, preset: str | None = None) -> Settings:
     """
     pyproject_file = root / "pyproject.toml"
     if not pyproject_file.is_file():
-        return from_table({}, root, preset)
+        return settings_from_table({}, root, preset)
     try:
         pyproject_table = tomllib.loads(pyproject_file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{pyproject_file}: {error}") from error
-    return from_table(
+    return settings_from_table(
         _require_table("[tool.emberlint]", pyproject_table.get("tool", {}).get("emberlint", {})), root, preset
     )
 
 
-def from_table(table: Mapping[str, object], root: Path, preset: str | None = None) -> Settings:
+def settings_from_table(table: Mapping[str, object], root: Path, preset: str | None = None) -> Settings:
     """Returns the settings that a `[tool.emberlint]` table specifies, over those of its preset or of another one."""
     preset_name = (
         _require_preset("--preset", preset)
@@ -79,8 +79,8 @@ def from_table(table: Mapping[str, object], root: Path, preset: str | None = Non
     )
     for key in ("ignore", "roles"):  # these lists add to those of the preset
         own_changes[key] = (*_tuple_of_changes(own_changes, key), *_tuple_of_changes(preset_settings, key))
-    settings = Settings(root=root).with_(**{**preset_settings, **own_changes})
-    return settings.with_(roles=(*settings.roles, *Settings().roles))
+    settings = Settings(root=root).with_changes(**{**preset_settings, **own_changes})
+    return settings.with_changes(roles=(*settings.roles, *Settings().roles))
 
 
 def _tuple_of_changes(changes: Mapping[str, object], key: str) -> tuple[object, ...]:

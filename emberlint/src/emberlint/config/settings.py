@@ -167,7 +167,7 @@ class Settings(NamedTuple):
         )
         return next(candidate_folders, package)
 
-    def with_(self, **changes: object) -> "Settings":
+    def with_changes(self, **changes: object) -> "Settings":
         """Returns a copy of the settings with some values changed."""
         return self._replace(**changes)  # type: ignore[arg-type]
 
@@ -190,14 +190,14 @@ def _roles_expression(
     roles: tuple[tuple[str, str], ...], backends: tuple[str, ...]
 ) -> tuple[re.Pattern[str], list[Role]]:
     """Returns one expression with a group for each pattern of a role, the first that matches wins, and their roles."""
-    patterns: list[str] = []
+    role_patterns: list[str] = []
     group_roles: list[Role] = []
     for pattern, role in roles:
         for backend in backends if "{name}" in pattern else ("",):
             role_kind, _, name = role.replace("{name}", backend).partition(":")
-            patterns.append(f"({_regex_of_glob(pattern.replace('{name}', backend))})")
+            role_patterns.append(f"({_regex_of_glob(pattern.replace('{name}', backend))})")
             group_roles.append(Role(role_kind, name or None))
-    return re.compile("|".join(patterns) or r"(?!)"), group_roles
+    return re.compile("|".join(role_patterns) or r"(?!)"), group_roles
 
 
 @lru_cache(maxsize=1 << 16)
@@ -215,7 +215,7 @@ def matches(path: str, pattern: str) -> bool:
     return _compile_pattern(pattern).match(path) is not None
 
 
-def one_of(patterns: Iterable[str]) -> Callable[[str], object]:
+def pattern_predicate(patterns: Iterable[str]) -> Callable[[str], object]:
     """Returns a predicate that tests whether a path matches any of the patterns; compiled once for many paths."""
     joined_pattern = "|".join(map(_regex_of_glob, patterns))
     return re.compile(joined_pattern).match if joined_pattern else lambda path: False

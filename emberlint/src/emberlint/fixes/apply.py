@@ -12,7 +12,7 @@ from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 from emberlint.findings import Finding, Safety
 from emberlint.fixes import edits
 from emberlint.fixes.edits import RefusedError
-from emberlint.fixes.imports import LINE_END, comments, with_namespaces, without_imports
+from emberlint.fixes.imports import LINE_END, add_namespaces, comments, remove_imports
 from emberlint.fixes.spelling import ShadowedError, Spelling, spelling
 from emberlint.fixes.splice import SPACE, Change, apply_changes, dotted_name, op_of, operator_changes, rename_changes
 from emberlint.knowledge.replacements import NEUTRAL
@@ -54,7 +54,7 @@ def fix(file: SourceFile, findings: Sequence[Finding], unsafe: bool = False) -> 
         for finding in findings_by_place.values()
         if finding not in file_repair.seen
     ]
-    repair_fault = file_repair.fault or _fault_of_repair(repaired_text)
+    repair_fault = file_repair.fault or _repair_fault_text(repaired_text)
     if repair_fault is not None:
         return FixResult(file.text, (), (*refused_fixes, *((finding, repair_fault) for finding in file_repair.fixed)))
     return FixResult(repaired_text, tuple(file_repair.fixed), tuple(refused_fixes))
@@ -87,7 +87,7 @@ class _FileRepair:
         repaired_lines = [*map(str.__add__, self.lines, self.ends)]
         for first, last in reversed(statement_ranges):
             repaired_lines[first - 1 : last] = [self._edit_lines(first, last)]
-        return self._with_imports("".join(repaired_lines))
+        return self._adapt_imports("".join(repaired_lines))
 
     def _changes(self, place: Place) -> list[Change]:
         finding = self.wanted[place]
@@ -139,22 +139,22 @@ class _FileRepair:
     def _node_by_place(self) -> dict[Place, ast.expr | ast.stmt]:
         """The parser's nodes at the places of the findings."""
         column_of, finding_lines = self.file.column, {span[0] for span in self.wanted}
-        nodes = (
+        candidate_nodes = (
             parent
             for parent in self.file.index.parents
             if isinstance(parent, ast.expr | ast.stmt) and parent.lineno in finding_lines
         )
         node_by_place: dict[Place, ast.expr | ast.stmt] = {}
-        for node in nodes:
+        for node in candidate_nodes:
             end_line, end_offset = node.end_lineno or node.lineno, node.end_col_offset or 0
-            place = (
+            node_place = (
                 node.lineno,
                 column_of(node.lineno, node.col_offset) - 1,
                 end_line,
                 column_of(end_line, end_offset) - 1,
             )
-            if place in self.wanted:
-                node_by_place[place] = node
+            if node_place in self.wanted:
+                node_by_place[node_place] = node
         return node_by_place
 
     def _statement_lines(self, place: Place, node: ast.AST | None) -> tuple[int, int]:
@@ -183,16 +183,16 @@ class _FileRepair:
 
     def _indentable_lines(self, first: int, last: int) -> tuple[str, str]:
         """Returns a header, such as `if True:`, and indented lines that can be parsed after it."""
-        text = "".join(map(str.__add__, self.lines[first - 1 : last], self.ends[first - 1 : last]))
-        return "if 1:\n" if text[:1] in (" ", "\t") else "", text
+        range_text = "".join(map(str.__add__, self.lines[first - 1 : last], self.ends[first - 1 : last]))
+        return "if 1:\n" if range_text[:1] in (" ", "\t") else "", range_text
 
     def _edit_lines(self, first: int, last: int) -> str:
         """Returns lines whose findings LibCST has repaired."""
         header_text, statement_text = self._indentable_lines(first, last)
         finding_by_span = {span: finding for span, finding in self.wanted.items() if first <= span[0] <= last}
         editor = _Editor(self.file, finding_by_span, self._node_by_place, first - 1 - header_text.count("\n"))
-        module = cst.parse_module(header_text + statement_text)
-        edited_code = MetadataWrapper(module, unsafe_skip_copy=True).visit(editor).code.removeprefix(header_text)
+        parsed_module = cst.parse_module(header_text + statement_text)
+        edited_code = MetadataWrapper(parsed_module, unsafe_skip_copy=True).visit(editor).code.removeprefix(header_text)
         self.fixed += editor.fixed
         self.refused += editor.refused
         self.seen.update(editor.seen)
@@ -202,10 +202,10 @@ class _FileRepair:
             self.fault = "a comment would be lost"
         return edited_code
 
-    def _with_imports(self, text: str) -> str:
+    def _adapt_imports(self, text: str) -> str:
         """Returns the text with the imports that the repairs need, and without those that they made useless."""
         try:
-            text = with_namespaces(text, self.added)
+            text = add_namespaces(text, self.added)
         except SyntaxError:
             return text  # the caller refuses a text that does not parse
         if not self.renamed:
@@ -224,7 +224,7 @@ class _FileRepair:
         )
         lines_and_ends = LINE_END.split(text)
         head_text, tail_text = "".join(lines_and_ends[: 2 * last_line]), "".join(lines_and_ends[2 * last_line :])
-        cleaned_code = without_imports(self.file, cst.parse_module(head_text), unused_names).code
+        cleaned_code = remove_imports(self.file, cst.parse_module(head_text), unused_names).code
         if comments(head_text) != comments(cleaned_code):
             self.fault = "a comment would be lost"
         return cleaned_code + tail_text
@@ -268,7 +268,7 @@ def _finding_place(finding: Finding) -> Place:
     return finding.line, finding.column - 1, finding.end_line, finding.end_column - 1
 
 
-def _fault_of_repair(after: str) -> str | None:
+def _repair_fault_text(after: str) -> str | None:
     """Returns a text that says what is wrong with the repaired file, or None."""
     try:
         parse(after)
@@ -330,11 +330,11 @@ class _Editor(cst.CSTTransformer):
             raise RefusedError("`=` in the f-string prints the text of the expression")
         namespace_spelling = self._spelling(finding)
         if isinstance(node, cst.BinaryOperation):
-            edited_node: cst.CSTNode = edits.binary(namespace_spelling.text, node)
+            edited_node: cst.CSTNode = edits.binary_call(namespace_spelling.text, node)
         elif isinstance(node, cst.UnaryOperation):
-            edited_node = edits.unary(namespace_spelling.text, node)
+            edited_node = edits.unary_call(namespace_spelling.text, node)
         elif isinstance(node, cst.Comparison):
-            edited_node = edits.comparison(namespace_spelling.text, node)
+            edited_node = edits.comparison_call(namespace_spelling.text, node)
         elif isinstance(node, cst.AugAssign):
             edited_node = edits.augmented_assignment(namespace_spelling.text, node)
         elif isinstance(node, cst.Call):
@@ -356,8 +356,8 @@ class _Editor(cst.CSTTransformer):
     def _parenthesize_after_word(self, edited: cst.CSTNode, place: CodeRange) -> cst.CSTNode:
         """Puts a call in parentheses where its name would join the word before it: `return-x` becomes `return(...)`."""
         line_number = place.start.line + self.offset
-        line = self.lines[line_number - 1] if line_number <= len(self.lines) else ""
-        character_before = line[place.start.column - 1 : place.start.column] if place.start.column else ""
+        line_text = self.lines[line_number - 1] if line_number <= len(self.lines) else ""
+        character_before = line_text[place.start.column - 1 : place.start.column] if place.start.column else ""
         if isinstance(edited, cst.Call) and not edited.lpar and (character_before.isalnum() or character_before == "_"):
             return edited.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
         return edited

@@ -59,14 +59,14 @@ class RefusedError(Exception):
     """Raised when a repair would change more than it may."""
 
 
-def binary(space: str, node: cst.BinaryOperation) -> cst.BaseExpression:
+def binary_call(space: str, node: cst.BinaryOperation) -> cst.BaseExpression:
     """Returns `ops.add(x, y)` for `x + y`."""
     return _op_call(
         space, BINARY[type(node.operator)], node, [node.left, node.right], *_whitespace_around(node.operator)
     )
 
 
-def unary(space: str, node: cst.UnaryOperation) -> cst.BaseExpression:
+def unary_call(space: str, node: cst.UnaryOperation) -> cst.BaseExpression:
     """Returns `ops.negative(x)` for `-x`."""
     op = UNARY.get(type(node.operator))
     if op is None:
@@ -74,7 +74,7 @@ def unary(space: str, node: cst.UnaryOperation) -> cst.BaseExpression:
     return _op_call(space, op, node, [node.expression], node.operator.whitespace_after)
 
 
-def comparison(space: str, node: cst.Comparison) -> cst.BaseExpression:
+def comparison_call(space: str, node: cst.Comparison) -> cst.BaseExpression:
     """Returns `ops.less(x, y)` for `x < y`."""
     if len(node.comparisons) != 1:
         raise RefusedError("a chained comparison evaluates its middle once and stops early; combine the parts by hand")
@@ -110,12 +110,12 @@ def _has_call(node: cst.CSTNode) -> bool:
 
 def function_call(space: str, node: cst.Call) -> cst.BaseExpression:
     """Returns `ops.absolute(x)` for `abs(x)`, and `ops.add(x, y)` for `operator.add(x, y)`."""
-    name = get_full_name_for_node(node.func) or ""
-    function_name = name.rpartition(".")[2]
-    op = CALLS.get(name) or ARITHMETIC.get(function_name) or COMPARISONS.get(function_name)
+    full_name = get_full_name_for_node(node.func) or ""
+    function_name = full_name.rpartition(".")[2]
+    op = CALLS.get(full_name) or ARITHMETIC.get(function_name) or COMPARISONS.get(function_name)
     if op is None:
-        raise RefusedError(f"the op does not take these arguments of `{name}`")
-    if name == "pow" and len(node.args) != 2:
+        raise RefusedError(f"the op does not take these arguments of `{full_name}`")
+    if full_name == "pow" and len(node.args) != 2:
         raise RefusedError("`pow` with a modulus has no op")
     return node.with_changes(func=_parse_name(f"{space}.{op}"))
 

@@ -16,18 +16,18 @@ from emberlint.source.source_file import SourceFile
 LINE_END = re.compile(r"(\r\n|\r|\n)")
 
 
-def with_namespaces(text: str, namespaces: Iterable[str]) -> str:
+def add_namespaces(text: str, namespaces: Iterable[str]) -> str:
     """Returns a text with imports of namespaces added to its first imports, or after them.
 
     Raises:
         SyntaxError: if the text is not Python.
     """
     for namespace in sorted(namespaces):
-        text = _with_namespace(text, parse(text), namespace)
+        text = _add_namespace(text, parse(text), namespace)
     return text
 
 
-def _with_namespace(text: str, tree: ast.Module, namespace: str) -> str:
+def _add_namespace(text: str, tree: ast.Module, namespace: str) -> str:
     package, _, name = namespace.rpartition(".")
     import_text = f"from {package} import {name}" if package else f"import {name}"
     lines_and_ends = LINE_END.split(text)
@@ -71,7 +71,7 @@ def _first_line(tree: ast.Module) -> int:
     return min((node.lineno for node in first_nodes), default=1)
 
 
-def without_imports(file: SourceFile, tree: cst.Module, names: Iterable[str]) -> cst.Module:
+def remove_imports(file: SourceFile, tree: cst.Module, names: Iterable[str]) -> cst.Module:
     """Returns the module without the imports that were used only by repaired expressions.
 
     An import with a comment stays, because a person must judge whether the comment still applies.

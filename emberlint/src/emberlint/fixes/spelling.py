@@ -101,14 +101,14 @@ def _scope_chain(file: SourceFile, node: ast.AST) -> Iterator[Scope]:
 
 def _imports_of_scope(file: SourceFile, scope: Scope) -> list[tuple[Scope, str, Binding]]:
     """Returns the imports of a scope, which are collected once because many repairs ask."""
-    found_imports = file.compute_once(_no_imports)
+    found_imports = file.compute_once(_empty_import_cache)
     if scope not in found_imports:
         bindings = ((name, binding) for name, scope_bindings in scope.bindings.items() for binding in scope_bindings)
         found_imports[scope] = [(scope, name, binding) for name, binding in bindings if binding.origin]
     return found_imports[scope]
 
 
-def _no_imports(file: SourceFile) -> dict[Scope, list[tuple[Scope, str, Binding]]]:
+def _empty_import_cache(file: SourceFile) -> dict[Scope, list[tuple[Scope, str, Binding]]]:
     return {}
 
 

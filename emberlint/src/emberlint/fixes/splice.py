@@ -98,8 +98,8 @@ def rename_changes(file: SourceFile, node: ast.AST, replacement: str) -> list[Ch
 def dotted_name(node: ast.AST) -> str:
     """Returns the dotted name, such as `np.sin`, that a node spells, or an empty string."""
     if isinstance(node, ast.Attribute):
-        base = dotted_name(node.value)
-        return base and f"{base}.{node.attr}"
+        base_name = dotted_name(node.value)
+        return base_name and f"{base_name}.{node.attr}"
     return node.id if isinstance(node, ast.Name) else ""
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from emberlint.inference import values as v
 from emberlint.inference.analysis import Analysis, imported_roots
-from emberlint.inference.dtypes import is_safe
+from emberlint.inference.dtypes import is_safe_operator
 from emberlint.inference.explain import explain, reason
 from emberlint.inference.summary import summarise
 from emberlint.source.source_file import Evidence, Inference, NoInference, SourceFile
@@ -37,7 +37,7 @@ class FileInference:
         value = self.values.get(node)
         return Evidence(value.tier, reason(value)) if isinstance(value, v.Tensor) else None
 
-    def is_other(self, node: ast.expr) -> bool:
+    def is_no_tensor(self, node: ast.expr) -> bool:
         """Returns whether `node` is known *not* to be a tensor."""
         return isinstance(self.values.get(node), (v.Other, v.Sequence, v.Mapping, v.Function, v.Class, v.Instance))
 
@@ -50,9 +50,9 @@ class FileInference:
         """Returns whether `node` is known to be a number."""
         return v.is_number(self.values.get(node))
 
-    def is_safe(self, node: ast.expr) -> bool:
+    def is_safe_operator(self, node: ast.expr) -> bool:
         """Returns whether `node` is an operator that is certain to mean the same on every backend."""
-        return is_safe(node, self.values)
+        return is_safe_operator(node, self.values)
 
     def holds_object(self, node: ast.expr) -> bool:
         """Returns whether `node` is known to be, or to hold, something else than numbers and tensors."""
@@ -88,7 +88,7 @@ def infer(file: SourceFile) -> Inference:
     if (
         not uses_conventions
         and tensor_roots.isdisjoint(roots_imported)
-        and not (neighbours is not None and neighbours.has_informative())
+        and not (neighbours is not None and neighbours.has_informative_import())
     ):
         return NoInference()
     return FileInference(file)

@@ -70,13 +70,13 @@ class Analysis(Flow):
         self.unit, self.depth, self.loops = unit, 0, []
         result_before = refine(unit.declared, self._join_returns(unit) if unit.returns or unit.yields else None)
         unit.returns, unit.yields = [], []
-        env = v.Env(unit.env, unit)
-        self._bind_parameters(unit, env)
+        body_env = v.Env(unit.env, unit)
+        self._bind_parameters(unit, body_env)
         node = unit.node
         if isinstance(node, ast.Lambda):
-            unit.returns.append(self.evaluate(node.body, env))
+            unit.returns.append(self.evaluate(node.body, body_env))
         else:
-            self.execute_block(node.body, env)
+            self.execute_block(node.body, body_env)
         self.unit, self.depth, self.loops = state_before
         unit.state = v.Progress.DONE
         if unit.readers and _are_different(result_before, refine(unit.declared, self._join_returns(unit))):
@@ -84,11 +84,11 @@ class Analysis(Flow):
 
     @staticmethod
     def _join_returns(unit: v.FunctionUnit) -> v.Value:
-        values = unit.yields or unit.returns
-        result: v.Value = v.NONE
-        for value in values:
-            result = v.join(result, value)
-        return result
+        returned_values = unit.yields or unit.returns
+        joined_value: v.Value = v.NONE
+        for value in returned_values:
+            joined_value = v.join(joined_value, value)
+        return joined_value
 
     # The values of parameters
 
@@ -98,7 +98,7 @@ class Analysis(Flow):
         positional_defaults: list[ast.expr | None] = [None] * (len(positional_parameters) - len(signature.defaults)) + [
             *signature.defaults
         ]
-        receiver = self._receiver(unit)
+        receiver = self._receiver_value(unit)
         for index, (parameter, default) in enumerate(
             [
                 *zip(positional_parameters, positional_defaults, strict=True),
@@ -122,7 +122,7 @@ class Analysis(Flow):
                 element=self.annotations.resolve(signature.kwarg.annotation, unit.env)
             )
 
-    def _receiver(self, unit: v.FunctionUnit) -> v.Value:
+    def _receiver_value(self, unit: v.FunctionUnit) -> v.Value:
         if unit.owner is None or unit.kind in ("function", "staticmethod"):
             return None
         return v.Class(unit.owner) if unit.kind == "classmethod" else v.Instance(unit.owner)
@@ -130,39 +130,39 @@ class Analysis(Flow):
     def _parameter_value(
         self, unit: v.FunctionUnit, parameter: ast.arg, default: ast.expr | None, env: v.Env, position: int
     ) -> v.Value:
-        name = parameter.arg
+        parameter_name = parameter.arg
         if parameter.annotation is not None:
             declared_value = self.annotations.resolve(parameter.annotation, unit.env)
             if isinstance(declared_value, v.Tensor):
-                declared_value = v.Tensor(declared_value.tier, f"`{name}` is {declared_value.why}", parameter)
-            return refine(declared_value, self._given_value(unit, name))
-        value = self._given_value(unit, name)
-        if value is not None:
-            return value
+                declared_value = v.Tensor(declared_value.tier, f"`{parameter_name}` is {declared_value.why}", parameter)
+            return refine(declared_value, self._given_value(unit, parameter_name))
+        given_value = self._given_value(unit, parameter_name)
+        if given_value is not None:
+            return given_value
         if default is not None and not (isinstance(default, ast.Constant) and default.value is None):
             default_value = self.evaluate(default, unit.env)
             if isinstance(default_value, v.Tensor):
-                return default_value.pass_on(f"the default of `{name}`", default)
+                return default_value.pass_on(f"the default of `{parameter_name}`", default)
             return (
                 None if v.is_opaque(default_value) else default_value
             )  # a default such as None proves nothing about the parameter
-        if name in unit.contrary:
+        if parameter_name in unit.contrary:
             return None
-        if default is None and self._is_forward(unit) and not is_plain_name(name):
-            return v.Tensor(Tier.C, f"`{name}` is an argument of `{unit.name}` of a module class", parameter)
-        return unit.hinted.get(name)
+        if default is None and self._is_forward_method(unit) and not is_plain_name(parameter_name):
+            return v.Tensor(Tier.C, f"`{parameter_name}` is an argument of `{unit.name}` of a module class", parameter)
+        return unit.hinted.get(parameter_name)
 
     def _given_value(self, unit: v.FunctionUnit, name: str) -> v.Value:
-        value = unit.given.get(name)
-        return None if isinstance(value, v.Tensor) and name in unit.contrary else value
+        given_value = unit.given.get(name)
+        return None if isinstance(given_value, v.Tensor) and name in unit.contrary else given_value
 
     @staticmethod
-    def _is_forward(unit: v.FunctionUnit) -> bool:
+    def _is_forward_method(unit: v.FunctionUnit) -> bool:
         return unit.owner is not None and unit.owner.is_module and unit.name in FORWARD
 
     # Definitions of functions and classes
 
-    def define(self, node: ast.FunctionDef | ast.AsyncFunctionDef, env: v.Env) -> None:
+    def define_function(self, node: ast.FunctionDef | ast.AsyncFunctionDef, env: v.Env) -> None:
         """Binds a function's name."""
         env.vars[node.name] = self._apply_decorators(self.function(node, env), node, env)[0]
 
@@ -190,24 +190,24 @@ class Analysis(Flow):
 
     def define_class(self, node: ast.ClassDef, env: v.Env) -> None:
         """Binds a class's name, and infers its attributes from its body."""
-        unit = self.classes.get(node)
-        if unit is None:
-            unit = self.classes[node] = v.ClassUnit(node)
-        env.vars[node.name] = v.Class(unit)
-        self._evaluate_bases(unit, node, env)
+        class_unit = self.classes.get(node)
+        if class_unit is None:
+            class_unit = self.classes[node] = v.ClassUnit(node)
+        env.vars[node.name] = v.Class(class_unit)
+        self._evaluate_bases(class_unit, node, env)
         class_env = v.Env(env, env.unit)
         for statement in node.body:
             if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                self._define_method(unit, statement, env, class_env)
+                self._define_method(class_unit, statement, env, class_env)
             elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-                self._define_field(unit, statement, env, class_env)
+                self._define_field(class_unit, statement, env, class_env)
             else:
                 self.execute_block([statement], class_env)
         for name, value in class_env.vars.items():
-            if name not in unit.methods and name not in unit.declared:
+            if name not in class_unit.methods and name not in class_unit.declared:
                 stored_value = value.pass_on(f"kept in `.{name}`", value.node) if isinstance(value, v.Tensor) else value
                 if stored_value is not v.NONE:
-                    self.join_attribute(unit, name, stored_value)
+                    self.join_attribute(class_unit, name, stored_value)
 
     def _evaluate_bases(self, unit: v.ClassUnit, node: ast.ClassDef, env: v.Env) -> None:
         origins = []
@@ -283,7 +283,7 @@ class Analysis(Flow):
                 if self.kinds.is_op(f"{base_origin}."):
                     env.vars.update({name: v.Imported(f"{base_origin}.{name}") for name in RETURNS})
                 elif self.reader is not None:
-                    env.vars.update(self.reader.all_names(base_origin))
+                    env.vars.update(self.reader.public_values(base_origin))
                 continue
             env.vars[alias.asname or alias.name] = self.imported_value(f"{base_origin}.{alias.name}")
 
@@ -293,7 +293,7 @@ class Analysis(Flow):
         """Returns the value of a name of another file of the project, or None."""
         if self.reader is None or self.kinds.is_op(origin) or self.kinds.is_tensor_type(origin):
             return None  # the settings on a name count more than the project's own file of that name
-        return self.reader.find(origin)
+        return self.reader.find_value(origin)
 
     def result_of(self, unit: v.FunctionUnit) -> v.Value:
         """Returns the result of a function, for the summary of the file."""

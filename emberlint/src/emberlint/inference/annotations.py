@@ -5,13 +5,13 @@ from typing import Protocol
 
 from emberlint.config.tiers import Tier
 from emberlint.inference import values as v
-from emberlint.knowledge.kinds import Kinds, is_stdlib, words
+from emberlint.knowledge.kinds import Kinds, is_stdlib, word_set
 
 _TYPING = ("typing", "typing_extensions", "collections.abc", "types", "collections")
 _INNER = frozenset(
     ("Annotated", "Optional", "Final", "ClassVar", "Required", "NotRequired", "ReadOnly", "InitVar", "Awaitable")
 )
-_SEQUENCES = words("""
+_SEQUENCES = word_set("""
     List Sequence MutableSequence Set FrozenSet AbstractSet MutableSet Iterable Iterator Collection Generator Reversible
     AsyncGenerator AsyncIterator AsyncIterable Deque deque list set frozenset ContextManager AbstractContextManager
 """)
@@ -117,12 +117,12 @@ class Annotations:
         return None
 
     def _value_of_named_type(self, origin: str, node: ast.expr) -> v.Value:
-        value = self.analysis.external_value(origin)
-        if isinstance(value, v.Class):
-            return self._as_instance(value)
-        if isinstance(value, v.Alias):
-            return value.value
-        return self._value_of_type(value.origin if isinstance(value, v.Imported) else origin, node)
+        external_value = self.analysis.external_value(origin)
+        if isinstance(external_value, v.Class):
+            return self._as_instance(external_value)
+        if isinstance(external_value, v.Alias):
+            return external_value.value
+        return self._value_of_type(external_value.origin if isinstance(external_value, v.Imported) else origin, node)
 
     def _value_of_type(self, origin: str, node: ast.expr) -> v.Value:
         origin_kinds, last_name = self.analysis.kinds, origin.rpartition(".")[2]
@@ -135,7 +135,7 @@ class Annotations:
         if is_stdlib(origin):
             return v.OBJECT if origin_kinds.result_kind(origin) == "object" else v.OPAQUE
         if origin_kinds.result_kind(origin) == "shape":
-            return v.shape()
+            return v.shape_value()
         if last_name in _BY_CUSTOM:
             return v.Tensor(Tier.C, f"annotated with `{origin}`, by its name a tensor type", node)
         if last_name in ("Shape", "Axis", "DType", "DTypeLike") or origin_kinds.is_constant(origin):

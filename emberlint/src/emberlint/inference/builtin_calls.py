@@ -4,7 +4,7 @@ import ast
 
 from emberlint.inference import values as v
 from emberlint.inference.calls import Calls
-from emberlint.inference.expressions import from_container
+from emberlint.inference.expressions import value_from_container
 from emberlint.inference.methods import Arguments
 from emberlint.knowledge.kinds import (
     BUILTINS,
@@ -29,8 +29,8 @@ class BuiltinCalls(Calls):
         """Returns the inferred result of calling a builtin."""
         if kind in SIMPLE:
             return SIMPLE[kind]
-        result: v.Value = getattr(self, f"_builtin_{kind}")(name, arguments)
-        return result
+        result_value: v.Value = getattr(self, f"_builtin_{kind}")(name, arguments)
+        return result_value
 
     def _builtin_range(self, name: str, arguments: Arguments) -> v.Value:
         if isinstance(arguments.node, ast.Call):
@@ -40,7 +40,7 @@ class BuiltinCalls(Calls):
         return v.Sequence(v.REAL)
 
     def _builtin_sequence(self, name: str, arguments: Arguments) -> v.Value:
-        iterated_value = arguments.first()
+        iterated_value = arguments.first_value()
         if not arguments.positional:
             return v.Sequence(items=[])
         if isinstance(iterated_value, v.Sequence):
@@ -52,7 +52,7 @@ class BuiltinCalls(Calls):
         return v.Sequence(v.element_of(iterated_value))
 
     def _builtin_zip(self, name: str, arguments: Arguments) -> v.Value:
-        zipped_rows = arguments.first()
+        zipped_rows = arguments.first_value()
         if (
             arguments.starred
             and len(arguments.positional) == 1
@@ -63,42 +63,49 @@ class BuiltinCalls(Calls):
         return v.Sequence(v.Sequence(items=[v.element_of(value) for value in arguments.positional]))
 
     def _builtin_enumerate(self, name: str, arguments: Arguments) -> v.Value:
-        return v.Sequence(v.Sequence(items=[v.REAL, v.element_of(arguments.first())]))
+        return v.Sequence(v.Sequence(items=[v.REAL, v.element_of(arguments.first_value())]))
 
     def _builtin_map(self, name: str, arguments: Arguments) -> v.Value:
         element_values = [v.element_of(value) for value in arguments.positional[1:]]
-        node = arguments.node
-        if arguments.first() is None and isinstance(node, ast.Call) and node.args and type(node.args[0]) is ast.Name:
-            result_kind = BUILTINS.get(node.args[0].id, "unknown")
+        call_node = arguments.node
+        if (
+            arguments.first_value() is None
+            and isinstance(call_node, ast.Call)
+            and call_node.args
+            and type(call_node.args[0]) is ast.Name
+        ):
+            result_kind = BUILTINS.get(call_node.args[0].id, "unknown")
             return v.Sequence(SIMPLE.get(result_kind))
-        return v.Sequence(from_container(self.call_callback(arguments.first(), element_values, arguments), node))
+        return v.Sequence(
+            value_from_container(self.call_callback(arguments.first_value(), element_values, arguments), call_node)
+        )
 
     def _builtin_filter(self, name: str, arguments: Arguments) -> v.Value:
         element_value = v.element_of(arguments.positional[1]) if len(arguments.positional) > 1 else None
-        self.call_callback(arguments.first(), [element_value], arguments)
+        self.call_callback(arguments.first_value(), [element_value], arguments)
         return v.Sequence(element_value)
 
     def _builtin_sum(self, name: str, arguments: Arguments) -> v.Value:
-        return v.element_of(arguments.first(), "the sum of its parts", arguments.node)
+        return v.element_of(arguments.first_value(), "the sum of its parts", arguments.node)
 
     def _builtin_extreme(self, name: str, arguments: Arguments) -> v.Value:
         if len(arguments.positional) > 1:
             return v.join_all(arguments.positional)
-        return v.element_of(arguments.first(), f"the {name} of its parts", arguments.node)
+        return v.element_of(arguments.first_value(), f"the {name} of its parts", arguments.node)
 
     def _builtin_arithmetic(self, name: str, arguments: Arguments) -> v.Value:
         tensors = [value for value in arguments.positional if isinstance(value, v.Tensor)]
         if not tensors:
-            return v.NUMBER if v.is_number(arguments.first()) else None
+            return v.NUMBER if v.is_number(arguments.first_value()) else None
         if name == "divmod":
             return v.Sequence(tensors[0].pass_on("`divmod` of it", arguments.node))
-        return tensors[0].of_dtype(tensors[0].dtype if name == "abs" else "")
+        return tensors[0].with_dtype(tensors[0].dtype if name == "abs" else "")
 
     def _builtin_next(self, name: str, arguments: Arguments) -> v.Value:
-        return v.element_of(arguments.first())
+        return v.element_of(arguments.first_value())
 
     def _builtin_mapping(self, name: str, arguments: Arguments) -> v.Value:
-        first_argument = arguments.first()
+        first_argument = arguments.first_value()
         mapping = v.Mapping()
         if isinstance(first_argument, v.Mapping):
             mapping = v.Mapping(dict(first_argument.by_key), first_argument.element)
@@ -112,15 +119,17 @@ class BuiltinCalls(Calls):
                 else key_and_value.element,
             )
         for key, value in arguments.keywords.items():
-            mapping.put(key, from_container(value, arguments.node))
+            mapping.put(key, value_from_container(value, arguments.node))
         return mapping
 
     def _builtin_getattr(self, name: str, arguments: Arguments) -> v.Value:
-        node = arguments.node
-        if not (isinstance(node, ast.Call) and len(node.args) > 1 and isinstance(node.args[1], ast.Constant)):
+        call_node = arguments.node
+        if not (
+            isinstance(call_node, ast.Call) and len(call_node.args) > 1 and isinstance(call_node.args[1], ast.Constant)
+        ):
             return None
-        attribute_node = ast.Attribute(node.args[0], str(node.args[1].value), ast.Load())
-        return self.attribute(arguments.first(), ast.copy_location(attribute_node, node))
+        attribute_node = ast.Attribute(call_node.args[0], str(call_node.args[1].value), ast.Load())
+        return self.attribute_value(arguments.first_value(), ast.copy_location(attribute_node, call_node))
 
     def _builtin_super(self, name: str, arguments: Arguments) -> v.Value:
         owner_class = None if self.unit is None else self.unit.owner

@@ -8,9 +8,9 @@ from emberlint.config.settings import Settings
 from emberlint.config.tiers import Tier
 from emberlint.inference import values as v
 from emberlint.inference.annotations import typed_dict_value
-from emberlint.inference.expressions import Expressions, from_container
+from emberlint.inference.expressions import Expressions, value_from_container
 from emberlint.inference.forms import map_leaves, refine
-from emberlint.inference.methods import Arguments, mapping_method, sequence_method
+from emberlint.inference.methods import Arguments, call_mapping_method, call_sequence_method
 from emberlint.knowledge.kinds import (
     BUILTINS,
     CONTAINER_METHODS,
@@ -37,7 +37,7 @@ class Calls(Expressions):
             v.Instance: self._call_instance,
             v.Partial: lambda callee, args: self.apply(callee.function, args),  # type: ignore[union-attr]
             v.Derived: self._call_derived,
-            v.Returning: lambda callee, args: _with_arguments(callee.result, args),  # type: ignore[union-attr]
+            v.Returning: lambda callee, args: _result_with_arguments(callee.result, args),  # type: ignore[union-attr]
             v.Choice: lambda callee, args: v.join_all([self.apply(option, args) for option in callee.options]),  # type: ignore[union-attr]
             v.Layer: self._call_layer,
             v.Other: lambda callee, arguments: None if v.is_opaque(callee) else callee,
@@ -66,8 +66,8 @@ class Calls(Expressions):
             receiver = self.evaluate(function.value, env)
             if isinstance(receiver, (v.Tensor, v.Sequence, v.Mapping)):
                 arguments = self._arguments(node, env)
-                return self._container_method(receiver, function.attr, arguments)
-            callee_value = self.attribute(receiver, function)
+                return self._call_container_method(receiver, function.attr, arguments)
+            callee_value = self.attribute_value(receiver, function)
             self.values[function] = callee_value
         else:
             callee_value = self.evaluate(function, env)
@@ -88,9 +88,9 @@ class Calls(Expressions):
     def _arguments(self, node: ast.Call, env: v.Env) -> Arguments:
         arguments = Arguments(node, env, [self.evaluate(arg, env) for arg in node.args])
         for keyword in node.keywords:
-            value = self.evaluate(keyword.value, env)
+            keyword_value = self.evaluate(keyword.value, env)
             if keyword.arg is not None:
-                arguments.keywords[keyword.arg] = value
+                arguments.keywords[keyword.arg] = keyword_value
         arguments.starred = any(type(arg) is ast.Starred for arg in node.args)
         return arguments
 
@@ -103,22 +103,22 @@ class Calls(Expressions):
 
     def _call_function(self, callee: v.Value, arguments: Arguments) -> v.Value:
         assert isinstance(callee, v.Function)
-        unit = callee.unit
+        function_unit = callee.unit
         self.record_arguments(
-            unit, [*callee.given, *arguments.positional], arguments, skip_first=callee.bound is not None
+            function_unit, [*callee.given, *arguments.positional], arguments, skip_first=callee.bound is not None
         )
-        if isinstance(callee.bound, (v.Instance, v.Class)) and unit.owner is not None:
-            overriding_unit = callee.bound.unit.methods.get(unit.name, unit)
-            unit = overriding_unit if overriding_unit.kind == unit.kind else unit
-        result_value = self.result(unit)
-        for name, (is_global, value) in unit.written.items():
-            defining_env = unit.env
+        if isinstance(callee.bound, (v.Instance, v.Class)) and function_unit.owner is not None:
+            overriding_unit = callee.bound.unit.methods.get(function_unit.name, function_unit)
+            function_unit = overriding_unit if overriding_unit.kind == function_unit.kind else function_unit
+        result_value = self.result_of_function(function_unit)
+        for name, (is_global, value) in function_unit.written.items():
+            defining_env = function_unit.env
             while is_global and defining_env.parent is not None:
                 defining_env = defining_env.parent
             defining_env.vars[name] = v.join(defining_env.vars.get(name, v.NONE), value)
         return result_value
 
-    def result(self, unit: v.FunctionUnit) -> v.Value:
+    def result_of_function(self, unit: v.FunctionUnit) -> v.Value:
         """Returns the result of a function, and analyses the function first if necessary."""
         if self.unit is not None:
             unit.readers[self.unit] = None
@@ -131,17 +131,19 @@ class Calls(Expressions):
         known_value = (
             v.Sequence(v.join_all(unit.yields)) if unit.yields else v.join_all(unit.returns) if unit.returns else None
         )
-        value = refine(unit.declared, known_value)
-        if isinstance(value, v.Tensor):
-            return value.pass_on(f"`{unit.name}` returns it", unit.node, value.dtype)
-        return value
+        refined_value = refine(unit.declared, known_value)
+        if isinstance(refined_value, v.Tensor):
+            return refined_value.pass_on(f"`{unit.name}` returns it", unit.node, refined_value.dtype)
+        return refined_value
 
     def call_method(self, instance: v.Instance, name: str, arguments: list[v.Value], node: ast.expr) -> v.Value:
         """Returns the result of a method of a class of this file, or None if the class has no such method."""
-        unit = instance.unit.method(name)
-        if unit is None:
+        method_unit = instance.unit.method(name)
+        if method_unit is None:
             return None
-        return self._call_function(v.Function(unit, instance), Arguments(node, v.Env(None, self.unit), arguments))
+        return self._call_function(
+            v.Function(method_unit, instance), Arguments(node, v.Env(None, self.unit), arguments)
+        )
 
     def record_arguments(
         self, unit: v.FunctionUnit, positional: list[v.Value], arguments: Arguments, skip_first: bool
@@ -172,42 +174,44 @@ class Calls(Expressions):
         else:
             value_before = unit.given[name]
             joined_value = v.join(value_before, value)
-            has_changed = not v.same(value_before, joined_value)
+            has_changed = not v.are_equal_values(value_before, joined_value)
             unit.given[name] = joined_value
         if has_changed and unit.state is not v.Progress.NEW:
             self.dirty[unit] = None
 
     def _call_class(self, callee: v.Value, arguments: Arguments) -> v.Value:
         assert isinstance(callee, v.Class)
-        unit = callee.unit
-        if unit.is_tensor:
-            return v.Tensor(Tier.B, f"`{unit.node.name}` is a subclass of a tensor type", arguments.node)
-        if unit.is_dict:
-            mapping = typed_dict_value(unit)
+        class_unit = callee.unit
+        if class_unit.is_tensor:
+            return v.Tensor(Tier.B, f"`{class_unit.node.name}` is a subclass of a tensor type", arguments.node)
+        if class_unit.is_dict:
+            mapping = typed_dict_value(class_unit)
             for name, value in arguments.keywords.items():
-                mapping.put(name, from_container(value, arguments.node))
+                mapping.put(name, value_from_container(value, arguments.node))
             return mapping
-        constructor = unit.method("__init__") or unit.method("__new__")
+        constructor = class_unit.method("__init__") or class_unit.method("__new__")
         if constructor is not None:
             self.record_arguments(constructor, arguments.positional, arguments, skip_first=True)
-        elif unit.is_record:
-            self._fill_fields(unit, arguments)
-        return v.Instance(unit)
+        elif class_unit.is_record:
+            self._fill_fields(class_unit, arguments)
+        return v.Instance(class_unit)
 
     def _fill_fields(self, unit: v.ClassUnit, arguments: Arguments) -> None:
         field_names = [name for class_unit in reversed(unit.lineage()) for name in class_unit.fields]
         for name, value in (*zip(field_names, arguments.positional, strict=False), *arguments.keywords.items()):
             if name not in unit.declared:
-                self.join_attribute(unit, name, from_container(value, arguments.node, f"a field of `{unit.node.name}`"))
+                self.join_attribute(
+                    unit, name, value_from_container(value, arguments.node, f"a field of `{unit.node.name}`")
+                )
 
     def _call_instance(self, callee: v.Value, arguments: Arguments) -> v.Value:
         assert isinstance(callee, v.Instance)
         method_names = FORWARD if callee.unit.is_module else ("__call__",)
         for name in method_names:
-            unit = callee.unit.method(name)
-            if unit is not None:
-                call_value = self._call_function(v.Function(unit, callee), arguments)
-                if call_value is not None or unit.returns or unit.yields or not callee.unit.is_module:
+            method_unit = callee.unit.method(name)
+            if method_unit is not None:
+                call_value = self._call_function(v.Function(method_unit, callee), arguments)
+                if call_value is not None or method_unit.returns or method_unit.yields or not callee.unit.is_module:
                     return call_value
                 break  # the method only raises: a subclass must override it
         return self._call_layer(callee, arguments) if callee.unit.is_module else None
@@ -240,7 +244,7 @@ class Calls(Expressions):
     def _call_unknown(self, base: v.Value, arguments: Arguments) -> v.Value:
         """Returns the result of an unknown method or layer called with a tensor inside a module class."""
         is_in_module = self.unit is not None and self.unit.owner is not None and self.unit.owner.is_module
-        tensor = arguments.first()
+        tensor = arguments.first_value()
         if (
             is_in_module
             and isinstance(tensor, v.Tensor)
@@ -254,15 +258,15 @@ class Calls(Expressions):
         function_result = self.apply(callee.function, arguments)
         if callee.kind not in ("grad", "value_and_grad", "jacobian", "hessian"):
             return function_result
-        gradient_value = self._gradient(callee, arguments)
+        gradient_value = self._gradient_value(callee, arguments)
         return (
             v.Sequence(items=[function_result, gradient_value]) if callee.kind == "value_and_grad" else gradient_value
         )
 
-    def _gradient(self, callee: v.Derived, arguments: Arguments) -> v.Value:
+    def _gradient_value(self, callee: v.Derived, arguments: Arguments) -> v.Value:
         """Returns the gradient for the first argument, of its dtype, and of its form if it is a dict."""
 
-        def leaf(parts: list[v.Value]) -> v.Tensor:
+        def gradient_of_leaf(parts: list[v.Value]) -> v.Tensor:
             gradient_dtype = parts[0].dtype if isinstance(parts[0], v.Tensor) and not callee.options else ""
             reason_text = (
                 "a gradient"
@@ -273,10 +277,14 @@ class Calls(Expressions):
 
         has_dict_form = (
             callee.kind in ("grad", "value_and_grad")
-            and isinstance(arguments.first(), v.Mapping)
+            and isinstance(arguments.first_value(), v.Mapping)
             and not callee.options
         )
-        return map_leaves(leaf, [arguments.first()]) if has_dict_form else leaf([arguments.first()])
+        return (
+            map_leaves(gradient_of_leaf, [arguments.first_value()])
+            if has_dict_form
+            else gradient_of_leaf([arguments.first_value()])
+        )
 
     def call_callback(self, function: v.Value, values: list[v.Value], arguments: Arguments) -> v.Value:
         """Returns the result of a function passed to another function, which calls it with these values."""
@@ -284,30 +292,30 @@ class Calls(Expressions):
 
     # Calls of methods of tensors and containers
 
-    def _container_method(self, base: v.Value, name: str, arguments: Arguments) -> v.Value:
+    def _call_container_method(self, base: v.Value, name: str, arguments: Arguments) -> v.Value:
         if isinstance(base, v.Tensor):
-            return self._tensor_method(base, name, arguments)
+            return self._call_tensor_method(base, name, arguments)
         assert isinstance(base, (v.Sequence, v.Mapping))
         element_before = base.element
         result_value = (
-            mapping_method(base, name, arguments)
+            call_mapping_method(base, name, arguments)
             if isinstance(base, v.Mapping)
-            else sequence_method(base, name, arguments)
+            else call_sequence_method(base, name, arguments)
         )
-        if not v.same(element_before, base.element):
+        if not v.are_equal_values(element_before, base.element):
             self.mark_readers(base)
         return result_value
 
-    def _tensor_method(self, base: v.Tensor, name: str, arguments: Arguments) -> v.Value:
+    def _call_tensor_method(self, base: v.Tensor, name: str, arguments: Arguments) -> v.Value:
         if name in PLAIN_METHODS or name.startswith("is_"):
             return v.NUMBER
         if name == "size" and not arguments.all_values() and not arguments.starred:
-            return v.shape()
+            return v.shape_value()
         if name in FRAME_METHODS:
             return None
         function = arguments.node.func if isinstance(arguments.node, ast.Call) else None
         if isinstance(function, ast.Attribute):
-            attribute_value = self.attribute(base, function)
+            attribute_value = self.attribute_value(base, function)
             if isinstance(attribute_value, v.Other):  # t.size(0)
                 return attribute_value
             if (
@@ -323,7 +331,7 @@ class Calls(Expressions):
         return self.unit is not None and name in self.unit.contrary
 
 
-def _with_arguments(result: v.Value, arguments: Arguments) -> v.Value:
+def _result_with_arguments(result: v.Value, arguments: Arguments) -> v.Value:
     """Returns the result of a call, with the arguments in place of the parameters that the function passes through."""
     if isinstance(result, v.PassedArgument):
         argument = arguments.keywords.get(result.name)
@@ -331,5 +339,5 @@ def _with_arguments(result: v.Value, arguments: Arguments) -> v.Value:
             argument = arguments.positional[result.at]
         return argument.pass_on("passed through a function", arguments.node) if isinstance(argument, v.Tensor) else None
     if isinstance(result, v.Sequence) and result.items is not None:
-        return v.Sequence(items=[_with_arguments(item, arguments) for item in result.items])
+        return v.Sequence(items=[_result_with_arguments(item, arguments) for item in result.items])
     return result

@@ -16,7 +16,7 @@ COMPARING = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 _NAMES = ("float16", "bfloat16", "float32", "float64")
 
 
-def common(left: v.Value, right: v.Value) -> str:
+def common_dtype(left: v.Value, right: v.Value) -> str:
     """Returns the floating dtype of two operands: of both tensors, or of the tensor beside a Python number."""
     if isinstance(left, v.Tensor) and isinstance(right, v.Tensor):
         return left.dtype if left.dtype == right.dtype else ""
@@ -26,30 +26,30 @@ def common(left: v.Value, right: v.Value) -> str:
     return ""
 
 
-def result(operator: ast.operator, left: v.Value, right: v.Value) -> str:
+def result_dtype(operator: ast.operator, left: v.Value, right: v.Value) -> str:
     """Returns the dtype of the result of a safe binary operator, or "" for another operator."""
-    dtype = common(left, right) if isinstance(operator, SAFE) else ""
+    dtype = common_dtype(left, right) if isinstance(operator, SAFE) else ""
     if isinstance(operator, ast.MatMult) and (dtype == "bfloat16" or v.REAL in (left, right)):
         return ""  # NumPy's product of bfloat16 is float32
     return dtype
 
 
-def is_safe(node: ast.expr, values: Mapping[ast.AST, v.Value]) -> bool:
+def is_safe_operator(node: ast.expr, values: Mapping[ast.AST, v.Value]) -> bool:
     """Returns whether an expression is an operator on tensors that is safe."""
     if isinstance(node, ast.BinOp):
-        return result(node.op, values.get(node.left), values.get(node.right)) != ""
+        return result_dtype(node.op, values.get(node.left), values.get(node.right)) != ""
     if isinstance(node, ast.UnaryOp):
         operand_value = values.get(node.operand)
         return isinstance(node.op, SAFE) and isinstance(operand_value, v.Tensor) and operand_value.dtype != ""
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], COMPARING):
-        return common(values.get(node.left), values.get(node.comparators[0])) != ""
+        return common_dtype(values.get(node.left), values.get(node.comparators[0])) != ""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "abs" and node.args:
         operand_value = values.get(node.args[0])
         return isinstance(operand_value, v.Tensor) and operand_value.dtype != ""
     return False
 
 
-def of_call(
+def dtype_of_call(
     origin: str, node: ast.Call, positional: list[v.Value], named: dict[str, v.Value], places: tuple[str, ...]
 ) -> str:
     """Returns the dtype of the tensor that an op returns.

@@ -22,7 +22,7 @@ _SPINE = 60  # the largest depth of nested expressions to evaluate
 
 
 @cache
-def _by_type(analysis: type) -> list[tuple[type[ast.AST], str]]:
+def _node_types_and_methods(analysis: type) -> list[tuple[type[ast.AST], str]]:
     """Returns the types of nodes, each with the method named after it: `_Call` for `ast.Call`."""
     node_types = ((getattr(ast, name[1:], None), name) for name in dir(analysis) if name[0] == "_")
     return [(node_class, name) for node_class, name in node_types if isinstance(node_class, type)]
@@ -49,7 +49,7 @@ class Evaluation(ABC):
         self._spaces = frozenset(settings.namespace_names)
         self._space = v.Imported(settings.namespaces[0]) if settings.namespaces else None
         self._handlers: dict[type[ast.AST], Callable[..., Any]] = {
-            node_class: getattr(self, name) for node_class, name in _by_type(type(self))
+            node_class: getattr(self, name) for node_class, name in _node_types_and_methods(type(self))
         }
 
     @abstractmethod
@@ -81,7 +81,7 @@ class Evaluation(ABC):
         """Returns the inferred result of calling a method of a class of this file."""
 
     @abstractmethod
-    def result(self, unit: v.FunctionUnit) -> v.Value:
+    def result_of_function(self, unit: v.FunctionUnit) -> v.Value:
         """Returns the inferred result of a function of this file."""
 
     def evaluate(self, node: ast.expr, env: v.Env) -> v.Value:
@@ -115,14 +115,14 @@ class Evaluation(ABC):
 
     def function(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, env: v.Env) -> v.FunctionUnit:
         """Returns the unit of a function, which is created when the definition is first reached."""
-        unit = self.units.get(node)
-        if unit is None:
-            unit = self.units[node] = v.FunctionUnit(node, env)
-            self.pending.append(unit)
-        elif unit.env is not env:
-            unit.env = env
-            self.dirty[unit] = None
-        return unit
+        function_unit = self.units.get(node)
+        if function_unit is None:
+            function_unit = self.units[node] = v.FunctionUnit(node, env)
+            self.pending.append(function_unit)
+        elif function_unit.env is not env:
+            function_unit.env = env
+            self.dirty[function_unit] = None
+        return function_unit
 
     def iterated_element(self, value: v.Value, why: str, node: ast.expr) -> v.Value:
         """Returns the element that iterating over a value yields; for an instance its methods decide."""
@@ -141,11 +141,11 @@ class Evaluation(ABC):
 
     def exclude_tensor(self, name: str) -> None:
         """Records that a parameter is used in a way that excludes a tensor."""
-        unit = self.unit
-        if unit is not None and name not in unit.contrary:
-            unit.contrary.add(name)
-            if name in unit.hinted:
-                self.dirty[unit] = None
+        current_unit = self.unit
+        if current_unit is not None and name not in current_unit.contrary:
+            current_unit.contrary.add(name)
+            if name in current_unit.hinted:
+                self.dirty[current_unit] = None
 
     def infer_by_convention(self, node: ast.expr, env: v.Env, why: str) -> None:
         """Infers by convention that an unknown bare name is a tensor, also if a number stands next to it."""
@@ -154,12 +154,16 @@ class Evaluation(ABC):
             self.infer_result_by_convention(node, env, why)
             return
         (name,) = unknown_names
-        unit = self.unit
+        current_unit = self.unit
         tensor = v.Tensor(Tier.C, f"`{name}` is {why}", node)
         env.vars[name] = tensor
-        if unit is not None and name not in unit.hinted and _is_unannotated_parameter(unit, name):
-            unit.hinted[name] = tensor
-            self.dirty[unit] = None
+        if (
+            current_unit is not None
+            and name not in current_unit.hinted
+            and _is_unannotated_parameter(current_unit, name)
+        ):
+            current_unit.hinted[name] = tensor
+            self.dirty[current_unit] = None
 
     def infer_result_by_convention(self, node: ast.expr, env: v.Env, why: str) -> None:
         """Infers by convention that `a - b` of unknown names is a tensor, without saying which of them is."""
@@ -181,7 +185,7 @@ class Evaluation(ABC):
         if name in unit.attributes:
             value_before = unit.attributes[name]
             joined_value = v.join(value_before, value)
-            if v.same(value_before, joined_value):
+            if v.are_equal_values(value_before, joined_value):
                 return
             unit.attributes[name] = joined_value
         else:

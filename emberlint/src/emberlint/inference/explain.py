@@ -18,8 +18,8 @@ def reason(value: Tensor) -> str:
         earliest_tensor, step_count = earliest_tensor.via, step_count + 1
     if earliest_tensor is value:
         return value.why
-    line = getattr(earliest_tensor.node, "lineno", None)
-    line_text = f" (line {line})" if line else ""
+    line_number = getattr(earliest_tensor.node, "lineno", None)
+    line_text = f" (line {line_number})" if line_number else ""
     return f"{value.why}; {earliest_tensor.why}{line_text}"
 
 
@@ -51,7 +51,7 @@ def _explanation_steps(value: Tensor) -> list[str]:
     step_lines: list[str] = []
     step_tensor: Tensor | None = value
     while step_tensor is not None and len(step_lines) < _STEPS:
-        line = getattr(step_tensor.node, "lineno", None)
-        step_lines.append(f"    {step_tensor.why}" + (f" (line {line})" if line else ""))
+        line_number = getattr(step_tensor.node, "lineno", None)
+        step_lines.append(f"    {step_tensor.why}" + (f" (line {line_number})" if line_number else ""))
         step_tensor = step_tensor.via
     return step_lines

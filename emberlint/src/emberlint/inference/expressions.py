@@ -46,17 +46,17 @@ class Expressions(Operations):
         if type(node.value) is ast.Name and f"{node.value.id}.{node.attr}" in env.vars:
             self.evaluate(node.value, env)
             return env.vars[f"{node.value.id}.{node.attr}"]  # a test has narrowed the attribute
-        return self.attribute(self.evaluate(node.value, env), node)
+        return self.attribute_value(self.evaluate(node.value, env), node)
 
-    def attribute(self, base: v.Value, node: ast.Attribute) -> v.Value:
+    def attribute_value(self, base: v.Value, node: ast.Attribute) -> v.Value:
         """Returns the inferred value of an attribute of an object with a known value."""
-        name = node.attr
+        attribute_name = node.attr
         if base is None:
-            if type(node.value) is ast.Name and name in TEXT_METHODS:
+            if type(node.value) is ast.Name and attribute_name in TEXT_METHODS:
                 self.exclude_tensor(node.value.id)
-            return v.shape() if name == "shape" else None
+            return v.shape_value() if attribute_name == "shape" else None
         if isinstance(base, v.Imported):
-            return self.imported_value(f"{base.origin}.{name}")
+            return self.imported_value(f"{base.origin}.{attribute_name}")
         if isinstance(base, v.Tensor):
             return self._tensor_attribute(base, node)
         if isinstance(base, (v.Instance, v.Class)):
@@ -64,15 +64,15 @@ class Expressions(Operations):
         return base if isinstance(base, v.Other) and not v.is_opaque(base) else None
 
     def _tensor_attribute(self, base: v.Tensor, node: ast.Attribute) -> v.Value:
-        name = node.attr
-        if base.tier is Tier.C and name in TEXT_METHODS and type(node.value) is ast.Name:
+        attribute_name = node.attr
+        if base.tier is Tier.C and attribute_name in TEXT_METHODS and type(node.value) is ast.Name:
             self.exclude_tensor(node.value.id)
             return None
-        if name in TENSOR_ATTRIBUTES:
-            return base.pass_on(f"`.{name}` of a tensor", node)
-        if name == "shape":
-            return v.shape()
-        return v.NUMBER if name in PLAIN_ATTRIBUTES else None
+        if attribute_name in TENSOR_ATTRIBUTES:
+            return base.pass_on(f"`.{attribute_name}` of a tensor", node)
+        if attribute_name == "shape":
+            return v.shape_value()
+        return v.NUMBER if attribute_name in PLAIN_ATTRIBUTES else None
 
     def _attribute_of_object(self, base: v.Instance | v.Class, node: ast.Attribute) -> v.Value:
         attribute_name, is_stored = node.attr, False
@@ -100,7 +100,7 @@ class Expressions(Operations):
 
     def _value_of_method(self, unit: v.FunctionUnit, base: v.Instance | v.Class) -> v.Value:
         if unit.kind == "property":
-            return self.result(unit)
+            return self.result_of_function(unit)
         if unit.kind == "staticmethod" or (isinstance(base, v.Class) and unit.kind == "method"):
             return v.Function(unit)
         return v.Function(unit, v.Class(base.unit) if unit.kind == "classmethod" else base)
@@ -108,9 +108,9 @@ class Expressions(Operations):
     def _Subscript(self, node: ast.Subscript, env: v.Env) -> v.Value:
         container = self.evaluate(node.value, env)
         index_value = self.evaluate(node.slice, env)
-        return self.subscript(container, index_value, node)
+        return self.subscript_value(container, index_value, node)
 
-    def subscript(self, base: v.Value, index: v.Value, node: ast.Subscript) -> v.Value:
+    def subscript_value(self, base: v.Value, index: v.Value, node: ast.Subscript) -> v.Value:
         """Returns the inferred value of `base[index]`."""
         if isinstance(base, v.Tensor):
             if base.tier is Tier.C and index is v.STRING:
@@ -121,8 +121,8 @@ class Expressions(Operations):
         if isinstance(base, v.Sequence):
             return _item_value(base, node.slice)
         if isinstance(base, v.Mapping):
-            key = _literal_value(node.slice)
-            return base.by_key[key] if key is not None and key in base.by_key else base.element
+            literal_key = _literal_value(node.slice)
+            return base.by_key[literal_key] if literal_key is not None and literal_key in base.by_key else base.element
         if isinstance(base, v.Instance):
             return self.call_method(base, "__getitem__", [index], node)
         return base if v.is_number(base) or base is v.STRING else None
@@ -180,7 +180,7 @@ class Expressions(Operations):
         return comprehension_env
 
     def _ListComp(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp, env: v.Env) -> v.Value:
-        return v.Sequence(from_container(self.evaluate(node.elt, self._comprehension_env(node, env)), node))
+        return v.Sequence(value_from_container(self.evaluate(node.elt, self._comprehension_env(node, env)), node))
 
     _SetComp = _ListComp
 
@@ -188,9 +188,9 @@ class Expressions(Operations):
 
     def _DictComp(self, node: ast.DictComp, env: v.Env) -> v.Value:
         comprehension_env = self._comprehension_env(node, env)
-        key = self.evaluate(node.key, comprehension_env)
-        mapping = v.Mapping(element=from_container(self.evaluate(node.value, comprehension_env), node))
-        mapping.key = key
+        key_value = self.evaluate(node.key, comprehension_env)
+        mapping = v.Mapping(element=value_from_container(self.evaluate(node.value, comprehension_env), node))
+        mapping.key = key_value
         return mapping
 
     # Values of other expressions
@@ -241,6 +241,6 @@ def _literal_value(node: ast.expr) -> object:
     return node.value if isinstance(node, ast.Constant) else None
 
 
-def from_container(value: v.Value, node: ast.AST, why: str = "put into a container") -> v.Value:
+def value_from_container(value: v.Value, node: ast.AST, why: str = "put into a container") -> v.Value:
     """Returns the value that an element has when it is read back from a container: a tensor is less certain."""
     return value.pass_on(why, node) if isinstance(value, v.Tensor) and value.tier is Tier.A else value

@@ -8,7 +8,7 @@ from collections.abc import Sequence as Statements
 from emberlint.config.settings import Settings
 from emberlint.inference import values as v
 from emberlint.inference.evaluation import Updates
-from emberlint.inference.expressions import from_container
+from emberlint.inference.expressions import value_from_container
 from emberlint.inference.narrowing import Narrowing
 
 _LOOPS = 2  # depth of nested loops whose bodies are analysed twice
@@ -23,7 +23,7 @@ class Flow(Narrowing):
         self.loops: list[list[Updates]] = []  # the values of names at the `break`s and `continue`s of each loop
 
     @abstractmethod
-    def define(self, node: ast.FunctionDef | ast.AsyncFunctionDef, env: v.Env) -> None:
+    def define_function(self, node: ast.FunctionDef | ast.AsyncFunctionDef, env: v.Env) -> None:
         """Binds the name of a function to its value."""
 
     @abstractmethod
@@ -90,7 +90,7 @@ class Flow(Narrowing):
     def _store_item(self, target: ast.Subscript, value: v.Value, env: v.Env) -> None:
         container = self.evaluate(target.value, env)
         self.evaluate(target.slice, env)
-        stored_element = from_container(value, target)
+        stored_element = value_from_container(value, target)
         if isinstance(container, v.Mapping):
             constant_key = target.slice.value if isinstance(target.slice, ast.Constant) else None
             self.change_container(container, lambda: container.put(constant_key, stored_element))
@@ -154,7 +154,7 @@ class Flow(Narrowing):
         target = node.target
         value_before = self.evaluate(target, env)
         operand_value = self.evaluate(node.value, env)
-        new_value = self.binary(value_before, operand_value, node.op, node)
+        new_value = self.binary_result(value_before, operand_value, node.op, node)
         if isinstance(value_before, v.Sequence):  # += extends in place
             added_element = v.element_of(operand_value)
             self.change_container(value_before, lambda: value_before.add(added_element))
@@ -167,7 +167,7 @@ class Flow(Narrowing):
         """Changes a container, and marks the functions that read it from an attribute for another analysis."""
         element_before = container.element
         change()
-        if not v.same(element_before, container.element):
+        if not v.are_equal_values(element_before, container.element):
             self.mark_readers(container)
 
     # Simple statements
@@ -222,7 +222,7 @@ class Flow(Narrowing):
     _ImportFrom = _Import
 
     def _FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef, env: v.Env) -> None:
-        self.define(node, env)
+        self.define_function(node, env)
 
     _AsyncFunctionDef = _FunctionDef
 
@@ -370,7 +370,7 @@ class Flow(Narrowing):
         names_after = merge_states([value_by_name_before, env.vars, *self.loops[-1]])
         changed_names = (name for name, value in value_by_name_before.items() if value is not names_after[name])
         if len(self.loops) <= _LOOPS and any(
-            not v.same(value_by_name_before[name], names_after[name]) for name in changed_names
+            not v.are_equal_values(value_by_name_before[name], names_after[name]) for name in changed_names
         ):
             env.vars = dict(names_after)
             run_body()

@@ -8,7 +8,7 @@ from emberlint.inference import values as v
 def refine(declared: v.Value, known: v.Value) -> v.Value:
     """Returns the declared value of an annotation, with dtypes and values for `Any` from the known value."""
     if isinstance(declared, v.Tensor) and isinstance(known, v.Tensor):
-        return declared.of_dtype(known.dtype)
+        return declared.with_dtype(known.dtype)
     if isinstance(declared, v.Mapping) and isinstance(known, v.Mapping):
         return known if declared.element is None and declared.rest is None else declared
     if isinstance(declared, v.Sequence) and isinstance(known, v.Sequence) and declared.rest is None:

@@ -6,8 +6,8 @@ from emberlint.config.settings import Settings
 from emberlint.config.tiers import Tier
 from emberlint.inference import values as v
 from emberlint.inference.builtin_calls import SIMPLE, BuiltinCalls
-from emberlint.inference.dtypes import of_call
-from emberlint.inference.expressions import from_container
+from emberlint.inference.dtypes import dtype_of_call
+from emberlint.inference.expressions import value_from_container
 from emberlint.inference.forms import map_leaves
 from emberlint.inference.methods import Arguments
 from emberlint.inference.numpy_calls import non_array_result
@@ -27,19 +27,19 @@ class LibraryCalls(BuiltinCalls):
         origin = callee.origin
         result_kind = self.kinds.result_kind(origin)
         if result_kind == "tensor":
-            node = arguments.node
+            call_node = arguments.node
             if (
-                isinstance(node, ast.Call)
-                and (plain_value := non_array_result(origin, node, arguments.positional)) is not None
+                isinstance(call_node, ast.Call)
+                and (plain_value := non_array_result(origin, call_node, arguments.positional)) is not None
             ):
                 return plain_value
-            if isinstance(node, ast.Call) and node.args:
+            if isinstance(call_node, ast.Call) and call_node.args:
                 if self.kinds.is_elementwise(origin):
-                    self.infer_by_convention(node.args[0], arguments.env, f"handed to `{origin}`")
-                elif self.kinds.is_reduction(origin) and isinstance(node.args[0], ast.BinOp):
-                    self.infer_result_by_convention(node.args[0], arguments.env, f"handed to `{origin}`")
+                    self.infer_by_convention(call_node.args[0], arguments.env, f"handed to `{origin}`")
+                elif self.kinds.is_reduction(origin) and isinstance(call_node.args[0], ast.BinOp):
+                    self.infer_result_by_convention(call_node.args[0], arguments.env, f"handed to `{origin}`")
             return v.Tensor(
-                Tier.A, f"`{origin}` returns a tensor", arguments.node, dtype=self._dtype(callee, arguments)
+                Tier.A, f"`{origin}` returns a tensor", arguments.node, dtype=self._result_dtype(callee, arguments)
             )
         if result_kind == "tensors":
             return v.Sequence(v.Tensor(Tier.B, f"`{origin}` returns tensors", arguments.node))
@@ -49,11 +49,11 @@ class LibraryCalls(BuiltinCalls):
         if result_kind == "layer":
             return v.LAYER
         if result_kind == "shape":
-            return v.shape()
+            return v.shape_value()
         handle_special = getattr(self, f"_special_{result_kind}", None)
         return None if handle_special is None else handle_special(origin, arguments)
 
-    def _dtype(self, callee: v.Imported, arguments: Arguments) -> str:
+    def _result_dtype(self, callee: v.Imported, arguments: Arguments) -> str:
         """Returns the floating dtype of the result of an op, if it is certain."""
         origin = callee.origin
         if not isinstance(arguments.node, ast.Call) or not self.kinds.is_op(origin):
@@ -61,7 +61,7 @@ class LibraryCalls(BuiltinCalls):
         if self.values.get(arguments.node.func) is not callee:
             return ""  # another function calls the op, with arguments of its own
         op_parameters = parameters().get(origin.removeprefix(f"{self.kinds.namespace(origin)}."))
-        return of_call(
+        return dtype_of_call(
             origin,
             arguments.node,
             arguments.positional,
@@ -77,16 +77,20 @@ class LibraryCalls(BuiltinCalls):
                     self.exclude_tensor(argument.id)
 
     def _special_argument(self, origin: str, arguments: Arguments) -> v.Value:
-        return v.element_of(arguments.first()) if origin.endswith(("choice", "heappop")) else arguments.first()
+        return (
+            v.element_of(arguments.first_value()) if origin.endswith(("choice", "heappop")) else arguments.first_value()
+        )
 
     def _special_cast(self, origin: str, arguments: Arguments) -> v.Value:
-        node = arguments.node
+        call_node = arguments.node
         return (
-            self.annotations.resolve(node.args[0], arguments.env) if isinstance(node, ast.Call) and node.args else None
+            self.annotations.resolve(call_node.args[0], arguments.env)
+            if isinstance(call_node, ast.Call) and call_node.args
+            else None
         )
 
     def _special_partial(self, origin: str, arguments: Arguments) -> v.Value:
-        wrapped_function = arguments.first()
+        wrapped_function = arguments.first_value()
         if isinstance(wrapped_function, v.Function):
             skips_first = wrapped_function.bound is not None
             self.record_arguments(
@@ -104,7 +108,7 @@ class LibraryCalls(BuiltinCalls):
         element_value = v.element_of(arguments.positional[1]) if len(arguments.positional) > 1 else None
         initial_value = arguments.positional[2] if len(arguments.positional) > 2 else element_value
         callback_result = self.call_callback(
-            arguments.first(), [v.join(initial_value, element_value), element_value], arguments
+            arguments.first_value(), [v.join(initial_value, element_value), element_value], arguments
         )
         return v.join(initial_value, callback_result)
 
@@ -115,11 +119,16 @@ class LibraryCalls(BuiltinCalls):
         return self.call_builtin("mapping", "dict", arguments)
 
     def _special_defaultdict(self, origin: str, arguments: Arguments) -> v.Value:
-        factory_function = arguments.first()
-        node = arguments.node
-        if factory_function is None and isinstance(node, ast.Call) and node.args and type(node.args[0]) is ast.Name:
+        factory_function = arguments.first_value()
+        call_node = arguments.node
+        if (
+            factory_function is None
+            and isinstance(call_node, ast.Call)
+            and call_node.args
+            and type(call_node.args[0]) is ast.Name
+        ):
             return v.Mapping(
-                element={"list": v.Sequence(items=[]), "set": v.Sequence(items=[])}.get(node.args[0].id, v.NUMBER)
+                element={"list": v.Sequence(items=[]), "set": v.Sequence(items=[])}.get(call_node.args[0].id, v.NUMBER)
             )
         return v.Mapping(element=self.call_callback(factory_function, [], arguments))
 
@@ -127,36 +136,38 @@ class LibraryCalls(BuiltinCalls):
         return v.Mapping(element=v.NUMBER)
 
     def _special_import(self, origin: str, arguments: Arguments) -> v.Value:
-        node = arguments.node
-        module_name = _constant_text(node.args[0]) if isinstance(node, ast.Call) and node.args else ""
+        call_node = arguments.node
+        module_name = _constant_text(call_node.args[0]) if isinstance(call_node, ast.Call) and call_node.args else ""
         return v.Imported(module_name) if module_name and not module_name.startswith(".") else None
 
     def _special_record(self, origin: str, arguments: Arguments) -> v.Value:
         """Returns the class that `namedtuple("Pair", "left right")` creates, as if it were a class of this file."""
-        node = arguments.node
-        if not (isinstance(node, ast.Call) and len(node.args) > 1):
+        call_node = arguments.node
+        if not (isinstance(call_node, ast.Call) and len(call_node.args) > 1):
             return None
-        unit = self.records.get(node)
-        if unit is None:
-            unit = self.records[node] = v.ClassUnit(ast.ClassDef(_constant_text(node.args[0]), [], [], [], []))
-            unit.is_record = True
-            unit.fields = _field_names(node.args[1])
-        return v.Class(unit)
+        record_unit = self.records.get(call_node)
+        if record_unit is None:
+            record_unit = self.records[call_node] = v.ClassUnit(
+                ast.ClassDef(_constant_text(call_node.args[0]), [], [], [], [])
+            )
+            record_unit.is_record = True
+            record_unit.fields = _field_names(call_node.args[1])
+        return v.Class(record_unit)
 
     def _special_chain(self, origin: str, arguments: Arguments) -> v.Value:
         return v.Sequence(v.join_all([v.element_of(value) for value in arguments.positional]))
 
     def _special_flatten(self, origin: str, arguments: Arguments) -> v.Value:
-        return v.Sequence(v.element_of(v.element_of(arguments.first())))
+        return v.Sequence(v.element_of(v.element_of(arguments.first_value())))
 
     def _special_repeat(self, origin: str, arguments: Arguments) -> v.Value:
-        return v.Sequence(from_container(arguments.first(), arguments.node))
+        return v.Sequence(value_from_container(arguments.first_value(), arguments.node))
 
     def _special_pairwise(self, origin: str, arguments: Arguments) -> v.Value:
-        return v.Sequence(v.Sequence(v.element_of(arguments.first())))
+        return v.Sequence(v.Sequence(v.element_of(arguments.first_value())))
 
     def _special_groups(self, origin: str, arguments: Arguments) -> v.Value:
-        return v.Sequence(v.Sequence(items=[None, v.Sequence(v.element_of(arguments.first()))]))
+        return v.Sequence(v.Sequence(items=[None, v.Sequence(v.element_of(arguments.first_value()))]))
 
     def _special_zip(self, origin: str, arguments: Arguments) -> v.Value:
         return self.call_builtin("zip", "zip", arguments)
@@ -167,16 +178,16 @@ class LibraryCalls(BuiltinCalls):
     def _special_starmap(self, origin: str, arguments: Arguments) -> v.Value:
         row_value = v.element_of(arguments.positional[1]) if len(arguments.positional) > 1 else None
         argument_values = row_value.items if isinstance(row_value, v.Sequence) and row_value.items is not None else []
-        return v.Sequence(self.call_callback(arguments.first(), argument_values, arguments))
+        return v.Sequence(self.call_callback(arguments.first_value(), argument_values, arguments))
 
     def _special_binary(self, origin: str, arguments: Arguments) -> v.Value:
         tensors = [value for value in arguments.positional if isinstance(value, v.Tensor)]
-        return tensors[0].of_dtype("") if tensors and v.STRING not in arguments.positional else None
+        return tensors[0].with_dtype("") if tensors and v.STRING not in arguments.positional else None
 
     _special_unary = _special_binary
 
     def _special_transform(self, origin: str, arguments: Arguments) -> v.Value:
-        function = arguments.first()
+        function = arguments.first_value()
         if function is None and not arguments.positional:  # @vmap(in_axes=0)
             return v.Partial(None)
         has_options = len(arguments.positional) > 1 or bool(arguments.keywords)
@@ -187,7 +198,7 @@ class LibraryCalls(BuiltinCalls):
         last_name = origin.rpartition(".")[2]
         if last_name == "tree_map" and len(arguments.positional) > 1:
             return map_leaves(
-                lambda leaves: self.call_callback(arguments.first(), leaves, arguments), arguments.positional[1:]
+                lambda leaves: self.call_callback(arguments.first_value(), leaves, arguments), arguments.positional[1:]
             )
         argument_tensor = v.Tensor(Tier.B, f"`{origin}` calls it with tensors", arguments.node)
         for value in arguments.positional:

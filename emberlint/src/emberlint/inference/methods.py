@@ -3,7 +3,7 @@
 import ast
 
 from emberlint.inference import values as v
-from emberlint.inference.expressions import from_container
+from emberlint.inference.expressions import value_from_container
 
 
 class Arguments:
@@ -18,7 +18,7 @@ class Arguments:
         self.keywords: dict[str, v.Value] = {}
         self.starred = False
 
-    def first(self) -> v.Value:
+    def first_value(self) -> v.Value:
         """Returns the first positional argument, or None if there is none."""
         return self.positional[0] if self.positional else None
 
@@ -27,9 +27,9 @@ class Arguments:
         return [*self.positional, *self.keywords.values()]
 
 
-def sequence_method(base: v.Sequence, name: str, arguments: Arguments) -> v.Value:
+def call_sequence_method(base: v.Sequence, name: str, arguments: Arguments) -> v.Value:
     """Returns the result of a method of a list, set or iterator, and updates the container."""
-    argument_values = [from_container(value, arguments.node) for value in arguments.positional]
+    argument_values = [value_from_container(value, arguments.node) for value in arguments.positional]
     if name in ("append", "appendleft", "add", "insert", "push"):
         base.add(argument_values[-1] if argument_values else None)
         return v.NONE
@@ -43,13 +43,13 @@ def sequence_method(base: v.Sequence, name: str, arguments: Arguments) -> v.Valu
     return base if name in ("copy", "union", "intersection", "difference", "__iter__") else None
 
 
-def mapping_method(base: v.Mapping, name: str, arguments: Arguments) -> v.Value:
+def call_mapping_method(base: v.Mapping, name: str, arguments: Arguments) -> v.Value:
     """Returns the result of a method of a dict, and updates the dict."""
-    argument_values = [from_container(argument, arguments.node) for argument in arguments.positional]
-    node = arguments.node
+    argument_values = [value_from_container(argument, arguments.node) for argument in arguments.positional]
+    call_node = arguments.node
     constant_key = (
-        node.args[0].value
-        if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant)
+        call_node.args[0].value
+        if isinstance(call_node, ast.Call) and call_node.args and isinstance(call_node.args[0], ast.Constant)
         else None
     )
     if name == "items":
@@ -71,6 +71,6 @@ def mapping_method(base: v.Mapping, name: str, arguments: Arguments) -> v.Value:
         for argument_value in argument_values:
             base.put(None, argument_value.element if isinstance(argument_value, v.Mapping) else None)
         for keyword, value in arguments.keywords.items():
-            base.put(keyword, from_container(value, node))
+            base.put(keyword, value_from_container(value, call_node))
         return v.NONE
     return base if name == "copy" else None

@@ -75,8 +75,8 @@ class Narrowing(LibraryCalls):
         return _NOTHING
 
     def _narrow_by_type(self, subject: ast.expr, kind: ast.expr, env: v.Env) -> tuple[Updates, Updates]:
-        name = _subject_name(subject)
-        if name is None:
+        subject_name = _subject_name(subject)
+        if subject_name is None:
             return _NOTHING
         type_nodes = _members_of_type(kind)
         type_values = [self.annotations.resolve(member, env) for member in type_nodes]
@@ -87,16 +87,16 @@ class Narrowing(LibraryCalls):
             # If the test allows several types, the rest remains unknown; if it allows only tensors, the rest is not a
             # tensor.
             value_if_false = known_value if isinstance(known_value, (v.Sequence, v.Mapping)) else v.OPAQUE
-            return {name: tensor_values[0] if len(tensor_values) == len(type_values) else known_value}, {
-                name: value_if_false
+            return {subject_name: tensor_values[0] if len(tensor_values) == len(type_values) else known_value}, {
+                subject_name: value_if_false
             }
         if isinstance(known_value, (v.Sequence, v.Mapping)) and any(
             isinstance(value, type(known_value)) for value in type_values
         ):
-            value_by_name_if_false = {} if known_value.rest is None else {name: known_value.rest}
+            value_by_name_if_false = {} if known_value.rest is None else {subject_name: known_value.rest}
         if type_values and all(v.is_number(value) or value is v.STRING for value in type_values):
-            self.exclude_tensor(name)
-        return {name: _instance_value(type_values, known_value)}, value_by_name_if_false
+            self.exclude_tensor(subject_name)
+        return {subject_name: _instance_value(type_values, known_value)}, value_by_name_if_false
 
 
 def _instance_value(type_values: list[v.Value], before: v.Value) -> v.Value:

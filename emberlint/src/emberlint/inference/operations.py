@@ -5,7 +5,7 @@ from collections.abc import Collection
 
 from emberlint.config.tiers import Tier
 from emberlint.inference import values as v
-from emberlint.inference.dtypes import result
+from emberlint.inference.dtypes import result_dtype
 from emberlint.inference.evaluation import Evaluation, Updates
 from emberlint.knowledge.kinds import is_stdlib
 from emberlint.source.operators import OPERATORS
@@ -22,16 +22,16 @@ class Operations(Evaluation):
             nested_operations.append(nested_operations[-1].left)
         value = self.evaluate(nested_operations[-1].left, env)
         for operation in reversed(nested_operations):
-            value = self.binary(value, self.evaluate(operation.right, env), operation.op, operation)
+            value = self.binary_result(value, self.evaluate(operation.right, env), operation.op, operation)
             if operation is not node and (value is not None or operation in self.values):
                 self.values[operation] = value
         return value
 
-    def binary(self, left: v.Value, right: v.Value, op: ast.operator, node: ast.AST) -> v.Value:
+    def binary_result(self, left: v.Value, right: v.Value, op: ast.operator, node: ast.AST) -> v.Value:
         """Returns the result of a binary operator: the tensor among its operands, if it is an operator on tensors."""
         if isinstance(left, v.Tensor):
             defines_operator = isinstance(op, ast.Pow) and self._is_foreign(right)
-            stronger_tensor = self._stronger_tensor(left, right).of_dtype(result(op, left, right))
+            stronger_tensor = self._stronger_tensor(left, right).with_dtype(result_dtype(op, left, right))
             return None if defines_operator or self._disproves_tensor(right, left) else stronger_tensor
         if isinstance(right, v.Tensor):
             if left is v.STRING or v.is_opaque(left) or isinstance(left, v.Mapping):
@@ -40,7 +40,7 @@ class Operations(Evaluation):
                 return None
             if isinstance(left, v.Instance):
                 return self._call_operator(left, op, right, node)
-            return None if self._disproves_tensor(left, right) else right.of_dtype(result(op, left, right))
+            return None if self._disproves_tensor(left, right) else right.with_dtype(result_dtype(op, left, right))
         if isinstance(left, v.Instance) or isinstance(right, v.Instance):
             return self._call_operator(left, op, right, node) if isinstance(left, v.Instance) else None
         if isinstance(left, v.Sequence) and isinstance(right, v.Sequence):
@@ -131,7 +131,7 @@ class Operations(Evaluation):
                     second_operand is v.NONE and first_operand.tier is Tier.C
                 ):
                     return None
-                return self._stronger_tensor(first_operand, second_operand).of_dtype("")
+                return self._stronger_tensor(first_operand, second_operand).with_dtype("")
         return None
 
     def _BoolOp(self, node: ast.BoolOp, env: v.Env) -> v.Value:

@@ -142,14 +142,14 @@ class _Writer:
         """Returns the origin of a class, and adds a class of this file to the summary."""
         if unit.origin:
             return unit.origin
-        name = unit.node.name
-        module_value = self.analysis.module.vars.get(name)
+        class_name = unit.node.name
+        module_value = self.analysis.module.vars.get(class_name)
         if not isinstance(module_value, v.Class) or module_value.unit is not unit:
             return None  # importers cannot name a class inside a function or another class
-        if name not in self.classes:
-            self.classes[name] = None  # a class may hold instances of itself
-            self.classes[name] = self._encode_class_body(unit)
-        return self.start + name
+        if class_name not in self.classes:
+            self.classes[class_name] = None  # a class may hold instances of itself
+            self.classes[class_name] = self._encode_class_body(unit)
+        return self.start + class_name
 
     def _encode_class_body(self, unit: v.ClassUnit) -> Encoded:
         self.is_informative |= unit.is_module or unit.is_tensor
@@ -184,7 +184,7 @@ def passthrough_result(function: ast.FunctionDef) -> v.Value:
     if not _may_return_parameter(function.body, {name: index for index, name in enumerate(parameter_names)}):
         return None
     stored_names, returned_nodes = set[str](), list[ast.expr | None]()
-    for node in _own_nodes(function):
+    for node in _body_nodes(function):
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             stored_names.add(node.id)
         elif isinstance(node, ast.Return):
@@ -226,7 +226,7 @@ def _are_alike(one: v.Value, other: v.Value) -> bool:
     return one is other is None
 
 
-def _own_nodes(function: ast.FunctionDef) -> Iterator[ast.AST]:
+def _body_nodes(function: ast.FunctionDef) -> Iterator[ast.AST]:
     """Yields the nodes of a function's body, without those of functions and classes inside it."""
     pending_nodes: list[ast.AST] = [*function.body]
     while pending_nodes:
@@ -256,18 +256,18 @@ class SummaryReader:
         self._value_by_origin: dict[str, v.Value] = {}
         self._classes: dict[str, v.ClassUnit] = {}
 
-    def find(self, origin: str) -> v.Value:
+    def find_value(self, origin: str) -> v.Value:
         """Returns the value of a name of another file of the project, or None."""
         if origin not in self._value_by_origin:
             self._value_by_origin[origin] = None  # ends the recursion of names imported in a circle
             self._value_by_origin[origin] = self._find(origin)
         return self._value_by_origin[origin]
 
-    def all_names(self, module: str) -> dict[str, v.Value]:
+    def public_values(self, module: str) -> dict[str, v.Value]:
         """Returns the values of the public names of a module, for `import *`."""
         summary = self._summaries.summary(module)
         public_names = [] if summary is None else [name for name in summary["names"] if not name.startswith("_")]
-        return {name: value for name in public_names if (value := self.find(f"{module}.{name}")) is not None}
+        return {name: value for name in public_names if (value := self.find_value(f"{module}.{name}")) is not None}
 
     def _find(self, origin: str) -> v.Value:
         module, _, name = origin.rpartition(".")
@@ -286,7 +286,7 @@ class SummaryReader:
             maker_text = f" made by `{data[2]}`" if data[2] else ""
             return v.Tensor(min(Tier(data[1]), Tier.B), f"`{origin}` is a tensor{maker_text} in its file")
         if kind_tag == "i":
-            return self.find(data[1]) or v.Imported(data[1])
+            return self.find_value(data[1]) or v.Imported(data[1])
         if kind_tag == "q":
             if data[2] is not None:
                 return v.Sequence(items=[self.decode_value(item, origin) for item in data[2]])
@@ -305,8 +305,8 @@ class SummaryReader:
             return v.PassedArgument(data[1], data[2])
         if kind_tag == "y":
             return v.Alias(self.decode_value(data[1], origin))
-        unit = self._decode_class(data[1])
-        return None if unit is None else v.Class(unit) if kind_tag == "c" else v.Instance(unit)
+        class_unit = self._decode_class(data[1])
+        return None if class_unit is None else v.Class(class_unit) if kind_tag == "c" else v.Instance(class_unit)
 
     def _decode_class(self, origin: str) -> v.ClassUnit | None:
         if origin in self._classes:
@@ -316,16 +316,16 @@ class SummaryReader:
         encoded_class = None if summary is None else summary["classes"].get(name)
         if encoded_class is None:
             return None
-        unit = self._classes[origin] = v.ClassUnit(ast.ClassDef(name, [], [], [], []))
-        unit.origin = origin
-        unit.foreign, unit.fields = [*encoded_class["foreign"]], [*encoded_class["fields"]]
-        unit.is_module, unit.is_tensor, unit.is_record, unit.is_dict = encoded_class["flags"]
-        unit.bases = [
+        class_unit = self._classes[origin] = v.ClassUnit(ast.ClassDef(name, [], [], [], []))
+        class_unit.origin = origin
+        class_unit.foreign, class_unit.fields = [*encoded_class["foreign"]], [*encoded_class["fields"]]
+        class_unit.is_module, class_unit.is_tensor, class_unit.is_record, class_unit.is_dict = encoded_class["flags"]
+        class_unit.bases = [
             base for base_data in encoded_class["bases"] if (base := self._decode_class(base_data)) is not None
         ]
         for class_values, encoded_values in (
-            (unit.declared, encoded_class["declared"]),
-            (unit.attributes, encoded_class["attributes"]),
+            (class_unit.declared, encoded_class["declared"]),
+            (class_unit.attributes, encoded_class["attributes"]),
         ):
             class_values.update(
                 {
@@ -334,16 +334,16 @@ class SummaryReader:
                 }
             )
         for method_name, (method_kind, result, returns) in encoded_class["methods"].items():
-            unit.methods[method_name] = self._decode_method(
-                unit, method_name, method_kind, self.decode_value(result, f"{origin}.{method_name}"), returns
+            class_unit.methods[method_name] = self._decode_method(
+                class_unit, method_name, method_kind, self.decode_value(result, f"{origin}.{method_name}"), returns
             )
-        return unit
+        return class_unit
 
     @staticmethod
     def _decode_method(owner: v.ClassUnit, name: str, kind: str, result: v.Value, returns: bool) -> v.FunctionUnit:
         no_parameters = ast.arguments([], [], None, [], [], None, [])
-        unit = v.FunctionUnit(ast.FunctionDef(name, no_parameters, [], []), v.Env(None, None))
-        unit.owner, unit.kind, unit.declared = owner, kind, result
-        unit.state, unit.is_fixed = v.Progress.DONE, True
-        unit.returns = [None] if returns else []
-        return unit
+        method_unit = v.FunctionUnit(ast.FunctionDef(name, no_parameters, [], []), v.Env(None, None))
+        method_unit.owner, method_unit.kind, method_unit.declared = owner, kind, result
+        method_unit.state, method_unit.is_fixed = v.Progress.DONE, True
+        method_unit.returns = [None] if returns else []
+        return method_unit

@@ -28,7 +28,7 @@ class Tensor:
         """Returns this tensor after it was passed to another name or place, with a new reason and tier B at most."""
         return Tensor(self.tier if self.tier < Tier.B else Tier.B, why, node, self, dtype)
 
-    def of_dtype(self, dtype: str) -> "Tensor":
+    def with_dtype(self, dtype: str) -> "Tensor":
         """Returns this tensor with another dtype."""
         return self if dtype == self.dtype else Tensor(self.tier, self.why, self.node, self.via, dtype)
 
@@ -76,7 +76,7 @@ def is_opaque(value: "Value") -> bool:
     return value is OPAQUE or value is OBJECT
 
 
-def shape() -> Sequence:
+def shape_value() -> Sequence:
     """Returns the value of a shape: a tuple of numbers."""
     return Sequence(REAL)
 
@@ -310,7 +310,7 @@ def join(left: Value, right: Value, depth: int = 0) -> Value:
     if left is right:
         return left
     if left is None or right is None:
-        known_tensor = _of_any_dtype(left if right is None else right)
+        known_tensor = _without_dtypes(left if right is None else right)
         return known_tensor if holds_tensor(known_tensor) else None
     if left is NONE:
         return right
@@ -321,7 +321,7 @@ def join(left: Value, right: Value, depth: int = 0) -> Value:
     if isinstance(left, Mapping) and isinstance(right, Mapping):
         return _join_mappings(left, right, depth)
     if isinstance(left, Tensor) and isinstance(right, Tensor):
-        return (left if left.tier >= right.tier else right).of_dtype(left.dtype if left.dtype == right.dtype else "")
+        return (left if left.tier >= right.tier else right).with_dtype(left.dtype if left.dtype == right.dtype else "")
     return _join_kinds(left, right)
 
 
@@ -332,7 +332,7 @@ def _join_kinds(left: Value, right: Value) -> Value:
     for first_value, second_value in ((left, right), (right, left)):
         if isinstance(first_value, Tensor):
             return (
-                first_value.of_dtype(first_value.dtype if second_value is REAL else "")
+                first_value.with_dtype(first_value.dtype if second_value is REAL else "")
                 if isinstance(second_value, Other)
                 else None
             )
@@ -340,19 +340,19 @@ def _join_kinds(left: Value, right: Value) -> Value:
         return NUMBER
     if isinstance(left, Other) and isinstance(right, Other):
         return OPAQUE
-    if same(left, right):
+    if are_equal_values(left, right):
         return left
     return _choice_of(left, right) if isinstance(left, _CALLABLE) and isinstance(right, _CALLABLE) else None
 
 
-def _of_any_dtype(value: Value) -> Value:
+def _without_dtypes(value: Value) -> Value:
     """Returns a value without the dtypes of its tensors."""
     if isinstance(value, Tensor):
-        return value.of_dtype("")
+        return value.with_dtype("")
     if isinstance(value, Sequence) and isinstance(value.element, Tensor) and value.element.dtype:
-        return Sequence(value.element.of_dtype(""))
+        return Sequence(value.element.with_dtype(""))
     if isinstance(value, Mapping) and isinstance(value.element, Tensor):
-        return Mapping({key: _of_any_dtype(item) for key, item in value.by_key.items()}, value.element.of_dtype(""))
+        return Mapping({key: _without_dtypes(item) for key, item in value.by_key.items()}, value.element.with_dtype(""))
     return value
 
 
@@ -360,7 +360,7 @@ def _choice_of(left: Value, right: Value) -> Value:
     distinct_options: list[Value] = []
     for alternative in (left, right):
         for option in alternative.options if isinstance(alternative, Choice) else (alternative,):
-            if not any(same(option, kept_option) for kept_option in distinct_options):
+            if not any(are_equal_values(option, kept_option) for kept_option in distinct_options):
                 distinct_options.append(option)
     return Choice(tuple(distinct_options)) if len(distinct_options) <= _OPTIONS else None
 
@@ -414,7 +414,7 @@ def holds_object(value: Value, depth: int = 0) -> bool:
     return isinstance(value, (Mapping, Instance, Class, Function)) or value in (NONE, STRING, OBJECT)
 
 
-def same(left: Value, right: Value, depth: int = 0) -> bool:
+def are_equal_values(left: Value, right: Value, depth: int = 0) -> bool:
     """Returns whether two values are equal apart from their reasons."""
     if left is right:
         return True
@@ -423,9 +423,9 @@ def same(left: Value, right: Value, depth: int = 0) -> bool:
     if isinstance(left, Tensor) and isinstance(right, Tensor):
         return left.tier == right.tier and left.dtype == right.dtype
     if isinstance(left, (Sequence, Mapping)) and isinstance(right, (Sequence, Mapping)):
-        return same(left.element, right.element, depth + 1)
+        return are_equal_values(left.element, right.element, depth + 1)
     if isinstance(left, Function) and isinstance(right, Function):
-        return left.unit is right.unit and same(left.bound, right.bound, depth + 1)
+        return left.unit is right.unit and are_equal_values(left.bound, right.bound, depth + 1)
     if isinstance(left, Imported) and isinstance(right, Imported):
         return left.origin == right.origin
     if isinstance(left, Choice) and isinstance(right, Choice):

@@ -41,8 +41,8 @@ def parameters() -> Mapping[str, Parameters]:
     parameters_by_op = {}
     for file_name in ("parameters.csv", "layers.csv"):
         csv_text = files("emberlint.knowledge").joinpath(file_name).read_text(encoding="utf-8")
-        rows = csv.DictReader(line for line in csv_text.splitlines() if not line.startswith("#"))
-        parameters_by_op.update({row["op"]: _parse_parameters(row["parameters"].split()) for row in rows})
+        csv_rows = csv.DictReader(line for line in csv_text.splitlines() if not line.startswith("#"))
+        parameters_by_op.update({row["op"]: _parse_parameters(row["parameters"].split()) for row in csv_rows})
     return parameters_by_op
 
 
@@ -63,7 +63,7 @@ def _parse_parameters(words: list[str]) -> Parameters:
     )
 
 
-def fits(call: ast.Call, op: str, origin: str) -> bool:
+def takes_arguments(call: ast.Call, op: str, origin: str) -> bool:
     """Returns whether the op takes the arguments of a call unchanged, with the same meaning.
 
     Required arguments and the first optional one have the same positions in an op and in the native function. The order

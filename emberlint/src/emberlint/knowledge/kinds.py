@@ -9,13 +9,13 @@ from emberlint.knowledge.ops_table import ELEMENTWISE as ELEMENTWISE
 from emberlint.knowledge.ops_table import REDUCTIONS, RETURNS
 
 
-def words(text: str) -> frozenset[str]:
+def word_set(text: str) -> frozenset[str]:
     """Returns the words of a text as a set."""
     return frozenset(text.split())
 
 
 # Functions of other namespaces (keras.ops, the array API) and of native libraries without an op of that name here.
-_TENSOR = words("""
+_TENSOR = word_set("""
     adaptive_avg_pool1d adaptive_avg_pool2d adaptive_max_pool1d adaptive_max_pool2d addbmm addcdiv addcmul addmm addmv
     addr adjoint affine_grid argwhere around array_equiv as_strided as_tensor asanyarray ascontiguousarray atleast_1d
     atleast_2d atleast_3d avg_pool1d avg_pool2d avg_pool3d baddbmm batch_norm bilinear binary_cross_entropy
@@ -36,11 +36,11 @@ _TENSOR = words("""
     tensorinv tensorsolve trapz trim_zeros triplet_margin_loss unflatten union1d unsqueeze unwrap upsample vecmat
     xlogy
 """)
-_TENSORS = words("""
+_TENSORS = word_set("""
     aminmax broadcast_tensors chunk diag_indices divmod frexp histogram2d ix_ kthvalue modf ssplit std_mean
     tensor_split topk unbind var_mean
 """)
-_CONSTANTS = words("pi e inf nan newaxis euler_gamma tau")
+_CONSTANTS = word_set("pi e inf nan newaxis euler_gamma tau")
 _DTYPE = re.compile(r"(?:u?int|float|bfloat|complex|bool)(?:\d+(?:_e\w+)?|_)?$|half$|double$|long$|cfloat$|short$")
 
 # Functions of native libraries whose result differs in kind from that of the op of the same name.
@@ -66,22 +66,22 @@ _NATIVE = {
 _EXACT = {"torch.Size": "shape", "torch.equal": "bool", "torch.is_nonzero": "bool"}
 
 # Modules outside the namespace whose functions equal the ops of the same name: keras.random, keras.activations.
-_BESIDE = words("random nn functional activations losses fft linalg")
+_BESIDE = word_set("random nn functional activations losses fft linalg")
 
-TRANSFORMS = words("grad value_and_grad vmap vectorize vectorized_map jit compile checkpoint jacobian hessian")
-CALLBACKS = words(
+TRANSFORMS = word_set("grad value_and_grad vmap vectorize vectorized_map jit compile checkpoint jacobian hessian")
+CALLBACKS = word_set(
     "map tree_map scan vectorized_map vectorize associative_scan while_loop fori_loop cond apply_along_axis"
 )
 
 # Modules of the standard library whose functions return numbers, and those whose functions return no tensors.
-_NUMERIC = words("math cmath time statistics numbers random")
-_PLAIN = words("""
+_NUMERIC = word_set("math cmath time statistics numbers random")
+_PLAIN = word_set("""
     array argparse base64 bisect calendar csv datetime decimal difflib enum fractions glob hashlib inspect io ipaddress
     itertools.count json locale logging os pathlib platform pprint re secrets shutil socket string struct subprocess
     sys tempfile textwrap threading traceback types unicodedata urllib uuid warnings zlib zoneinfo
 """)
-_OBJECTS = words("datetime decimal fractions ipaddress pathlib uuid zoneinfo")  # their calls return instances
-_PASS_ON = words("""
+_OBJECTS = word_set("datetime decimal fractions ipaddress pathlib uuid zoneinfo")  # their calls return instances
+_PASS_ON = word_set("""
     copy.copy copy.deepcopy dataclasses.replace typing.assert_type typing.final random.choice heapq.heappop
     asyncio.run asyncio.wait_for asyncio.shield
 """)
@@ -117,21 +117,21 @@ _STDLIB = {
     "operator.itemgetter": "unknown",
     "operator.attrgetter": "unknown",
 }
-OPERATOR_BINARY = words(
+OPERATOR_BINARY = word_set(
     "add sub mul truediv floordiv mod pow matmul and_ or_ xor lshift rshift iadd isub imul itruediv lt le eq ne ge gt"
 )
-OPERATOR_UNARY = words("neg pos abs invert inv")
+OPERATOR_UNARY = word_set("neg pos abs invert inv")
 
 BUILTINS = {
-    **dict.fromkeys(words("len int float hash id ord"), "real"),
-    **dict.fromkeys(words("bool complex isinstance issubclass callable hasattr any all"), "number"),
-    **dict.fromkeys(words("str repr format ascii chr input bin hex oct bytes bytearray"), "string"),
-    **dict.fromkeys(words("print setattr delattr exec breakpoint"), "none"),
-    **dict.fromkeys(words("open object type slice vars dir globals locals compile memoryview"), "other"),
-    **dict.fromkeys(words("list tuple set frozenset iter aiter reversed sorted"), "sequence"),
-    **dict.fromkeys(words("min max"), "extreme"),
-    **dict.fromkeys(words("abs round pow divmod"), "arithmetic"),
-    **dict.fromkeys(words("next anext"), "next"),
+    **dict.fromkeys(word_set("len int float hash id ord"), "real"),
+    **dict.fromkeys(word_set("bool complex isinstance issubclass callable hasattr any all"), "number"),
+    **dict.fromkeys(word_set("str repr format ascii chr input bin hex oct bytes bytearray"), "string"),
+    **dict.fromkeys(word_set("print setattr delattr exec breakpoint"), "none"),
+    **dict.fromkeys(word_set("open object type slice vars dir globals locals compile memoryview"), "other"),
+    **dict.fromkeys(word_set("list tuple set frozenset iter aiter reversed sorted"), "sequence"),
+    **dict.fromkeys(word_set("min max"), "extreme"),
+    **dict.fromkeys(word_set("abs round pow divmod"), "arithmetic"),
+    **dict.fromkeys(word_set("next anext"), "next"),
     "range": "range",
     "zip": "zip",
     "enumerate": "enumerate",
@@ -144,31 +144,31 @@ BUILTINS = {
 }
 
 # Attributes and methods of tensors.
-TENSOR_ATTRIBUTES = words("T mT H mH real imag grad data flat at value values indices")
-PLAIN_ATTRIBUTES = words("""
+TENSOR_ATTRIBUTES = word_set("T mT H mH real imag grad data flat at value values indices")
+PLAIN_ATTRIBUTES = word_set("""
     shape ndim dtype device size itemsize nbytes strides requires_grad is_cuda is_leaf is_sparse layout name names
     backend base flags ctypes grad_fn path trainable
 """)
 # Methods that module classes inherit: those that create a weight, and those that register a tensor under a name.
-WEIGHT_METHODS = words("add_weight add_variable add_parameter create_parameter param")
-KEEPING_METHODS = words("register_buffer register_parameter")
-PLAIN_METHODS = words("""
+WEIGHT_METHODS = word_set("add_weight add_variable add_parameter create_parameter param")
+KEEPING_METHODS = word_set("register_buffer register_parameter")
+PLAIN_METHODS = word_set("""
     item tolist dim numel stride element_size data_ptr get_device devices ndimension nelement storage_offset tobytes
     tofile dump dumps backward register_hook retain_grad allclose equal type storage untyped_storage get_shape
     __len__ __repr__ __str__ __bool__ __float__ __int__ __hash__
 """)
-FRAME_METHODS = words("""
+FRAME_METHODS = word_set("""
     groupby iterrows itertuples merge join fillna dropna set_index reset_index sort_values sort_index value_counts apply
     applymap pivot pivot_table melt rename reindex assign query describe to_csv to_frame to_dict
 """)  # of pandas, whose frames NumPy's functions return if they are given one
-CONTAINER_METHODS = words("split chunk unbind nonzero tensor_split topk svd qr unstack hsplit vsplit dsplit")
-TEXT_METHODS = words("""
+CONTAINER_METHODS = word_set("split chunk unbind nonzero tensor_split topk svd qr unstack hsplit vsplit dsplit")
+TEXT_METHODS = word_set("""
     append appendleft encode decode endswith extend format isdigit items join keys lower lstrip popitem rstrip
     setdefault splitlines startswith strip strftime timestamp title total_seconds update upper write read readline
 """)
 
 # Names that by convention hold numbers, flags or text.
-_PLAIN_NAMES = words("""
+_PLAIN_NAMES = word_set("""
     i j d n num size dim dims count length rank axis axes shape dtype device name path mode training train
     deterministic inference causal verbose debug flag lr learning_rate rate momentum eps epsilon alpha beta gamma sigma
     mu tau temperature temp scale factor degree order steps epoch epochs step seed rng generator depth width height
@@ -281,16 +281,16 @@ class Kinds:
         if self.is_tensor_type(origin):
             return "tensor"
         if self.is_op(origin):
-            return _kind_by_name(last_name)
+            return _kind_of_name(last_name)
         if origin.startswith(self.layer_packages) or root_package in self.facades or root_package in self.backends:
             if last_name[:1].isupper():
                 return "layer" if self.is_module_class(origin) else "unknown"
             if last_name in TRANSFORMS:
                 return "transform"
             if root_package in self.backends:
-                return _NATIVE.get(last_name) or _kind_by_name(last_name)
+                return _NATIVE.get(last_name) or _kind_of_name(last_name)
             parent_modules = path_in_library.split(".")[:-1]
-            return _kind_by_name(last_name) if parent_modules and _BESIDE.issuperset(parent_modules) else "unknown"
+            return _kind_of_name(last_name) if parent_modules and _BESIDE.issuperset(parent_modules) else "unknown"
         return _stdlib_kind(origin, root_package, last_name)
 
 
@@ -299,7 +299,7 @@ def is_stdlib(origin: str) -> bool:
     return origin.partition(".")[0] in sys.stdlib_module_names
 
 
-def _kind_by_name(name: str) -> str:
+def _kind_of_name(name: str) -> str:
     result_kind = RETURNS.get(name)
     if result_kind is not None:
         return result_kind

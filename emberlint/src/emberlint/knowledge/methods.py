@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 
-from emberlint.knowledge.signatures import Signature, UntranslatableError, candidates, translate
+from emberlint.knowledge.signatures import Signature, UntranslatableError, signatures_of, translate
 
 TENSORS = {"numpy": "numpy.ndarray", "torch": "torch.Tensor", "jax": "jax.Array"}
 LIBRARIES = {"numpy": "NumPy", "torch": "PyTorch", "mlx": "MLX", "jax": "JAX"}
@@ -30,7 +30,7 @@ def libraries_by_method() -> Mapping[str, frozenset[str]]:
 
 def signatures_by_library(method: str) -> dict[str, tuple[Signature, ...]]:
     """Returns the signatures of a method by library, for the libraries that have one."""
-    signatures_by_name = {library: candidates(f"{name}.{method}") for library, name in TENSORS.items()}
+    signatures_by_name = {library: signatures_of(f"{name}.{method}") for library, name in TENSORS.items()}
     return {library: library_rows for library, library_rows in signatures_by_name.items() if library_rows}
 
 

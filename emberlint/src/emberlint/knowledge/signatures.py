@@ -66,16 +66,16 @@ def signatures() -> Mapping[str, Signature]:
 
 
 @cache
-def _by_function() -> Mapping[str, tuple[Signature, ...]]:
+def _signatures_by_function() -> Mapping[str, tuple[Signature, ...]]:
     signatures_by_function: dict[str, tuple[Signature, ...]] = {}
     for signature in signatures().values():
         signatures_by_function[signature.native] = (*signatures_by_function.get(signature.native, ()), signature)
     return signatures_by_function
 
 
-def candidates(native: str) -> tuple[Signature, ...]:
+def signatures_of(native: str) -> tuple[Signature, ...]:
     """Returns the signatures of a native function, in the order of the table."""
-    return _by_function().get(native, ())
+    return _signatures_by_function().get(native, ())
 
 
 def _parse_row(row: Mapping[str, str]) -> Signature:

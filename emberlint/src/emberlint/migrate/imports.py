@@ -21,7 +21,7 @@ class Moves:
     # the names that `import *` of each old module provided
     exports: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def module(self, old: str) -> str | None:
+    def new_module(self, old: str) -> str | None:
         """Returns the new name of a module, or None if it did not move."""
         return self.modules.get(old)
 
@@ -38,7 +38,7 @@ class Moves:
         return None
 
 
-def rewrite(text: str, module: str, is_package: bool, moves: Moves, absolute: bool = False) -> str:
+def rewrite_imports(text: str, module: str, is_package: bool, moves: Moves, absolute: bool = False) -> str:
     """Returns the text with its imports adapted to the moves; `absolute` makes relative imports absolute too.
 
     An import of a module from itself is dropped, because the name is defined there now.
@@ -72,7 +72,7 @@ class _Rewriter(cst.CSTTransformer):
         return updated_node.with_changes(names=[self._move_alias(alias) for alias in updated_node.names])
 
     def _move_alias(self, alias: cst.ImportAlias) -> cst.ImportAlias:
-        new_name = self.moves.module(alias.evaluated_name)
+        new_name = self.moves.new_module(alias.evaluated_name)
         return alias if new_name is None else alias.with_changes(name=name_expression(new_name))
 
     def visit_ImportFrom(self, node: cst.ImportFrom) -> bool:
@@ -138,10 +138,10 @@ class _Rewriter(cst.CSTTransformer):
 
     def _module_after_move(self, base: str, name: str) -> str:
         """Returns the module from which a name must be imported after the moves."""
-        new_module = self.moves.module(base)
+        new_module = self.moves.new_module(base)
         if new_module is not None:
             return new_module
-        submodule = self.moves.module(f"{base}.{name}")
+        submodule = self.moves.new_module(f"{base}.{name}")
         if submodule is not None:
             return submodule.rpartition(".")[0]
         return self.moves.names.get(base, {}).get(name, base)
@@ -163,23 +163,23 @@ class _Rewriter(cst.CSTTransformer):
         )
 
     def _rewrite_star_import(self, node: cst.ImportFrom, base: str) -> list[cst.BaseSmallStatement]:
-        new_name = self.moves.module(base)
+        new_name = self.moves.new_module(base)
         if new_name is None:
-            return [self._with_module(node, base) if self.absolute and node.relative else node]
+            return [self._import_with_module(node, base) if self.absolute and node.relative else node]
         if new_name == self.module:
             return []
         if base not in self.moves.exports:
-            return [self._with_module(node, new_name)]
+            return [self._import_with_module(node, new_name)]
         exported_aliases = [cst.ImportAlias(cst.Name(name)) for name in self.moves.exports[base]]
         return [cst.ImportFrom(module=name_expression(new_name), names=exported_aliases)] if exported_aliases else []
 
-    def _with_module(self, node: cst.ImportFrom, module: str) -> cst.ImportFrom:
+    def _import_with_module(self, node: cst.ImportFrom, module: str) -> cst.ImportFrom:
         import_whitespace = {"whitespace_after_from": _SPACE, "whitespace_before_import": _SPACE}
         return node.with_changes(module=name_expression(module), relative=[], **import_whitespace)
 
     def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
         dotted_name = get_full_name_for_node(original_node)
-        new_name = None if dotted_name is None else self.moves.module(dotted_name)
+        new_name = None if dotted_name is None else self.moves.new_module(dotted_name)
         if (
             dotted_name is None
             or new_name is None
@@ -200,7 +200,7 @@ class _Rewriter(cst.CSTTransformer):
         return updated_node if new_name is None else updated_node.with_changes(value=f"{quote}{new_name}{quote}")
 
 
-def computed_imports(tree: ast.Module, package: str, frontend: str) -> Iterator[int]:
+def computed_import_lines(tree: ast.Module, package: str, frontend: str) -> Iterator[int]:
     """Yields the lines that import a module below the frontend by a name composed at run time.
 
     `package` is the package of the module that is read; relative names start from it.

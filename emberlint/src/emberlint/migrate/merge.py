@@ -45,7 +45,7 @@ def merge(source: SourceModule, text: str | None) -> tuple[str, list[Clash]]:
     statements_before, statements_after = _statements_to_insert(target)
     imports, needs_future_import = _missing_imports(target)
     merged_statements = list(_merged_statements(target, imports, statements_before, statements_after))
-    merged_statements = _with_dunder_all(target, merged_statements, is_new=text is None)
+    merged_statements = _statements_with_all(target, merged_statements, is_new=text is None)
     docstring_statements = _docstring_of_new(source, is_new=text is None or not target.units)
     if needs_future_import:
         docstring_statements.append(cst.parse_module("from __future__ import annotations\n").body[0])
@@ -120,8 +120,10 @@ def _is_old_import(unit: Unit, source: SourceModule) -> bool:
 
 def _clash_of_units(target: _Target, unit: Unit, other: Unit, owner: str = "") -> Clash:
     source = target.source
-    name = ", ".join(sorted(unit.binds))
-    return Clash(f"{owner}.{name}" if owner else name, (source.path, source.target_path), (unit.code, other.code))
+    names_text = ", ".join(sorted(unit.binds))
+    return Clash(
+        f"{owner}.{names_text}" if owner else names_text, (source.path, source.target_path), (unit.code, other.code)
+    )
 
 
 def _merge_into_class(target: _Target, unit: Unit, receiver: Unit, parts: Sequence[Unit]) -> None:
@@ -149,8 +151,10 @@ def _merge_into_class(target: _Target, unit: Unit, receiver: Unit, parts: Sequen
         )
         old_members += [first_part, *taken_parts[1:]]
     joined_bases = [*node.bases, *(base for base in unit.node.bases if not _has_base(node, base))]
-    block = class_body if isinstance(class_body, cst.IndentedBlock) else cst.IndentedBlock(body=[])
-    new_node = node.with_changes(body=block.with_changes(body=old_members), bases=joined_bases) if taken_parts else node
+    class_block = class_body if isinstance(class_body, cst.IndentedBlock) else cst.IndentedBlock(body=[])
+    new_node = (
+        node.with_changes(body=class_block.with_changes(body=old_members), bases=joined_bases) if taken_parts else node
+    )
     target.tree = target.tree.with_changes(
         body=[new_node if statement is node else statement for statement in target.tree.body]
     )
@@ -313,7 +317,7 @@ def _is_guard(node: cst.BaseStatement) -> bool:
     return isinstance(node, cst.If) and "__name__" in cst.Module([]).code_for_node(node.test)
 
 
-def _with_dunder_all(target: _Target, body: list[Statement], is_new: bool) -> list[Statement]:
+def _statements_with_all(target: _Target, body: list[Statement], is_new: bool) -> list[Statement]:
     """Returns the statements with the new names added to `__all__`."""
     source_names, target_names = all_names(target.source.units), all_names(target.units)
     has_all = any(unit.kind == "all" for unit in target.units)
@@ -375,7 +379,7 @@ def _space_out(body: Sequence[Statement], old: Sequence[Statement]) -> list[Stat
                 if needs_space
                 else 0
                 if _is_import(current_statement) == _is_import(previous_statement)
-                and not _is_future(previous_statement)
+                and not _is_future_import(previous_statement)
                 else 1
             )
         blank_count = sum(1 for line in current_statement.leading_lines if line.comment is None)
@@ -403,7 +407,7 @@ def _is_import(node: Statement) -> bool:
     return isinstance(node, cst.SimpleStatementLine) and isinstance(node.body[0], cst.Import | cst.ImportFrom)
 
 
-def _is_future(node: Statement) -> bool:
+def _is_future_import(node: Statement) -> bool:
     return units([node])[0].kind == "future"
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from emberlint.config.errors import UsageError, suggestion
 from emberlint.migrate import transaction
-from emberlint.migrate.imports import Moves, computed_imports, rewrite
+from emberlint.migrate.imports import Moves, computed_import_lines, rewrite_imports
 from emberlint.migrate.merge import Clash, merge, unresolved_names
-from emberlint.migrate.remains import shim, source_without_moved
-from emberlint.migrate.selection import SourceModule, movable, select
+from emberlint.migrate.remains import shim_text, source_without_moved
+from emberlint.migrate.selection import SourceModule, find_movable_names, select_statements
 from emberlint.migrate.transaction import MigrationError
 from emberlint.migrate.units import all_names, units_by_bound_name
 from emberlint.parity.definitions import definitions
@@ -40,14 +40,14 @@ class Plan:
 
     def diff(self) -> str:
         """Returns the changes as a unified diff."""
-        return transaction.diff(self.before, self.after)
+        return transaction.unified_diff(self.before, self.after)
 
     def apply(self) -> None:
         """Writes the changes, all of them or none."""
-        transaction.write(self.root, self.changes, self.windows)
+        transaction.write_files(self.root, self.changes, self.windows)
 
 
-def plan(project: Project, layout: Layout, backend: str, operations: Sequence[str] = ()) -> Plan:
+def plan_moves(project: Project, layout: Layout, backend: str, operations: Sequence[str] = ()) -> Plan:
     """Returns the changes that move one backend's implementations: all, or some and what they need.
 
     Raises:
@@ -58,7 +58,7 @@ def plan(project: Project, layout: Layout, backend: str, operations: Sequence[st
     sources = _misplaced_sources(project, layout, backend)
     source_by_module = {source.module: source for source in sources}
     movable_names, backend_definitions = (
-        movable(source_by_module),
+        find_movable_names(source_by_module),
         definitions(project, layout, layout.backend_files(project, backend)),
     )
     for name in operations:
@@ -67,7 +67,7 @@ def plan(project: Project, layout: Layout, backend: str, operations: Sequence[st
     wanted_names = [name for name in operations if name in movable_names]
     if not sources or (operations and not wanted_names):
         return move_plan
-    select(source_by_module, wanted_names)
+    select_statements(source_by_module, wanted_names)
     moving_sources = [source for source in sources if _has_moves(source, bool(operations))]
     for each_source in sources:
         move_plan.before[each_source.path] = project.text(each_source.path)
@@ -99,15 +99,15 @@ def _has_moves(one: SourceModule, partial: bool) -> bool:
 
 def _misplaced_sources(project: Project, layout: Layout, backend: str) -> list[SourceModule]:
     """Returns the misplaced files of a backend, with their relative imports made absolute."""
-    sources = []
+    source_modules = []
     old_folder, new_folder = f"{layout.frontend}/{backend}", f"{layout.backend}/{backend}"
     for path in layout.files_inside_frontend(project, backend):
         target_path = new_folder + path[len(old_folder) :]
         module = module_name(project, path)
         is_package = path.endswith("__init__.py")
-        absolute_text = rewrite(project.text(path), module, is_package, Moves(), absolute=True)
-        sources.append(SourceModule(path, module, target_path, module_name(project, target_path), absolute_text))
-    return sources
+        absolute_text = rewrite_imports(project.text(path), module, is_package, Moves(), absolute=True)
+        source_modules.append(SourceModule(path, module, target_path, module_name(project, target_path), absolute_text))
+    return source_modules
 
 
 def module_name(project: Project, path: str) -> str:
@@ -119,16 +119,16 @@ def module_name(project: Project, path: str) -> str:
         first_index -= 1
     if first_index == len(folders):
         first_index = _outermost_start(project, folders)
-    name = ".".join(path_segments[first_index:])
-    root = project.settings.root
-    while not first_index and (root / "__init__.py").is_file():
-        name, root = f"{root.name}.{name}", root.parent
-    return name
+    dotted_name = ".".join(path_segments[first_index:])
+    project_root = project.settings.root
+    while not first_index and (project_root / "__init__.py").is_file():
+        dotted_name, project_root = f"{project_root.name}.{dotted_name}", project_root.parent
+    return dotted_name
 
 
 def _is_package(project: Project, folder: str) -> bool:
-    path = f"{folder}/__init__.py"
-    return path in project.texts or (project.settings.root / path).is_file()
+    init_path = f"{folder}/__init__.py"
+    return init_path in project.texts or (project.settings.root / init_path).is_file()
 
 
 def _outermost_start(project: Project, folders: Sequence[str]) -> int:
@@ -146,10 +146,10 @@ def _check_not_defined_elsewhere(
     project: Project, layout: Layout, backend: str, moving: Sequence[SourceModule]
 ) -> None:
     """Checks that no operation is already defined in another file of the backend, which would duplicate it."""
-    files = layout.backend_files(project, backend)
+    backend_files = layout.backend_files(project, backend)
     target_paths = {source.target_path for source in moving}
     backend_package = f"{module_name(project, layout.frontend + '/x.py').rpartition('.')[0]}.{backend}"
-    other_files = [path for path in files if path not in target_paths and not path.endswith("__init__.py")]
+    other_files = [path for path in backend_files if path not in target_paths and not path.endswith("__init__.py")]
     other_files = [path for path in other_files if backend_package not in project.text(path)]
     definitions_elsewhere = definitions(project, layout, other_files)
     clashes: list[Clash] = []
@@ -242,9 +242,9 @@ def _computed_imports_of_frontend(project: Project, layout: Layout) -> list[str]
     for path in _python_files(project):
         tree = project.tree(path)
         if tree is not None:
-            name = module_name(project, path)
-            package = name if path.endswith("__init__.py") else name.rpartition(".")[0]
-            import_places += [f"{path}:{line}" for line in computed_imports(tree, package, frontend_package)]
+            dotted_name = module_name(project, path)
+            package = dotted_name if path.endswith("__init__.py") else dotted_name.rpartition(".")[0]
+            import_places += [f"{path}:{line}" for line in computed_import_lines(tree, package, frontend_package)]
     return import_places
 
 
@@ -262,9 +262,9 @@ def _private_attributes(project: Project, sources: Sequence[SourceModule]) -> se
 def _remaining_text(
     one: SourceModule, sources: Sequence[SourceModule], references: Sequence[str], reached_names: set[str], result: Plan
 ) -> str | None:
-    text = source_without_moved(one, reached_names)
-    if text is not None or not references:
-        return text
+    remaining_text = source_without_moved(one, reached_names)
+    if remaining_text is not None or not references:
+        return remaining_text
     result.kept.add(one.path)
     if one.is_shim:
         return result.before[one.path]
@@ -272,7 +272,7 @@ def _remaining_text(
     modules_below = [
         other_source.module for other_source in sources if other_source.module.rpartition(".")[0] == one.module
     ]
-    return shim(one, sorted(name.rpartition(".")[2] for name in modules_below) if one.is_package else [])
+    return shim_text(one, sorted(name.rpartition(".")[2] for name in modules_below) if one.is_package else [])
 
 
 def _make_packages(project: Project, layout: Layout, backend: str, texts: dict[str, str | None], result: Plan) -> None:
@@ -300,19 +300,19 @@ def _rewrite_imports(project: Project, texts: Mapping[str, str | None], moves: M
         word.rpartition(".")[2] for word in moves.modules.values()
     }
     for path in sorted({*_python_files(project), *texts}):
-        text = texts[path] if path in texts else project.text(path)
-        if text is None:
+        file_text = texts[path] if path in texts else project.text(path)
+        if file_text is None:
             result.after[path] = None
             continue
-        if path not in texts and (not any(end in text for end in last_names) or project.tree(path) is None):
+        if path not in texts and (not any(end in file_text for end in last_names) or project.tree(path) is None):
             continue
         if path in result.kept:
-            result.after[path] = text
+            result.after[path] = file_text
             continue
-        new_text = rewrite(text, module_name(project, path), path.endswith("__init__.py"), moves)
-        if path not in texts and new_text == text:
+        new_text = rewrite_imports(file_text, module_name(project, path), path.endswith("__init__.py"), moves)
+        if path not in texts and new_text == file_text:
             continue
-        result.before.setdefault(path, text)
+        result.before.setdefault(path, file_text)
         result.after[path] = new_text
 
 
@@ -379,10 +379,10 @@ def _files_run_by_import(project: Project, layout: Layout, module: str) -> Itera
 
 def _imports_below(project: Project, result: Plan, path: str, package: str) -> bool:
     """Returns whether a file imports modules of a package when it is loaded."""
-    text = result.after.get(path) or _text_or_none(project, path)
-    if text is None:
+    file_text = result.after.get(path) or _text_or_none(project, path)
+    if file_text is None:
         return False
-    tree = ast.parse(text)
+    tree = ast.parse(file_text)
     tree.body = [node for node in tree.body if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     imported_modules = imports(tree, module_name(project, path), path.endswith("__init__.py"))
     return any(f"{module.target}.".startswith(f"{package}.") and not module.typing_only for module in imported_modules)

@@ -94,7 +94,7 @@ def _names_imported_back(source: SourceModule) -> set[str]:
     return {alias.name for alias in aliases if alias.asname in (None, alias.name)}
 
 
-def shim(source: SourceModule, submodules: Sequence[str]) -> str:
+def shim_text(source: SourceModule, submodules: Sequence[str]) -> str:
     """Returns a file that re-exports the moved names under the old module name, for imports by a composed name."""
     unit_kinds = ("definition", "import") if source.is_package else ("definition",)
     exported_names = sorted(

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import libcst as cst
 
-from emberlint.migrate.units import Unit, member_needs, member_stores, members, units, units_by_bound_name
+from emberlint.migrate.units import Unit, members, needed_attributes, stored_attributes, units, units_by_bound_name
 
 
 @dataclass
@@ -95,7 +95,7 @@ class SourceModule:
         )
 
 
-def select(modules: Mapping[str, SourceModule], operations: Sequence[str]) -> None:
+def select_statements(modules: Mapping[str, SourceModule], operations: Sequence[str]) -> None:
     """Marks the statements that move: all, or the requested operations and what they use in the folder's modules."""
     if not operations:
         for module in modules.values():
@@ -104,10 +104,10 @@ def select(modules: Mapping[str, SourceModule], operations: Sequence[str]) -> No
     move_closure = _Closure(modules)
     for name in operations:
         move_closure.select_operation(name)
-    move_closure.finish()
+    move_closure.finish_selection()
 
 
-def movable(modules: Mapping[str, SourceModule]) -> list[str]:
+def find_movable_names(modules: Mapping[str, SourceModule]) -> list[str]:
     """Returns the public names that the modules and their classes define."""
     distinct_names: dict[str, None] = {}
     for module in modules.values():
@@ -157,10 +157,10 @@ class _Closure:
             return
         taken_parts.append(member)
         class_members = self.bodies[owner]
-        needed_names = member_needs(member, next(iter(owner.binds)))
+        needed_names = needed_attributes(member, next(iter(owner.binds)))
         for other_member in class_members:
             if other_member.binds & (needed_names | member.uses) or (
-                other_member is not member and member_stores(other_member) & needed_names
+                other_member is not member and stored_attributes(other_member) & needed_names
             ):
                 self.select_member(module, owner, other_member)
         for name in sorted(member.uses | _header_names(owner)):
@@ -186,7 +186,7 @@ class _Closure:
                 if module in self.modules and self.modules[module] is not source_module:
                     self.select_name(self.modules[module], name)
 
-    def finish(self) -> None:
+    def finish_selection(self) -> None:
         """Completes the selection: sorts it, joins classes that move whole, and adds statements that act on them."""
         for module in self.modules.values():
             for owner, taken_parts in list(module.parts.items()):

@@ -13,7 +13,7 @@ class MigrationError(Exception):
     """Raised when the migration would break something; no file was written."""
 
 
-def diff(before: Mapping[str, str | None], after: Mapping[str, str | None]) -> str:
+def unified_diff(before: Mapping[str, str | None], after: Mapping[str, str | None]) -> str:
     """Returns the unified diff of some files; None stands for a missing file."""
     file_diffs: list[str] = []
     for path in sorted(after):
@@ -35,7 +35,7 @@ def ends_in_crlf(content: bytes) -> bool:
     return 2 * content.count(b"\r\n") > content.count(b"\n")
 
 
-def write(root: Path, after: Mapping[str, str | None], windows: Collection[str] = ()) -> None:
+def write_files(root: Path, after: Mapping[str, str | None], windows: Collection[str] = ()) -> None:
     """Writes, creates and removes files; on any failure, restores those already changed.
 
     A file keeps its line ends; `windows` are the new files whose lines end in CR LF.

@@ -26,7 +26,7 @@ class Unit:
     @property
     def code(self) -> str:
         """The statement's source without the comments above it."""
-        return source(self.node)
+        return statement_source(self.node)
 
     @cached_property
     def tree(self) -> ast.stmt:
@@ -34,7 +34,7 @@ class Unit:
         return ast.parse(self.code).body[0]
 
 
-def source(node: Statement) -> str:
+def statement_source(node: Statement) -> str:
     """Returns a statement's source without the blank lines and comments above it."""
     return cst.Module(body=[node.with_changes(leading_lines=[])]).code
 
@@ -45,7 +45,7 @@ def units(statements: Sequence[Statement], top: bool = True) -> list[Unit]:
 
 
 def _unit_of(node: Statement, first: bool, top: bool) -> Unit:
-    source_text = source(node)
+    source_text = statement_source(node)
     tree = ast.parse(source_text).body[0]
     if (
         first
@@ -108,7 +108,7 @@ def members(node: cst.ClassDef) -> list[Unit]:
     return units([statement for statement in node.body.body if isinstance(statement, Statement)], top=False)
 
 
-def member_needs(unit: Unit, owner: str) -> frozenset[str]:
+def needed_attributes(unit: Unit, owner: str) -> frozenset[str]:
     """Returns the attributes that a method reads from `self`, `cls` or its class by name."""
     attribute_names = {
         node.attr
@@ -120,7 +120,7 @@ def member_needs(unit: Unit, owner: str) -> frozenset[str]:
     return frozenset(attribute_names)
 
 
-def member_stores(unit: Unit) -> frozenset[str]:
+def stored_attributes(unit: Unit) -> frozenset[str]:
     """Returns the attributes of `self` that a method assigns."""
     attribute_names = {
         node.attr

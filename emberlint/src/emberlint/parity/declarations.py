@@ -4,16 +4,16 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from emberlint.parity.layout import Layout, stem
+from emberlint.parity.layout import Layout, category_of_path
 from emberlint.parity.signature import Signature, signature
 from emberlint.parity.syntax import (
     FunctionNode,
     Span,
-    assignment,
-    decorators,
+    assigned_name_and_value,
     flat_statements,
-    is_empty,
+    is_declaration_only,
     last_name,
+    names_of_decorators,
     tree_of,
 )
 from emberlint.source.project import Project
@@ -59,22 +59,30 @@ def declarations(project: Project, layout: Layout) -> dict[str, Declaration]:
 def _decorated_ops(trees: dict[str, ast.Module]) -> Iterator[Declaration]:
     for path, tree in trees.items():
         for node in flat_statements(tree.body):
-            if isinstance(node, FunctionNode) and "op" in decorators(node):
-                is_composite = not is_empty(node)
-                yield Declaration(node.name, stem(path), is_composite, signature(node.args), Span.of(path, node))
+            if isinstance(node, FunctionNode) and "op" in names_of_decorators(node):
+                is_composite = not is_declaration_only(node)
+                yield Declaration(
+                    node.name, category_of_path(path), is_composite, signature(node.args), Span.of(path, node)
+                )
 
 
 def _delegating_functions(trees: dict[str, ast.Module]) -> Iterator[Declaration]:
     for path, tree in trees.items():
         for node in flat_statements(tree.body):
             if isinstance(node, FunctionNode) and not node.name.startswith("_"):
-                if is_empty(node) or _delegates(node, node.name):
-                    yield Declaration(node.name, stem(path), False, signature(node.args), Span.of(path, node))
+                if is_declaration_only(node) or _delegates(node, node.name):
+                    yield Declaration(
+                        node.name, category_of_path(path), False, signature(node.args), Span.of(path, node)
+                    )
             else:
-                name_and_value = assignment(node)
+                name_and_value = assigned_name_and_value(node)
                 if name_and_value and _is_delegation(name_and_value[1], name_and_value[0]):
                     yield Declaration(
-                        name_and_value[0], stem(path), False, _lambda_signature(name_and_value[1]), Span.of(path, node)
+                        name_and_value[0],
+                        category_of_path(path),
+                        False,
+                        _lambda_signature(name_and_value[1]),
+                        Span.of(path, node),
                     )
 
 
@@ -113,16 +121,16 @@ def _abstract_methods(trees: dict[str, ast.Module]) -> Iterator[Declaration]:
             if not base_names & {*ABSTRACT, "ABCMeta"}:
                 continue
             for method in node.body:
-                if isinstance(method, FunctionNode) and not method.name.startswith("_") and is_empty(method):
-                    own_signature = signature(method.args, bound="staticmethod" not in decorators(method))
-                    yield Declaration(method.name, stem(path), False, own_signature, Span.of(path, method))
+                if isinstance(method, FunctionNode) and not method.name.startswith("_") and is_declaration_only(method):
+                    own_signature = signature(method.args, bound="staticmethod" not in names_of_decorators(method))
+                    yield Declaration(method.name, category_of_path(path), False, own_signature, Span.of(path, method))
 
 
 def _aliases_of_ops(trees: dict[str, ast.Module], declared: dict[str, Declaration]) -> Iterator[tuple[str, str]]:
     """Yields the alias and the op of `asin = alias("asin", arcsin)` and of `asin = arcsin`."""
     for tree in trees.values():
         for node in flat_statements(tree.body):
-            name_and_value = assignment(node)
+            name_and_value = assigned_name_and_value(node)
             if name_and_value is None or name_and_value[0] in declared:
                 continue
             aliased_value = name_and_value[1]
@@ -149,7 +157,7 @@ def exported_names(project: Project, layout: Layout) -> frozenset[str] | None:
             return None
         if isinstance(node, ast.AugAssign) or (isinstance(node, ast.Expr) and "globals" in ast.dump(node)):
             return None
-        name_and_value = assignment(node)
+        name_and_value = assigned_name_and_value(node)
         if name_and_value and name_and_value[0] == "__all__":
             dunder_all_names = _strings_of_list(name_and_value[1])
             if dunder_all_names is None:
@@ -180,10 +188,10 @@ def _offered_names(project: Project, files: list[str], node: ast.stmt) -> Iterat
             else:
                 yield alias.asname or alias.name
                 if alias.name in module_names:
-                    yield f"{stem(alias.name + '.py')}.*"
+                    yield f"{category_of_path(alias.name + '.py')}.*"
     elif isinstance(node, FunctionNode | ast.ClassDef):
         yield node.name
-    elif pair := assignment(node):
+    elif pair := assigned_name_and_value(node):
         yield pair[0]
 
 
@@ -192,7 +200,7 @@ def _exported_names(project: Project, paths: list[str]) -> Iterator[str]:
     for path in paths:
         exported_names: set[str] = set()
         for node in flat_statements(tree_of(project, path).body):
-            name_and_value = assignment(node)
+            name_and_value = assigned_name_and_value(node)
             if name_and_value and name_and_value[0] == "__all__":
                 exported_names = _strings_of_list(name_and_value[1]) or exported_names
                 break

@@ -4,15 +4,15 @@ import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from emberlint.parity.layout import Layout, stem
+from emberlint.parity.layout import Layout, category_of_path
 from emberlint.parity.signature import Signature, signature
 from emberlint.parity.syntax import (
     FunctionNode,
     Span,
-    assignment,
-    decorators,
+    assigned_name_and_value,
     flat_statements,
     last_name,
+    names_of_decorators,
     refusal_message,
     tree_of,
 )
@@ -69,7 +69,9 @@ def has_made_class(project: Project, paths: list[str]) -> bool:
 
     Which ops it has is then not to be read.
     """
-    assignments = (assignment(node) for path in paths for node in flat_statements(tree_of(project, path).body))
+    assignments = (
+        assigned_name_and_value(node) for path in paths for node in flat_statements(tree_of(project, path).body)
+    )
     return any(
         pair is not None
         and pair[0].endswith(CLASSES)
@@ -126,14 +128,14 @@ def _functions_by_name(tree: ast.Module) -> dict[str, FunctionNode]:
 def _definition_of_node(
     path: str, node: ast.stmt, functions: Mapping[str, FunctionNode], in_class: bool
 ) -> Definition | None:
-    span, category = Span.of(path, node), stem(path)
+    span, category = Span.of(path, node), category_of_path(path)
     if isinstance(node, FunctionNode):
-        decorator_names = decorators(node)
+        decorator_names = names_of_decorators(node)
         if node.name.startswith("_") or decorator_names & {"overload", "setter"}:
             return None
         own_signature = signature(node.args, bound=in_class and "staticmethod" not in decorator_names)
         return Definition(node.name, category, own_signature, span, ast.unparse(node), refusal_message(node))
-    name_and_value = assignment(node)
+    name_and_value = assigned_name_and_value(node)
     if name_and_value is None or name_and_value[0].startswith("_") or isinstance(name_and_value[1], PLAIN_VALUES):
         return None
     name, value = name_and_value

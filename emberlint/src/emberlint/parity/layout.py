@@ -34,15 +34,15 @@ class Layout:
         """Returns the files of one backend, in its folder or `backend/<name>.py`."""
         single_file_paths = [f"{self.backend}/{stem}.py" for stem in (name, f"{name}_backend")]
         shared_files = set(project.files(self.backend)) if self.backend else set()
-        folder = f"{self.backend}/{name}/"
-        return sorted(path for path in shared_files if path.startswith(folder) or path in single_file_paths)
+        backend_folder = f"{self.backend}/{name}/"
+        return sorted(path for path in shared_files if path.startswith(backend_folder) or path in single_file_paths)
 
     def files_inside_frontend(self, project: Project, name: str) -> list[str]:
         """Returns the files of one backend that are inside the frontend."""
         return [] if self.frontend.endswith(".py") else list(project.files(f"{self.frontend}/{name}"))
 
 
-def stem(path: str) -> str:
+def category_of_path(path: str) -> str:
     """Returns the category in a file's name: `math` for `ops/math.py` and `backend/torch/math_ops.py`."""
     pure_path = PurePosixPath(path)
     file_stem = pure_path.parent.name if pure_path.name == "__init__.py" else pure_path.stem
@@ -51,7 +51,7 @@ def stem(path: str) -> str:
     return file_stem
 
 
-def find(project: Project) -> Layout | None:
+def find_layout(project: Project) -> Layout | None:
     """Returns the layout in the settings, or the first one found in the root or one folder below it, or None."""
     parity_settings = project.settings.parity
     if parity_settings.frontend and parity_settings.backend:
@@ -93,12 +93,12 @@ def _backend_names(project: Project, frontend: str, backend: str) -> tuple[str, 
     for folder in (backend, frontend):
         for path in project.files(folder):
             path_segments = path[len(folder) + 1 :].split("/")
-            name = path_segments[0].removesuffix(".py").removesuffix("_backend")
+            backend_name = path_segments[0].removesuffix(".py").removesuffix("_backend")
             is_backend = folder == backend and len(path_segments) == 2 and path_segments[1].endswith("_ops.py")
-            if (name in settings_names and (len(path_segments) > 1 or folder == backend)) or is_backend:
-                backend_names.add(name)
+            if (backend_name in settings_names and (len(path_segments) > 1 or folder == backend)) or is_backend:
+                backend_names.add(backend_name)
     return (
-        *(name for name in settings_names if name in backend_names),
+        *(backend_name for backend_name in settings_names if backend_name in backend_names),
         *sorted(backend_names.difference(settings_names)),
     )
 

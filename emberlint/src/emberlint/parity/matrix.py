@@ -7,7 +7,7 @@ from enum import StrEnum
 from emberlint.parity.declarations import Declaration, declarations, exported_names
 from emberlint.parity.definitions import Definition, definitions, has_made_class
 from emberlint.parity.layout import Layout, chosen_names
-from emberlint.parity.signature import difference, signature_text
+from emberlint.parity.signature import signature_difference, signature_text
 from emberlint.source.project import Project
 
 
@@ -91,7 +91,7 @@ class Matrix:
         return tuple(dict.fromkeys(row.category for row in self.rows))
 
 
-def matrix(project: Project, layout: Layout, backends: Sequence[str] = ()) -> Matrix:
+def build_matrix(project: Project, layout: Layout, backends: Sequence[str] = ()) -> Matrix:
     """Returns the matrix of a project, for the requested backends or for all."""
     backend_names = chosen_names(layout.names, backends)
     declaration_by_name = declarations(project, layout)
@@ -120,7 +120,7 @@ def matrix(project: Project, layout: Layout, backends: Sequence[str] = ()) -> Ma
             tuple(_rows_without_declarations(backend_names, definitions_by_backend, misplaced_by_backend)),
         )
     offered_names = exported_names(project, layout)
-    rows = []
+    op_rows = []
     for op in sorted(declaration_by_name.values(), key=lambda one: (one.category, one.place.path, one.place.line)):
         cell_by_backend = {
             name: _cell_of_op(
@@ -131,8 +131,8 @@ def matrix(project: Project, layout: Layout, backends: Sequence[str] = ()) -> Ma
             )
             for name in backend_names
         }
-        rows.append(OpRow(op.name, op.category, op.composite, cell_by_backend, op, _is_exported(op, offered_names)))
-    return Matrix(layout, backend_names, tuple(rows))
+        op_rows.append(OpRow(op.name, op.category, op.composite, cell_by_backend, op, _is_exported(op, offered_names)))
+    return Matrix(layout, backend_names, tuple(op_rows))
 
 
 def _is_exported(op: Declaration, offered: frozenset[str] | None) -> bool:
@@ -156,7 +156,7 @@ def _cell_of_op(
         return BackendCell(Status.UNSUPPORTED, defined.unsupported, declared_signature, definition=defined)
     defined_signature = "" if defined.signature is None else signature_text(defined.signature)
     if op.signature is not None and defined.signature is not None:
-        difference_text = difference(op.signature, defined.signature)
+        difference_text = signature_difference(op.signature, defined.signature)
         if difference_text is not None:
             return BackendCell(Status.DIFFERS, difference_text, declared_signature, defined_signature, defined)
     return BackendCell(

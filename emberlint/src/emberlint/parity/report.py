@@ -21,7 +21,7 @@ table{border-collapse:collapse}th,td{border:1px solid #ccc;padding:.2rem .6rem;t
 .gap{background:#fbd5d5}.unsupported{background:#fdf1c7}.override{background:#dcefdc}"""
 
 
-def text(matrix: Matrix, verbose: bool = False) -> str:
+def report_text(matrix: Matrix, verbose: bool = False) -> str:
     """Returns the gaps and the coverage of the matrix as text for a terminal; with `verbose`, every cell."""
     report_lines = []
     if verbose:
@@ -75,7 +75,7 @@ def _place_text(cell: BackendCell) -> str:
     return "" if cell.definition is None else f" at {cell.definition.place.path}:{cell.definition.place.line}"
 
 
-def markdown(matrix: Matrix) -> str:
+def report_markdown(matrix: Matrix) -> str:
     """Returns the matrix in Markdown: a table per category, with the coverage above and notes below."""
     markdown_lines = ["# Ops and backends", "", "| backend | coverage | missing |", "| --- | --- | --- |"]
     for name in matrix.backends:
@@ -95,7 +95,7 @@ def markdown(matrix: Matrix) -> str:
     return "\n".join(markdown_lines) + "\n"
 
 
-def as_json(matrix: Matrix) -> str:
+def report_json(matrix: Matrix) -> str:
     """Returns the whole matrix of ops and backends as JSON."""
     op_records = [
         {
@@ -123,7 +123,7 @@ def _cell_as_json(cell: BackendCell) -> dict[str, object]:
     return cell_fields
 
 
-def html(matrix: Matrix) -> str:
+def report_html(matrix: Matrix) -> str:
     """Returns the matrix as one HTML page without scripts or references to other files."""
     summary_rows = [
         f"<tr><th>{name}</th><td>{escape(_backend_summary(matrix, name))}</td></tr>" for name in matrix.backends

@@ -62,7 +62,7 @@ def signature_text(parameters: Signature) -> str:
     return f"({', '.join(parameter_texts)})"
 
 
-def difference(declared: Signature, defined: Signature) -> str | None:
+def signature_difference(declared: Signature, defined: Signature) -> str | None:
     """Returns how `defined` differs from `declared`, or None if every declared call means the same to both.
 
     The names and order of positional parameters, the kinds and the defaults count. A definition may accept more than is
@@ -144,7 +144,7 @@ def _difference_of_defaults(declared: Signature, defined: Signature) -> str | No
         if (
             declared_parameter.default is not None
             and defined_parameter.default is not None
-            and not _are_equal(declared_parameter.default, defined_parameter.default)
+            and not _are_equal_defaults(declared_parameter.default, defined_parameter.default)
         ):
             return (
                 f"{declared_parameter.name} is {defined_parameter.default} by default, not {declared_parameter.default}"
@@ -152,7 +152,7 @@ def _difference_of_defaults(declared: Signature, defined: Signature) -> str | No
     return None
 
 
-def _are_equal(first: str, second: str) -> bool:
+def _are_equal_defaults(first: str, second: str) -> bool:
     """Returns whether two defaults are equal, as `0` and `0.0`, or have one name, as `float32` and `torch.float32`."""
     if first == second:
         return True

@@ -43,7 +43,7 @@ def last_name(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def decorators(node: FunctionNode) -> set[str]:
+def names_of_decorators(node: FunctionNode) -> set[str]:
     """Returns the last names of a function's decorators."""
     return {last_name(decorator) for decorator in node.decorator_list}
 
@@ -78,7 +78,7 @@ def refusal_message(node: FunctionNode) -> str | None:
     return str(message_node.value) if isinstance(message_node, ast.Constant) else ast.unparse(message_node)
 
 
-def is_empty(node: FunctionNode) -> bool:
+def is_declaration_only(node: FunctionNode) -> bool:
     """Returns whether a function is only a declaration: its body is `...`, `pass`, a docstring, or a refusal."""
     body_statements = without_docstring(node)
     if refusal_message(node) is not None:
@@ -94,7 +94,7 @@ def is_empty(node: FunctionNode) -> bool:
     )
 
 
-def assignment(node: ast.stmt) -> tuple[str, ast.expr] | None:
+def assigned_name_and_value(node: ast.stmt) -> tuple[str, ast.expr] | None:
     """Returns the name and value of `name = value`, annotated or not."""
     if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
         return node.targets[0].id, node.value

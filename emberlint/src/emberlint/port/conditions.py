@@ -57,7 +57,7 @@ def reason_against(
     library = signature.native.partition(".")[0]
     dtype, first_argument = arguments.get("dtype"), next(iter(arguments.values()), None)
     if signature.when == "tensor type":
-        if dtype is None or dtype_of_tensor_type(file.native(dtype) or "") is None:
+        if dtype is None or dtype_of_tensor_type(file.native_origin(dtype) or "") is None:
             return f"`{file.segment(call)}` names no type of tensors"
     elif dtype is not None and not is_dtype(file, dtype, is_certain=signature.native in CASTS):
         return f"`{file.segment(dtype)}` has no neutral form, or may be none: pass a dtype such as ops.float32"
@@ -131,7 +131,7 @@ def reason_for_function(file: SourceFile, signature: Signature, node: ast.expr |
         node.value for node in ast.walk(function) if isinstance(node, ast.Return) and node.value is not None
     ]
     result_nodes = [function.body] if isinstance(function, ast.Lambda) else returned_values
-    if signature.when == "scalar" and not all(_is_single(file, result) for result in result_nodes):
+    if signature.when == "scalar" and not all(_is_single_value(file, result) for result in result_nodes):
         return f"the function may return a tuple: pass has_aux=True to ops.{signature.op} if it does"
     return None
 
@@ -144,7 +144,7 @@ def _function_of_expression(file: SourceFile, node: ast.expr | ast.FunctionDef) 
     return only_binding if isinstance(only_binding, ast.Lambda | ast.FunctionDef) and not is_method else None
 
 
-def _is_single(file: SourceFile, node: ast.expr) -> bool:
+def _is_single_value(file: SourceFile, node: ast.expr) -> bool:
     """Returns whether an expression is known to be a single value, not a tuple."""
     return isinstance(node, ast.BinOp | ast.UnaryOp) or file.inference.evidence(node) is not None
 
@@ -182,7 +182,7 @@ def is_dtype(file: SourceFile, node: ast.expr, is_certain: bool = False) -> bool
     """
     if isinstance(node, ast.Constant):
         return node.value is None or node.value in NEUTRAL
-    origin = file.native(node)
+    origin = file.native_origin(node)
     if origin is not None:
         return neutral_dtype(origin) is not None
     if isinstance(node, ast.Name) and file.names.lookup(node) is None:
@@ -192,7 +192,8 @@ def is_dtype(file: SourceFile, node: ast.expr, is_certain: bool = False) -> bool
     if isinstance(node, ast.Name) and node.id == "dtype":  # a name counts, unless it is bound to a type of tensors
         bound_values = [binding.value for binding in file.names.bindings(node) if isinstance(binding.value, ast.expr)]
         return all(
-            file.native(value) is None or neutral_dtype(f"{file.native(value)}") is not None for value in bound_values
+            file.native_origin(value) is None or neutral_dtype(f"{file.native_origin(value)}") is not None
+            for value in bound_values
         )
     is_neutral = f"{file.names.origin(node)}".startswith(file.settings.namespaces)
     return isinstance(node, ast.Attribute) and (node.attr == "dtype" or is_neutral)
@@ -203,7 +204,7 @@ def is_device(file: SourceFile, node: ast.expr) -> bool:
     if isinstance(node, ast.Constant):
         return isinstance(node.value, str) and node.value.partition(":")[0] in DEVICE_NAMES
     if isinstance(node, ast.Call):
-        return file.native(node.func) == "torch.device"
+        return file.native_origin(node.func) == "torch.device"
     return "device" in (getattr(node, "id", "") or getattr(node, "attr", ""))
 
 
@@ -218,7 +219,7 @@ def _caught_exception(file: SourceFile, call: ast.Call) -> str:
                 for exception_type in exception_types
                 for name in (exception_type.elts if isinstance(exception_type, ast.Tuple) else [exception_type])
             ]
-            native_exception = next((name for name in exception_nodes if file.native(name) is not None), None)
+            native_exception = next((name for name in exception_nodes if file.native_origin(name) is not None), None)
             if native_exception is not None:
                 return file.segment(native_exception)
         child = ancestor
@@ -227,7 +228,7 @@ def _caught_exception(file: SourceFile, call: ast.Call) -> str:
 
 def _is_masked(file: SourceFile, node: ast.expr) -> bool:
     """Returns whether an expression calls a function of `numpy.ma`."""
-    return isinstance(node, ast.Call) and (file.native(node.func) or "").startswith("numpy.ma.")
+    return isinstance(node, ast.Call) and (file.native_origin(node.func) or "").startswith("numpy.ma.")
 
 
 def _exact_type(file: SourceFile) -> str:
@@ -364,7 +365,7 @@ def _is_number(file: SourceFile, node: ast.expr) -> bool:
     if isinstance(node, ast.Name) and file.inference.is_number(node):
         # A comparison of unknown values counts as a number, but it may be a tensor.
         return not any(isinstance(binding.value, _LOGICAL) for binding in file.names.bindings(node))
-    return file.inference.is_other(node) and not any(_tensor_elements(file, node))
+    return file.inference.is_no_tensor(node) and not any(_tensor_elements(file, node))
 
 
 def _tensor_elements(file: SourceFile, node: ast.expr) -> Iterator[bool]:

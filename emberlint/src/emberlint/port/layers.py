@@ -19,9 +19,13 @@ def _reason_for_in_place(file: SourceFile, call: ast.Call, _: Mapping[str, ast.e
     if all(isinstance(value, ast.Constant) and value.value is False for value in inplace_values):
         return None
     parent = file.parent(call)
-    if isinstance(parent, ast.Call) and file.native(parent.func) == "torch.nn.Sequential" and call in parent.args[1:]:
+    if (
+        isinstance(parent, ast.Call)
+        and file.native_origin(parent.func) == "torch.nn.Sequential"
+        and call in parent.args[1:]
+    ):
         previous_layer = parent.args[parent.args.index(call) - 1]
-        previous_name = (file.native(previous_layer.func) or "") if isinstance(previous_layer, ast.Call) else ""
+        previous_name = (file.native_origin(previous_layer.func) or "") if isinstance(previous_layer, ast.Call) else ""
         if previous_name.rpartition(".")[2].startswith(_FRESH):
             return None
     return "with inplace=True it also changes its input, which may be used again"
@@ -118,7 +122,7 @@ def _dataset_call(file: SourceFile, node: ast.expr) -> ast.Call | None:
             if len(dataset_bindings) == 1 and isinstance(dataset_bindings[0].value, ast.expr)
             else node
         )
-    is_dataset_call = isinstance(node, ast.Call) and file.native(node.func) == DATASET
+    is_dataset_call = isinstance(node, ast.Call) and file.native_origin(node.func) == DATASET
     return node if is_dataset_call and _reason_for_tensors(file, node, {}) is None else None  # type: ignore[arg-type,return-value]
 
 
@@ -138,7 +142,7 @@ def _result_uses(file: SourceFile, call: ast.Call) -> list[ast.expr]:
 
 def _is_given_to_loader(file: SourceFile, node: ast.expr) -> bool:
     parent = file.parent(node)
-    return isinstance(parent, ast.Call) and node in parent.args[:1] and file.native(parent.func) == LOADER
+    return isinstance(parent, ast.Call) and node in parent.args[:1] and file.native_origin(parent.func) == LOADER
 
 
 def argument_insertions(when: str, call: ast.Call) -> Iterator[tuple[ast.expr, str, str]]:

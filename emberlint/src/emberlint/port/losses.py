@@ -94,14 +94,14 @@ def _first_loss_statement(file: SourceFile, body: Sequence[ast.stmt], last: int)
 
 def _may_call_model(file: SourceFile, statement: ast.stmt) -> bool:
     """Returns whether a statement may compute with parameters: it calls more than functions of libraries."""
-    return any(isinstance(node, ast.Call) and not _is_of_library(file, node) for node in ast.walk(statement))
+    return any(isinstance(node, ast.Call) and not _calls_library(file, node) for node in ast.walk(statement))
 
 
-def _is_of_library(file: SourceFile, call: ast.Call) -> bool:
+def _calls_library(file: SourceFile, call: ast.Call) -> bool:
     function = call.func
     if isinstance(function, ast.Attribute):
-        return file.native(function) is not None or function.attr in _OF_DATA
-    return file.native(function) is not None or getattr(function, "id", "") in _BUILTINS
+        return file.native_origin(function) is not None or function.attr in _OF_DATA
+    return file.native_origin(function) is not None or getattr(function, "id", "") in _BUILTINS
 
 
 def _names_read_after(file: SourceFile, loss: Loss, name: str) -> tuple[str, ...]:
@@ -138,7 +138,7 @@ def _names_read_after(file: SourceFile, loss: Loss, name: str) -> tuple[str, ...
                 read_names[node.id] = None
             elif function_of(file, last_statement) is None:
                 raise UntranslatableError(f"`{node.id}` is used in a function too")
-    backward_calls = [call for call in calls_of_file(file) if is_method(call, "backward")]
+    backward_calls = [call for call in calls_of_file(file) if is_method_call(call, "backward")]
     loss_function = function_of(file, last_statement)
     if read_names and len([call for call in backward_calls if function_of(file, call) is loss_function]) > 1:
         raise UntranslatableError(f"`{min(read_names)}` is used after the gradients are computed, and there are others")
@@ -162,7 +162,7 @@ def _is_movable(file: SourceFile, statement: ast.stmt) -> bool:
 
 
 def _calls_method(node: ast.AST, name: str) -> bool:
-    return any(isinstance(node, ast.Call) and is_method(node, name) for node in ast.walk(node))
+    return any(isinstance(node, ast.Call) and is_method_call(node, name) for node in ast.walk(node))
 
 
 def _is_bound_before(file: SourceFile, node: ast.Name) -> bool:
@@ -189,7 +189,7 @@ def _is_loss_region(file: SourceFile, statement: ast.stmt) -> bool:
     """Returns whether `backward` is called after a statement, in its block."""
     body = body_of(file, statement) or ()
     return any(
-        isinstance(later_statement, ast.Expr) and is_method(later_statement.value, "backward")
+        isinstance(later_statement, ast.Expr) and is_method_call(later_statement.value, "backward")
         for later_statement in body[body.index(statement) :]
     )
 
@@ -245,6 +245,6 @@ def calls_of_file(file: SourceFile) -> Iterator[ast.Call]:
     return iter(file.index.nodes(ast.Call))
 
 
-def is_method(node: ast.expr, name: str) -> bool:
+def is_method_call(node: ast.expr, name: str) -> bool:
     """Returns whether an expression is a call of a method with a name."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == name

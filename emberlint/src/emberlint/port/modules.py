@@ -11,7 +11,7 @@ from emberlint.fixes.spelling import ShadowedError, Spelling, package_spelling
 from emberlint.fixes.splice import Change
 from emberlint.knowledge.native import Use
 from emberlint.knowledge.replacements import PACKAGE, WAYS, program_name, replacement
-from emberlint.knowledge.signatures import UntranslatableError, candidates
+from emberlint.knowledge.signatures import UntranslatableError, signatures_of
 from emberlint.port.conditions import Terms
 from emberlint.port.step import Step
 from emberlint.port.text import NodeEditor, line_end
@@ -61,7 +61,9 @@ def class_step(file: SourceFile, use: Use, terms: Terms) -> Step:
     is_class = op_name.rpartition(".")[2][:1].isupper()
     is_base = isinstance(parent, ast.ClassDef) and use.node in parent.bases
     refusal_reason = "no layer or optimizer is known to equal it here"
-    if is_class and (is_base or candidates(use.origin) or use.origin in ("torch.nn.Module", "torch.optim.Optimizer")):
+    if is_class and (
+        is_base or signatures_of(use.origin) or use.origin in ("torch.nn.Module", "torch.optim.Optimizer")
+    ):
         try:
             class_spelling = package_space(file, use.node, op_name, terms)
             base_change = NodeEditor(file, use.node, class_spelling).replace_node(
@@ -95,8 +97,8 @@ def _forward_changes(file: SourceFile, first: ast.ClassDef) -> Iterator[Change]:
         if forward is not None and "__call__" in method_by_name:
             raise UntranslatableError(f"`{class_node.name}` has forward and __call__")
         if forward is not None:
-            line = file.lines[forward.lineno - 1]
-            start_column = line.find("forward", file.column(forward.lineno, forward.col_offset) - 1)
+            line_text = file.lines[forward.lineno - 1]
+            start_column = line_text.find("forward", file.column(forward.lineno, forward.col_offset) - 1)
             yield Change(forward.lineno, start_column, start_column + len("forward"), 0, "__call__")
         for call in (node for node in ast.walk(class_node) if isinstance(node, ast.Call)):
             yield from _forward_call_changes(file, call)
@@ -133,7 +135,7 @@ def subclasses(file: SourceFile, kind: ast.ClassDef) -> Iterator[ast.ClassDef]:
 def is_module(file: SourceFile, node: ast.expr, depth: int = 0) -> bool:
     """Returns whether an expression is known as a module of PyTorch: a call of a class, or a name bound to one."""
     if isinstance(node, ast.Call):
-        origin = file.native(node.func) or ""
+        origin = file.native_origin(node.func) or ""
         if isinstance(node.func, ast.Attribute) and not origin:
             returns_itself = node.func.attr in ("to", "train", "eval", *MOVES)
             return returns_itself and is_module(file, node.func.value, depth)
@@ -162,10 +164,10 @@ def _derives_from_module(file: SourceFile, kind: ast.ClassDef, depth: int = 0) -
     has_kind_base = any(
         isinstance(binding, ast.ClassDef) and _derives_from_module(file, binding, depth + 1) for binding in base_nodes
     )
-    return has_kind_base or any((file.native(base) or "").startswith("torch.nn.") for base in kind.bases)
+    return has_kind_base or any((file.native_origin(base) or "").startswith("torch.nn.") for base in kind.bases)
 
 
-def is_blocked(steps: Iterable[Step], terms: Terms) -> bool:
+def are_modules_blocked(steps: Iterable[Step], terms: Terms) -> bool:
     """Returns whether the modules of a file stay native, because one of their uses has to."""
     class_steps = [step for step in steps if step.kind == KIND]
     return bool(class_steps) and (bool(terms.modules) or not all(step.changes for step in class_steps))
@@ -174,7 +176,7 @@ def is_blocked(steps: Iterable[Step], terms: Terms) -> bool:
 def keep_modules_together(file: SourceFile, steps: Sequence[Step], terms: Terms) -> list[Step]:
     """Returns the steps of a port; if one use of modules stays native, the steps of all modules change nothing."""
     class_steps = [step for step in steps if step.kind == KIND]
-    if not is_blocked(steps, terms):
+    if not are_modules_blocked(steps, terms):
         used_namespaces = {step.space.namespace for step in steps if step.space is not None}
         import_changes = tuple(
             _import_changes(

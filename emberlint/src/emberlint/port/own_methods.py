@@ -20,7 +20,7 @@ def own_methods(files: Iterable[Path], names: Collection[str]) -> Methods:
     """
     definition_pattern = re.compile(rf"^[ \t]+def[ \t]+(?:{'|'.join(sorted(names))})\b", re.MULTILINE)
     methods_by_name: dict[str, tuple[ast.FunctionDef, ...]] = {}
-    for path in _with_packages(files):
+    for path in _files_with_packages(files):
         try:
             text = read_text(path.read_bytes())
             tree = parse(text) if definition_pattern.search(text) else None
@@ -33,7 +33,7 @@ def own_methods(files: Iterable[Path], names: Collection[str]) -> Methods:
     return methods_by_name
 
 
-def _with_packages(files: Iterable[Path]) -> list[Path]:
+def _files_with_packages(files: Iterable[Path]) -> list[Path]:
     """Returns some files and all other Python files of their packages."""
     distinct_paths = {path.resolve(): None for path in files if path.suffix == ".py"}
     distinct_folders = {_top_package_folder(path): None for path in distinct_paths}
@@ -61,7 +61,7 @@ def is_own_method(file: SourceFile, call: ast.Call, function: ast.Attribute) -> 
     is_self = isinstance(receiver, ast.Name) and receiver.id in ("self", "cls")
     is_super = isinstance(receiver, ast.Call) and isinstance(receiver.func, ast.Name) and receiver.func.id == "super"
     has_imported_origin = bool(file.names.origins(receiver))
-    is_no_tensor = file.inference.is_other(receiver) or is_of_imported_class(file, receiver)
+    is_no_tensor = file.inference.is_no_tensor(receiver) or is_of_imported_class(file, receiver)
     return is_defined_here or is_self or is_super or has_imported_origin or is_no_tensor
 
 

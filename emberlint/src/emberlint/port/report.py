@@ -17,7 +17,7 @@ th, td { text-align: left; vertical-align: top } code { font-size: 90% }
 @media (prefers-color-scheme: dark) { body { background: #111; color: #ddd } }"""
 
 
-def text(files: Mapping[str, Ported], tried: Trial | None = None) -> Iterator[str]:
+def report_lines(files: Mapping[str, Ported], tried: Trial | None = None) -> Iterator[str]:
     """Yields the lines of the report of a port as text."""
     for path, file in files.items():
         yield from (f"{path}:{line}: {native}: {reason}" for line, native, reason in _remaining_places(file.remaining))
@@ -44,7 +44,7 @@ def text(files: Mapping[str, Ported], tried: Trial | None = None) -> Iterator[st
             yield "the port changed no outcome"
 
 
-def as_json(files: Mapping[str, Ported], tried: Trial | None = None) -> str:
+def report_json(files: Mapping[str, Ported], tried: Trial | None = None) -> str:
     """Returns the report of a port as JSON."""
     json_document: dict[str, object] = {
         "version": 1,
@@ -71,7 +71,7 @@ def as_json(files: Mapping[str, Ported], tried: Trial | None = None) -> str:
     return json.dumps(json_document, indent=2)
 
 
-def as_html(files: Mapping[str, Ported], tried: Trial | None = None) -> str:
+def report_html(files: Mapping[str, Ported], tried: Trial | None = None) -> str:
     """Returns the report of a port as one HTML page without references to other files."""
     remaining = [(path, *row) for path, file in files.items() for row in _remaining_places(file.remaining)]
     kind_rows = [

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import libcst as cst
 from libcst.helpers import get_full_name_for_node
 
-from emberlint.fixes.imports import LINE_END, comments, with_namespaces, without_imports
+from emberlint.fixes.imports import LINE_END, add_namespaces, comments, remove_imports
 from emberlint.fixes.splice import apply_changes
 from emberlint.port.conditions import HOST, OWN, Terms
 from emberlint.port.modules import KIND
@@ -104,8 +104,8 @@ def port(
     """
     text, ported_uses = file.text, list[UseReport]()
     port_terms = _terms_of_file(file, default_float, own)._replace(modules=modules, is_left=is_left)
-    kept_words = notebook.words() if notebook is not None else frozenset()
-    current_file = parsed(_without_marks(text))
+    kept_words = notebook.magic_words() if notebook is not None else frozenset()
+    current_file = parsed(_remove_marks(text))
     for _ in range(ROUNDS):
         steps_to_apply = [step for step in steps(current_file, port_terms) if step.changes]
         ported_text = _apply_steps(current_file, steps_to_apply, kept_words)
@@ -129,10 +129,14 @@ def _reported_uses(
     steps: list[Step], text: str, notebook: Notebook | None, line_of: Callable[[int], int] = lambda line: line
 ) -> Iterator[UseReport]:
     """Yields the uses of some steps, at their lines in a text, which are lines of cells in a notebook."""
-    current_notebook = notebook and Notebook(notebook.with_text(text))
+    current_notebook = notebook and Notebook(notebook.json_with_text(text))
     for step in steps:
-        line = line_of(step.node.lineno)
-        cell_place = current_notebook.place(line) if current_notebook is not None else CellPlace(0, line, line)
+        line_number = line_of(step.node.lineno)
+        cell_place = (
+            current_notebook.place(line_number)
+            if current_notebook is not None
+            else CellPlace(0, line_number, line_number)
+        )
         yield UseReport(step.native, step.kind, cell_place.line, step.reason, step.advice, cell_place.cell)
 
 
@@ -162,8 +166,8 @@ def _apply_steps(file: SourceFile, changing: list[Step], kept_words: frozenset[s
     namespaces = {step.space.namespace for step in changing if step.space is not None and step.space.added}
     native_names = {_first_name(file, step.node) for step in changing}
     try:
-        return without_imports(
-            file, cst.parse_module(with_namespaces(changed_text, namespaces)), native_names - kept_words - {""}
+        return remove_imports(
+            file, cst.parse_module(add_namespaces(changed_text, namespaces)), native_names - kept_words - {""}
         ).code
     except (cst.ParserSyntaxError, SyntaxError):
         return file.text
@@ -174,7 +178,7 @@ def _first_name(file: SourceFile, node: ast.expr) -> str:
     function_node = node.func if isinstance(node, ast.Call) else node
     function_name = (
         get_full_name_for_node(cst.parse_expression(file.segment(function_node)))
-        if file.native(function_node)
+        if file.native_origin(function_node)
         else None
     )
     return (function_name or "").partition(".")[0]
@@ -188,7 +192,7 @@ def _is_sound(before: str, after: str) -> bool:
     return comments(before) == comments(after)
 
 
-def _without_marks(text: str) -> str:
+def _remove_marks(text: str) -> str:
     """Returns the text without the marks of an earlier port."""
     if MARK not in text:
         return text
@@ -198,8 +202,8 @@ def _without_marks(text: str) -> str:
         for token in tokens
         if token.type == tokenize.COMMENT and token.line.lstrip().startswith(MARK) and token.string.startswith(MARK)
     }
-    lines = text.splitlines(keepends=True) if "\f" not in text else re.findall(r"[^\n]*\n|[^\n]+", text)
-    return "".join(line for number, line in enumerate(lines, 1) if number not in mark_lines)
+    text_lines = text.splitlines(keepends=True) if "\f" not in text else re.findall(r"[^\n]*\n|[^\n]+", text)
+    return "".join(line for number, line in enumerate(text_lines, 1) if number not in mark_lines)
 
 
 def _add_marks(file: SourceFile, left: list[Step]) -> tuple[str, Callable[[int], int]]:

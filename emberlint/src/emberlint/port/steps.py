@@ -19,14 +19,14 @@ from emberlint.knowledge.replacements import (
     reason_without_op,
     replacement,
 )
-from emberlint.knowledge.signatures import PARTS, Signature, UntranslatableError, candidates, translate
+from emberlint.knowledge.signatures import PARTS, Signature, UntranslatableError, signatures_of, translate
 from emberlint.port.annotations import annotation_step, is_annotation
 from emberlint.port.conditions import OWN, Terms, reason_against, reason_for_function
 from emberlint.port.modules import (
     KIND,
+    are_modules_blocked,
     are_names_free,
     class_step,
-    is_blocked,
     is_module_use,
     keep_modules_together,
     package_space,
@@ -37,7 +37,7 @@ from emberlint.port.regions import TRACED, Region, is_inside, regions
 from emberlint.port.step import ANNOTATION, Step
 from emberlint.port.text import NodeEditor, arguments_by_parameter, receivers
 from emberlint.port.training import is_of_parameters, no_grad_step, training_steps
-from emberlint.port.writes import writes, writing_methods
+from emberlint.port.writes import writes, writing_method_calls
 from emberlint.source.native_uses import native_uses
 from emberlint.source.rename import is_plain_rename
 from emberlint.source.source_file import SourceFile
@@ -56,7 +56,7 @@ def steps(file: SourceFile, terms: Terms) -> list[Step]:
     """Returns a step for each native use and for each method of a tensor whose library is known."""
     freed_names = rebindable_names(file)
     all_steps = _native_steps(file, terms._replace(freed=freed_names))
-    if freed_names and (is_blocked(all_steps, terms) or not are_names_free(file, all_steps, freed_names)):
+    if freed_names and (are_modules_blocked(all_steps, terms) or not are_names_free(file, all_steps, freed_names)):
         freed_names = frozenset()
         all_steps = _native_steps(file, terms)
     all_steps = keep_modules_together(file, all_steps, terms._replace(freed=freed_names))
@@ -110,7 +110,7 @@ def _steps_outside(file: SourceFile, steps: Sequence[Step], native: Sequence[Reg
 def _write_steps(file: SourceFile, terms: Terms) -> Iterator[Step]:
     """Yields the steps of in-place writes that stay, because the libraries treat views differently."""
     if not terms.libraries.isdisjoint(ARRAYS):
-        for write in (*writes(file), *writing_methods(file, terms.libraries)):
+        for write in (*writes(file), *writing_method_calls(file, terms.libraries)):
             write_name = f".{write.node.func.attr}" if isinstance(write.node, ast.Call) else "in-place write"  # type: ignore[attr-defined]
             yield Step(write.node, write_name, "write", reason=write.reason, advice=write.advice)
 
@@ -121,9 +121,9 @@ def _native_call_steps(file: SourceFile, terms: Terms) -> Iterator[Step]:
         call = file.parent(use.node)
         if use.kind != "dtype" and isinstance(call, ast.Call) and call.func is use.node:
             special_step = _comparison_step(file, call, use) or no_grad_step(file, call, use.origin)
-            yield special_step or _call_step(file, call, use.origin, candidates(use.origin), use, terms)
+            yield special_step or _call_step(file, call, use.origin, signatures_of(use.origin), use, terms)
     for call in file.index.nodes(ast.Call):
-        if isinstance(call.func, ast.Attribute) and file.native(call.func) is None:
+        if isinstance(call.func, ast.Attribute) and file.native_origin(call.func) is None:
             yield from _method_steps(file, call, call.func, terms)
 
 
@@ -132,7 +132,7 @@ def _method_steps(file: SourceFile, call: ast.Call, function: ast.Attribute, ter
     if len(receivers(call)) == 2:
         yield from _indexed_write_step(file, call, function, terms)
         return
-    ops_by_owner = {owner: candidates(f"{class_name}.{function.attr}") for owner, class_name in CLASSES.items()}
+    ops_by_owner = {owner: signatures_of(f"{class_name}.{function.attr}") for owner, class_name in CLASSES.items()}
     if not any(ops_by_owner.values()):
         return
     is_unknown = file.inference.evidence(function.value) is None and not is_of_parameters(file, function.value)
@@ -201,7 +201,7 @@ def _indexed_write_step(file: SourceFile, call: ast.Call, function: ast.Attribut
     if "pandas" in terms.libraries or terms.libraries.isdisjoint({"jax", "mlx", "emberharmony"}):
         return
     native_name = f".at[].{function.attr}"
-    step = _call_step(file, call, native_name, candidates(f"jax.Array.at.{function.attr}"), None, terms)
+    step = _call_step(file, call, native_name, signatures_of(f"jax.Array.at.{function.attr}"), None, terms)
     if step.changes and not ("jax" in terms.libraries and "mlx" not in terms.libraries):
         refusal_reason = "if it is an array of MLX, its integers take floats, which ops refuse"
         step = Step(call, native_name, "method", reason=refusal_reason, advice="ops.set_item")
@@ -216,7 +216,7 @@ def _may_be_tensor(file: SourceFile, function: ast.Attribute) -> bool:
 def _is_of_parameter(file: SourceFile, node: ast.expr, depth: int = 0) -> bool:
     """Returns whether an expression is a parameter without annotation, a part of one, or computed from one."""
     # A comparison of unknown values counts as a bool here, which has no such method.
-    if (file.inference.is_other(node) and not isinstance(node, ast.Compare)) or depth > 8:
+    if (file.inference.is_no_tensor(node) and not isinstance(node, ast.Compare)) or depth > 8:
         return False
     if isinstance(node, ast.BinOp | ast.Compare):
         operand_nodes = [node.left, node.right] if isinstance(node, ast.BinOp) else [node.left, *node.comparators]
@@ -304,7 +304,7 @@ def _call_step(
                 file, call, signature, op_spelling, [] if use is not None else receivers(call), terms
             )
             if signature.part is not None:
-                changes = (*changes, NodeEditor(file, call, op_spelling).part_change())
+                changes = (*changes, NodeEditor(file, call, op_spelling).result_part_change())
             return Step(call, origin, step_kind, changes, op_spelling)
         except (UntranslatableError, ShadowedError) as error:
             if signature is signatures[0]:
@@ -344,13 +344,11 @@ def _call_changes(
         raise UntranslatableError(UNKNOWN)
     if any(isinstance(ancestor, ast.JoinedStr) for ancestor in file.ancestors(call)):
         raise UntranslatableError("it is inside an f-string")
-    argument_nodes = [*positional_arguments, *(keyword.value for keyword in call.keywords)]
-    reason = reason_against(
-        file, signature, call, arguments_by_parameter(signature, translation, argument_nodes), terms
-    )
+    all_arguments = [*positional_arguments, *(keyword.value for keyword in call.keywords)]
+    reason = reason_against(file, signature, call, arguments_by_parameter(signature, translation, all_arguments), terms)
     if reason is not None:
         raise UntranslatableError(reason)
-    return tuple(NodeEditor(file, call, space).changes(signature, translation, before))
+    return tuple(NodeEditor(file, call, space).call_changes(signature, translation, before))
 
 
 def _advice_text(file: SourceFile, use: Use | None, signatures: Sequence[Signature]) -> str:
@@ -379,7 +377,7 @@ def _uncalled_steps(file: SourceFile, calls: Sequence[Step], is_left: bool, term
         if is_module_use(use.origin):
             yield class_step(file, use, terms)
             continue
-        candidate_ops = candidates(use.origin)
+        candidate_ops = signatures_of(use.origin)
         if candidate_ops and isinstance(parent, ast.FunctionDef) and use.node in parent.decorator_list:
             yield _function_step(file, use, candidate_ops[0], 1, reason_for_function(file, candidate_ops[0], parent))
             continue
@@ -429,7 +427,9 @@ def _value_step(
 def _is_transformed(file: SourceFile, node: ast.expr, parent: ast.AST | None) -> bool:
     """Returns whether an expression is the function that a transform is given."""
     signatures = (
-        candidates(file.native(parent.func) or "") if isinstance(parent, ast.Call) and node in parent.args[:1] else ()
+        signatures_of(file.native_origin(parent.func) or "")
+        if isinstance(parent, ast.Call) and node in parent.args[:1]
+        else ()
     )
     return any("fn" in signature.arguments.values() for signature in signatures)
 

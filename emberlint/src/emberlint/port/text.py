@@ -54,7 +54,7 @@ class NodeEditor:
         self.file, self.node, self.space = file, node, space
         self.depth = len([*file.ancestors(node)])
 
-    def changes(self, signature: Signature, plan: Translation, before: list[ast.expr]) -> Iterator[Change]:
+    def call_changes(self, signature: Signature, plan: Translation, before: list[ast.expr]) -> Iterator[Change]:
         """Yields the changes that make a call one of the op; `before` are the receivers of a method."""
         call, receiver_count = self.node, len(before)
         assert isinstance(call, ast.Call)
@@ -73,14 +73,14 @@ class NodeEditor:
         else:
             yield self.replace_node(call.func, op_text)
         for node, opening_text, closing_text in argument_insertions(signature.when, call):
-            yield self._insertion(node, opening_text)
+            yield self._insertion_change(node, opening_text)
             if closing_text:
-                yield self._insertion(node, closing_text, after=True)
+                yield self._insertion_change(node, closing_text, after=True)
         for key, node in zip(plan.keywords[receiver_count:], call.args, strict=False):
             if key == DROPPED:
                 yield self._drop_argument(call, node)
             elif key is not None and plan.packed < 0:
-                yield self._insertion(node, f"{key}=")
+                yield self._insertion_change(node, f"{key}=")
         if plan.packed >= 0:
             yield from self._pack_changes(
                 call.args[plan.packed - receiver_count :], plan.keywords[-1 - len(call.keywords)]
@@ -88,7 +88,11 @@ class NodeEditor:
         yield from self._keyword_changes(call, plan.keywords[len(plan.keywords) - len(call.keywords) :])
         value_by_parameter = arguments_by_parameter(signature, plan, [*before, *call.args, *_keyword_values(call)])
         dtype_node = value_by_parameter.get("dtype")
-        if isinstance(dtype_node, ast.Name) and dtype_node.id in BUILTINS and self.file.native(dtype_node) is None:
+        if (
+            isinstance(dtype_node, ast.Name)
+            and dtype_node.id in BUILTINS
+            and self.file.native_origin(dtype_node) is None
+        ):
             yield self.replace_node(dtype_node, f"{self.space.text}.{BUILTINS[dtype_node.id]}")
         if plan.fills:
             yield self._fill_change(call, plan, bool(call.args or call.keywords or before))
@@ -133,7 +137,7 @@ class NodeEditor:
             return Change(line, start_column, len(line_text) - len(text_after) + gap_length, 0, "")
         raise UntranslatableError("an argument has no meaning here: leave it out")
 
-    def _insertion(self, node: ast.expr, text: str, after: bool = False) -> Change:
+    def _insertion_change(self, node: ast.expr, text: str, after: bool = False) -> Change:
         line, offset = (node.end_lineno or 0, node.end_col_offset or 0) if after else (node.lineno, node.col_offset)
         column = self.file.column(line, offset) - 1
         text_line = self.file.lines[line - 1]
@@ -152,15 +156,15 @@ class NodeEditor:
         assert isinstance(self.node, ast.Call)
         yield from self._receiver_changes(self.node, function, None)
 
-    def part_change(self) -> Change:
+    def result_part_change(self) -> Change:
         """Returns the change that drops `[0]`, `.values` or `.indices` after the call."""
         parent, call = self.file.parent(self.node), self.node
         assert isinstance(parent, ast.expr)
         if parent.end_lineno != call.end_lineno:
             raise UntranslatableError("its part of the result spans several lines")
-        line = call.end_lineno or 0
-        end_columns = [self.file.column(line, node.end_col_offset or 0) - 1 for node in (call, parent)]
-        return Change(line, end_columns[0], end_columns[1], 0, "")
+        line_number = call.end_lineno or 0
+        end_columns = [self.file.column(line_number, node.end_col_offset or 0) - 1 for node in (call, parent)]
+        return Change(line_number, end_columns[0], end_columns[1], 0, "")
 
     def _index_changes(self, call: ast.Call, op: str, key: ast.expr) -> Iterator[Change]:
         """Yields the changes of `x.at[i].set(` to `op(x, i, `."""
@@ -190,17 +194,17 @@ class NodeEditor:
             if isinstance(index_part, ast.Slice):
                 yield from self._slice_changes(index_part)
         if isinstance(key, ast.Tuple):
-            yield self._insertion(key, "(")
-            yield self._insertion(key, ")", after=True)
+            yield self._insertion_change(key, "(")
+            yield self._insertion_change(key, ")", after=True)
         end_column = len(line_text[:closing_column].rstrip())
         yield Change(line, end_column, parenthesis_column + 1, 0, ", " if call.args or call.keywords else "")
 
     def _slice_changes(self, node: ast.Slice) -> Iterator[Change]:
         """Yields the changes of `a:b:c` to `slice(a, b, c)`."""
-        line = node.lineno
-        if node.end_lineno != line:
+        line_number = node.lineno
+        if node.end_lineno != line_number:
             raise UntranslatableError("a slice spans several lines")
-        line_text, rank = self.file.lines[line - 1], len([*self.file.ancestors(node)])
+        line_text, rank = self.file.lines[line_number - 1], len([*self.file.ancestors(node)])
         start_column, end_column = self._column(node), self._column(node, is_end=True)
         first_colon = line_text.find(":", start_column if node.lower is None else self._column(node.lower, is_end=True))
         second_colon = line_text.find(
@@ -212,17 +216,17 @@ class NodeEditor:
             (first_colon, lower_text if has_no_bounds else f"{lower_text}, {'None' if node.upper is None else ''}")
         ]
         colon_replacements += [(second_colon, ", " if node.step is not None else "")] if second_colon >= 0 else []
-        yield Change(line, start_column, start_column, rank, "slice(")
+        yield Change(line_number, start_column, start_column, rank, "slice(")
         for colon_column, replacement_text in colon_replacements:  # the spaces around the colon are replaced too
             next_column = len(line_text) - len(line_text[colon_column + 1 :].lstrip())
             yield Change(
-                line,
+                line_number,
                 max(start_column, len(line_text[:colon_column].rstrip())),
                 min(next_column, end_column),
                 0,
                 replacement_text,
             )
-        yield Change(line, end_column, end_column, -rank, ")")
+        yield Change(line_number, end_column, end_column, -rank, ")")
 
     def _column(self, node: ast.expr, is_end: bool = False) -> int:
         line, offset = (node.end_lineno, node.end_col_offset) if is_end else (node.lineno, node.col_offset)
@@ -274,15 +278,15 @@ class NodeEditor:
         opening_text = f"{key}=" if key else ""
         if len(nodes) == 1 and isinstance(nodes[0], ast.Tuple | ast.List):
             if opening_text:
-                yield self._insertion(nodes[0], opening_text)
+                yield self._insertion_change(nodes[0], opening_text)
             return
         is_single = len(nodes) == 1
         if is_single and not isinstance(nodes[0], ast.Constant | ast.UnaryOp | ast.Starred):
             if opening_text:
-                yield self._insertion(nodes[0], opening_text)
+                yield self._insertion_change(nodes[0], opening_text)
             return  # a number or a tuple, which both the native call and the op take
-        yield self._insertion(nodes[0], f"{opening_text}(")
-        yield self._insertion(nodes[-1], ",)" if is_single else ")", after=True)
+        yield self._insertion_change(nodes[0], f"{opening_text}(")
+        yield self._insertion_change(nodes[-1], ",)" if is_single else ")", after=True)
 
     def _fill_change(self, call: ast.Call, plan: Translation, has_arguments: bool) -> Change:
         line, closing_column = (

@@ -12,7 +12,7 @@ from emberlint.fixes.splice import Change
 from emberlint.knowledge.replacements import WAYS
 from emberlint.knowledge.signatures import UntranslatableError
 from emberlint.port.conditions import Terms, is_device, is_dtype
-from emberlint.port.losses import body_of, calls_of_file, function_of, is_method, loss_of
+from emberlint.port.losses import body_of, calls_of_file, function_of, is_method_call, loss_of
 from emberlint.port.modules import HOOKS, KIND, MOVES, has_modules, is_module, package_space
 from emberlint.port.step import Step
 from emberlint.port.text import NodeEditor, line_end
@@ -34,13 +34,13 @@ def training_steps(file: SourceFile, terms: Terms) -> Iterator[Step]:
         if not isinstance(function, ast.Attribute) or file.names.origins(function.value):
             continue
         name, receiver = function.attr, function.value
-        if name == "backward" and not file.inference.is_other(receiver) and not _is_super(receiver):
+        if name == "backward" and not file.inference.is_no_tensor(receiver) and not _is_super(receiver):
             yield _step_of_method(file, call, BACKWARD, _backward_changes)
         elif defines_modules and name == "register_buffer":
             yield _step_of_method(file, call, "self.name = nn.Buffer(tensor)", _buffer_changes, terms)
         elif defines_modules and name == "step" and not call.args and not call.keywords and _clears_late(file, call):
             yield _step_of_method(file, call, "step(clear=False)", _step_without_clearing)
-        elif defines_modules and name in HOOKS and not file.inference.is_other(receiver):
+        elif defines_modules and name in HOOKS and not file.inference.is_no_tensor(receiver):
             refusal_reason = f"modules and parameters of emberharmony have no {name}()"
             yield Step(call, f".{name}", KIND, reason=refusal_reason, advice="see the page on layers")
         elif defines_modules and name in ("to", *MOVES) and is_module(file, receiver):
@@ -48,15 +48,15 @@ def training_steps(file: SourceFile, terms: Terms) -> Iterator[Step]:
     for attribute_store in file.index.nodes(ast.Attribute) if defines_modules else ():
         if (
             attribute_store.attr == "requires_grad"
-            and file.native(attribute_store) is None
+            and file.native_origin(attribute_store) is None
             and is_of_parameters(file, attribute_store.value)
         ):
             yield _trainable_step(file, attribute_store)
-        elif attribute_store.attr == "requires_grad" and file.native(attribute_store) is None:
+        elif attribute_store.attr == "requires_grad" and file.native_origin(attribute_store) is None:
             yield Step(attribute_store, ".requires_grad", KIND, reason=GRADIENTS, advice="parameter.trainable")
     for call in file.index.nodes(ast.Call) if defines_modules else ():
         gradient_keyword = next((keyword for keyword in call.keywords if keyword.arg == "requires_grad"), None)
-        if gradient_keyword is not None and not (file.native(call.func) or "").endswith(".Parameter"):
+        if gradient_keyword is not None and not (file.native_origin(call.func) or "").endswith(".Parameter"):
             yield Step(gradient_keyword.value, "requires_grad", KIND, reason=GRADIENTS, advice="nn.Parameter")
 
 
@@ -120,7 +120,7 @@ def _clears_late(file: SourceFile, call: ast.Call) -> bool:
     """Returns whether the gradients are still read after an optimizer's step: none clears them in the same block."""
     assert isinstance(call.func, ast.Attribute)
     receiver_text = ast.dump(call.func.value)
-    clearing_functions = (call.func for call in calls_of_file(file) if is_method(call, "zero_grad"))
+    clearing_functions = (call.func for call in calls_of_file(file) if is_method_call(call, "zero_grad"))
     if not any(
         isinstance(clearing_call, ast.Attribute) and ast.dump(clearing_call.value) == receiver_text
         for clearing_call in clearing_functions
@@ -129,7 +129,7 @@ def _clears_late(file: SourceFile, call: ast.Call) -> bool:
     statement = file.parent(call)
     block_statements = body_of(file, statement) if isinstance(statement, ast.Expr) else None
     expression_calls = [statement.value for statement in block_statements or () if isinstance(statement, ast.Expr)]
-    clears_in_block = any(is_method(call, "zero_grad") for call in expression_calls)
+    clears_in_block = any(is_method_call(call, "zero_grad") for call in expression_calls)
     reads_grad = any(node.attr == "grad" for node in file.index.nodes(ast.Attribute))
     return reads_grad or not clears_in_block
 
@@ -239,7 +239,7 @@ def _parameters_text(file: SourceFile, call: ast.Call) -> str:
     Raises:
         UntranslatableError: if the function has no optimizer, or several.
     """
-    enclosing_function, scheduler_names = function_of(file, call), _schedulers(file)
+    enclosing_function, scheduler_names = function_of(file, call), _scheduler_names(file)
     receivers_by_method: dict[str, set[str]] = {"step": set(), "zero_grad": set()}
     clipped_texts = set()
     for parameters_call in calls_of_file(file):
@@ -252,7 +252,9 @@ def _parameters_text(file: SourceFile, call: ast.Call) -> str:
             and file.segment(parameters_call.func.value) not in scheduler_names
         ):
             receivers_by_method[parameters_call.func.attr].add(file.segment(parameters_call.func.value))
-        if (file.native(parameters_call.func) or "").startswith("torch.nn.utils.clip_grad") and parameters_call.args:
+        if (file.native_origin(parameters_call.func) or "").startswith(
+            "torch.nn.utils.clip_grad"
+        ) and parameters_call.args:
             clipped_texts.add(file.segment(parameters_call.args[0]))
     optimizer_names = receivers_by_method["step"]
     parameter_sources = {
@@ -267,7 +269,7 @@ def _parameters_text(file: SourceFile, call: ast.Call) -> str:
         raise UntranslatableError("no optimizer in the same function tells whose gradients it computes")
     if not optimizer_names:
         return min(receivers_by_method["zero_grad"])
-    _require_cleared(file, call, min(optimizer_names))
+    _require_cleared_gradients(file, call, min(optimizer_names))
     parameters_text = f"{min(optimizer_names)}.parameters()"
     if not clipped_texts or clipped_texts == parameter_sources:
         return parameters_text
@@ -278,21 +280,22 @@ def _parameters_text(file: SourceFile, call: ast.Call) -> str:
 
 def _is_optimizer(file: SourceFile, call: ast.Call) -> bool:
     """Returns whether a call makes an optimizer."""
-    native_name = file.native(call.func) or ""
+    native_name = file.native_origin(call.func) or ""
     return native_name.startswith("torch.optim.") and not native_name.startswith(SCHEDULERS)
 
 
-def _schedulers(file: SourceFile) -> frozenset[str]:
+def _scheduler_names(file: SourceFile) -> frozenset[str]:
     """Returns the names of learning rate schedulers, whose `step` is not that of an optimizer."""
     return frozenset(
         file.segment(target)
         for assignment in file.index.nodes(ast.Assign)
-        if isinstance(assignment.value, ast.Call) and (file.native(assignment.value.func) or "").startswith(SCHEDULERS)
+        if isinstance(assignment.value, ast.Call)
+        and (file.native_origin(assignment.value.func) or "").startswith(SCHEDULERS)
         for target in assignment.targets
     )
 
 
-def _require_cleared(file: SourceFile, call: ast.Call, optimizer: str) -> None:
+def _require_cleared_gradients(file: SourceFile, call: ast.Call, optimizer: str) -> None:
     """Checks that no gradients of another loss are left: with several optimizers, `zero_grad` comes just before.
 
     Raises:
@@ -310,7 +313,7 @@ def _require_cleared(file: SourceFile, call: ast.Call, optimizer: str) -> None:
     clearing_functions = (
         earlier_statement.func
         for earlier_statement in earlier_calls
-        if isinstance(earlier_statement, ast.Call) and is_method(earlier_statement, "zero_grad")
+        if isinstance(earlier_statement, ast.Call) and is_method_call(earlier_statement, "zero_grad")
     )
     if not any(
         isinstance(clearing_call, ast.Attribute) and file.segment(clearing_call.value) == optimizer

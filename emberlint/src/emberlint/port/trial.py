@@ -55,7 +55,9 @@ class Trial(NamedTuple):
         )
 
 
-def trial(command: str, root: Path, sources: Sequence[str], texts: Mapping[str, str], backends: Sequence[str]) -> Trial:
+def run_trial(
+    command: str, root: Path, sources: Sequence[str], texts: Mapping[str, str], backends: Sequence[str]
+) -> Trial:
     """Runs a command in a copy of a project, and in one with ported texts on each backend.
 
     The project itself is only read. An interruption ends the command and deletes the copies.

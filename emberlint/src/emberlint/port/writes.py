@@ -62,7 +62,7 @@ def writes(file: SourceFile) -> Iterator[Write]:
             yield Write(node, reason, f"keep ops.copy({read_text})")
 
 
-def writing_methods(file: SourceFile, libraries: Collection[str]) -> Iterator[Write]:
+def writing_method_calls(file: SourceFile, libraries: Collection[str]) -> Iterator[Write]:
     """Yields the calls of methods of PyTorch that write into their tensor: `x.add_(1)`, `x.zero_()`."""
     for call in file.index.nodes(ast.Call):
         function = call.func
@@ -101,7 +101,7 @@ def _may_be_tensor(file: SourceFile, node: ast.expr) -> bool:
     """Returns whether an expression is a tensor, or a parameter without annotation that is nothing else."""
     if file.inference.evidence(node) is not None:
         return True
-    if not isinstance(node, ast.Name) or file.inference.is_other(node):
+    if not isinstance(node, ast.Name) or file.inference.is_no_tensor(node):
         return False
     bindings = file.names.bindings(node)
     return bool(bindings) and all(

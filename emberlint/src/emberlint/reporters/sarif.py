@@ -9,7 +9,7 @@ from emberlint import __version__
 from emberlint.config.tiers import Tier
 from emberlint.findings import Finding, Safety
 from emberlint.rule import AnyRule
-from emberlint.run.explanation import PAGE, address, explanation
+from emberlint.run.explanation import PAGE, explanation_lines, rule_address
 from emberlint.run.registry import all_rules
 
 LEVELS = {Tier.A: "error", Tier.B: "warning", Tier.C: "note"}  # the level of a finding by the strength of its evidence
@@ -45,8 +45,8 @@ def _rule_object(rule: AnyRule) -> dict[str, object]:
         "name": rule.name,
         "shortDescription": {"text": (type(rule).__doc__ or rule.name).split("\n")[0]},
         "fullDescription": {"text": rule.why},
-        "help": {"text": rule.why, "markdown": "\n".join(explanation(rule))},
-        "helpUri": address(rule),
+        "help": {"text": rule.why, "markdown": "\n".join(explanation_lines(rule))},
+        "helpUri": rule_address(rule),
         "defaultConfiguration": {"level": LEVELS[rule.min_tier]},
     }
 

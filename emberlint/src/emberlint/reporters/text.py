@@ -8,21 +8,21 @@ from emberlint.findings import Finding
 def report(findings: Sequence[Finding]) -> Iterator[str]:
     """Yields a line of text for each finding."""
     for finding in findings:
-        yield line(finding)
+        yield report_line(finding)
 
 
-def summary(findings: int, files: int) -> str:
+def summary_line(findings: int, files: int) -> str:
     """Returns the line that sums up a check: the number of findings and of files."""
     findings_text = f"{findings or 'no'} finding{'' if findings == 1 else 's'}"
     return f"{findings_text} in {files} file{'' if files == 1 else 's'}"
 
 
-def line(finding: Finding) -> str:
+def report_line(finding: Finding) -> str:
     """Returns the line of text of a finding: its path and its entry."""
     return f"{finding.path}:{finding.entry}"
 
 
-def details(finding: Finding) -> Iterator[str]:
+def detail_lines(finding: Finding) -> Iterator[str]:
     """Yields the lines that `--verbose` adds to a finding: the evidence and the advice."""
     if finding.reason:
         yield f"    because {finding.reason} (tier {finding.tier.name})"

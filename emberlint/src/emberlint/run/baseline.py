@@ -87,13 +87,17 @@ def stale_findings(
     """Returns an EMB905 for each entry of a checked file that no longer accepts anything."""
     from emberlint.run.registry import all_rules  # not at the top: it imports every rule
 
-    lines = file.read_text(encoding="utf-8").splitlines()
+    baseline_lines = file.read_text(encoding="utf-8").splitlines()
     entry_findings: list[Finding] = []
     for entry in sorted(entries):
         if entry.path in checked_paths:
-            entry_line = next((number for number, text in enumerate(lines, 1) if _is_line_of_entry(text, entry)), 1)
-            span = (entry_line, 1, entry_line, len(lines[entry_line - 1]) + 1)
-            entry_findings.append(all_rules()["EMB905"].finding_at(shown_path, span, what=entry.code, where=entry.path))
+            entry_line = next(
+                (number for number, text in enumerate(baseline_lines, 1) if _is_line_of_entry(text, entry)), 1
+            )
+            entry_span = (entry_line, 1, entry_line, len(baseline_lines[entry_line - 1]) + 1)
+            entry_findings.append(
+                all_rules()["EMB905"].finding_at(shown_path, entry_span, what=entry.code, where=entry.path)
+            )
     return entry_findings
 
 

@@ -22,18 +22,18 @@ def changed_lines(root: Path, ref: str) -> dict[str, list[range]]:
     verify_arguments = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
     _run_git(root, *verify_arguments, what=f"{ref!r} is not a commit")
     ranges_by_path: dict[str, list[range]] = {}
-    path = ""
+    changed_path = ""
     diff_options = ("--unified=0", "--no-color", "--no-ext-diff", "--no-prefix", "--relative", "--no-renames")
     for line in _run_git(root, "-c", "core.quotepath=off", "diff", *diff_options, ref, "--").splitlines():
         if line.startswith("+++ "):
-            path = line[4:].rstrip("\t")
+            changed_path = line[4:].rstrip("\t")
         elif match := _HUNK.match(line):
             first_line, line_count = int(match[1]), int(match[2] or 1)
             # A hunk that only removes lines has an empty range.
-            ranges_by_path.setdefault(path, []).append(range(first_line, first_line + line_count))
-    for path in _run_git(root, "ls-files", "--others", "--exclude-standard", "-z").split("\0"):
-        if path:
-            ranges_by_path[path] = [EVERY_LINE]
+            ranges_by_path.setdefault(changed_path, []).append(range(first_line, first_line + line_count))
+    for changed_path in _run_git(root, "ls-files", "--others", "--exclude-standard", "-z").split("\0"):
+        if changed_path:
+            ranges_by_path[changed_path] = [EVERY_LINE]
     return ranges_by_path
 
 

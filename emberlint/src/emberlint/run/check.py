@@ -12,8 +12,8 @@ from emberlint.run.registry import all_rules
 from emberlint.run.results import FileResult
 from emberlint.run.selection import file_rules, is_sure
 from emberlint.run.suppress import directives
-from emberlint.source.later_syntax import later_python
-from emberlint.source.parsing import deep_recursion, parse
+from emberlint.source.later_syntax import later_python_hint
+from emberlint.source.parsing import parse, raise_recursion_limit
 from emberlint.source.reading import read_text
 from emberlint.source.source_file import SourceFile
 
@@ -46,7 +46,7 @@ def check_text(
     except (SyntaxError, ValueError, RecursionError) as error:
         return FileResult((_syntax_finding(path, text, error, settings),), directives(text, None), ())
     try:
-        findings = _findings_of(file, codes) if codes else ()
+        findings = _findings_of_file(file, codes) if codes else ()
         file_summary = None if shelf is None else summary(file)
         file_directives = directives(text, file.tree) if codes else ()
         near_paths, used_facts = ((), {}) if shelf is None else (shelf.near, shelf.used)
@@ -74,13 +74,13 @@ def source_file(path: str, text: str, settings: Settings, shelf: Shelf | None = 
     return SourceFile(path, text, settings, parse(text, settings.target_version), infer, shelf)
 
 
-def _findings_of(file: SourceFile, codes: frozenset[str]) -> tuple[Finding, ...]:
+def _findings_of_file(file: SourceFile, codes: frozenset[str]) -> tuple[Finding, ...]:
     try:
         return tuple(_findings_of_rules(file, codes))
     except RecursionError:  # the recursion is too deep for a chain of thousands of operators
         file_without_findings = SourceFile(file.path, file.text, file.settings, file.tree, infer, file.neighbours)
         try:
-            with deep_recursion():
+            with raise_recursion_limit():
                 return tuple(_findings_of_rules(file_without_findings, codes))
         finally:
             file_without_findings.release()
@@ -102,7 +102,7 @@ def _syntax_finding(path: str, text: str, error: Exception, settings: Settings) 
         if target_version is not None and target_version < sys.version_info[:2] and _does_parse(text):
             reason_text += f" (target-version is {target_version[0]}.{target_version[1]})"
         else:
-            reason_text += later_python(text, line)
+            reason_text += later_python_hint(text, line)
     return all_rules()["EMB000"].finding_at(path, (line, column, line, column), what=reason_text)
 
 

@@ -17,11 +17,11 @@ from emberlint.config.settings import Settings
 from emberlint.findings import Finding, Report
 from emberlint.run.check import check_text, source_file, unreadable_result
 from emberlint.run.file_cache import FileCache
-from emberlint.run.files import Files, read
+from emberlint.run.files import Files, read_contents
 from emberlint.run.library import Library, Shelf
 from emberlint.run.project_check import check_project
 from emberlint.run.results import FileResult
-from emberlint.run.selection import active, check_ignores, is_reported
+from emberlint.run.selection import active_codes_of, check_ignores, is_reported
 from emberlint.run.suppress import apply_directives
 from emberlint.source.modules import Modules
 from emberlint.source.notebooks.joined import Joined
@@ -46,7 +46,7 @@ def check(
         UsageError: if the settings name a rule or a package that does not exist.
     """
     check_ignores(settings)
-    contents = read(files)
+    contents = read_contents(files)
     cache = FileCache(settings, codes, cached)
     library = Library(Modules(settings))
     check_run = Files(contents.sources, settings, codes, cache, library)
@@ -55,10 +55,10 @@ def check(
     project_findings = check_project(_project_of_results(settings, result_by_path), codes, cache)
     cache.save()
     reported_findings = (
-        with_cell_place(finding, contents.notebooks.get(finding.path))
+        finding_in_cell(finding, contents.notebooks.get(finding.path))
         for finding in _merge_findings(result_by_path, project_findings, settings, codes)
     )
-    return Report([*reported_findings], tuple(files), check_run.beyond, check_run.absent)
+    return Report([*reported_findings], tuple(files), check_run.paths_beyond, check_run.absent_paths)
 
 
 def check_texts(
@@ -97,10 +97,10 @@ def check_content(path: str, content: bytes, settings: Settings, codes: frozense
     except (SyntaxError, UnicodeDecodeError) as error:
         return Report([*unreadable_result(path, error).findings], (path,))
     report = check_texts({path: text}, settings, codes, cached)
-    return report._replace(findings=[with_cell_place(finding, notebook) for finding in report.findings])
+    return report._replace(findings=[finding_in_cell(finding, notebook) for finding in report.findings])
 
 
-def file_among_others(path: str, text: str, settings: Settings) -> SourceFile:
+def source_file_with_imports(path: str, text: str, settings: Settings) -> SourceFile:
     """Returns the parsed file, whose inference knows the files that it imports.
 
     Raises:
@@ -117,7 +117,7 @@ def shelf_for(path: str, text: str, settings: Settings, library: Library) -> She
     return Files({path: text}, settings, frozenset(), cache, library).shelf(path)
 
 
-def with_cell_place(finding: Finding, notebook: Joined | None) -> Finding:
+def finding_in_cell(finding: Finding, notebook: Joined | None) -> Finding:
     """Returns a finding with its place in a cell, if its file is a notebook."""
     if notebook is None or not notebook.cells:
         return finding
@@ -148,7 +148,7 @@ def _merge_findings(
     for finding in project_findings:
         project_findings_by_path.setdefault(finding.path, []).append(finding)
     for path, result in results.items():
-        active_codes = active(path, settings, codes)
+        active_codes = active_codes_of(path, settings, codes)
         reported_findings = [
             finding
             for finding in project_findings_by_path.get(path, ())

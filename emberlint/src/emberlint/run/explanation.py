@@ -7,12 +7,12 @@ from emberlint.rule import AnyRule, Example
 PAGE = "https://emberharmony.readthedocs.io/en/latest/emberlint.html"
 
 
-def address(rule: AnyRule) -> str:
+def rule_address(rule: AnyRule) -> str:
     """Returns the address of the section on a rule in the documentation."""
     return f"{PAGE}#{rule.code.lower()}-{rule.name}"
 
 
-def explanation(rule: AnyRule) -> Iterator[str]:
+def explanation_lines(rule: AnyRule) -> Iterator[str]:
     """Yields the lines of a rule's page, in Markdown."""
     yield f"## {rule.code} {rule.name}"
     yield ""

@@ -24,18 +24,18 @@ def digest(content: bytes | str) -> str:
 def circumstances_digest(settings: Settings, words: Iterable[str]) -> str:
     """Returns a hash of Python, the linter, the settings and the rules, on which findings depend besides the file."""
     return digest(
-        "\n".join([sys.version, *_linter_source_lines(str(Path(__file__).parent.parent)), repr(settings), *words])
+        "\n".join([sys.version, *_linter_file_lines(str(Path(__file__).parent.parent)), repr(settings), *words])
     )
 
 
-def _linter_source_lines(folder: str) -> Iterator[str]:
+def _linter_file_lines(folder: str) -> Iterator[str]:
     """Yields a line for each file of the linter, which changes when the file does."""
     for entry in sorted(os.scandir(folder), key=lambda one: one.name):
         if entry.name.endswith((".py", ".csv")):
             file_status = entry.stat()
             yield f"{entry.name} {file_status.st_size} {file_status.st_mtime_ns}"
         elif entry.is_dir() and entry.name != "__pycache__":
-            yield from _linter_source_lines(entry.path)
+            yield from _linter_file_lines(entry.path)
 
 
 def read_json(file: Path, line: int = 0) -> Any:
@@ -53,9 +53,9 @@ def write_json(file: Path, *lines: object) -> None:
     It does nothing if the folder cannot be written to.
     """
     with suppress(OSError):
-        folder = file.parent
-        folder.mkdir(exist_ok=True)
-        (folder / ".gitignore").write_text("*\n", encoding="utf-8")
+        cache_folder = file.parent
+        cache_folder.mkdir(exist_ok=True)
+        (cache_folder / ".gitignore").write_text("*\n", encoding="utf-8")
         temporary_file = file.with_suffix(f".{os.getpid()}.tmp")
         try:
             json_text = "\n".join(json.dumps(line, separators=(",", ":")) for line in lines)
@@ -63,7 +63,9 @@ def write_json(file: Path, *lines: object) -> None:
             temporary_file.replace(file)
         finally:
             temporary_file.unlink(missing_ok=True)  # removes the temporary file of an interrupted write
-        cache_files = sorted(folder.glob(f"*{file.suffix}"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
+        cache_files = sorted(
+            cache_folder.glob(f"*{file.suffix}"), key=lambda path: path.stat().st_mtime_ns, reverse=True
+        )
         for old_file in cache_files[KEPT:]:
             old_file.unlink()
 

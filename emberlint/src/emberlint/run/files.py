@@ -10,7 +10,7 @@ from emberlint.run.file_cache import FileCache, digest
 from emberlint.run.library import Library, Shelf, absent_places, is_current
 from emberlint.run.order import group_in_import_order
 from emberlint.run.pool import Task, Work, check_groups
-from emberlint.run.results import FileResult, decode
+from emberlint.run.results import FileResult, decode_result
 from emberlint.source.notebooks.notebook import Notebook
 from emberlint.source.reading import read_notebook, read_text
 
@@ -48,7 +48,7 @@ class Files:
         self._before: Files | None = None
         self._is_same = True  # whether all results so far are those of the earlier run
 
-    def take_over(self, before: "Files") -> None:
+    def take_over_results(self, before: "Files") -> None:
         """Takes over what an earlier run with the same library has read, and the results that are still true.
 
         None of the files that it read besides those to check has changed since, and none was added.
@@ -65,12 +65,12 @@ class Files:
             self.contents.pop(path, None)
 
     @property
-    def beyond(self) -> tuple[str, ...]:
+    def paths_beyond(self) -> tuple[str, ...]:
         """The paths of the files that were read besides those to check."""
         return tuple(sorted(path for path in self.contents if path not in self.checked))
 
     @property
-    def absent(self) -> tuple[str, ...]:
+    def absent_paths(self) -> tuple[str, ...]:
         """The paths without a file at which a new file would change a result."""
         result_by_path = {**self.entries, **self.results}
         return tuple(
@@ -87,10 +87,10 @@ class Files:
         """Returns the results of the files to check, in their order."""
         for path in self.contents:
             self._recall_result(path)
-        if len(self.entries) == len(self.checked) and self._all_current():
+        if len(self.entries) == len(self.checked) and self._are_results_current():
             return {path: self.entries[path] for path in self.contents if path in self.checked}
         self._check_groups(self._groups_in_order([*self.contents]), jobs)
-        return {path: self.results[path] for path in self.checked_in_order()}
+        return {path: self.results[path] for path in self.paths_to_check()}
 
     def shelf(self, path: str) -> Shelf:
         """Checks the files that a file imports, and returns the shelf through which its check sees them."""
@@ -101,8 +101,8 @@ class Files:
 
     def _groups_in_order(self, paths: Iterable[str]) -> list[list[str]]:
         """Returns files and their imports in groups in the order of their checks, and notes hidden files."""
-        groups = group_in_import_order(paths, self._imported_files, self._imported_at_once)
-        self.library.link(self.near)
+        groups = group_in_import_order(paths, self._imported_files, self._files_imported_at_load)
+        self.library.record_imports(self.near)
         for group in groups:
             if len(group) > 1:
                 self.hidden.update({path: frozenset(group[index:]) for index, path in enumerate(group)})
@@ -114,7 +114,7 @@ class Files:
             Work(groups, self.near, self._tasks_of, self._store_result, content_size), self.library, self.settings, jobs
         )
 
-    def checked_in_order(self) -> Iterable[str]:
+    def paths_to_check(self) -> Iterable[str]:
         """Yields the files to check, in the order in which they were given."""
         return (path for path in self.contents if path in self.checked)
 
@@ -125,26 +125,26 @@ class Files:
         if encoded_result is None and path not in self.checked:
             encoded_result = self.cache.get(path, self.keys[path])  # cached by a run that checked the file
         if encoded_result is not None:
-            self.entries[path] = decode(encoded_result)
+            self.entries[path] = decode_result(encoded_result)
             self.near[path] = self.entries[path].near
             self.library.put(path, self.entries[path].summary)
 
     def _cache_key(self, path: str) -> str:
         return path if path in self.checked else SUMMARY + path
 
-    def _all_current(self) -> bool:
+    def _are_results_current(self) -> bool:
         """Returns whether every cached result, also of the files read besides, is still true."""
         pending_paths = [*self.entries]
         while pending_paths:
             path = pending_paths.pop()
             for near_file in self.entries[path].near:
                 if near_file not in self.contents and not self.library.is_known(near_file):
-                    if not self._read(near_file) or near_file not in self.entries:
+                    if not self._read_imported_file(near_file) or near_file not in self.entries:
                         return False
                     pending_paths.append(near_file)
         return all(is_current(entry.used, path, self.library) for path, entry in self.entries.items())
 
-    def _read(self, path: str) -> bool:
+    def _read_imported_file(self, path: str) -> bool:
         """Reads a file that is not to be checked; returns whether that is possible."""
         if path not in self.contents:
             try:
@@ -159,11 +159,13 @@ class Files:
         if path not in self.near:
             self.near[path] = tuple(self.library.modules.imported_files(path, self._text(path)))
         readable_paths = [
-            near_path for near_path in self.near[path] if not self._is_settled(near_path) and self._read(near_path)
+            near_path
+            for near_path in self.near[path]
+            if not self._is_settled(near_path) and self._read_imported_file(near_path)
         ]
         return tuple(readable_paths)
 
-    def _imported_at_once(self, path: str) -> list[str]:
+    def _files_imported_at_load(self, path: str) -> list[str]:
         """Returns the files of the project that a file imports when it is loaded."""
         if path not in self.at_once:
             self.at_once[path] = self.library.modules.imported_files(path, self._text(path), at_once=True)
@@ -184,7 +186,7 @@ class Files:
         """Returns the tasks of some files; those whose cached result is still true need none."""
         tasks = []
         for path in paths:
-            earlier_result = self._result_before(path)
+            earlier_result = self._earlier_result(path)
             cached_result = self.entries.get(path) if earlier_result is None else None
             if cached_result is not None and self._is_current(path, cached_result):
                 earlier_result = cached_result
@@ -199,7 +201,7 @@ class Files:
             tasks.append(Task(path, self.contents[path], self.near[path], hidden_paths, codes_to_check))
         return tasks
 
-    def _result_before(self, path: str) -> FileResult | None:
+    def _earlier_result(self, path: str) -> FileResult | None:
         """Returns the result of the earlier run if the file saw the same others in it, and the same of them."""
         earlier_run = self._before
         earlier_result = None if earlier_run is None or path in self.checked else earlier_run.results.get(path)
@@ -227,7 +229,7 @@ class Contents(NamedTuple):
     broken: dict[str, FileResult]
 
 
-def read(files: Mapping[str, Path]) -> Contents:
+def read_contents(files: Mapping[str, Path]) -> Contents:
     """Returns the contents of files, and the results of those that cannot be read."""
     contents = Contents({}, {}, {})
     for path, file in files.items():

@@ -15,7 +15,7 @@ class _Blocks:
 
 
 @contextmanager
-def no_collection() -> Iterator[None]:
+def pause_collection() -> Iterator[None]:
     """Switches the garbage collector off while a block runs; checked files leave no circles of references.
 
     Blocks may overlap in threads: the last one that ends switches the collection on again, if it was on before the

@@ -62,16 +62,16 @@ def _silence_file(path: str, file: Path, findings: Sequence[Finding]) -> Repaire
     notebook = read_notebook(path, content)
     if notebook is None:
         text = read_text(content, newline="")
-        return Repaired(text, _if_same_tree(text, with_comments(text, _codes_by_line(findings))))
-    findings_in_text = [finding._replace(line=notebook.line(finding.cell, finding.line)) for finding in findings]
+        return Repaired(text, _text_of_same_tree(text, add_comments(text, _codes_by_line(findings))))
+    findings_in_text = [finding._replace(line=notebook.joined_line(finding.cell, finding.line)) for finding in findings]
     try:
-        changed_text = _if_same_tree(notebook.text, with_comments(notebook.text, _codes_by_line(findings_in_text)))
-        return Repaired(notebook.content, notebook.with_text(changed_text))
+        changed_text = _text_of_same_tree(notebook.text, add_comments(notebook.text, _codes_by_line(findings_in_text)))
+        return Repaired(notebook.content, notebook.json_with_text(changed_text))
     except NotebookError:  # the line is one of IPython; its finding is reported again
         return Repaired(notebook.content, notebook.content)
 
 
-def _if_same_tree(before: str, after: str) -> str:
+def _text_of_same_tree(before: str, after: str) -> str:
     """Returns a text with comments if its syntax tree is that of the text without them, else that text."""
     return after if ast.dump(parse(after)) == ast.dump(parse(before)) else before
 
@@ -83,7 +83,7 @@ def _codes_by_line(findings: Iterable[Finding]) -> dict[int, set[str]]:
     return codes_by_line
 
 
-def with_comments(text: str, codes: Mapping[int, Iterable[str]]) -> str:
+def add_comments(text: str, codes: Mapping[int, Iterable[str]]) -> str:
     """Returns a text with comments that silence rules on lines.
 
     A comment stands at the end of its line or, if that is inside a string or a continued line, at the end of the next
@@ -98,25 +98,25 @@ def with_comments(text: str, codes: Mapping[int, Iterable[str]]) -> str:
         comment_columns, lines_within_strings = _comment_columns(text)
     except (tokenize.TokenError, SyntaxError):
         return text
-    lines = LINE.findall(text) or [""]
+    text_lines = LINE.findall(text) or [""]
     codes_by_line: dict[int, set[str]] = {}
     for line, codes_of_line in codes.items():
         comment_line = line
         while comment_line in lines_within_strings or (
             comment_line not in comment_columns
-            and comment_line < len(lines)
-            and lines[comment_line - 1].rstrip("\r\n").endswith("\\")
+            and comment_line < len(text_lines)
+            and text_lines[comment_line - 1].rstrip("\r\n").endswith("\\")
         ):
             comment_line += 1
-        codes_by_line.setdefault(min(comment_line, len(lines)), set()).update(codes_of_line)
+        codes_by_line.setdefault(min(comment_line, len(text_lines)), set()).update(codes_of_line)
     for line, line_codes in codes_by_line.items():
-        old_line = lines[line - 1]
+        old_line = text_lines[line - 1]
         if not (line == 1 and old_line.startswith("#!")):  # the comment would be an argument of the interpreter
             line_text = old_line.rstrip("\r\n")
-            lines[line - 1] = (
+            text_lines[line - 1] = (
                 _add_comment(line_text, comment_columns.get(line), sorted(line_codes)) + old_line[len(line_text) :]
             )
-    return "".join(lines)
+    return "".join(text_lines)
 
 
 def _comment_columns(text: str) -> tuple[dict[int, int], set[int]]:

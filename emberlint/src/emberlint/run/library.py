@@ -31,7 +31,7 @@ class Library:
         self._digests: dict[str, str] = {}
         self._near_by_path: dict[str, Sequence[str]] = {}
 
-    def link(self, near_paths: Mapping[str, Sequence[str]]) -> None:
+    def record_imports(self, near_paths: Mapping[str, Sequence[str]]) -> None:
         """Records the files that each file imports."""
         self._near_by_path.update(near_paths)
 
@@ -41,7 +41,7 @@ class Library:
             self._near_by_path = json.loads((self.spool / IMPORTS).read_text(encoding="utf-8"))
         return self._near_by_path.get(path, ())
 
-    def share(self, spool: Path | None) -> None:
+    def share_summaries(self, spool: Path | None) -> None:
         """Writes the summaries, and each later one, to a folder for other processes to read; None ends the sharing."""
         self.spool = spool
         if spool is not None:
@@ -137,20 +137,20 @@ class Shelf:
 
     def summary(self, module: str) -> Any:
         """Returns the summary of a module, or None."""
-        file = self.library.modules.find(module, self._path)
-        self.used[module] = NO_FILE if file is None else self._digest(file)
-        return None if file is None or not self.is_seen(file) else self.library.get(file)
+        module_path = self.library.modules.find(module, self._path)
+        self.used[module] = NO_FILE if module_path is None else self._digest(module_path)
+        return None if module_path is None or not self.is_seen(module_path) else self.library.get(module_path)
 
     def is_module(self, module: str) -> bool:
         """Returns whether the project has a module of that name."""
-        file = self.library.modules.find(module, self._path)
-        self.used[module] = NO_FILE if file is None else self._digest(file)
-        return file is not None
+        module_path = self.library.modules.find(module, self._path)
+        self.used[module] = NO_FILE if module_path is None else self._digest(module_path)
+        return module_path is not None
 
     def _digest(self, place: str) -> str:
         return self.library.digest(place) if self.is_seen(place) else UNSEEN
 
-    def has_informative(self) -> bool:
+    def has_informative_import(self) -> bool:
         """Returns whether a file that this one imports has a summary."""
         digest_by_file = {f"={near_file}": self._digest(near_file) for near_file in self.near}
         self.used.update(digest_by_file)
@@ -190,4 +190,4 @@ def absent_places(used_facts: Mapping[str, str], path: str, modules: Modules) ->
         if fact_name.startswith("?") and digest == "0":
             yield fact_name[1:]
         elif digest == NO_FILE and fact_name.partition(".")[0]:
-            yield from modules.places(fact_name, path)
+            yield from modules.candidate_paths(fact_name, path)

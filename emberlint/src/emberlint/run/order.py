@@ -21,24 +21,24 @@ def group_in_import_order(paths: Iterable[str], imported: Edges, at_once: Edges)
         imported: Returns the files that a file imports.
         at_once: Returns those that it imports when it is loaded itself.
     """
-    groups: list[list[str]] = []
+    path_groups: list[list[str]] = []
     for group in _circles(paths, imported):
         if len(group) == 1:
-            groups.append(group)
+            path_groups.append(group)
             continue
         group_members = {*group}
 
         def near_paths(path: str, members: set[str] = group_members) -> list[str]:
             return [member for member in at_once(path) if member in members]
 
-        groups.append(
+        path_groups.append(
             [
                 path
                 for inner_group in _circles(sorted(group), near_paths)
                 for path in _order_within_circle(inner_group, near_paths)
             ]
         )
-    return groups
+    return path_groups
 
 
 def _circles(paths: Iterable[str], imported: Edges) -> list[list[str]]:
@@ -49,25 +49,25 @@ def _circles(paths: Iterable[str], imported: Edges) -> list[list[str]]:
     visit_numbers: dict[str, int] = {}
     low_links: dict[str, int] = {}
     unfinished_paths: list[str] = []
-    unfinished: set[str] = set()
-    groups: list[list[str]] = []
+    unfinished_set: set[str] = set()
+    path_groups: list[list[str]] = []
     for start in paths:
         if start in visit_numbers:
             continue
         visit_stack = [(start, iter(imported(start)))]
         visit_numbers[start] = low_links[start] = len(visit_numbers)
         unfinished_paths.append(start)
-        unfinished.add(start)
+        unfinished_set.add(start)
         while visit_stack:
             path, unvisited_paths = visit_stack[-1]
             for unvisited_path in unvisited_paths:
                 if unvisited_path not in visit_numbers:
                     visit_numbers[unvisited_path] = low_links[unvisited_path] = len(visit_numbers)
                     unfinished_paths.append(unvisited_path)
-                    unfinished.add(unvisited_path)
+                    unfinished_set.add(unvisited_path)
                     visit_stack.append((unvisited_path, iter(imported(unvisited_path))))
                     break
-                if unvisited_path in unfinished:
+                if unvisited_path in unfinished_set:
                     low_links[path] = min(low_links[path], visit_numbers[unvisited_path])
             else:
                 visit_stack.pop()
@@ -77,11 +77,11 @@ def _circles(paths: Iterable[str], imported: Edges) -> list[list[str]]:
                     first_group_index = len(unfinished_paths) - 1
                     while unfinished_paths[first_group_index] != path:
                         first_group_index -= 1
-                    group = unfinished_paths[first_group_index:]
+                    circle_paths = unfinished_paths[first_group_index:]
                     del unfinished_paths[first_group_index:]
-                    unfinished.difference_update(group)
-                    groups.append(group)
-    return groups
+                    unfinished_set.difference_update(circle_paths)
+                    path_groups.append(circle_paths)
+    return path_groups
 
 
 def _order_within_circle(group: list[str], imported: Edges) -> list[str]:

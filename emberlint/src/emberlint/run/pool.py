@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from emberlint.config.settings import Settings
 from emberlint.findings import Encoded
 from emberlint.run.check import check_bytes
-from emberlint.run.garbage import no_collection
+from emberlint.run.garbage import pause_collection
 from emberlint.run.library import Library, Shelf
-from emberlint.run.results import FileResult, decode, encode
+from emberlint.run.results import FileResult, decode_result, encode_result
 from emberlint.source.modules import Modules
 
 if TYPE_CHECKING:
@@ -59,11 +59,11 @@ def check_groups(work: Work, library: Library, settings: Settings, jobs: int) ->
     """Checks groups of files with up to `jobs` processes."""
     if jobs > 1 and work.size >= POOL_FROM:
         with TemporaryDirectory(prefix="emberlint") as folder:
-            library.share(Path(folder))
+            library.share_summaries(Path(folder))
             _check_in_processes(work, settings, jobs, folder)
-            library.share(None)
+            library.share_summaries(None)
         return
-    with no_collection():
+    with pause_collection():
         for group in work.groups:
             for path in group:
                 for task in work.prepare([path]):
@@ -83,13 +83,13 @@ def _check_task(task: Task, settings: Settings, library: Library) -> FileResult:
 def _check_batch(batch: list[Task], settings: Settings, folder: str) -> Done:
     library = _shared_library(settings.root, folder)
     library.modules.settings = settings
-    results = []
-    with no_collection():
+    file_results = []
+    with pause_collection():
         for task in batch:
-            result = _check_task(task, settings, library)
-            library.put(task.path, result.summary)
-            results.append((task.path, encode(result)))
-    return results
+            file_result = _check_task(task, settings, library)
+            library.put(task.path, file_result.summary)
+            file_results.append((task.path, encode_result(file_result)))
+    return file_results
 
 
 @lru_cache(maxsize=1)
@@ -107,14 +107,14 @@ def _check_in_processes(work: Work, settings: Settings, jobs: int, folder: str) 
     with ProcessPoolExecutor(jobs) as pool:
         try:
             group_by_future: dict[Future[Done], list[int]] = {}
-            with _interrupts_held():
+            with hold_interrupts():
                 _submit_groups(pool, schedule, group_by_future, settings, folder, jobs)
             while group_by_future:
                 finished_groups, _ = wait(group_by_future, return_when=FIRST_COMPLETED)
                 for group in finished_groups:
                     for path, result in group.result():
-                        work.finish(path, decode(result))
-                    schedule.finish(group_by_future.pop(group))
+                        work.finish(path, decode_result(result))
+                    schedule.finish_groups(group_by_future.pop(group))
                 _submit_groups(pool, schedule, group_by_future, settings, folder, jobs)
         except BaseException:
             # Without this, an interrupt would wait until the workers finish their batches.
@@ -133,7 +133,7 @@ def _submit_groups(
     jobs: int,
 ) -> None:
     while len(running_groups) < 2 * jobs:
-        numbers, batch = schedule.batch()
+        numbers, batch = schedule.next_batch()
         if not batch:
             return
         running_groups[pool.submit(_check_batch, batch, settings, folder)] = numbers
@@ -161,7 +161,7 @@ class _Schedule:
             if not needed_groups:
                 self.ready.append(group_number)
 
-    def batch(self) -> tuple[list[int], list[Task]]:
+    def next_batch(self) -> tuple[list[int], list[Task]]:
         """Returns the numbers of some groups that are ready, and their tasks."""
         group_numbers: list[int] = []
         tasks: list[Task] = []
@@ -172,10 +172,10 @@ class _Schedule:
                 group_numbers.append(group_number)
                 tasks += group_tasks
             else:
-                self.finish([group_number])
+                self.finish_groups([group_number])
         return group_numbers, tasks
 
-    def finish(self, numbers: Sequence[int]) -> None:
+    def finish_groups(self, numbers: Sequence[int]) -> None:
         """Records that groups are checked, so that the groups that import from them may begin."""
         for group_number in numbers:
             for dependent_group in self.readers[group_number]:
@@ -185,7 +185,7 @@ class _Schedule:
 
 
 @contextmanager
-def _interrupts_held() -> Iterator[None]:
+def hold_interrupts() -> Iterator[None]:
     """Blocks Ctrl-C while workers start: they inherit the blocked signal, so only the parent process handles it."""
     if not hasattr(signal, "pthread_sigmask"):
         yield

@@ -7,7 +7,7 @@ from emberlint.findings import Finding, decode_finding, encode_finding
 from emberlint.rule import ProjectRule
 from emberlint.run.check import fingerprint
 from emberlint.run.file_cache import FileCache, digest
-from emberlint.run.results import decode
+from emberlint.run.results import decode_result
 from emberlint.run.selection import project_rules
 from emberlint.source.imports import Import
 from emberlint.source.project import Project
@@ -21,8 +21,8 @@ def check_project(project: Project, codes: frozenset[str], cache: FileCache) -> 
     rules = project_rules(codes)
     if not project.settings.project_folders or not rules:
         return []
-    paths = {path for folder in project.settings.project_folders for path in project.files(folder)}
-    digest_by_path = {path: _digest_of(project, path) for path in sorted(paths)}
+    project_paths = {path for folder in project.settings.project_folders for path in project.files(folder)}
+    digest_by_path = {path: _digest_of(project, path) for path in sorted(project_paths)}
     content_digest = digest("\n".join(f"{path} {digest}" for path, digest in digest_by_path.items()))
     cached_findings = cache.get(KEY, content_digest)
     if cached_findings is not None:
@@ -44,7 +44,7 @@ def _imports_of_file(path: str, key: str, cache: FileCache) -> tuple[Import, ...
     """Returns the imports of a file from its cached result, or from an earlier check of the project."""
     cached_result = cache.get(path, key)
     if cached_result is not None:
-        return decode(cached_result).imports
+        return decode_result(cached_result).imports
     cached_imports = cache.get(IMPORTS + path, key)
     return None if cached_imports is None else tuple(Import(*import_) for import_ in cached_imports)
 
@@ -61,5 +61,5 @@ def _digest_of(project: Project, path: str) -> str:
 def _project_findings(rules: list[ProjectRule], project: Project) -> Iterator[Finding]:
     for rule in rules:
         for finding in rule.check(project):
-            lines = project.text(finding.path).split("\n")
-            yield finding._replace(fingerprint=fingerprint(finding, lines))
+            file_lines = project.text(finding.path).split("\n")
+            yield finding._replace(fingerprint=fingerprint(finding, file_lines))

@@ -33,7 +33,7 @@ def codes_by_word() -> Mapping[str, str]:
     return {word: code for code, rule in rules.items() for word in (code, rule.name)}
 
 
-def resolve(word: str) -> tuple[str, ...]:
+def codes_of_word(word: str) -> tuple[str, ...]:
     """Returns the codes that a code, a name, a prefix (`EMB2`, `EMB2xx`) or `all` stands for.
 
     Raises:
@@ -53,5 +53,5 @@ def resolve(word: str) -> tuple[str, ...]:
 
 def chosen_codes(select: Iterable[str], ignore: Iterable[str]) -> frozenset[str]:
     """Returns the codes to report: the selected ones, or all, without the ignored ones."""
-    codes = {code for word in select for code in resolve(word)} or set(all_rules())
-    return frozenset(codes - {code for word in ignore for code in resolve(word)}) | ALWAYS
+    codes = {code for word in select for code in codes_of_word(word)} or set(all_rules())
+    return frozenset(codes - {code for word in ignore for code in codes_of_word(word)}) | ALWAYS

@@ -15,7 +15,7 @@ from emberlint.config.settings import Settings
 from emberlint.findings import Finding
 from emberlint.rule import ProjectRule
 from emberlint.run.check import source_file
-from emberlint.run.engine import check_texts, with_cell_place
+from emberlint.run.engine import check_texts, finding_in_cell
 from emberlint.run.file_cache import FileCache
 from emberlint.run.library import Library
 from emberlint.run.registry import all_rules
@@ -131,13 +131,13 @@ def _repaired_text(
     if notebook is None:
         return repair_text(path, read_text(content, newline=""), settings, codes, unsafe, session)
     repaired = repair_text(path, notebook.text, settings, codes, unsafe, session)
-    refused_fixes = tuple((with_cell_place(finding, notebook), reason) for finding, reason in repaired.refused)
+    refused_fixes = tuple((finding_in_cell(finding, notebook), reason) for finding, reason in repaired.refused)
     try:
-        return Repaired(notebook.content, notebook.with_text(repaired.after), refused_fixes)
+        return Repaired(notebook.content, notebook.json_with_text(repaired.after), refused_fixes)
     except NotebookError as error:
         findings = check_texts({path: notebook.text}, settings, codes).findings
         unrepaired_findings = tuple(
-            (with_cell_place(finding, notebook), str(error)) for finding in findings if finding.fix is not None
+            (finding_in_cell(finding, notebook), str(error)) for finding in findings if finding.fix is not None
         )
         return Repaired(notebook.content, notebook.content, unrepaired_findings)
 

@@ -28,7 +28,7 @@ class FileResult(NamedTuple):
     near: tuple[str, ...] = ()
 
 
-def encode(result: FileResult) -> Encoded:
+def encode_result(result: FileResult) -> Encoded:
     """Returns the result of a file as lists and scalars, fit for JSON."""
     findings, directives, imports, summary, used_facts, near_paths = result
     return [
@@ -41,7 +41,7 @@ def encode(result: FileResult) -> Encoded:
     ]
 
 
-def decode(data: Encoded) -> FileResult:
+def decode_result(data: Encoded) -> FileResult:
     """Returns the result of a file from the lists that `encode` made."""
     findings, directives, imports, summary, used_facts, near_paths = data
     return FileResult(

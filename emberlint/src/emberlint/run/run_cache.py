@@ -33,12 +33,12 @@ class RunCache:
             times_by_path, self._is_settled = {}, False
         else:
             self._is_settled = all(is_settled(stat, current_time) for stat in times_by_path.values())
-        run_signature = digest("\n".join([*files, *_stats_signature(times_by_path)]))
+        run_signature = digest("\n".join([*files, *_stat_lines(times_by_path)]))
         self._file = settings.root / FOLDER / f"{circumstances_digest(settings, [*words, run_signature])}.run"
 
-    def recall(self) -> list[Finding] | None:
+    def recall_findings(self) -> list[Finding] | None:
         """Returns the findings of the cached run, or None without one, or if a file beyond the checked ones differs."""
-        encoded_findings = self._line(2)
+        encoded_findings = self._stored_data(2)
         return (
             None
             if encoded_findings is None
@@ -47,16 +47,18 @@ class RunCache:
 
     def entries(self) -> Entries | None:
         """Returns the lines of the cached run's report by path, which is faster than decoding the findings."""
-        lines_by_path: Entries | None = self._line(1)
+        lines_by_path: Entries | None = self._stored_data(1)
         return lines_by_path
 
-    def _line(self, number: int) -> Any:
+    def _stored_data(self, number: int) -> Any:
         """Returns the data on a line of the run's cache file, or None if there is none or a file has changed."""
         cached_run = read_json(self._file) if self._is_settled else None
-        is_unchanged = isinstance(cached_run, dict) and self._is_same(cached_run["beyond"], cached_run["absent"])
+        is_unchanged = isinstance(cached_run, dict) and self._are_files_unchanged(
+            cached_run["beyond"], cached_run["absent"]
+        )
         return read_json(self._file, number) if is_unchanged else None
 
-    def _is_same(self, times_beyond: Mapping[str, Times], absent_paths: Mapping[str, list[str]]) -> bool:
+    def _are_files_unchanged(self, times_beyond: Mapping[str, Times], absent_paths: Mapping[str, list[str]]) -> bool:
         try:
             times_by_path = {path: size_and_times((self._root / path).stat()) for path in times_beyond}
             return times_by_path == times_beyond and all(
@@ -65,7 +67,7 @@ class RunCache:
         except OSError:
             return False
 
-    def keep(self, report: Report) -> None:
+    def store_report(self, report: Report) -> None:
         """Stores the findings of a run."""
         if not self._is_settled:
             return
@@ -109,7 +111,7 @@ def _all_files(settings: Settings, files: Mapping[str, Path]) -> Mapping[str, Pa
     return {**discover([folder for folder in project_folders if folder.is_dir()], settings), **files}
 
 
-def _stats_signature(stats: Mapping[str, Times]) -> Iterator[str]:
+def _stat_lines(stats: Mapping[str, Times]) -> Iterator[str]:
     for path, stat in sorted(stats.items()):
         yield " ".join([path, *map(str, stat)])
 

@@ -3,7 +3,7 @@
 from emberlint.config.settings import Settings, matches
 from emberlint.findings import Finding
 from emberlint.rule import ProjectRule, Rule
-from emberlint.run.registry import all_rules, resolve
+from emberlint.run.registry import all_rules, codes_of_word
 from emberlint.source.source_file import SourceFile
 
 
@@ -15,23 +15,23 @@ def check_ignores(settings: Settings) -> None:
     """
     for words in settings.per_file_ignores.values():
         for word in words:
-            resolve(word)
+            codes_of_word(word)
 
 
-def active(path: str, settings: Settings, codes: frozenset[str]) -> frozenset[str]:
+def active_codes_of(path: str, settings: Settings, codes: frozenset[str]) -> frozenset[str]:
     """Returns those of `codes` that `per-file-ignores` does not switch off in a file."""
-    words = {
+    words_to_ignore = {
         word
         for pattern, ignored_words in settings.per_file_ignores.items()
         if matches(path, pattern)
         for word in ignored_words
     }
-    return codes - {code for word in words for code in resolve(word)}
+    return codes - {code for word in words_to_ignore for code in codes_of_word(word)}
 
 
 def file_rules(file: SourceFile, codes: frozenset[str]) -> list[Rule]:
     """Returns the rules for single files that run on a file, in the order of their codes."""
-    active_codes, role_kind = active(file.path, file.settings, codes), file.role.kind
+    active_codes, role_kind = active_codes_of(file.path, file.settings, codes), file.role.kind
     rules = [rule for code, rule in all_rules().items() if code in active_codes and isinstance(rule, Rule)]
     return [rule for rule in rules if role_kind in rule.roles]
 

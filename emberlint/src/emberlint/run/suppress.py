@@ -58,8 +58,8 @@ def directives(text: str, tree: ast.Module | None) -> tuple[Directive, ...]:
             )
         found_directives += _noqa_directive(token)
     if tree is None or all(comment.verb != "ignore" for comment in found_directives):
-        return tuple(_with_ranges(found_directives, {}))
-    return tuple(_with_ranges(found_directives, _statement_lines(text, tree)))
+        return tuple(_directives_with_ranges(found_directives, {}))
+    return tuple(_directives_with_ranges(found_directives, _statement_lines(text, tree)))
 
 
 def _comment_tokens(text: str) -> Iterator[tokenize.TokenInfo]:
@@ -123,7 +123,9 @@ def _first_line(node: ast.AST) -> int:
     return min([int(getattr(node, "lineno", 1)), *(decorator.lineno for decorator in decorators)])
 
 
-def _with_ranges(directives_found: Sequence[Directive], statements: dict[int, tuple[int, int]]) -> Iterator[Directive]:
+def _directives_with_ranges(
+    directives_found: Sequence[Directive], statements: dict[int, tuple[int, int]]
+) -> Iterator[Directive]:
     for index, directive in enumerate(directives_found):
         if directive.verb == "file-ignore":
             yield directive._replace(first=1, last=END)

@@ -10,7 +10,7 @@ from pygls.uris import to_fs_path
 from pygls.workspace import TextDocument, Workspace
 
 from emberlint.findings import Finding
-from emberlint.run.engine import with_cell_place
+from emberlint.run.engine import finding_in_cell
 from emberlint.source.notebooks.cells import Cell
 from emberlint.source.notebooks.joined import Joined
 
@@ -39,17 +39,17 @@ class Document:
         """The text of the document to check."""
         return self.parts[self.uri].source
 
-    def place(self, finding: Finding) -> tuple[str, Finding]:
+    def address_and_finding(self, finding: Finding) -> tuple[str, Finding]:
         """Returns the address of the part that a finding is in, and the finding with the lines of this part."""
         return self.uri, finding
 
-    def texts(self, after: str) -> dict[str, str]:
+    def text_by_address(self, after: str) -> dict[str, str]:
         """Returns the text of each part when the text to check has become `after`."""
         return {self.uri: after}
 
-    def within(self, findings: Iterable[Finding], uri: str) -> list[Finding]:
+    def findings_in_part(self, findings: Iterable[Finding], uri: str) -> list[Finding]:
         """Returns the findings in a part, with its lines."""
-        return [finding for document_uri, finding in map(self.place, findings) if document_uri == uri]
+        return [finding for document_uri, finding in map(self.address_and_finding, findings) if document_uri == uri]
 
 
 class NotebookDocument(Document):
@@ -69,29 +69,38 @@ class NotebookDocument(Document):
         """The cells as one text."""
         return self._joined_cells.text
 
-    def place(self, finding: Finding) -> tuple[str, Finding]:
+    def address_and_finding(self, finding: Finding) -> tuple[str, Finding]:
         """Returns the address of the cell that a finding is in, and the finding with the lines of this cell."""
-        cell_finding = with_cell_place(finding, self._joined_cells)
+        cell_finding = finding_in_cell(finding, self._joined_cells)
         return self._uris[cell_finding.cell], cell_finding
 
-    def texts(self, after: str) -> dict[str, str]:
+    def text_by_address(self, after: str) -> dict[str, str]:
         """Returns the text of each cell of Python when the joined text has become `after`.
 
         Raises:
             NotebookError: if `after` does not show its cells.
         """
-        sources = self._joined_cells.sources(after)
-        return {self._uris[cell.number]: source for cell, source in zip(self._joined_cells.cells, sources, strict=True)}
+        cell_sources = self._joined_cells.cell_sources(after)
+        return {
+            self._uris[cell.number]: source for cell, source in zip(self._joined_cells.cells, cell_sources, strict=True)
+        }
 
 
 def document(workspace: Workspace, uri: str) -> Document:
     """Returns the document with an address, or the notebook that has it as a cell."""
     notebook = workspace.get_notebook_document(notebook_uri=uri) or workspace.get_notebook_document(cell_uri=uri)
     if notebook is None:
-        text = workspace.get_text_document(uri)
-        return Document(uri, text.version, {uri: text} if unquote(uri) in workspace.text_documents else {})
+        text_document = workspace.get_text_document(uri)
+        return Document(
+            uri, text_document.version, {uri: text_document} if unquote(uri) in workspace.text_documents else {}
+        )
     code_cells = (cell.document for cell in notebook.cells if cell.kind == lsp.NotebookCellKind.Code)
     cells_and_documents = ((cell, workspace.get_text_document(cell)) for cell in code_cells)
     return NotebookDocument(
-        notebook, {document: text for document, text in cells_and_documents if text.language_id == LANGUAGE}
+        notebook,
+        {
+            document: text_document
+            for document, text_document in cells_and_documents
+            if text_document.language_id == LANGUAGE
+        },
     )

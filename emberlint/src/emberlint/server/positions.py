@@ -38,15 +38,15 @@ class DocumentText:
 
     def place(self, line: int, column: int) -> DocumentPlace:
         """Returns the place of a column of a line, both counted from 1, in characters."""
-        return DocumentPlace(line - 1, self._units(self._line(line)[: column - 1]))
+        return DocumentPlace(line - 1, self._unit_count(self._line_text(line)[: column - 1]))
 
-    def column(self, place: DocumentPlace) -> tuple[int, int]:
+    def line_and_column(self, place: DocumentPlace) -> tuple[int, int]:
         """Returns the line and the column of a place, both counted from 1, in characters."""
-        line, unit_count = self._line(place.line + 1), 0
+        line, unit_count = self._line_text(place.line + 1), 0
         for index, character in enumerate(line):
             if unit_count >= place.character:
                 return place.line + 1, index + 1
-            unit_count += self._units(character)
+            unit_count += self._unit_count(character)
         return place.line + 1, len(line) + 1
 
     def edits(self, after: str) -> Iterator[Edit]:
@@ -72,19 +72,21 @@ class DocumentText:
         )
         for edit_kind, old_start, old_end, new_start, new_end in line_matcher.get_opcodes():
             if edit_kind != "equal":
-                text = "".join(new_lines[equal_start_count + new_start : equal_start_count + new_end])
+                new_text = "".join(new_lines[equal_start_count + new_start : equal_start_count + new_end])
                 yield Edit(
-                    DocumentPlace(equal_start_count + old_start, 0), self._start_of(equal_start_count + old_end), text
+                    DocumentPlace(equal_start_count + old_start, 0),
+                    self._line_start(equal_start_count + old_end),
+                    new_text,
                 )
 
-    def _start_of(self, index: int) -> DocumentPlace:
+    def _line_start(self, index: int) -> DocumentPlace:
         """Returns the start of a line, or the end of a text whose last line has no line end."""
         if index == len(self.lines) and index and not self.lines[-1].endswith(("\r", "\n")):
-            return DocumentPlace(index - 1, self._units(self.lines[-1]))
+            return DocumentPlace(index - 1, self._unit_count(self.lines[-1]))
         return DocumentPlace(index, 0)
 
-    def _line(self, line: int) -> str:
+    def _line_text(self, line: int) -> str:
         return self.lines[line - 1].rstrip("\r\n") if 0 < line <= len(self.lines) else ""
 
-    def _units(self, text: str) -> int:
+    def _unit_count(self, text: str) -> int:
         return len(text) if text.isascii() else len(text.encode(self._codec, "surrogatepass")) // self._size

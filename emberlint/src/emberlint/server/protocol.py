@@ -14,7 +14,7 @@ from emberlint import __version__
 from emberlint.config.errors import UsageError
 from emberlint.config.tiers import Tier
 from emberlint.findings import Finding, Safety
-from emberlint.run.explanation import address, explanation
+from emberlint.run.explanation import explanation_lines, rule_address
 from emberlint.run.registry import all_rules
 from emberlint.run.suppress import is_silenceable
 from emberlint.server.documents import LANGUAGE, Document, document
@@ -78,12 +78,14 @@ class Server(LanguageServer):
 
     def publish(self, uri: str) -> None:
         """Checks a document and sends its diagnostics."""
-        self._cancel(uri)
+        self._cancel_timer(uri)
         document = self.document(uri)
         checked_document = self.check(document)
         for part_uri, content in document.parts.items():
             document_text = self.text(content.source)
-            findings = [] if checked_document is None else document.within(checked_document.findings, part_uri)
+            findings = (
+                [] if checked_document is None else document.findings_in_part(checked_document.findings, part_uri)
+            )
             diagnostics = [_lsp_diagnostic(finding, document_text) for finding in findings]
             self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(part_uri, diagnostics, content.version))
 
@@ -92,7 +94,7 @@ class Server(LanguageServer):
         self._checked.pop(uri, None)
         self.publish(uri)
         last_check = self._checked.get(uri)
-        if last_check is None or not last_check[1].project.needs_all:
+        if last_check is None or not last_check[1].project.needs_whole_project:
             return
         version, checked_document = last_check
         async with self._lock:
@@ -107,7 +109,7 @@ class Server(LanguageServer):
         return uri in self._checked and self.document(uri).version == version
 
     @property
-    def resolves(self) -> bool:
+    def resolves_edits(self) -> bool:
         """Whether the editor asks for the edit of an action when the user chooses it."""
         return "edit" in (get_capability(self.client_capabilities, RESOLVED) or ())
 
@@ -128,12 +130,12 @@ class Server(LanguageServer):
     def _edits(self, document: Document, checked_document: Checked, data: Any) -> Iterator[tuple[str, list[Edit]]]:
         """Yields the edits of each part of a document that an action makes."""
         with suppress(NotebookError):  # the repair would change lines that are not Python, so there is no edit
-            for uri, new_text in document.texts(_text_after_action(document, checked_document, data)).items():
+            for uri, new_text in document.text_by_address(_text_after_action(document, checked_document, data)).items():
                 yield uri, [*self.text(document.parts[uri].source).edits(new_text)]
 
     def publish_soon(self, uri: str) -> None:
         """Checks a document and sends its diagnostics as soon as it has not changed for a moment."""
-        self._cancel(uri)
+        self._cancel_timer(uri)
         self._timers[uri] = asyncio.get_running_loop().call_later(DELAY, self.publish, uri)
 
     def publish_others(self, uri: str) -> None:
@@ -145,16 +147,16 @@ class Server(LanguageServer):
 
     def close(self, uri: str) -> None:
         """Drops a closed document and its findings."""
-        self._cancel(uri)
+        self._cancel_timer(uri)
         self._checked.pop(uri, None)
         self.session.forget(self.document(uri).file)
 
-    def clear(self, parts: Iterable[lsp.TextDocumentIdentifier]) -> None:
+    def clear_diagnostics(self, parts: Iterable[lsp.TextDocumentIdentifier]) -> None:
         """Drops the diagnostics of documents or cells that were closed."""
         for part_uri in parts:
             self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(part_uri.uri, []))
 
-    def _cancel(self, uri: str) -> None:
+    def _cancel_timer(self, uri: str) -> None:
         publish_timer = self._timers.pop(uri, None)
         if publish_timer is not None:
             publish_timer.cancel()
@@ -192,7 +194,7 @@ def _add_document_events(server: Server) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
     def on_close(params: lsp.DidCloseTextDocumentParams) -> None:
         server.close(params.text_document.uri)
-        server.clear([params.text_document])
+        server.clear_diagnostics([params.text_document])
 
 
 def _add_notebook_events(server: Server) -> None:
@@ -204,7 +206,7 @@ def _add_notebook_events(server: Server) -> None:
     async def notebook_changed(params: lsp.DidChangeNotebookDocumentParams) -> None:
         cells = params.change.cells
         if cells is not None and cells.structure is not None:
-            server.clear(cells.structure.did_close or ())
+            server.clear_diagnostics(cells.structure.did_close or ())
         server.publish_soon(params.notebook_document.uri)
 
     @server.feature(lsp.NOTEBOOK_DOCUMENT_DID_SAVE)
@@ -214,7 +216,7 @@ def _add_notebook_events(server: Server) -> None:
     @server.feature(lsp.NOTEBOOK_DOCUMENT_DID_CLOSE)
     def notebook_closed(params: lsp.DidCloseNotebookDocumentParams) -> None:
         server.close(params.notebook_document.uri)
-        server.clear(params.cell_text_documents)
+        server.clear_diagnostics(params.cell_text_documents)
 
 
 def _add_code_actions(server: Server) -> None:
@@ -234,11 +236,13 @@ def _add_code_actions(server: Server) -> None:
             FIX_ALL if uri == document.uri else FIX_NOTEBOOK,
         )
         actions = [
-            *_lsp_actions(document.within(checked_document.findings, uri), document_text, params, action_state, fix_all)
+            *_lsp_actions(
+                document.findings_in_part(checked_document.findings, uri), document_text, params, action_state, fix_all
+            )
         ]
         return (
             actions
-            if server.resolves
+            if server.resolves_edits
             else [action for action in map(server.resolve, actions) if action.edit is not None]
         )
 
@@ -258,12 +262,16 @@ def _add_hover(server: Server) -> None:
         document_text = server.text(document.parts[uri].source)
         findings = [
             finding
-            for finding in document.within(checked_document.findings, uri)
+            for finding in document.findings_in_part(checked_document.findings, uri)
             if _overlaps(_lsp_range(finding, document_text), lsp.Range(position, position))
         ]
         rule_pages = [*_rule_pages(findings), *_rule_pages_at(document_text, position)]
-        content = lsp.MarkupContent(lsp.MarkupKind.Markdown, "\n\n---\n\n".join(rule_pages))
-        return lsp.Hover(content, _lsp_range(findings[0], document_text) if findings else None) if rule_pages else None
+        hover_content = lsp.MarkupContent(lsp.MarkupKind.Markdown, "\n\n---\n\n".join(rule_pages))
+        return (
+            lsp.Hover(hover_content, _lsp_range(findings[0], document_text) if findings else None)
+            if rule_pages
+            else None
+        )
 
 
 def _lsp_range(finding: Finding, text: DocumentText) -> lsp.Range:
@@ -283,7 +291,7 @@ def _lsp_diagnostic(finding: Finding, text: DocumentText) -> lsp.Diagnostic:
         message=f"{finding.name}: {finding.message}{reason_text}",
         severity=severity,
         code=finding.code,
-        code_description=lsp.CodeDescription(address(all_rules()[finding.code])),
+        code_description=lsp.CodeDescription(rule_address(all_rules()[finding.code])),
         source="emberlint",
     )
 
@@ -341,11 +349,15 @@ def _finding_key(finding: Finding) -> list[object]:
 def _text_after_action(document: Document, checked_document: Checked, data: Any) -> str:
     """Returns the text of a document after an action; the same text if the finding is gone."""
     if data["do"] == "all":
-        return checked_document.repaired_safely()
+        return checked_document.text_after_safe_repairs()
     for finding in checked_document.findings:
-        uri, cell_place = document.place(finding)
+        uri, cell_place = document.address_and_finding(finding)
         if (uri, _finding_key(cell_place)) == (data["uri"], data["at"]):
-            return checked_document.repair(finding) if data["do"] == "repair" else checked_document.ignore(finding)
+            return (
+                checked_document.text_after_repair(finding)
+                if data["do"] == "repair"
+                else checked_document.text_after_ignore(finding)
+            )
     return checked_document.text
 
 
@@ -363,13 +375,13 @@ def _rule_pages(findings: Iterable[Finding]) -> Iterator[str]:
             page_lines += [f"Because {finding.reason} (tier {finding.tier.name}).", ""]
         if finding.fix is not None:
             page_lines += [f"Repair ({finding.fix.safety.value}): {finding.fix.title}.", ""]
-        yield "\n".join([*page_lines, *explanation(all_rules()[finding.code])])
+        yield "\n".join([*page_lines, *explanation_lines(all_rules()[finding.code])])
 
 
 def _rule_pages_at(text: DocumentText, position: lsp.Position) -> Iterator[str]:
     """Yields the page of the rule whose code is at a position, as in `# noqa: EMB201`."""
-    line, column = text.column(DocumentPlace(position.line, position.character))
+    line, column = text.line_and_column(DocumentPlace(position.line, position.character))
     line_text = text.lines[line - 1] if line <= len(text.lines) else ""
     for match in re.finditer(r"EMB\d{3}", line_text):
         if match.start() < column <= match.end() + 1 and match[0] in all_rules():
-            yield "\n".join(explanation(all_rules()[match[0]]))
+            yield "\n".join(explanation_lines(all_rules()[match[0]]))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from emberlint.config.configuration import find_root, load
-from emberlint.config.settings import Settings, one_of
+from emberlint.config.settings import Settings, pattern_predicate
 from emberlint.findings import Finding
 from emberlint.fixes import fix
 from emberlint.rule import ProjectRule
@@ -20,8 +20,8 @@ from emberlint.run import baseline
 from emberlint.run.check import source_file
 from emberlint.run.engine import check_document, check_texts
 from emberlint.run.file_cache import FileCache
-from emberlint.run.garbage import no_collection
-from emberlint.run.ignore import with_comments
+from emberlint.run.garbage import pause_collection
+from emberlint.run.ignore import add_comments
 from emberlint.run.library import Library, Shelf
 from emberlint.run.registry import all_rules, chosen_codes
 from emberlint.run.repair import repair_text
@@ -44,7 +44,7 @@ class ProjectState(NamedTuple):
     stamp: Stamp
 
     @property
-    def needs_all(self) -> bool:
+    def needs_whole_project(self) -> bool:
         """Whether some rules look at the whole project, which may take seconds."""
         return bool(self.settings.project_folders) and self.single_file_codes != self.codes
 
@@ -75,20 +75,20 @@ class Checked:
         except (SyntaxError, ValueError, RecursionError):
             return None
 
-    def repair(self, finding: Finding) -> str:
+    def text_after_repair(self, finding: Finding) -> str:
         """Returns the text with one finding repaired, which may change a dtype or a device."""
-        with no_collection():
+        with pause_collection():
             return self.text if self.file is None else fix(self.file, [finding], unsafe=True).text
 
-    def repaired_safely(self) -> str:
+    def text_after_safe_repairs(self) -> str:
         """Returns the text with all safe repairs."""
         return repair_text(
             self.path, self.text, self.project.settings, self.project.single_file_codes, unsafe=False
         ).after
 
-    def ignore(self, finding: Finding) -> str:
+    def text_after_ignore(self, finding: Finding) -> str:
         """Returns the text with a comment that silences a finding."""
-        return with_comments(self.text, {finding.line: [finding.code]})
+        return add_comments(self.text, {finding.line: [finding.code]})
 
 
 class Session:
@@ -113,21 +113,21 @@ class Session:
         Raises:
             UsageError: if the project's settings are wrong.
         """
-        project = self._project(file)
+        project = self._project_state(file)
         settings = project.settings
         path = relative(file, settings.root)
-        if one_of(settings.exclude)(path):
+        if pattern_predicate(settings.exclude)(path):
             return Checked(path, text, project, [])
-        lines = LINE.findall(text)
+        document_lines = LINE.findall(text)
         if whole:
             library = Library(Modules(settings, [path]))
             findings = check_texts({path: text}, settings, project.codes, library=library, cache=project.cache).findings
             self._last_findings[file] = (
-                lines,
+                document_lines,
                 [finding for finding in findings if finding.code not in project.single_file_codes],
             )
         else:
-            with no_collection():
+            with pause_collection():
                 findings = check_document(
                     path, text, settings, project.single_file_codes, self._shelf(file, path, text, project)
                 )
@@ -135,9 +135,9 @@ class Session:
             findings += [
                 moved_finding
                 for old_finding in project_findings
-                if (moved_finding := _follow_line(old_finding, old_lines, lines)) is not None
+                if (moved_finding := _follow_line(old_finding, old_lines, document_lines)) is not None
             ]
-        return Checked(path, text, project, self._without_accepted(findings, settings))
+        return Checked(path, text, project, self._findings_not_accepted(findings, settings))
 
     def forget(self, file: Path) -> None:
         """Drops the stored results of a document that was closed."""
@@ -150,7 +150,7 @@ class Session:
         if (
             project_and_surroundings is None
             or project_and_surroundings[0] is not project
-            or not project_and_surroundings[1].still_holds(text)
+            or not project_and_surroundings[1].is_valid_for(text)
         ):
             earlier_surroundings = self._last[1] if self._last is not None and self._last[0] is project else None
             project_and_surroundings = (
@@ -160,22 +160,22 @@ class Session:
             self._around[file] = self._last = project_and_surroundings
         return project_and_surroundings[1].shelf
 
-    def _project(self, file: Path) -> ProjectState:
-        root = find_root([file])
-        file_stamp = _file_stamp(root / "pyproject.toml")
-        project = self._projects.get(root)
+    def _project_state(self, file: Path) -> ProjectState:
+        project_root = find_root([file])
+        file_stamp = _file_stamp(project_root / "pyproject.toml")
+        project = self._projects.get(project_root)
         if project is None or project.stamp != file_stamp:
-            settings = load(root)
+            settings = load(project_root)
             check_ignores(settings)
             selected_words = (*settings.select, *settings.extend_select) if settings.select else ()
             codes = chosen_codes(selected_words, settings.ignore)
             project = ProjectState(
                 settings, codes, FileCache(settings, codes), file_stamp
             )  # the cache of the command is shared, but never saved here
-            self._projects[root] = project
+            self._projects[project_root] = project
         return project
 
-    def _without_accepted(self, findings: list[Finding], settings: Settings) -> list[Finding]:
+    def _findings_not_accepted(self, findings: list[Finding], settings: Settings) -> list[Finding]:
         """Returns the findings that the baseline of the project does not accept."""
         baseline_file = settings.root / settings.baseline
         file_stamp = _file_stamp(baseline_file) if settings.baseline else None
@@ -198,8 +198,8 @@ def _file_stamp(file: Path) -> Stamp:
 def _follow_line(finding: Finding, before: Sequence[str], after: Sequence[str]) -> Finding | None:
     """Returns a finding at the nearest line with the same text, or None if there is none."""
     line_text = before[finding.line - 1] if finding.line <= len(before) else ""
-    equal_line_numbers = [number for number, line in enumerate(after, 1) if line == line_text]
+    equal_line_numbers = [number for number, nearest_line in enumerate(after, 1) if nearest_line == line_text]
     if not equal_line_numbers:
         return None
-    line = min(equal_line_numbers, key=lambda number: abs(number - finding.line))
-    return finding._replace(line=line, end_line=finding.end_line + line - finding.line)
+    nearest_line = min(equal_line_numbers, key=lambda number: abs(number - finding.line))
+    return finding._replace(line=nearest_line, end_line=finding.end_line + nearest_line - finding.line)

@@ -40,7 +40,7 @@ class Surroundings:
         self._imports = self._imports_of(text)
         self._run: Files = Files({path: text}, settings, frozenset(), cache, library)
         if before is not None:
-            self._run.take_over(before._run)
+            self._run.take_over_results(before._run)
         self.shelf = self._run.shelf(path)
         own_path = settings.root / path  # the document's own file may change at any time
         summary_by_file = (
@@ -48,12 +48,12 @@ class Surroundings:
             if before is None
             else {file: summary for file, summary in before._times_by_path.items() if file != own_path}
         )
-        read_paths = (settings.root / path for path in (*self._run.beyond, *self._modules.folders))
+        read_paths = (settings.root / path for path in (*self._run.paths_beyond, *self._modules.folders))
         file_times = _all_times(path for path in read_paths if path not in summary_by_file)
         self._times_by_path: dict[Path, Times] = {**summary_by_file, **(file_times or {})}
         self._is_settled = file_times is not None and all(is_settled(time, start_time) for time in file_times.values())
 
-    def still_holds(self, text: str) -> bool:
+    def is_valid_for(self, text: str) -> bool:
         """Returns whether the summaries are still valid for another text of the document."""
         return self._is_settled and self._imports_of(text) == self._imports and self._are_unchanged()
 

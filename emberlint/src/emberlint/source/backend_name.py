@@ -24,7 +24,7 @@ class BackendNames:
         self.tops = top_packages | {file.module.partition(".")[0]}
         self._memo: dict[ast.AST, bool] = {}
 
-    def holds(self, node: ast.expr) -> bool:
+    def is_backend_name(self, node: ast.expr) -> bool:
         """Returns whether the value of an expression is the active backend's name."""
         memoized_result = self._memo.get(node)
         if memoized_result is None:
@@ -36,17 +36,20 @@ class BackendNames:
         if isinstance(node, ast.Call):
             return self._call_returns_name(node)
         if isinstance(node, ast.Name):
-            return any(binding.value is not None and self.holds(binding.value) for binding in self.names.bindings(node))
+            return any(
+                binding.value is not None and self.is_backend_name(binding.value)
+                for binding in self.names.bindings(node)
+            )
         if isinstance(node, ast.Attribute):
             return self._is_name_attribute(node)
         if isinstance(node, ast.NamedExpr):
-            return self.holds(node.value)
+            return self.is_backend_name(node.value)
         if isinstance(node, ast.IfExp):
-            return self.holds(node.body) or self.holds(node.orelse)
+            return self.is_backend_name(node.body) or self.is_backend_name(node.orelse)
         if isinstance(node, ast.BoolOp):
-            return any(self.holds(value) for value in node.values)
+            return any(self.is_backend_name(value) for value in node.values)
         if isinstance(node, ast.Subscript):
-            return self.holds(node.value) or (
+            return self.is_backend_name(node.value) or (
                 self.names.origin(node.value) == "os.environ" and self.names.constant(node.slice) in VARIABLES
             )
         return False
@@ -56,9 +59,9 @@ class BackendNames:
         if self._is_getter(function):
             return True
         if isinstance(function, ast.Name) and function.id == "str" and len(call.args) == 1:
-            return self.holds(call.args[0])
+            return self.is_backend_name(call.args[0])
         if isinstance(function, ast.Attribute) and function.attr in STRING_METHODS:
-            return self.holds(function.value)
+            return self.is_backend_name(function.value)
         if self.names.origin(function) in ("os.getenv", "os.environ.get") and call.args:
             return self.names.constant(call.args[0]) in VARIABLES
         return any(self._returns_backend_name(definition) for definition in self._definitions(function))
@@ -78,7 +81,7 @@ class BackendNames:
     def _is_name_attribute(self, node: ast.Attribute) -> bool:
         if node.attr in ("name", "__name__") and self._is_backend(node.value):
             return True
-        if any(self.holds(value) for value in self.names.stored_attribute(node)):
+        if any(self.is_backend_name(value) for value in self.names.stored_attribute(node)):
             return True
         owner = self.names.owner(node)
         if owner is not None:
@@ -89,7 +92,7 @@ class BackendNames:
             )
         # An assignment `config.backend = ops.get_backend()` makes `config.backend` hold the name in the same file.
         attribute_text = ast.unparse(node)
-        return any(self.holds(value) for value in self._stored_values.get(attribute_text, ()))
+        return any(self.is_backend_name(value) for value in self._stored_values.get(attribute_text, ()))
 
     def _is_backend(self, node: ast.expr) -> bool:
         """Returns whether the value of an expression is the active backend's object."""
@@ -116,7 +119,7 @@ class BackendNames:
         self._memo[function] = False
         inner_nodes = (node for statement in function.body for node in ast.walk(statement))
         returned_nodes = [node.value for node in inner_nodes if isinstance(node, ast.Return) and node.value is not None]
-        self._memo[function] = any(self.holds(value) for value in returned_nodes)
+        self._memo[function] = any(self.is_backend_name(value) for value in returned_nodes)
         return self._memo[function]
 
     @cached_property

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from emberlint.config.errors import UsageError
-from emberlint.config.settings import Settings, matches, one_of
+from emberlint.config.settings import Settings, matches, pattern_predicate
 
 NOTEBOOK = ".ipynb"
 SUFFIXES = (".py", ".pyi", NOTEBOOK)
@@ -38,9 +38,13 @@ def _files_below(folder: Path, settings: Settings) -> Iterator[tuple[str, Path]]
     # A folder that the user names is checked even if it is excluded: patterns that match the folder itself are dropped
     # for everything below it.
     is_outside = relative_folder == "." or relative_folder.split("/")[0] == ".."  # the root itself, or outside it
-    patterns = tuple(pattern for pattern in settings.exclude if is_outside or not matches(relative_folder, pattern))
+    exclude_patterns = tuple(
+        pattern for pattern in settings.exclude if is_outside or not matches(relative_folder, pattern)
+    )
     path_prefix = "" if relative_folder == "." else f"{relative_folder}/"
-    return _walk_folder(str(folder), path_prefix, "" if is_outside else path_prefix, one_of(patterns))
+    return _walk_folder(
+        str(folder), path_prefix, "" if is_outside else path_prefix, pattern_predicate(exclude_patterns)
+    )
 
 
 def _walk_folder(
@@ -51,13 +55,13 @@ def _walk_folder(
     `known` is the prefix of those paths; `judged` is the prefix that the exclude patterns see.
     """
     try:
-        entries = [*os.scandir(folder)]
+        folder_entries = [*os.scandir(folder)]
     except OSError as error:
         raise UsageError(f"cannot read the folder {folder}: {error}") from error
-    for entry in entries:
-        name = entry.name
+    for entry in folder_entries:
+        entry_name = entry.name
         if entry.is_dir():
-            if not entry.is_symlink() and not is_excluded(judged + name):
-                yield from _walk_folder(entry.path, f"{root}{name}/", f"{judged}{name}/", is_excluded)
-        elif name.endswith(SUFFIXES) and entry.is_file() and not is_excluded(judged + name):
-            yield root + name, Path(entry.path)
+            if not entry.is_symlink() and not is_excluded(judged + entry_name):
+                yield from _walk_folder(entry.path, f"{root}{entry_name}/", f"{judged}{entry_name}/", is_excluded)
+        elif entry_name.endswith(SUFFIXES) and entry.is_file() and not is_excluded(judged + entry_name):
+            yield root + entry_name, Path(entry.path)

@@ -64,13 +64,15 @@ def imported_names(
 ) -> tuple[Import, ...]:
     """Returns the names that import statements import."""
     package = module if is_package else module.rpartition(".")[0]
-    imports_found: list[Import] = []
+    imports_of_statements: list[Import] = []
     for node, typing_only in statements:
         module_prefix = "" if isinstance(node, ast.Import) else f"{absolute_module(node, package)}."
         end_line, end = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
-        place = (node.lineno, node.col_offset + 1, end_line, end + 1)
-        imports_found.extend(Import(f"{module_prefix}{alias.name}", *place, typing_only) for alias in node.names)
-    return tuple(imports_found)
+        import_place = (node.lineno, node.col_offset + 1, end_line, end + 1)
+        imports_of_statements.extend(
+            Import(f"{module_prefix}{alias.name}", *import_place, typing_only) for alias in node.names
+        )
+    return tuple(imports_of_statements)
 
 
 def _is_typing_flag(test: ast.expr) -> bool:

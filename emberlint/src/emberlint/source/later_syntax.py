@@ -21,15 +21,15 @@ _MARKS = re.compile(
 _FORMATTED = re.compile(r"\b(?:f|rf|fr)[\"']", re.IGNORECASE)
 
 
-def later_python(text: str, line: int) -> str:
+def later_python_hint(text: str, line: int) -> str:
     """Returns a hint if a text that this Python cannot parse is correct for a later Python, else an empty string.
 
     Args:
         text: The source.
         line: The line, from 1, at which this Python stops.
     """
-    lines = text.splitlines()
-    if not (_MARKS.search(text) or _FORMATTED.search("\n".join(lines[max(line - 2, 0) : line]))):
+    source_lines = text.splitlines()
+    if not (_MARKS.search(text) or _FORMATTED.search("\n".join(source_lines[max(line - 2, 0) : line]))):
         return ""
     source_bytes = text.encode(errors="replace")
     command = [sys.executable, "-m", __name__]
@@ -40,7 +40,7 @@ def later_python(text: str, line: int) -> str:
     return parser_run.stdout.decode() if parser_run.returncode == 0 else ""
 
 
-def hint(text: str) -> str:
+def syntax_hint(text: str) -> str:
     """Returns the hint of `later_python`, from LibCST in this process."""
     import libcst as cst
 
@@ -81,4 +81,4 @@ def _newer_syntax(tree: "libcst.Module") -> Iterator[tuple[tuple[int, int], str]
 
 
 if __name__ == "__main__":
-    sys.stdout.write(hint(sys.stdin.buffer.read().decode()))
+    sys.stdout.write(syntax_hint(sys.stdin.buffer.read().decode()))

@@ -23,9 +23,9 @@ def role_of(file: SourceFile, place: str) -> Role:
     source_prefix = file.settings.source_prefix(file.path)
     path_segments = place.split("/")
     for end in range(len(path_segments), 0, -1):
-        path = f"{source_prefix}{'/'.join(path_segments[:end])}.py"
-        if file.exists(path):
-            return file.settings.role(path)
+        module_path = f"{source_prefix}{'/'.join(path_segments[:end])}.py"
+        if file.exists(module_path):
+            return file.settings.role(module_path)
     module_role, package_role = (file.settings.role(f"{source_prefix}{place}{end}") for end in (".py", "/__init__.py"))
     return module_role if module_role.backend else package_role
 

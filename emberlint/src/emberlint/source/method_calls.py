@@ -27,12 +27,12 @@ def method_calls(file: SourceFile, methods: frozenset[str]) -> Iterator[tuple[Me
     """
     if not file.calls_method(methods):
         return
-    calls = file.compute_once(_by_name)
+    calls = file.compute_once(_calls_by_name)
     for method in sorted(methods & calls.keys()):
         yield from ((call, method) for call in calls[method] if _may_be_tensor(file, call.func))
 
 
-def _by_name(file: SourceFile) -> dict[str, list[MethodCall]]:
+def _calls_by_name(file: SourceFile) -> dict[str, list[MethodCall]]:
     """Returns the calls of methods by the name of the method."""
     calls_by_name: dict[str, list[MethodCall]] = {}
     for call in file.index.nodes(ast.Call):
@@ -47,7 +47,7 @@ def _may_be_tensor(file: SourceFile, function: ast.Attribute) -> bool:
         return False
     if file.inference.evidence(receiver) is not None:
         return True
-    return not (file.inference.is_other(receiver) or _defines_method(file, receiver, function.attr))
+    return not (file.inference.is_no_tensor(receiver) or _defines_method(file, receiver, function.attr))
 
 
 def _defines_method(file: SourceFile, receiver: ast.expr, method: str) -> bool:

@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Collection, Iterator
 
-from emberlint.config.settings import Settings, one_of
+from emberlint.config.settings import Settings, pattern_predicate
 
 _IMPORT = re.compile(
     r"[ \t]*(?:from[ \t]+(?P<base>[.\w]+)[ \t]+import[ \t]*(?:\((?P<block>[^)]*)\)|(?P<names>[^\n#;]*))"
@@ -28,7 +28,7 @@ class Modules:
         self.folders: list[str] = []  # those that were read, relative to the root
         self._prefixed: dict[tuple[str, str], tuple[str, ...]] = {}
         self._paths: dict[tuple[str, str], str | None] = {}
-        self._excluded = one_of(settings.exclude)
+        self._excluded = pattern_predicate(settings.exclude)
 
     def exists(self, path: str) -> bool:
         """Returns whether the project has a file at a path relative to its root."""
@@ -52,10 +52,10 @@ class Modules:
         if not top_package:
             return None
         folder_prefixes = self._prefixes(importer, top_package)
-        key = (module, folder_prefixes[0])
-        if key not in self._paths:
-            self._paths[key] = self._search(module, folder_prefixes)
-        return self._paths[key]
+        search_key = (module, folder_prefixes[0])
+        if search_key not in self._paths:
+            self._paths[search_key] = self._search(module, folder_prefixes)
+        return self._paths[search_key]
 
     def _prefixes(self, importer: str, top: str) -> tuple[str, ...]:
         """Returns the folders that may hold a package: the one above the importer's own package comes first."""
@@ -78,7 +78,7 @@ class Modules:
         )
         return next(existing_paths, None)
 
-    def places(self, module: str, importer: str) -> Iterator[str]:
+    def candidate_paths(self, module: str, importer: str) -> Iterator[str]:
         """Yields the paths at which a module could be, as a file imports it."""
         return _candidate_files(module, self._prefixes(importer, module.partition(".")[0]))
 
@@ -94,7 +94,7 @@ class Modules:
         in `from package import module`: nothing is taken from its file, which may import everything.
         """
         distinct_files: dict[str | None, None] = {}
-        for base_module, names in _mentioned_modules(text, self._package(path), at_once):
+        for base_module, names in _mentioned_modules(text, self._package_of_file(path), at_once):
             module_file = self.find(base_module, path)
             if module_file is not None and not module_file.endswith("/__init__.py"):
                 distinct_files[module_file] = None  # a module, whose names are no modules
@@ -106,7 +106,7 @@ class Modules:
         distinct_files.pop(path, None)
         return [file for file in distinct_files if file is not None]
 
-    def _package(self, path: str) -> str:
+    def _package_of_file(self, path: str) -> str:
         module = self.settings.module(path)
         return module if path.endswith("__init__.py") else module.rpartition(".")[0]
 
@@ -132,10 +132,10 @@ def _import_statements_of(text: str) -> Iterator[re.Match[str]]:
     """Yields the import statements of a text: the expression is tried on lines with the word only, to save time."""
     text_offset = text.find("import")
     while text_offset >= 0:
-        match = _IMPORT.match(text, text.rfind("\n", 0, text_offset) + 1)
-        if match is not None:
-            yield match
-            text_offset = max(text_offset, match.end() - 1)
+        import_match = _IMPORT.match(text, text.rfind("\n", 0, text_offset) + 1)
+        if import_match is not None:
+            yield import_match
+            text_offset = max(text_offset, import_match.end() - 1)
         text_offset = text.find("import", text_offset + 1)
 
 
@@ -144,16 +144,18 @@ def _mentioned_modules(text: str, package: str, at_once: bool) -> Iterator[tuple
     for match in _import_statements_of(text):
         if at_once and match[0][0] in " \t":
             continue
-        base, block, names, modules = match.group("base", "block", "names", "modules")
-        if base is None:
+        base_module, block, names, modules = match.group("base", "block", "names", "modules")
+        if base_module is None:
             for module in modules.split(","):
                 yield module.strip().partition(" ")[0], []
             continue
-        dot_count = len(base) - len(base.lstrip("."))
+        dot_count = len(base_module) - len(base_module.lstrip("."))
         if dot_count:
             segments = package.split(".") if package else []
             package_parts = segments[: len(segments) - (dot_count - 1)]
-            base = ".".join([*package_parts, base[dot_count:]] if base[dot_count:] else package_parts)
+            base_module = ".".join(
+                [*package_parts, base_module[dot_count:]] if base_module[dot_count:] else package_parts
+            )
         imported_names = (block if block is not None else names).split(",")
         imported_words = (name.split("#")[0].strip(" \t\n()\\").partition(" ")[0] for name in imported_names)
-        yield base, [word for word in imported_words if word.isidentifier()]
+        yield base_module, [word for word in imported_words if word.isidentifier()]

@@ -56,18 +56,18 @@ class Names:
 
     # Construction of the scopes
 
-    def _bind(self, place: Scope, name: str, binding: Binding) -> None:
-        if place.declared.get(name) == "global":
-            place = self.root
-        elif place.declared.get(name) == "nonlocal" and place.parent is not None:
-            place = place.parent
+    def _bind(self, scope: Scope, name: str, binding: Binding) -> None:
+        if scope.declared.get(name) == "global":
+            scope = self.root
+        elif scope.declared.get(name) == "nonlocal" and scope.parent is not None:
+            scope = scope.parent
         self._bound_names.add(name)
-        if place is not self.root:
+        if scope is not self.root:
             self._inner_names.add(name)
-        if name in place.bindings:
-            place.bindings[name].append(binding)
+        if name in scope.bindings:
+            scope.bindings[name].append(binding)
         else:
-            place.bindings[name] = [binding]
+            scope.bindings[name] = [binding]
         if binding.origin is not None:
             top_name = binding.origin.partition(".")[0]
             self._tops.add(top_name)
@@ -84,12 +84,12 @@ class Names:
                 origin = alias.name if alias.asname else alias.name.partition(".")[0]
                 yield self.scope(node), alias.asname or origin, Binding("import", alias, origin=origin)
         for import_statement in tree.nodes(ast.ImportFrom):
-            base = origin_base(import_statement, self.package)
+            origin_prefix = origin_base(import_statement, self.package)
             for alias in import_statement.names:
                 yield (
                     self.scope(import_statement),
                     alias.asname or alias.name,
-                    Binding("import", alias, origin=f"{base}.{alias.name}"),
+                    Binding("import", alias, origin=f"{origin_prefix}.{alias.name}"),
                 )
         for function in tree.nodes(ast.FunctionDef, ast.AsyncFunctionDef):
             yield self.scope(function), function.name, Binding("function", function)
@@ -185,7 +185,7 @@ class Names:
         enclosing_blocks = {
             self._block(ancestor) for ancestor in self.tree.ancestors(use) if isinstance(ancestor, BLOCKED)
         }
-        latest_bindings = self._latest_first(scope, use.id)
+        latest_bindings = self._latest_bindings(scope, use.id)
         first_index = bisect_left(latest_bindings, -use.lineno, key=lambda one: -one.line)
         reaching_bindings: list[Binding] = []
         for index in range(first_index if first_index < len(latest_bindings) else 0, len(latest_bindings)):
@@ -194,23 +194,23 @@ class Names:
                 break
         return reaching_bindings
 
-    def _latest_first(self, scope: Scope, name: str) -> list[Placed]:
+    def _latest_bindings(self, scope: Scope, name: str) -> list[Placed]:
         cached_bindings = self._placed.get((scope, name))
         if cached_bindings is None:
-            cached_bindings = [self._placed_at(binding) for binding in scope.bindings[name]]
+            cached_bindings = [self._placed_binding(binding) for binding in scope.bindings[name]]
             cached_bindings.sort(key=lambda one: -one.line)
             self._placed[scope, name] = cached_bindings
         return cached_bindings
 
-    def _placed_at(self, binding: Binding) -> Placed:
+    def _placed_binding(self, binding: Binding) -> Placed:
         return Placed(getattr(binding.node, "lineno", 0), self._block(self._enclosing_statement(binding.node)), binding)
 
     def _block(self, statement: ast.AST) -> Block:
         """Returns the statement that contains another, and the branch of it that the other is in."""
-        return self.tree.parents.get(statement), self._branches.get(statement, "")
+        return self.tree.parents.get(statement), self._branch_by_statement.get(statement, "")
 
     @cached_property
-    def _branches(self) -> dict[ast.AST, str]:
+    def _branch_by_statement(self) -> dict[ast.AST, str]:
         """The branch (`orelse` or `finalbody`) of each statement that is not in the first branch of its parent."""
         nodes_of = self.tree.nodes
         branching_statements = (*nodes_of(ast.If, ast.Try, ast.TryStar), *nodes_of(ast.For, ast.AsyncFor, ast.While))
@@ -262,7 +262,7 @@ class Names:
         """Returns the given names, and those that are bound to expressions with them."""
         class_bindings = [scope.bindings for scope in self._scopes.values() if scope.is_class]
         names.update([f".{name}" for body in class_bindings for name in names & body.keys()])
-        values_by_attribute = self._all_attributes().items() if names or self.can_import else ()
+        values_by_attribute = self._values_by_attribute().items() if names or self.can_import else ()
         pending_values = [
             *self._valued,
             *((f".{name}", value) for (_, name), values in values_by_attribute for value in values),
@@ -396,7 +396,7 @@ class Names:
         owner = self.owner(node)
         function = self._enclosing_function(node)
         for class_node in () if owner is None else self._lineage(owner):
-            assigned_values = self._all_attributes().get((class_node, node.attr), [])
+            assigned_values = self._values_by_attribute().get((class_node, node.attr), [])
             earlier_values = [
                 value
                 for value in assigned_values
@@ -430,7 +430,7 @@ class Names:
         bindings = [] if owner is None else self._scope_at(owner).bindings.get(node.attr, [])
         return tuple(binding.origin for binding in bindings if binding.origin is not None)
 
-    def _all_attributes(self) -> dict[tuple[ast.AST, str], list[ast.expr]]:
+    def _values_by_attribute(self) -> dict[tuple[ast.AST, str], list[ast.expr]]:
         if self._attributes is None:
             values_by_attribute: dict[tuple[ast.AST, str], list[ast.expr]] = {}
             for assignment in self.tree.nodes(ast.Assign, ast.AnnAssign):

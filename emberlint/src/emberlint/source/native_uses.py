@@ -13,10 +13,10 @@ def native_uses(file: SourceFile) -> tuple[Use, ...]:
 
 
 def _uses_of_file(file: SourceFile) -> tuple[Use, ...]:
-    return tuple(_each_use(file))
+    return tuple(_find_native_uses(file))
 
 
-def _each_use(file: SourceFile) -> Iterator[Use]:
+def _find_native_uses(file: SourceFile) -> Iterator[Use]:
     """Yields each use of a native name once, as the longest dotted expression; imports are not uses."""
     if not file.mentions_native:
         return
@@ -34,8 +34,8 @@ def _each_use(file: SourceFile) -> Iterator[Use]:
             continue  # a part of a longer expression, which is yielded instead
         if node_type is ast.Name and type(node.ctx) is not ast.Load:  # type: ignore[union-attr]
             continue
-        origin = file.native(node)
-        if origin is None or not _is_name_in_module(file, node, origin) or _is_typing(file, node):
+        origin = file.native_origin(node)
+        if origin is None or not _is_name_in_module(file, node, origin) or _is_typing_only(file, node):
             continue
         is_called = isinstance(parent, ast.Call) and parent.func is node
         yield Use(node, origin, kind_of(origin, is_called))
@@ -51,7 +51,7 @@ def _is_name_in_module(file: SourceFile, node: ast.expr, origin: str) -> bool:
         return False
     if isinstance(node, ast.Attribute):
         # After `self.limit = np.inf`, the assignment has the finding, not each `self.limit`.
-        return file.native(node.value) is not None or file.names.is_imported(node)
+        return file.native_origin(node.value) is not None or file.names.is_imported(node)
     if origin in MODULES:
         return False
     if not isinstance(node, ast.Name):
@@ -60,7 +60,7 @@ def _is_name_in_module(file: SourceFile, node: ast.expr, origin: str) -> bool:
     return bool(aliases) and not any(alias.name == origin for alias in aliases)
 
 
-def _is_typing(file: SourceFile, node: ast.expr) -> bool:
+def _is_typing_only(file: SourceFile, node: ast.expr) -> bool:
     """Returns whether a name was imported for type checkers only, so that it never runs."""
     while isinstance(node, ast.Attribute):
         node = node.value

@@ -37,12 +37,12 @@ def _parse_or_error(text: str, target: tuple[int, int] | None) -> ast.Module:
         try:
             return ast.parse(text, feature_version=feature_version)
         except RecursionError:
-            with deep_recursion():
+            with raise_recursion_limit():
                 return ast.parse(text, feature_version=feature_version)
 
 
 @contextmanager
-def deep_recursion() -> Iterator[None]:
+def raise_recursion_limit() -> Iterator[None]:
     """Raises Python's recursion limit while a block runs, for source with long chains of operators."""
     limit_before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit_before, DEEP))

@@ -3,7 +3,7 @@
 import ast
 
 from emberlint.findings import Fix, Safety
-from emberlint.knowledge.arguments import fits
+from emberlint.knowledge.arguments import takes_arguments
 from emberlint.knowledge.native import Use
 from emberlint.knowledge.replacements import PACKAGE, neutral_dtype, program_name, replacement
 from emberlint.source.source_file import SourceFile
@@ -17,7 +17,9 @@ def is_plain_rename(file: SourceFile, use: Use) -> bool:
     parent = file.parent(use.node)
     if substitute is None or not substitute.is_rename:
         return False
-    return not (isinstance(parent, ast.Call) and parent.func is use.node) or fits(parent, substitute.op, use.origin)
+    return not (isinstance(parent, ast.Call) and parent.func is use.node) or takes_arguments(
+        parent, substitute.op, use.origin
+    )
 
 
 def replacement_fix(file: SourceFile, use: Use) -> Fix:
@@ -51,7 +53,7 @@ def _may_be_neutral(file: SourceFile, node: ast.expr) -> bool:
     if not isinstance(call, ast.Call):
         return True
     origin = file.names.origin(call.func) or ""
-    if file.native(call.func) is not None:
+    if file.native_origin(call.func) is not None:
         substitute = replacement(origin)
-        return substitute is not None and substitute.is_rename and fits(call, substitute.op, origin)
+        return substitute is not None and substitute.is_rename and takes_arguments(call, substitute.op, origin)
     return not isinstance(call.func, ast.Attribute) or origin.startswith(file.settings.namespaces)

@@ -30,7 +30,7 @@ class Inference(Protocol):
         """Returns why `node` is a tensor, or None."""
         ...
 
-    def is_other(self, node: ast.expr) -> bool:
+    def is_no_tensor(self, node: ast.expr) -> bool:
         """Returns whether `node` is known *not* to be a tensor: a number, a string, an instance of a user's class."""
         ...
 
@@ -42,7 +42,7 @@ class Inference(Protocol):
         """Returns whether `node` is known to be a number."""
         ...
 
-    def is_safe(self, node: ast.expr) -> bool:
+    def is_safe_operator(self, node: ast.expr) -> bool:
         """Returns whether `node` is an operator that is certain to mean the same on every backend."""
         ...
 
@@ -66,7 +66,7 @@ class NoInference:
         """Returns None, because nothing is inferred."""
         return None
 
-    def is_other(self, node: ast.expr) -> bool:
+    def is_no_tensor(self, node: ast.expr) -> bool:
         """Returns False."""
         return False
 
@@ -78,7 +78,7 @@ class NoInference:
         """Returns False."""
         return False
 
-    def is_safe(self, node: ast.expr) -> bool:
+    def is_safe_operator(self, node: ast.expr) -> bool:
         """Returns False."""
         return False
 
@@ -105,7 +105,7 @@ class Neighbours(Protocol):
         """Returns whether the project has a module of that name."""
         ...
 
-    def has_informative(self) -> bool:
+    def has_informative_import(self) -> bool:
         """Returns whether a file that this one imports has a summary."""
         ...
 
@@ -115,7 +115,7 @@ class Neighbours(Protocol):
 
 
 @lru_cache(maxsize=64)
-def _method_call(methods: frozenset[str]) -> re.Pattern[str]:
+def _method_call_pattern(methods: frozenset[str]) -> re.Pattern[str]:
     """Returns an expression for `.name(`, also with spaces, comments and line ends between the three."""
     space_pattern = r"(?:[\s\\]|#.*\n)*"
     return re.compile(rf"\.{space_pattern}(?:{'|'.join(sorted(methods))}){space_pattern}\(")
@@ -204,7 +204,7 @@ class SourceFile:
 
     def calls_method(self, methods: frozenset[str]) -> bool:
         """Returns whether the text may call a method of one of these names; strings and comments count too."""
-        return any(map(self.mentions, methods)) and _method_call(methods).search(self.text) is not None
+        return any(map(self.mentions, methods)) and _method_call_pattern(methods).search(self.text) is not None
 
     @cached_property
     def mentions_native(self) -> bool:
@@ -217,10 +217,10 @@ class SourceFile:
         """Returns `function(self)`, which is computed once per file because several rules need the result."""
         if function not in self._derived:
             self._derived[function] = function(self)
-        result: T = self._derived[function]
-        return result
+        derived_value: T = self._derived[function]
+        return derived_value
 
-    def native(self, node: ast.expr) -> str | None:
+    def native_origin(self, node: ast.expr) -> str | None:
         """Returns the origin of an expression, as `numpy.linalg.norm`, if it is in a library foreign to this file."""
         if self.names.may_have_origin(node, self.names.names_leading_to(self.foreign_libraries)):
             for origin in self.names.origins(node):

@@ -22,16 +22,16 @@ def type_tests(file: SourceFile) -> tuple[tuple[ast.AST, str], ...]:
 def _tests_of_file(file: SourceFile) -> tuple[tuple[ast.AST, str], ...]:
     if not file.mentions_native and not any(file.mentions(word) for word in (*MARKS, *TYPE_NAMES)):
         return ()
-    return tuple(_each_test(file))
+    return tuple(_find_tests(file))
 
 
-def _each_test(file: SourceFile) -> Iterator[tuple[ast.AST, str]]:
+def _find_tests(file: SourceFile) -> Iterator[tuple[ast.AST, str]]:
     for call in file.index.nodes(ast.Call):
         yield from _call_tests(file, call)
     for comparison in file.index.nodes(ast.Compare):
         yield from _comparison_tests(file, comparison)
     for pattern in file.index.nodes(ast.MatchClass):
-        origin = file.native(pattern.cls)
+        origin = file.native_origin(pattern.cls)
         if origin is not None:
             yield pattern, origin
     for function in file.index.nodes(ast.FunctionDef, ast.AsyncFunctionDef):
@@ -58,7 +58,7 @@ def _call_tests(file: SourceFile, call: ast.Call) -> Iterator[tuple[ast.AST, str
 
 def _comparison_tests(file: SourceFile, comparison: ast.Compare) -> Iterator[tuple[ast.AST, str]]:
     compared_nodes = (comparison.left, *comparison.comparators)
-    if any(_is_type(side) for side in compared_nodes):
+    if any(_is_type_of_value(side) for side in compared_nodes):
         yield from (
             (comparison, origin)
             for origin in _first_item(native for side in compared_nodes for native in _native_types(file, side))
@@ -95,7 +95,7 @@ def _native_types(file: SourceFile, node: ast.expr, depth: int = 0) -> Iterator[
     elif isinstance(node, ast.Starred):
         yield from _native_types(file, node.value, depth)
     else:
-        origin = file.native(node) if isinstance(node, (ast.Name, ast.Attribute)) else None
+        origin = file.native_origin(node) if isinstance(node, (ast.Name, ast.Attribute)) else None
         if origin is not None and "." in origin:
             yield origin
         elif isinstance(node, ast.Name) and depth < 3:
@@ -110,7 +110,7 @@ def _first_item(words: Iterator[str]) -> Iterator[str]:
         return
 
 
-def _is_type(node: ast.expr) -> bool:
+def _is_type_of_value(node: ast.expr) -> bool:
     """Returns whether an expression is `type(x)` or `x.__class__`."""
     if isinstance(node, ast.Call):
         return isinstance(node.func, ast.Name) and node.func.id == "type" and len(node.args) == 1
@@ -119,11 +119,11 @@ def _is_type(node: ast.expr) -> bool:
 
 def _names_type(node: ast.expr) -> bool:
     """Returns whether an expression is the name or module of a type, such as `type(x).__module__`."""
-    while isinstance(node, (ast.Subscript, ast.Call)) and not _is_type(node):
+    while isinstance(node, (ast.Subscript, ast.Call)) and not _is_type_of_value(node):
         type_node = node.value if isinstance(node, ast.Subscript) else node.func
         node = type_node.value if isinstance(type_node, ast.Attribute) and isinstance(node, ast.Call) else type_node
     is_name_attribute = isinstance(node, ast.Attribute) and node.attr in ("__module__", "__name__", "__qualname__")
-    return is_name_attribute and isinstance(node, ast.Attribute) and _is_type(node.value)
+    return is_name_attribute and isinstance(node, ast.Attribute) and _is_type_of_value(node.value)
 
 
 def _type_words(file: SourceFile, node: ast.expr) -> Iterator[str]:
@@ -150,7 +150,9 @@ def _find_tested_nodes(file: SourceFile) -> frozenset[ast.AST]:
             covered_nodes.update(node for arg in test_node.args[:1] for node in ast.walk(arg))
         elif isinstance(test_node, ast.Compare):
             compared_nodes = (test_node.left, *test_node.comparators)
-            covered_nodes.update(node for side in compared_nodes if not _is_type(side) for node in ast.walk(side))
+            covered_nodes.update(
+                node for side in compared_nodes if not _is_type_of_value(side) for node in ast.walk(side)
+            )
         else:
             covered_nodes.update(ast.walk(test_node))
     return frozenset(covered_nodes)

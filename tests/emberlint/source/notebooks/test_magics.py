@@ -2,7 +2,7 @@
 
 import pytest
 
-from emberlint.source.notebooks.magics import cell_magic, magics
+from emberlint.source.notebooks.magics import cell_magic, python_of_magics
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from emberlint.source.notebooks.magics import cell_magic, magics
     ],
 )
 def test_lines_of_ipython_become_python(cell: str, replaced: dict[int, str]) -> None:
-    assert magics(cell) == replaced
+    assert python_of_magics(cell) == replaced
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_lines_of_ipython_become_python(cell: str, replaced: dict[int, str]) -> 
     ],
 )
 def test_python_stays_as_it_is(cell: str) -> None:
-    assert magics(cell) == {}
+    assert python_of_magics(cell) == {}
 
 
 def test_a_cell_magic_has_a_name() -> None:

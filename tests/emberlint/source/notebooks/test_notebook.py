@@ -31,14 +31,14 @@ def test_the_code_cells_are_joined_and_each_line_knows_its_place() -> None:
             source = CELLS[place.cell - 1]["source"]
             assert isinstance(source, list)
             assert source[place.line - 1] == json.loads(file_lines[place.file_line - 1].strip().rstrip(","))
-            assert found.line(place.cell, place.line) == number
+            assert found.joined_line(place.cell, place.line) == number
     assert [found.place(number).cell for number in range(1, len(lines) + 1)] == [2, 2, 2, 4, 4, 4, 4, 4]
 
 
 @pytest.mark.parametrize("number", [1, 3, 9])
 def test_a_cell_without_python_has_no_lines(number: int) -> None:
     with pytest.raises(ValueError, match=f"cell {number} has no Python code"):
-        Notebook(text_of()).line(number, 1)
+        Notebook(text_of()).joined_line(number, 1)
 
 
 @pytest.mark.parametrize(
@@ -61,14 +61,14 @@ def test_a_replaced_source_changes_only_its_strings(options: dict[str, object], 
     cells = [{**one, "source": "".join(one["source"])} for one in CELLS] if as_string else CELLS  # type: ignore[arg-type]
     content = text_of(cells, **options)
     found = Notebook(content)
-    assert found.with_text(found.text) == content
-    assert found.with_text(changed(found.text)) == changed(content)
+    assert found.json_with_text(found.text) == content
+    assert found.json_with_text(changed(found.text)) == changed(content)
 
 
 def test_lines_may_be_added_and_removed() -> None:
     found = Notebook(text_of(indent=1))
     after = found.text.replace("import numpy\n", "").replace("x = 2\n", "x = 2\nimport a\nimport b\n")
-    again = json.loads(found.with_text(after))
+    again = json.loads(found.json_with_text(after))
     assert again["cells"][1]["source"] == ["%matplotlib inline\n"]
     assert again["cells"][3]["source"] == [
         "%%time\n",
@@ -78,13 +78,13 @@ def test_lines_may_be_added_and_removed() -> None:
         "import a\n",
         "import b",
     ]
-    (_, _, _, last) = found.with_text(after).split('"source"')[1:]
+    (_, _, _, last) = found.json_with_text(after).split('"source"')[1:]
     assert last.split("]")[0].count("\n    ") == 6  # each in a line of its own, indented as before
 
 
 def test_an_empty_cell_may_be_filled() -> None:
     found = Notebook(text_of([cell([])]))
-    again = json.loads(found.with_text(found.text + "x = 1\ny = 2\n"))
+    again = json.loads(found.json_with_text(found.text + "x = 1\ny = 2\n"))
     assert again["cells"][0]["source"] == ["x = 1\n", "y = 2"]
 
 
@@ -101,13 +101,13 @@ def test_a_source_whose_cells_are_lost_is_refused(change: tuple[str, str]) -> No
     found = Notebook(text_of())
     assert change[0] in found.text
     with pytest.raises(NotebookError):
-        found.with_text(found.text.replace(*change))
+        found.json_with_text(found.text.replace(*change))
 
 
 def test_a_mark_in_the_code_is_no_mark() -> None:
     found = Notebook(text_of([cell(["x = '''\n", "# emberlint-notebook cell 7\n", "'''\n"]), cell(["y = 1\n"])]))
     assert [found.place(number).cell for number in range(1, 7)] == [1, 1, 1, 1, 2, 2]
-    assert found.with_text(found.text) == found.content
+    assert found.json_with_text(found.text) == found.content
 
 
 @pytest.mark.parametrize(

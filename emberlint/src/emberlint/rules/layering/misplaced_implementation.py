@@ -34,19 +34,19 @@ class MisplacedImplementation(Rule):
 
     def check(self, file: SourceFile) -> Iterator[Finding]:
         """Yields one finding for a file in such a folder."""
-        folders = file.path.split("/")[:-1]
-        for depth, name in enumerate(folders):
-            parent_folder = "/".join(folders[:depth])
+        folder_names = file.path.split("/")[:-1]
+        for depth, name in enumerate(folder_names):
+            parent_folder = "/".join(folder_names[:depth])
             if (
                 depth
                 and name in file.settings.backends
-                and any(_is_exactly(parent_folder, frontend) for frontend in file.settings.frontends)
+                and any(_matches_exactly(parent_folder, frontend) for frontend in file.settings.frontends)
             ):
-                folder = f"{parent_folder}/{name}/"
-                yield self.finding_at(file.path, (1, 1, 1, 1), folder=folder, backend=name, fix=GUIDE)
+                implementation_folder = f"{parent_folder}/{name}/"
+                yield self.finding_at(file.path, (1, 1, 1, 1), folder=implementation_folder, backend=name, fix=GUIDE)
                 return
 
 
-def _is_exactly(folder: str, pattern: str) -> bool:
+def _matches_exactly(folder: str, pattern: str) -> bool:
     """Returns whether the pattern matches the folder itself, not a folder above it."""
     return matches(folder, pattern) and not matches(folder.rpartition("/")[0], pattern)

@@ -62,7 +62,9 @@ class BackendBranch(Rule):
             return
         backend_names = BackendNames(file)
         for node, use_verb in self._control_flow_uses(file, backend_names):
-            is_direct = any(isinstance(node, ast.Call) and backend_names.holds(node) for node in ast.walk(node))
+            is_direct = any(
+                isinstance(node, ast.Call) and backend_names.is_backend_name(node) for node in ast.walk(node)
+            )
             yield self.finding(file, node, tier=Tier.A if is_direct else Tier.B, how=use_verb, fix=GUIDE)
 
     def _control_flow_uses(self, file: SourceFile, names: BackendNames) -> Iterator[tuple[ast.expr, str]]:
@@ -72,32 +74,36 @@ class BackendBranch(Rule):
             if (
                 not compares_none
                 and not any(map(_lists_all_backends, compared_nodes))
-                and any(names.holds(side) for side in compared_nodes)
+                and any(names.is_backend_name(side) for side in compared_nodes)
             ):
                 yield comparison, "compares"
         for match in file.index.nodes(ast.Match):
-            if names.holds(match.subject):
+            if names.is_backend_name(match.subject):
                 yield match.subject, "matches"
         for subscript in file.index.nodes(ast.Subscript):
-            if names.holds(subscript.slice):
+            if names.is_backend_name(subscript.slice):
                 yield subscript, "indexes by"
         for call in file.index.nodes(ast.Call):
             yield from self._lookup_calls(file, names, call)
         for branch in file.index.nodes(ast.If, ast.While, ast.IfExp):
-            if names.holds(branch.test):
+            if names.is_backend_name(branch.test):
                 yield branch.test, "tests"
         for negation in file.index.nodes(ast.UnaryOp):
-            if isinstance(negation.op, ast.Not) and names.holds(negation.operand):
+            if isinstance(negation.op, ast.Not) and names.is_backend_name(negation.operand):
                 yield negation, "tests"
 
     def _lookup_calls(self, file: SourceFile, names: BackendNames, call: ast.Call) -> Iterator[tuple[ast.expr, str]]:
         function = call.func
         if isinstance(function, ast.Attribute):
-            if function.attr in TESTS and names.holds(function.value):
+            if function.attr in TESTS and names.is_backend_name(function.value):
                 yield call, "tests"
-            elif function.attr in LOOKUPS and call.args and names.holds(call.args[0]):
+            elif function.attr in LOOKUPS and call.args and names.is_backend_name(call.args[0]):
                 yield call, "indexes by"
-        elif isinstance(function, ast.Name) and function.id == "getattr" and any(map(names.holds, call.args[1:2])):
+        elif (
+            isinstance(function, ast.Name)
+            and function.id == "getattr"
+            and any(map(names.is_backend_name, call.args[1:2]))
+        ):
             yield call, "indexes by"
 
 

@@ -72,7 +72,7 @@ class InplaceMutation(Rule):
         if not method_name.endswith("_") or method_name.endswith("__") or method_name.startswith("assert"):
             return
         evidence = file.inference.evidence(function.value) if isinstance(function, ast.Attribute) else None
-        origin = file.native(function)
+        origin = file.native_origin(function)
         if evidence is None and origin is not None and call.args:
             evidence = file.inference.evidence(call.args[0]) or Evidence(Tier.B, f"`{origin}` writes into its argument")
         yield from self._findings_at(file, call, evidence, f"`{method_name}()`")

@@ -51,7 +51,9 @@ class TensorCompare(Rule):
             return
         for node in file.index.nodes(ast.Compare):
             evidence = file.inference.evidence(node)
-            if evidence is not None and not (file.settings.allow_safe_operators and file.inference.is_safe(node)):
+            if evidence is not None and not (
+                file.settings.allow_safe_operators and file.inference.is_safe_operator(node)
+            ):
                 compared_operators = [OPERATORS[type(op)] for op in node.ops if type(op) in OPERATORS]
                 is_chained = len(node.ops) > 1
                 names_text = ", ".join(f"`ops.{operator.op}`" for operator in compared_operators)

@@ -118,7 +118,9 @@ class TensorOperator(Rule):
         operands: list[ast.expr],
     ) -> Iterator[Finding]:
         evidence = file.inference.evidence(result)
-        is_allowed = file.settings.allow_safe_operators and isinstance(node, ast.expr) and file.inference.is_safe(node)
+        is_allowed = (
+            file.settings.allow_safe_operators and isinstance(node, ast.expr) and file.inference.is_safe_operator(node)
+        )
         if evidence is not None and not is_allowed:
             symbol, op, _ = OPERATORS[type(operator)]
             is_augmented = isinstance(node, ast.AugAssign)
@@ -142,7 +144,7 @@ class TensorOperator(Rule):
         evidence = file.inference.evidence(call)
         if function_name == "divmod" and call.args:
             evidence = file.inference.evidence(call.args[0])
-        if file.settings.allow_safe_operators and file.inference.is_safe(call):
+        if file.settings.allow_safe_operators and file.inference.is_safe_operator(call):
             return
         if evidence is not None and op:
             fix = Fix(

@@ -57,29 +57,29 @@ class TensorTruth(Rule):
 def _truth_tests(file: SourceFile) -> Iterator[tuple[ast.expr, str]]:
     tree_index = file.index
     for branch in tree_index.nodes(ast.If, ast.IfExp):
-        yield from _plain_operands(branch.test, "if")
+        yield from _tested_operands(branch.test, "if")
     for loop in tree_index.nodes(ast.While):
-        yield from _plain_operands(loop.test, "while")
+        yield from _tested_operands(loop.test, "while")
     for assertion in tree_index.nodes(ast.Assert):
-        yield from _plain_operands(assertion.test, "assert")
+        yield from _tested_operands(assertion.test, "assert")
     for generator in tree_index.nodes(ast.comprehension):
         for test in generator.ifs:
-            yield from _plain_operands(test, "if")
+            yield from _tested_operands(test, "if")
     for case in tree_index.nodes(ast.match_case):
         if case.guard is not None:
-            yield from _plain_operands(case.guard, "if")
+            yield from _tested_operands(case.guard, "if")
     for unary in tree_index.nodes(ast.UnaryOp):
         if isinstance(unary.op, ast.Not):
-            yield from _plain_operands(unary.operand, "not")
+            yield from _tested_operands(unary.operand, "not")
     for bool_op in tree_index.nodes(ast.BoolOp):
         operator_word = "and" if isinstance(bool_op.op, ast.And) else "or"
         for value in bool_op.values[:-1]:
-            yield from _plain_operands(value, operator_word)
+            yield from _tested_operands(value, operator_word)
         if _is_truth_taken(file, bool_op):
-            yield from _plain_operands(bool_op.values[-1], operator_word)
+            yield from _tested_operands(bool_op.values[-1], operator_word)
 
 
-def _plain_operands(node: ast.expr, how: str) -> Iterator[tuple[ast.expr, str]]:
+def _tested_operands(node: ast.expr, how: str) -> Iterator[tuple[ast.expr, str]]:
     """Yields an operand, unless it is itself `not`, `and` or `or`, whose own operands are examined instead."""
     if not isinstance(node, ast.BoolOp) and not (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)):
         yield node, how

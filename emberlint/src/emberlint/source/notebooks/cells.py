@@ -27,7 +27,7 @@ class Cell(NamedTuple):
     pieces: tuple[Piece, ...] = ()
 
 
-def read(content: str) -> tuple[dict[str, Any], list[Cell]]:
+def read_notebook_and_cells(content: str) -> tuple[dict[str, Any], list[Cell]]:
     """Returns the notebook, and its code cells, which its `cells` hold too.
 
     Raises:
@@ -36,13 +36,15 @@ def read(content: str) -> tuple[dict[str, Any], list[Cell]]:
     notebook_reader = _NotebookReader(content)
     notebook: dict[str, Any] = {}
     cells: list[Cell] = []
-    for key in notebook_reader.members():
+    for key in notebook_reader.member_keys():
         if key == "cells":
             notebook[key] = cells = [
-                cell for number in notebook_reader.items() if (cell := notebook_reader.cell(number)) is not None
+                cell
+                for number in notebook_reader.item_numbers()
+                if (cell := notebook_reader.read_cell(number)) is not None
             ]
         else:
-            notebook[key] = notebook_reader.value()
+            notebook[key] = notebook_reader.read_value()
     if _SPACE.fullmatch(content, notebook_reader.at) is None:
         raise ValueError("it has text after its JSON")
     return notebook, cells
@@ -55,64 +57,64 @@ class _NotebookReader:
         self.content = content
         self.at = 0
 
-    def _next(self) -> str:
+    def _next_character(self) -> str:
         """Moves to the next character that is not white space, and returns it; an empty string at the end."""
         space_match = _SPACE.match(self.content, self.at)
         self.at = space_match.end() if space_match else self.at
         return self.content[self.at : self.at + 1]
 
-    def _take(self, wanted: str) -> str:
+    def _take_character(self, wanted: str) -> str:
         """Moves past the next character, which must be one of some, and returns it."""
-        character = self._next()
+        character = self._next_character()
         if not character or character not in wanted:
             raise json.JSONDecodeError(f"Expecting {' or '.join(map(repr, wanted))}", self.content, self.at)
         self.at += 1
         return character
 
-    def value(self) -> Any:
+    def read_value(self) -> Any:
         """Returns the JSON value at the current place, and moves past it."""
-        self._next()
+        self._next_character()
         decoded, self.at = _DECODER.raw_decode(self.content, self.at)
         return decoded
 
-    def members(self) -> Iterator[str]:
+    def member_keys(self) -> Iterator[str]:
         """Yields the keys of the JSON object at the current place; the caller reads each value."""
-        self._take("{")
-        if self._next() == "}":
+        self._take_character("{")
+        if self._next_character() == "}":
             self.at += 1
             return
         while True:
-            if self._next() != '"':
+            if self._next_character() != '"':
                 raise json.JSONDecodeError("Expecting a key in double quotes", self.content, self.at)
-            key: str = self.value()
-            self._take(":")
+            key: str = self.read_value()
+            self._take_character(":")
             yield key
-            if self._take(",}") == "}":
+            if self._take_character(",}") == "}":
                 return
 
-    def items(self) -> Iterator[int]:
+    def item_numbers(self) -> Iterator[int]:
         """Yields the numbers, from 1, of the items of the JSON list at the place; the caller reads each item."""
-        self._take("[")
-        if self._next() == "]":
+        self._take_character("[")
+        if self._next_character() == "]":
             self.at += 1
             return
         item_number = 0
         while True:
             item_number += 1
             yield item_number
-            if self._take(",]") == "]":
+            if self._take_character(",]") == "]":
                 return
 
-    def cell(self, number: int) -> Cell | None:
+    def read_cell(self, number: int) -> Cell | None:
         """Returns the cell at the current place if it is a code cell, and moves past it."""
         cell_type: Any = None
         metadata: Any = None
         code_cell: Cell | None = None
-        for key in self.members():
+        for key in self.member_keys():
             if key == "source":
-                code_cell = self._source(number)
+                code_cell = self._read_source(number)
             else:
-                value = self.value()
+                value = self.read_value()
                 cell_type = value if key == "cell_type" else cell_type
                 metadata = value if key == "metadata" else metadata
         if cell_type not in ("code", "markdown", "raw"):
@@ -121,20 +123,20 @@ class _NotebookReader:
             raise ValueError(f"cell {number} has no source")
         return code_cell if cell_type == "code" and _editor_language(metadata) == "python" else None
 
-    def _source(self, number: int) -> Cell:
-        is_string = self._next() == '"'
+    def _read_source(self, number: int) -> Cell:
+        is_string = self._next_character() == '"'
         start_offset = self.at
         source_pieces: list[Piece] = []
         if is_string:
-            source_pieces.append(self._piece(number))
+            source_pieces.append(self._read_piece(number))
         else:
-            source_pieces.extend(self._piece(number) for _ in self.items())
+            source_pieces.extend(self._read_piece(number) for _ in self.item_numbers())
         return Cell(number, "".join(piece.text for piece in source_pieces), start_offset, self.at, tuple(source_pieces))
 
-    def _piece(self, number: int) -> Piece:
-        self._next()
+    def _read_piece(self, number: int) -> Piece:
+        self._next_character()
         start_offset = self.at
-        piece_text = self.value()
+        piece_text = self.read_value()
         if not isinstance(piece_text, str):
             raise ValueError(f"the source of cell {number} holds {type(piece_text).__name__}; expected strings")
         return Piece(start_offset, self.at, piece_text)

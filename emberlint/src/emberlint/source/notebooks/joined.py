@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from emberlint.source.notebooks.cells import Cell
-from emberlint.source.notebooks.magics import LINE, PYTHON_CELLS, cell_magic, magics
+from emberlint.source.notebooks.magics import LINE, PYTHON_CELLS, cell_magic, python_of_magics
 
 MARK = "# emberlint-notebook"
 _LINE = re.compile(r"\(line (\d+)\)")
@@ -52,7 +52,7 @@ class Joined:
         line_number = 1
         for cell in self.cells:
             self._starts.append(line_number)
-            lines, plain_lines = LINE.findall(cell.source), magics(cell.source)
+            lines, plain_lines = LINE.findall(cell.source), python_of_magics(cell.source)
             yield f"{self._mark} cell {cell.number}\n"
             for index, line in enumerate(lines):
                 if index in plain_lines:
@@ -68,7 +68,7 @@ class Joined:
         cell_index = max(bisect_right(self._starts, line) - 1, 0)
         return CellPlace(self.cells[cell_index].number, max(line - self._starts[cell_index], 1))
 
-    def line(self, cell: int, line: int) -> int:
+    def joined_line(self, cell: int, line: int) -> int:
         """Returns the line of the joined text at a line of a cell.
 
         Raises:
@@ -86,7 +86,7 @@ class Joined:
             text = text.replace(line_text, f"(cell {cell_place.cell}, line {cell_place.line})")
         return text
 
-    def sources(self, text: str) -> list[str]:
+    def cell_sources(self, text: str) -> list[str]:
         """Returns the source of each cell in another form of the joined text.
 
         Raises:

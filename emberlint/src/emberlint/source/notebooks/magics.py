@@ -18,7 +18,7 @@ def cell_magic(source: str) -> str | None:
     return first_text[2:].split(maxsplit=1)[0].rstrip("!") if re.match(r"%%\w", first_text) else None
 
 
-def magics(source: str) -> dict[int, str]:
+def python_of_magics(source: str) -> dict[int, str]:
     """Returns Python text for each line of a cell that is not Python, by the number of the line.
 
     `    %matplotlib inline` becomes `    pass`, and `files = !ls` becomes `files = get_ipython()`. The line of a cell
@@ -45,7 +45,7 @@ def _stand_ins(lines: list[str]) -> Iterator[str | None]:
             indent = line_text[: len(line_text) - len(line_text.lstrip())] if stand_in is not None else None
         is_first = is_first and not command_text
         if stand_in is None:
-            line_state.read(line_text)
+            line_state.read_line(line_text)
             if line_state.is_start and not line_state.is_comment and command_text.endswith("?"):
                 stand_in = f"{line_text[: len(line_text) - len(line_text.lstrip())]}pass"  # `ops.sin?`
         elif not line_text.endswith("\\"):
@@ -75,21 +75,21 @@ class _LineState:
         """Whether the next line begins a statement."""
         return not (self.quote or self.depth > 0 or self.is_continued)
 
-    def read(self, text: str) -> None:
+    def read_line(self, text: str) -> None:
         """Updates the state by a line of Python."""
         offset = 0
         self.is_continued = self.is_comment = False
         while offset < len(text):
             if self.quote:
-                token = re.compile(rf"(?:[^\\]|\\.)*?{self.quote}").match(text, offset)
-                if token is None:
+                token_match = re.compile(rf"(?:[^\\]|\\.)*?{self.quote}").match(text, offset)
+                if token_match is None:
                     return
                 self.quote = ""
             else:
-                token = _PART.search(text, offset)
-                if token is None:
+                token_match = _PART.search(text, offset)
+                if token_match is None:
                     return
-                token_text = token[0]
+                token_text = token_match[0]
                 if token_text == "#":
                     self.is_comment = True
                     return
@@ -101,4 +101,4 @@ class _LineState:
                     self.depth -= 1
                 elif token_text == "\\" or (token_text[0] in "\"'" and token_text.endswith("\\")):
                     self.is_continued = True
-            offset = token.end()
+            offset = token_match.end()

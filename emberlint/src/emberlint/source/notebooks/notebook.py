@@ -9,7 +9,7 @@ from bisect import bisect_right
 from functools import cached_property
 from typing import Any
 
-from emberlint.source.notebooks.cells import Cell, read
+from emberlint.source.notebooks.cells import Cell, read_notebook_and_cells
 from emberlint.source.notebooks.joined import CellPlace, Joined, NotebookError
 
 
@@ -26,7 +26,7 @@ class Notebook(Joined):
     def __init__(self, content: str) -> None:
         self.content = content
         try:
-            notebook, cells = read(content)
+            notebook, cells = read_notebook_and_cells(content)
         except (ValueError, IndexError, RecursionError) as error:
             raise NotebookError(f"not a notebook: {error}") from error
         version = notebook.get("nbformat")
@@ -40,7 +40,7 @@ class Notebook(Joined):
             raise NotebookError("not a notebook: its JSON has no list `cells`")
         super().__init__(cells if _notebook_language(notebook.get("metadata")) == "python" else ())
 
-    def words(self) -> frozenset[str]:
+    def magic_words(self) -> frozenset[str]:
         """Returns the words of the lines that are not Python, such as `%timeit f(x)`; names may be among them."""
         return frozenset(re.findall(r"\w+", " ".join(self._magics)))
 
@@ -61,15 +61,15 @@ class Notebook(Joined):
     def _file_line(self, offset: int) -> int:
         return 1 + bisect_right(self._file_lines, offset - 1)
 
-    def with_text(self, text: str) -> str:
+    def json_with_text(self, text: str) -> str:
         """Returns the JSON text of the notebook with the joined text replaced; unchanged cells keep their bytes.
 
         Raises:
             NotebookError: if the text does not have the cells and the magics of this notebook.
         """
         content = self.content
-        sources = self.sources(text)
-        for cell, source in reversed([*zip(self.cells, sources, strict=True)]):
+        cell_sources = self.cell_sources(text)
+        for cell, source in reversed([*zip(self.cells, cell_sources, strict=True)]):
             if source != cell.source:
                 content = content[: cell.start] + self._encode_source(cell, source) + content[cell.end :]
         return content
