@@ -13,7 +13,7 @@ from emberharmony.backend.categories import Categories
 from emberharmony.backend.host import HOLD_NUMBERS, holds_tensors, is_foreign, numbers_to_host, to_host
 from emberharmony.backend.probes import Probes
 from emberharmony.backend.promote import Kinds
-from emberharmony.backend.shared.device import HostMemory, processor
+from emberharmony.backend.shared.device import HostMemory, processor_name
 from emberharmony.backend.shared.precision import ProductPrecision
 from emberharmony.backend.steps import Steps
 from emberharmony.backend.transforms import TensorFunction, Transforms
@@ -426,7 +426,7 @@ class Backend(Categories, Steps, Transforms, Probes, ProductPrecision, HostMemor
         Raises:
             DeviceError: if the device does not exist.
         """
-        return processor()
+        return processor_name()
 
     def wrap(self, result: Any) -> Any:
         """Returns an op's result with every native scalar converted to a tensor.

@@ -88,5 +88,5 @@ class PrecisionBlock(Scope, contextlib.ContextDecorator):
             raise UnsupportedOpError(
                 f"precision({self._state!r}) on backend {backend.name!r}, device {backend.get_default_device()!r}: "
                 f"products of float32 are computed in {current_precision['products']} and convolutions in "
-                f"{current_precision['convolutions']} there; {backend.no_precision(self._state)}"
+                f"{current_precision['convolutions']} there; {backend.missing_precision_reason(self._state)}"
             )

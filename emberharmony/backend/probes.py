@@ -52,7 +52,7 @@ class Probes:
 
     def tally(self, tensor: Any) -> numbers.Numbers:
         """Returns how many elements of a tensor, or of a Python number, are NaN, infinite, zero or negative."""
-        return numbers.numbers_in(
+        return numbers.number_counts(
             np.asarray(tensor, np.float64) if isinstance(tensor, float) else self.to_wide_host_array(tensor)
         )
 

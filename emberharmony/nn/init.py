@@ -272,7 +272,7 @@ def dirac(groups: int = 1) -> Initializer:
                 f"dirac() makes kernels (out, in, ...) of one to three axes, with out a multiple of groups={groups}, "
                 f"not shape {shape}"
             )
-        return _tensor_of_values(initial.dirac(shape, groups), dtype)
+        return _tensor_of_values(initial.dirac_kernel(shape, groups), dtype)
 
     return Initializer(dirac, {"groups": groups}, draw)
 
@@ -367,7 +367,7 @@ def orthogonal(gain: float = 1.0) -> Initializer:
     def draw(shape: tuple[int, ...], rng: Any, dtype: DTypeLike) -> Tensor:
         if len(shape) < 2:
             raise ShapeError(f"orthogonal() makes tensors of two or more axes, not shape {shape}")
-        matrix = initial.orthogonal(rng, shape[0], math.prod(shape[1:]), gain)
+        matrix = initial.orthogonal_matrix(rng, shape[0], math.prod(shape[1:]), gain)
         return _tensor_of_values(matrix.reshape(shape), dtype)
 
     return Initializer(orthogonal, {"gain": gain}, draw)
@@ -389,7 +389,7 @@ def sparse(sparsity: float, std: float = 0.01) -> Initializer:
 
     def draw(shape: tuple[int, ...], rng: Any, dtype: DTypeLike) -> Tensor:
         _require_matrix("sparse", shape)
-        return _tensor_of_values(initial.sparse(rng, shape[0], shape[1], sparsity, std), dtype)
+        return _tensor_of_values(initial.sparse_matrix(rng, shape[0], shape[1], sparsity, std), dtype)
 
     return Initializer(sparse, {"sparsity": sparsity, "std": std}, draw)
 

@@ -78,7 +78,7 @@ def random_multivariate_normal(
         >>> ops.shape(ops.random_multivariate_normal([0.0, 5.0], [[1.0, 0.5], [0.5, 2.0]], (3,), seed=0))
         (3, 2)
     """
-    float_dtype = checks.floating(dtype)
+    float_dtype = checks.floating_dtype(dtype)
     mean_tensor, covariance = cast(mean, float_dtype), cast(cov, float_dtype)
     if not mean_tensor.shape or tuple(covariance.shape[-2:]) != (mean_tensor.shape[-1],) * 2:
         raise ShapeError(
@@ -113,12 +113,12 @@ def random_bernoulli(
 
     See also: `random_binomial`, of several trials; `dropout`, as a mask.
     """
-    probability: Any = checks.number("p", p, checks.CHANCE)
+    probability: Any = checks.as_number("p", p, checks.CHANCE)
     uniform_draws = random_uniform(shape, seed=seed, generator=generator)
     if probability is None:
         probability = parameter("p", constant("p", p, _DISCRETE), uniform_draws.shape)
         uniform_draws = to_device(uniform_draws, get_device(probability))
-    return cast(less(uniform_draws, probability), checks.floating(dtype))
+    return cast(less(uniform_draws, probability), checks.floating_dtype(dtype))
 
 
 @op
@@ -189,7 +189,7 @@ def random_exponential(
 
     See also: `random_poisson`, the counts; `random_gamma`, sums of them.
     """
-    if checks.number("scale", scale, checks.FROM_ZERO) is None:
+    if checks.as_number("scale", scale, checks.FROM_ZERO) is None:
         return scale_and_shift(_draw_from_law("standard_exponential", shape, dtype, seed, generator), scale=scale)
     return _draw_from_law("exponential", shape, dtype, seed, generator, scale=(scale, checks.FROM_ZERO))
 
@@ -213,7 +213,7 @@ def random_gamma(
 
     See also: `random_exponential`, of shape 1; `random_beta`, quotients of them.
     """
-    if checks.number("scale", scale, checks.FROM_ZERO) is None:
+    if checks.as_number("scale", scale, checks.FROM_ZERO) is None:
         return scale_and_shift(
             _draw_from_law("standard_gamma", shape, dtype, seed, generator, alpha=(alpha, checks.FROM_ZERO)),
             scale=scale,
@@ -267,7 +267,7 @@ def random_gumbel(
 
     See also: `random_categorical`, the largest of them.
     """
-    loc_number, scale_number = checks.number("loc", loc), checks.number("scale", scale, checks.FROM_ZERO)
+    loc_number, scale_number = checks.as_number("loc", loc), checks.as_number("scale", scale, checks.FROM_ZERO)
     if generator_of(seed, generator) is not None:
         if loc_number is None or scale_number is None:
             return scale_and_shift(_draw_from_law("gumbel", shape, dtype, seed, generator), loc=loc, scale=scale)
@@ -281,7 +281,7 @@ def random_gumbel(
             scale=(scale_number, checks.FROM_ZERO),
         )
     # Shift by 2**-60 so that log(0) cannot occur; float16 cannot hold 2**-60.
-    float_dtype = checks.floating(dtype)
+    float_dtype = checks.floating_dtype(dtype)
     uniform_draws = add(standard_uniform(shape, float64 if float_dtype is float64 else float32), 2.0**-60)
     negative_gumbel = cast(log(negative(log(uniform_draws))), float_dtype)
     if loc_number is None or scale_number is None:
@@ -309,7 +309,7 @@ def random_laplace(
 
     See also: `random_exponential`, of one sign.
     """
-    if checks.number("loc", loc) is None or checks.number("scale", scale, checks.FROM_ZERO) is None:
+    if checks.as_number("loc", loc) is None or checks.as_number("scale", scale, checks.FROM_ZERO) is None:
         return scale_and_shift(_draw_from_law("laplace", shape, dtype, seed, generator), loc=loc, scale=scale)
     return _draw_from_law(
         "laplace", shape, dtype, seed, generator, loc=(loc, checks.Domain()), scale=(scale, checks.FROM_ZERO)
@@ -336,8 +336,8 @@ def random_truncated_normal(
 
     See also: `random_normal`, with far ones.
     """
-    mean_number, stddev_number = checks.number("mean", mean), checks.number("stddev", stddev, checks.FROM_ZERO)
-    float_dtype = checks.floating(dtype)
+    mean_number, stddev_number = checks.as_number("mean", mean), checks.as_number("stddev", stddev, checks.FROM_ZERO)
+    float_dtype = checks.floating_dtype(dtype)
     standard_values = generator_for(seed, generator).truncated_normal(shape, float_dtype)
     if mean_number is None or stddev_number is None:
         return scale_and_shift(convert_to_tensor(standard_values, float_dtype), mean=mean, stddev=stddev)
@@ -393,14 +393,14 @@ def _draw_from_law(
         known: parameters that are read and checked already.
         parameters: other parameters by name, each with its domain.
     """
-    float_dtype = checks.floating(dtype)
+    float_dtype = checks.floating_dtype(dtype)
     host_parameters = [_read_parameter(law, name, value, shape, domain) for name, (value, domain) in parameters.items()]
     host_values = generator_for(seed, generator).draw(law, shape, *known, *host_parameters)
     return convert_to_tensor(host_values.astype("float64" if float_dtype is float64 else "float32"), float_dtype)
 
 
 def _read_parameter(law: str, name: str, value: Any, shape: Shape, domain: checks.Domain) -> Any:
-    host_number = checks.number(name, value, domain)
+    host_number = checks.as_number(name, value, domain)
     if host_number is not None:
         return host_number
-    return checks.on_host(name, to_numpy(constant(name, value, _REASONS.get(law, _IMPLICIT))), shape, domain)
+    return checks.as_array(name, to_numpy(constant(name, value, _REASONS.get(law, _IMPLICIT))), shape, domain)

@@ -147,9 +147,9 @@ def random_normal(
         >>> ops.greater(ops.random_normal((2, 2), mean=[-1000.0, 1000.0], seed=0), 0.0).tolist()
         [[False, True], [False, True]]
     """
-    checks.require_order("normal(shape, mean, stddev)", shape, mean)
-    mean_number, stddev_number = checks.number("mean", mean), checks.number("stddev", stddev, checks.FROM_ZERO)
-    float_dtype, generator_or_none = checks.floating(dtype), generator_of(seed, generator)
+    checks.check_shape_first("normal(shape, mean, stddev)", shape, mean)
+    mean_number, stddev_number = checks.as_number("mean", mean), checks.as_number("stddev", stddev, checks.FROM_ZERO)
+    float_dtype, generator_or_none = checks.floating_dtype(dtype), generator_of(seed, generator)
     if mean_number is None or stddev_number is None:
         values = (
             standard_normal(shape, dtype)
@@ -193,9 +193,9 @@ def random_uniform(
         >>> ops.floor(ops.random_uniform((2, 2), [0.0, 7.0], [1.0, 8.0], seed=0)).tolist()
         [[0.0, 7.0], [0.0, 7.0]]
     """
-    checks.require_order("uniform(shape, minval, maxval)", shape, minval)
-    low, high = checks.number("minval", minval), checks.number("maxval", maxval)
-    float_dtype, generator_or_none = checks.floating(dtype), generator_of(seed, generator)
+    checks.check_shape_first("uniform(shape, minval, maxval)", shape, minval)
+    low, high = checks.as_number("minval", minval), checks.as_number("maxval", maxval)
+    float_dtype, generator_or_none = checks.floating_dtype(dtype), generator_of(seed, generator)
     if low is None or high is None:
         unit_values = (
             standard_uniform(shape, dtype)
@@ -257,7 +257,7 @@ def random_randint(
         >>> ops.random_randint((2,), 7, 8).tolist()
         [7, 7]
     """
-    checks.require_order("randint(shape, minval, maxval)", shape, minval)
+    checks.check_shape_first("randint(shape, minval, maxval)", shape, minval)
     integer_dtype = int64 if dtype is None else as_dtype(dtype)
     low, high = (
         checks.integer_parameter(name, value if isinstance(value, int) else to_numpy(value), shape)
@@ -286,7 +286,7 @@ def random_permutation(x: Any, axis: int = 0, seed: Any = None, generator: Gener
         >>> sorted(ops.random_permutation(4).tolist())
         [0, 1, 2, 3]
     """
-    integer_count = checks.size_of(x)
+    integer_count = checks.element_count(x)
     if integer_count is not None:
         return _draw_tensor(generator_for(seed, generator), int64, lambda source: source.permutation(integer_count))
     return random_shuffle(x, axis, seed, generator)
@@ -331,7 +331,7 @@ def random_choice(
 
     See also: `random_categorical`, by logits; `random_permutation`, of all.
     """
-    choice_count = checks.size_of(a)
+    choice_count = checks.element_count(a)
     choices = None
     if choice_count is None:
         choices = convert_to_tensor(a)
@@ -340,7 +340,7 @@ def random_choice(
     probabilities = (
         None
         if p is None
-        else checks.on_host("p", to_numpy(constant("p", p, "the draws are discrete")), choice_count, checks.CHANCE)
+        else checks.as_array("p", to_numpy(constant("p", p, "the draws are discrete")), choice_count, checks.CHANCE)
     )
     chosen_indices = generator_for(seed, generator).choice(choice_count, shape, replace, probabilities)
     return convert_to_tensor(chosen_indices) if choices is None else take(choices, chosen_indices, 0)
@@ -368,7 +368,7 @@ def dropout(
 
     See also: `nn.Dropout`, the layer; `random_bernoulli`, the mask alone.
     """
-    rate_number = checks.number("rate", rate)
+    rate_number = checks.as_number("rate", rate)
     if rate_number is not None and not 0.0 <= rate_number <= 1.0:
         raise ArgumentError(f"expected rate from 0 to 1, got {rate}")
     keep_rate = subtract(1.0, parameter("rate", rate, inputs.shape)) if rate_number is None else 1.0 - rate_number
@@ -421,7 +421,7 @@ def scale_and_shift(values: Tensor, **parameters: Any) -> Tensor:
     """Returns `values` multiplied by the last parameter and, if there are two, shifted by the first."""
     shift_and_scale: list[Any] = []
     for name, value in parameters.items():
-        host_number = checks.number(name, value)
+        host_number = checks.as_number(name, value)
         if host_number is None:
             tensor = parameter(name, value, values.shape, dtype_of(values))
             values = to_device(values, get_device(tensor))

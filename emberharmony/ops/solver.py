@@ -65,7 +65,7 @@ def det(x: TensorLike) -> Tensor:
         >>> round(ops.det([[2.0, 0.0], [0.0, 3.0]]).tolist(), 4)
         6.0
     """
-    return linear.solve_on_host(lapack.det, [x])
+    return linear.call_lapack(lapack.det, [x])
 
 
 @op(along="matrix", reads="data")
@@ -77,7 +77,7 @@ def slogdet(x: TensorLike) -> SlogdetResult:
 
     See also: `det`, itself; `logdet`, of positive-definite matrices.
     """
-    return linear.solve_on_host(lapack.slogdet, [x])
+    return linear.call_lapack(lapack.slogdet, [x])
 
 
 @op(reads="checks")
@@ -107,7 +107,7 @@ def inv(x: TensorLike) -> Tensor:
         >>> ops.inv([[4.0]]).tolist()
         [[0.25]]
     """
-    return linear.solve_on_host(lapack.inv, [x])
+    return linear.call_lapack(lapack.inv, [x])
 
 
 @op(reads="data")
@@ -128,7 +128,7 @@ def solve(a: TensorLike, b: TensorLike) -> Tensor:
         >>> ops.solve([[2.0, 0.0], [0.0, 4.0]], [2.0, 4.0]).tolist()
         [1.0, 1.0]
     """
-    return linear.solve_on_host(lapack.solve, [a, b])
+    return linear.call_lapack(lapack.solve, [a, b])
 
 
 @op
@@ -171,7 +171,7 @@ def cholesky(x: TensorLike, upper: bool = False) -> Tensor:
         >>> ops.cholesky([[4.0, 0.0], [0.0, 9.0]]).tolist()
         [[2.0, 0.0], [0.0, 3.0]]
     """
-    return linear.solve_on_host(lapack.cholesky, [x], upper)
+    return linear.call_lapack(lapack.cholesky, [x], upper)
 
 
 @op(reads="checks")
@@ -211,7 +211,7 @@ def lu_factor(x: TensorLike) -> LUResult:
         >>> ops.lu_factor([[0.0, 1.0], [2.0, 4.0]]).LU.tolist()
         [[2.0, 4.0], [0.0, 1.0]]
     """
-    return linear.solve_on_host(lapack.lu_factor, [x])
+    return linear.call_lapack(lapack.lu_factor, [x])
 
 
 @op(along="matrix", reads="data")
@@ -230,7 +230,7 @@ def qr(x: TensorLike, mode: Literal["reduced", "complete"] = "reduced", positive
 
     See also: `lstsq`, for a system; `svd`, with singular values.
     """
-    return linear.solve_on_host(lapack.qr, [x], mode, positive)
+    return linear.call_lapack(lapack.qr, [x], mode, positive)
 
 
 @op(along="matrix", reads="data")
@@ -252,7 +252,7 @@ def svd(x: TensorLike, full_matrices: bool = True, compute_uv: bool = True) -> S
 
     See also: `svdvals`, the values alone; `eigh`, of Hermitian matrices; `pinv`, the pseudo-inverse.
     """
-    return linear.solve_on_host(lapack.svd_or_values, [x], full_matrices, compute_uv)
+    return linear.call_lapack(lapack.svd_or_singular_values, [x], full_matrices, compute_uv)
 
 
 @op
@@ -288,7 +288,7 @@ def eigh(x: TensorLike) -> EigResult:
 
     See also: `eigvalsh`, the values alone; `eig`, of any square matrix.
     """
-    return linear.solve_on_host(lapack.eigh, [x])
+    return linear.call_lapack(lapack.eigh, [x])
 
 
 @op
@@ -319,7 +319,7 @@ def eig(x: TensorLike) -> EigResult:
 
     See also: `eigvals`, the values alone; `eigh`, of Hermitian matrices.
     """
-    return linear.solve_on_host(lapack.eig, [x])
+    return linear.call_lapack(lapack.eig, [x])
 
 
 @op

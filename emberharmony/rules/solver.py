@@ -14,7 +14,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from emberharmony.backend.shared.algebra.lapack import NEARLY, order_of
+from emberharmony.backend.shared.algebra.lapack import NEARLY, row_order
 from emberharmony.core.errors import UnsupportedOpError
 from emberharmony.ops.algebra.products import matmul
 from emberharmony.ops.arrays.creation import arange, eye, tril, triu
@@ -258,7 +258,7 @@ def _lu_factor(g: list[T], y: T, x: T) -> T:
         if x.shape[-2] > square_size
         else concatenate([square_gradient, right_gradient], -1)
     )
-    inverse_order = expand_dims(argsort(order_of(to_numpy(y[1]), x.shape[-2])), -1)
+    inverse_order = expand_dims(argsort(row_order(to_numpy(y[1]), x.shape[-2])), -1)
     return take_along_axis(permuted_gradient, inverse_order, -2)
 
 

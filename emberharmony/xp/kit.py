@@ -10,7 +10,7 @@ import numpy as np
 
 from emberharmony.backend.base import Backend
 from emberharmony.backend.discovery import load
-from emberharmony.backend.shared.arrays.indexing import is_plain
+from emberharmony.backend.shared.arrays.indexing import is_basic_key
 from emberharmony.core import op_globals, selection
 from emberharmony.core.dtypes import DType, complex64, complex128, default_complex, default_float
 from emberharmony.core.errors import BackendMismatchError, IndexOutOfBoundsError, ShapeError
@@ -163,7 +163,7 @@ class Kit:
             "dtype": Dtype,
             "exact": array_class,
             "forget": self.memory.forget_dead_views,
-            "is_plain": is_plain,
+            "is_basic_key": is_basic_key,
             "keep": self.memory.mark_kept,
             "join": self.backend.join_thread,
             "kinds": self.backend.kinds,

@@ -160,7 +160,7 @@ def __setitem__(self, key, given):
         c = key.__class__
         if (
             self._links is None and a.__class__ is @type and (c is int or c is slice or c is tuple)
-            and @is_plain(key, a.shape) and (c is not tuple or None not in key)
+            and @is_basic_key(key, a.shape) and (c is not tuple or None not in key)
         ):
             b = given._v if given.__class__ is @Array else given
             if (

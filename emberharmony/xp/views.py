@@ -21,7 +21,7 @@ from weakref import ref
 
 import numpy as np
 
-from emberharmony.backend.shared.arrays.indexing import is_plain
+from emberharmony.backend.shared.arrays.indexing import is_basic_key
 from emberharmony.xp.links import (
     FEW,
     LOCK,
@@ -225,7 +225,7 @@ class Memory:
             self.shares
             or self.kit.is_stand_in(old_tensor)
             or any(key_part is None for key_part in key_parts)
-            or not is_plain(key, old_tensor.shape)
+            or not is_basic_key(key, old_tensor.shape)
         ):
             return None
         if new_value.__class__ not in _NUMBERS and self.kit.is_stand_in(new_value):

@@ -29,11 +29,11 @@ def test_the_error_of_a_product_tells_its_precision(state: str) -> None:
     a, b = np.random.default_rng(3).standard_normal((2, 256, 256)).astype(np.float32)
     product = rounded(a, BITS[state]) @ rounded(b, BITS[state])
     exact = a.astype(np.float64) @ b
-    assert shared.state_of(float(np.linalg.norm(product - exact) / np.linalg.norm(exact))) == state
+    assert shared.precision_of_error(float(np.linalg.norm(product - exact) / np.linalg.norm(exact))) == state
 
 
 def test_a_product_of_nan_is_not_taken_for_exact() -> None:
-    assert shared.state_of(float("nan")) == "bfloat16"
+    assert shared.precision_of_error(float("nan")) == "bfloat16"
 
 
 def test_processors_multiply_in_full_precision(backend: str) -> None:
@@ -255,8 +255,8 @@ def test_mlx_names_the_variable_that_it_reads(effective: Any, monkeypatch: pytes
         with ops.precision("tf32"):
             assert ops.precision()["products"] == "tf32"
         monkeypatch.setattr(device_ops, "mx", Metal)
-        assert "start the program with MLX_ENABLE_TF32=0" in backend.no_precision("float32")
-        assert "MLX_ENABLE_TF32=1" in backend.no_precision("tf32")
+        assert "start the program with MLX_ENABLE_TF32=0" in backend.missing_precision_reason("float32")
+        assert "MLX_ENABLE_TF32=1" in backend.missing_precision_reason("tf32")
     assert mx.default_device().type == mx.cpu
 
 

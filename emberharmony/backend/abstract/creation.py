@@ -11,7 +11,7 @@ from emberharmony.backend.host import is_integer
 from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.arrays.creation import check_ends
 from emberharmony.backend.shared.arrays.shape import as_shape, clip_offset, require_matrices
-from emberharmony.backend.shared.random_parameters import floating
+from emberharmony.backend.shared.random_parameters import floating_dtype
 from emberharmony.core.axes import broadcast
 from emberharmony.core.errors import ArgumentError, ShapeError, brief
 from emberharmony.transforms.abstract_tensor import AbstractTensor, no_value_error
@@ -25,7 +25,7 @@ def _of_shape(backend: AbstractBackend, name: str, shape: Any, dtype: Any = None
 
 
 def _random_of_shape(backend: AbstractBackend, name: str, shape: Any, dtype: Any = None) -> Any:
-    return backend.tensor_of(as_shape(shape), backend.dtypes[floating(dtype)])
+    return backend.tensor_of(as_shape(shape), backend.dtypes[floating_dtype(dtype)])
 
 
 def _filled_like_or_of_shape(

@@ -17,8 +17,8 @@ from emberharmony.backend.shared.arrays.indexing import (
     check_index_vectors,
     checked_reduction,
     class_count,
+    key_parts_of,
     nonnegative_indices,
-    parts_of,
     unravel,
 )
 from emberharmony.backend.shared.arrays.shape import FURTHEST, as_shape, clip_offset, require_matrices
@@ -78,7 +78,7 @@ class AbstractIndexing:
         joint_lengths: list[tuple[int, ...]] = []
         joint_axis, has_followed, is_split = 0, False, False  # as in `backend.shared.arrays.writing.selected`
         key = tuple(map(self.adopt, key)) if isinstance(key, tuple) else self.adopt(key)
-        key_parts = list(parts_of(key, x.shape, self._mask_axes)) or [(Ellipsis, 0, False)]
+        key_parts = list(key_parts_of(key, x.shape, self._mask_axes)) or [(Ellipsis, 0, False)]
         next_axes = [axis for _, axis, _ in key_parts[1:]] + [x.ndim]
         for (part, axis, mask), next_axis in zip(key_parts, next_axes, strict=True):
             if isinstance(part, slice):

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from emberharmony.backend.abstract.rules import Rule, call_with_one_element, dtype_from, resized_shape
 from emberharmony.backend.shared.algebra.products import check_factors, check_subscripts
 from emberharmony.backend.shared.arrays.shape import require_matrices
-from emberharmony.backend.shared.images.fft import axis_and_length, named_by_keras
-from emberharmony.backend.shared.solver import check_qr_mode, check_sides, square
+from emberharmony.backend.shared.images.fft import accept_fft_length, axis_and_length
+from emberharmony.backend.shared.solver import check_qr_mode, check_sides, require_square
 from emberharmony.core.axes import broadcast
 from emberharmony.transforms.abstract_tensor import AbstractTensor
 
@@ -40,7 +40,7 @@ def _result_tensors(backend: AbstractBackend, shapes: Sequence[Sequence[int]], o
 
 
 def _batch_shape(x: AbstractTensor) -> tuple[int, ...]:
-    return square(x).shape[:-2]
+    return require_square(x).shape[:-2]
 
 
 def _solve(backend: AbstractBackend, name: str, a: AbstractTensor, b: AbstractTensor, *options: Any) -> Any:
@@ -72,7 +72,7 @@ def _transform_rule(halves: bool = False, halved: bool = False) -> Rule:
         return backend.tensor_of(shape, dtype_from(backend, name, x, 1, axis, norm))
 
     def with_both_names(backend: AbstractBackend, name: str, *args: Any, **kwargs: Any) -> Any:
-        return named_by_keras(functools.partial(transform, backend, name))(*args, **kwargs)
+        return accept_fft_length(functools.partial(transform, backend, name))(*args, **kwargs)
 
     return Rule(with_both_names)
 
@@ -82,10 +82,10 @@ class AbstractLinear:
 
     det = _decomposition_rule(lambda x: [_batch_shape(x)])
     slogdet = _decomposition_rule(lambda x: [_batch_shape(x)] * 2)
-    inv = _decomposition_rule(lambda x: [square(x).shape])
-    cholesky = _decomposition_rule(lambda x: [square(x).shape])
-    eigh = _decomposition_rule(lambda x: [square(x).shape[:-1], x.shape])
-    eig = _decomposition_rule(lambda x: [square(x).shape[:-1], x.shape])
+    inv = _decomposition_rule(lambda x: [require_square(x).shape])
+    cholesky = _decomposition_rule(lambda x: [require_square(x).shape])
+    eigh = _decomposition_rule(lambda x: [require_square(x).shape[:-1], x.shape])
+    eig = _decomposition_rule(lambda x: [require_square(x).shape[:-1], x.shape])
     lu_factor = _decomposition_rule(lambda x: [require_matrices(x).shape, (*x.shape[:-2], min(x.shape[-2:]))])
     # Dask asks for the shape of both while it is the active backend, which the ops of a body would then run on.
     solve, solve_triangular = Rule(_solve), Rule(_solve)

@@ -12,10 +12,10 @@ from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.arrays.shape import as_shape, require_matrices
 from emberharmony.backend.shared.arrays.writing import broadcasts_into, check_mode, convert_like, misfit_error
 from emberharmony.backend.shared.random import checked_seed
-from emberharmony.backend.shared.random_parameters import check_fits_shape, size_of
+from emberharmony.backend.shared.random_parameters import check_fits_shape, element_count
 from emberharmony.backend.shared.random_state import State
-from emberharmony.backend.shared.random_streams import checked_streams
-from emberharmony.backend.shared.solver import square
+from emberharmony.backend.shared.random_streams import read_streams
+from emberharmony.backend.shared.solver import require_square
 from emberharmony.core.errors import ArgumentError, DTypeError, UnsupportedOpError, brief
 from emberharmony.core.options import integer
 from emberharmony.core.registry import OPS
@@ -101,10 +101,10 @@ class AbstractReaders:
             return state
 
     def random_set_state(self, state: Any) -> None:
-        checked_streams(self.wrapped.name, state)
+        read_streams(self.wrapped.name, state)
 
     def random_permutation(self, x: Any, axis: int = 0, seed: Any = None, generator: Any = None) -> AbstractTensor:
-        length = size_of(x)
+        length = element_count(x)
         if length is None:
             return self.random_shuffle(self.convert(x), axis, seed, generator)
         return self.tensor_of((length,), self.dtypes["int64"])
@@ -117,7 +117,7 @@ class AbstractReaders:
     def random_choice(
         self, a: Any, shape: Any = (), replace: bool = True, p: Any = None, seed: Any = None, generator: Any = None
     ) -> AbstractTensor:
-        lengths, length = as_shape(shape), size_of(a)
+        lengths, length = as_shape(shape), element_count(a)
         if length is None:
             candidates = self.convert(a)
             nonnegative_axes(0, candidates.ndim)
@@ -162,7 +162,7 @@ class AbstractReaders:
 
     @Rule
     def expm(self: Any, name: str, x: AbstractTensor) -> AbstractTensor:
-        return self.tensor_of(square(x).shape, _call_composite(self, name, x).dtype)
+        return self.tensor_of(require_square(x).shape, _call_composite(self, name, x).dtype)
 
     @Rule
     def lu(self: Any, name: str, x: AbstractTensor) -> Any:

@@ -11,7 +11,7 @@ from emberharmony.backend.abstract.rules import Rule, call_with_one_element, dty
 from emberharmony.backend.promote import nonnegative_axis, require_nonempty
 from emberharmony.backend.shared.reductions.histograms import check_weights
 from emberharmony.backend.shared.reductions.segments import check_segments, count_segments, segment_count
-from emberharmony.backend.shared.reductions.sorting import check_top_k, side_of
+from emberharmony.backend.shared.reductions.sorting import check_top_k, checked_side
 from emberharmony.core.axes import broadcast
 from emberharmony.core.errors import ArgumentError, ShapeError
 from emberharmony.core.options import refuse_sparse
@@ -107,7 +107,7 @@ class AbstractReductions:
         side: str = "left",
         sorter: Any = None,
     ) -> AbstractTensor:
-        side_of(side)
+        checked_side(side)
         if sorted_sequence.ndim != 1:
             raise ShapeError(f"a sorted sequence is a vector, this one has shape {sorted_sequence.shape}")
         if sorter is not None and sorter.shape != sorted_sequence.shape:

@@ -20,7 +20,7 @@ from emberharmony.backend.shared.arrays.shape import (
     expanded_shape,
     pad_pairs,
     part_bounds,
-    shifts_of,
+    shifts_and_axes,
     squeezed_shape,
 )
 from emberharmony.core.axes import as_length, broadcast
@@ -143,7 +143,7 @@ class AbstractShapes:
         return self._with_shape(x, x.shape)
 
     def roll(self, x: AbstractTensor, shift: Any, axis: Any = None) -> AbstractTensor:
-        shifts_of(shift, (0,) if axis is None else nonnegative_axes(axis, x.ndim))
+        shifts_and_axes(shift, (0,) if axis is None else nonnegative_axes(axis, x.ndim))
         return self._with_shape(x, x.shape)
 
     def pad(

@@ -8,8 +8,8 @@ from typing import Any
 from emberharmony.backend.arrayapi.library import Definitions, Library
 from emberharmony.backend.shared.algebra.lapack import NEARLY
 from emberharmony.backend.shared.arrays.shape import require_matrices
-from emberharmony.backend.shared.images.fft import axis_and_length, named_by_keras
-from emberharmony.backend.shared.solver import check_qr_mode, check_sides, not_finite_error, square
+from emberharmony.backend.shared.images.fft import accept_fft_length, axis_and_length
+from emberharmony.backend.shared.solver import check_qr_mode, check_sides, not_finite_error, require_square
 from emberharmony.core.errors import LinAlgError
 from emberharmony.core.results import EigResult, QRResult, SlogdetResult, SVDResult
 
@@ -50,7 +50,7 @@ def _transform_op(library: Library, name: str) -> Function:
             )
         return run_transform(x, length, axis_index, norm)
 
-    return named_by_keras(transform) if is_real or is_halved else transform
+    return accept_fft_length(transform) if is_real or is_halved else transform
 
 
 def _transform_of_empty(library: Library, x: Any, shape: tuple[int, ...], real: bool) -> Any:
@@ -120,11 +120,11 @@ class Factors(Definitions):
 
     def det(self, x: Any) -> Any:
         (x,), cast_back = self._common_operands(x)
-        return cast_back(self._linalg.det(square(x)))
+        return cast_back(self._linalg.det(require_square(x)))
 
     def slogdet(self, x: Any) -> SlogdetResult:
         (x,), cast_back = self._common_operands(x)
-        sign, logarithm = self._linalg.slogdet(square(x))
+        sign, logarithm = self._linalg.slogdet(require_square(x))
         is_nan = self._xp.isnan(logarithm)
         return SlogdetResult(
             cast_back(self._xp.where(is_nan, self._library.astype(logarithm, sign.dtype), sign)), cast_back(logarithm)
@@ -132,7 +132,7 @@ class Factors(Definitions):
 
     def inv(self, x: Any) -> Any:
         (x,), cast_back = self._common_operands(x)
-        return cast_back(self._linalg.inv(square(x)))
+        return cast_back(self._linalg.inv(require_square(x)))
 
     def solve(self, a: Any, b: Any) -> Any:
         (a, b), cast_back = self._common_operands(a, b)
@@ -141,7 +141,7 @@ class Factors(Definitions):
 
     def cholesky(self, x: Any, upper: bool = False) -> Any:
         (x,), cast_back = self._common_operands(x)
-        factor = self._linalg.cholesky(square(x))
+        factor = self._linalg.cholesky(require_square(x))
         # LAPACK reports no error for matrices with NaN.
         if not bool(self._xp.all(self._xp.isfinite(factor))):
             raise LinAlgError("the matrix is not positive-definite")
@@ -199,7 +199,7 @@ class Factors(Definitions):
 
     def eigh(self, x: Any) -> EigResult:
         (x,), cast_back = self._common_operands(x)
-        self._require_finite(self._xp.tril(square(x)))
+        self._require_finite(self._xp.tril(require_square(x)))
         return EigResult(*map(cast_back, self.eigh_factors(x)))
 
     def eigh_factors(self, x: Any) -> tuple[Any, Any]:
@@ -209,7 +209,7 @@ class Factors(Definitions):
 
     def eig(self, x: Any) -> EigResult:
         (x,), _ = self._common_operands(x)
-        return EigResult(*self.eig_factors(self._require_finite(square(x))))
+        return EigResult(*self.eig_factors(self._require_finite(require_square(x))))
 
     def eig_factors(self, x: Any) -> tuple[Any, Any]:
         """Returns the eigenvalues and eigenvectors of any square matrices."""

@@ -6,7 +6,13 @@ from typing import Any
 
 from emberharmony.backend.arrayapi.library import Definitions, Library
 from emberharmony.backend.promote import nonnegative_axes, nonnegative_axis
-from emberharmony.backend.shared.arrays.shape import as_shape, cast_for_join, clip_offset, require_matrices, shifts_of
+from emberharmony.backend.shared.arrays.shape import (
+    as_shape,
+    cast_for_join,
+    clip_offset,
+    require_matrices,
+    shifts_and_axes,
+)
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import ShapeError
 
@@ -56,7 +62,7 @@ class _Shapes(Definitions):
             return self._xp.reshape(self.roll(flat_x, shift, 0), tuple(x.shape))
         axes_of_shifts = axis if isinstance(axis, (tuple, list)) else (axis,)
         axes = tuple(nonnegative_axis(a, len(x.shape)) for a in axes_of_shifts)
-        shifts, axes = shifts_of(shift, axes)
+        shifts, axes = shifts_and_axes(shift, axes)
         shifts = tuple(n % max(x.shape[a], 1) for n, a in zip(shifts, axes, strict=True))
         return self._xp.roll(x, shifts, axis=axes) if axes else x
 

@@ -10,8 +10,8 @@ from emberharmony.backend.base import Backend
 from emberharmony.backend.promote import Promotion
 from emberharmony.backend.shared.device import native_device, placement_of
 from emberharmony.backend.shared.random_bodies import stream_of
-from emberharmony.backend.shared.random_state import State, generator_from, state_of
-from emberharmony.backend.shared.random_streams import checked_streams, restore_streams, saved_streams
+from emberharmony.backend.shared.random_state import State, generator_state, restored_generator
+from emberharmony.backend.shared.random_streams import read_streams, restore_streams, saved_streams
 from emberharmony.backend.shared.tensor import DLPACK_ERRORS
 from emberharmony.core.errors import ArgumentError, AxisError, DTypeError, LinAlgError, ShapeError
 
@@ -70,9 +70,9 @@ class StandardBackend(Backend):
 
     def random_get_state(self) -> State:
         """Returns the state of the default random streams, which the body does not know."""
-        return saved_streams(self.name, lambda: state_of(stream_of(self).get()))
+        return saved_streams(self.name, lambda: generator_state(stream_of(self).get()))
 
     def random_set_state(self, state: State) -> None:
         """Sets the default random streams, which the body does not know, to a saved state."""
-        native_reader, seed = checked_streams(self.name, state)
-        restore_streams(seed, stream_of(self), generator_from(native_reader, "PCG64"))
+        native_reader, seed = read_streams(self.name, state)
+        restore_streams(seed, stream_of(self), restored_generator(native_reader, "PCG64"))

@@ -7,7 +7,7 @@ from typing import Any
 from emberharmony.backend.arrayapi.library import Definitions, Library, requires_function
 from emberharmony.backend.host import host_indices
 from emberharmony.backend.promote import nonnegative_axes
-from emberharmony.backend.shared.arrays.indexing import is_plain, nonnegative_indices, require_elements
+from emberharmony.backend.shared.arrays.indexing import is_basic_key, nonnegative_indices, require_elements
 from emberharmony.backend.shared.arrays.shape import as_shape, axis_order, cast_for_join, check_copy
 from emberharmony.core.axes import broadcast
 from emberharmony.core.errors import ArgumentTypeError, ShapeError
@@ -120,7 +120,7 @@ class _Tensors(Definitions):
 
     def slice_of(self, backend: Any, x: Any, key: Any) -> Any:
         """Returns the slice of a tensor that a plain key selects; other keys go to the op's body."""
-        if not is_plain(key, x.shape):
+        if not is_basic_key(key, x.shape):
             return backend.composed("get_item")(x, key)
         key_parts = key if key.__class__ is tuple else (key,)
         exact_key, axis = [], 0

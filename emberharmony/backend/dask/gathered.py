@@ -19,7 +19,7 @@ from emberharmony.backend.dask.blocks import (
     put_slots,
 )
 from emberharmony.backend.promote import nonnegative_axes
-from emberharmony.backend.shared.images.fft import named_by_keras
+from emberharmony.backend.shared.images.fft import accept_fft_length
 from emberharmony.core.registry import OPS, complete
 
 complete()
@@ -34,7 +34,7 @@ def _gathering_op(name: str, gathered_parameter: str) -> Callable[..., Any]:
     if gathered_parameter == "matrix":
         return partial(apply_by_matrix, name, lambda *ndims: [2] * len(ndims))
     axis_op = partial(apply_along_axis, name)
-    return named_by_keras(axis_op) if name in ("rfft", "irfft") else axis_op
+    return accept_fft_length(axis_op) if name in ("rfft", "irfft") else axis_op
 
 
 def _quantile(name: str, *args: Any, **kwargs: Any) -> da.Array:

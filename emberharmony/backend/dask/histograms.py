@@ -9,12 +9,12 @@ import numpy as np
 
 from emberharmony.backend.dask.blocks import Block, Slot, require_known_lengths
 from emberharmony.backend.dask.dtypes import DTYPES, cast, promotion
-from emberharmony.backend.shared.reductions.histograms import check_weights, countable, edges
+from emberharmony.backend.shared.reductions.histograms import check_weights, histogram_edges, integers_to_count
 from emberharmony.core.options import refuse_sparse
 
 
 def _bin_edges(low: Any, high: Any, bins: int, limits: Any, dtype: np.dtype) -> np.ndarray:
-    return edges(float(low), float(high), bins, limits).astype(dtype)
+    return histogram_edges(float(low), float(high), bins, limits).astype(dtype)
 
 
 def _histogram_of_block(x: np.ndarray, steps: np.ndarray) -> np.ndarray:
@@ -36,10 +36,10 @@ class DaskHistogramsOps:
     def bincount(self, x: da.Array, weights: Any = None, minlength: int = 0, sparse: bool = False) -> da.Array:
         """Returns counts of integers, added over blocks; computes the largest number, which determines the shape."""
         refuse_sparse("sparse", sparse)
-        countable(np.zeros((1,) * require_known_lengths(x).ndim, x.dtype))
+        integers_to_count(np.zeros((1,) * require_known_lengths(x).ndim, x.dtype))
         if weights is not None:
             check_weights(require_known_lengths(weights), x)
-        smallest_and_largest = countable(np.asarray(dask.compute(x.min(), x.max()) if x.size else (), x.dtype))
+        smallest_and_largest = integers_to_count(np.asarray(dask.compute(x.min(), x.max()) if x.size else (), x.dtype))
         bin_count = max(int(smallest_and_largest.max(initial=-1)) + 1, minlength)
         if not x.size:
             return self.bound.zeros(
@@ -60,7 +60,7 @@ class DaskHistogramsOps:
     def histogram(self, x: da.Array, bins: int = 10, range: Any = None) -> tuple[da.Array, da.Array]:
         """Returns a histogram as counts added over blocks, and its edges; both stay uncomputed."""
         x = promotion.floats(require_known_lengths(x))
-        bin_edges = edges(0.0, 1.0, bins, range).astype(x.dtype)
+        bin_edges = histogram_edges(0.0, 1.0, bins, range).astype(x.dtype)
         if range is not None or not x.size:
             edge_tensor = da.from_array(bin_edges, chunks=-1)
         else:

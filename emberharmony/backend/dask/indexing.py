@@ -21,7 +21,7 @@ from emberharmony.backend.dask.shapes import reshape_to
 from emberharmony.backend.dask.tensors import DaskTensorOps
 from emberharmony.backend.host import host_indices
 from emberharmony.backend.promote import nonnegative_axis
-from emberharmony.backend.shared.arrays.indexing import block_slices, nonnegative_indices, parts_of
+from emberharmony.backend.shared.arrays.indexing import block_slices, key_parts_of, nonnegative_indices
 from emberharmony.backend.shared.arrays.shape import FURTHEST, clip_offset, require_matrices
 from emberharmony.core.axes import broadcast
 from emberharmony.core.errors import ArgumentTypeError, ShapeError
@@ -126,7 +126,9 @@ class DaskIndexingOps:
     @staticmethod
     def get_item(x: da.Array, key: Any) -> da.Array:
         """Returns what a key selects; a mask in a tensor is computed, because the shape depends on it."""
-        key_parts = list(parts_of(key, require_known_lengths(x).shape, _masked_axis_count)) or [(Ellipsis, 0, False)]
+        key_parts = list(key_parts_of(key, require_known_lengths(x).shape, _masked_axis_count)) or [
+            (Ellipsis, 0, False)
+        ]
         joint_flags = [_is_joint(key_part) for key_part, _, _ in key_parts]
         has_index_tensors = any(hasattr(part, "shape") or part.__class__ is bool for part, _, _ in key_parts)
         basic_key: list[Any] = []

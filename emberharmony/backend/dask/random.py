@@ -10,13 +10,13 @@ from emberharmony.backend.dask.blocks import Block, Slot
 from emberharmony.backend.dask.creation import default_chunks
 from emberharmony.backend.dask.dtypes import DTYPES
 from emberharmony.backend.shared.arrays.shape import as_shape
-from emberharmony.backend.shared.random import clone
-from emberharmony.backend.shared.random_parameters import floating, largest_below
-from emberharmony.backend.shared.random_state import State, generator_from, state_of
-from emberharmony.backend.shared.random_streams import DefaultStream, checked_streams, restore_streams, saved_streams
+from emberharmony.backend.shared.random import clone_generator
+from emberharmony.backend.shared.random_parameters import floating_dtype, largest_below
+from emberharmony.backend.shared.random_state import State, generator_state, restored_generator
+from emberharmony.backend.shared.random_streams import DefaultStream, read_streams, restore_streams, saved_streams
 from emberharmony.core.dtypes import DType, as_dtype, float64
 
-STREAM = DefaultStream(lambda seed: np.random.Generator(np.random.Philox(seed)), clone)
+STREAM = DefaultStream(lambda seed: np.random.Generator(np.random.Philox(seed)), clone_generator)
 
 
 def _random_block(
@@ -60,17 +60,17 @@ class DaskRandomOps:
 
     @staticmethod
     def standard_uniform(shape: Any, dtype: Any = None) -> da.Array:
-        return _draw_blocks("random", shape, floating(dtype))
+        return _draw_blocks("random", shape, floating_dtype(dtype))
 
     @staticmethod
     def standard_normal(shape: Any, dtype: Any = None) -> da.Array:
-        return _draw_blocks("standard_normal", shape, floating(dtype))
+        return _draw_blocks("standard_normal", shape, floating_dtype(dtype))
 
     @staticmethod
     def random_get_state() -> State:
-        return saved_streams("dask", lambda: state_of(STREAM.get()))
+        return saved_streams("dask", lambda: generator_state(STREAM.get()))
 
     @staticmethod
     def random_set_state(state: State) -> None:
-        native_reader, seed = checked_streams("dask", state)
-        restore_streams(seed, STREAM, generator_from(native_reader, "Philox"))
+        native_reader, seed = read_streams("dask", state)
+        restore_streams(seed, STREAM, restored_generator(native_reader, "Philox"))

@@ -7,7 +7,14 @@ from typing import Any
 import jax
 
 from emberharmony.backend.shared import device
-from emberharmony.backend.shared.device import Placement, host_memory, memory_limit, name_of, processor, unknown_device
+from emberharmony.backend.shared.device import (
+    Placement,
+    device_name,
+    host_memory_info,
+    memory_limit,
+    processor_name,
+    unknown_device_error,
+)
 
 PLACEMENT = Placement()
 
@@ -30,13 +37,13 @@ def as_native_device(device: Any) -> Any:
     """
     if isinstance(device, jax.Device):
         return device
-    device_type, _, index_text = name_of(device).partition(":")
+    device_type, _, index_text = device_name(device).partition(":")
     device_index = int(index_text) if index_text.isdigit() else 0 if not index_text else -1
     if device_type == "cpu" and device_index == 0:
         return jax.local_devices(backend="cpu")[0]
     accelerators = _accelerators()
     if not 0 <= device_index < len(accelerators) or device_type not in ("gpu", accelerators[0].platform):
-        raise unknown_device(device, available_devices())
+        raise unknown_device_error(device, available_devices())
     return accelerators[device_index]
 
 
@@ -58,7 +65,7 @@ def requested_device(device: Any) -> Any:
     """
     if device is not None:
         return as_native_device(device)
-    return PLACEMENT.device_to_use(as_native_device) if PLACEMENT.touched else None
+    return PLACEMENT.device_to_use(as_native_device) if PLACEMENT.is_changed else None
 
 
 def default_device() -> Any:
@@ -97,7 +104,7 @@ class JAXDeviceOps:
     def device_model(device: Any) -> str:
         """Returns what the maker of a device calls it."""
         target_device = as_native_device(device)
-        return processor() if target_device.platform == "cpu" else str(target_device.device_kind)
+        return processor_name() if target_device.platform == "cpu" else str(target_device.device_kind)
 
     @staticmethod
     def get_device(x: jax.Array) -> str:
@@ -133,7 +140,7 @@ class JAXDeviceOps:
         target_device = requested_device(device) or default_device()
         memory_stats = target_device.memory_stats()
         if not memory_stats:
-            return host_memory()
+            return host_memory_info()
         used_bytes = int(memory_stats.get("bytes_in_use", -1))
         return {
             "used": used_bytes,

@@ -38,7 +38,7 @@ class JAXPrecision(ProductPrecision):
         """Returns the precision setting of JAX, and JAX's word for a precision."""
         return _THREADS.setting, _WORDS[state]
 
-    def no_precision(self, state: str) -> str:
+    def missing_precision_reason(self, state: str) -> str:
         """Returns the text for an error: JAX's setting of the precision had no effect on this device."""
         return (
             "jax_default_matmul_precision was set, and this device does not follow it; leave the block out, or run on "

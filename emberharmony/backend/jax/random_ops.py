@@ -7,13 +7,13 @@ import numpy as np
 from emberharmony.backend.jax.device_ops import check_memory, requested_device
 from emberharmony.backend.jax.dtypes import DTYPES, of_host
 from emberharmony.backend.shared.arrays.shape import as_shape
-from emberharmony.backend.shared.random import clone
-from emberharmony.backend.shared.random_parameters import floating, largest_below
-from emberharmony.backend.shared.random_state import State, generator_from, state_of
-from emberharmony.backend.shared.random_streams import DefaultStream, checked_streams, restore_streams, saved_streams
+from emberharmony.backend.shared.random import clone_generator
+from emberharmony.backend.shared.random_parameters import floating_dtype, largest_below
+from emberharmony.backend.shared.random_state import State, generator_state, restored_generator
+from emberharmony.backend.shared.random_streams import DefaultStream, read_streams, restore_streams, saved_streams
 from emberharmony.core.dtypes import DType, float64
 
-STREAM = DefaultStream(lambda seed: np.random.Generator(np.random.Philox(seed)), clone)
+STREAM = DefaultStream(lambda seed: np.random.Generator(np.random.Philox(seed)), clone_generator)
 
 
 def _draw_on_host(draw: Any, shape: Any, dtype: DType) -> np.ndarray:
@@ -30,7 +30,7 @@ class JAXRandomOps:
 
     @staticmethod
     def standard_uniform(shape: Any, dtype: Any = None) -> Any:
-        float_dtype = floating(dtype)
+        float_dtype = floating_dtype(dtype)
         draws = _draw_on_host(STREAM.get().random, shape, float_dtype)
         if float_dtype.bits == 16:
             # Half precision would round some numbers up to 1, which is excluded.
@@ -39,16 +39,16 @@ class JAXRandomOps:
 
     @staticmethod
     def standard_normal(shape: Any, dtype: Any = None) -> Any:
-        float_dtype = floating(dtype)
+        float_dtype = floating_dtype(dtype)
         return of_host(
             _draw_on_host(STREAM.get().standard_normal, shape, float_dtype), DTYPES[float_dtype], requested_device(None)
         )
 
     @staticmethod
     def random_get_state() -> State:
-        return saved_streams("jax", lambda: state_of(STREAM.get()))
+        return saved_streams("jax", lambda: generator_state(STREAM.get()))
 
     @staticmethod
     def random_set_state(state: State) -> None:
-        native_reader, seed = checked_streams("jax", state)
-        restore_streams(seed, STREAM, generator_from(native_reader, "Philox"))
+        native_reader, seed = read_streams("jax", state)
+        restore_streams(seed, STREAM, restored_generator(native_reader, "Philox"))

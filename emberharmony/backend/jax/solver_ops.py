@@ -9,7 +9,13 @@ from emberharmony.backend.jax.algebra import linear
 from emberharmony.backend.jax.dtypes import promotion
 from emberharmony.backend.jax.tracing import bool_or_default
 from emberharmony.backend.shared.arrays.shape import require_matrices
-from emberharmony.backend.shared.solver import check_qr_mode, check_sides, inexact, not_finite_error, square
+from emberharmony.backend.shared.solver import (
+    cast_to_inexact,
+    check_qr_mode,
+    check_sides,
+    not_finite_error,
+    require_square,
+)
 from emberharmony.core.errors import LinAlgError
 from emberharmony.core.results import EigResult, LUResult, QRResult, SlogdetResult, SVDResult
 
@@ -32,7 +38,7 @@ def _require_finite_lower(x: jax.Array) -> jax.Array:
         ShapeError: if the matrices are not square.
         LinAlgError: if an element on or below a diagonal is infinite or NaN.
     """
-    return _require_finite(square(x), jnp.tril(x))
+    return _require_finite(require_square(x), jnp.tril(x))
 
 
 def _solution_if_invertible(a: jax.Array, solutions: jax.Array) -> jax.Array:
@@ -66,26 +72,26 @@ class JAXSolverOps:
     """
 
     @staticmethod
-    @inexact(promotion)
+    @cast_to_inexact(promotion)
     def det(x: jax.Array) -> jax.Array:
-        if not square(x).size:  # of which the derivative of JAX 0.10 reads an element
+        if not require_square(x).size:  # of which the derivative of JAX 0.10 reads an element
             return jnp.ones(x.shape[:-2], x.dtype)
         return jnp.linalg.det(x)
 
     @staticmethod
-    @inexact(promotion)
+    @cast_to_inexact(promotion)
     def slogdet(x: jax.Array) -> SlogdetResult:
-        sign, logarithm = jnp.linalg.slogdet(square(x))
+        sign, logarithm = jnp.linalg.slogdet(require_square(x))
         # If the determinant is NaN, so is its sign.
         return SlogdetResult(jnp.where(jnp.isnan(logarithm), jnp.nan, sign).astype(sign.dtype), logarithm)
 
     @staticmethod
-    @inexact(promotion)
+    @cast_to_inexact(promotion)
     def inv(x: jax.Array) -> jax.Array:
-        return _solution_if_invertible(x, jnp.linalg.inv(square(x)))
+        return _solution_if_invertible(x, jnp.linalg.inv(require_square(x)))
 
     @staticmethod
-    @inexact(promotion, 2)
+    @cast_to_inexact(promotion, 2)
     def solve(a: jax.Array, b: jax.Array) -> jax.Array:
         check_sides(a, b)
         a, columns = _broadcast_systems(a, b)
@@ -93,7 +99,7 @@ class JAXSolverOps:
         return solutions[..., 0] if b.ndim == 1 else solutions
 
     @staticmethod
-    @inexact(promotion, 2)
+    @cast_to_inexact(promotion, 2)
     def solve_triangular(a: jax.Array, b: jax.Array, lower: bool = False) -> jax.Array:
         check_sides(a, b)
         if bool_or_default(jnp.any(jnp.diagonal(a, 0, -2, -1) == 0), False):
@@ -103,52 +109,52 @@ class JAXSolverOps:
         return solutions[..., 0] if b.ndim == 1 else solutions
 
     @staticmethod
-    @inexact(promotion)
+    @cast_to_inexact(promotion)
     def cholesky(x: jax.Array, upper: bool = False) -> jax.Array:
-        factor = linear.cholesky(square(x))
+        factor = linear.cholesky(require_square(x))
         if not bool_or_default(jnp.isfinite(factor).all(), True):
             raise LinAlgError("expected a finite, positive-definite matrix; is it symmetric, or Hermitian?")
         return linear.adjoint(factor) if upper else factor
 
     @staticmethod
-    @inexact(promotion)
+    @cast_to_inexact(promotion)
     def qr(x: jax.Array, mode: str = "reduced", positive: bool = True) -> QRResult:
         check_qr_mode(mode)
         return QRResult(*linear.qr(require_matrices(x), mode, positive))
 
     @staticmethod
-    @inexact(promotion)
+    @cast_to_inexact(promotion)
     def svd(x: jax.Array, full_matrices: bool = True, compute_uv: bool = True) -> SVDResult | jax.Array:
         x = _require_finite(require_matrices(x))
         return SVDResult(*linear.svd(x, full_matrices)) if compute_uv else linear.svdvals(x)
 
     @staticmethod
-    @inexact(promotion)
+    @cast_to_inexact(promotion)
     def svdvals(x: jax.Array) -> jax.Array:
         return linear.svdvals(_require_finite(require_matrices(x)))
 
     @staticmethod
-    @inexact(promotion)
+    @cast_to_inexact(promotion)
     def eigh(x: jax.Array) -> EigResult:
         return EigResult(*linear.eigh(_require_finite_lower(x)))
 
     @staticmethod
-    @inexact(promotion)
+    @cast_to_inexact(promotion)
     def eigvalsh(x: jax.Array) -> jax.Array:
         return linear.eigh(_require_finite_lower(x))[0]
 
     @staticmethod
-    @inexact(promotion)
+    @cast_to_inexact(promotion)
     def eig(x: jax.Array) -> EigResult:
-        return EigResult(*linear.eig(_require_finite(square(x))))
+        return EigResult(*linear.eig(_require_finite(require_square(x))))
 
     @staticmethod
-    @inexact(promotion)
+    @cast_to_inexact(promotion)
     def eigvals(x: jax.Array) -> jax.Array:
-        return linear.eig(_require_finite(square(x)))[0]
+        return linear.eig(_require_finite(require_square(x)))[0]
 
     @staticmethod
-    @inexact(promotion)
+    @cast_to_inexact(promotion)
     def lu_factor(x: jax.Array) -> LUResult:
         factors, pivots, _ = lax.linalg.lu(require_matrices(x))
         return LUResult(factors, pivots.astype(np.int64))

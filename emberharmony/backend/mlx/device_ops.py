@@ -8,7 +8,14 @@ from typing import Any
 import mlx.core as mx
 
 from emberharmony.backend.shared import device
-from emberharmony.backend.shared.device import Placement, host_memory, memory_limit, name_of, processor, unknown_device
+from emberharmony.backend.shared.device import (
+    Placement,
+    device_name,
+    host_memory_info,
+    memory_limit,
+    processor_name,
+    unknown_device_error,
+)
 from emberharmony.core.errors import DeviceError
 
 PLACEMENT = Placement()
@@ -27,10 +34,10 @@ def as_native_device(device: Any) -> mx.Device:
     """
     if isinstance(device, mx.Device):
         device = neutral_name(device)
-    device_name = name_of(device).removesuffix(":0")
-    if device_name not in available_devices():
-        raise unknown_device(device, available_devices())
-    return mx.Device(mx.cpu if device_name == "cpu" else mx.gpu, 0)
+    base_name = device_name(device).removesuffix(":0")
+    if base_name not in available_devices():
+        raise unknown_device_error(device, available_devices())
+    return mx.Device(mx.cpu if base_name == "cpu" else mx.gpu, 0)
 
 
 def neutral_name(device: mx.Device) -> str:
@@ -48,7 +55,7 @@ def requested_device(device: Any) -> mx.Device | None:
     """
     if device is not None:
         return as_native_device(device)
-    return PLACEMENT.device_to_use(as_native_device) if PLACEMENT.touched else None
+    return PLACEMENT.device_to_use(as_native_device) if PLACEMENT.is_changed else None
 
 
 def largest_memory() -> int:
@@ -165,12 +172,12 @@ class MLXDeviceOps:
         """Returns what the maker of a device calls it."""
         target_device = as_native_device(device)
         return (
-            str(mx.device_info(target_device).get("device_name") or processor())
+            str(mx.device_info(target_device).get("device_name") or processor_name())
             if target_device.type == mx.gpu
-            else processor()
+            else processor_name()
         )
 
-    def no_precision(self, state: str) -> str:
+    def missing_precision_reason(self, state: str) -> str:
         """Returns advice how to set MLX's precision: by an environment variable on a GPU; a CPU has only float32."""
         if mx.default_device().type == mx.gpu:  # needs Metal
             tf32_value = "0" if state == "float32" else "1"
@@ -212,5 +219,5 @@ class MLXDeviceOps:
     @staticmethod
     def memory_info(device: Any = None) -> dict[str, int]:
         target_device = requested_device(device) or mx.default_device()
-        total_bytes = mx.device_info(target_device).get("memory_size", host_memory()["total"])
+        total_bytes = mx.device_info(target_device).get("memory_size", host_memory_info()["total"])
         return {"used": mx.get_active_memory(), "reserved": mx.get_cache_memory(), "total": int(total_bytes)}

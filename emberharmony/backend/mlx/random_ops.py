@@ -10,10 +10,10 @@ import mlx.core as mx
 from emberharmony.backend.mlx.device_ops import check_memory, requested_device
 from emberharmony.backend.mlx.dtypes import DTYPES
 from emberharmony.backend.shared.arrays.shape import as_shape
-from emberharmony.backend.shared.random import clone
-from emberharmony.backend.shared.random_parameters import floating
-from emberharmony.backend.shared.random_state import State, generator_from, state_of
-from emberharmony.backend.shared.random_streams import DefaultStream, checked_streams, restore_streams, saved_streams
+from emberharmony.backend.shared.random import clone_generator
+from emberharmony.backend.shared.random_parameters import floating_dtype
+from emberharmony.backend.shared.random_state import State, generator_state, restored_generator
+from emberharmony.backend.shared.random_streams import DefaultStream, read_streams, restore_streams, saved_streams
 from emberharmony.core.deferred import Deferred
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 else:
     np = Deferred("numpy")
 
-STREAM = DefaultStream(lambda seed: np.random.Generator(np.random.Philox(seed)), clone)
+STREAM = DefaultStream(lambda seed: np.random.Generator(np.random.Philox(seed)), clone_generator)
 """The generator that keys are drawn from. It is on the host, because a lazy MLX key must not be shared by threads."""
 
 
@@ -38,7 +38,7 @@ class MLXRandomOps:
 
     @staticmethod
     def standard_uniform(shape: Any, dtype: Any = None) -> mx.array:
-        lengths, native_dtype, stream = as_shape(shape), DTYPES[floating(dtype)], requested_device(None)
+        lengths, native_dtype, stream = as_shape(shape), DTYPES[floating_dtype(dtype)], requested_device(None)
         check_memory(lengths, native_dtype.size)
         if native_dtype != mx.float64:
             return mx.random.uniform(shape=lengths, dtype=native_dtype, key=_next_key(), stream=stream)
@@ -51,15 +51,15 @@ class MLXRandomOps:
 
     @staticmethod
     def standard_normal(shape: Any, dtype: Any = None) -> mx.array:
-        lengths, native_dtype = as_shape(shape), DTYPES[floating(dtype)]
+        lengths, native_dtype = as_shape(shape), DTYPES[floating_dtype(dtype)]
         check_memory(lengths, native_dtype.size)
         return mx.random.normal(shape=lengths, dtype=native_dtype, key=_next_key(), stream=requested_device(None))
 
     @staticmethod
     def random_get_state() -> State:
-        return saved_streams("mlx", lambda: state_of(STREAM.get()))
+        return saved_streams("mlx", lambda: generator_state(STREAM.get()))
 
     @staticmethod
     def random_set_state(state: State) -> None:
-        native_reader, seed = checked_streams("mlx", state)
-        restore_streams(seed, STREAM, generator_from(native_reader, "Philox"))
+        native_reader, seed = read_streams("mlx", state)
+        restore_streams(seed, STREAM, restored_generator(native_reader, "Philox"))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import mlx.core as mx
 
 from emberharmony.backend.mlx.dtypes import promotion
-from emberharmony.backend.shared.solver import check_sides, inexact
+from emberharmony.backend.shared.solver import cast_to_inexact, check_sides
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.results import EigResult, LUResult, QRResult, SlogdetResult, SVDResult
 
@@ -43,59 +43,59 @@ class MLXSolverOps:
     and `vmap`, and have derivatives.
     """
 
-    inv = staticmethod(inexact(promotion)(lambda x: linear.inv(x)))
-    svdvals = staticmethod(inexact(promotion)(lambda x: linear.svdvals(x)))
-    eigvalsh = staticmethod(inexact(promotion)(lambda x: linear.eigvalsh(x)))
-    eigvals = staticmethod(inexact(promotion)(lambda x: linear.eigvals(x)))
+    inv = staticmethod(cast_to_inexact(promotion)(lambda x: linear.inv(x)))
+    svdvals = staticmethod(cast_to_inexact(promotion)(lambda x: linear.svdvals(x)))
+    eigvalsh = staticmethod(cast_to_inexact(promotion)(lambda x: linear.eigvalsh(x)))
+    eigvals = staticmethod(cast_to_inexact(promotion)(lambda x: linear.eigvals(x)))
 
     @staticmethod
-    @inexact(promotion)
+    @cast_to_inexact(promotion)
     def det(x: mx.array) -> mx.array:
         return linear.det(x)
 
     @staticmethod
-    @inexact(promotion)
+    @cast_to_inexact(promotion)
     def slogdet(x: mx.array) -> SlogdetResult:
         return SlogdetResult(*linear.slogdet(x))
 
     @staticmethod
-    @inexact(promotion, 2)
+    @cast_to_inexact(promotion, 2)
     def solve(a: mx.array, b: mx.array) -> mx.array:
         return _solve_systems(linear.solve, a, b)
 
     @staticmethod
-    @inexact(promotion, 2)
+    @cast_to_inexact(promotion, 2)
     def solve_triangular(a: mx.array, b: mx.array, lower: bool = False) -> mx.array:
         return _solve_systems(linear.solve_lower if lower else linear.solve_upper, a, b)
 
     @staticmethod
-    @inexact(promotion)
+    @cast_to_inexact(promotion)
     def cholesky(x: mx.array, upper: bool = False) -> mx.array:
         factor = linear.cholesky(x)
         return linear.adjoint(factor) if upper else factor
 
     @staticmethod
-    @inexact(promotion)
+    @cast_to_inexact(promotion)
     def qr(x: mx.array, mode: str = "reduced", positive: bool = True) -> QRResult:
         return QRResult(*linear.qr(x, mode, positive))
 
     @staticmethod
-    @inexact(promotion)
+    @cast_to_inexact(promotion)
     def svd(x: mx.array, full_matrices: bool = True, compute_uv: bool = True) -> SVDResult | mx.array:
         return SVDResult(*linear.svd(x, full_matrices)) if compute_uv else linear.svdvals(x)
 
     @staticmethod
-    @inexact(promotion)
+    @cast_to_inexact(promotion)
     def eigh(x: mx.array) -> EigResult:
         return EigResult(*linear.eigh(x))
 
     @staticmethod
-    @inexact(promotion)
+    @cast_to_inexact(promotion)
     def eig(x: mx.array) -> EigResult:
         return EigResult(*linear.eig(x))
 
     @staticmethod
-    @inexact(promotion)
+    @cast_to_inexact(promotion)
     def lu_factor(x: mx.array) -> LUResult:
         packed, pivots = linear.lu(x)
         return LUResult(packed, pivots)

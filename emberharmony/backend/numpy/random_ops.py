@@ -7,15 +7,15 @@ import numpy as np
 from emberharmony.backend.numpy.device_ops import place
 from emberharmony.backend.numpy.dtypes import DTYPES
 from emberharmony.backend.shared.arrays.shape import as_shape
-from emberharmony.backend.shared.random import clone
-from emberharmony.backend.shared.random_parameters import floating, largest_below
-from emberharmony.backend.shared.random_state import State, generator_from, state_of
-from emberharmony.backend.shared.random_streams import DefaultStream, checked_streams, restore_streams, saved_streams
+from emberharmony.backend.shared.random import clone_generator
+from emberharmony.backend.shared.random_parameters import floating_dtype, largest_below
+from emberharmony.backend.shared.random_state import State, generator_state, restored_generator
+from emberharmony.backend.shared.random_streams import DefaultStream, read_streams, restore_streams, saved_streams
 from emberharmony.core.dtypes import DType, float64
 from emberharmony.core.state.draws import draw_or_trace
 
 # The lambda delays the import of `numpy.random`, which takes 15 ms, until numbers are drawn.
-STREAM = DefaultStream(lambda seed: np.random.default_rng(seed), clone)
+STREAM = DefaultStream(lambda seed: np.random.default_rng(seed), clone_generator)
 
 
 def _draw_numbers(draw: Any, shape: Any, dtype: DType) -> np.ndarray:
@@ -31,7 +31,7 @@ class NumpyRandomOps:
 
     @staticmethod
     def standard_uniform(shape: Any, dtype: Any = None) -> np.ndarray:
-        float_dtype = floating(dtype)
+        float_dtype = floating_dtype(dtype)
 
         def draw() -> np.ndarray:
             draws = _draw_numbers(STREAM.get().random, shape, float_dtype)
@@ -44,7 +44,7 @@ class NumpyRandomOps:
 
     @staticmethod
     def standard_normal(shape: Any, dtype: Any = None) -> np.ndarray:
-        float_dtype = floating(dtype)
+        float_dtype = floating_dtype(dtype)
         return draw_or_trace(
             lambda: _draw_numbers(STREAM.get().standard_normal, shape, float_dtype).astype(
                 DTYPES[float_dtype], copy=False
@@ -53,9 +53,9 @@ class NumpyRandomOps:
 
     @staticmethod
     def random_get_state() -> State:
-        return saved_streams("numpy", lambda: state_of(STREAM.get()))
+        return saved_streams("numpy", lambda: generator_state(STREAM.get()))
 
     @staticmethod
     def random_set_state(state: State) -> None:
-        native_reader, seed = checked_streams("numpy", state)
-        restore_streams(seed, STREAM, generator_from(native_reader, "PCG64"))
+        native_reader, seed = read_streams("numpy", state)
+        restore_streams(seed, STREAM, restored_generator(native_reader, "PCG64"))

@@ -25,7 +25,7 @@ class UncompiledError(Exception):
     """Raised when a function had better run uncompiled, because compiling it would take longer than it saves."""
 
 
-def as_native(outputs: Sequence[Any]) -> list[Any]:
+def untaped_outputs(outputs: Sequence[Any]) -> list[Any]:
     """Returns the outputs of a function as a list, checked not to be recorded on a tape.
 
     Raises:
@@ -65,11 +65,11 @@ class LibraryFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Returns the result of the function, compiled at the first call with arguments of these kinds."""
         leaves, structure = tree_flatten((args, kwargs))
-        if checking() or any(isinstance(leaf, TensorProxy) or _is_passing(leaf) for leaf in leaves):
+        if checking() or any(isinstance(leaf, TensorProxy) or _is_temporary_cell(leaf) for leaf in leaves):
             return self._fn(*args, **kwargs)
         array_class = self.compiler.array
         try:
-            key = default_float(), hashable(structure), *(_leaf_kind(leaf, array_class) for leaf in leaves)
+            key = default_float(), hashable_form(structure), *(_leaf_kind(leaf, array_class) for leaf in leaves)
             if key not in self._graph_by_key:
                 self._graph_by_key[key] = _Graph(self._fn, leaves, structure, self.compiler)
         except TypeError:  # a leaf or static value that is not hashable cannot be part of the key
@@ -99,42 +99,44 @@ class _Graph:
         self._leaves = [None if isinstance(leaf, self._array) else leaf for leaf in leaves]
         self._places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, self._array)]
         self._compiled = compiler.compile(self._trace_function)
-        self._result = NONE
-        self._others: list[Any] = []
-        self._read: dict[Cell, Any] = {}
+        self._output_structure = NONE
+        self._output_leaves: list[Any] = []
+        self._value_by_cell: dict[Cell, Any] = {}
 
     def is_current(self) -> bool:
         """Returns whether the cells that the function read while it was traced still hold the same tensors."""
-        return all(cell.value is value for cell, value in self._read.items())
+        return all(cell.value is value for cell, value in self._value_by_cell.items())
 
     def __call__(self, leaves: list[Any]) -> Any:
         output_arrays = self._compiled([leaves[i] for i in self._places])
         next_arrays = iter(output_arrays)
-        return tree_unflatten(self._result, [next(next_arrays) if leaf is _ARRAY else leaf for leaf in self._others])
+        return tree_unflatten(
+            self._output_structure, [next(next_arrays) if leaf is _ARRAY else leaf for leaf in self._output_leaves]
+        )
 
     def _trace_function(self, arrays: list[Any]) -> list[Any]:
         filled_leaves = list(self._leaves)
         for i, array in zip(self._places, arrays, strict=True):
             filled_leaves[i] = array
         args, kwargs = tree_unflatten(self._structure, filled_leaves)
-        with (block := ReadFromOutside()) as self._read:
-            result = self._fn(*args, **kwargs)
+        with (read_block := ReadFromOutside()) as self._value_by_cell:
+            output_tree = self._fn(*args, **kwargs)
         open_cells = set(cells_of_open_blocks())
-        if any(cell.is_temporary or cell in open_cells for cell in self._read):
-            self._read = {}
+        if any(cell.is_temporary or cell in open_cells for cell in self._value_by_cell):
+            self._value_by_cell = {}
             raise OnTapeError("the function reads a parameter that is being differentiated, as a constant")
-        leaves, self._result = tree_flatten(result)
-        if any(isinstance(leaf, Cell) and block.has_made(leaf) for leaf in leaves):
+        leaves, self._output_structure = tree_flatten(output_tree)
+        if any(isinstance(leaf, Cell) and read_block.has_made(leaf) for leaf in leaves):
             raise OnTapeError("the function returns a new parameter, which each call must make anew")
-        leaves = as_native(leaves)
-        self._others = [_ARRAY if isinstance(leaf, self._array) else leaf for leaf in leaves]
+        leaves = untaped_outputs(leaves)
+        self._output_leaves = [_ARRAY if isinstance(leaf, self._array) else leaf for leaf in leaves]
         return [leaf for leaf in leaves if isinstance(leaf, self._array)]
 
 
 _ARRAY = object()
 
 
-def _is_passing(leaf: Any) -> bool:
+def _is_temporary_cell(leaf: Any) -> bool:
     return isinstance(leaf, Cell) and leaf.is_temporary
 
 
@@ -151,7 +153,7 @@ def constant_kind(leaf: Any) -> Any:
     return type(leaf), repr(leaf) if isinstance(leaf, (float, complex)) else leaf
 
 
-def hashable(value: Any) -> Any:
+def hashable_form(value: Any) -> Any:
     """Returns a static value, such as the structure of a tree, in a hashable form that no later change reaches.
 
     Raises:
@@ -162,7 +164,7 @@ def hashable(value: Any) -> Any:
         return value
     except TypeError:
         if isinstance(value, dict):
-            return type(value), tuple((name, hashable(item)) for name, item in value.items())
+            return type(value), tuple((name, hashable_form(item)) for name, item in value.items())
         if isinstance(value, (list, tuple, set)):
-            return type(value), tuple(map(hashable, value))
+            return type(value), tuple(map(hashable_form, value))
         raise

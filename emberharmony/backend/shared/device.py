@@ -45,7 +45,7 @@ class Placement:
         default: the default device of the process, or None.
         environment: the name of a device that is the default from its first use on, or None.
         is_overridden: whether a block's choice holds in any thread or task.
-        touched: whether there is any of them, so that ops which create tensors have to ask for the device.
+        is_changed: whether there is any of them, so that ops which create tensors have to ask for the device.
     """
 
     def __init__(self) -> None:
@@ -113,10 +113,10 @@ class Placement:
 
     def _note_changes(self) -> None:
         self.is_overridden = bool(self._choices)
-        self.touched = self.is_overridden or self.default is not None or self.environment is not None
+        self.is_changed = self.is_overridden or self.default is not None or self.environment is not None
 
 
-def host_memory() -> dict[str, int]:
+def host_memory_info() -> dict[str, int]:
     """Returns the memory information of the host in bytes; -1 stands for unknown, and only the total may be known."""
     try:
         total_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -125,7 +125,7 @@ def host_memory() -> dict[str, int]:
     return {"used": -1, "reserved": -1, "total": total_bytes}
 
 
-def processor() -> str:
+def processor_name() -> str:
     """Returns the model of the processor, or the name of its architecture if the system does not tell the model."""
     import platform  # here, because few programs need it
 
@@ -154,17 +154,17 @@ def memory_limit() -> int:
 
     On Linux the limits are those of a container and of `ulimit -v`. If nothing is known, it is `ADDRESSABLE`.
     """
-    total_bytes = host_memory()["total"]
-    known_memory = total_bytes if total_bytes > 0 else ADDRESSABLE
+    total_bytes = host_memory_info()["total"]
+    memory_bytes = total_bytes if total_bytes > 0 else ADDRESSABLE
     for limit in map(_read_file, _CONTAINER):
-        known_memory = min(known_memory, int(limit)) if limit.strip().isdigit() else known_memory
+        memory_bytes = min(memory_bytes, int(limit)) if limit.strip().isdigit() else memory_bytes
     swap_match = re.search(r"SwapTotal: *(\d+) kB", _read_file("/proc/meminfo"))
-    known_memory += 1024 * int(swap_match[1]) if swap_match else 0
-    address_space = _address_space()
-    return known_memory if address_space < 0 else min(known_memory, address_space)
+    memory_bytes += 1024 * int(swap_match[1]) if swap_match else 0
+    address_space = _free_address_space()
+    return memory_bytes if address_space < 0 else min(memory_bytes, address_space)
 
 
-def _address_space() -> int:
+def _free_address_space() -> int:
     """Returns how many more bytes this process may map; -1 if it has no limit."""
     try:
         import resource  # does not exist on Windows
@@ -196,16 +196,16 @@ def check_memory(shape: Sequence[int], width: int, limit: Callable[[], int] = la
         )
 
 
-def name_of(device: object) -> str:
+def device_name(device: object) -> str:
     """Returns the name of a device given by name or as a library's device object; an empty string for other values."""
     # Recognise the device classes of all libraries by their names, so that none needs to be imported.
     return str(device) if isinstance(device, str) or "device" in type(device).__name__.lower() else ""
 
 
-def unknown_device(device: object, available: list[str]) -> DeviceError:
+def unknown_device_error(device: object, available: list[str]) -> DeviceError:
     """Returns the error for a device that does not exist."""
     way_out = suggest(device, available)
-    if available == ["cpu"] and name_of(device).partition(":")[0].lower() in ACCELERATORS:
+    if available == ["cpu"] and device_name(device).partition(":")[0].lower() in ACCELERATORS:
         way_out = "; a GPU needs ops.set_backend('torch'), 'mlx' or 'jax', and a build of that library for GPUs"
     return DeviceError(f"there is no device {brief(device)} here{way_out} (available: {', '.join(available)})")
 
@@ -273,12 +273,12 @@ def native_device(device: Any) -> str:
     Raises:
         DeviceError: if the device is another one.
     """
-    if name_of(device) not in ("cpu", "cpu:0"):
-        raise unknown_device(device, ["cpu"])
+    if device_name(device) not in ("cpu", "cpu:0"):
+        raise unknown_device_error(device, ["cpu"])
     return "cpu"
 
 
-def check_host(placement: Placement, device: Any = None) -> None:
+def check_host_device(placement: Placement, device: Any = None) -> None:
     """Checks the `device` argument of an op, or the default device, of a backend that has only the host's memory.
 
     Raises:
@@ -286,7 +286,7 @@ def check_host(placement: Placement, device: Any = None) -> None:
     """
     if device is not None:
         native_device(device)
-    elif placement.touched:
+    elif placement.is_changed:
         placement.device_to_use(native_device)
 
 
@@ -323,7 +323,7 @@ class HostMemory:
 
     def get_default_device(self) -> str:
         """Names the host."""
-        check_host(placement_of(self))
+        check_host_device(placement_of(self))
         return "cpu"
 
     def set_default_device(self, device: Any) -> None:
@@ -332,9 +332,9 @@ class HostMemory:
 
     def synchronize(self, device: Any = None) -> None:
         """Checks the name: nothing is pending."""
-        check_host(placement_of(self), device)
+        check_host_device(placement_of(self), device)
 
     def memory_info(self, device: Any = None) -> dict[str, int]:
         """Asks the operating system."""
-        check_host(placement_of(self), device)
-        return host_memory()
+        check_host_device(placement_of(self), device)
+        return host_memory_info()

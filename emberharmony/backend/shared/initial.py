@@ -21,7 +21,7 @@ def truncated_normal(rng: Generator, shape: tuple[int, ...], mean: float, std: f
     return (sign * special_normal.ndtri(np, cumulative_probability) * std + mean).clip(low, high)
 
 
-def orthogonal(rng: Generator, rows: int, columns: int, gain: float) -> Array:
+def orthogonal_matrix(rng: Generator, rows: int, columns: int, gain: float) -> Array:
     """Returns a random matrix with orthonormal rows or columns, the shorter of the two, times the gain."""
     longer_length, shorter_length = max(rows, columns), min(rows, columns)
     q, r = np.linalg.qr(rng.normal((rows, columns), float64).reshape(longer_length, shorter_length))
@@ -30,7 +30,7 @@ def orthogonal(rng: Generator, rows: int, columns: int, gain: float) -> Array:
     return gain * (q if rows >= columns else q.T)
 
 
-def sparse(rng: Generator, rows: int, columns: int, sparsity: float, std: float) -> Array:
+def sparse_matrix(rng: Generator, rows: int, columns: int, sparsity: float, std: float) -> Array:
     """Returns a matrix of normal numbers in which a share of each column, rounded up, is 0."""
     weights = rng.normal((rows, columns), float64) * std
     sorting_indices = np.argsort(rng.uniform((rows, columns), float64), axis=0)
@@ -38,7 +38,7 @@ def sparse(rng: Generator, rows: int, columns: int, sparsity: float, std: float)
     return weights
 
 
-def dirac(shape: tuple[int, ...], groups: int) -> Array:
+def dirac_kernel(shape: tuple[int, ...], groups: int) -> Array:
     """Returns a kernel (out, in, ...) with which each group of a convolution passes its channels through unchanged."""
     kernel = np.zeros(shape)
     group_outputs = shape[0] // groups

@@ -31,7 +31,7 @@ class Numbers(NamedTuple):
         return not (self.nan or self.infinite)
 
 
-def numbers_in(array: "np.ndarray[Any, Any]") -> Numbers:
+def number_counts(array: "np.ndarray[Any, Any]") -> Numbers:
     """Returns the counts of NaN, infinities, zeros and negative numbers in an array of float64 or complex128."""
     is_nan, is_infinite = np.isnan(array), np.isinf(array)
     finite_elements = array[~(is_nan | is_infinite)]
@@ -58,7 +58,7 @@ def _first_index(mask: "np.ndarray[Any, Any]") -> tuple[int, ...]:
 def statistics_of(array: "np.ndarray[Any, Any]") -> ValueStatistics:
     """Returns the statistics of the finite elements of an array of float64 or complex128."""
     flat_array = array.reshape(-1)
-    count, mean, squared_deviations, smallest, largest = 0, 0.0, 0.0, math.inf, -math.inf
+    finite_count, mean, squared_deviations, smallest, largest = 0, 0.0, 0.0, math.inf, -math.inf
     with np.errstate(all="ignore"):
         for start in range(0, flat_array.size, _PART):
             block = flat_array[start : start + _PART]
@@ -67,14 +67,16 @@ def statistics_of(array: "np.ndarray[Any, Any]") -> ValueStatistics:
             if block.size:
                 # Source: Chan, Golub, LeVeque (1979), Updating formulae and a pairwise algorithm for variances.
                 block_mean, block_count = float(block.mean()), block.size
-                mean_difference, total_count = block_mean - mean, count + block_count
+                mean_difference, total_count = block_mean - mean, finite_count + block_count
                 squared_deviations += (
                     float(np.square(block - block_mean).sum())
-                    + mean_difference * mean_difference * count * block_count / total_count
+                    + mean_difference * mean_difference * finite_count * block_count / total_count
                 )
-                mean, count = mean + mean_difference * block_count / total_count, total_count
+                mean, finite_count = mean + mean_difference * block_count / total_count, total_count
                 smallest, largest = min(smallest, float(block.min())), max(largest, float(block.max()))
-    if not count:
+    if not finite_count:
         return ValueStatistics(None, None, None, None, None, 0, flat_array.size)
-    norm = math.sqrt(squared_deviations + count * mean * mean)
-    return ValueStatistics(mean, math.sqrt(squared_deviations / count), smallest, largest, norm, count, flat_array.size)
+    norm = math.sqrt(squared_deviations + finite_count * mean * mean)
+    return ValueStatistics(
+        mean, math.sqrt(squared_deviations / finite_count), smallest, largest, norm, finite_count, flat_array.size
+    )

@@ -53,10 +53,10 @@ class Setting:
 class Request:
     """The request of an open `ops.precision` block: its precision, and the library's setting for it."""
 
-    __slots__ = ("setting", "state", "wanted")
+    __slots__ = ("setting", "setting_value", "state")
 
     def __init__(self, state: str, setting: Setting, wanted: Any) -> None:
-        self.state, self.setting, self.wanted = state, setting, wanted
+        self.state, self.setting, self.setting_value = state, setting, wanted
 
 
 def _requests(entry: Entry | None) -> list[Request]:
@@ -100,33 +100,33 @@ class Requests:
             )
 
     @staticmethod
-    def _check(wanted: Request, own_requests: Sequence[Request]) -> None:
+    def _check(request: Request, own_requests: Sequence[Request]) -> None:
         """Checks that no block of another thread or task requests another precision of the same setting.
 
         Raises:
             UnsupportedOpError: if one does.
         """
-        conflict = next((r for r in wanted.setting.opened if r.state != wanted.state and r not in own_requests), None)
+        conflict = next((r for r in request.setting.opened if r.state != request.state and r not in own_requests), None)
         if conflict is not None:
             raise UnsupportedOpError(
-                f"precision({wanted.state!r}): another thread or task computes in {conflict.state!r} now, and the "
+                f"precision({request.state!r}): another thread or task computes in {conflict.state!r} now, and the "
                 f"library has one setting for both; use one precision at a time, or a process for each"
             )
 
     @staticmethod
     def _effect_steps(setting: Setting, after: Sequence[Request]) -> Iterable[Step]:
         """Returns the steps that set a library as the innermost block requests, or, without one, as it was before."""
-        innermost = next((request for request in after if request.setting is setting), None)
-        if innermost is not None:
-            return setting.steps(innermost.wanted)
+        innermost_request = next((request for request in after if request.setting is setting), None)
+        if innermost_request is not None:
+            return setting.steps(innermost_request.setting_value)
         # Open blocks of other threads request the same precision, or there had been an error; so change nothing.
         return compress(setting.steps(setting.base), map(operator.not_, repeat(setting.opened)))
 
 
-def _relative_error(result: Any, expected: np.ndarray[Any, Any]) -> float:
+def _relative_error(result: Any, exact_result: np.ndarray[Any, Any]) -> float:
     """Returns the relative error of a result, in the Frobenius norm."""
-    difference = np.asarray(result, np.float64) - expected
-    return float(np.linalg.norm(difference) / np.linalg.norm(expected))
+    difference = np.asarray(result, np.float64) - exact_result
+    return float(np.linalg.norm(difference) / np.linalg.norm(exact_result))
 
 
 def product_error(bound: Any, size: int = 128) -> float:
@@ -138,19 +138,19 @@ def product_error(bound: Any, size: int = 128) -> float:
 
 def convolution_error(bound: Any) -> float:
     """Returns the relative error of a convolution of random float32 images on the default device."""
-    random = np.random.default_rng(1)
-    x = random.standard_normal((2, 16, 16, 32)).astype(np.float32)
-    kernel = random.standard_normal((3, 3, 32, 32)).astype(np.float32)
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((2, 16, 16, 32)).astype(np.float32)
+    kernel = rng.standard_normal((3, 3, 32, 32)).astype(np.float32)
     windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), (1, 2))
-    expected = np.einsum("nhwiab,abio->nhwo", windows.astype(np.float64), kernel, optimize=True)
-    result = bound.conv(bound.convert_to_tensor(x), bound.convert_to_tensor(kernel))
-    return _relative_error(bound.to_numpy(result), expected)
+    exact_result = np.einsum("nhwiab,abio->nhwo", windows.astype(np.float64), kernel, optimize=True)
+    convolution = bound.conv(bound.convert_to_tensor(x), bound.convert_to_tensor(kernel))
+    return _relative_error(bound.to_numpy(convolution), exact_result)
 
 
 _MEASURES = {"products": product_error, "convolutions": convolution_error}
 
 
-def state_of(error: float) -> str:
+def precision_of_error(error: float) -> str:
     """Returns the precision that a relative error of a product of random matrices shows, such as "float32"."""
     return STATES[sum(not error < limit for limit in _LIMITS)]
 
@@ -176,7 +176,7 @@ class ProductPrecision:
         """
         return None
 
-    def no_precision(self, state: str) -> str:
+    def missing_precision_reason(self, state: str) -> str:
         """Returns the reason why the library cannot compute in a precision, and the way out, for an error message."""
         return "the library has no setting for it; leave the block out, or run on another backend or device"
 
@@ -198,5 +198,5 @@ class ProductPrecision:
         for product_name, measure in _MEASURES.items():
             if (product_name, cache_key) not in backend._measured:
                 error = backend.call_with_own_ops(measure, (backend.bound,), {})
-                backend._measured[product_name, cache_key] = state_of(error)
+                backend._measured[product_name, cache_key] = precision_of_error(error)
         return {product_name: backend._measured[product_name, cache_key] for product_name in KINDS}

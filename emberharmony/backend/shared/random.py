@@ -102,7 +102,7 @@ class Generator:
         spawn_key = [int(number) for number in self._sequence.spawn_key]
         return {
             "version": random_state.VERSION,
-            **random_state.state_of(self._rng),
+            **random_state.generator_state(self._rng),
             "entropy": f"{entropy:x}",
             "spawn_key": spawn_key,
             "spawned": spawned_count,
@@ -122,7 +122,7 @@ class Generator:
         """Returns the assignments of `load_state_dict` as steps, for a caller that loads several states at once."""
         reader = random_state.StateReader("the state of a Generator", state)
         reader.check_version()
-        source = random_state.generator_from(reader, "Philox")
+        source = random_state.restored_generator(reader, "Philox")
         spawned_count = reader.integer("spawned", 0, _MOST_CHILDREN)
         sequence = np.random.SeedSequence(
             reader.hexadecimal("entropy"), spawn_key=reader.integers("spawn_key"), n_children_spawned=spawned_count
@@ -140,7 +140,7 @@ class Generator:
 
     @property
     def _rng(self) -> np.random.Generator:
-        return stream_to_draw_from(self._source, clone)
+        return stream_to_draw_from(self._source, clone_generator)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._source = state["_source"]
@@ -157,7 +157,7 @@ class Generator:
             ArgumentTypeError: if n is not an integer.
             RangeError: if n is 2**32 or more.
         """
-        count = random_parameters.size_of(n)
+        count = random_parameters.element_count(n)
         if count is None:
             raise ArgumentTypeError(f"n is a number of generators, not {brief(n)}")
         if count >= 2**32:
@@ -292,7 +292,7 @@ def _sequence_like(
     )
 
 
-def clone(source: np.random.Generator) -> np.random.Generator:
+def clone_generator(source: np.random.Generator) -> np.random.Generator:
     """Returns a generator that will draw the same numbers as this one."""
     bit_generator = type(source.bit_generator)(0)
     bit_generator.state = source.bit_generator.state

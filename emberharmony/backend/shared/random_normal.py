@@ -58,8 +58,8 @@ def normal(words: np.ndarray) -> np.ndarray:
     """
     count = len(words)
     integer_words = words.astype("<u8", copy=False).view("<i4").astype(np.int32, copy=False)
-    length = min(count, BLOCK)
-    sign_buffer, float_buffers = np.empty(length, np.int32), np.empty((3, length), np.float32)
+    block_length = min(count, BLOCK)
+    sign_buffer, float_buffers = np.empty(block_length, np.int32), np.empty((3, block_length), np.float32)
     for start in range(0, count, BLOCK):
         block_words, second_words = (
             integer_words[start : min(start + BLOCK, count)],
@@ -68,14 +68,14 @@ def normal(words: np.ndarray) -> np.ndarray:
         sign, (x, square, radius) = sign_buffer[: len(block_words)], float_buffers[:, : len(block_words)]
         cosine, sine = block_words.view(np.float32), second_words.view(np.float32)
         np.left_shift(block_words, _SIGN, sign)
-        _radii(block_words, square.view(np.int32), x, radius)
+        _write_radii(block_words, square.view(np.int32), x, radius)
         np.copyto(x, second_words, casting="unsafe")
         np.multiply(x, _SCALE, x)
         np.multiply(x, x, square)
-        _polynomial(_SINE_SINGLE, square, sine)
+        _write_polynomial(_SINE_SINGLE, square, sine)
         np.multiply(sine, x, sine)
         np.multiply(sine, radius, sine)
-        _polynomial(_COSINE_SINGLE, square, cosine)
+        _write_polynomial(_COSINE_SINGLE, square, cosine)
         np.subtract(_ONE, square, square)
         np.multiply(cosine, square, cosine)
         np.multiply(cosine, radius, cosine)
@@ -83,7 +83,7 @@ def normal(words: np.ndarray) -> np.ndarray:
     return integer_words.view(np.float32)
 
 
-def _radii(bits: np.ndarray, exponent: np.ndarray, x: np.ndarray, out: np.ndarray) -> None:
+def _write_radii(bits: np.ndarray, exponent: np.ndarray, x: np.ndarray, out: np.ndarray) -> None:
     """Writes `sqrt(-2 log(u))` into an array, for u = (k + 1) / 2**31, where k is made of the upper 31 bits.
 
     Args:
@@ -100,7 +100,7 @@ def _radii(bits: np.ndarray, exponent: np.ndarray, x: np.ndarray, out: np.ndarra
     np.bitwise_and(bits, _MANTISSA, bits)
     np.add(bits, _ROOT_HALF, bits)
     np.subtract(bits.view(np.float32), _ONE, x)
-    _polynomial(_LOGARITHM_SINGLE, x, out)
+    _write_polynomial(_LOGARITHM_SINGLE, x, out)
     np.multiply(out, x, out)
     np.copyto(x, exponent, casting="unsafe")
     np.multiply(x, _UNIT, x)
@@ -108,7 +108,7 @@ def _radii(bits: np.ndarray, exponent: np.ndarray, x: np.ndarray, out: np.ndarra
     np.sqrt(out, out)
 
 
-def _polynomial(coefficients: list[Any], x: np.ndarray, out: np.ndarray) -> None:
+def _write_polynomial(coefficients: list[Any], x: np.ndarray, out: np.ndarray) -> None:
     """Writes the values of a polynomial into an array; the first coefficient is the constant one."""
     np.multiply(x, coefficients[-1], out)
     for coefficient in coefficients[-2:0:-1]:

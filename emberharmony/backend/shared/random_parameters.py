@@ -23,7 +23,7 @@ else:
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
 
-def size_of(n: Any) -> int | None:
+def element_count(n: Any) -> int | None:
     """Returns a number of elements as an int; None if it is not an integer.
 
     Raises:
@@ -72,7 +72,7 @@ class Domain:
 ANY, POSITIVE, FROM_ZERO, CHANCE = Domain(), Domain(0.0, above=True), Domain(0.0), Domain(0.0, 1.0)
 
 
-def require_order(signature: str, shape: Any, second: Any) -> None:
+def check_shape_first(signature: str, shape: Any, second: Any) -> None:
     """Checks that a shape comes first, unlike in NumPy and PyTorch: `normal(0, 1, 5)` would be an empty tensor.
 
     Args:
@@ -90,7 +90,7 @@ def require_order(signature: str, shape: Any, second: Any) -> None:
         )
 
 
-def number(name: str, value: Any, domain: Domain = ANY) -> float | None:
+def as_number(name: str, value: Any, domain: Domain = ANY) -> float | None:
     """Returns a distribution's parameter as a float if it is one number; None if it is a tensor, array or list.
 
     Raises:
@@ -116,7 +116,7 @@ def check_fits_shape(name: str, own_shape: Sequence[int], shape: Sequence[int]) 
         raise ShapeError(f"{name} of shape {tuple(own_shape)} does not broadcast to shape {tuple(shape)}")
 
 
-def on_host(name: str, value: Array, shape: Any, domain: Domain) -> Array:
+def as_array(name: str, value: Array, shape: Any, domain: Domain) -> Array:
     """Returns a distribution's parameter, given as a host array, in float64, checked against its domain and the shape.
 
     Raises:
@@ -174,10 +174,12 @@ def check_bounds(low: float, high: float, dtype: DType) -> None:
     """
     if low > high:
         raise ArgumentError(f"minval must not exceed maxval, got minval {low} and maxval {high}")
-    largest = FloatInfo.of_dtype(dtype).max
+    largest_number = FloatInfo.of_dtype(dtype).max
     for name, bound in (("minval", low), ("maxval", high)):
-        if abs(bound) > largest:
-            raise RangeError(f"{name} {bound:g} does not fit {dtype.name}, which holds {-largest:g} to {largest:g}")
+        if abs(bound) > largest_number:
+            raise RangeError(
+                f"{name} {bound:g} does not fit {dtype.name}, which holds {-largest_number:g} to {largest_number:g}"
+            )
 
 
 def check_between(low: Any, high: Any, dtype: DType) -> None:
@@ -193,7 +195,7 @@ def check_between(low: Any, high: Any, dtype: DType) -> None:
         check_fits(end, dtype)
 
 
-def floating(dtype: Any) -> DType:
+def floating_dtype(dtype: Any) -> DType:
     """Returns the floating dtype of random numbers, checked; None stands for the default float.
 
     Raises:
@@ -211,7 +213,9 @@ def largest_below(high: float, dtype: DType) -> float:
     """Returns a number of a floating dtype that is less than `high` by at most twice the spacing of the dtype there."""
     if high == 0.0:
         return -FloatInfo.of_dtype(dtype).smallest_normal
-    info = FloatInfo.of_dtype(dtype)
+    float_info = FloatInfo.of_dtype(dtype)
     # Below the smallest normal number, the spacing stays that of the smallest normal number.
-    exponent = max(math.frexp(high)[1], math.frexp(info.smallest_normal)[1]) - 1 + round(math.log2(info.eps))
+    exponent = (
+        max(math.frexp(high)[1], math.frexp(float_info.smallest_normal)[1]) - 1 + round(math.log2(float_info.eps))
+    )
     return math.ldexp(math.ceil(math.ldexp(high, -exponent)) - 1, exponent)

@@ -63,7 +63,7 @@ class StateReader:
             raise self.damage_error(name, f"an integer {limits_text}")
         return entry
 
-    def optional(self, name: str, high: int | None = None) -> int | None:
+    def optional_integer(self, name: str, high: int | None = None) -> int | None:
         """Returns an entry of a state, checked to be a natural number of at most `high`, or None."""
         return None if name in self.state and self.state[name] is None else self.integer(name, 0, high)
 
@@ -88,14 +88,14 @@ class StateReader:
             raise self.damage_error(name, "hexadecimal digits")
         return int(entry, 16)
 
-    def inner(self, name: str) -> StateReader:
+    def nested_reader(self, name: str) -> StateReader:
         """Returns a reader of the inner dict that a state has under a name."""
         if not isinstance(self.state.get(name), dict):
             raise self.damage_error(name, "a dict")
         return StateReader(f"{self.where}[{name!r}]", self.state[name])
 
 
-def state_of(source: np.random.Generator) -> State:
+def generator_state(source: np.random.Generator) -> State:
     """Returns the state of a generator of NumPy."""
     bit_generator: Any = source.bit_generator
     with bit_generator.lock:  # another thread may be drawing
@@ -111,8 +111,8 @@ def state_of(source: np.random.Generator) -> State:
     return state
 
 
-def generator_from(reader: StateReader, kind: str) -> np.random.Generator:
-    """Returns a generator of NumPy with a state that `state_of` returned.
+def restored_generator(reader: StateReader, kind: str) -> np.random.Generator:
+    """Returns a generator of NumPy with a state that `generator_state` returned.
 
     Args:
         kind: the kind of generator that the state must be of.
@@ -123,7 +123,7 @@ def generator_from(reader: StateReader, kind: str) -> np.random.Generator:
     if reader.state.get("kind") != kind:
         raise reader.damage_error("kind", repr(kind))
     words_by_name = {name: reader.words(name, count) for name, count in _WORDS[kind].items()}
-    spare_word = reader.optional("spare", 2**32 - 1)
+    spare_word = reader.optional_integer("spare", 2**32 - 1)
     native_state: State = {
         "bit_generator": kind,
         "has_uint32": int(spare_word is not None),

@@ -146,7 +146,7 @@ def saved_streams(backend: str, save: Callable[[], State]) -> State:
     return state
 
 
-def checked_streams(backend: str, state: Any) -> tuple[StateReader, _Seed]:
+def read_streams(backend: str, state: Any) -> tuple[StateReader, _Seed]:
     """Returns a reader of the state of default streams, and a seed with the host's stream and those in use.
 
     Raises:
@@ -166,7 +166,7 @@ def checked_streams(backend: str, state: Any) -> tuple[StateReader, _Seed]:
     has_drawn = reader.state.get("drawn", True)  # older saved states lack this entry
     if type(has_drawn) is not bool:
         raise reader.damage_error("drawn", "whether numbers were drawn")
-    native_reader, seed = reader.inner("native"), _seed_of(reader)
+    native_reader, seed = reader.nested_reader("native"), _seed_of(reader)
     seed.idle = {**_Process.seed.idle}
     if has_drawn:
         seed.idle.pop(backend, None)
@@ -191,14 +191,14 @@ def restore_host_stream(state: Any) -> None:
     _Process.seed = _seed_of(reader, {})
 
 
-def _seed_of(reader: StateReader, others: dict[object, Any] | None = None) -> _Seed:
+def _seed_of(reader: StateReader, other_streams: dict[object, Any] | None = None) -> _Seed:
     """Returns the seed of a saved state, with the host's stream and other streams, by default those in use."""
-    seed_reader = reader.inner("seed")
+    seed_reader = reader.nested_reader("seed")
     seed_value = None if seed_reader.state.get("value", "") is None else seed_reader.hexadecimal("value")
     seed = _Seed(seed_value, seed_reader.integers("lineage"), seed_reader.integer("forked", 0, sys.maxsize))
     host_generator = Generator(0)
-    host_generator.load_state_dict(reader.inner("host").state)
-    seed.streams = {**(_Process.seed.streams if others is None else others), HOST: host_generator}
+    host_generator.load_state_dict(reader.nested_reader("host").state)
+    seed.streams = {**(_Process.seed.streams if other_streams is None else other_streams), HOST: host_generator}
     return seed
 
 

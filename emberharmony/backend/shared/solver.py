@@ -14,7 +14,9 @@ DIRECT = {1: FLOAT, 2: f"{SAME} and ({FLOAT})"}
 """The condition under which one or two operands need no cast, for libraries that have one object for each dtype."""
 
 
-def inexact(promotion: Promotion, operands: int = 1, direct: Function | None = None) -> Callable[[Function], Function]:
+def cast_to_inexact(
+    promotion: Promotion, operands: int = 1, direct: Function | None = None
+) -> Callable[[Function], Function]:
     """Returns a decorator that casts the first `operands` arguments of a function to their common floating dtype.
 
     Integers take the default float. LAPACK has no half precision, so the function gets such operands in float32, and
@@ -29,7 +31,7 @@ def inexact(promotion: Promotion, operands: int = 1, direct: Function | None = N
 
     def decorate(function: Function) -> Function:
         @functools.wraps(function)
-        def op(*args: Any, **options: Any) -> Any:
+        def cast_and_call(*args: Any, **options: Any) -> Any:
             tensors = promotion.common(*args[:operands], inexact=True)
             if tensors[0].itemsize > 2:
                 return function(*tensors, *args[operands:], **options)
@@ -39,12 +41,12 @@ def inexact(promotion: Promotion, operands: int = 1, direct: Function | None = N
                 return promotion.cast(result, input_dtype)
             return type(result)(*(promotion.cast(x, input_dtype) if x.dtype == float32_dtype else x for x in result))
 
-        return fast(direct or function, DIRECT[operands])(op) if promotion.same == SAME else op
+        return fast(direct or function, DIRECT[operands])(cast_and_call) if promotion.same == SAME else cast_and_call
 
     return decorate
 
 
-def square(x: Any) -> Any:
+def require_square(x: Any) -> Any:
     """Returns a tensor, checked to have square matrices on its last two axes.
 
     Raises:
@@ -62,11 +64,11 @@ def check_sides(a: Any, b: Any) -> None:
         ShapeError: if they do not.
     """
     row_count = b.shape[0 if b.ndim == 1 else -2] if b.ndim else None
-    if square(a).shape[-1] != row_count:
+    if require_square(a).shape[-1] != row_count:
         raise ShapeError(f"matrices of shape {tuple(a.shape)} do not fit right-hand sides of shape {tuple(b.shape)}")
 
 
-def check_paired(x1: Any, x2: Any, axis: int) -> None:
+def check_equal_lengths(x1: Any, x2: Any, axis: int) -> None:
     """Checks that an axis has the same length in two tensors; it is not broadcast.
 
     Raises:

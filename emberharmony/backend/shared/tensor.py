@@ -65,35 +65,35 @@ def refuse_copy(copy: bool | None) -> None:
         raise ArgumentError("this conversion needs a copy, which copy=False refuses; leave out copy to allow it")
 
 
-def check_view(shape: Sequence[int], width: int, wanted: int) -> None:
+def check_view(shape: Sequence[int], width: int, target_width: int) -> None:
     """Checks that a tensor can be viewed as elements of another width.
 
     Args:
         shape: of the tensor.
         width: the bytes of one element.
-        wanted: the bytes of one element of the view.
+        target_width: the bytes of one element of the view.
 
     Raises:
-        ShapeError: if the bytes of the last axis are not a multiple of `wanted`.
+        ShapeError: if the bytes of the last axis are not a multiple of `target_width`.
     """
-    if width != wanted and (not shape or shape[-1] * width % wanted):
+    if width != target_width and (not shape or shape[-1] * width % target_width):
         raise ShapeError(
             f"the last axis of shape {tuple(shape)} has elements of {width} bytes, which do not divide into elements "
-            f"of {wanted} bytes"
+            f"of {target_width} bytes"
         )
 
 
-def view_bits(x: np.ndarray, wanted: DType) -> np.ndarray:
+def view_bits(x: np.ndarray, target_dtype: DType) -> np.ndarray:
     """Returns the bits of an array as elements of another dtype.
 
     Raises:
         ShapeError: if the last axis does not divide into such elements.
     """
-    check_view(x.shape, x.itemsize, wanted.itemsize)
-    return np.ascontiguousarray(x).reshape(x.shape).view(wanted.name)
+    check_view(x.shape, x.itemsize, target_dtype.itemsize)
+    return np.ascontiguousarray(x).reshape(x.shape).view(target_dtype.name)
 
 
-def complex_of_pairs(parts: np.ndarray) -> np.ndarray:
+def complex_of_pairs(pairs: np.ndarray) -> np.ndarray:
     """Returns the complex numbers whose real and imaginary parts lie along the last axis."""
-    complex_name, part_dtype = ("complex128", np.float64) if parts.dtype == np.float64 else ("complex64", np.float32)
-    return np.ascontiguousarray(parts.astype(part_dtype)).view(complex_name)[..., 0]
+    complex_name, part_dtype = ("complex128", np.float64) if pairs.dtype == np.float64 else ("complex64", np.float32)
+    return np.ascontiguousarray(pairs.astype(part_dtype)).view(complex_name)[..., 0]

@@ -7,7 +7,13 @@ from typing import Any
 
 import torch
 
-from emberharmony.backend.shared.device import Placement, host_memory, name_of, processor, unknown_device
+from emberharmony.backend.shared.device import (
+    Placement,
+    device_name,
+    host_memory_info,
+    processor_name,
+    unknown_device_error,
+)
 
 
 class _WholeCall(_local):
@@ -69,7 +75,7 @@ def native(device: Any) -> torch.device:
     """
     if isinstance(device, torch.device) and device.type == "cpu":
         return device
-    device_type, _, index_text = name_of(device).partition(":")
+    device_type, _, index_text = device_name(device).partition(":")
     accelerator = _accelerator()
     device_index = int(index_text) if index_text.isdigit() else 0 if not index_text else -1
     if device_type == "cpu" and device_index == 0:
@@ -79,7 +85,7 @@ def native(device: Any) -> torch.device:
         or device_type not in ("gpu", accelerator)
         or not 0 <= device_index < torch.accelerator.device_count()
     ):
-        raise unknown_device(device, available())
+        raise unknown_device_error(device, available())
     return torch.device(accelerator, device_index)  # needs an accelerator
 
 
@@ -100,7 +106,7 @@ def place(device: Any) -> torch.device | None:
     """
     if device is not None:
         return native(device)
-    return PLACEMENT.device_to_use(native) if PLACEMENT.touched else None
+    return PLACEMENT.device_to_use(native) if PLACEMENT.is_changed else None
 
 
 class TorchDeviceOps:
@@ -116,7 +122,7 @@ class TorchDeviceOps:
         """Returns what the maker of a device calls it; that of Apple's GPU is the name of the processor."""
         target_device = native(device)
         name_of = getattr(getattr(torch, target_device.type), "get_device_name", None)
-        return processor() if name_of is None else str(name_of(target_device))
+        return processor_name() if name_of is None else str(name_of(target_device))
 
     @staticmethod
     def get_device(x: torch.Tensor) -> str:
@@ -151,7 +157,7 @@ class TorchDeviceOps:
             used_bytes, reserved_bytes = torch.mps.current_allocated_memory(), torch.mps.driver_allocated_memory()
             return {"used": used_bytes, "reserved": reserved_bytes, "total": torch.mps.recommended_max_memory()}
         if target_device.type in ("cpu", "meta"):
-            return host_memory()
+            return host_memory_info()
         used_bytes = torch.accelerator.memory_allocated(target_device)  # needs an accelerator
         reserved_bytes = torch.accelerator.memory_reserved(target_device)  # needs an accelerator
         total_bytes = torch.accelerator.get_memory_info(target_device)[1]  # needs an accelerator

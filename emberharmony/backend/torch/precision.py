@@ -78,7 +78,7 @@ class TorchPrecision(ProductPrecision):
         words = tuple(cuda_word if library == "cuda" else _WORDS[state] for library, _ in _PAIRS)
         return SETTING, (_MATMUL[state], state != "float32", words)
 
-    def no_precision(self, state: str) -> str:
+    def missing_precision_reason(self, state: str) -> str:
         """Returns the text for an error: PyTorch's setting of the precision had no effect on this device."""
         return (
             "PyTorch's settings fp32_precision were set, and this device does not follow them; leave the block out, "

@@ -8,9 +8,9 @@ import numpy as np
 import torch
 
 from emberharmony.backend.shared.arrays.shape import as_shape
-from emberharmony.backend.shared.random_parameters import floating
+from emberharmony.backend.shared.random_parameters import floating_dtype
 from emberharmony.backend.shared.random_state import State, StateReader
-from emberharmony.backend.shared.random_streams import DefaultStream, checked_streams, restore_streams, saved_streams
+from emberharmony.backend.shared.random_streams import DefaultStream, read_streams, restore_streams, saved_streams
 from emberharmony.backend.torch.device_ops import place
 from emberharmony.backend.torch.dtypes import DTYPES
 from emberharmony.core.errors import DeviceError
@@ -34,7 +34,7 @@ STREAM = DefaultStream(_Generators)
 def _draw_on_default_device(draw: Any, shape: Any, dtype: Any) -> torch.Tensor:
     """Returns the result of `torch.rand` or `torch.randn`, drawn on the default device."""
     device = place(None) or torch.get_default_device()
-    native_dtype = DTYPES[floating(dtype)]
+    native_dtype = DTYPES[floating_dtype(dtype)]
     # No lock is needed: PyTorch holds the generator's own lock while it draws from it or clones it.
     generator = stream_to_draw_from(STREAM.get()[device], torch.Generator.clone_state, on_host=False)
     draws: torch.Tensor = draw(as_shape(shape), generator=generator, dtype=native_dtype, device=device)
@@ -61,7 +61,7 @@ def _generators_from(reader: StateReader) -> _Generators:
         DeviceError: if this machine lacks a device of the state.
     """
     generators = _Generators(reader.hexadecimal("seed"))
-    devices_reader = reader.inner("devices")
+    devices_reader = reader.nested_reader("devices")
     for name in devices_reader.state:
         try:
             device = torch.device(name)
@@ -99,5 +99,5 @@ class TorchRandomOps:
 
     @staticmethod
     def random_set_state(state: State) -> None:
-        native_reader, seed = checked_streams("torch", state)
+        native_reader, seed = read_streams("torch", state)
         restore_streams(seed, STREAM, _generators_from(native_reader))

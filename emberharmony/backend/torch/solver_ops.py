@@ -9,7 +9,13 @@ from torch.autograd import forward_ad
 
 from emberharmony.backend.shared.algebra import lapack
 from emberharmony.backend.shared.arrays.shape import require_matrices
-from emberharmony.backend.shared.solver import check_qr_mode, check_sides, inexact, not_finite_error, square
+from emberharmony.backend.shared.solver import (
+    cast_to_inexact,
+    check_qr_mode,
+    check_sides,
+    not_finite_error,
+    require_square,
+)
 from emberharmony.backend.torch.dtypes import promotion
 from emberharmony.backend.torch.tracing import is_unwatched
 from emberharmony.core.errors import LinAlgError
@@ -108,7 +114,7 @@ def _require_finite_lower(x: torch.Tensor) -> torch.Tensor:
         ShapeError: if the matrices are not square.
         LinAlgError: if an element on or below a diagonal is infinite or NaN.
     """
-    if not _is_finite(square(x).detach()):
+    if not _is_finite(require_square(x).detach()):
         _require_finite(x.tril())
     return x
 
@@ -125,7 +131,7 @@ def _svd_in_place(x: torch.Tensor, full_matrices: bool) -> SVDResult:
     if x.ndim == 2 and s.numel():
         smallest, largest = columns.aminmax(dim=0)
         extreme_sums = smallest.add_(largest)
-        if lapack.are_clear(extreme_sums.tolist()):
+        if lapack.have_clear_signs(extreme_sums.tolist()):
             signs = extreme_sums.sgn_()
             columns.mul_(signs)
             rows.mT.mul_(signs)
@@ -258,36 +264,36 @@ class TorchSolverOps:
     """
 
     @staticmethod
-    @inexact(promotion)
+    @cast_to_inexact(promotion)
     def det(x: torch.Tensor) -> torch.Tensor:
         # torch.compile (PyTorch 2.13) cannot trace an autograd.Function that defines `jvp`.
         det_function = torch.linalg.det if torch.compiler.is_compiling() else _Det.apply
-        determinant: torch.Tensor = det_function(square(x))
+        determinant: torch.Tensor = det_function(require_square(x))
         return determinant
 
     @staticmethod
-    @inexact(promotion)
+    @cast_to_inexact(promotion)
     def slogdet(x: torch.Tensor) -> SlogdetResult:
         # torch.compile (PyTorch 2.13) cannot trace this autograd.Function either.
         slogdet_function = torch.linalg.slogdet if torch.compiler.is_compiling() else _Slogdet.apply
-        sign, logarithm = slogdet_function(square(x))
+        sign, logarithm = slogdet_function(require_square(x))
         # If the determinant is NaN, so is its sign.
         return SlogdetResult(torch.where(logarithm.isnan(), logarithm.detach().to(sign.dtype), sign), logarithm)
 
     @staticmethod
-    @inexact(promotion)
+    @cast_to_inexact(promotion)
     def inv(x: torch.Tensor) -> torch.Tensor:
-        return torch.linalg.inv(square(x))
+        return torch.linalg.inv(require_square(x))
 
     @staticmethod
-    @inexact(promotion, 2, _quick_solve)
+    @cast_to_inexact(promotion, 2, _quick_solve)
     def solve(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         check_sides(a, b)
         result = _solve(a, _right_sides_as_matrices(a, b))
         return result.squeeze(-1) if b.ndim == 1 else result
 
     @staticmethod
-    @inexact(promotion, 2)
+    @cast_to_inexact(promotion, 2)
     def solve_triangular(a: torch.Tensor, b: torch.Tensor, lower: bool = False) -> torch.Tensor:
         check_sides(a, b)
         if _is_any_true(a.detach().diagonal(0, -2, -1) == 0):
@@ -296,9 +302,9 @@ class TorchSolverOps:
         return result.squeeze(-1) if b.ndim == 1 else result
 
     @staticmethod
-    @inexact(promotion)
+    @cast_to_inexact(promotion)
     def cholesky(x: torch.Tensor, upper: bool = False) -> torch.Tensor:
-        factor = torch.linalg.cholesky(_with_hermitian_tangent(square(x)))
+        factor = torch.linalg.cholesky(_with_hermitian_tangent(require_square(x)))
         # PyTorch raises for matrices that are not positive-definite, but not for some with infinities or NaN.
         if _is_any_true(~factor.detach().isfinite()):
             raise LinAlgError(
@@ -307,7 +313,7 @@ class TorchSolverOps:
         return factor.mH if upper else factor
 
     @staticmethod
-    @inexact(promotion)
+    @cast_to_inexact(promotion)
     def qr(x: torch.Tensor, mode: str = "reduced", positive: bool = True) -> QRResult:
         check_qr_mode(mode)
         q, r = torch.linalg.qr(require_matrices(x), mode=mode)
@@ -321,7 +327,7 @@ class TorchSolverOps:
         return QRResult(q * signs.unsqueeze(-2), torch.triu(r * signs.conj().unsqueeze(-1)))
 
     @staticmethod
-    @inexact(promotion)
+    @cast_to_inexact(promotion)
     def svd(x: torch.Tensor, full_matrices: bool = True, compute_uv: bool = True) -> SVDResult | torch.Tensor:
         if not compute_uv:
             return torch.linalg.svdvals(_require_finite(require_matrices(x)))
@@ -337,34 +343,34 @@ class TorchSolverOps:
         return SVDResult(u, s, torch.cat([vh[..., :k, :] * phases.mH, vh[..., k:, :]], -2))
 
     @staticmethod
-    @inexact(promotion)
+    @cast_to_inexact(promotion)
     def svdvals(x: torch.Tensor) -> torch.Tensor:
         return torch.linalg.svdvals(_require_finite(require_matrices(x)))
 
     @staticmethod
-    @inexact(promotion)
+    @cast_to_inexact(promotion)
     def eigh(x: torch.Tensor) -> EigResult:
         eigenvalues, eigenvectors = torch.linalg.eigh(_with_hermitian_tangent(_require_finite_lower(x)))
         return EigResult(eigenvalues, eigenvectors * _phases(eigenvectors))
 
     @staticmethod
-    @inexact(promotion)
+    @cast_to_inexact(promotion)
     def eigvalsh(x: torch.Tensor) -> torch.Tensor:
         return torch.linalg.eigvalsh(_require_finite_lower(x))
 
     @staticmethod
-    @inexact(promotion)
+    @cast_to_inexact(promotion)
     def eig(x: torch.Tensor) -> EigResult:
-        eigenvalues, eigenvectors = torch.linalg.eig(_require_finite(square(x)))
+        eigenvalues, eigenvectors = torch.linalg.eig(_require_finite(require_square(x)))
         return EigResult(eigenvalues, eigenvectors * _phases(eigenvectors))
 
     @staticmethod
-    @inexact(promotion)
+    @cast_to_inexact(promotion)
     def eigvals(x: torch.Tensor) -> torch.Tensor:
-        return torch.linalg.eigvals(_require_finite(square(x)))
+        return torch.linalg.eigvals(_require_finite(require_square(x)))
 
     @staticmethod
-    @inexact(promotion)
+    @cast_to_inexact(promotion)
     def lu_factor(x: torch.Tensor) -> LUResult:
         factors, pivots, _ = torch.linalg.lu_factor_ex(require_matrices(x))
         return LUResult(factors, pivots.long() - 1)  # LAPACK counts rows from 1

@@ -128,4 +128,4 @@ def _join_parts(parts: list[Any]) -> Any:
 def _rearrange(tensor: Any, steps: Any) -> Any:
     if steps is None:
         return tensor
-    return ops.reshape(ops.transpose(ops.reshape(tensor, steps.apart), steps.order), steps.joined)
+    return ops.reshape(ops.transpose(ops.reshape(tensor, steps.split_shape), steps.order), steps.joined_shape)

@@ -146,7 +146,7 @@ def _placed_weight(weight: Weight, layer: str, shapes: Mapping[str, Shape]) -> P
         steps = _axis_steps(weight, joined_shape, False)
     except ShapeError as error:
         raise ShapeError(f"{weight.name!r} of {layer}, made of {', '.join(weight.source_names())}: {error}") from error
-    return Placed(weight, layer, tuple(row_counts), joined_shape if steps is None else steps.joined, joined_shape)
+    return Placed(weight, layer, tuple(row_counts), joined_shape if steps is None else steps.joined_shape, joined_shape)
 
 
 def _axis_steps(weight: Weight, shape: Shape, backward: bool) -> Rearrangement | None:

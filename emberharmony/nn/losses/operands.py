@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 from emberharmony import ops
 from emberharmony.backend.host import host_indices, plain_array
-from emberharmony.backend.shared.neural.losses import counted_mask, require_ids
+from emberharmony.backend.shared.neural.losses import check_class_ids, unignored_mask
 from emberharmony.core import selection
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.dtypes import DType
@@ -254,7 +254,7 @@ def _host_ids(name: str, target: Any) -> Any:
 def require_class_ids(name: str, ids: Any, of_input: tuple[int, ...], class_axis: int) -> None:
     """Checks that class ids have the right shape and range; errors name the loss and the layer."""
     try:
-        require_ids(tuple(ids.shape), ops.dtype(ids), of_input, class_axis)
+        check_class_ids(tuple(ids.shape), ops.dtype(ids), of_input, class_axis)
     except (ArgumentTypeError, ShapeError) as error:
         raise fault(type(error)(f"{name}(): {error}")) from None
 
@@ -274,7 +274,7 @@ def checked_class_ids(name: str, target: Any, classes: int, ignored: int | None)
 
 def _mask_of_counted_ids(name: str, ids: Any, classes: int, ignored: int | None) -> Any:
     try:
-        return counted_mask(ids, classes, ignored)
+        return unignored_mask(ids, classes, ignored)
     except IndexOutOfBoundsError as error:
         raise fault(IndexOutOfBoundsError(f"{name}(): {error}")) from None
 

@@ -50,7 +50,7 @@ class Accuracy(Metric):
             ShapeError: if the shapes do not fit.
         """
         target_ids = to_host_array("target", target)
-        predicted_ids = host.classes_of(
+        predicted_ids = host.predicted_classes(
             to_host_array("predictions", predictions), target_ids, self.axis, self.threshold
         )
         is_counted = target_ids == target_ids if self.ignore_index is None else target_ids != self.ignore_index
@@ -95,7 +95,7 @@ class TopK(Metric):
             IndexOutOfBoundsError: if an id is not a class.
             ShapeError: if the shapes do not fit.
         """
-        ranks = host.ranks(to_host_array("scores", scores), to_host_array("target", target), self.axis)
+        ranks = host.target_ranks(to_host_array("scores", scores), to_host_array("target", target), self.axis)
         self.add_sums({"right": int((ranks < self.k).sum()), "count": int(ranks.size)})
 
     def compute(self) -> float:
@@ -127,7 +127,7 @@ class ConfusionMatrix(Metric):
         super().__init__()
 
     def initial(self) -> dict[str, Any]:
-        return {"counts": host.confusion(host.zeros(0), host.zeros(0), self.num_classes)}
+        return {"counts": host.confusion_matrix(host.zeros(0), host.zeros(0), self.num_classes)}
 
     def update(self, predictions: TensorLike, target: TensorLike) -> None:
         """Adds a batch of predictions and targets to the counts; see `Accuracy.update` for the predictions.
@@ -141,11 +141,11 @@ class ConfusionMatrix(Metric):
             ShapeError: if the shapes do not fit.
         """
         target_ids = host.checked_ids("target", to_host_array("target", target), self.num_classes)
-        predicted_ids = host.classes_of(
+        predicted_ids = host.predicted_classes(
             to_host_array("predictions", predictions), target_ids, self.axis, self.threshold
         )
         predicted_ids = host.checked_ids("predictions", predicted_ids, self.num_classes)
-        self.add_sums({"counts": host.confusion(predicted_ids, target_ids, self.num_classes)})
+        self.add_sums({"counts": host.confusion_matrix(predicted_ids, target_ids, self.num_classes)})
 
     def compute(self) -> HostArray:
         confusion_counts: HostArray = self._state["counts"]
@@ -347,7 +347,7 @@ class Perplexity(Metric):
             IndexOutOfBoundsError: if an id is not a class.
             ShapeError: if the shapes do not fit.
         """
-        likelihood_sum, target_count = host.log_likelihoods(
+        likelihood_sum, target_count = host.log_likelihood_sum(
             to_host_array("logits", logits), to_host_array("target", target), self.axis, self.ignore_index
         )
         self.add_sums({"log_likelihood": likelihood_sum, "count": target_count})

@@ -58,13 +58,13 @@ def expm(x: TensorLike) -> Tensor:
     Source: Higham, "The scaling and squaring method for the matrix exponential revisited" (2005).
     """
     result_dtype = as_inexact(dtype_of(x))
-    a = to_compute_dtype(shared_solver.square(x))
+    a = to_compute_dtype(shared_solver.require_square(x))
     if not a.shape[-1]:
         return cast(a, result_dtype)
     norm = max(sum(absolute(stop_gradient(a)), -2), -1, initial=0.0)
     is_finite_matrix = expand_dims(isfinite(norm), (-2, -1))
     degree = 7 if dtype_of(norm).bits == 32 else 13
-    squaring_counts = shared_matrix_functions.squarings(
+    squaring_counts = shared_matrix_functions.squaring_counts(
         to_numpy(where(isfinite(norm), norm, 0.0)), shared_matrix_functions.PADE[degree]
     )
     halving_factors = convert_to_tensor(
@@ -85,7 +85,7 @@ def expm(x: TensorLike) -> Tensor:
 
 def _pade_approximant(a: Tensor, degree: int) -> Tensor:
     """Returns the Padé approximant of the exponential of matrices, whose norms are small."""
-    pade_coefficients = shared_matrix_functions.coefficients(degree)
+    pade_coefficients = shared_matrix_functions.pade_coefficients(degree)
     even_terms = multiply(eye(a.shape[-1], dtype=dtype_of(a), device=get_device(a)), pade_coefficients[0])
     odd_terms, even_power = multiply(even_terms, pade_coefficients[1] / pade_coefficients[0]), None
     squared = matmul(a, a)
@@ -121,7 +121,7 @@ def cho_solve(c: TensorLike, b: TensorLike, upper: bool = False) -> Tensor:
         [2.0, 3.0]
     """
     result_dtype = as_inexact(promote(dtype_of(c), dtype_of(b)))
-    cholesky_factor = to_compute_dtype(shared_solver.square(cast(c, result_dtype)))
+    cholesky_factor = to_compute_dtype(shared_solver.require_square(cast(c, result_dtype)))
     adjoint = conj(matrix_transpose(cholesky_factor))
     lower_factor, upper_factor = (adjoint, cholesky_factor) if upper else (cholesky_factor, adjoint)
     half_solved = solve_triangular(lower_factor, to_compute_dtype(cast(b, result_dtype)), True)
@@ -151,7 +151,7 @@ def lu(x: TensorLike) -> PLUResult:
     packed, pivots = lu_factor(x)
     row_count, diagonal_length = packed.shape[-2], pivots.shape[-1]
     dtype, device = dtype_of(packed), get_device(packed)
-    row_order = convert_to_tensor(shared_lapack.order_of(to_numpy(pivots), row_count), device=device)
+    row_order = convert_to_tensor(shared_lapack.row_order(to_numpy(pivots), row_count), device=device)
     permutation = equal(expand_dims(arange(row_count, device=device), -1), expand_dims(row_order, -2))
     lower = add(tril(packed[..., :, :diagonal_length], -1), eye(row_count, diagonal_length, dtype=dtype, device=device))
     return PLUResult(cast(permutation, dtype), lower, triu(packed[..., :diagonal_length, :]))

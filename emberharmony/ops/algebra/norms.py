@@ -54,7 +54,7 @@ def vector_norm(x: TensorLike, axis: Axis = None, keepdims: bool = False, ord: f
         5.0
     """
     magnitudes = absolute(to_compute_dtype(x))
-    norms = _vector_norm(magnitudes, axis, keepdims, shared_norms.order_of(constant("ord", ord)))
+    norms = _vector_norm(magnitudes, axis, keepdims, shared_norms.norm_order(constant("ord", ord)))
     x_dtype = dtype(x)
     return cast(norms, x_dtype) if x_dtype.is_floating and x_dtype.bits == 16 else norms
 
@@ -155,7 +155,7 @@ def normalize(x: TensorLike, axis: Axis = -1, order: float = 2, epsilon: Varying
         >>> ops.normalize([[3.0, 0.0], [0.0, 0.0]]).tolist()
         [[1.0, 0.0], [0.0, 0.0]]
     """
-    norms = vector_norm(x, axis, True, shared_norms.order_of(constant("order", order), "order"))
+    norms = vector_norm(x, axis, True, shared_norms.norm_order(constant("order", order), "order"))
     return divide(
         x, maximum(norms, shared_normalization.EPSILON if epsilon is None else option("epsilon", epsilon, norms))
     )
@@ -188,7 +188,7 @@ def cdist(x: TensorLike, y: TensorLike, p: float = 2.0) -> Tensor:
         subtract(expand_dims(add(x, 0.0), -2), expand_dims(add(y, 0.0), -3)),
         -1,
         False,
-        shared_norms.order_of(constant("p", p), "p"),
+        shared_norms.norm_order(constant("p", p), "p"),
     )
 
 

@@ -163,7 +163,7 @@ def vecdot(x1: TensorLike, x2: TensorLike, axis: int = -1) -> Tensor:
         >>> ops.vecdot([[1, 2], [3, 4]], [1, 1]).tolist()
         [3, 7]
     """
-    shared_solver.check_paired(x1, x2, axis)
+    shared_solver.check_equal_lengths(x1, x2, axis)
     result_dtype = promote(dtype(x1), dtype(x2))
     wide_dtype = "float32" if result_dtype.is_floating and result_dtype.bits == 16 else result_dtype
     x1, x2 = (moveaxis(cast(x, wide_dtype), axis, -1) for x in (x1, x2))

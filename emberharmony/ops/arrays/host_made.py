@@ -89,7 +89,7 @@ def triangle(x: Tensor, k: int, lower: bool) -> Tensor:
 
 def diag(x: Tensor, k: int) -> Tensor:
     """Returns the diagonal of a matrix, or a matrix with a vector on its diagonal."""
-    diagonal_positions = shared.diagonal_places(x.shape, k, dtype_of(x).itemsize)
+    diagonal_positions = shared.diagonal_sources(x.shape, k, dtype_of(x).itemsize)
     if diagonal_positions is None:
         return diagonal(x, k)
     zero_tensor = convert_to_tensor([0], dtype_of(x), device=get_device(x))

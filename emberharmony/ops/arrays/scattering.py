@@ -26,25 +26,25 @@ def scatter_update(inputs: Tensor, indices: Any, updates: Tensor, reduction: str
     reduction_name = shared.checked_reduction(reduction, _COMBINE)
     if reduction_name in ("max", "min"):
         refuse_complex(inputs)
-    plan = shared.Scattered(on_host(indices), tuple(inputs.shape))
-    full_updates = broadcast_to(cast(updates, dtype_of(inputs)), (*plan.shape, *plan.rest))
+    plan = shared.ScatterPlan(on_host(indices), tuple(inputs.shape))
+    full_updates = broadcast_to(cast(updates, dtype_of(inputs)), (*plan.shape, *plan.row_shape))
     if not plan.places.size or not plan.size:
         return inputs
     new_rows, old_rows = (
-        reshape(full_updates, (plan.places.size, *plan.rest)),
-        reshape(inputs, (plan.count, *plan.rest)),
+        reshape(full_updates, (plan.places.size, *plan.row_shape)),
+        reshape(inputs, (plan.count, *plan.row_shape)),
     )
     if reduction_name is None:
         row_sources = plan.row_sources()
     else:
         new_rows, written_positions = _combine_rows(plan, new_rows, _COMBINE[reduction_name])
-        row_sources = plan.with_rows_at(written_positions)
+        row_sources = plan.row_sources_at(written_positions)
         new_rows = _COMBINE[reduction_name](take(old_rows, written_positions, 0), new_rows)
     return reshape(take(concatenate([old_rows, new_rows], 0), row_sources, 0), inputs.shape)
 
 
 def _combine_rows(
-    plan: shared.Scattered, rows: Tensor, combine: Callable[[Tensor, Tensor], Tensor]
+    plan: shared.ScatterPlan, rows: Tensor, combine: Callable[[Tensor, Tensor], Tensor]
 ) -> tuple[Tensor, Any]:
     """Returns the updates of each position combined into one row, and the positions."""
     rows = take(rows, plan.order, 0)

@@ -547,7 +547,7 @@ def roll(x: TensorLike, shift: int | Sequence[int], axis: Axis = None) -> Tensor
     if axis is None:
         return reshape(roll(ravel(x), shift, 0), x.shape)
     axes = tuple(nonnegative_axis(a, len(x.shape)) for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
-    for shift_count, a in zip(*shared.shifts_of(shift, axes), strict=True):
+    for shift_count, a in zip(*shared.shifts_and_axes(shift, axes), strict=True):
         leading_slices, cut_index = (slice(None),) * a, -shift_count % max(x.shape[a], 1)
         if cut_index:
             swapped_slices = slice(cut_index, None), slice(0, cut_index)

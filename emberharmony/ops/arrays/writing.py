@@ -80,7 +80,7 @@ def set_item(
     """
     shared_writing.check_mode(mode)
     value = _value_like(value, x)
-    key_parts = list(shared_indexing.parts_of(key, x.shape, _mask_axes))
+    key_parts = list(shared_indexing.key_parts_of(key, x.shape, _mask_axes))
     if (
         len(key_parts) == 1
         and key_parts[0][2]
@@ -148,7 +148,7 @@ def _value_like(value: Any, x: Tensor) -> Tensor:
         DTypeError: if that dtype cannot hold it.
     """
     tensor, dtype, has_weak_dtype = convert_to_tensor(value), dtype_of(x), shared_writing.is_weak(value)
-    shared_writing.check_held(dtype_of(tensor), dtype, has_weak_dtype)
+    shared_writing.check_dtype_holds(dtype_of(tensor), dtype, has_weak_dtype)
     return convert_to_tensor(value, dtype) if has_weak_dtype else cast(tensor, dtype)
 
 

@@ -478,7 +478,7 @@ def erf(x: TensorLike) -> Tensor:
         >>> ops.erf([0.0]).tolist()
         [0.0]
     """
-    return series.by_series(shared_elementary.erf, x)
+    return series.evaluate_series(shared_elementary.erf, x)
 
 
 @op(elementwise=True, takes="real", gives="float", finite="yes")
@@ -491,7 +491,7 @@ def erfc(x: TensorLike) -> Tensor:
         >>> ops.erfc([0.0]).tolist()
         [1.0]
     """
-    return series.by_series(shared_elementary.erfc, x)
+    return series.evaluate_series(shared_elementary.erfc, x)
 
 
 @op(elementwise=True, takes="real", gives="float", autocast="float32")
@@ -504,7 +504,7 @@ def erfinv(x: TensorLike) -> Tensor:
         >>> ops.erfinv([0.0]).tolist()
         [0.0]
     """
-    return series.by_series(shared_elementary.erfinv, x)
+    return series.evaluate_series(shared_elementary.erfinv, x)
 
 
 @op(elementwise=True, takes="real", gives="float")
@@ -522,7 +522,7 @@ def i0(x: TensorLike) -> Tensor:
 
     Source: the Chebyshev series of the Cephes library.
     """
-    return series.by_series(shared_elementary.i0, x)
+    return series.evaluate_series(shared_elementary.i0, x)
 
 
 def _real_and_imaginary(x: Tensor) -> tuple[Tensor, Tensor]:

@@ -47,7 +47,7 @@ def gammaln(x: TensorLike) -> Tensor:
         >>> ops.gammaln([1.0, 0.0]).tolist()
         [0.0, inf]
     """
-    return series.by_series(shared_special.gammaln, x)
+    return series.evaluate_series(shared_special.gammaln, x)
 
 
 lgamma = alias("lgamma", gammaln)
@@ -68,7 +68,7 @@ def digamma(x: TensorLike) -> Tensor:
         >>> bool(ops.isclose(ops.digamma(1.0), -0.57721566))
         True
     """
-    return series.by_series(shared_special.digamma, x)
+    return series.evaluate_series(shared_special.digamma, x)
 
 
 @op(elementwise=True)
@@ -92,7 +92,7 @@ def polygamma(n: Operand, x: Operand) -> Tensor:
         >>> bool(ops.isclose(ops.polygamma(1, 1.0), 1.64493407))
         True
     """
-    return series.by_series(shared_special.polygamma, constant("n", n), x)
+    return series.evaluate_series(shared_special.polygamma, constant("n", n), x)
 
 
 @op(elementwise=True)
@@ -117,7 +117,7 @@ def zeta(x: Operand, q: Operand) -> Tensor:
         >>> bool(ops.isclose(ops.zeta(2.0, 1.0), 1.64493407))
         True
     """
-    return series.by_series(shared_special.zeta, constant("x", x), q)
+    return series.evaluate_series(shared_special.zeta, constant("x", x), q)
 
 
 @op(elementwise=True)
@@ -139,7 +139,7 @@ def gammainc(a: Operand, x: Operand) -> Tensor:
         >>> bool(ops.isclose(ops.gammainc(1.0, 2.0), 0.86466472))
         True
     """
-    return series.by_series(special_integrals.gammainc, a, x)
+    return series.evaluate_series(special_integrals.gammainc, a, x)
 
 
 @op(elementwise=True)
@@ -161,7 +161,7 @@ def gammaincc(a: Operand, x: Operand) -> Tensor:
         >>> bool(ops.isclose(ops.gammaincc(1.0, 2.0), 0.13533528))
         True
     """
-    return series.by_series(special_integrals.gammaincc, a, x)
+    return series.evaluate_series(special_integrals.gammaincc, a, x)
 
 
 @op(elementwise=True)
@@ -184,7 +184,7 @@ def beta(a: Operand, b: Operand) -> Tensor:
         >>> bool(ops.isclose(ops.beta(2.0, 3.0), 1.0 / 12.0))
         True
     """
-    return series.by_series(shared_special.beta, a, b)
+    return series.evaluate_series(shared_special.beta, a, b)
 
 
 @op(elementwise=True)
@@ -206,7 +206,7 @@ def betaln(a: Operand, b: Operand) -> Tensor:
         >>> ops.betaln(1.0, 1.0).tolist()
         0.0
     """
-    return series.by_series(shared_special.betaln, a, b)
+    return series.evaluate_series(shared_special.betaln, a, b)
 
 
 @op(elementwise=True)
@@ -230,7 +230,7 @@ def betainc(a: Operand, b: Operand, x: Operand) -> Tensor:
         >>> bool(ops.isclose(ops.betainc(2.0, 3.0, 0.5), 0.6875))
         True
     """
-    return series.by_series(special_integrals.betainc, a, b, x)
+    return series.evaluate_series(special_integrals.betainc, a, b, x)
 
 
 @op(elementwise=True)
@@ -250,7 +250,7 @@ def xlogy(x: Operand, y: Operand) -> Tensor:
         >>> ops.xlogy([0.0, 2.0], [0.0, 1.0]).tolist()
         [0.0, 0.0]
     """
-    return series.by_series(shared_special.xlogy, x, y)
+    return series.evaluate_series(shared_special.xlogy, x, y)
 
 
 @op(elementwise=True)
@@ -270,7 +270,7 @@ def xlog1py(x: Operand, y: Operand) -> Tensor:
         >>> ops.xlog1py([0.0, 2.0], [-1.0, 0.0]).tolist()
         [0.0, 0.0]
     """
-    return series.by_series(shared_special.xlog1py, x, y)
+    return series.evaluate_series(shared_special.xlog1py, x, y)
 
 
 @op(elementwise=True)
@@ -303,7 +303,7 @@ def erfcx(x: TensorLike) -> Tensor:
         >>> ops.erfcx([0.0]).tolist()
         [1.0]
     """
-    return series.by_series(special_normal.erfcx, x)
+    return series.evaluate_series(special_normal.erfcx, x)
 
 
 @op(elementwise=True)
@@ -319,7 +319,7 @@ def ndtr(x: TensorLike) -> Tensor:
         >>> ops.ndtr([0.0]).tolist()
         [0.5]
     """
-    return series.by_series(special_normal.ndtr, x)
+    return series.evaluate_series(special_normal.ndtr, x)
 
 
 @op(elementwise=True)
@@ -335,7 +335,7 @@ def log_ndtr(x: TensorLike) -> Tensor:
         >>> bool(ops.isclose(ops.log_ndtr(0.0), -0.69314718))
         True
     """
-    return series.by_series(special_normal.log_ndtr, x)
+    return series.evaluate_series(special_normal.log_ndtr, x)
 
 
 @op(elementwise=True)
@@ -354,7 +354,7 @@ def ndtri(p: TensorLike) -> Tensor:
         >>> ops.ndtri([0.5]).tolist()
         [0.0]
     """
-    return series.by_series(special_normal.ndtri, p)
+    return series.evaluate_series(special_normal.ndtri, p)
 
 
 @op(elementwise=True)
@@ -391,7 +391,7 @@ def i0e(x: TensorLike) -> Tensor:
         >>> ops.i0e([0.0]).tolist()
         [1.0]
     """
-    return series.by_series(shared_special.i0e, x)
+    return series.evaluate_series(shared_special.i0e, x)
 
 
 @op(elementwise=True)
@@ -407,7 +407,7 @@ def i1(x: TensorLike) -> Tensor:
         >>> bool(ops.isclose(ops.i1(1.0), 0.56515910))
         True
     """
-    return series.by_series(shared_special.i1, x)
+    return series.evaluate_series(shared_special.i1, x)
 
 
 @op(elementwise=True)
@@ -423,4 +423,4 @@ def i1e(x: TensorLike) -> Tensor:
         >>> bool(ops.isclose(ops.i1e(1.0), 0.20791042))
         True
     """
-    return series.by_series(shared_special.i1e, x)
+    return series.evaluate_series(shared_special.i1e, x)

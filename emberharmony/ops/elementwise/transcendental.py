@@ -56,7 +56,7 @@ def gamma(x: TensorLike) -> Tensor:
         >>> ops.gamma([1.0, 5.0]).tolist()
         [1.0, 24.0]
     """
-    return series.by_series(special_exponential.gamma, x)
+    return series.evaluate_series(special_exponential.gamma, x)
 
 
 @op(elementwise=True)
@@ -105,7 +105,7 @@ def expi(x: TensorLike) -> Tensor:
         >>> bool(ops.isclose(ops.expi(1.0), 1.89511782))
         True
     """
-    return series.by_series(special_exponential.expi, x)
+    return series.evaluate_series(special_exponential.expi, x)
 
 
 @op(elementwise=True)
@@ -121,7 +121,7 @@ def exp1(x: TensorLike) -> Tensor:
         >>> bool(ops.isclose(ops.exp1(1.0), 0.21938393))
         True
     """
-    return series.by_series(special_exponential.exp1, x)
+    return series.evaluate_series(special_exponential.exp1, x)
 
 
 @op(elementwise=True)
@@ -147,7 +147,7 @@ def lambertw(z: Operand, k: Operand = 0) -> Tensor:
         >>> bool(ops.isclose(ops.lambertw(-0.1, -1), -3.57715206))
         True
     """
-    return series.by_series(special_exponential.lambertw, z, constant("k", k))
+    return series.evaluate_series(special_exponential.lambertw, z, constant("k", k))
 
 
 @op(elementwise=True)
@@ -169,7 +169,7 @@ def rel_entr(x: Operand, y: Operand) -> Tensor:
         >>> ops.rel_entr([0.0, 1.0, 1.0], [0.0, 1.0, 0.0]).tolist()
         [0.0, 0.0, inf]
     """
-    return series.by_series(special_exponential.rel_entr, x, y)
+    return series.evaluate_series(special_exponential.rel_entr, x, y)
 
 
 @op(elementwise=True)
@@ -191,7 +191,7 @@ def kl_div(x: Operand, y: Operand) -> Tensor:
         >>> ops.kl_div([0.0, 1.0, 1.0], [2.0, 1.0, 0.0]).tolist()
         [2.0, 0.0, inf]
     """
-    return series.by_series(special_exponential.kl_div, x, y)
+    return series.evaluate_series(special_exponential.kl_div, x, y)
 
 
 @op(elementwise=True)
@@ -209,7 +209,7 @@ def j0(x: TensorLike) -> Tensor:
         >>> bool(ops.isclose(ops.j0(1.0), 0.76519769))
         True
     """
-    return series.by_series(special_bessel.j0, x)
+    return series.evaluate_series(special_bessel.j0, x)
 
 
 @op(elementwise=True)
@@ -227,7 +227,7 @@ def j1(x: TensorLike) -> Tensor:
         >>> bool(ops.isclose(ops.j1(1.0), 0.44005059))
         True
     """
-    return series.by_series(special_bessel.j1, x)
+    return series.evaluate_series(special_bessel.j1, x)
 
 
 @op(elementwise=True)
@@ -251,7 +251,7 @@ def iv(v: Operand, x: Operand) -> Tensor:
         >>> bool(ops.isclose(ops.iv(0.5, 1.0), 0.93767489))
         True
     """
-    return series.by_series(special_modified.iv, constant("v", v), x)
+    return series.evaluate_series(special_modified.iv, constant("v", v), x)
 
 
 @op(elementwise=True)
@@ -274,7 +274,7 @@ def kv(v: Operand, x: Operand) -> Tensor:
         >>> bool(ops.isclose(ops.kv(0.5, 1.0), 0.46106850))
         True
     """
-    return series.by_series(special_modified.kv, constant("v", v), x)
+    return series.evaluate_series(special_modified.kv, constant("v", v), x)
 
 
 @op(elementwise=True)
@@ -297,7 +297,7 @@ def stdtr(df: Operand, t: Operand) -> Tensor:
         >>> bool(ops.isclose(ops.stdtr(1.0, 0.5), 0.64758362))
         True
     """
-    return series.by_series(special_quantiles.stdtr, df, t)
+    return series.evaluate_series(special_quantiles.stdtr, df, t)
 
 
 @op(elementwise=True)
@@ -320,7 +320,7 @@ def stdtrit(df: Operand, p: Operand) -> Tensor:
         >>> bool(ops.isclose(ops.stdtrit(1.0, 0.25), -1.0))
         True
     """
-    return series.by_series(special_quantiles.stdtrit, df, p)
+    return series.evaluate_series(special_quantiles.stdtrit, df, p)
 
 
 @op(elementwise=True)
@@ -342,7 +342,7 @@ def gammaincinv(a: Operand, y: Operand) -> Tensor:
         >>> bool(ops.isclose(ops.gammaincinv(1.0, 0.5), 0.69314718))
         True
     """
-    return series.by_series(special_quantiles.gammaincinv, a, y)
+    return series.evaluate_series(special_quantiles.gammaincinv, a, y)
 
 
 @op(elementwise=True)
@@ -366,4 +366,4 @@ def betaincinv(a: Operand, b: Operand, y: Operand) -> Tensor:
         >>> bool(ops.isclose(ops.betaincinv(2.0, 3.0, 0.6875), 0.5))
         True
     """
-    return series.by_series(special_quantiles.betaincinv, a, b, y)
+    return series.evaluate_series(special_quantiles.betaincinv, a, b, y)

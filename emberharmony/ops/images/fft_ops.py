@@ -89,7 +89,7 @@ def rfft(
     See also: `irfft`, the inverse; `fft`, of complex tensors; `rfftfreq`, the frequencies.
     """
     return linear.transform_on_host(
-        "rfft", x, shared_fft.length_of(n, fft_length), axis, norm, refused_kinds=("complex",)
+        "rfft", x, shared_fft.transform_length(n, fft_length), axis, norm, refused_kinds=("complex",)
     )
 
 
@@ -114,7 +114,9 @@ def irfft(
 
     See also: `rfft`, the inverse.
     """
-    return linear.transform_on_host("irfft", x, shared_fft.length_of(n, fft_length), axis, norm, is_half_spectrum=True)
+    return linear.transform_on_host(
+        "irfft", x, shared_fft.transform_length(n, fft_length), axis, norm, is_half_spectrum=True
+    )
 
 
 @op

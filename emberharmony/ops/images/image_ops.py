@@ -261,13 +261,15 @@ def extract_patches(
     is_channels_last, is_batched = axes[-1] == -2, images.ndim == spatial_count + 2
     x = images if is_channels_last else moveaxis(images, -spatial_count - 1, -1)
     x = x if is_batched else expand_dims(x, 0)
-    patch_shape = shared_convolution.per_axis(size, spatial_count, "size")
+    patch_shape = shared_convolution.integers_per_axis(size, spatial_count, "size")
     window_plan = shared_convolution.windows(
         x.shape[1:-1], patch_shape, patch_shape if strides is None else strides, padding, dilation_rate
     )
     if any(map(any, window_plan.padding)):
         x = pad(x, [(0, 0), *window_plan.padding, (0, 0)])
-    patches = concatenate([get_item(x, (slice(None), *input_slices)) for _, input_slices in window_plan.offsets()], -1)
+    patches = concatenate(
+        [get_item(x, (slice(None), *input_slices)) for _, input_slices in window_plan.positions_and_slices()], -1
+    )
     patches = patches if is_batched else squeeze(patches, 0)
     return patches if is_channels_last else moveaxis(patches, -1, -spatial_count - 1)
 
@@ -302,7 +304,7 @@ def extract_patches_3d(
         24
     """
     return extract_patches(
-        volumes, shared_convolution.per_axis(size, 3, "size"), strides, dilation_rate, padding, data_format
+        volumes, shared_convolution.integers_per_axis(size, 3, "size"), strides, dilation_rate, padding, data_format
     )
 
 

@@ -74,7 +74,7 @@ def interpolate(
     """
     is_channels_last = shared_convolution.channels_last(data_format)
     aligns_corners = bool(align_corners)
-    geometry = shared_interpolation.geometry(
+    geometry = shared_interpolation.interpolation_geometry(
         x.shape, size, scale_factor, mode, align_corners, recompute_scale_factor, is_channels_last
     )
     if mode == "area":

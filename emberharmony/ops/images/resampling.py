@@ -72,7 +72,7 @@ def resize(
 
     Source: `jax.image.resize`.
     """
-    size_pair = shared_convolution.per_axis(size, 2, "size")
+    size_pair = shared_convolution.integers_per_axis(size, 2, "size")
     axes = shared_image.spatial_axes(images.shape, data_format)
     if fill_mode != "constant":
         raise ArgumentError(f"expected fill_mode 'constant', got {fill_mode!r}")
@@ -97,7 +97,9 @@ def resize(
         if length != target_length:
             x = _sum_taps(
                 x,
-                shared_image.resampling(length, target_length, length / target_length, 0.0, interpolation, antialias),
+                shared_image.resampling_taps(
+                    length, target_length, length / target_length, 0.0, interpolation, antialias
+                ),
                 axis,
             )
     return to_image_dtype(x, dtype(images))
@@ -145,8 +147,10 @@ def scale_and_translate(
     """
     shared_image.check_method(method)
     axes = nonnegative_axes(tuple(spatial_dims), images.ndim)
-    scales = shared_image.per_axis(_on_host("scale", scale), len(axes), "scale")
-    offsets = shared_image.per_axis(_on_host("translation", translation), len(axes), "translation", positive=False)
+    scales = shared_image.numbers_per_axis(_on_host("scale", scale), len(axes), "scale")
+    offsets = shared_image.numbers_per_axis(
+        _on_host("translation", translation), len(axes), "translation", positive=False
+    )
     result_shape = tuple(output_shape)
     other_axes = [a for a in range(images.ndim) if a not in axes]
     if len(result_shape) != images.ndim or any(result_shape[a] != images.shape[a] for a in other_axes):
@@ -159,7 +163,7 @@ def scale_and_translate(
     for axis, factor, offset in zip(axes, scales, offsets, strict=True):
         x = _sum_taps(
             x,
-            shared_image.resampling(x.shape[axis], result_shape[axis], 1.0 / factor, offset, method, antialias),
+            shared_image.resampling_taps(x.shape[axis], result_shape[axis], 1.0 / factor, offset, method, antialias),
             axis - x.ndim,
         )
     return to_image_dtype(x, dtype(images))
@@ -192,8 +196,8 @@ def gaussian_blur(
         cast(images, shared_image.pixel_compute_dtype(dtype(images))),
     )
     kernel_lengths, sigmas = (
-        shared_convolution.per_axis(kernel_size, 2, "kernel_size"),
-        shared_image.per_axis(_on_host("sigma", sigma), 2, "sigma"),
+        shared_convolution.integers_per_axis(kernel_size, 2, "kernel_size"),
+        shared_image.numbers_per_axis(_on_host("sigma", sigma), 2, "sigma"),
     )
     for axis, kernel_length, sigma_of_axis in zip(axes, kernel_lengths, sigmas, strict=True):
         left_padding, length = (kernel_length - 1) // 2, max(x.shape[axis], 1)
@@ -277,8 +281,8 @@ def ssim(
         cast(image2, shared_image.pixel_compute_dtype(result_dtype)),
     )
     (window_length, _), (window_sigma, _) = (
-        shared_convolution.per_axis(filter_size, 2, "filter_size"),
-        shared_image.per_axis(filter_sigma, 2, "filter_sigma"),
+        shared_convolution.integers_per_axis(filter_size, 2, "filter_size"),
+        shared_image.numbers_per_axis(filter_sigma, 2, "filter_sigma"),
     )
     weights = shared_image.gaussian_window(window_length, window_sigma)
 

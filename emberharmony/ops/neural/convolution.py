@@ -77,10 +77,10 @@ def conv(
     window_plan = shared_convolution.windows(x.shape[1:-1], kernel.shape[:-2], strides, padding, dilation_rate)
     padded_x = pad(x, window_plan.pad_widths()) if window_plan.has_padding else x
     product_sum = None
-    if group_count == 1 and window_plan.side_by_side:
+    if group_count == 1 and window_plan.are_side_by_side:
         product_sum = matmul(_adjacent_windows(padded_x, window_plan), reshape(kernel, (-1, kernel.shape[-1])))
     else:
-        for offset, input_slices in window_plan.offsets():
+        for offset, input_slices in window_plan.positions_and_slices():
             product = _multiply_groups(
                 get_item(padded_x, (slice(None), *input_slices)), get_item(kernel, offset), group_count
             )
@@ -180,7 +180,7 @@ def conv_transpose(
     geometry = shared_convolution.transposed_geometry(
         x.shape[1:-1], kernel.shape[:-2], strides, padding, output_padding, dilation_rate
     )
-    for axis, (stride, (before, after)) in enumerate(zip(geometry.strides, geometry.around, strict=True), 1):
+    for axis, (stride, (before, after)) in enumerate(zip(geometry.strides, geometry.padding, strict=True), 1):
         x = _fit_axis(_insert_zeros(x, axis, stride), axis, before, after)
     flipped_kernel = swapaxes(flip(kernel, tuple(range(kernel.ndim - 2))), -1, -2)
     result = conv(x, flipped_kernel, 1, "valid", None, geometry.dilation, bias)
@@ -219,17 +219,17 @@ def unfold(
     Source: `torch.nn.Unfold`.
     """
     spatial_count = shared_convolution.spatial_axis_count(x.ndim)
-    paddings = shared_convolution.per_axis(padding, spatial_count, "padding", 0)
+    paddings = shared_convolution.integers_per_axis(padding, spatial_count, "padding", 0)
     if any(paddings):
         x = pad(x, [(0, 0), (0, 0), *((zeros, zeros) for zeros in paddings)])
     window_shape, steps, dilations = (
-        shared_convolution.per_axis(kernel_size, spatial_count, "kernel_size"),
-        shared_convolution.per_axis(stride, spatial_count, "stride"),
-        shared_convolution.per_axis(dilation, spatial_count, "dilation"),
+        shared_convolution.integers_per_axis(kernel_size, spatial_count, "kernel_size"),
+        shared_convolution.integers_per_axis(stride, spatial_count, "stride"),
+        shared_convolution.integers_per_axis(dilation, spatial_count, "dilation"),
     )
     window_plan = shared_convolution.windows(x.shape[2:], window_shape, steps, "valid", dilations)
     elements_by_offset = [
-        get_item(x, (slice(None), slice(None), *input_slices)) for _, input_slices in window_plan.offsets()
+        get_item(x, (slice(None), slice(None), *input_slices)) for _, input_slices in window_plan.positions_and_slices()
     ]
     batch, channels = x.shape[:2]
     return reshape(
@@ -271,12 +271,12 @@ def fold(
     Source: `torch.nn.Fold`.
     """
     spatial_count = len(output_size)
-    paddings = shared_convolution.per_axis(padding, spatial_count, "padding", 0)
+    paddings = shared_convolution.integers_per_axis(padding, spatial_count, "padding", 0)
     padded_lengths = [length + 2 * zeros for length, zeros in zip(output_size, paddings, strict=True)]
     window_shape, steps, dilations = (
-        shared_convolution.per_axis(kernel_size, spatial_count, "kernel_size"),
-        shared_convolution.per_axis(stride, spatial_count, "stride"),
-        shared_convolution.per_axis(dilation, spatial_count, "dilation"),
+        shared_convolution.integers_per_axis(kernel_size, spatial_count, "kernel_size"),
+        shared_convolution.integers_per_axis(stride, spatial_count, "stride"),
+        shared_convolution.integers_per_axis(dilation, spatial_count, "dilation"),
     )
     window_plan = shared_convolution.windows(padded_lengths, window_shape, steps, "valid", dilations)
     window_size = math.prod(window_shape)
@@ -285,7 +285,7 @@ def fold(
         raise ShapeError(f"expected columns of shape {expected_text} for this output and window, got {tuple(x.shape)}")
     columns = reshape(x, (x.shape[0], x.shape[1] // window_size, window_size, *window_plan.counts))
     window_sum = None
-    for i, (_, slices) in enumerate(window_plan.offsets()):
+    for i, (_, slices) in enumerate(window_plan.positions_and_slices()):
         offset_values = get_item(columns, (slice(None), slice(None), i))
         for axis, (input_slice, length) in enumerate(zip(slices, padded_lengths, strict=True), 2):
             offset_values = _fit_axis(
@@ -314,10 +314,13 @@ def extract_sequences(x: TensorLike, sequence_length: int, sequence_stride: int)
         [[1, 2, 3], [3, 4, 5]]
     """
     window_plan = shared_convolution.windows(
-        x.shape[-1:], shared_convolution.per_axis(sequence_length, 1, "sequence_length"), sequence_stride, "valid"
+        x.shape[-1:],
+        shared_convolution.integers_per_axis(sequence_length, 1, "sequence_length"),
+        sequence_stride,
+        "valid",
     )
     device = get_device(x)
-    (stride,) = shared_convolution.per_axis(sequence_stride, 1, "sequence_stride")
+    (stride,) = shared_convolution.integers_per_axis(sequence_stride, 1, "sequence_stride")
     starts = expand_dims(arange(0, window_plan.counts[0] * stride, stride, device=device), -1)
     return take(x, add(starts, arange(sequence_length, device=device)), -1)
 

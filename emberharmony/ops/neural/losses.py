@@ -194,7 +194,7 @@ def counted_mask(ids: Tensor, classes: int, ignored: int) -> Tensor | None:
     if host_ids is None:
         is_kept = logical_and(greater_equal(ids, 0), less(ids, classes))
         return logical_and(is_kept, not_equal(ids, ignored)) if 0 <= ignored < classes else is_kept
-    return None if shared_losses.counted_mask(host_ids, classes, ignored) is None else not_equal(ids, ignored)
+    return None if shared_losses.unignored_mask(host_ids, classes, ignored) is None else not_equal(ids, ignored)
 
 
 def broadcast_along(weight: Tensor, x: Tensor, along: int) -> Tensor:

@@ -254,7 +254,7 @@ def local_response_normalization(
     place of the sum, as in `torch.nn.LocalResponseNorm`.
     """
     (axis_index,) = nonnegative_axes(axis, len(x.shape))
-    (width,) = shared_convolution.per_axis(size, 1, "size")
+    (width,) = shared_convolution.integers_per_axis(size, 1, "size")
     widened_x = widen(x)
     if not math.prod(widened_x.shape):
         return narrow_like(widened_x, x)

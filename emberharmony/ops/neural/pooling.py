@@ -114,7 +114,7 @@ def max_pool_indices(
     # The last axis comes first, so that of equal elements the first one in the order of the flattened axes is chosen.
     for axis in reversed(range(len(lengths))):
         leading_slices = (slice(None),) * (axis + 1)
-        windows = [(*leading_slices, window_slice) for window_slice in window_plan.along(axis)]
+        windows = [(*leading_slices, window_slice) for window_slice in window_plan.slices_along(axis)]
         elements = stack([get_item(x, window) for window in windows], -1)
         starts = multiply(arange(window_plan.counts[axis], device=get_device(x)), window_plan.strides[axis])
         starts = reshape(
@@ -236,9 +236,9 @@ def average_pool(
     window_counts: Tensor | float = math.prod(pool_windows.size)
     if divisor_override is not None:
         window_counts = shared_convolution.divisor(divisor_override)
-    elif plan.padding != pool_windows.given or (plan.has_padding and not count_include_pad):
+    elif plan.padding != pool_windows.asked_padding or (plan.has_padding and not count_include_pad):
         # Windows at the edges hold fewer elements, so count the elements of each window.
-        padding_pairs = [(0, 0), *pool_windows.given, (0, 0)] if count_include_pad else [(0, 0)] * x.ndim
+        padding_pairs = [(0, 0), *pool_windows.asked_padding, (0, 0)] if count_include_pad else [(0, 0)] * x.ndim
         padded_lengths = [
             length + before + after for length, (before, after) in zip(x.shape, padding_pairs, strict=True)
         ]
@@ -290,7 +290,7 @@ def lp_pool(
         return cast(max_pool(inputs, pool_size, strides, "valid", data_format, 1, ceil_mode), result_dtype)
     wide_inputs = cast(inputs, "float32" if result_dtype.bits == 16 else result_dtype)
     window_size = math.prod(
-        shared_convolution.per_axis(pool_size, shared_convolution.spatial_axis_count(inputs.ndim), "pool_size")
+        shared_convolution.integers_per_axis(pool_size, shared_convolution.spatial_axis_count(inputs.ndim), "pool_size")
     )
     mean_power = average_pool(power(wide_inputs, exponent), pool_size, strides, "valid", data_format, ceil_mode)
     power_sum = multiply(mean_power, window_size)
@@ -361,7 +361,9 @@ def _combine_windows(x: Tensor, plan: shared_convolution.Windows, join: Callable
     """Returns the elements of each window of a padded tensor combined by `join`, one axis after the other."""
     for axis in range(len(plan.size)):
         leading_slices = (slice(None),) * (axis + 1)
-        x = functools.reduce(join, [get_item(x, (*leading_slices, window_slice)) for window_slice in plan.along(axis)])
+        x = functools.reduce(
+            join, [get_item(x, (*leading_slices, window_slice)) for window_slice in plan.slices_along(axis)]
+        )
     return x
 
 
@@ -374,7 +376,7 @@ def _adaptive_pool(
     spatial_count, x = shared_convolution.spatial_axis_count(inputs.ndim), inputs
     first_axis = 1 if shared_convolution.channels_last(data_format) else 2
     for axis, window_count in enumerate(
-        shared_convolution.per_axis(output_size, spatial_count, "output_size"), first_axis
+        shared_convolution.integers_per_axis(output_size, spatial_count, "output_size"), first_axis
     ):
         length = x.shape[axis]
         if length % window_count == 0:
@@ -382,7 +384,7 @@ def _adaptive_pool(
                 reshape(x, (*x.shape[:axis], window_count, length // window_count, *x.shape[axis + 1 :])), axis + 1
             )
             continue
-        first_indices = shared_convolution.distinct_windows(length, window_count)
+        first_indices = shared_convolution.distinct_window_indices(length, window_count)
         window_slices = [slice(i * length // window_count, -(-(i + 1) * length // window_count)) for i in first_indices]
         leading_slices = (slice(None),) * axis
         x = stack([reduce(get_item(x, (*leading_slices, window_slice)), axis) for window_slice in window_slices], axis)

@@ -195,7 +195,7 @@ def _quantile(x: Tensor, q: Any, traced: bool, axis: Axis, method: Method, keepd
     reduced_shape = [1 if a in axes else n for a, n in enumerate(x.shape) if keepdims or a not in axes]
     row_length = math.prod([x.shape[a] for a in axes])  # a list, because torch.compile does not trace a generator here
     if not math.prod(x.shape):
-        shared_quantiles.places(shared_quantiles.quantile_array(0.5) if traced else q, 1, method)
+        shared_quantiles.quantile_neighbours(shared_quantiles.quantile_array(0.5) if traced else q, 1, method)
         return full((*q.shape, *reduced_shape), float("nan"), dtype=result_dtype, device=get_device(x))
     flat_rows = reshape(transpose(widen(x), [*kept_axes, *axes]), (-1, row_length))
     sorted_rows = sort(flat_rows)
@@ -207,7 +207,9 @@ def _quantile(x: Tensor, q: Any, traced: bool, axis: Axis, method: Method, keepd
         quantiles = _differentiable_quantiles(sorted_rows, reshape(q, (-1,)), number_counts, method, take_op)
     else:
         number_counts = to_numpy(sum(logical_not(isnan(flat_rows)), -1, True)) if skip else row_length
-        lower_positions, upper_positions, weight = shared_quantiles.places(q.reshape(-1), number_counts, method)
+        lower_positions, upper_positions, weight = shared_quantiles.quantile_neighbours(
+            q.reshape(-1), number_counts, method
+        )
         upper_weight = convert_to_tensor(weight, dtype_of(sorted_rows), device=get_device(x))
         quantiles = _interpolate(
             take_op(sorted_rows, lower_positions, -1), take_op(sorted_rows, upper_positions, -1), upper_weight
@@ -231,7 +233,7 @@ def _differentiable_quantiles(ordered: Tensor, q: Tensor, counts: Any, method: M
     slope below it. For methods other than "linear" the quantile is piecewise constant, so the derivative is 0.
     """
     if method not in shared_quantiles.METHODS:
-        shared_quantiles.places(shared_quantiles.quantile_array(0.5), 1, method)  # raises
+        shared_quantiles.quantile_neighbours(shared_quantiles.quantile_array(0.5), 1, method)  # raises
     q = cast(q, dtype_of(ordered))
     fixed_q = stop_gradient(q)
     is_valid = logical_and(greater_equal(fixed_q, 0.0), less_equal(fixed_q, 1.0))

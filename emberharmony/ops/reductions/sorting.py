@@ -245,9 +245,9 @@ def searchsorted(
     """
     if len(sorted_sequence.shape) != 1:
         raise ShapeError(f"a sorted sequence is a vector, this one has shape {tuple(sorted_sequence.shape)}")
-    length, is_left = sorted_sequence.shape[0], shared_sorting.side_of(side) == "left"
+    length, is_left = sorted_sequence.shape[0], shared_sorting.checked_side(side) == "left"
     if sorter is not None:
-        sorted_sequence = take(sorted_sequence, shared_sorting.sorter_of(on_host(sorter), length), 0)
+        sorted_sequence = take(sorted_sequence, shared_sorting.checked_sorter(on_host(sorter), length), 0)
     common_dtype = result_type(sorted_sequence, values)
     sorted_values, sought_values = cast(sorted_sequence, common_dtype), cast(values, common_dtype)
     refuse_complex(sorted_values)

@@ -49,7 +49,7 @@ def _with_slopes(name: str) -> Callable[..., T]:
         if native_function is not None and all(isinstance(x, backend.tensor_type) for x in arguments):
             y = native_function(name, *arguments)
         else:
-            y = series.by_series(special_binding.shared_function_of(name), *arguments)
+            y = series.evaluate_series(special_binding.shared_function_of(name), *arguments)
 
         def slopes(*known: T, upstream: T) -> tuple[T, ...]:
             return tuple(rule(upstream, y, *known) for rule in map(_rule_of_derivative, DERIVATIVES[name]))

@@ -14,7 +14,7 @@ import numpy as np
 from emberharmony import ops
 from emberharmony.backend.discovery import load
 from emberharmony.backend.shared.random import Generator
-from emberharmony.backend.shared.random_parameters import floating
+from emberharmony.backend.shared.random_parameters import floating_dtype
 from emberharmony.backend.shared.random_streams import HOST
 from emberharmony.core import selection
 from emberharmony.core.dispatch import Bound
@@ -52,11 +52,11 @@ class _Portable:
 
     def standard_uniform(self, shape: Any, dtype: Any = None) -> Any:
         """Returns uniform random numbers that are drawn on the host."""
-        return self._tensor(STREAM.get().uniform(shape, floating(dtype)), floating(dtype))
+        return self._tensor(STREAM.get().uniform(shape, floating_dtype(dtype)), floating_dtype(dtype))
 
     def standard_normal(self, shape: Any, dtype: Any = None) -> Any:
         """Returns normal random numbers that are drawn on the host."""
-        return self._tensor(STREAM.get().normal(shape, floating(dtype)), floating(dtype))
+        return self._tensor(STREAM.get().normal(shape, floating_dtype(dtype)), floating_dtype(dtype))
 
     def _tensor(self, array: Any, dtype: Any) -> Any:
         return self.bound.cast(self.bound.convert_to_tensor(array), dtype)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from emberharmony import ops
-from emberharmony.backend.shared.precision import STATES, convolution_error, product_error, state_of
+from emberharmony.backend.shared.precision import STATES, convolution_error, precision_of_error, product_error
 from emberharmony.core import selection
 from emberharmony.core.errors import DTypeError, EmberError, IndexOutOfBoundsError
 from emberharmony.testing.doctor.finding import BROKEN, DIFFERS, OK, ROWS, Finding
@@ -69,7 +69,7 @@ def run_check(backend: Any, name: str) -> Finding:
 
 def _precision_result(backend: Any, kind: str, error: float) -> Result:
     """Returns the result for a measured error of float32; it is wrong on a processor that was not told to round."""
-    precision_state = state_of(error)
+    precision_state = precision_of_error(error)
     assert error < _WRONG, f"{kind} of float32 are off by {error:.2g}, and float32 is by 5e-7"
     detail_text = f"{precision_state}, off by {error:.1e}"
     device_name = ops.get_default_device()

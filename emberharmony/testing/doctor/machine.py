@@ -12,7 +12,7 @@ from typing import Any
 from emberharmony.backend.choice import ENVIRONMENT as BACKEND
 from emberharmony.backend.discovery import backend_names, install_line, is_installed
 from emberharmony.backend.shared.device import ENVIRONMENT as DEVICE
-from emberharmony.backend.shared.device import host_memory, memory_limit, processor
+from emberharmony.backend.shared.device import host_memory_info, memory_limit, processor_name
 from emberharmony.core.dispatch import DISPATCH, REASON
 from emberharmony.core.display.tracebacks import VARIABLE as TRACEBACK
 from emberharmony.core.errors import suggest
@@ -51,9 +51,9 @@ def facts() -> dict[str, Any]:
         "free-threaded": not getattr(sys, "_is_gil_enabled", lambda: True)(),
         "dispatch": f"{DISPATCH} ({REASON})",
         "system": platform.platform(),
-        "processor": processor(),
+        "processor": processor_name(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "memory GiB": round(host_memory()["total"] / 2**30, 1),
+        "memory GiB": round(host_memory_info()["total"] / 2**30, 1),
         "memory limit GiB": round(memory_limit() / 2**30, 1),
         "libraries": {name: version for name, version, _, _ in requirements() if version is not None},
         "NumPy's BLAS": blas_of_numpy(),

@@ -132,7 +132,8 @@ def _to_torch_axes(array: Array, pattern: str, lengths: Mapping[str, int], layer
         rearranging_steps = rearrangement(f"{native_axes} -> {our_axes}", array.shape, lengths_by_name)
     except EmberError:
         return array
-    return array.reshape(rearranging_steps.apart).transpose(rearranging_steps.order).reshape(rearranging_steps.joined)
+    split_array = array.reshape(rearranging_steps.split_shape)
+    return split_array.transpose(rearranging_steps.order).reshape(rearranging_steps.joined_shape)
 
 
 def combine_parts(tensors: Tensors, sums: tuple[Part, ...]) -> dict[str, Host]:

@@ -79,9 +79,9 @@ def test_a_tensor_larger_than_the_memory_is_refused(monkeypatch: pytest.MonkeyPa
 def test_the_memory_limit_is_the_least_of_all_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     files = {"/proc/meminfo": "MemTotal: 99 kB\nSwapTotal:       2048 kB\n"}
     monkeypatch.setattr(device, "_read_file", lambda path: files.get(path, ""))
-    monkeypatch.setattr(device, "host_memory", lambda: {"total": 2**30})
+    monkeypatch.setattr(device, "host_memory_info", lambda: {"total": 2**30})
     allowed = [-1]
-    monkeypatch.setattr(device, "_address_space", lambda: allowed[0])
+    monkeypatch.setattr(device, "_free_address_space", lambda: allowed[0])
     assert device.memory_limit() == 2**30 + 2**21
     files["/sys/fs/cgroup/memory.max"] = "max\n"
     assert device.memory_limit() == 2**30 + 2**21
@@ -89,7 +89,7 @@ def test_the_memory_limit_is_the_least_of_all_limits(monkeypatch: pytest.MonkeyP
     assert device.memory_limit() == 2**20 + 2**21
     allowed[0] = 2**19
     assert device.memory_limit() == 2**19
-    monkeypatch.setattr(device, "host_memory", lambda: {"total": -1})
+    monkeypatch.setattr(device, "host_memory_info", lambda: {"total": -1})
     files.clear()
     allowed[0] = -1
     assert device.memory_limit() == device.ADDRESSABLE
@@ -112,22 +112,22 @@ def test_a_task_keeps_the_device_of_the_block_in_which_it_began() -> None:
 
     asyncio.run(begin())
     assert seen == ["second", "second"]
-    assert not placement.touched
+    assert not placement.is_changed
 
 
 def test_ops_ask_for_the_device_only_while_one_is_set() -> None:
     placement = device.Placement()
     with pytest.raises(ValueError, match="inside"), placement.override_default("first"):
-        assert placement.touched
+        assert placement.is_changed
         with placement.override_default("second"):
             assert placement.device_to_use(None) == "second"
         assert placement.device_to_use(None) == "first"
         raise ValueError("inside")
-    assert not placement.touched
+    assert not placement.is_changed
     placement.set_default("first")
     with placement.override_default("second"):
         assert placement.device_to_use(None) == "second"
-    assert placement.touched
+    assert placement.is_changed
     assert placement.device_to_use(None) == "first"
     placement.set_default(None)
-    assert not placement.touched
+    assert not placement.is_changed

@@ -42,7 +42,7 @@ def test_a_seed_that_is_not_a_natural_number_is_refused(seed: object) -> None:
 
 def test_a_clone_draws_the_same() -> None:
     source = np.random.Generator(np.random.Philox(1))
-    copy = random.clone(source)
+    copy = random.clone_generator(source)
     assert copy.random(3).tolist() == source.random(3).tolist()
 
 

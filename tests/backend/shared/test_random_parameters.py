@@ -5,16 +5,16 @@ import math
 import numpy as np
 import pytest
 
-from emberharmony.backend.shared.random_parameters import floating, largest_below, require_order
+from emberharmony.backend.shared.random_parameters import check_shape_first, floating_dtype, largest_below
 from emberharmony.core.dtypes import float16, float32, float64
 from emberharmony.errors import ArgumentError, DTypeError
 
 
 def test_draws_have_floating_dtypes_only() -> None:
-    assert floating(None).name == "float32"
-    assert floating("float16") is float16
+    assert floating_dtype(None).name == "float32"
+    assert floating_dtype("float16") is float16
     with pytest.raises(DTypeError):
-        floating("int32")
+        floating_dtype("int32")
 
 
 @pytest.mark.parametrize("high", [1.0, -1.0, 0.1, 0.0, 1e30, -1e-30])
@@ -30,9 +30,9 @@ def test_below_gives_a_slightly_smaller_number(high: float) -> None:
 @pytest.mark.parametrize("second", [1, -0.5, None, (2, 3)])
 def test_a_mean_in_the_place_of_the_shape_is_refused(shape: float, second: object) -> None:
     with pytest.raises(ArgumentError, match="the order is normal\\(shape, mean\\)"):
-        require_order("normal(shape, mean)", shape, second)
+        check_shape_first("normal(shape, mean)", shape, second)
 
 
 @pytest.mark.parametrize(("shape", "second"), [(0, 0), (0, 0.0), (3, 1), ((), 1.0), ((0,), 2.0), ([], 1)])
 def test_other_shapes_come_first(shape: object, second: object) -> None:
-    require_order("normal(shape, mean)", shape, second)
+    check_shape_first("normal(shape, mean)", shape, second)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emberharmony.backend.shared.random import Generator
-from emberharmony.backend.shared.random_state import StateReader, generator_from, state_of
+from emberharmony.backend.shared.random_state import StateReader, generator_state, restored_generator
 from emberharmony.core.dtypes import float64
 from emberharmony.errors import ArgumentError, ArgumentTypeError
 
@@ -30,9 +30,9 @@ def test_a_restored_generator_draws_the_same(kind: str, seed: int, before: list[
     source = np.random.Generator(getattr(np.random, kind)(seed))
     for name in before:
         DRAWS[name](source)
-    state = json.loads(json.dumps(state_of(source)))
-    copy = generator_from(StateReader("it", state), kind)
-    assert state_of(copy) == state
+    state = json.loads(json.dumps(generator_state(source)))
+    copy = restored_generator(StateReader("it", state), kind)
+    assert generator_state(copy) == state
     for name in ("half", *before, *DRAWS):
         assert np.array_equal(DRAWS[name](copy), DRAWS[name](source)), name
 

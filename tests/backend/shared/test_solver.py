@@ -12,7 +12,7 @@ from emberharmony.errors import ArgumentError, AxisError, ShapeError
 def test_float16_is_computed_in_float32_and_cast_back() -> None:
     seen = []
 
-    @solver.inexact(promotion)
+    @solver.cast_to_inexact(promotion)
     def pair(x: np.ndarray) -> QRResult:
         seen.append(x.dtype)
         return QRResult(x, np.zeros(2, np.int32))
@@ -25,10 +25,10 @@ def test_float16_is_computed_in_float32_and_cast_back() -> None:
 
 
 def test_a_matrix_that_is_not_square_is_refused() -> None:
-    assert solver.square(np.zeros((2, 3, 3))).shape == (2, 3, 3)
+    assert solver.require_square(np.zeros((2, 3, 3))).shape == (2, 3, 3)
     for wrong in (np.zeros(3), np.zeros((2, 3))):
         with pytest.raises(ShapeError):
-            solver.square(wrong)
+            solver.require_square(wrong)
 
 
 def test_a_right_hand_side_that_does_not_fit_is_refused() -> None:
@@ -40,11 +40,11 @@ def test_a_right_hand_side_that_does_not_fit_is_refused() -> None:
 
 
 def test_paired_axes_must_have_equal_lengths() -> None:
-    solver.check_paired(np.zeros((2, 3)), np.zeros((3,)), -1)
+    solver.check_equal_lengths(np.zeros((2, 3)), np.zeros((3,)), -1)
     with pytest.raises(ShapeError):
-        solver.check_paired(np.zeros(3), np.zeros(1), 0)
+        solver.check_equal_lengths(np.zeros(3), np.zeros(1), 0)
     with pytest.raises(AxisError):
-        solver.check_paired(np.zeros(3), np.zeros(3), 1)
+        solver.check_equal_lengths(np.zeros(3), np.zeros(3), 1)
 
 
 def test_an_unknown_mode_of_qr_is_refused() -> None:

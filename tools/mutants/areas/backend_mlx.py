@@ -40,7 +40,7 @@ MUTANTS = [
     Mutant(
         name="mlx-dtype-of-short-ranges",
         module="emberharmony/backend/mlx/arrays/creation_ops.py",
-        function="MLXCreationOps._range",
+        function="MLXCreationOps._integer_range",
         original="mx.array(list(places), dtype)",
         replacement="mx.array(list(places))",
         tests=(WITHOUT_NUMPY,),

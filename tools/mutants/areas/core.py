@@ -326,7 +326,7 @@ MUTANTS = [
         name="precision-of-another-thread",
         module="emberharmony/backend/shared/precision.py",
         function="Requests._check",
-        original="r.state != wanted.state and r not in own_requests",
+        original="r.state != request.state and r not in own_requests",
         replacement="False",
         tests=("tests/backend/test_precision.py -k fight",),
         why="a thread computes in the precision of another one's block without an error",

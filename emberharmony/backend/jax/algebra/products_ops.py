@@ -8,7 +8,7 @@ from jax import lax
 
 from emberharmony.backend.jax.dtypes import promotion, widen
 from emberharmony.backend.shared.algebra.products import check_factors, check_subscripts
-from emberharmony.backend.shared.solver import check_paired
+from emberharmony.backend.shared.solver import check_equal_lengths
 from emberharmony.core.dispatch import fast
 
 
@@ -44,7 +44,7 @@ class JAXProductsOps:
 
     @staticmethod
     def vecdot(x1: jax.Array, x2: jax.Array, axis: int = -1) -> jax.Array:
-        check_paired(x1, x2, axis)
+        check_equal_lengths(x1, x2, axis)
         a, b = promotion.common(x1, x2)
         return jnp.vecdot(widen(a), widen(b), axis=axis, precision=chosen_precision()).astype(a.dtype)
 

@@ -9,7 +9,7 @@ import numpy as np
 from emberharmony.backend.jax.device_ops import check_memory, largest_memory, requested_device
 from emberharmony.backend.jax.dtypes import DTYPES, of_host, promotion
 from emberharmony.backend.jax.tracing import Tracer
-from emberharmony.backend.shared.arrays.creation import HostMade, with_number
+from emberharmony.backend.shared.arrays.creation import HostMade, keep_fill_number
 from emberharmony.backend.shared.arrays.shape import as_shape, clip_offset
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import ShapeError
@@ -41,7 +41,7 @@ class JAXCreationOps(HostMade):
     """
 
     @staticmethod
-    def _memory() -> int:
+    def _memory_limit() -> int:
         return largest_memory()
 
     @staticmethod
@@ -60,7 +60,7 @@ class JAXCreationOps(HostMade):
         return _fill_with_number(as_shape(shape), 1, dtype, device)
 
     @staticmethod
-    @with_number
+    @keep_fill_number
     def full(shape: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> jax.Array:
         return _broadcast_value(as_shape(shape), fill_value, dtype, device)
 
@@ -81,7 +81,7 @@ class JAXCreationOps(HostMade):
         return _full_like(x, 0, dtype, device)
 
     @staticmethod
-    @with_number
+    @keep_fill_number
     def full_like(x: jax.Array, fill_value: Any, dtype: Any = None, device: Any = None) -> jax.Array:
         return _broadcast_value(x.shape, fill_value, x.dtype if dtype is None else dtype, _device_like(x, device))
 

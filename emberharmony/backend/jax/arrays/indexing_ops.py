@@ -26,8 +26,8 @@ from emberharmony.backend.shared.arrays.indexing import (
     block_slices,
     checked_reduction,
     class_count,
-    is_plain,
-    parts_of,
+    is_basic_key,
+    key_parts_of,
     require_elements,
     unravel,
 )
@@ -72,9 +72,9 @@ class JAXIndexingOps:
 
     @staticmethod
     def get_item(x: jax.Array, key: Any) -> jax.Array:
-        if is_plain(key, x.shape):
+        if is_basic_key(key, x.shape):
             return x[key] if key.__class__ is tuple or isinstance(x, Tracer) else index_first_axis(x, key)
-        key_parts = list(parts_of(key, x.shape, masked_axis_count))
+        key_parts = list(key_parts_of(key, x.shape, masked_axis_count))
         native_key = key_from_parts(key_parts, x.shape)
         are_scalars = [isinstance(key_part, bool) or (mask and not key_part.ndim) for key_part, _, mask in key_parts]
         if any(are_scalars):

@@ -24,7 +24,7 @@ from emberharmony.backend.shared.arrays.shape import (
     part_bounds,
     require_matrices,
     squeezed_shape,
-    total,
+    total_repetitions,
     unstack_axis,
 )
 from emberharmony.core.axes import as_length
@@ -102,7 +102,7 @@ class JAXShapeOps:
         (axis,) = nonnegative_axes(axis, x.ndim)
         length = x.shape[axis]
         repeat_counts = counts_per_slice(to_host_array(repeats) if isinstance(repeats, jax.Array) else repeats, length)
-        check_memory((*x.shape[:axis], total(repeat_counts), *x.shape[axis + 1 :]), x.dtype.itemsize)
+        check_memory((*x.shape[:axis], total_repetitions(repeat_counts), *x.shape[axis + 1 :]), x.dtype.itemsize)
         return jnp.take(x, np.repeat(np.arange(length), repeat_counts), axis, mode="clip")
 
     def pad(self, x: jax.Array, pad_width: Any, mode: str = "constant", constant_values: Any = None) -> jax.Array:

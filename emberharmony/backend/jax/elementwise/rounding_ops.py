@@ -10,7 +10,7 @@ from jax import lax
 
 from emberharmony.backend.jax.derivatives import elementwise_function
 from emberharmony.backend.jax.dtypes import compile_by_jit, is_complex, is_float, promotion
-from emberharmony.backend.shared.elementwise.rounding import Decimals, holds_tensor, replacements
+from emberharmony.backend.shared.elementwise.rounding import Decimals, holds_tensor, replacement_numbers
 
 _REACH = {"float16": 15, "bfloat16": 100, "float32": 100, "float64": 1000}
 """An exponent e for which the dtype can represent 2**e and 2**-e; three such steps exceed its range of exponents."""
@@ -95,7 +95,7 @@ class JAXRoundingOps(Decimals):
     copysign = staticmethod(jax.jit(_copysign))
     nextafter = staticmethod(jax.jit(_next))
 
-    _nearest = staticmethod(jnp.round)
+    _round_to_integers = staticmethod(jnp.round)
 
     @staticmethod
     def _round_scaled(x: jax.Array, decimals: int, bound: float) -> jax.Array:
@@ -104,7 +104,7 @@ class JAXRoundingOps(Decimals):
     def nan_to_num(self, x: jax.Array, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> jax.Array:
         if holds_tensor(nan, posinf, neginf):
             return self.composed("nan_to_num")(x, nan, posinf, neginf)
-        nan, posinf, neginf = replacements(nan, posinf, neginf)
+        nan, posinf, neginf = replacement_numbers(nan, posinf, neginf)
         return _replace_nonfinite(x, nan, posinf, neginf) if is_float(x) or is_complex(x) else x
 
     @staticmethod

@@ -18,11 +18,11 @@ from emberharmony.backend.jax.dtypes import of_host, promotion
 from emberharmony.backend.jax.elementwise.elementary_ops import JAXElementaryOps
 from emberharmony.backend.jax.tracing import Tracer, array_if_on_host
 from emberharmony.backend.shared.elementwise.special_binding import (
-    namespace,
-    operands,
-    partials,
+    partial_derivatives,
+    promoted_operands,
     shared_function_of,
     smooth_namespace,
+    special_namespace,
     special_ops_class,
 )
 from emberharmony.backend.shared.elementwise.special_derivatives import no_gradient_error
@@ -45,7 +45,7 @@ def _namespaces(library: Any) -> list[types.SimpleNamespace]:
         return jax.lax.fori_loop(0, count, lambda _, x: step(x), x)
 
     loops = {"loop": repeat_step} if library is jnp else {}
-    return [namespace(library, column_of, take_entries, digits, **loops) for digits in (SINGLE, DOUBLE)]
+    return [special_namespace(library, column_of, take_entries, digits, **loops) for digits in (SINGLE, DOUBLE)]
 
 
 _ON_JAX, _ON_HOST = _namespaces(jnp), _namespaces(np)
@@ -65,13 +65,13 @@ def _raise_no_gradient(argument: str, y: jax.Array) -> NoReturn:
 def _special_op(name: str) -> Callable[..., jax.Array]:
     """Returns an op that computes a function of `backend.shared` in float64, as one program."""
     shared_function = shared_function_of(name)
-    partial_derivatives = partials(name, lambda: _DERIVED, _raise_no_gradient)
+    argument_derivatives = partial_derivatives(name, lambda: _DERIVED, _raise_no_gradient)
     return partial(
         _call_promoted,
         name,
         shared_function,
         jax.jit(
-            elementwise_function(partial(_compute_in_float64, shared_function, jnp, _ON_JAX), *partial_derivatives)
+            elementwise_function(partial(_compute_in_float64, shared_function, jnp, _ON_JAX), *argument_derivatives)
         ),
     )
 
@@ -79,7 +79,7 @@ def _special_op(name: str) -> Callable[..., jax.Array]:
 def _call_promoted(
     name: str, function: Callable[..., Any], smooth_op: Callable[..., jax.Array], *arguments: Any
 ) -> jax.Array:
-    tensors = operands(name, promotion, arguments)
+    tensors = promoted_operands(name, promotion, arguments)
     host_arrays = [None if isinstance(x, Tracer) or x.size > _FEW else array_if_on_host(x) for x in tensors]
     if any(x is None for x in host_arrays):
         return smooth_op(*tensors)

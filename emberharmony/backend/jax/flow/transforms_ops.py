@@ -14,7 +14,7 @@ from emberharmony.backend.jax.dtypes import is_complex, kind_of
 from emberharmony.backend.jax.flow.compilation import JAXFunction
 from emberharmony.backend.jax.flow.host_programs import HostProgram
 from emberharmony.backend.jax.tracing import READS, Tracer, is_traced
-from emberharmony.backend.shared.compilation import OnTapeError, as_native
+from emberharmony.backend.shared.compilation import OnTapeError, untaped_outputs
 from emberharmony.core.errors import TracedTensorError, has_message
 from emberharmony.core.state.draws import HostDrawError, WithoutDraws
 from emberharmony.core.tracing import CLOSED_OVER, TensorProxy
@@ -63,7 +63,7 @@ class JAXTransformsOps:
             new_primals = list(primals)
             for i, leaf in zip(inexact_positions, leaves, strict=True):
                 new_primals[i] = leaf
-            outputs = as_native(fn(*new_primals))
+            outputs = untaped_outputs(fn(*new_primals))
             # JAX calls users' gradient functions also for outputs with zero cotangents, so leave those outputs out.
             output_positions[:] = [i for i, y in enumerate(outputs[:1] if first else outputs) if kind_of(y) in _INEXACT]
             return tuple(outputs[i] for i in output_positions), tuple(outputs)
@@ -109,7 +109,7 @@ class JAXTransformsOps:
             )
             try:
                 outputs, pushed_tangents = jax.jvp(
-                    lambda *leaves: tuple(as_native(fn(*leaves))), tuple(primals), jax_tangents
+                    lambda *leaves: tuple(untaped_outputs(fn(*leaves))), tuple(primals), jax_tangents
                 )
             except Exception as error:
                 if not has_message(error, (TypeError, NotImplementedError), _NO_FORWARD):
@@ -130,7 +130,7 @@ class JAXTransformsOps:
     ) -> list[jax.Array]:
         if any(isinstance(tensor, TensorProxy) for tensor in tensors):
             return self.loop_over_slices(fn, tensors, axes)
-        mapped_function = jax.vmap(lambda *slices: tuple(as_native(fn(*slices))), in_axes=tuple(axes))
+        mapped_function = jax.vmap(lambda *slices: tuple(untaped_outputs(fn(*slices))), in_axes=tuple(axes))
         try:
             with contextlib.nullcontext() if same else WithoutDraws():
                 return list(mapped_function(*tensors))

@@ -9,7 +9,7 @@ from jax import lax
 
 from emberharmony.backend.jax.dtypes import cast, is_complex, of_host, promotion, widen
 from emberharmony.backend.jax.tracing import is_traced, to_host_array
-from emberharmony.backend.shared.reductions.histograms import check_weights, countable, edges
+from emberharmony.backend.shared.reductions.histograms import check_weights, histogram_edges, integers_to_count
 from emberharmony.core.options import refuse_sparse
 
 
@@ -25,7 +25,7 @@ class JAXHistogramsOps:
     @staticmethod
     def bincount(x: jax.Array, weights: jax.Array | None = None, minlength: int = 0, sparse: bool = False) -> jax.Array:
         refuse_sparse("sparse", sparse)
-        host_x = countable(to_host_array(widen(x)))
+        host_x = integers_to_count(to_host_array(widen(x)))
         bin_counts = np.bincount(host_x, None, minlength)
         if weights is None:
             return of_host(bin_counts)
@@ -42,7 +42,7 @@ class JAXHistogramsOps:
         x = promotion.floats(x)
         host_x = to_host_array(widen(x))
         smallest, largest = (float(host_x.min()), float(host_x.max())) if host_x.size else (0.0, 1.0)
-        bin_edges = of_host(edges(smallest, largest, bins, range).astype(x.dtype))
+        bin_edges = of_host(histogram_edges(smallest, largest, bins, range).astype(x.dtype))
         bin_counts, _ = np.histogram(host_x, np.asarray(widen(bin_edges)))
         if range is None and host_x.size and is_traced(x):
             unit_edges = of_host(np.linspace(0.0, 1.0, bins + 1), x.dtype)

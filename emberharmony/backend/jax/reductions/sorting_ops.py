@@ -8,7 +8,7 @@ from emberharmony.backend.jax.dtypes import compile_by_jit, is_float, of_host, p
 from emberharmony.backend.jax.standard_ops import JAXStandardOps
 from emberharmony.backend.jax.tracing import Tracer, to_host_array
 from emberharmony.backend.promote import tensor_and_axis
-from emberharmony.backend.shared.reductions.sorting import WithUnique, check_top_k, side_of, sorter_of
+from emberharmony.backend.shared.reductions.sorting import WithUnique, check_top_k, checked_side, checked_sorter
 from emberharmony.core.errors import ShapeError
 
 _COMPLEX = ("complex",)
@@ -62,8 +62,8 @@ class JAXSortingOps(WithUnique):
         a, b = promotion.common(sorted_sequence, values)
         promotion.refuse(a, _COMPLEX)
         if sorter is not None:
-            a = a[sorter_of(to_host_array(sorter), a.size)]
-        insertion_points: jax.Array = _insertion_points(a, b, side_of(side))
+            a = a[checked_sorter(to_host_array(sorter), a.size)]
+        insertion_points: jax.Array = _insertion_points(a, b, checked_side(side))
         return insertion_points
 
     @staticmethod

@@ -15,7 +15,7 @@ from emberharmony.backend.mlx.dtypes import of_host, promotion
 from emberharmony.backend.mlx.math_ops import is_complex
 from emberharmony.backend.shared.algebra import lapack
 from emberharmony.backend.shared.algebra.solver_derivatives import Differentials
-from emberharmony.backend.shared.solver import square
+from emberharmony.backend.shared.solver import require_square
 
 
 def import_array(array: np.ndarray) -> mx.array:
@@ -193,7 +193,7 @@ def _slogdet_tangent(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arra
     (x,), sign = primals, outputs[0]
     inverse = inv(x) if is_complex(x) else _apply_to_valid(_lazy_inv, x, mx.abs(sign) != 1)
     log_derivative = _trace_of_product(inverse, tangents[0])
-    return (_RULES.imaginary(log_derivative) * sign if is_complex(sign) else mx.zeros_like(sign)), _RULES.real(
+    return (_RULES.imaginary_part(log_derivative) * sign if is_complex(sign) else mx.zeros_like(sign)), _RULES.real(
         log_derivative
     )
 
@@ -224,7 +224,7 @@ def _is_lazy(x: mx.array) -> bool:
     Raises:
         ShapeError: if the matrices are not square.
     """
-    return bool(square(x).size) and not is_complex(x)
+    return bool(require_square(x).size) and not is_complex(x)
 
 
 def det(x: mx.array) -> Any:
@@ -287,7 +287,7 @@ eigh = lapack_function(lapack.eigh, _RULES.eigh)
 
 def _eigvalsh_tangent(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
     _, vectors = eigh(primals[0])
-    return (_RULES.real(_RULES.diagonal(adjoint(vectors) @ _RULES.hermitian(tangents[0]) @ vectors)),)
+    return (_RULES.real(_RULES.diagonal(adjoint(vectors) @ _RULES.hermitian_part(tangents[0]) @ vectors)),)
 
 
 eigvalsh = lapack_function(lapack.eigvalsh, _eigvalsh_tangent)
@@ -308,7 +308,7 @@ def lu(x: mx.array) -> tuple[mx.array, mx.array]:
     """Returns the LU decomposition: the triangular factors packed in one matrix, and the pivots, counted from 0."""
     # The pivots are integers without a derivative, so only the factors go through `with_derivatives`.
     packed_factors, pivots = map(np.asarray, lapack.lu_factor(np.asarray(x)))
-    row_order = of_host(lapack.order_of(pivots, x.shape[-2]))
+    row_order = of_host(lapack.row_order(pivots, x.shape[-2]))
 
     def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
         return _lu_tangent(outputs[0], mx.take_along_axis(tangents[0], row_order[..., None], -2))

@@ -10,7 +10,7 @@ import mlx.core as mx
 
 from emberharmony.backend.mlx.device_ops import check_memory, largest_memory, requested_device
 from emberharmony.backend.mlx.dtypes import DTYPES, of_host, promotion
-from emberharmony.backend.shared.arrays.creation import HostMade, with_number
+from emberharmony.backend.shared.arrays.creation import HostMade, keep_fill_number
 from emberharmony.backend.shared.arrays.shape import as_shape, clip_offset, require_matrices
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dtypes import default_float
@@ -69,19 +69,19 @@ class MLXCreationOps(HostMade):
     The bodies take up to 2.4 times as long, for few elements, and `eye` 2.4 times for 250,000.
     """
 
-    _memory = staticmethod(largest_memory)
+    _memory_limit = staticmethod(largest_memory)
 
     @staticmethod
     def _place_array(array: np.ndarray, dtype: Any, device: Any) -> mx.array:
         requested_device(device)  # raises for an unknown device; the memory is shared
         return of_host(array, dtype)
 
-    def _range(self, places: range, dtype: Any, device: Any) -> mx.array:
+    def _integer_range(self, places: range, dtype: Any, device: Any) -> mx.array:
         if len(places) <= _FEW:
             requested_device(device)
             return mx.array(list(places), dtype)
         if len(places) < _MANY and "numpy" in sys.modules:
-            return super()._range(places, dtype, device)
+            return super()._integer_range(places, dtype, device)
         check_memory((len(places),), dtype.size)
         return mx.arange(places.start, places.stop, places.step, dtype, stream=requested_device(device))
 
@@ -94,7 +94,7 @@ class MLXCreationOps(HostMade):
         return _create_if_it_fits(mx.ones, shape, dtype, device)
 
     @staticmethod
-    @with_number
+    @keep_fill_number
     def full(shape: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> mx.array:
         return _fill(as_shape(shape), fill_value, dtype, device)
 
@@ -111,7 +111,7 @@ class MLXCreationOps(HostMade):
         return mx.ones(x.shape, x.dtype if dtype is None else dtype, stream=requested_device(device))
 
     @staticmethod
-    @with_number
+    @keep_fill_number
     def full_like(x: mx.array, fill_value: Any, dtype: Any = None, device: Any = None) -> mx.array:
         return _fill(x.shape, fill_value, x.dtype if dtype is None else dtype, device)
 

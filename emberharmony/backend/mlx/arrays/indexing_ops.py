@@ -28,8 +28,8 @@ from emberharmony.backend.shared.arrays.indexing import (
     checked_reduction,
     class_count,
     index_columns,
-    is_plain,
-    parts_of,
+    is_basic_key,
+    key_parts_of,
     require_elements,
     slice_within,
     unravel,
@@ -95,7 +95,7 @@ class MLXIndexingOps:
 
     @staticmethod
     def get_item(x: mx.array, key: Any) -> mx.array:
-        if is_plain(key, x.shape):
+        if is_basic_key(key, x.shape):
             return x[key]
         native_key: list[Any] = []
         added_axis_count = 0
@@ -105,7 +105,7 @@ class MLXIndexingOps:
                 if isinstance(key, tuple)
                 else _read_part_if_checked(key)
             )
-        for part, axis, mask in parts_of(key, x.shape, masked_axis_count):
+        for part, axis, mask in key_parts_of(key, x.shape, masked_axis_count):
             if isinstance(part, bool) or (mask and part.ndim == 0):
                 # As in NumPy, True or False adds an axis of length 1 or 0.
                 x = mx.expand_dims(x, axis + added_axis_count)

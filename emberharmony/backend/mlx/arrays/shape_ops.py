@@ -24,8 +24,8 @@ from emberharmony.backend.shared.arrays.shape import (
     pad_pairs,
     part_bounds,
     require_matrices,
-    shifts_of,
-    total,
+    shifts_and_axes,
+    total_repetitions,
     unstack_axis,
 )
 from emberharmony.core.axes import as_length
@@ -160,7 +160,7 @@ class MLXShapeOps:
             check_memory((repeats, *x.shape), x.itemsize)
             return mx.repeat(x, repeats, axis)
         repeat_counts = counts_per_slice(np.asarray(repeats) if isinstance(repeats, mx.array) else repeats, length)
-        check_memory((*x.shape[:axis], total(repeat_counts), *x.shape[axis + 1 :]), x.itemsize)
+        check_memory((*x.shape[:axis], total_repetitions(repeat_counts), *x.shape[axis + 1 :]), x.itemsize)
         return require_memory(mx.take(x, of_host(np.repeat(np.arange(length), repeat_counts)), axis))
 
     @staticmethod
@@ -174,11 +174,11 @@ class MLXShapeOps:
             return x
         # A shift beyond 32 bits raises or, in a tuple, ends the process (MLX 0.32), so reduce it modulo the length.
         if axis is None:
-            return mx.roll(x, sum(shifts_of(shift, (0,))[0]) % x.size)
+            return mx.roll(x, sum(shifts_and_axes(shift, (0,))[0]) % x.size)
         if shift.__class__ is int and axis.__class__ is int and -x.ndim <= axis < x.ndim:
             return mx.roll(x, shift % x.shape[axis], axis)
         axes = tuple(nonnegative_axes(a, x.ndim)[0] for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
-        shifts, axes = shifts_of(shift, axes)
+        shifts, axes = shifts_and_axes(shift, axes)
         wrapped_shifts = tuple(n % x.shape[a] for n, a in zip(shifts, axes, strict=True))
         return mx.roll(x, wrapped_shifts, axes)  # type: ignore[arg-type]  # MLX's stub allows tuples of length 1 only
 

@@ -7,7 +7,7 @@ import mlx.core as mx
 
 from emberharmony.backend.mlx.arrays.indices import LARGE, assign_at, wrapped_indices_or_length, write_rows
 from emberharmony.backend.mlx.dtypes import promotion
-from emberharmony.backend.shared.arrays.indexing import is_plain
+from emberharmony.backend.shared.arrays.indexing import is_basic_key
 from emberharmony.core import op_globals
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.state.checked_mode import checking
@@ -36,14 +36,14 @@ class MLXWritingOps:
             written_x = _write_by_tensor(self, x, key, value, mode)
             return self.composed("set_item")(x, key, value, mode) if written_x is None else written_x
         # MLX 0.32 assigns to a key of None alone as if it had no new axis.
-        if not is_plain(key, x.shape) or key is None or (key.__class__ is tuple and any(k is None for k in key)):
+        if not is_basic_key(key, x.shape) or key is None or (key.__class__ is tuple and any(k is None for k in key)):
             composed_result: mx.array = self.composed("set_item")(x, key, value, mode)
             return composed_result
-        old_value, new_value = shared_writing.checked_pair(self, promotion, x, key, value, mode)
+        old_value, new_value = shared_writing.old_and_new_values(self, promotion, x, key, value, mode)
         if not old_value.size:
             return mx.array(x)
         return assign_at(
-            x, key, new_value if mode == "set" else shared_writing.combine(self, mode, old_value, new_value)
+            x, key, new_value if mode == "set" else shared_writing.combine_values(self, mode, old_value, new_value)
         )
 
     def put_along_axis(

@@ -10,7 +10,7 @@ from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.mlx.elementwise.complex_numbers_ops import paired
 from emberharmony.backend.mlx.math_ops import is_complex, is_float
 from emberharmony.backend.promote import direct
-from emberharmony.backend.shared.elementwise.rounding import Decimals, holds_tensor, replacements
+from emberharmony.backend.shared.elementwise.rounding import Decimals, holds_tensor, replacement_numbers
 
 _NARROW = "{0}.itemsize < 8"
 """The condition that a tensor is not complex, nor of 64 bits."""
@@ -73,7 +73,7 @@ class MLXRoundingOps(Decimals):
     copysign = staticmethod(_copysign)
     nextafter = staticmethod(_next)
 
-    _nearest = staticmethod(mx.round)
+    _round_to_integers = staticmethod(mx.round)
 
     @staticmethod
     def _round_scaled(x: mx.array, decimals: int, bound: float) -> mx.array:
@@ -88,7 +88,7 @@ class MLXRoundingOps(Decimals):
     def nan_to_num(self, x: mx.array, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> mx.array:
         if holds_tensor(nan, posinf, neginf):
             return self.composed("nan_to_num")(x, nan, posinf, neginf)
-        nan, posinf, neginf = replacements(nan, posinf, neginf)
+        nan, posinf, neginf = replacement_numbers(nan, posinf, neginf)
         if is_complex(x):
             components = [self.nan_to_num(component, nan, posinf, neginf) for component in (mx.real(x), mx.imag(x))]
             return paired(mx.stack(components, -1))

@@ -21,15 +21,15 @@ from emberharmony.backend.mlx.tracing import COMPILING
 from emberharmony.backend.shared.compilation import UncompiledError
 from emberharmony.backend.shared.elementwise import special_integrals
 from emberharmony.backend.shared.elementwise.special_binding import (
-    namespace,
-    operands,
-    partials,
+    partial_derivatives,
+    promoted_operands,
     shared_function_of,
     smooth_namespace,
+    special_namespace,
     special_ops_class,
 )
 
-_PLAIN = namespace(
+_PLAIN = special_namespace(
     mx,
     lambda numbers, x: mx.array(numbers, x.dtype).reshape(-1, *(1,) * x.ndim),
     lambda table, index: mx.array(table, index.dtype)[index.astype(mx.int32)],
@@ -62,12 +62,12 @@ def _special_op(name: str) -> Callable[..., mx.array]:
     return partial(
         _call_promoted,
         name,
-        elementwise_function(compute_in_wide_dtype, *partials(name, lambda: DERIVED, _missing_derivative)),
+        elementwise_function(compute_in_wide_dtype, *partial_derivatives(name, lambda: DERIVED, _missing_derivative)),
     )
 
 
 def _call_promoted(name: str, smooth_op: Callable[..., mx.array], *arguments: Any) -> mx.array:
-    return smooth_op(*operands(name, promotion, arguments))
+    return smooth_op(*promoted_operands(name, promotion, arguments))
 
 
 def _missing_derivative(argument: str, y: mx.array) -> mx.array:

@@ -11,7 +11,7 @@ from emberharmony.backend.base import Backend
 from emberharmony.backend.mlx.derivatives import Transforming, move_axes_to_front, pull_back, separate_arrays
 from emberharmony.backend.mlx.flow.compilation import MLXFunction
 from emberharmony.backend.mlx.tracing import LATER, Mapping, Unread, is_nested, is_traced, is_unread, run_watched
-from emberharmony.backend.shared.compilation import OnTapeError, UncompiledError, as_native
+from emberharmony.backend.shared.compilation import OnTapeError, UncompiledError, untaped_outputs
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.errors import TracedTensorError, has_message
 from emberharmony.core.state.checked_mode import checked, checking
@@ -182,7 +182,7 @@ class MLXTransformsOps:
     ) -> list[mx.array]:
         if checking() or any(isinstance(tensor, TensorProxy) for tensor in tensors):
             return self.loop_over_slices(fn, tensors, axes)
-        mapped_function = mx.vmap(lambda *slices: separate_arrays(as_native(fn(*slices))), in_axes=tuple(axes))
+        mapped_function = mx.vmap(lambda *slices: separate_arrays(untaped_outputs(fn(*slices))), in_axes=tuple(axes))
         try:
             with Transforming(), Mapping(), contextlib.nullcontext() if same else WithoutDraws():
                 return list(mapped_function(*tensors))

@@ -7,7 +7,7 @@ import mlx.core as mx
 from emberharmony.backend.mlx.derivatives import with_forward_mode
 from emberharmony.backend.mlx.device_ops import require_memory
 from emberharmony.backend.mlx.dtypes import promotion
-from emberharmony.backend.shared.images.fft import axis_and_length, named_by_keras
+from emberharmony.backend.shared.images.fft import accept_fft_length, axis_and_length
 
 
 def _op_of_transform(
@@ -44,5 +44,5 @@ class MLXFftOps:
 
     fft = staticmethod(_op_of_transform(mx.fft.fft))
     ifft = staticmethod(_op_of_transform(mx.fft.ifft))
-    rfft = staticmethod(named_by_keras(_op_of_transform(mx.fft.rfft, real=True)))
-    irfft = staticmethod(named_by_keras(_op_of_transform(mx.fft.irfft, halved=True)))
+    rfft = staticmethod(accept_fft_length(_op_of_transform(mx.fft.rfft, real=True)))
+    irfft = staticmethod(accept_fft_length(_op_of_transform(mx.fft.irfft, halved=True)))

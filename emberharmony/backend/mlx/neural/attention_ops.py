@@ -121,7 +121,7 @@ class MLXAttentionOps:
         frequencies: Any = None,
         axis: int = 1,
     ) -> mx.array:
-        position_axis = shared_attention.position_axis_if_whole(
+        position_axis = shared_attention.supported_position_axis(
             x.shape, dims, offset, traditional, base, scale, frequencies, axis
         )
         if position_axis is None or x.dtype != mx.float32:

@@ -29,7 +29,7 @@ from emberharmony.backend.mlx.elementwise.elementary_ops import on_cpu
 from emberharmony.backend.mlx.math_ops import is_float
 from emberharmony.backend.mlx.neural.activation_ops import SHORT
 from emberharmony.backend.shared.neural.convolution import (
-    Transposed,
+    TransposedGeometry,
     Windows,
     channels_last,
     check_bias,
@@ -150,7 +150,7 @@ def _convolve(x: mx.array, kernel: mx.array, plan: Windows) -> mx.array:
 def _convolve_unrolled(x: mx.array, kernel: mx.array, plan: Windows) -> mx.array:
     """Returns the convolution of a single group as one matrix product of all windows and the kernel."""
     x = mx.pad(x, plan.pad_widths()) if plan.has_padding else x
-    windows = mx.concatenate([x[:, *input_slices] for _, input_slices in plan.offsets()], -1)
+    windows = mx.concatenate([x[:, *input_slices] for _, input_slices in plan.positions_and_slices()], -1)
     output_channels = kernel.shape[-1]
     product = windows.reshape(-1, kernel.size // output_channels) @ kernel.reshape(-1, output_channels)
     return product.reshape(len(x), *plan.counts, output_channels)
@@ -159,7 +159,7 @@ def _convolve_unrolled(x: mx.array, kernel: mx.array, plan: Windows) -> mx.array
 Phases = list[tuple[tuple[slice, ...], Windows]]
 
 
-def _kernel_phases(lengths: Sequence[int], size: Sequence[int], plan: Transposed) -> Phases:
+def _kernel_phases(lengths: Sequence[int], size: Sequence[int], plan: TransposedGeometry) -> Phases:
     """Returns the parts of a transposed convolution's kernel, one for each phase of the stride, and their windows.
 
     Args:
@@ -188,7 +188,7 @@ def _kernel_phases(lengths: Sequence[int], size: Sequence[int], plan: Transposed
     return phases
 
 
-def _transpose_by_phases(x: mx.array, kernel: mx.array, plan: Transposed, phases: Phases) -> mx.array:
+def _transpose_by_phases(x: mx.array, kernel: mx.array, plan: TransposedGeometry, phases: Phases) -> mx.array:
     """Returns the transposed convolution of a single group as convolutions without strides, one for each phase.
 
     Args:
@@ -210,7 +210,7 @@ def _transpose_by_phases(x: mx.array, kernel: mx.array, plan: Transposed, phases
 
 @functools.lru_cache(maxsize=256)
 def _native_convolution(
-    composed: Callable[..., Any], name: str, groups: int, plan: Windows | Transposed, *options: Any
+    composed: Callable[..., Any], name: str, groups: int, plan: Windows | TransposedGeometry, *options: Any
 ) -> Function:
     """Returns MLX's own convolution of a tensor with channels last and a kernel, without a bias.
 
@@ -224,10 +224,10 @@ def _native_convolution(
     unit_strides, output_axis, is_transposed = (
         (1,) * len(plan.strides),
         -1 if name == "conv" else -2,
-        isinstance(plan, Transposed),
+        isinstance(plan, TransposedGeometry),
     )
-    if isinstance(plan, Transposed):
-        padding_pairs, strides, input_dilation = plan.around, unit_strides, plan.strides
+    if isinstance(plan, TransposedGeometry):
+        padding_pairs, strides, input_dilation = plan.padding, unit_strides, plan.strides
     else:
         padding_pairs, strides, input_dilation = plan.padding, plan.strides, unit_strides
     padding = [before for before, _ in padding_pairs], [after for _, after in padding_pairs]
@@ -328,7 +328,7 @@ def _quick_conv_transpose(
         fits_phases = max(plan.dilation) == 1 and all(map(operator.le, plan.strides, size))
         phases = _kernel_phases(shape[1:-1], size[:-2], plan) if fits_phases else []
         return functools.partial(_transpose_by_phases, plan=plan, phases=phases) if fits_phases else None
-    if not is_untransformed or min(map(min, plan.around)) < 0:
+    if not is_untransformed or min(map(min, plan.padding)) < 0:
         return None
     return _native_convolution(composed, "conv_transpose", 1, plan, strides, padding, None, None, spread)
 

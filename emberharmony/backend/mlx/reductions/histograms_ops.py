@@ -30,7 +30,7 @@ class MLXHistogramsOps:
     @staticmethod
     def bincount(x: mx.array, weights: mx.array | None = None, minlength: int = 0, sparse: bool = False) -> mx.array:
         refuse_sparse("sparse", sparse)
-        host_x = shared_histograms.countable(
+        host_x = shared_histograms.integers_to_count(
             np.asarray(x if promotion.kinds[x.dtype] != "float" else x.astype(mx.float32))
         )
         if weights is None:
@@ -56,7 +56,7 @@ class MLXHistogramsOps:
     ) -> tuple[mx.array, mx.array]:
         x = promotion.floats(x)
         smallest, largest = (float(mx.min(x)), float(mx.max(x))) if x.size else (0.0, 1.0)
-        bin_edges = mx.array(shared_histograms.edges(smallest, largest, bins, range), x.dtype)
+        bin_edges = mx.array(shared_histograms.histogram_edges(smallest, largest, bins, range), x.dtype)
         wide_dtype = mx.float64 if x.dtype == mx.float64 else mx.float32
         bin_counts, _ = np.histogram(np.asarray(x.astype(wide_dtype)), np.asarray(bin_edges.astype(wide_dtype)))
         if range is None and x.size and not op_globals.untransformed:

@@ -9,7 +9,7 @@ import mlx.core as mx
 from emberharmony.backend.mlx.dtypes import of_host, promotion
 from emberharmony.backend.mlx.math_ops import is_float
 from emberharmony.backend.promote import tensor_and_axis
-from emberharmony.backend.shared.reductions.sorting import WithUnique, check_top_k, side_of, sorter_of
+from emberharmony.backend.shared.reductions.sorting import WithUnique, check_top_k, checked_side, checked_sorter
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.errors import ShapeError
 
@@ -87,9 +87,9 @@ class MLXSortingOps(WithUnique):
         a, b = promotion.common(sorted_sequence, values)
         promotion.refuse(a, _COMPLEX)
         if sorter is not None:
-            # MLX does not check indices, so `sorter_of` checks them on the host.
-            a = mx.take(a, of_host(sorter_of(np.asarray(sorter), a.size)))
-        return _insertion_points(a, b, side_of(side))
+            # MLX does not check indices, so `checked_sorter` checks them on the host.
+            a = mx.take(a, of_host(checked_sorter(np.asarray(sorter), a.size)))
+        return _insertion_points(a, b, checked_side(side))
 
     @staticmethod
     def _unique(x: mx.array) -> mx.array:

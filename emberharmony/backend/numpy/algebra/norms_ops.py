@@ -8,7 +8,7 @@ import numpy as np
 
 from emberharmony.backend.numpy.dtypes import promotion
 from emberharmony.backend.promote import nonnegative_axes, require_nonempty
-from emberharmony.backend.shared.algebra.norms import is_usual, leaves_float64, order_of, safe_norm_range
+from emberharmony.backend.shared.algebra.norms import is_euclidean, may_leave_float64, norm_order, safe_norm_range
 from emberharmony.core.options import constant
 
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -33,16 +33,16 @@ class NumpyNormsOps:
     composed: Callable[[str], Callable[..., np.ndarray]]
 
     def vector_norm(self, x: np.ndarray, axis: Any = None, keepdims: bool = False, ord: float = 2) -> np.ndarray:
-        if is_usual(axis, keepdims, ord) and (x.dtype is _FLOAT32 or x.dtype is _FLOAT64):
+        if is_euclidean(axis, keepdims, ord) and (x.dtype is _FLOAT32 or x.dtype is _FLOAT64):
             flat_x = x.ravel("K").astype(_FLOAT64, copy=False)
             euclidean_norm = math.sqrt(np.vdot(flat_x, flat_x))  # `flat_x.dot` would warn if it overflows
             if _LOW < euclidean_norm < _HIGH:
                 return np.asarray(euclidean_norm, x.dtype)
-        x, ord = promotion.floats(x), order_of(constant("ord", ord))
+        x, ord = promotion.floats(x), norm_order(constant("ord", ord))
         axes = nonnegative_axes(axis, x.ndim)
         if ord == -np.inf:
             require_nonempty(x.shape, axis)
-        if not leaves_float64(ord, x.real.itemsize * 8):
+        if not may_leave_float64(ord, x.real.itemsize * 8):
             return _norm(x, axes, keepdims, ord).astype(x.real.dtype)
         with np.errstate(all="ignore"):
             result = np.asarray(_norm(x, axes, keepdims, ord))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from emberharmony.backend.numpy.dtypes import promotion
-from emberharmony.backend.shared.solver import check_paired
+from emberharmony.backend.shared.solver import check_equal_lengths
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import fast
 
@@ -53,7 +53,7 @@ class NumpyProductsOps:
 
     @staticmethod
     def vecdot(x1: np.ndarray, x2: np.ndarray, axis: int = -1) -> np.ndarray:
-        check_paired(x1, x2, axis)
+        check_equal_lengths(x1, x2, axis)
         a, b = promotion.common(x1, x2)
         wide_dtype = _compute_dtype(a.dtype)
         product = np.vecdot(a.astype(wide_dtype, copy=False), b.astype(wide_dtype, copy=False), axis=axis)  # type: ignore[call-overload]

@@ -6,7 +6,7 @@ import numpy as np
 
 from emberharmony.backend.numpy.device_ops import place
 from emberharmony.backend.numpy.dtypes import DTYPES, cast, promotion
-from emberharmony.backend.shared.arrays.creation import HostMade, with_number
+from emberharmony.backend.shared.arrays.creation import HostMade, keep_fill_number
 from emberharmony.backend.shared.arrays.shape import as_shape, clip_offset, require_matrices
 from emberharmony.backend.shared.device import check_memory, memory_limit
 from emberharmony.core.dtypes import default_float
@@ -34,7 +34,7 @@ class NumpyCreationOps(HostMade):
         return cast(array, dtype)
 
     @staticmethod
-    def _range(places: range, dtype: Any, device: Any) -> np.ndarray:
+    def _integer_range(places: range, dtype: Any, device: Any) -> np.ndarray:
         place(device)
         return np.arange(places.start, places.stop, places.step, dtype=dtype)
 
@@ -49,7 +49,7 @@ class NumpyCreationOps(HostMade):
         return np.ones(as_shape(shape), _dtype_or_default(dtype))
 
     @staticmethod
-    @with_number
+    @keep_fill_number
     def full(shape: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> np.ndarray:
         place(device)
         return _fill(as_shape(shape), promotion.fill_tensor(fill_value, dtype))
@@ -75,7 +75,7 @@ class NumpyCreationOps(HostMade):
         return np.empty(x.shape, x.dtype if dtype is None else dtype)
 
     @staticmethod
-    @with_number
+    @keep_fill_number
     def full_like(x: np.ndarray, fill_value: Any, dtype: Any = None, device: Any = None) -> np.ndarray:
         place(device)
         return _fill(x.shape, promotion.fill_tensor(fill_value, x.dtype if dtype is None else dtype))

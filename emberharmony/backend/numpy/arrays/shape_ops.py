@@ -22,7 +22,7 @@ from emberharmony.backend.shared.arrays.shape import (
     pad_pairs,
     part_bounds,
     require_matrices,
-    shifts_of,
+    shifts_and_axes,
     unstack_axis,
 )
 from emberharmony.backend.shared.device import check_memory, memory_limit
@@ -37,7 +37,7 @@ _LARGE = 2**40
 def _roll(x: np.ndarray, shift: Any, axis: Any = None) -> np.ndarray:
     if isinstance(axis, (tuple, list)) and not axis:
         # np.roll (NumPy 2.4) raises a broadcasting error of its own for several shifts along no axes.
-        shifts_of(shift, ())
+        shifts_and_axes(shift, ())
         return x.copy()
     # np.roll would take a shift of 1.5 for 1, so check that shifts are integers.
     shifts = tuple(map(as_index, shift)) if isinstance(shift, (tuple, list)) else as_index(shift)

@@ -19,7 +19,7 @@ _ENDS = -elementary.SINGLE_END, elementary.SINGLE_END
 
 def _op_of_function(function: Callable[[Any, Any], Any]) -> Any:
     """Returns an op that computes a function of `backend.shared.elementwise.elementary` in float64."""
-    return staticmethod(functools.partial(elementary.in_double, function, np))
+    return staticmethod(functools.partial(elementary.compute_in_double, function, np))
 
 
 def _expm1(x: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ import numpy as np
 
 from emberharmony.backend.numpy.dtypes import DTYPES, promotion
 from emberharmony.backend.promote import direct
-from emberharmony.backend.shared.elementwise.rounding import Decimals, holds_tensor, replacements
+from emberharmony.backend.shared.elementwise.rounding import Decimals, holds_tensor, replacement_numbers
 from emberharmony.core.numeric.finfo import FloatInfo
 
 _FURTHEST = 5000
@@ -44,7 +44,7 @@ class NumpyRoundingOps(Decimals):
     signbit = direct(np.signbit)
     nextafter = direct(np.nextafter)
 
-    _nearest = staticmethod(np.rint)
+    _round_to_integers = staticmethod(np.rint)
 
     @staticmethod
     def _round_scaled(x: np.ndarray, decimals: int, bound: float) -> np.ndarray:
@@ -53,16 +53,16 @@ class NumpyRoundingOps(Decimals):
         with np.errstate(over="ignore", invalid="ignore"):
             return np.where(np.abs(x) < bound, _round_by_scale(x, decimals), x)
 
-    def _rounded_floats(self, x: np.ndarray, decimals: int) -> np.ndarray:
+    def _round_floats(self, x: np.ndarray, decimals: int) -> np.ndarray:
         if abs(decimals) < 38:
-            return Decimals._rounded_floats(self, x, decimals)
+            return Decimals._round_floats(self, x, decimals)
         with np.errstate(over="ignore", invalid="ignore"):
-            return Decimals._rounded_floats(self, x, decimals)
+            return Decimals._round_floats(self, x, decimals)
 
     def nan_to_num(self, x: np.ndarray, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> np.ndarray:
         if holds_tensor(nan, posinf, neginf):
             return self.composed("nan_to_num")(x, nan, posinf, neginf)
-        nan, posinf, neginf = replacements(nan, posinf, neginf)
+        nan, posinf, neginf = replacement_numbers(nan, posinf, neginf)
         if x.dtype.kind != "V":
             return np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
         # np.nan_to_num (NumPy 2.4) returns dtypes that NumPy does not define, such as bfloat16, unchanged.

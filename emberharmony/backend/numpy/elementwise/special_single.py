@@ -19,7 +19,7 @@ import numpy as np
 from emberharmony.backend.numpy.elementwise.elementary_ops import FEW, map_numbers
 from emberharmony.backend.numpy.elementwise.special_space import SINGLE
 from emberharmony.backend.shared.elementwise.special import DIGAMMA_FAR, log_gamma_far
-from emberharmony.backend.shared.elementwise.special_integrals import beta_within, gamma_far
+from emberharmony.backend.shared.elementwise.special_integrals import betainc_inside, gammainc_far
 
 Vector = np.ndarray
 _ORDERS = 1e-6, 1e5
@@ -109,7 +109,7 @@ def _gamma(a: Vector, x: Vector, upper: bool) -> Vector | None:
         result[indices] = 1.0 - near_value if upper else near_value
     if indices.size < x.size:
         indices = (~is_close).nonzero()[0]
-        result[indices] = gamma_far(SINGLE, upper, a[indices], x[indices], density[indices])
+        result[indices] = gammainc_far(SINGLE, upper, a[indices], x[indices], density[indices])
     return result
 
 
@@ -165,4 +165,4 @@ def betainc(a: Vector, b: Vector, x: Vector) -> Vector | None:
     density = a * np.log(x)
     density += b * np.log1p(-x)
     density -= log_beta
-    return beta_within(SINGLE, a, b, x, np.exp(density, out=density))
+    return betainc_inside(SINGLE, a, b, x, np.exp(density, out=density))

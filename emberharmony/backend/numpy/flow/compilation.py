@@ -24,7 +24,7 @@ import numpy as np
 
 from emberharmony.backend.numpy.flow.lowering import NumpyRecorder
 from emberharmony.backend.numpy.flow.replay import ShapeChangedError, guard_of, replay_of
-from emberharmony.backend.shared.compilation import constant_kind, hashable
+from emberharmony.backend.shared.compilation import constant_kind, hashable_form
 from emberharmony.core.cells.blocks import Assignments, ReadFromOutside, cells_of_open_blocks, newly_assigned_tensors
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.cells.effects import Effects
@@ -78,7 +78,7 @@ class NumpyFunction:
             return self._run_program(last_program, args, [], args, kwargs)
         leaves, structure = tree_flatten((args, kwargs))
         try:
-            structure_key = hashable(structure)
+            structure_key = hashable_form(structure)
             last_fits = last_program is not None and structure_key == last_program.frame and last_program.fits(leaves)
         except TypeError:  # the tree holds a value that is not hashable, so no program can be looked up by it
             return self._fn(*args, **kwargs)
@@ -336,7 +336,7 @@ class _Program:
         result: _Result,
     ) -> None:
         self.replay, self._places, self.result = replay, places, result
-        self.key, self.frame, self.cells = key, hashable(structure), cells
+        self.key, self.frame, self.cells = key, hashable_form(structure), cells
         self.fits, self.holds = guard_of(leaves, _leaf_kind), guard_of(held, _leaf_kind)
         self._whole = len(places) == len(leaves)
         positional, named_arguments = structure.children

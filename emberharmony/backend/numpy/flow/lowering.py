@@ -24,7 +24,7 @@ from emberharmony.backend.numpy.neural.layers_ops import NumpyLayersOps
 from emberharmony.backend.numpy.reductions.reduction_ops import NumpyReductionOps, logsumexp
 from emberharmony.backend.numpy.tensor_ops import NumpyTensorOps
 from emberharmony.backend.shared.arrays.shape import expanded_shape, fits_linear
-from emberharmony.backend.shared.images.fft import axis_and_length, length_of
+from emberharmony.backend.shared.images.fft import axis_and_length, transform_length
 from emberharmony.core.dispatch import convert_arguments
 from emberharmony.core.op_code.op_source import compiled_source, fast_of, parameter_names, source_arguments
 from emberharmony.core.registry import OpSpec
@@ -153,7 +153,7 @@ def _transform(name: str, dtype_chars: str, halved: bool = False) -> Any:
         if x.dtype.char not in dtype_chars or not x.size:
             return None
         axis_index, length = axis_and_length(
-            x.shape, n if fft_length is None else length_of(n, fft_length), axis, norm, halved
+            x.shape, n if fft_length is None else transform_length(n, fft_length), axis, norm, halved
         )
         return emit(getattr(np.fft, name), (x, length, axis_index, norm), {})
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from emberharmony.backend.numpy.dtypes import promotion
-from emberharmony.backend.shared.images.fft import axis_and_length, named_by_keras
+from emberharmony.backend.shared.images.fft import accept_fft_length, axis_and_length
 
 
 def _op_of_transform(name: str, *, real: bool = False, halved: bool = False) -> Callable[..., np.ndarray]:
@@ -29,5 +29,5 @@ class NumpyFftOps:
 
     fft = staticmethod(_op_of_transform("fft"))
     ifft = staticmethod(_op_of_transform("ifft"))
-    rfft = staticmethod(named_by_keras(_op_of_transform("rfft", real=True)))
-    irfft = staticmethod(named_by_keras(_op_of_transform("irfft", halved=True)))
+    rfft = staticmethod(accept_fft_length(_op_of_transform("rfft", real=True)))
+    irfft = staticmethod(accept_fft_length(_op_of_transform("irfft", halved=True)))

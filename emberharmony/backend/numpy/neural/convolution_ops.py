@@ -101,7 +101,7 @@ def _sum_of_kernels(
         for n, k, step, axis_dilation in zip(plan.counts, size, strides, dilation, strict=True)
     ]
     result = np.zeros((len(x), *lengths, output_channels), x.dtype)
-    for offset, input_slices in plan.offsets():
+    for offset, input_slices in plan.positions_and_slices():
         result[:, *input_slices] += x @ kernel[offset].T
     return result
 

@@ -95,7 +95,7 @@ class NumpyLossesOps:
             lambda x: DTYPES.neutral[x.dtype], input, target, weight, reduction, label_smoothing, axis
         )
         class_count = input.shape[class_axis]
-        is_kept = shared_losses.counted_mask(target, class_count, as_index(ignore_index))
+        is_kept = shared_losses.unignored_mask(target, class_count, as_index(ignore_index))
         labels = (target if is_kept is None else np.where(is_kept, target, 0)).reshape(-1)
         rows = (input if class_axis == input.ndim - 1 else np.moveaxis(input, class_axis, -1)).reshape(-1, class_count)
         shifted = rows - rows.max(-1, keepdims=True)

@@ -25,7 +25,7 @@ class NumpyHistogramsOps:
         x: np.ndarray, weights: np.ndarray | None = None, minlength: int = 0, sparse: bool = False
     ) -> np.ndarray:
         refuse_sparse("sparse", sparse)
-        host_array = shared_histograms.countable(x)
+        host_array = shared_histograms.integers_to_count(x)
         if weights is None:
             return np.bincount(host_array, None, minlength)
         shared_histograms.check_weights(weights, x)
@@ -37,7 +37,7 @@ class NumpyHistogramsOps:
         x: np.ndarray, bins: int = 10, range: tuple[float, float] | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         x = promotion.floats(x)
-        bin_edges = shared_histograms.edges(
+        bin_edges = shared_histograms.histogram_edges(
             float(x.min()) if x.size else 0.0, float(x.max()) if x.size else 1.0, bins, range
         )
         return np.histogram(x, bin_edges.astype(x.dtype))

@@ -6,7 +6,7 @@ import numpy as np
 
 from emberharmony.backend.numpy.dtypes import promotion
 from emberharmony.backend.promote import nonnegative_axis
-from emberharmony.backend.shared.reductions.sorting import WithUnique, check_top_k, side_of, sorter_of
+from emberharmony.backend.shared.reductions.sorting import WithUnique, check_top_k, checked_side, checked_sorter
 from emberharmony.core.errors import ShapeError
 
 _COMPLEX = ("complex",)
@@ -83,8 +83,8 @@ class NumpySortingOps(WithUnique):
             raise ShapeError(f"a sorted sequence is a vector, this one has shape {sorted_sequence.shape}")
         a, b = (_sortable(x) for x in promotion.common(sorted_sequence, values))
         promotion.refuse(a, _COMPLEX)
-        sorter_order = None if sorter is None else sorter_of(sorter, a.size)
-        return np.searchsorted(a, b, side_of(side), sorter_order)  # type: ignore[call-overload]
+        sorter_order = None if sorter is None else checked_sorter(sorter, a.size)
+        return np.searchsorted(a, b, checked_side(side), sorter_order)  # type: ignore[call-overload]
 
     @staticmethod
     def _unique(x: np.ndarray) -> np.ndarray:

@@ -33,7 +33,7 @@ class _Factor:
         self.tensor, self.letters = tensor, letters
 
 
-def _diagonals(ops: Any, factor: _Factor) -> _Factor:
+def _take_diagonals(ops: Any, factor: _Factor) -> _Factor:
     """Returns a factor in which axes with the same letter are replaced by their diagonal."""
     tensor, letters = factor.tensor, factor.letters
     for letter in letters:
@@ -45,7 +45,7 @@ def _diagonals(ops: Any, factor: _Factor) -> _Factor:
     return _Factor(tensor, letters)
 
 
-def _without_ones(ops: Any, factor: _Factor, lengths: dict[str, int]) -> _Factor:
+def _squeeze_broadcast_axes(ops: Any, factor: _Factor, lengths: dict[str, int]) -> _Factor:
     """Returns a factor without the axes of length 1 that broadcast against longer axes of other factors."""
     shape = tuple(factor.tensor.shape)
     kept_axes = [i for i, letter in enumerate(factor.letters) if shape[i] == lengths[letter]]
@@ -79,11 +79,11 @@ def _product_of_factors(ops: Any, a: _Factor, b: _Factor, needed_letters: set[st
     row_letters = [letter for letter in a.letters if letter not in shared_letters]
     last_letters_of_b = [letter for letter in b.letters if letter not in shared_letters]
 
-    def matrices(factor: _Factor, second: list[str], last_letters: list[str]) -> Any:
-        axis_order = tuple(factor.letters.index(letter) for letter in (*batch_letters, *second, *last_letters))
+    def matrices(factor: _Factor, second_letters: list[str], last_letters: list[str]) -> Any:
+        axis_order = tuple(factor.letters.index(letter) for letter in (*batch_letters, *second_letters, *last_letters))
         matrix_shape = (
             *(lengths[letter] for letter in batch_letters),
-            math.prod(lengths[letter] for letter in second),
+            math.prod(lengths[letter] for letter in second_letters),
             math.prod(lengths[letter] for letter in last_letters),
         )
         return ops.reshape(ops.transpose(factor.tensor, axis_order), matrix_shape)
@@ -104,12 +104,12 @@ def einsum(subscripts: str, *operands: Any) -> Any:
     if is_boolean or (dtype.is_floating and dtype.bits == 16):
         tensors = [ops.cast(x, "int32" if is_boolean else "float32") for x in tensors]
     terms, output_letters = _index_letters(subscripts, [len(x.shape) for x in tensors])
-    factors = [_diagonals(ops, _Factor(x, term)) for x, term in zip(tensors, terms, strict=True)]
+    factors = [_take_diagonals(ops, _Factor(x, term)) for x, term in zip(tensors, terms, strict=True)]
     length_by_letter: dict[str, int] = {}
     for factor in factors:
         for letter, length in zip(factor.letters, factor.tensor.shape, strict=True):
             length_by_letter[letter] = length if length_by_letter.get(letter, 1) == 1 else length_by_letter[letter]
-    factors = [_without_ones(ops, factor, length_by_letter) for factor in factors]
+    factors = [_squeeze_broadcast_axes(ops, factor, length_by_letter) for factor in factors]
     product = factors[0]
     for i, factor in enumerate(factors[1:], 2):
         needed_letters = set(output_letters).union(*(later_factor.letters for later_factor in factors[i:]))

@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from emberharmony.backend.shared.arrays.shape import require_matrices
-from emberharmony.backend.shared.solver import check_qr_mode, check_sides, not_finite_error, square
+from emberharmony.backend.shared.solver import check_qr_mode, check_sides, not_finite_error, require_square
 from emberharmony.core.errors import LinAlgError
 from emberharmony.core.results import EigResult, LUResult, QRResult, SlogdetResult, SVDResult
 
@@ -25,7 +25,7 @@ def _adjoint(x: np.ndarray) -> np.ndarray:
     return np.conj(transposed) if x.dtype.kind == "c" else transposed
 
 
-def are_clear(sums: list[float]) -> bool:
+def have_clear_signs(sums: list[float]) -> bool:
     """Returns whether each sum, of a unit vector's largest and smallest component, exceeds `1 - NEARLY` in magnitude.
 
     No component is above 1. So if the sum exceeds 1 - NEARLY in magnitude, no component of the other sign is nearly as
@@ -40,14 +40,16 @@ def _phases(columns: np.ndarray) -> np.ndarray:
         return np.ones((*columns.shape[:-2], 1, columns.shape[-1]), columns.dtype)
     if columns.ndim == 2 and columns.dtype.kind != "c":  # the calls below take 2 µs more
         extreme_sums = np.maximum.reduce(columns) + np.minimum.reduce(columns)
-        if are_clear(extreme_sums.tolist()):
+        if have_clear_signs(extreme_sums.tolist()):
             return np.sign(extreme_sums)[None]
     magnitudes = np.abs(columns)
-    largest_index = (magnitudes >= NEARLY * np.maximum.reduce(magnitudes, -2, keepdims=True)).argmax(-2, keepdims=True)
+    largest_indices = (magnitudes >= NEARLY * np.maximum.reduce(magnitudes, -2, keepdims=True)).argmax(
+        -2, keepdims=True
+    )
     if columns.ndim == 2:  # np.take_along_axis takes 4 µs more
-        pivot_values = columns[largest_index, np.arange(columns.shape[-1])]
+        pivot_values = columns[largest_indices, np.arange(columns.shape[-1])]
     else:
-        pivot_values = np.take_along_axis(columns, largest_index, -2)
+        pivot_values = np.take_along_axis(columns, largest_indices, -2)
     return (
         np.conj(_signs(pivot_values))
         if columns.dtype.kind == "c"
@@ -83,19 +85,19 @@ def _require_finite_lower(x: np.ndarray) -> np.ndarray:
         LinAlgError: if a lower triangle has infinities or NaN.
         ShapeError: if the matrices are not square.
     """
-    if not np.isfinite(square(x)).all():
+    if not np.isfinite(require_square(x)).all():
         _require_finite(np.tril(x))
     return x
 
 
 def det(x: np.ndarray) -> np.ndarray:
     """Returns the determinants of square matrices."""
-    return np.linalg.det(square(x))
+    return np.linalg.det(require_square(x))
 
 
 def slogdet(x: np.ndarray) -> SlogdetResult:
     """Returns the signs and logarithms of the magnitudes of determinants; the sign is NaN if the logarithm is."""
-    sign, logarithm = np.linalg.slogdet(square(x))
+    sign, logarithm = np.linalg.slogdet(require_square(x))
     return SlogdetResult(np.where(np.isnan(logarithm), logarithm, sign).astype(x.dtype), logarithm)
 
 
@@ -104,7 +106,7 @@ def adjugate(x: np.ndarray) -> np.ndarray:
 
     For a matrix that is not finite it is NaN.
     """
-    is_finite = np.isfinite(square(x)).all((-2, -1), keepdims=True)
+    is_finite = np.isfinite(require_square(x)).all((-2, -1), keepdims=True)
     u, s, vh = np.linalg.svd(np.where(is_finite, x, 0))
     # For each singular value, multiply the others: nothing is divided by a singular value, so one may be 0.
     products_of_others = np.where(np.eye(s.shape[-1], dtype=bool), 1, s[..., None, :]).prod(-1)
@@ -115,7 +117,7 @@ def adjugate(x: np.ndarray) -> np.ndarray:
 
 def inv(x: np.ndarray) -> np.ndarray:
     """Returns the inverses of square matrices."""
-    return np.linalg.inv(square(x))
+    return np.linalg.inv(require_square(x))
 
 
 def solve(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -137,7 +139,7 @@ def cholesky(x: np.ndarray, upper: bool = False) -> np.ndarray:
         LinAlgError: if a matrix is not positive-definite.
         ShapeError: if the matrices are not square.
     """
-    factor = np.linalg.cholesky(square(x))
+    factor = np.linalg.cholesky(require_square(x))
     # LAPACK reports no error for matrices with NaN.
     if not np.isfinite(factor).all():
         raise LinAlgError("the matrix is not positive-definite")
@@ -179,7 +181,9 @@ def fix_signs(u: np.ndarray, vh: np.ndarray, full_matrices: bool) -> None:
     vh *= _adjoint(phases)
 
 
-def svd_or_values(x: np.ndarray, full_matrices: bool = True, compute_uv: bool = True) -> SVDResult | np.ndarray:
+def svd_or_singular_values(
+    x: np.ndarray, full_matrices: bool = True, compute_uv: bool = True
+) -> SVDResult | np.ndarray:
     """Returns the singular value decompositions of matrices, or only the singular values."""
     return svd(x, full_matrices) if compute_uv else svdvals(x)
 
@@ -203,7 +207,7 @@ def eigvalsh(x: np.ndarray) -> np.ndarray:
 def eig(x: np.ndarray) -> EigResult:
     """Returns the eigenvalues and eigenvectors of square matrices, always complex."""
     # Do not cast real matrices to complex first: LAPACK's real kernel returns exact conjugate pairs of eigenvalues.
-    eigenvalues, eigenvectors = np.linalg.eig(_require_finite(square(x)))
+    eigenvalues, eigenvectors = np.linalg.eig(_require_finite(require_square(x)))
     complex_dtype = np.result_type(x.dtype, np.complex64)
     eigenvectors = eigenvectors.astype(complex_dtype, copy=False)
     return EigResult(eigenvalues.astype(complex_dtype, copy=False), eigenvectors * _phases(eigenvectors))
@@ -211,7 +215,9 @@ def eig(x: np.ndarray) -> EigResult:
 
 def eigvals(x: np.ndarray) -> np.ndarray:
     """Returns the eigenvalues of square matrices, always complex."""
-    return np.linalg.eigvals(_require_finite(square(x))).astype(np.result_type(x.dtype, np.complex64), copy=False)
+    return np.linalg.eigvals(_require_finite(require_square(x))).astype(
+        np.result_type(x.dtype, np.complex64), copy=False
+    )
 
 
 def lu_factor(x: np.ndarray) -> LUResult:
@@ -235,7 +241,7 @@ def lu_factor(x: np.ndarray) -> LUResult:
     return LUResult(lu, pivots)
 
 
-def order_of(pivots: np.ndarray, rows: int) -> np.ndarray:
+def row_order(pivots: np.ndarray, rows: int) -> np.ndarray:
     """Returns, for each row of the factors, which row of the matrix it is, by the swaps that `lu_factor` returns.
 
     Args:
@@ -245,7 +251,7 @@ def order_of(pivots: np.ndarray, rows: int) -> np.ndarray:
     permutation = np.broadcast_to(np.arange(rows), (*pivots.shape[:-1], rows)).copy()
     for j in range(pivots.shape[-1]):
         pivot_index = pivots[..., j : j + 1]
-        swapped_order = np.take_along_axis(permutation, pivot_index, -1)
+        pivot_rows = np.take_along_axis(permutation, pivot_index, -1)
         np.put_along_axis(permutation, pivot_index, permutation[..., j : j + 1].copy(), -1)
-        permutation[..., j : j + 1] = swapped_order
+        permutation[..., j : j + 1] = pivot_rows
     return permutation

@@ -11,7 +11,7 @@ from emberharmony.core import op_globals
 from emberharmony.core.dtypes import DType, as_dtype
 
 
-def solve_on_host(function: Callable[..., Any], operands: Sequence[Any], *options: Any) -> Any:
+def call_lapack(function: Callable[..., Any], operands: Sequence[Any], *options: Any) -> Any:
     """Returns the results, as tensors, of a function of `lapack` that is called with tensors copied to the host.
 
     Args:
@@ -66,5 +66,5 @@ def transform_on_host(
         host_array = np.zeros(
             (*host_array.shape[:axis_index], 1, *host_array.shape[axis_index + 1 :]), host_array.dtype
         )
-    spectrum = getattr(np.fft, name)(host_array, length, axis_index, norm)
-    return tensor_from_host(spectrum, as_dtype(spectrum.dtype.name))
+    transform_array = getattr(np.fft, name)(host_array, length, axis_index, norm)
+    return tensor_from_host(transform_array, as_dtype(transform_array.dtype.name))

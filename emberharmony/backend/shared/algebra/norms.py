@@ -5,7 +5,7 @@ from typing import Any
 from emberharmony.core.errors import ArgumentError
 
 
-def order_of(order: Any, name: str = "ord") -> float:
+def norm_order(order: Any, name: str = "ord") -> float:
     """Returns the order of a norm as a float, checked to be a number.
 
     Raises:
@@ -20,7 +20,7 @@ def order_of(order: Any, name: str = "ord") -> float:
         raise ArgumentError(f"{name} is a number, not {order!r:.60}") from error
 
 
-def leaves_float64(order: float, bits: int) -> bool:
+def may_leave_float64(order: float, bits: int) -> bool:
     """Returns whether the powers that a norm of this order adds may overflow or underflow in float64."""
     return abs(order) * (308 if bits == 64 else 45) > 290 and order not in (0, 1) and abs(order) != float("inf")
 
@@ -31,6 +31,6 @@ def safe_norm_range(order: float) -> tuple[float, float]:
     return 1 / largest_power, largest_power
 
 
-def is_usual(axis: Any, keepdims: Any, ord: Any) -> bool:
+def is_euclidean(axis: Any, keepdims: Any, ord: Any) -> bool:
     """Returns whether the arguments of `vector_norm` ask for the Euclidean norm of all elements, without axes."""
     return axis is None and keepdims is False and (ord.__class__ is int or ord.__class__ is float) and ord == 2

@@ -68,12 +68,12 @@ def check_subscripts(subscripts: str, *shapes: Sequence[int]) -> int:
             letters_and_lengths += zip(term_letters[head_length:], shape[len(shape) - tail_length :], strict=True)
         else:
             letters_and_lengths = [*zip(term_letters, shape, strict=True)]
-        own_length_by_letter = dict(letters_and_lengths)
+        term_length_by_letter = dict(letters_and_lengths)
         for letter, length in letters_and_lengths:
-            if own_length_by_letter[letter] != length:
+            if term_length_by_letter[letter] != length:
                 # Axes of length 1 broadcast between operands, but not within one.
                 raise ShapeError(
-                    f"index {letter!r} of {subscripts!r} has lengths {length} and {own_length_by_letter[letter]}"
+                    f"index {letter!r} of {subscripts!r} has lengths {length} and {term_length_by_letter[letter]}"
                 )
             first_length = length_by_letter.setdefault(letter, length)
             if first_length != length and 1 not in (first_length, length):

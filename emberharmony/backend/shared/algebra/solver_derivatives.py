@@ -48,7 +48,7 @@ class Differentials:
         transposed = self._xp.swapaxes(x, -1, -2)
         return self._xp.conj(transposed) if self._is_complex(x) else transposed
 
-    def hermitian(self, x: Any) -> Any:
+    def hermitian_part(self, x: Any) -> Any:
         """Returns the Hermitian part of matrices."""
         return (x + self.adjoint(x)) / 2
 
@@ -56,7 +56,7 @@ class Differentials:
         """Returns the diagonals of matrices."""
         return self._xp.diagonal(x, 0, -2, -1)
 
-    def as_matrix(self, diagonal: Any) -> Any:
+    def diagonal_matrix(self, diagonal: Any) -> Any:
         """Returns the matrices that have these diagonals."""
         return diagonal[..., None] * self._xp.eye(diagonal.shape[-1], dtype=diagonal.dtype)
 
@@ -64,7 +64,7 @@ class Differentials:
         """Returns the real part of numbers."""
         return self._xp.real(x) if self._is_complex(x) else x
 
-    def imaginary(self, x: Any) -> Any:
+    def imaginary_part(self, x: Any) -> Any:
         """Returns the imaginary part of complex numbers times i, as complex numbers."""
         return x - self._xp.real(x)
 
@@ -77,8 +77,8 @@ class Differentials:
     def cholesky(self, primals: Tensors, outputs: Tensors, tangents: Tensors) -> Tensors:
         """Returns the tangent of the lower triangular factor of a Cholesky decomposition."""
         (factor,) = outputs
-        scaled_tangent = self._within(factor, self.hermitian(tangents[0]))
-        return (factor @ (self._xp.tril(scaled_tangent, -1) + self.as_matrix(self.diagonal(scaled_tangent) / 2)),)
+        scaled_tangent = self._within(factor, self.hermitian_part(tangents[0]))
+        return (factor @ (self._xp.tril(scaled_tangent, -1) + self.diagonal_matrix(self.diagonal(scaled_tangent) / 2)),)
 
     def qr(self, primals: Tensors, outputs: Tensors, tangents: Tensors) -> Tensors:
         """Returns the tangents of the factors Q and R of a QR decomposition.
@@ -96,16 +96,16 @@ class Differentials:
         square_r = r[..., :k]
         tangent_over_r = self._over(tangents[0][..., :k], r)
         scaled_tangent = self.adjoint(q) @ tangent_over_r
-        lower = self._xp.tril(scaled_tangent, -1)
-        rotation = lower - self.adjoint(lower)
+        lower_triangle = self._xp.tril(scaled_tangent, -1)
+        rotation = lower_triangle - self.adjoint(lower_triangle)
         if self._is_complex(scaled_tangent):
             # The diagonal of R must stay real.
-            rotation = rotation + self.as_matrix(self.imaginary(self.diagonal(scaled_tangent)))
+            rotation = rotation + self.diagonal_matrix(self.imaginary_part(self.diagonal(scaled_tangent)))
         r_tangent = self._xp.triu(scaled_tangent - rotation)
-        extra_columns = (
+        extra_tangent = (
             self.adjoint(q) @ tangents[0][..., k:] - rotation @ r[..., k:] if r.shape[-1] > k else r[..., k:]
         )
-        return tangent_over_r - q @ r_tangent, self._xp.concatenate([r_tangent @ square_r, extra_columns], -1)
+        return tangent_over_r - q @ r_tangent, self._xp.concatenate([r_tangent @ square_r, extra_tangent], -1)
 
     def svd(self, primals: Tensors, outputs: Tensors, tangents: Tensors) -> Tensors:
         """Returns the tangents of U, the singular values and Vh of a singular value decomposition."""
@@ -117,7 +117,7 @@ class Differentials:
         left_factor, right_factor = scaled_tangent * scale, self.adjoint(scaled_tangent) * scale
         rotation = inverse_gaps * (left_factor + self.adjoint(left_factor))
         if self._is_complex(u):
-            rotation = rotation + self.as_matrix(self.imaginary(self.diagonal(scaled_tangent)) / s)
+            rotation = rotation + self.diagonal_matrix(self.imaginary_part(self.diagonal(scaled_tangent)) / s)
         u_tangent, v_tangent = u @ rotation, v @ (inverse_gaps * (right_factor + self.adjoint(right_factor)))
         if u.shape[-2] > k:
             u_tangent = u_tangent + (tangent @ v - u @ scaled_tangent) / scale
@@ -138,7 +138,7 @@ class Differentials:
     def eigh(self, primals: Tensors, outputs: Tensors, tangents: Tensors) -> Tensors:
         """Returns the tangents of the eigenvalues and eigenvectors of Hermitian matrices."""
         eigenvalues, eigenvectors = outputs
-        scaled_tangent = self.adjoint(eigenvectors) @ self.hermitian(tangents[0]) @ eigenvectors
+        scaled_tangent = self.adjoint(eigenvectors) @ self.hermitian_part(tangents[0]) @ eigenvectors
         vectors_tangent = eigenvectors @ (self._inverse_gaps(eigenvalues).astype(scaled_tangent.dtype) * scaled_tangent)
         if self._is_complex(eigenvectors):
             vectors_tangent = vectors_tangent + self._phase_rates(eigenvectors, vectors_tangent) * eigenvectors
@@ -149,14 +149,16 @@ class Differentials:
         eigenvalues, eigenvectors = outputs
         scaled_tangent = self._similar(eigenvectors, tangents[0].astype(eigenvectors.dtype))
         vectors_tangent = eigenvectors @ (self._inverse_gaps(eigenvalues) * scaled_tangent)
-        own_components = self._xp.real(self._xp.sum(self._xp.conj(eigenvectors) * vectors_tangent, -2, keepdims=True))
+        parallel_components = self._xp.real(
+            self._xp.sum(self._xp.conj(eigenvectors) * vectors_tangent, -2, keepdims=True)
+        )
         return self.diagonal(scaled_tangent), vectors_tangent + (
-            self._phase_rates(eigenvectors, vectors_tangent) - own_components
+            self._phase_rates(eigenvectors, vectors_tangent) - parallel_components
         ) * eigenvectors
 
-    def _inverse_gaps(self, values: Any) -> Any:
+    def _inverse_gaps(self, eigenvalues: Any) -> Any:
         """Returns `1 / (values[j] - values[i])` as a matrix, and 0 where the two are equal: infinity would give NaN."""
-        gaps = values[..., None, :] - values[..., :, None]
+        gaps = eigenvalues[..., None, :] - eigenvalues[..., :, None]
         is_same = self._same(gaps)
         zeros, ones = self._xp.zeros_like(gaps), self._xp.ones_like(gaps)
         return self._xp.where(is_same, zeros, 1 / self._xp.where(is_same, ones, gaps))
@@ -169,11 +171,13 @@ class Differentials:
             tangent: their tangents before the rotation.
         """
         largest_index = self.row_of_largest(columns)
-        largest = self._xp.real(self._xp.take_along_axis(columns, largest_index, -2))
-        return -self.imaginary(self._xp.take_along_axis(tangent, largest_index, -2)) / largest
+        largest_component = self._xp.real(self._xp.take_along_axis(columns, largest_index, -2))
+        return -self.imaginary_part(self._xp.take_along_axis(tangent, largest_index, -2)) / largest_component
 
-    def _pad_columns(self, columns: Any, model: Any) -> Any:
-        """Returns columns followed by zero columns, so that there are as many as `model` has."""
-        missing_count = model.shape[-1] - columns.shape[-1]
-        zeros = self._xp.zeros((*model.shape[:-1], missing_count), model.dtype) if missing_count else None
-        return columns if zeros is None else self._xp.concatenate([columns, zeros], -1)
+    def _pad_columns(self, columns: Any, full_columns: Any) -> Any:
+        """Returns columns followed by zero columns, so that there are as many as `full_columns` has."""
+        missing_count = full_columns.shape[-1] - columns.shape[-1]
+        zero_columns = (
+            self._xp.zeros((*full_columns.shape[:-1], missing_count), full_columns.dtype) if missing_count else None
+        )
+        return columns if zero_columns is None else self._xp.concatenate([columns, zero_columns], -1)

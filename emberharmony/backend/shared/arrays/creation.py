@@ -30,7 +30,7 @@ _EXACT = {int32: 2**31 - 1, int64: 2**31 - 1, float32: 2**24, float64: 2**31 - 1
 """By dtype, the largest ends, and the largest length, of ranges that every library computes exactly."""
 
 
-def with_number(function: F) -> F:
+def keep_fill_number(function: F) -> F:
     """Marks an op whose second parameter is a fill value, so that dispatch passes Python numbers unconverted."""
     return fast(function, "", "({1}.__class__ is float or {1}.__class__ is int)")(function)
 
@@ -93,7 +93,7 @@ def triangle_mask(shape: Sequence[int], k: int, lower: bool) -> np.ndarray:
     return mask if lower else ~mask
 
 
-def diagonal_places(shape: Sequence[int], k: int, width: int) -> np.ndarray | None:
+def diagonal_sources(shape: Sequence[int], k: int, width: int) -> np.ndarray | None:
     """Returns, for a matrix with a vector on its k-th diagonal, each element's index in the vector followed by a 0.
 
     It is None for the shape of a matrix.
@@ -114,16 +114,16 @@ def diagonal_places(shape: Sequence[int], k: int, width: int) -> np.ndarray | No
     (length,) = shape
     side = length + abs(int(k))
     check_memory((side, side), width)
-    matrix = np.full((side, side), length)
-    flat_indices = np.arange(length)
-    matrix[flat_indices + max(-k, 0), flat_indices + max(k, 0)] = flat_indices
-    return matrix
+    source_matrix = np.full((side, side), length)
+    vector_indices = np.arange(length)
+    source_matrix[vector_indices + max(-k, 0), vector_indices + max(k, 0)] = vector_indices
+    return source_matrix
 
 
-def _int64_range(places: range) -> np.ndarray:
+def _int64_range(integers: range) -> np.ndarray:
     """Returns a nonempty range as int64, without np.arange, which counts in float64 and rounds large numbers."""
-    wrapped_step = (places.step + 2**63) % 2**64 - 2**63  # what wraps around in the product comes back by the sum
-    return np.arange(len(places)) * wrapped_step + places[0]
+    wrapped_step = (integers.step + 2**63) % 2**64 - 2**63  # what wraps around in the product comes back by the sum
+    return np.arange(len(integers)) * wrapped_step + integers[0]
 
 
 class HostMade:
@@ -146,7 +146,7 @@ class HostMade:
     to_device: Any
 
     @staticmethod
-    def _memory() -> int:
+    def _memory_limit() -> int:
         """Returns the largest number of bytes that a result may have."""
         return ADDRESSABLE
 
@@ -162,13 +162,13 @@ class HostMade:
         result_dtype = _default_dtype_of(start_number, stop_number, step)
         if result_dtype is not int64:
             constant("start, stop or step", [start_number, stop_number, step])
-        result_native = self.dtypes[result_dtype] if dtype is None else dtype
+        native_dtype = self.dtypes[result_dtype] if dtype is None else dtype
         if result_dtype is int64 or all(
             number.__class__ in _REAL and number % 1 == 0 for number in (start_number, stop_number, step)
         ):
             integers, neutral_dtype = (
                 range(int(start_number), int(stop_number), int(step)),
-                self.dtypes.neutral[result_native],
+                self.dtypes.neutral[native_dtype],
             )
             if result_dtype is int64 and integers:
                 # Check the first and last integer: a cast to a narrower integer dtype would wrap around silently.
@@ -178,28 +178,28 @@ class HostMade:
                 map(abs, (integers.start, integers.stop, integers.step, integers.stop - integers.start))
             )
             if integers and largest_magnitude <= _EXACT.get(neutral_dtype, -1):
-                return self._range(integers, result_native, device)
+                return self._integer_range(integers, native_dtype, device)
         check_ends(start_number, stop_number, step)
-        array = (
+        host_range = (
             _int64_range(integers) if result_dtype is int64 and integers else np.arange(start_number, stop_number, step)
         )
         if any(isinstance(end, int) and not -(2**63) <= end < 2**63 for end in (start_number, stop_number, step)):
             # NumPy 2.4 makes an array of objects of integers beyond 64 bits. Testing array.dtype would be simpler, but
             # torch.compile (torch 2.13) cannot trace it.
-            array = array.astype(np.int64 if result_dtype is int64 else np.float64)
-        return self._place_array(array, result_native, device)
+            host_range = host_range.astype(np.int64 if result_dtype is int64 else np.float64)
+        return self._place_array(host_range, native_dtype, device)
 
-    def _range(self, places: range, dtype: Any, device: Any) -> Any:
+    def _integer_range(self, integers: range, dtype: Any, device: Any) -> Any:
         """Returns the integers of a range, which is not empty, as a tensor of a native dtype that holds them exactly.
 
         A backend whose library makes ranges faster overrides it.
         """
-        return self._place_array(np.arange(places.start, places.stop, places.step), dtype, device)
+        return self._place_array(np.arange(integers.start, integers.stop, integers.step), dtype, device)
 
     def _shares_of_ends(self, span: Any, num: int, endpoint: bool) -> tuple[Any, Any]:
         """Returns the weights of `stop` and of `start` in each of `num` evenly spaced samples between them."""
         shares = np.linspace(0.0, 1.0, num, endpoint).reshape(-1, *(1,) * len(span.shape))
-        check_memory((shares.size, *span.shape), self.dtypes.neutral[span.dtype].itemsize, self._memory)
+        check_memory((shares.size, *span.shape), self.dtypes.neutral[span.dtype].itemsize, self._memory_limit)
         share_dtype = span.dtype if self.dtypes.neutral[span.dtype].is_floating else self.dtypes[default_float()]
         span_device = self.get_device(span)
         return self._place_array(shares, share_dtype, span_device), self._place_array(
@@ -221,12 +221,12 @@ class HostMade:
         if _are_numbers(start, stop):
             nonnegative_axes(axis, 1)
             start, stop = _as_float(start), _as_float(stop)
-            array, result_dtype = (
+            host_samples, result_dtype = (
                 np.linspace(start, stop, num, endpoint),
                 self.dtypes[_default_dtype_of(start, stop, 0.0)],
             )
             samples = self._place_array(
-                self._floor_if_integer(array, dtype), result_dtype if dtype is None else dtype, device
+                self._floor_if_integer(host_samples, dtype), result_dtype if dtype is None else dtype, device
             )
             if not retstep:
                 return samples
@@ -259,10 +259,10 @@ class HostMade:
         if _are_numbers(start, stop, base):
             nonnegative_axes(axis, 1)
             start, stop = _as_float(start), _as_float(stop)
-            array = np.logspace(start, stop, num, endpoint, base)
+            host_samples = np.logspace(start, stop, num, endpoint, base)
             result_dtype = self.dtypes[_default_dtype_of(start, stop, base, 0.0)]
             return self._place_array(
-                self._floor_if_integer(array, dtype), result_dtype if dtype is None else dtype, device
+                self._floor_if_integer(host_samples, dtype), result_dtype if dtype is None else dtype, device
             )
         base = base if type(base) in (int, float, complex) else self.convert(base)
         exponents = self.linspace(start, stop, num, endpoint, device=device)
@@ -295,19 +295,21 @@ class HostMade:
             samples = samples if device is None else self.to_device(samples, device)
             return self.moveaxis(samples if dtype is None else self.cast(samples, dtype), 0, axis)
         nonnegative_axes(axis, 1)
-        array = np.geomspace(_as_float(start), _as_float(stop), num, endpoint)
+        host_samples = np.geomspace(_as_float(start), _as_float(stop), num, endpoint)
         result_dtype = self.dtypes[_default_dtype_of(start, stop, 0.0)]
-        return self._place_array(self._floor_if_integer(array, dtype), result_dtype if dtype is None else dtype, device)
+        return self._place_array(
+            self._floor_if_integer(host_samples, dtype), result_dtype if dtype is None else dtype, device
+        )
 
     def bartlett(self, x: int, dtype: Any = None, device: Any = None) -> Any:
         return self._window(lambda n, last: 1 + n / last, x, dtype, device)
 
     def blackman(self, x: int, dtype: Any = None, device: Any = None) -> Any:
-        def rising(n: np.ndarray, last: int) -> np.ndarray:
+        def rising_window(n: np.ndarray, last: int) -> np.ndarray:
             angle = np.pi * n / last
             return 0.42 + 0.5 * np.cos(angle) + 0.08 * np.cos(2.0 * angle)
 
-        return self._window(rising, x, dtype, device)
+        return self._window(rising_window, x, dtype, device)
 
     def hamming(self, x: int, dtype: Any = None, device: Any = None) -> Any:
         return self._window(lambda n, last: 0.54 + 0.46 * np.cos(np.pi * n / last), x, dtype, device)
@@ -316,36 +318,36 @@ class HostMade:
         return self._window(lambda n, last: 0.5 + 0.5 * np.cos(np.pi * n / last), x, dtype, device)
 
     def kaiser(self, x: int, beta: float, dtype: Any = None, device: Any = None) -> Any:
-        def rising(n: np.ndarray, last: int) -> np.ndarray:
+        def rising_window(n: np.ndarray, last: int) -> np.ndarray:
             return np.i0(beta * np.sqrt(1 - (n / last) ** 2.0)) / np.i0(beta)
 
         beta = number("beta", beta)
-        return self._window(rising, x, dtype, device)
+        return self._window(rising_window, x, dtype, device)
 
     def vander(self, x: Any, N: int | None = None, increasing: bool = False) -> Any:
         if len(x.shape) != 1:
             raise ShapeError(f"expected a vector, got shape {tuple(x.shape)}")
-        powers = np.arange(x.shape[0] if N is None else _number_of_points(N))
-        check_memory((x.shape[0], powers.size), self.dtypes.neutral[x.dtype].itemsize, self._memory)
+        exponents = np.arange(x.shape[0] if N is None else _number_of_points(N))
+        check_memory((x.shape[0], exponents.size), self.dtypes.neutral[x.dtype].itemsize, self._memory_limit)
         target_device = self.get_device(x)
         # The copy makes the array contiguous: torch 2.13 does not take arrays with negative strides.
-        power_tensor = self._place_array(
-            powers if increasing else powers[::-1].copy(), self.dtypes[int64], target_device
+        exponent_tensor = self._place_array(
+            exponents if increasing else exponents[::-1].copy(), self.dtypes[int64], target_device
         )
-        return self.power(x[:, None], power_tensor)
+        return self.power(x[:, None], exponent_tensor)
 
-    def _window(self, rising: Callable[[np.ndarray, int], np.ndarray], x: int, dtype: Any, device: Any) -> Any:
+    def _window(self, rising_function: Callable[[np.ndarray, int], np.ndarray], x: int, dtype: Any, device: Any) -> Any:
         """Returns a symmetric window function of `x` points, from the function that gives its rising half.
 
         Args:
-            rising: the first half of the window, the middle included. It is a function of `n`, which counts from
-                `-last` by twos, and of `last`, which is `x - 1`.
+            rising_function: the first half of the window, the middle included. It is a function of `n`, which counts
+                from `-last` by twos, and of `last`, which is `x - 1`.
             x: the number of points.
             dtype: the native dtype; None is the default float.
             device: the device of the tensor.
         """
         count = _number_of_points(x)
-        rising_half = rising(np.arange(1 - count, 1, 2), count - 1) if count > 1 else np.ones(count)
+        rising_half = rising_function(np.arange(1 - count, 1, 2), count - 1) if count > 1 else np.ones(count)
         native_dtype = self.dtypes[default_float()] if dtype is None else dtype
         if self.dtypes.neutral[native_dtype] is float32:
             rising_half = rising_half.astype(np.float32)
@@ -353,5 +355,5 @@ class HostMade:
 
     def _floor_if_integer(self, array: np.ndarray, dtype: Any) -> np.ndarray:
         """Returns samples, rounded down if the dtype is an integer one, as NumPy does."""
-        is_whole = dtype is not None and self.dtypes.neutral[dtype].is_integer
-        return np.floor(array) if is_whole else array
+        has_integer_dtype = dtype is not None and self.dtypes.neutral[dtype].is_integer
+        return np.floor(array) if has_integer_dtype else array

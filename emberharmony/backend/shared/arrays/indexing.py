@@ -35,12 +35,12 @@ _BASIC = (int, slice, type(None), type(Ellipsis))
 """The classes of the parts of a key that are no arrays."""
 
 
-def is_plain(key: Any, shape: Any) -> bool:
+def is_basic_key(key: Any, shape: Any) -> bool:
     """Returns whether a key consists only of forward slices, None, and integers within bounds."""
     axis_count, ndim = 0, len(shape)
     for key_part in key if key.__class__ is tuple else (key,):
         if key_part.__class__ is slice:
-            if not (_is_near(key_part.start) and _is_near(key_part.stop) and _is_near(key_part.step)):
+            if not (_fits_32_bits(key_part.start) and _fits_32_bits(key_part.stop) and _fits_32_bits(key_part.step)):
                 return False
             if key_part.step is not None and (key_part.step <= 0 or (axis_count < ndim and shape[axis_count] >= _LONG)):
                 return False
@@ -56,7 +56,7 @@ def is_plain(key: Any, shape: Any) -> bool:
     return axis_count <= ndim
 
 
-def _is_near(number: Any) -> bool:
+def _fits_32_bits(number: Any) -> bool:
     return number is None or (number.__class__ is int and -_FAR < number < _FAR)
 
 
@@ -76,7 +76,7 @@ def slice_within(part: slice, length: int) -> slice:
     return slice(start, None if stop < 0 else stop, max(min(step, last_length), -last_length))
 
 
-def parts_of(key: Any, shape: Any, mask_axes: MaskAxes) -> Iterator[tuple[Any, int, bool]]:
+def key_parts_of(key: Any, shape: Any, mask_axes: MaskAxes) -> Iterator[tuple[Any, int, bool]]:
     """Yields the parts of a key, checked, each with the first axis it reads and whether it is a mask.
 
     Integers are yielded as indices from 0 up; lists, tuples and NumPy arrays as arrays of booleans, or of int64 from 0
@@ -99,7 +99,7 @@ def parts_of(key: Any, shape: Any, mask_axes: MaskAxes) -> Iterator[tuple[Any, i
         raise ArgumentError("a key has at most one ellipsis")
     mask_axis_counts = [None if isinstance(part, _BASIC) else mask_axes(part) for part in key_parts]
     are_masks = [_is_mask(part, axes) for part, axes in zip(key_parts, mask_axis_counts, strict=True)]
-    axis_counts = [_axes_read(part, is_mask) for part, is_mask in zip(key_parts, are_masks, strict=True)]
+    axis_counts = [_count_axes_read(part, is_mask) for part, is_mask in zip(key_parts, are_masks, strict=True)]
     if sum(axis_counts) > len(shape):
         raise AxisError(f"{sum(axis_counts)} indices for a tensor of {len(shape)} axes")
     axis = 0
@@ -147,9 +147,9 @@ def _is_mask(part: Any, axes: int | None) -> bool:
     return not isinstance(part, _BASIC) and bool(part.dtype == bool)
 
 
-def _axes_read(part: Any, mask: bool) -> int:
+def _count_axes_read(part: Any, is_mask: bool) -> int:
     """Returns how many axes a part of a key reads."""
-    if mask:
+    if is_mask:
         return int(part.ndim)
     return 0 if part is None or part is Ellipsis or isinstance(part, bool) else 1
 
@@ -259,9 +259,11 @@ def index_columns(indices: Any, shape: Sequence[int]) -> tuple[np.ndarray, ...]:
         IndexOutOfBoundsError: if an index is out of bounds.
         ShapeError: if k is 0 or larger than the number of axes.
     """
-    host_array = host_indices(indices)
-    check_index_vectors(host_array.shape, shape)
-    return tuple(nonnegative_indices(host_array[..., axis], int(shape[axis])) for axis in range(host_array.shape[-1]))
+    index_vectors = host_indices(indices)
+    check_index_vectors(index_vectors.shape, shape)
+    return tuple(
+        nonnegative_indices(index_vectors[..., axis], int(shape[axis])) for axis in range(index_vectors.shape[-1])
+    )
 
 
 def checked_reduction(reduction: str | None, reductions: Container[str]) -> str | None:
@@ -300,7 +302,7 @@ def flat_selection(key: tuple[Any, ...], shape: Sequence[int]) -> np.ndarray:
     Raises:
         EmberError: if the key does not fit the shape.
     """
-    host_key = tuple(key_part for key_part, _, _ in parts_of(key, shape, lambda part: None))
+    host_key = tuple(key_part for key_part, _, _ in key_parts_of(key, shape, lambda part: None))
     return np.asarray(flat_indices(shape)[host_key])
 
 
@@ -324,9 +326,9 @@ def places_with_block(shape: Sequence[int], start: Any, lengths: Sequence[int]) 
     Raises:
         EmberError: as `block_slices` does.
     """
-    all_places = flat_indices(shape)
-    all_places[block_slices(tuple(shape), start, tuple(lengths))] = all_places.size + flat_indices(lengths)
-    return all_places
+    source_places = flat_indices(shape)
+    source_places[block_slices(tuple(shape), start, tuple(lengths))] = source_places.size + flat_indices(lengths)
+    return source_places
 
 
 def places_on_diagonal(x: Any, offset: int, axis1: int, axis2: int) -> np.ndarray:
@@ -345,7 +347,7 @@ def triangle_indices(lower: bool, n: int, k: int, m: int | None) -> tuple[np.nda
     return row_indices, column_indices
 
 
-class Scattered:
+class ScatterPlan:
     """A plan of a scatter: the rows that updates are written to, a row being the elements under one index vector.
 
     Attributes:
@@ -363,7 +365,7 @@ class Scattered:
 
     def __init__(self, indices: Any, shape: tuple[int, ...]) -> None:
         columns = index_columns(indices, shape)
-        indexed_shape, self.rest = shape[: len(columns)], shape[len(columns) :]
+        indexed_shape, self.row_shape = shape[: len(columns)], shape[len(columns) :]
         self.shape, self.count, self.size = columns[0].shape, math.prod(indexed_shape), math.prod(shape)
         self.places = (
             np.asarray(np.ravel_multi_index(columns, indexed_shape)).reshape(-1)
@@ -378,7 +380,7 @@ class Scattered:
         source_rows[self.places[self.order]] = self.count + self.order
         return source_rows
 
-    def with_rows_at(self, places: np.ndarray) -> np.ndarray:
+    def row_sources_at(self, places: np.ndarray) -> np.ndarray:
         """Returns, for each row after new rows are written at places, its index among the old and the new rows."""
         source_rows = np.arange(self.count)
         source_rows[places] = self.count + np.arange(len(places))
@@ -386,11 +388,13 @@ class Scattered:
 
     def steps(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yields, for doubling distances, the index of each update's predecessor, and whether it has the same row."""
-        ordered_places, step, count = self.places[self.order], 1, len(self.order)
-        while step < count and (ordered_places[step:] == ordered_places[:-step]).any():
-            is_repeated = np.concatenate([np.zeros(step, bool), ordered_places[step:] == ordered_places[:-step]])
-            yield np.maximum(np.arange(count) - step, 0), is_repeated
-            step *= 2
+        ordered_places, distance, count = self.places[self.order], 1, len(self.order)
+        while distance < count and (ordered_places[distance:] == ordered_places[:-distance]).any():
+            is_repeated = np.concatenate(
+                [np.zeros(distance, bool), ordered_places[distance:] == ordered_places[:-distance]]
+            )
+            yield np.maximum(np.arange(count) - distance, 0), is_repeated
+            distance *= 2
 
     def last_updates(self) -> tuple[np.ndarray, np.ndarray]:
         """Returns the index in `order` of the last update of each row that is written, and these rows."""

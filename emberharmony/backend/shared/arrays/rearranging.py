@@ -17,9 +17,9 @@ _NAMES = r"\s*((?:[A-Za-z_]\w*|1|\.\.\.)(\s+|$))*"
 class Rearrangement(Record):
     """The steps of a pattern: the shape with an axis for each name, the order of these axes, and the final shape."""
 
-    apart: tuple[int, ...]
+    split_shape: tuple[int, ...]
     order: tuple[int, ...]
-    joined: tuple[int, ...]
+    joined_shape: tuple[int, ...]
 
 
 # A dict instead of functools.lru_cache: torch.compile (torch 2.13) warns about an lru_cache, and ignores it.
@@ -55,10 +55,10 @@ def _plan_rearrangement(pattern: str, shape: Sequence[int], lengths: Mapping[str
     if any(_JOINED in group for group in source_groups):
         raise ArgumentError(f"pattern {pattern!r} must have its left ellipsis outside of parentheses")
     ellipsis_group = [_ELLIPSIS]
-    count = len(shape) - len(source_groups) + 1 if ellipsis_group in source_groups else 0
-    ellipsis_names = [f".{i}" for i in range(count)]
+    ellipsis_count = len(shape) - len(source_groups) + 1 if ellipsis_group in source_groups else 0
+    ellipsis_names = [f".{i}" for i in range(ellipsis_count)]
     source_groups = _expand_ellipses(source_groups, ellipsis_names)
-    if count < 0 or len(source_groups) != len(shape):
+    if ellipsis_count < 0 or len(source_groups) != len(shape):
         raise ShapeError(f"pattern {pattern!r} does not name the axes of shape {tuple(shape)}")
     size_by_name = _axis_sizes(source_groups, shape, lengths, pattern)
     source_names = [name for group in source_groups for name in group]
@@ -96,15 +96,15 @@ def _axis_groups(side: str, pattern: str) -> list[list[str]]:
     return groups
 
 
-def _expand_ellipses(groups: list[list[str]], hidden: list[str]) -> list[list[str]]:
+def _expand_ellipses(groups: list[list[str]], hidden_names: list[str]) -> list[list[str]]:
     """Returns groups of names, in which each ellipsis is replaced by the axes that it stands for."""
     expanded_groups: list[list[str]] = []
     for group in groups:
         if group == [_ELLIPSIS]:
-            expanded_groups += [[name] for name in hidden]
+            expanded_groups += [[name] for name in hidden_names]
         else:
             expanded_groups.append(
-                [n for name in group if name != _JOINED for n in (hidden if name == _ELLIPSIS else [name])]
+                [n for name in group if name != _JOINED for n in (hidden_names if name == _ELLIPSIS else [name])]
             )
     return expanded_groups
 

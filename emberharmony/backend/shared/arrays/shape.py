@@ -36,7 +36,7 @@ _MOST_PARTS = 2**16
 PAD_MODES = ("constant", "reflect", "symmetric", "edge", "wrap")
 
 
-def _way_to_shape(shape: Any) -> str:
+def _shape_advice(shape: Any) -> str:
     """Returns advice for the error about a value that is not a shape, or an empty string."""
     lengths = shape if isinstance(shape, (tuple, list)) else (shape,)
     if any(length is None for length in lengths):
@@ -67,7 +67,7 @@ def as_shape(shape: Any) -> tuple[int, ...]:
             lengths = tuple(as_length(n) for n in shape)
         except TypeError as error:
             raise ArgumentTypeError(
-                f"a shape is an integer or a sequence of them, not {brief(shape)}{_way_to_shape(shape)}"
+                f"a shape is an integer or a sequence of them, not {brief(shape)}{_shape_advice(shape)}"
             ) from error
     if any(n < 0 for n in lengths):
         raise ShapeError(f"shape {lengths} has a negative length")
@@ -164,7 +164,7 @@ def plane_axes(axes: Sequence[int], ndim: int) -> tuple[int, int]:
     return two_axes[0], two_axes[1]
 
 
-def _is_pair(pair: Any) -> bool:
+def _is_pad_pair(pair: Any) -> bool:
     """Returns whether `pair` is a tuple of two valid pad widths."""
     return pair.__class__ is tuple and len(pair) == 2 and all(n.__class__ is int and n >= 0 for n in pair)
 
@@ -178,7 +178,7 @@ def pad_pairs(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
     """
     if pad_width.__class__ is int and pad_width >= 0:
         return [(pad_width, pad_width)] * ndim
-    if pad_width.__class__ in (list, tuple) and len(pad_width) == ndim and all(map(_is_pair, pad_width)):
+    if pad_width.__class__ in (list, tuple) and len(pad_width) == ndim and all(map(_is_pad_pair, pad_width)):
         return list(pad_width)
     try:
         pad_widths = np.broadcast_to(host_indices(pad_width), (ndim, 2)).tolist()
@@ -244,23 +244,23 @@ def counts_per_slice(repeats: Any, length: int) -> np.ndarray:
         ArgumentTypeError: if a count is not an integer.
         ShapeError: if there is neither one count nor one per slice.
     """
-    counts = host_indices(repeats)
-    if (counts < 0).any():
-        raise ArgumentError(f"a slice cannot be repeated {int(counts.min())} times")
-    if counts.ndim > 1 or counts.size not in (1, length):
-        raise ShapeError(f"repeats of shape {counts.shape} do not fit an axis of length {length}")
-    return np.broadcast_to(counts, (length,))
+    repetitions = host_indices(repeats)
+    if (repetitions < 0).any():
+        raise ArgumentError(f"a slice cannot be repeated {int(repetitions.min())} times")
+    if repetitions.ndim > 1 or repetitions.size not in (1, length):
+        raise ShapeError(f"repeats of shape {repetitions.shape} do not fit an axis of length {length}")
+    return np.broadcast_to(repetitions, (length,))
 
 
-def total(counts: np.ndarray) -> int:
+def total_repetitions(counts: np.ndarray) -> int:
     """Returns the sum of counts of repetitions, checked to be small enough for an array of indices.
 
     Raises:
         OutOfMemoryError: if no memory holds the indices.
     """
-    count = int(counts.sum(dtype=np.float64))  # which does not overflow
-    check_memory((count,), 8, memory_limit)
-    return count
+    total_count = int(counts.sum(dtype=np.float64))  # which does not overflow
+    check_memory((total_count,), 8, memory_limit)
+    return total_count
 
 
 def repeated_places(repeats: Any, shape: Sequence[int], axis: int) -> np.ndarray:
@@ -270,9 +270,9 @@ def repeated_places(repeats: Any, shape: Sequence[int], axis: int) -> np.ndarray
         EmberError: if the counts are not integers that fit the axis, or no memory holds the result.
     """
     length = shape[axis]
-    counts = counts_per_slice(host_indices(repeats), length)
-    check_memory((total(counts), *(n for a, n in enumerate(shape) if a != axis)), 1, memory_limit)
-    return np.repeat(np.arange(length), counts)
+    repetitions = counts_per_slice(host_indices(repeats), length)
+    check_memory((total_repetitions(repetitions), *(n for a, n in enumerate(shape) if a != axis)), 1, memory_limit)
+    return np.repeat(np.arange(length), repetitions)
 
 
 def tile_shapes(repeats: Any, shape: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
@@ -281,13 +281,13 @@ def tile_shapes(repeats: Any, shape: Sequence[int]) -> tuple[tuple[int, ...], tu
     Raises:
         EmberError: if the counts are no integers from 0 up, or no memory holds the result.
     """
-    counts = as_shape(repeats)
-    ndim = max(len(counts), len(shape))
-    counts, lengths = (1,) * (ndim - len(counts)) + counts, (1,) * (ndim - len(shape)) + tuple(shape)
-    tiled_shape = tuple([n for pair in zip(counts, lengths, strict=True) for n in pair])
+    repetitions = as_shape(repeats)
+    ndim = max(len(repetitions), len(shape))
+    repetitions, lengths = (1,) * (ndim - len(repetitions)) + repetitions, (1,) * (ndim - len(shape)) + tuple(shape)
+    tiled_shape = tuple([n for pair in zip(repetitions, lengths, strict=True) for n in pair])
     check_memory(tiled_shape, 1, memory_limit)
-    split_shape = tuple([n for length in lengths for n in (1, length)])
-    return split_shape, tiled_shape, tuple([n * m for n, m in zip(counts, lengths, strict=True)])
+    interleaved_shape = tuple([n for length in lengths for n in (1, length)])
+    return interleaved_shape, tiled_shape, tuple([n * m for n, m in zip(repetitions, lengths, strict=True)])
 
 
 def require_matrices(x: Any) -> Any:
@@ -316,7 +316,7 @@ def cast_for_join(tensors: list[Any], promotion: Promotion) -> list[Any]:
     return tensors
 
 
-def shifts_of(shift: Any, axes: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def shifts_and_axes(shift: Any, axes: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Returns shifts and axes of equal number: one shift applies to all axes, and all shifts to a single axis.
 
     Raises:
@@ -325,10 +325,10 @@ def shifts_of(shift: Any, axes: tuple[int, ...]) -> tuple[tuple[int, ...], tuple
     shifts = tuple(as_index(n) for n in (shift if isinstance(shift, (tuple, list)) else (shift,)))
     if not axes and len(shifts) < 2:
         return (), ()
-    count = max(len(shifts), len(axes))
-    if len(shifts) not in (1, count) or len(axes) not in (1, count):
+    pair_count = max(len(shifts), len(axes))
+    if len(shifts) not in (1, pair_count) or len(axes) not in (1, pair_count):
         raise ShapeError(f"{len(shifts)} shifts do not fit {len(axes)} axes")
-    return shifts * (count // len(shifts)), axes * (count // len(axes))
+    return shifts * (pair_count // len(shifts)), axes * (pair_count // len(axes))
 
 
 def axis_order(axes: Sequence[Any], ndim: int) -> tuple[int, ...]:

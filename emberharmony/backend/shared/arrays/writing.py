@@ -46,7 +46,7 @@ def selection_of(parts: Sequence[tuple[Any, int, bool]], shape: Sequence[int], n
     """Returns the selection of a key: the shape, axes and indices of what it selects, in the order of NumPy.
 
     Args:
-        parts: those of the key, from `parts_of`.
+        parts: those of the key, from `key_parts_of`.
         shape: of the tensor.
         nonzero: returns the indices of the True elements of a mask of the backend, one tensor for each axis.
 
@@ -60,11 +60,11 @@ def selection_of(parts: Sequence[tuple[Any, int, bool]], shape: Sequence[int], n
     ] = []  # the length; the axis of the tensor; its range, if not whole
     arrays: list[tuple[int | None, Any]] = []
     block_start, block_lengths, is_block = [0] * len(shape), list(shape), True
-    joint_axis, has_followed, is_split = 0, False, False  # `is_split`: whether other parts separate the index tensors
+    joint_axis, has_later_part, is_split = 0, False, False  # `is_split`: whether other parts separate the index tensors
     for (key_part, axis, mask), next_axis in zip(parts, next_axes, strict=True):
         indices = _axis_indices(key_part, mask, nonzero)
         if indices is not None:
-            joint_axis, is_split = (joint_axis, is_split or has_followed) if arrays else (len(kept_axes), False)
+            joint_axis, is_split = (joint_axis, is_split or has_later_part) if arrays else (len(kept_axes), False)
             is_block = is_block and key_part.__class__ is int
             if is_block:
                 block_start[axis], block_lengths[axis] = key_part, 1
@@ -73,7 +73,7 @@ def selection_of(parts: Sequence[tuple[Any, int, bool]], shape: Sequence[int], n
             ]
             axis += len(indices)
         else:
-            has_followed = bool(arrays)
+            has_later_part = bool(arrays)
             if key_part is None:
                 kept_axes.append((1, None, None))
             elif key_part is not Ellipsis:
@@ -164,25 +164,25 @@ def is_weak(value: Any) -> bool:
     return type(value) in _NUMBERS
 
 
-def check_held(own_dtype: DType, kind: DType, weak: bool) -> None:
+def check_dtype_holds(value_dtype: DType, target_dtype: DType, weak: bool) -> None:
     """Checks that a dtype can hold a value that is written into a tensor of it.
 
     One of the same kind can, as in an assignment of NumPy and PyTorch, though it may round, or wrap.
 
     Args:
-        own_dtype: the dtype of the value.
-        kind: the dtype of the tensor.
+        value_dtype: the dtype of the value.
+        target_dtype: the dtype of the tensor.
         weak: whether the value consists of Python numbers, of which only the kind counts.
 
     Raises:
         DTypeError: if it cannot.
     """
-    common_kind = promote_weak(kind, _BY_KIND[own_dtype.kind]) if weak else promote(kind, own_dtype)
-    if common_kind is not kind and (weak or _KINDS.index(own_dtype.kind) > _KINDS.index(kind.kind)):
-        value_text = f"Python numbers of kind {own_dtype.kind}" if weak else f"dtype {own_dtype.name}"
+    common_kind = promote_weak(target_dtype, _BY_KIND[value_dtype.kind]) if weak else promote(target_dtype, value_dtype)
+    if common_kind is not target_dtype and (weak or _KINDS.index(value_dtype.kind) > _KINDS.index(target_dtype.kind)):
+        value_text = f"Python numbers of kind {value_dtype.kind}" if weak else f"dtype {value_dtype.name}"
         raise DTypeError(
-            f"a value of {value_text} would be narrowed to {kind.name}, the dtype of x; cast the value, or cast x to "
-            f"{common_kind.name} (ops.cast)"
+            f"a value of {value_text} would be narrowed to {target_dtype.name}, the dtype of x; cast the value, or "
+            f"cast x to {common_kind.name} (ops.cast)"
         )
 
 
@@ -203,14 +203,14 @@ def convert_like(backend: Any, value: Any, x: Any) -> Any:
     """Returns a value as a tensor of a backend in the dtype of `x`.
 
     Raises:
-        EmberError: as `check_held` and `Backend.convert` do.
+        EmberError: as `check_dtype_holds` and `Backend.convert` do.
     """
     dtype = backend.dtype_of(x)
     if type(value) in _NUMBERS:
-        check_held(python_dtype(type(value)), dtype, True)
+        check_dtype_holds(python_dtype(type(value)), dtype, True)
         return backend.convert(value, dtype)
     tensor, has_weak_dtype = backend.convert(value), is_weak(value)
-    check_held(backend.dtype_of(tensor), dtype, has_weak_dtype)
+    check_dtype_holds(backend.dtype_of(tensor), dtype, has_weak_dtype)
     return backend.convert(value, dtype) if has_weak_dtype else backend.bound.cast(tensor, dtype)
 
 
@@ -221,7 +221,7 @@ def _fits_kind(value: Any, kind: str) -> bool:
     return value.__class__ is int and -1 < value < 128 and kind in ("float", "signed", "unsigned")
 
 
-def checked_pair(backend: Any, promotion: Promotion, x: Any, key: Any, value: Any, mode: str) -> tuple[Any, Any]:
+def old_and_new_values(backend: Any, promotion: Promotion, x: Any, key: Any, value: Any, mode: str) -> tuple[Any, Any]:
     """Returns the tensor that a plain key selects, and the value to write without superfluous leading axes.
 
     Raises:
@@ -238,7 +238,7 @@ def checked_pair(backend: Any, promotion: Promotion, x: Any, key: Any, value: An
     return old_value, new_value.reshape(new_value.shape[max(new_value.ndim - old_value.ndim, 0) :])
 
 
-def combine(backend: Any, mode: str, old: Any, new: Any) -> Any:
+def combine_values(backend: Any, mode: str, old: Any, new: Any) -> Any:
     """Returns old and new values combined by a mode other than "set"."""
     return getattr(backend.bound, _COMBINE[mode])(old, new)
 

@@ -67,7 +67,7 @@ I0_FAR = (
 )
 
 
-def in_double(function: Callable[[Any, Any], Any], xp: Any, x: Any) -> Any:
+def compute_in_double(function: Callable[[Any, Any], Any], xp: Any, x: Any) -> Any:
     """Returns `function(xp, x)`, computed in float64 and cast back to the dtype of `x`."""
     return function(xp, x.astype(xp.float64)).astype(x.dtype)
 
@@ -97,12 +97,12 @@ def at_least(xp: Any, y: Any, bound: float) -> Any:
     return xp.where(y >= bound, y, bound)
 
 
-def harmless_outside(xp: Any, mask: Any, x: Any, other: float) -> Any:
+def replace_outside(xp: Any, mask: Any, x: Any, other: float) -> Any:
     """Returns `x` where the mask is true, else a given number for which the function is harmless."""
     return xp.where(mask, x, other)
 
 
-def gauss(xp: Any, y: Any, exp: Callable[[Any], Any]) -> Any:
+def gaussian(xp: Any, y: Any, exp: Callable[[Any], Any]) -> Any:
     """Returns `exp(-y * y)` to full precision, by a multiple of 1/16 near `y`, whose square is exact."""
     rounded_y = xp.floor(y * 16.0) / 16.0
     return exp(-rounded_y * rounded_y) * exp(-(y - rounded_y) * (y + rounded_y))
@@ -116,11 +116,9 @@ def erf_near_zero(x: Any) -> Any:
 def scaled_erfc_tail(xp: Any, y: Any) -> Any:
     """Returns `exp(y * y) * erfc(y)` for y >= 0.46875."""
     middle_result = polynomial_ratio(at_most(xp, y, _LARGE), _C_TOP, _C, _D)
-    far_value = at_least(xp, y, _LARGE)
-    inverse_square = 1.0 / (far_value * far_value)
-    far_result = (
-        1.0 / math.sqrt(math.pi) - inverse_square * polynomial_ratio(inverse_square, _P_TOP, _P, _Q)
-    ) / far_value
+    far_y = at_least(xp, y, _LARGE)
+    inverse_square = 1.0 / (far_y * far_y)
+    far_result = (1.0 / math.sqrt(math.pi) - inverse_square * polynomial_ratio(inverse_square, _P_TOP, _P, _Q)) / far_y
     return xp.where(y <= _LARGE, middle_result, far_result)
 
 
@@ -128,7 +126,7 @@ def _erfc_tail(xp: Any, y: Any, exp: Callable[[Any], Any]) -> Any:
     """Returns `erfc(y)` for y >= 0.46875."""
     # erfc(30) is 0 in float64 already, and infinity would give NaN below.
     y = at_most(xp, y, 30.0)
-    return scaled_erfc_tail(xp, y) * gauss(xp, y, exp)
+    return scaled_erfc_tail(xp, y) * gaussian(xp, y, exp)
 
 
 def erf(xp: Any, x: Any, exp: Callable[[Any], Any] | None = None) -> Any:
@@ -167,13 +165,15 @@ def erfc(xp: Any, x: Any, exp: Callable[[Any], Any] | None = None) -> Any:
 def erfinv(xp: Any, x: Any) -> Any:
     """Returns the inverse error function of a float64 tensor: Winitzki's approximation, then three steps of Halley."""
     magnitude = xp.abs(x)
-    inside_value = xp.where(magnitude < 1.0, magnitude, 0.5)
-    logarithm = xp.log1p(-inside_value * inside_value)
+    inside_magnitude = xp.where(magnitude < 1.0, magnitude, 0.5)
+    logarithm = xp.log1p(-inside_magnitude * inside_magnitude)
     half_term = 2.0 / (math.pi * 0.147) + logarithm / 2.0
     y = xp.sqrt(xp.maximum(xp.sqrt(half_term * half_term - logarithm / 0.147) - half_term, 0.0))
     for _ in range(3):
         # Near 1, erf loses the digits of its distance from 1; erfc has them.
-        deviation = xp.where(inside_value < 0.5, erf(xp, y) - inside_value, (1.0 - inside_value) - erfc(xp, y))
+        deviation = xp.where(
+            inside_magnitude < 0.5, erf(xp, y) - inside_magnitude, (1.0 - inside_magnitude) - erfc(xp, y)
+        )
         newton_step = deviation / (2.0 / math.sqrt(math.pi) * xp.exp(-y * y))
         y = y - newton_step / (1.0 + y * newton_step)
     y = xp.where(magnitude < 1.0, y, xp.where(magnitude == 1.0, math.inf, math.nan))
@@ -192,10 +192,10 @@ def chebyshev(x: Any, coefficients: Sequence[float]) -> Any:
 def i0(xp: Any, x: Any) -> Any:
     """Returns the modified Bessel function of the first kind of order 0 of a float64 tensor."""
     y = xp.abs(x)
-    near_value = chebyshev(at_most(xp, y, 8.0) / 2.0 - 2.0, I0_NEAR)
-    far_value = at_least(xp, y, 8.0)
-    far_result = chebyshev(32.0 / far_value - 2.0, I0_FAR) / xp.sqrt(far_value)
-    return xp.where(y < math.inf, xp.exp(y) * xp.where(y <= 8.0, near_value, far_result), y)
+    near_result = chebyshev(at_most(xp, y, 8.0) / 2.0 - 2.0, I0_NEAR)
+    far_y = at_least(xp, y, 8.0)
+    far_result = chebyshev(32.0 / far_y - 2.0, I0_FAR) / xp.sqrt(far_y)
+    return xp.where(y < math.inf, xp.exp(y) * xp.where(y <= 8.0, near_result, far_result), y)
 
 
 def i0_slope(xp: Any, x: Any, y: Any) -> Any:

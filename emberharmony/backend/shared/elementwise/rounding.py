@@ -25,7 +25,7 @@ _LONGEST = 20
 
 
 class Decimals:
-    """The op `round` of every backend, over the methods `_nearest` and `_round_scaled` by which each rounds floats.
+    """The op `round` of every backend, over the methods `_round_to_integers` and `_round_scaled` of each for floats.
 
     The body of `round` does the same over ops; it takes 8.5 times as long on NumPy, for few elements.
     """
@@ -54,7 +54,7 @@ class Decimals:
     stack: Any
     view_as_complex: Any
 
-    _nearest: Any
+    _round_to_integers: Any
     """The native function that rounds floats to integers, halves to the even one."""
 
     def _element_bytes(self, x: Any) -> int:
@@ -72,7 +72,7 @@ class Decimals:
     def round(self, x: Any, decimals: int = 0) -> Any:
         dtype_kind = self.kind_of(x)
         if dtype_kind == "float" and decimals.__class__ is int and decimals == 0:
-            return self._nearest(x)
+            return self._round_to_integers(x)
         try:
             decimals = as_index(decimals)
         except TypeError as error:
@@ -83,12 +83,12 @@ class Decimals:
             components = [self.round(self.real(x), decimals), self.round(self.imag(x), decimals)]
             return self.view_as_complex(self.stack(components, -1))
         if dtype_kind != "float":
-            return x if decimals >= 0 else self._rounded_integers(x, -decimals)
+            return x if decimals >= 0 else self._round_integers(x, -decimals)
         if self._element_bytes(x) > 2:
-            return self._rounded_floats(x, decimals)
-        return self.cast(self._rounded_floats(self.cast(x, self.dtypes["float32"]), decimals), x.dtype)
+            return self._round_floats(x, decimals)
+        return self.cast(self._round_floats(self.cast(x, self.dtypes["float32"]), decimals), x.dtype)
 
-    def _rounded_floats(self, x: Any, decimals: int) -> Any:
+    def _round_floats(self, x: Any, decimals: int) -> Any:
         largest_scale, integer_limit = _LIMITS[self._element_bytes(x)]
         if -largest_scale <= decimals <= largest_scale:
             return self._round_scaled(x, decimals, integer_limit / 10.0**decimals)
@@ -101,11 +101,11 @@ class Decimals:
             return constant_x
         # The power of ten would overflow, so multiply and divide by two smaller ones.
         scale_factors = 10.0**largest_scale, 10.0 ** (decimals - largest_scale)
-        scaled = self.multiply(self.multiply(x, scale_factors[0]), scale_factors[1])
-        rounded = self.divide(self.divide(self._nearest(scaled), scale_factors[1]), scale_factors[0])
-        return self.where(self.less(self.absolute(scaled), integer_limit), rounded, constant_x)
+        scaled_x = self.multiply(self.multiply(x, scale_factors[0]), scale_factors[1])
+        rounded_x = self.divide(self.divide(self._round_to_integers(scaled_x), scale_factors[1]), scale_factors[0])
+        return self.where(self.less(self.absolute(scaled_x), integer_limit), rounded_x, constant_x)
 
-    def _rounded_integers(self, x: Any, places: int) -> Any:
+    def _round_integers(self, x: Any, places: int) -> Any:
         """Returns integers rounded to a multiple of `10**places`, halves to the even multiple.
 
         It counts in units of half the power of ten, since the power itself may not fit into the dtype.
@@ -136,7 +136,7 @@ class ByOps(Decimals):
     def _element_bytes(self, x: Any) -> int:
         return int(self.dtype_of(x).bits) // 8
 
-    def _nearest(self, x: Any) -> Any:
+    def _round_to_integers(self, x: Any) -> Any:
         floor = self.floor(x)
         fraction = self.subtract(x, floor)
         is_odd = self.not_equal(self.multiply(self.floor(self.divide(floor, 2.0)), 2.0), floor)
@@ -146,10 +146,10 @@ class ByOps(Decimals):
     def _round_scaled(self, x: Any, decimals: int, bound: float) -> Any:
         scale = 10.0 ** abs(decimals)
         if decimals < 0:
-            return self.multiply(self._nearest(self.divide(x, scale)), scale)
+            return self.multiply(self._round_to_integers(self.divide(x, scale)), scale)
         is_small = self.less(self.absolute(x), bound)
-        rounded = self.divide(self._nearest(self.multiply(self.where(is_small, x, 0.0), scale)), scale)
-        return self.where(is_small, rounded, x)
+        rounded_x = self.divide(self._round_to_integers(self.multiply(self.where(is_small, x, 0.0), scale)), scale)
+        return self.where(is_small, rounded_x, x)
 
 
 def neighbours(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
@@ -162,7 +162,7 @@ def holds_tensor(*replacements: Any) -> bool:
     return any(hasattr(value, "shape") or isinstance(value, (list, tuple)) for value in replacements)
 
 
-def replacements(nan: Any, posinf: Any, neginf: Any) -> tuple[float, float | None, float | None]:
+def replacement_numbers(nan: Any, posinf: Any, neginf: Any) -> tuple[float, float | None, float | None]:
     """Returns the numbers by which `nan_to_num` replaces NaN and the infinities; None stands for the default.
 
     Raises:

@@ -44,7 +44,7 @@ class _Arithmetic:
         return tensor_from_host(array, self._bound.backend.dtype_of(like))
 
 
-def by_series(series: Callable[..., Any], *operands: Any) -> Any:
+def evaluate_series(series: Callable[..., Any], *operands: Any) -> Any:
     """Returns a function of real numbers by its series, in the widest float that the backend has.
 
     Args:

@@ -22,8 +22,8 @@ from emberharmony.backend.shared.elementwise.elementary import (
     at_least,
     at_most,
     chebyshev,
-    harmless_outside,
     polynomial,
+    replace_outside,
 )
 
 # The Chebyshev coefficients on [1, 3] of gammaln(x) / ((x - 1) (x - 2)), and of digamma(x) / (x - root).
@@ -107,12 +107,12 @@ def stirling(x: Any, terms: int = len(_STIRLING)) -> Any:
     return polynomial(inverse * inverse, _STIRLING[-terms:]) * inverse
 
 
-def sine_over(r: Any) -> Any:
+def sinc(r: Any) -> Any:
     """Returns `sin(pi r) / (pi r)` for `r` from -1/2 to 1/2, by its power series."""
     return polynomial(r * r, _SINE)
 
 
-def offset_from_nearest(xp: Any, x: Any) -> Any:
+def offset_from_integer(xp: Any, x: Any) -> Any:
     """Returns the signed distance of `x` from the nearest integer, exactly."""
     return x - xp.floor(x + 0.5)
 
@@ -133,11 +133,11 @@ def _gamma_ratio(xp: Any, x: Any, steps: Any) -> Any:
 
 def _digamma_difference(xp: Any, x: Any, steps: Any) -> Any:
     """Returns `digamma(x) - digamma(moved)`, where `moved` is `x` moved into [1, 3] by steps of 1."""
-    total = xp.where(x < 1.0, -1.0 / x, 0.0)
+    difference = xp.where(x < 1.0, -1.0 / x, 0.0)
     for k in range(1, 9):
         is_used = steps >= k
-        total = total + xp.where(is_used, 1.0 / xp.where(is_used, x - k, 1.0), 0.0)
-    return total
+        difference = difference + xp.where(is_used, 1.0 / xp.where(is_used, x - k, 1.0), 0.0)
+    return difference
 
 
 def _gammaln_on_1_to_3(offset_from_1: Any, terms: int = len(_LOG_GAMMA)) -> Any:
@@ -146,7 +146,7 @@ def _gammaln_on_1_to_3(offset_from_1: Any, terms: int = len(_LOG_GAMMA)) -> Any:
     return offset_from_1 * offset_from_2 * chebyshev(2.0 * offset_from_2, _LOG_GAMMA[-terms:])
 
 
-def gamma_next(xp: Any, a: Any, terms: int) -> Any:
+def gamma1p(xp: Any, a: Any, terms: int) -> Any:
     """Returns `gamma(1 + a)` for `a` from 0 to 10, by `terms` terms of the series for its logarithm."""
     steps, offset_from_1 = _shift_into_1_to_3(xp, a)
     offset_from_1 = xp.where(a < 1.0, a, offset_from_1)
@@ -156,7 +156,7 @@ def gamma_next(xp: Any, a: Any, terms: int) -> Any:
     return product * xp.exp(_gammaln_on_1_to_3(offset_from_1, terms))
 
 
-def log_gamma_next(a: Any) -> Any:
+def log_gamma1p(a: Any) -> Any:
     """Returns `gammaln(1 + a)` for `a` from 0 to 2, with full relative precision near 0."""
     return _gammaln_on_1_to_3(a)
 
@@ -164,7 +164,7 @@ def log_gamma_next(a: Any) -> Any:
 def log_gamma(xp: Any, x: Any) -> Any:
     """Returns `gammaln(x)` for x > 0."""
     is_near = x < _ASYMPTOTIC
-    near_result = xp.pick(is_near, partial(_log_gamma_near, xp), harmless_outside(xp, is_near, x, 1.0))
+    near_result = xp.pick(is_near, partial(_log_gamma_near, xp), replace_outside(xp, is_near, x, 1.0))
     return xp.where(is_near, near_result, xp.pick(~is_near, partial(log_gamma_far, xp), at_least(xp, x, _ASYMPTOTIC)))
 
 
@@ -181,16 +181,16 @@ def log_gamma_far(xp: Any, x: Any, terms: int = len(_STIRLING)) -> Any:
     return (x - 0.5) * (xp.log(x) - 1.0) + (_HALF_LOG_2PI - 0.5 + stirling(x, terms))
 
 
-def _log_gamma_reflected(xp: Any, x: Any, right: Any) -> Any:
-    """Returns `gammaln(x)` for x <= 0 by reflection; `right` is `gammaln(1 - x)`."""
-    r = offset_from_nearest(xp, harmless_outside(xp, x <= 0.0, x, -0.5))
-    return xp.where(r == 0.0, math.inf, -xp.log(xp.abs(r) * sine_over(r)) - right)
+def _reflect_log_gamma(xp: Any, x: Any, positive_result: Any) -> Any:
+    """Returns `gammaln(x)` for x <= 0 by reflection; `positive_result` is `gammaln(1 - x)`."""
+    r = offset_from_integer(xp, replace_outside(xp, x <= 0.0, x, -0.5))
+    return xp.where(r == 0.0, math.inf, -xp.log(xp.abs(r) * sinc(r)) - positive_result)
 
 
 def gammaln(xp: Any, x: Any) -> Any:
     """Returns the logarithm of the absolute value of the gamma function; below 0 by reflection."""
     right_result = log_gamma(xp, xp.where(x > 0.0, x, 1.0 - x))
-    result = xp.where(x > 0.0, right_result, xp.pick(x <= 0.0, partial(_log_gamma_reflected, xp), x, right_result))
+    result = xp.where(x > 0.0, right_result, xp.pick(x <= 0.0, partial(_reflect_log_gamma, xp), x, right_result))
     return xp.where(xp.isnan(x), x, xp.where(xp.abs(x) == math.inf, math.inf, result))
 
 
@@ -199,10 +199,10 @@ def digamma(xp: Any, x: Any) -> Any:
     is_right = x > 0.0
     y = xp.where(is_right, x, 1.0 - x)
     is_near = y < _ASYMPTOTIC
-    near_result = xp.pick(is_near, partial(_digamma_near, xp), harmless_outside(xp, is_near, y, 1.0))
+    near_result = xp.pick(is_near, partial(_digamma_near, xp), replace_outside(xp, is_near, y, 1.0))
     far_result = xp.pick(~is_near, partial(digamma_far, xp), at_least(xp, y, _ASYMPTOTIC))
     positive_result = xp.where(is_near, near_result, far_result)
-    result = xp.where(is_right, positive_result, xp.pick(x < 0.0, partial(_digamma_left, xp), x, positive_result))
+    result = xp.where(is_right, positive_result, xp.pick(x < 0.0, partial(_negative_digamma, xp), x, positive_result))
     # 1 / x has the sign of the zero.
     return xp.where(xp.isnan(x), x, xp.where(x == 0.0, -1.0 / x, xp.where(x == math.inf, x, result)))
 
@@ -220,36 +220,36 @@ def digamma_far(xp: Any, x: Any) -> Any:
     return xp.log(x) - 0.5 * inverse - polynomial(inverse_square, DIGAMMA_FAR) * inverse_square
 
 
-def _digamma_left(xp: Any, x: Any, positive: Any) -> Any:
+def _negative_digamma(xp: Any, x: Any, positive: Any) -> Any:
     """Returns `digamma(x)` for x < 0 by reflection; `positive` is `digamma(1 - x)`."""
-    r = offset_from_nearest(xp, harmless_outside(xp, x < 0.0, x, 0.5))
+    r = offset_from_integer(xp, replace_outside(xp, x < 0.0, x, 0.5))
     distance_from_half = 0.5 - xp.abs(r)
-    cotangent = distance_from_half * sine_over(distance_from_half) / (xp.where(r == 0.0, math.nan, r) * sine_over(r))
+    cotangent = distance_from_half * sinc(distance_from_half) / (xp.where(r == 0.0, math.nan, r) * sinc(r))
     return positive - math.pi * cotangent
 
 
-def _hurwitz(xp: Any, s: Any, q: Any, rest: Any = 0.0, scale: Any = 1.0) -> Any:
-    """Returns the sum of `((q + rest + k) / scale) ** -s` over k = 0, 1, ..., for s > 1 and q > 0.
+def _hurwitz(xp: Any, s: Any, q: Any, q_remainder: Any = 0.0, scale: Any = 1.0) -> Any:
+    """Returns the sum of `((q + q_remainder + k) / scale) ** -s` over k = 0, 1, ..., for s > 1 and q > 0.
 
-    The `rest` is far smaller than `q`. Each rounding error of `q + k` would be multiplied by `s`, so each is removed.
+    `q_remainder` is far smaller than `q`. Each rounding error of `q + k` would be multiplied by `s`, so it is removed.
     """
     partial_sum = 0.0 * q
     for k in range(_DIRECT + 1):
         argument = q + float(k)
         rounded_k = argument - q
-        rounding_error = (q - (argument - rounded_k)) + (k - rounded_k) + rest
-        slope = rounding_error / argument
-        power = xp.power(argument / scale, -s) * (1.0 - s * slope)
+        rounding_error = (q - (argument - rounded_k)) + (k - rounded_k) + q_remainder
+        relative_error = rounding_error / argument
+        term = xp.power(argument / scale, -s) * (1.0 - s * relative_error)
         if k < _DIRECT:
-            partial_sum = partial_sum + power
-    tail_integral = xp.power(argument / scale, 1.0 - s) * (1.0 - (s - 1.0) * slope) * (scale / (s - 1.0))
+            partial_sum = partial_sum + term
+    tail_integral = xp.power(argument / scale, 1.0 - s) * (1.0 - (s - 1.0) * relative_error) * (scale / (s - 1.0))
     # Where `s` is larger than 2000, the power is 0.
     order = at_most(xp, s, 2000.0)
     factor, corrections = order / argument, 0.5 + 0.0 * argument
     for j, b in enumerate(_BERNOULLI, 1):
         corrections = corrections + (b / math.factorial(2 * j)) * factor
         factor = factor * ((order + (2.0 * j - 1.0)) / argument) * ((order + 2.0 * j) / argument)
-    return partial_sum + (tail_integral + power * corrections)
+    return partial_sum + (tail_integral + term * corrections)
 
 
 def _zeta(xp: Any, s: Any, q: Any, scale: Any = 1.0) -> Any:
@@ -263,14 +263,14 @@ def _zeta(xp: Any, s: Any, q: Any, scale: Any = 1.0) -> Any:
     positive_zeta = _hurwitz(xp, s, y, q_remainder, scale)
     scale = scale + 0.0 * positive_zeta
     left_value = xp.pick(
-        is_left, lambda *given: _zeta_left(xp, *given), s, xp.where(is_left, q, 0.5), positive_zeta, scale
+        is_left, lambda *given: _zeta_of_nonpositive(xp, *given), s, xp.where(is_left, q, 0.5), positive_zeta, scale
     )
     return xp.where(is_left, left_value, positive_zeta)
 
 
-def _zeta_left(xp: Any, s: Any, q: Any, positive_zeta: Any, scale: Any) -> Any:
+def _zeta_of_nonpositive(xp: Any, s: Any, q: Any, positive_zeta: Any, scale: Any) -> Any:
     """Returns `_zeta` for q <= 0, where `positive_zeta` is `_zeta` of `1 - q`."""
-    r = offset_from_nearest(xp, q)
+    r = offset_from_integer(xp, q)
     sign = xp.where(s - 2.0 * xp.floor(s / 2.0) == 0.0, 1.0, -1.0)
     nearest_term = xp.power(xp.abs(r) / scale, -s) * xp.where(r < 0.0, sign, 1.0)
     tail_sum = _hurwitz(xp, s, 1.0 + r, r - ((1.0 + r) - 1.0), scale)
@@ -282,7 +282,7 @@ def zeta(xp: Any, s: Any, q: Any) -> Any:
     """Returns the zeta function of Hurwitz."""
     is_at_end = (xp.abs(q) == math.inf) | (s == math.inf)
     is_regular = (s > 1.0) & ~is_at_end
-    result = _zeta(xp, harmless_outside(xp, is_regular, s, 2.0), harmless_outside(xp, is_regular, q, 1.0))
+    result = _zeta(xp, replace_outside(xp, is_regular, s, 2.0), replace_outside(xp, is_regular, q, 1.0))
     result = xp.where((q < 0.0) & (s != xp.floor(s)), math.nan, result)
     limit_values = xp.where(q > 1.0, 0.0, xp.where(q == 1.0, 1.0, math.inf))
     result = xp.where(is_at_end, limit_values, result)
@@ -295,7 +295,7 @@ def zeta(xp: Any, s: Any, q: Any) -> Any:
 def polygamma(xp: Any, n: Any, x: Any) -> Any:
     """Returns the derivative of order `n` of `digamma`; NaN unless `n` is a whole number of at least 0."""
     is_integer = (n >= 0.0) & (n == xp.floor(n)) & (n < math.inf)
-    order = harmless_outside(xp, is_integer & (n > 0.0), n, 1.0)
+    order = replace_outside(xp, is_integer & (n > 0.0), n, 1.0)
     is_regular = (xp.abs(x) < math.inf) & (x != 0.0)
     is_exact = order < _EXACT
     index = at_most(xp, order, _EXACT - 1.0)
@@ -310,7 +310,7 @@ def polygamma(xp: Any, n: Any, x: Any) -> Any:
     is_beyond_pow2 = is_regular & (x > pow2)
     factor = factor * xp.where(is_beyond_pow2, xp.power(0.5 + 0.0 * order, order + 1.0), 1.0)
     pow2 = pow2 * xp.where(is_beyond_pow2, 2.0, 1.0)
-    magnitude = factor * _zeta(xp, order + 1.0, harmless_outside(xp, is_regular, x, 1.0), pow2)
+    magnitude = factor * _zeta(xp, order + 1.0, replace_outside(xp, is_regular, x, 1.0), pow2)
     magnitude = xp.where(is_regular, magnitude, xp.where(x == math.inf, 0.0, math.inf))
     is_even = order - 2.0 * xp.floor(order / 2.0) == 0.0
     # At x = 0 the result has the sign of x ** -(n + 1).
@@ -322,30 +322,30 @@ def polygamma(xp: Any, n: Any, x: Any) -> Any:
     return xp.where(xp.isnan(x), x, result)
 
 
-def _scaled_bessel(xp: Any, y: Any, near_function: Any, far_function: Any) -> tuple[Any, Any]:
+def _scaled_bessel_pieces(xp: Any, y: Any, near_coefficients: Any, far_coefficients: Any) -> tuple[Any, Any]:
     """Returns a Chebyshev series in `y` for y <= 8, and one in `1 / y`, divided by the root of `y`, for y > 8."""
     y_from_8 = at_least(xp, y, 8.0)
-    near_result = chebyshev(at_most(xp, y, 8.0) / 2.0 - 2.0, near_function)
-    return near_result, chebyshev(32.0 / y_from_8 - 2.0, far_function) / xp.sqrt(y_from_8)
+    near_result = chebyshev(at_most(xp, y, 8.0) / 2.0 - 2.0, near_coefficients)
+    return near_result, chebyshev(32.0 / y_from_8 - 2.0, far_coefficients) / xp.sqrt(y_from_8)
 
 
 def i0e(xp: Any, x: Any) -> Any:
     """Returns `exp(-abs(x)) * i0(x)`."""
     y = xp.abs(x)
-    near_value, far_value = _scaled_bessel(xp, y, I0_NEAR, I0_FAR)
+    near_value, far_value = _scaled_bessel_pieces(xp, y, I0_NEAR, I0_FAR)
     return xp.where(xp.isnan(x), x, xp.where(y <= 8.0, near_value, far_value))
 
 
 def i1e(xp: Any, x: Any) -> Any:
     """Returns `exp(-abs(x)) * i1(x)`."""
     y = xp.abs(x)
-    near_value, far_value = _scaled_bessel(xp, y, _I1_NEAR, _I1_FAR)
+    near_value, far_value = _scaled_bessel_pieces(xp, y, _I1_NEAR, _I1_FAR)
     return xp.where(xp.isnan(x), x, xp.where(y <= 8.0, x * near_value, xp.where(x < 0.0, -far_value, far_value)))
 
 
 def i1(xp: Any, x: Any) -> Any:
     """Returns the modified Bessel function of the first kind and order 1."""
-    finite_x = harmless_outside(xp, xp.abs(x) < math.inf, x, 0.0)
+    finite_x = replace_outside(xp, xp.abs(x) < math.inf, x, 0.0)
     # exp(x) may overflow where the result does not.
     root_of_exp = xp.exp(0.5 * xp.abs(finite_x))
     return xp.where(xp.abs(x) < math.inf, i1e(xp, finite_x) * root_of_exp * root_of_exp, x)
@@ -364,11 +364,11 @@ def _beta_factors(xp: Any, a: Any, b: Any) -> tuple[Any, Any, Any, Any]:
         The first factor, the second one, p, which is the smaller argument, and the exponent.
     """
     p, q = xp.where(a < b, a, b), xp.where(a < b, b, a)
-    total = p + q
+    argument_sum = p + q
     # Approximate at p + 1, q + 1 and p + q + 1, so that nothing overflows before the result does.
-    scaled = _lanczos(p + 1.0) * (_lanczos(q + 1.0) / _lanczos(total + 1.0)) * (1.0 + p / q)
-    base, base_of_total = p + (_LANCZOS + 0.5), total + (_LANCZOS + 0.5)
-    return scaled * xp.sqrt(base / math.e), base / base_of_total, p, (q + 0.5) * xp.log1p(-p / base_of_total)
+    lanczos_factor = _lanczos(p + 1.0) * (_lanczos(q + 1.0) / _lanczos(argument_sum + 1.0)) * (1.0 + p / q)
+    base, base_of_sum = p + (_LANCZOS + 0.5), argument_sum + (_LANCZOS + 0.5)
+    return lanczos_factor * xp.sqrt(base / math.e), base / base_of_sum, p, (q + 0.5) * xp.log1p(-p / base_of_sum)
 
 
 def positive_beta(xp: Any, a: Any, b: Any) -> Any:
@@ -404,26 +404,26 @@ def _beta(xp: Any, a: Any, b: Any, logarithm: bool) -> Any:
     beta = (positive_betaln if logarithm else positive_beta)(xp, p, xp.where(is_regular | is_removable, high, 1.0))
     if not logarithm:
         beta = xp.where(is_regular | (high == 2.0 * xp.floor(high / 2.0)), beta, -beta)
-    left_result = xp.pick(~(is_regular | is_removable), partial(_beta_left, xp, logarithm), low, high)
+    left_result = xp.pick(~(is_regular | is_removable), partial(_irregular_beta, xp, logarithm), low, high)
     return xp.where(is_regular | is_removable, beta, left_result)
 
 
-def _beta_left(xp: Any, logarithm: bool, low: Any, high: Any) -> Any:
+def _irregular_beta(xp: Any, logarithm: bool, low: Any, high: Any) -> Any:
     """Returns `_beta` where an argument is not positive, infinite or NaN."""
     is_pole = ((low <= 0.0) & (low == xp.floor(low))) | ((high <= 0.0) & (high == xp.floor(high)))
     is_regular = ~is_pole & (low > -math.inf) & (high < math.inf)
-    a, b = harmless_outside(xp, is_regular, low, 0.5), harmless_outside(xp, is_regular, high, 0.5)
-    log_beta = gammaln(xp, a) + gammaln(xp, b) - gammaln(xp, a + b)
+    a, b = replace_outside(xp, is_regular, low, 0.5), replace_outside(xp, is_regular, high, 0.5)
+    regular_beta = gammaln(xp, a) + gammaln(xp, b) - gammaln(xp, a + b)
     is_zero_limit = (high == math.inf) & (low > 0.0) & (low < math.inf)
     # The beta function grows like a power of an infinite argument, with the sign of the gamma function of the other.
     is_infinite_ratio = (high == math.inf) & (low < 0.0) & (low > -math.inf) & ~is_pole
     if logarithm:
         limit_values = xp.where(is_pole | is_infinite_ratio, math.inf, xp.where(is_zero_limit, -math.inf, math.nan))
     else:
-        log_beta = _sign_of_gamma(xp, a) * _sign_of_gamma(xp, b) * _sign_of_gamma(xp, a + b) * xp.exp(log_beta)
+        regular_beta = _sign_of_gamma(xp, a) * _sign_of_gamma(xp, b) * _sign_of_gamma(xp, a + b) * xp.exp(regular_beta)
         limit_values = xp.where(is_pole, math.inf, xp.where(is_zero_limit, 0.0, math.nan))
         limit_values = xp.where(is_infinite_ratio, math.inf * _sign_of_gamma(xp, low), limit_values)
-    return xp.where(xp.isnan(low) | xp.isnan(high), math.nan, xp.where(is_regular, log_beta, limit_values))
+    return xp.where(xp.isnan(low) | xp.isnan(high), math.nan, xp.where(is_regular, regular_beta, limit_values))
 
 
 def beta(xp: Any, a: Any, b: Any) -> Any:
@@ -436,15 +436,15 @@ def betaln(xp: Any, a: Any, b: Any) -> Any:
     return _beta(xp, a, b, True)
 
 
-def _scaled_logarithm(xp: Any, x: Any, y: Any, logarithm: Any) -> Any:
+def _multiply_logarithm(xp: Any, x: Any, y: Any, logarithm: Any) -> Any:
     return xp.where((x == 0.0) & ~xp.isnan(y), 0.0, x * logarithm(y))
 
 
 def xlogy(xp: Any, x: Any, y: Any) -> Any:
     """Returns `x * log(y)`, and 0 where `x` is 0."""
-    return _scaled_logarithm(xp, x, y, xp.log)
+    return _multiply_logarithm(xp, x, y, xp.log)
 
 
 def xlog1py(xp: Any, x: Any, y: Any) -> Any:
     """Returns `x * log1p(y)`, and 0 where `x` is 0."""
-    return _scaled_logarithm(xp, x, y, xp.log1p)
+    return _multiply_logarithm(xp, x, y, xp.log1p)

@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from emberharmony.backend.shared.elementwise.elementary import at_least, at_most, chebyshev, harmless_outside
+from emberharmony.backend.shared.elementwise.elementary import at_least, at_most, chebyshev, replace_outside
 
 # The Chebyshev coefficients in x * x, up to 8, of j0(x), and of j1(x) / x, over the factors of the first three roots.
 _J0_NEAR = (
@@ -69,13 +69,13 @@ def _bessel_below_8(x: Any, coefficients: Sequence[float], roots: Roots) -> Any:
     return result
 
 
-def _bessel_beyond_8(xp: Any, x: Any, p: Sequence[float], q: Sequence[float], first: bool) -> Any:
+def _bessel_beyond_8(xp: Any, x: Any, p: Sequence[float], q: Sequence[float], is_first_order: bool) -> Any:
     """Returns the Bessel function of order 0 or 1 for x >= 8, by Chebyshev series of its amplitudes."""
     inverse = 8.0 / x
     chebyshev_argument = inverse * inverse * 4.0 - 2.0
     sine, cosine = xp.sin(x), xp.cos(x)
     # The cosine and the sine of x - pi / 4, or of x - 3 pi / 4, times the square root of 2.
-    cosine_part, sine_part = (sine - cosine, -sine - cosine) if first else (sine + cosine, sine - cosine)
+    cosine_part, sine_part = (sine - cosine, -sine - cosine) if is_first_order else (sine + cosine, sine - cosine)
     oscillation = (
         chebyshev(chebyshev_argument, p) * cosine_part - chebyshev(chebyshev_argument, q) * (inverse / 8.0) * sine_part
     )
@@ -86,7 +86,7 @@ def j0(xp: Any, x: Any) -> Any:
     """Returns the Bessel function of order 0; 0 at infinity."""
     magnitude = xp.abs(x)
     is_regular = magnitude < math.inf
-    y = harmless_outside(xp, is_regular, magnitude, 1.0)
+    y = replace_outside(xp, is_regular, magnitude, 1.0)
     near_result = _bessel_below_8(at_most(xp, y, 8.0), _J0_NEAR, _ROOTS_0)
     result = xp.where(y <= 8.0, near_result, _bessel_beyond_8(xp, at_least(xp, y, 8.0), _J0_P, _J0_Q, False))
     return xp.where(xp.isnan(x), x, xp.where(is_regular, result, 0.0))
@@ -96,7 +96,7 @@ def j1(xp: Any, x: Any) -> Any:
     """Returns the Bessel function of the first order; 0 at infinity."""
     magnitude = xp.abs(x)
     is_regular = magnitude < math.inf
-    y = harmless_outside(xp, is_regular, magnitude, 1.0)
+    y = replace_outside(xp, is_regular, magnitude, 1.0)
     near_result = _bessel_below_8(at_most(xp, y, 8.0), _J1_NEAR, _ROOTS_1) * y
     result = xp.where(y <= 8.0, near_result, _bessel_beyond_8(xp, at_least(xp, y, 8.0), _J1_P, _J1_Q, True))
     result = xp.where(x < 0.0, -result, result)

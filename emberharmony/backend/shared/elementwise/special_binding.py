@@ -16,7 +16,7 @@ from emberharmony.backend.shared.elementwise import (
     special_quantiles,
 )
 from emberharmony.backend.shared.elementwise.special_derivatives import DERIVATIVES, INNER
-from emberharmony.backend.shared.elementwise.special_duals import partial_of
+from emberharmony.backend.shared.elementwise.special_duals import partial_derivative_of
 from emberharmony.core.options import constant
 
 _FUNCTIONS = ("abs", "cos", "exp", "expm1", "floor", "isnan", "log", "log1p", "sin", "sqrt", "sum", "where")
@@ -31,7 +31,7 @@ def compute_everywhere(mask: Any, function: Callable[..., Any], *arguments: Any)
     return function(*arguments)
 
 
-def namespace(
+def special_namespace(
     library: Any,
     column: Callable[..., Any],
     entries: Callable[..., Any],
@@ -89,7 +89,7 @@ def shared_function_of(name: str) -> Callable[..., Any]:
     """Returns the shared special function of an op's name; it takes a namespace and tensors."""
     if name in INNER:
         base, argument_positions = INNER[name]
-        return functools.reduce(partial_of, argument_positions, shared_function_of(base))
+        return functools.reduce(partial_derivative_of, argument_positions, shared_function_of(base))
     modules = (
         special,
         special_integrals,
@@ -103,7 +103,7 @@ def shared_function_of(name: str) -> Callable[..., Any]:
     return shared_function
 
 
-def operands(name: str, promotion: Promotion, arguments: tuple[Any, ...]) -> list[Any]:
+def promoted_operands(name: str, promotion: Promotion, arguments: tuple[Any, ...]) -> list[Any]:
     """Returns the arguments of a special function as tensors of one real floating dtype.
 
     Raises:
@@ -118,19 +118,21 @@ def operands(name: str, promotion: Promotion, arguments: tuple[Any, ...]) -> lis
     return tensors
 
 
-def partials(name: str, derived: Callable[[], Any], missing: Callable[[str, Any], Any]) -> list[Callable[..., Any]]:
+def partial_derivatives(
+    name: str, derivative_namespace: Callable[[], Any], handle_missing: Callable[[str, Any], Any]
+) -> list[Callable[..., Any]]:
     """Returns the partial derivatives of an op as functions that take the op's arguments and its result.
 
     Args:
         name: of the op.
-        derived: returns the namespace that the derivatives compute with; it may not exist yet.
-        missing: the derivative by an argument that has none, called with the name of the argument and the result of
-            the op: it raises `no_gradient_error`, or returns NaN on a library that asks for derivatives nobody needs.
+        derivative_namespace: returns the namespace that the derivatives compute with; it may not exist yet.
+        handle_missing: the derivative by an argument that has none, called with the name of the argument and the result
+            of the op; it raises `no_gradient_error`, or returns NaN on a library that asks for unneeded derivatives.
     """
 
     def bind_derivative(derivative: Any) -> Callable[..., Any]:
         if isinstance(derivative, str):
-            return lambda *known: missing(derivative, known[-1])
-        return lambda *known: derivative(derived(), *known)
+            return lambda *known: handle_missing(derivative, known[-1])
+        return lambda *known: derivative(derivative_namespace(), *known)
 
     return [bind_derivative(derivative) for derivative in DERIVATIVES[name]]

@@ -27,27 +27,27 @@ def _beta_density(s: Any, a: Any, b: Any, x: Any) -> Any:
     return s.exp(s.xlogy(a - 1.0, x) + s.xlog1py(b - 1.0, -x) - s.betaln(a, b))
 
 
-def _logarithm(s: Any, log: Callable[[Any], Any], x: Any, y: Any, smallest: float) -> Any:
+def _derivative_of_xlog(s: Any, log: Callable[[Any], Any], x: Any, y: Any, smallest: float) -> Any:
     """Returns the derivative of `x * log(y)` by `x`, and 0 where `x` is 0 and the logarithm is not finite."""
-    in_domain = (x != 0.0) | ((y > smallest) & (y < math.inf))
-    return s.where(in_domain, log(s.where(in_domain, y, 0.5)), 0.0)
+    is_in_domain = (x != 0.0) | ((y > smallest) & (y < math.inf))
+    return s.where(is_in_domain, log(s.where(is_in_domain, y, 0.5)), 0.0)
 
 
-def _quotient(s: Any, x: Any, y: Any) -> Any:
+def _quotient_or_zero(s: Any, x: Any, y: Any) -> Any:
     return s.where((x == 0.0) & (y == 0.0), 0.0, x / s.where((x == 0.0) & (y == 0.0), 1.0, y))
 
 
-def _erfcx(s: Any, x: Any, y: Any) -> Any:
+def _erfcx_derivative(s: Any, x: Any, y: Any) -> Any:
     # For large x the two terms would cancel, so use the asymptotic series.
     is_far = x > _FAR
     z = 1.0 / s.where(is_far, x, _FAR)
     z = z * z
-    series = -z * (0.5 - z * (0.75 - z * (1.875 - z * 6.5625))) * (2.0 / math.sqrt(math.pi))
+    far_slope = -z * (0.5 - z * (0.75 - z * (1.875 - z * 6.5625))) * (2.0 / math.sqrt(math.pi))
     near_slope = s.where(is_far, 0.0, x) * s.where(is_far, 0.0, y) * 2.0 - 2.0 / math.sqrt(math.pi)
-    return s.where(is_far, series, near_slope)
+    return s.where(is_far, far_slope, near_slope)
 
 
-def _log_ndtr(s: Any, x: Any, y: Any) -> Any:
+def _log_ndtr_derivative(s: Any, x: Any, y: Any) -> Any:
     is_negative = x < 0.0
     negative_result = math.sqrt(2.0 / math.pi) / s.erfcx(s.where(is_negative, x, 0.0) * -math.sqrt(0.5))
     nonnegative_x = s.where(is_negative, 0.0, x)
@@ -58,17 +58,17 @@ def _log_ndtr(s: Any, x: Any, y: Any) -> Any:
     )
 
 
-def _i1(s: Any, x: Any, y: Any) -> Any:
+def _i1_derivative(s: Any, x: Any, y: Any) -> Any:
     is_zero = x == 0.0
     return s.where(is_zero, 0.5, s.i0(x) - y / s.where(is_zero, 1.0, x))
 
 
-def _i1e(s: Any, x: Any, y: Any) -> Any:
+def _i1e_derivative(s: Any, x: Any, y: Any) -> Any:
     is_zero = x == 0.0
     return s.where(is_zero, 0.5, s.i0e(x) - y * (s.sign(x) + 1.0 / s.where(is_zero, 1.0, x)))
 
 
-def _j1(s: Any, x: Any, y: Any) -> Any:
+def _j1_derivative(s: Any, x: Any, y: Any) -> Any:
     is_zero = x == 0.0
     return s.where(is_zero, 0.5, s.j0(x) - y / s.where(is_zero, 1.0, x))
 
@@ -78,13 +78,13 @@ def _log_ratio(s: Any, x: Any, y: Any) -> Any:
     return s.where(is_close, s.log1p(s.where(is_close, x - y, 0.0) / y), s.log(x / y))
 
 
-def _by_gamma(s: Any, a: Any, x: Any) -> Any:
+def _log_gamma_density_slope(s: Any, a: Any, x: Any) -> Any:
     """Returns the derivative of the logarithm of the density of `gammainc` by `a`."""
     return s.log(x) - s.digamma(a)
 
 
-def _by_beta(s: Any, logarithm: Any, a: Any, total: Any) -> Any:
-    return logarithm - s.digamma(a) + s.digamma(total)
+def _log_beta_density_slope(s: Any, logarithm: Any, a: Any, argument_sum: Any) -> Any:
+    return logarithm - s.digamma(a) + s.digamma(argument_sum)
 
 
 def _student_density(s: Any, df: Any, t: Any) -> Any:
@@ -92,10 +92,10 @@ def _student_density(s: Any, df: Any, t: Any) -> Any:
     return s.exp(exponent * -0.5 - s.betaln(df * 0.5, s.full_like(df, 0.5)))
 
 
-def _student_mixed(s: Any, df: Any, t: Any, y: Any) -> Any:
+def _student_density_slope(s: Any, df: Any, t: Any, y: Any) -> Any:
     """Returns the derivative of the density of Student's distribution by `df`."""
-    square = t * t / df
-    log_slope = (df + 1.0) / df * (square / (square + 1.0)) - s.log1p(square) - 1.0 / df
+    scaled_square = t * t / df
+    log_slope = (df + 1.0) / df * (scaled_square / (scaled_square + 1.0)) - s.log1p(scaled_square) - 1.0 / df
     log_slope = log_slope + s.digamma((df + 1.0) * 0.5) - s.digamma(df * 0.5)
     return _student_density(s, df, t) * log_slope * 0.5
 
@@ -139,22 +139,22 @@ DERIVATIVES: dict[str, tuple[Derivative | str, ...]] = {
     ),
     "gammainc_by_a": (
         lambda s, a, x, y: s.gammainc_by_aa(a, x),
-        lambda s, a, x, y: _gamma_density(s, a, x) * _by_gamma(s, a, x),
+        lambda s, a, x, y: _gamma_density(s, a, x) * _log_gamma_density_slope(s, a, x),
     ),
     "gammainc_by_aa": ("a", "x"),
     "betainc_by_a": (
         lambda s, a, b, x, y: s.betainc_by_aa(a, b, x),
         lambda s, a, b, x, y: s.betainc_by_ab(a, b, x),
-        lambda s, a, b, x, y: _beta_density(s, a, b, x) * _by_beta(s, s.log(x), a, a + b),
+        lambda s, a, b, x, y: _beta_density(s, a, b, x) * _log_beta_density_slope(s, s.log(x), a, a + b),
     ),
     "betainc_by_b": (
         lambda s, a, b, x, y: s.betainc_by_ab(a, b, x),
         lambda s, a, b, x, y: s.betainc_by_bb(a, b, x),
-        lambda s, a, b, x, y: _beta_density(s, a, b, x) * _by_beta(s, s.log1p(-x), b, a + b),
+        lambda s, a, b, x, y: _beta_density(s, a, b, x) * _log_beta_density_slope(s, s.log1p(-x), b, a + b),
     ),
     **dict.fromkeys(("betainc_by_aa", "betainc_by_ab", "betainc_by_bb"), ("a", "b", "x")),
     "stdtr": (lambda s, df, t, y: s.stdtr_by_df(df, t), lambda s, df, t, y: _student_density(s, df, t)),
-    "stdtr_by_df": (lambda s, df, t, y: s.stdtr_by_df_twice(df, t), _student_mixed),
+    "stdtr_by_df": (lambda s, df, t, y: s.stdtr_by_df_twice(df, t), _student_density_slope),
     "stdtr_by_df_twice": ("df", "t"),
     "stdtrit": (
         lambda s, df, p, y: -s.stdtr_by_df(df, y) / _student_density(s, df, y),
@@ -169,15 +169,21 @@ DERIVATIVES: dict[str, tuple[Derivative | str, ...]] = {
         lambda s, a, b, y, x: -s.betainc_by_b(a, b, x) / _beta_density(s, a, b, x),
         lambda s, a, b, y, x: 1.0 / _beta_density(s, a, b, x),
     ),
-    "xlogy": (lambda s, x, y, z: _logarithm(s, s.log, x, y, 0.0), lambda s, x, y, z: _quotient(s, x, y)),
-    "xlog1py": (lambda s, x, y, z: _logarithm(s, s.log1p, x, y, -1.0), lambda s, x, y, z: _quotient(s, x, y + 1.0)),
-    "erfcx": (_erfcx,),
+    "xlogy": (
+        lambda s, x, y, z: _derivative_of_xlog(s, s.log, x, y, 0.0),
+        lambda s, x, y, z: _quotient_or_zero(s, x, y),
+    ),
+    "xlog1py": (
+        lambda s, x, y, z: _derivative_of_xlog(s, s.log1p, x, y, -1.0),
+        lambda s, x, y, z: _quotient_or_zero(s, x, y + 1.0),
+    ),
+    "erfcx": (_erfcx_derivative,),
     "ndtr": (lambda s, x, y: s.exp(x * x * -0.5) / _ROOT_2PI,),
-    "log_ndtr": (_log_ndtr,),
+    "log_ndtr": (_log_ndtr_derivative,),
     "ndtri": (lambda s, p, y: s.exp(y * y * 0.5) * _ROOT_2PI,),
     "i0e": (lambda s, x, y: s.i1e(x) - s.sign(x) * y,),
-    "i1": (_i1,),
-    "i1e": (_i1e,),
+    "i1": (_i1_derivative,),
+    "i1e": (_i1e_derivative,),
     "gamma": (lambda s, x, y: s.digamma(x) * y,),
     "expi": (lambda s, x, y: s.exp(x) / x,),
     "exp1": (lambda s, x, y: s.exp(-x) / -x,),
@@ -185,7 +191,7 @@ DERIVATIVES: dict[str, tuple[Derivative | str, ...]] = {
     "rel_entr": (lambda s, x, y, z: _log_ratio(s, x, y) + 1.0, lambda s, x, y, z: -x / y),
     "kl_div": (lambda s, x, y, z: _log_ratio(s, x, y), lambda s, x, y, z: (y - x) / y),
     "j0": (lambda s, x, y: -s.j1(x),),
-    "j1": (_j1,),
+    "j1": (_j1_derivative,),
     "iv": ("v", lambda s, v, x, y: (s.iv(v - 1.0, x) + s.iv(v + 1.0, x)) * 0.5),
     "kv": ("v", lambda s, v, x, y: (s.kv(v - 1.0, x) + s.kv(v + 1.0, x)) * -0.5),
 }

@@ -25,54 +25,54 @@ class Dual:
         return tuple(self.value.shape)
 
     def __add__(self, other: Any) -> "Dual":
-        b = _dual(other)
+        b = _as_dual(other)
         return Dual(self.value + b.value, _add_slopes(self.slope, b.slope))
 
     def __sub__(self, other: Any) -> "Dual":
-        b = _dual(other)
+        b = _as_dual(other)
         return Dual(self.value - b.value, _add_slopes(self.slope, _scaled_slope(b.slope, -1.0)))
 
     def __rsub__(self, other: Any) -> "Dual":
-        return _dual(other) - self
+        return _as_dual(other) - self
 
     def __mul__(self, other: Any) -> "Dual":
-        b = _dual(other)
+        b = _as_dual(other)
         return Dual(
             self.value * b.value, _add_slopes(_scaled_slope(self.slope, b.value), _scaled_slope(b.slope, self.value))
         )
 
     def __truediv__(self, other: Any) -> "Dual":
-        b = _dual(other)
+        b = _as_dual(other)
         ratio = self.value / b.value
         numerator_slope = _add_slopes(self.slope, _scaled_slope(b.slope, -ratio))
         return Dual(ratio, None if numerator_slope is None else numerator_slope / b.value)
 
     def __rtruediv__(self, other: Any) -> "Dual":
-        return _dual(other) / self
+        return _as_dual(other) / self
 
     def __neg__(self) -> "Dual":
         return Dual(-self.value, _scaled_slope(self.slope, -1.0))
 
     def __lt__(self, other: Any) -> Any:
-        return self.value < _dual(other).value
+        return self.value < _as_dual(other).value
 
     def __le__(self, other: Any) -> Any:
-        return self.value <= _dual(other).value
+        return self.value <= _as_dual(other).value
 
     def __gt__(self, other: Any) -> Any:
-        return self.value > _dual(other).value
+        return self.value > _as_dual(other).value
 
     def __ge__(self, other: Any) -> Any:
-        return self.value >= _dual(other).value
+        return self.value >= _as_dual(other).value
 
     def __eq__(self, other: object) -> Any:
-        return self.value == _dual(other).value
+        return self.value == _as_dual(other).value
 
     __hash__ = None  # type: ignore[assignment]
     __radd__, __rmul__ = __add__, __mul__
 
 
-def _dual(x: Any) -> Dual:
+def _as_dual(x: Any) -> Dual:
     return x if isinstance(x, Dual) else Dual(x)
 
 
@@ -107,7 +107,7 @@ class _Duals:
 
     def where(self, mask: Any, x1: Any, x2: Any) -> Dual:
         """Returns elements of one of two dual numbers, with their derivatives."""
-        a, b = _dual(x1), _dual(x2)
+        a, b = _as_dual(x1), _as_dual(x2)
         slope = None
         if a.slope is not None or b.slope is not None:
             slope = self._xp.where(mask, *(0.0 if s is None else s for s in (a.slope, b.slope)))
@@ -159,14 +159,14 @@ class _Duals:
 
     def power(self, x1: Any, x2: Any) -> Dual:
         """Returns a dual number to the power of another one."""
-        a, b = _dual(x1), _dual(x2)
+        a, b = _as_dual(x1), _as_dual(x2)
         value = self._xp.power(a.value, b.value)
         base_slope = None if a.slope is None else a.slope * (b.value / a.value)
         exponent_slope = None if b.slope is None else b.slope * self._xp.log(a.value)
         return Dual(value, _scaled_slope(_add_slopes(base_slope, exponent_slope), value))
 
 
-def partial_of(function: Callable[..., Any], place: int) -> Callable[..., Any]:
+def partial_derivative_of(function: Callable[..., Any], place: int) -> Callable[..., Any]:
     """Returns the partial derivative by one argument of a function that takes a namespace and tensors."""
 
     def derivative(xp: Any, *arguments: Any) -> Any:

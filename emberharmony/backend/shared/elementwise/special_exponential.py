@@ -14,11 +14,11 @@ from emberharmony.backend.shared.elementwise.elementary import (
     at_least,
     at_most,
     chebyshev,
-    harmless_outside,
     polynomial,
+    replace_outside,
 )
-from emberharmony.backend.shared.elementwise.special import gamma_next, offset_from_nearest, sine_over, stirling
-from emberharmony.backend.shared.elementwise.special_integrals import log1p_less
+from emberharmony.backend.shared.elementwise.special import gamma1p, offset_from_integer, sinc, stirling
+from emberharmony.backend.shared.elementwise.special_integrals import log1p_remainder
 
 # The Chebyshev coefficients of x exp(x) E1(x) in 1 / x, from 1 to 4 and beyond.
 _E1_MIDDLE = (
@@ -90,34 +90,34 @@ _ENTIRE = tuple((-1.0) ** (k + 1) / (k * math.factorial(k)) for k in reversed(ra
 _ROOT_2PI = math.sqrt(2.0 * math.pi)
 
 
-def _large_gamma(xp: Any, a: Any) -> tuple[Any, Any]:
+def _large_gamma_factors(xp: Any, a: Any) -> tuple[Any, Any]:
     """Returns two factors whose product is `gamma(a)`, for a >= 10; neither overflows for a up to 200."""
     a = at_most(xp, a, 200.0)
     half_power = xp.power(a, 0.5 * a - 0.25)
     return half_power, half_power * xp.exp(-a) * (xp.exp(stirling(a)) * _ROOT_2PI)
 
 
-def _gamma_right(xp: Any, a: Any) -> Any:
+def _gamma_of_positive(xp: Any, a: Any) -> Any:
     is_near = a < 10.0
-    first_factor, second_factor = _large_gamma(xp, at_least(xp, a, 10.0))
-    small_a = harmless_outside(xp, is_near, a, 1.0)
-    return xp.where(is_near, gamma_next(xp, small_a, _GAMMA_TERMS) / small_a, first_factor * second_factor)
+    first_factor, second_factor = _large_gamma_factors(xp, at_least(xp, a, 10.0))
+    small_a = replace_outside(xp, is_near, a, 1.0)
+    return xp.where(is_near, gamma1p(xp, small_a, _GAMMA_TERMS) / small_a, first_factor * second_factor)
 
 
-def _gamma_left(xp: Any, a: Any) -> Any:
+def _gamma_of_negative(xp: Any, a: Any) -> Any:
     """Returns `gamma(-a)` for a > 0, by reflection."""
     is_near = a < 10.0
-    first_factor, second_factor = _large_gamma(xp, at_least(xp, a, 10.0))
-    r = offset_from_nearest(xp, at_most(xp, a, 200.0))
+    first_factor, second_factor = _large_gamma_factors(xp, at_least(xp, a, 10.0))
+    r = offset_from_integer(xp, at_most(xp, a, 200.0))
     nearest_integer = xp.floor(at_most(xp, a, 200.0) + 0.5)
     sign = xp.where(nearest_integer == 2.0 * xp.floor(nearest_integer / 2.0), -1.0, 1.0)
     r = xp.where(r == 0.0, math.nan, r)
-    reflected = sign / (r * sine_over(r))
-    small_a = harmless_outside(xp, is_near, a, 1.0)
+    reflection_factor = sign / (r * sinc(r))
+    small_a = replace_outside(xp, is_near, a, 1.0)
     return xp.where(
         is_near,
-        reflected / gamma_next(xp, small_a, _GAMMA_TERMS),
-        reflected / at_least(xp, a, 10.0) / first_factor / second_factor,
+        reflection_factor / gamma1p(xp, small_a, _GAMMA_TERMS),
+        reflection_factor / at_least(xp, a, 10.0) / first_factor / second_factor,
     )
 
 
@@ -125,9 +125,9 @@ def gamma(xp: Any, x: Any) -> Any:
     """Returns the gamma function; NaN at -1, -2, ..., and infinite at 0, with the sign of the zero."""
     a = xp.abs(x)
     is_regular = (a > 0.0) & (a < math.inf)
-    a = harmless_outside(xp, is_regular, a, 1.0)
-    right_result = xp.pick(x > 0.0, partial(_gamma_right, xp), a)
-    result = xp.where(x > 0.0, right_result, xp.pick(x < 0.0, partial(_gamma_left, xp), a))
+    a = replace_outside(xp, is_regular, a, 1.0)
+    right_result = xp.pick(x > 0.0, partial(_gamma_of_positive, xp), a)
+    result = xp.where(x > 0.0, right_result, xp.pick(x < 0.0, partial(_gamma_of_negative, xp), a))
     end_values = xp.where(x == 0.0, 1.0 / x, xp.where(x == math.inf, x, math.nan))
     return xp.where(is_regular, result, end_values)
 
@@ -146,9 +146,9 @@ def _exp1_far(xp: Any, x: Any) -> Any:
 def exp1(xp: Any, x: Any) -> Any:
     """Returns the exponential integral E1; NaN for negative numbers, and infinite at 0."""
     is_near, is_far = (x > 0.0) & (x < 1.0), x >= 1.0
-    near_result = xp.pick(is_near, partial(_exp1_near, xp), harmless_outside(xp, is_near, x, 0.5))
+    near_result = xp.pick(is_near, partial(_exp1_near, xp), replace_outside(xp, is_near, x, 0.5))
     # Beyond 800 the result is 0, also at infinity.
-    large_x = at_most(xp, harmless_outside(xp, is_far, x, 1.0), 800.0)
+    large_x = at_most(xp, replace_outside(xp, is_far, x, 1.0), 800.0)
     far_result = xp.exp(-large_x) * xp.pick(is_far, partial(_exp1_far, xp), large_x) / large_x
     return xp.where(is_near, near_result, xp.where(is_far, far_result, xp.where(x == 0.0, math.inf, math.nan)))
 
@@ -158,8 +158,8 @@ def _expi_near(xp: Any, x: Any) -> Any:
     is_close = xp.abs(distance) < 0.2
     logarithm = xp.where(
         is_close,
-        xp.log1p(harmless_outside(xp, is_close, distance, 0.0) / _ROOT),
-        xp.log(harmless_outside(xp, ~is_close, x, 1.0) / _ROOT),
+        xp.log1p(replace_outside(xp, is_close, distance, 0.0) / _ROOT),
+        xp.log(replace_outside(xp, ~is_close, x, 1.0) / _ROOT),
     )
     return logarithm + distance * chebyshev(x * (2.0 / 3.0) - 2.0, _EI_NEAR)
 
@@ -168,20 +168,20 @@ def _expi_far(xp: Any, x: Any) -> Any:
     """Returns `x exp(-x) expi(x)` for x >= 6."""
     t = 1.0 / x
     middle_result = chebyshev(at_least(xp, t, 1.0 / 12.0) * 48.0 - 6.0, _EI_MIDDLE)
-    later_value = chebyshev(at_most(xp, at_least(xp, t, 1.0 / 30.0), 1.0 / 12.0) * 80.0 - (14.0 / 3.0), _EI_LATER)
-    farthest_value = chebyshev(at_most(xp, t, 1.0 / 30.0) * 120.0 - 2.0, _EI_FAR)
-    return xp.where(x < 12.0, middle_result, xp.where(x < 30.0, later_value, farthest_value))
+    far_result = chebyshev(at_most(xp, at_least(xp, t, 1.0 / 30.0), 1.0 / 12.0) * 80.0 - (14.0 / 3.0), _EI_LATER)
+    farthest_result = chebyshev(at_most(xp, t, 1.0 / 30.0) * 120.0 - 2.0, _EI_FAR)
+    return xp.where(x < 12.0, middle_result, xp.where(x < 30.0, far_result, farthest_result))
 
 
 def expi(xp: Any, x: Any) -> Any:
     """Returns the exponential integral Ei; -inf at 0."""
     is_near, is_far = (x > 0.0) & (x < 6.0), (x >= 6.0) & (x < math.inf)
-    near_result = xp.pick(is_near, partial(_expi_near, xp), harmless_outside(xp, is_near, x, 1.0))
-    large_x = at_most(xp, harmless_outside(xp, is_far, x, 6.0), 800.0)
+    near_result = xp.pick(is_near, partial(_expi_near, xp), replace_outside(xp, is_near, x, 1.0))
+    large_x = at_most(xp, replace_outside(xp, is_far, x, 6.0), 800.0)
     # The exponential may overflow where the result does not, so multiply by its square root twice.
     root_of_exp = xp.exp(0.5 * large_x)
     far_result = root_of_exp * (xp.pick(is_far, partial(_expi_far, xp), large_x) / large_x) * root_of_exp
-    negative_result = -xp.pick(x < 0.0, partial(exp1, xp), harmless_outside(xp, x < 0.0, -x, 1.0))
+    negative_result = -xp.pick(x < 0.0, partial(exp1, xp), replace_outside(xp, x < 0.0, -x, 1.0))
     result = xp.where(is_near, near_result, xp.where(is_far, far_result, xp.where(x < 0.0, negative_result, x)))
     return xp.where(x == 0.0, -math.inf, result)
 
@@ -198,26 +198,28 @@ def _refine_lambertw(xp: Any, x: Any, w: Any) -> Any:
 
 def lambertw(xp: Any, x: Any, k: Any) -> Any:
     """Returns the branch 0 or -1 of Lambert's function where it is real, else NaN."""
-    scaled = ((x + _BRANCH) + _BRANCH_REST) * (2.0 * math.e)
+    branch_distance = ((x + _BRANCH) + _BRANCH_REST) * (2.0 * math.e)
     is_main_branch = k == 0.0
-    is_inside = (scaled >= 0.0) & (x < math.inf) & (is_main_branch | ((k == -1.0) & (x < 0.0)))
-    p = xp.sqrt(harmless_outside(xp, is_inside, scaled, 1.0))
+    is_inside = (branch_distance >= 0.0) & (x < math.inf) & (is_main_branch | ((k == -1.0) & (x < 0.0)))
+    p = xp.sqrt(replace_outside(xp, is_inside, branch_distance, 1.0))
     p = xp.where(is_main_branch, p, -p)
     is_near = xp.abs(p) < 0.3
-    series = polynomial(at_least(xp, at_most(xp, p, 0.3), -0.3), _LAMBERT)
+    series_value = polynomial(at_least(xp, at_most(xp, p, 0.3), -0.3), _LAMBERT)
     is_regular = is_inside & ~is_near & (x != 0.0)
-    main_x = harmless_outside(xp, is_regular & is_main_branch, x, 1.0)
+    main_x = replace_outside(xp, is_regular & is_main_branch, x, 1.0)
     logarithm = xp.log1p(main_x)
     main_guess = logarithm * (1.0 - xp.log1p(logarithm) / (2.0 + logarithm))
-    lower_x = harmless_outside(xp, is_regular & ~is_main_branch, x, -0.1)
+    lower_x = replace_outside(xp, is_regular & ~is_main_branch, x, -0.1)
     log_magnitude = xp.log(-lower_x)
-    log_size = xp.log(-log_magnitude)
-    first_guess = polynomial(at_least(xp, p, -1.3), _LAMBERT[-6:])
-    lower_guess = xp.where(lower_x < -0.1, first_guess, log_magnitude - log_size + log_size / log_magnitude)
+    log_log_magnitude = xp.log(-log_magnitude)
+    branch_guess = polynomial(at_least(xp, p, -1.3), _LAMBERT[-6:])
+    lower_guess = xp.where(
+        lower_x < -0.1, branch_guess, log_magnitude - log_log_magnitude + log_log_magnitude / log_magnitude
+    )
     refined_value = _refine_lambertw(
         xp, xp.where(is_main_branch, main_x, lower_x), xp.where(is_main_branch, main_guess, lower_guess)
     )
-    result = xp.where(is_near, series, refined_value)
+    result = xp.where(is_near, series_value, refined_value)
     end_values = xp.where(is_main_branch, xp.where((x == 0.0) | (x == math.inf), x, math.nan), math.nan)
     end_values = xp.where((k == -1.0) & (x == 0.0), -math.inf, end_values)
     return xp.where(is_regular | (is_inside & is_near), result, end_values)
@@ -228,30 +230,30 @@ def log_ratio(xp: Any, x: Any, y: Any) -> Any:
     is_close = xp.abs(x - y) < 0.5 * y
     ratio = x / y
     is_far = (ratio < 1e-300) | (ratio > 1e300)
-    far_value = xp.log(harmless_outside(xp, is_far, x, 1.0)) - xp.log(harmless_outside(xp, is_far, y, 1.0))
-    quotient_logarithm = xp.where(is_far, far_value, xp.log(harmless_outside(xp, ~is_far, ratio, 1.0)))
-    return xp.where(is_close, xp.log1p(harmless_outside(xp, is_close, x - y, 0.0) / y), quotient_logarithm)
+    far_value = xp.log(replace_outside(xp, is_far, x, 1.0)) - xp.log(replace_outside(xp, is_far, y, 1.0))
+    quotient_logarithm = xp.where(is_far, far_value, xp.log(replace_outside(xp, ~is_far, ratio, 1.0)))
+    return xp.where(is_close, xp.log1p(replace_outside(xp, is_close, x - y, 0.0) / y), quotient_logarithm)
 
 
-def _entropy(xp: Any, x: Any, y: Any, function: Any, at_zero: Any) -> Any:
+def _relative_entropy(xp: Any, x: Any, y: Any, function: Any, zero_value: Any) -> Any:
     is_inside = (x > 0.0) & (y > 0.0)
-    result = function(harmless_outside(xp, is_inside, x, 1.0), harmless_outside(xp, is_inside, y, 1.0))
-    end_values = xp.where((x == 0.0) & (y >= 0.0), at_zero, math.inf)
+    result = function(replace_outside(xp, is_inside, x, 1.0), replace_outside(xp, is_inside, y, 1.0))
+    end_values = xp.where((x == 0.0) & (y >= 0.0), zero_value, math.inf)
     return xp.where(xp.isnan(x) | xp.isnan(y), math.nan, xp.where(is_inside, result, end_values))
 
 
 def rel_entr(xp: Any, x: Any, y: Any) -> Any:
     """Returns `x log(x / y)`; 0 where x is 0 and y is not negative, infinite where one is negative."""
-    return _entropy(xp, x, y, lambda x, y: x * log_ratio(xp, x, y), 0.0)
+    return _relative_entropy(xp, x, y, lambda x, y: x * log_ratio(xp, x, y), 0.0)
 
 
 def kl_div(xp: Any, x: Any, y: Any) -> Any:
     """Returns `x log(x / y) - x + y`, without cancellation where the two are almost equal."""
 
-    def direct_divergence(x: Any, y: Any) -> Any:
+    def divergence_inside(x: Any, y: Any) -> Any:
         relative_change = (y - x) / x
         is_close = xp.abs(relative_change) < 0.5
-        near_value = x * log1p_less(xp, harmless_outside(xp, is_close, relative_change, 0.0))
+        near_value = x * log1p_remainder(xp, replace_outside(xp, is_close, relative_change, 0.0))
         return xp.where(is_close, near_value, x * log_ratio(xp, x, y) + (y - x))
 
-    return _entropy(xp, x, y, direct_divergence, y)
+    return _relative_entropy(xp, x, y, divergence_inside, y)

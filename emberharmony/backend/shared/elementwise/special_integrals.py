@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from emberharmony.backend.shared.elementwise.elementary import polynomial
-from emberharmony.backend.shared.elementwise.special import gamma_next, log_gamma_next, positive_beta, stirling
+from emberharmony.backend.shared.elementwise.special import gamma1p, log_gamma1p, positive_beta, stirling
 
 # The nodes below 1/2 and the weights of Gauss's quadrature from 0 to 1, computed with 50 digits.
 _NODES_28 = (
@@ -117,7 +117,7 @@ def _integral(xp: Any, rule: Rule, width: Any, exponent: Callable[[Any], Any]) -
     return integral * width
 
 
-def log1p_less(xp: Any, u: Any, subtrahend: Any = None, bound: float = 0.5, terms: int = 14) -> Any:
+def log1p_remainder(xp: Any, u: Any, subtrahend: Any = None, bound: float = 0.5, terms: int = 14) -> Any:
     """Returns `u - log1p(u)`, with full relative precision up to the bound, for which the terms of a series suffice.
 
     Args:
@@ -138,7 +138,7 @@ def log1p_less(xp: Any, u: Any, subtrahend: Any = None, bound: float = 0.5, term
     return xp.where(is_small, r * (v - 2.0 * square * series), u - logarithm)
 
 
-def _expm1_less(xp: Any, z: Any) -> Any:
+def _expm1_remainder(xp: Any, z: Any) -> Any:
     """Returns `exp(z) - 1 - z`, with fewer digits where the integrand is small."""
     bound, terms = xp.digits.exponential
     is_small = xp.abs(z) < bound
@@ -146,52 +146,52 @@ def _expm1_less(xp: Any, z: Any) -> Any:
     return xp.where(is_small, v * v * polynomial(v, _FACTORIAL[-terms:]), xp.expm1(z) - z)
 
 
-def _small_density(xp: Any, a: Any, x: Any) -> Any:
+def _gamma_density_of_small(xp: Any, a: Any, x: Any) -> Any:
     # Use a / gamma(1 + a) for 1 / gamma(a), because gamma(a) overflows for tiny a.
-    return a * xp.power(x, a) * xp.exp(-x) / gamma_next(xp, a, xp.digits.gamma)
+    return a * xp.power(x, a) * xp.exp(-x) / gamma1p(xp, a, xp.digits.gamma)
 
 
-def _large_density(xp: Any, a: Any, x: Any) -> Any:
-    distance = log1p_less(xp, (x - a) / a, x / a, *xp.digits.logarithm)
+def _gamma_density_of_large(xp: Any, a: Any, x: Any) -> Any:
+    distance = log1p_remainder(xp, (x - a) / a, x / a, *xp.digits.logarithm)
     return xp.sqrt(a / (2.0 * math.pi)) * xp.exp(-stirling(a)) * xp.exp(-a * distance)
 
 
 def gamma_density(xp: Any, a: Any, x: Any) -> Any:
     """Returns `x**a * exp(-x) / gamma(a)` for a, x > 0."""
     is_large = a >= 10.0
-    small_density = xp.pick(~is_large, partial(_small_density, xp), xp.where(is_large, 1.0, a), x)
+    small_density = xp.pick(~is_large, partial(_gamma_density_of_small, xp), xp.where(is_large, 1.0, a), x)
     return xp.where(
-        is_large, xp.pick(is_large, partial(_large_density, xp), xp.where(is_large, a, 10.0), x), small_density
+        is_large, xp.pick(is_large, partial(_gamma_density_of_large, xp), xp.where(is_large, a, 10.0), x), small_density
     )
 
 
-def _gamma_near(xp: Any, upper: Any, a: Any, x: Any, density: Any) -> Any:
+def _gammainc_near(xp: Any, upper: Any, a: Any, x: Any, density: Any) -> Any:
     """Returns an incomplete gamma function for x <= 1, or x < a < 6, by power series."""
-    term = total = 1.0 / a
+    term = series_sum = 1.0 / a
     for k in range(1, xp.digits.near):
         term = term * (x / (a + k))
-        total = total + term
-    lower_value = density * total
+        series_sum = series_sum + term
+    lower_value = density * series_sum
     if upper is False:
         return lower_value
-    far_value = 1.0 - lower_value
+    complement = 1.0 - lower_value
     is_flat = (a < 1.0) & (lower_value > 0.5)
-    near_value = xp.pick(is_flat, partial(_gamma_flat, xp), xp.where(is_flat, a, 0.5), x)
-    integral = xp.where(is_flat, near_value, far_value)
+    flat_value = xp.pick(is_flat, partial(_gammaincc_of_small, xp), xp.where(is_flat, a, 0.5), x)
+    integral = xp.where(is_flat, flat_value, complement)
     return integral if upper is True else xp.where(upper, integral, lower_value)
 
 
-def _gamma_flat(xp: Any, a: Any, x: Any) -> Any:
+def _gammaincc_of_small(xp: Any, a: Any, x: Any) -> Any:
     """Returns the upper incomplete gamma function for a, x <= 1, by an alternating series without cancellation."""
     decrease, remainder = 1.0 + 0.0 * x, 0.0 * x
     for k in range(1, xp.digits.near):
         decrease = decrease * (x * (-1.0 / k))
         remainder = remainder + decrease / (a + k)
-    exponent = a * xp.log(x) - log_gamma_next(a)
+    exponent = a * xp.log(x) - log_gamma1p(a)
     return -xp.expm1(exponent) - a * xp.exp(exponent) * remainder
 
 
-def gamma_far(xp: Any, upper: Any, a: Any, x: Any, density: Any) -> Any:
+def gammainc_far(xp: Any, upper: Any, a: Any, x: Any, density: Any) -> Any:
     """Returns an incomplete gamma function for x > 1, x >= a or a >= 6, from the smaller one of the two.
 
     The density is `x**a * exp(-x) / gamma(a)`. The variable of the integral is `x * exp(z)`, where z > 0 for the upper
@@ -201,12 +201,21 @@ def gamma_far(xp: Any, upper: Any, a: Any, x: Any, density: Any) -> Any:
     distance_from_a, depth = xp.abs(x - a), xp.digits.depth
     # With exp(z) - 1 - z >= z * z / (2 - z) on the left, and u - log1p(u) >= u * u / (2 + 4 u / 3) on the right, where
     # u = exp(z) - 1, the range ends at the root of a quadratic equation.
-    leading = xp.where(is_right, distance_from_a * (4.0 / 3.0) + a, a)
-    half_width = xp.where(is_right, depth * (2.0 / 3.0), depth / 2.0) - distance_from_a
-    integration_end = 2.0 * depth / (xp.sqrt(half_width * half_width + 2.0 * depth * leading) - half_width)
+    leading_coefficient = xp.where(is_right, distance_from_a * (4.0 / 3.0) + a, a)
+    half_linear_coefficient = xp.where(is_right, depth * (2.0 / 3.0), depth / 2.0) - distance_from_a
+    integration_end = (
+        2.0
+        * depth
+        / (
+            xp.sqrt(half_linear_coefficient * half_linear_coefficient + 2.0 * depth * leading_coefficient)
+            - half_linear_coefficient
+        )
+    )
     integration_end = xp.where(is_right, xp.log1p(integration_end), -integration_end)
     is_moderate = xp.where(is_right, x, a) < xp.digits.moderate
-    integral = _choose_by_mask(xp, is_moderate, _gamma_directly, _gamma_carefully, a, x, integration_end)
+    integral = _choose_by_mask(
+        xp, is_moderate, _integrate_gamma_directly, _integrate_gamma_carefully, a, x, integration_end
+    )
     tail_value = density * xp.abs(integral)
     if upper is True or upper is False:
         return (
@@ -217,39 +226,39 @@ def gamma_far(xp: Any, upper: Any, a: Any, x: Any, density: Any) -> Any:
     return xp.where((is_right & upper) | (~is_right & ~upper), tail_value, 1.0 - tail_value)
 
 
-def gamma_tail(xp: Any, upper: Any, a: Any, x: Any, density: Any) -> Any:
+def gammainc_side(xp: Any, upper: Any, a: Any, x: Any, density: Any) -> Any:
     """Returns the upper incomplete gamma function of positive, finite numbers where a mask is true, else the lower."""
     is_close = (x <= 1.0) | ((x < a) & (a < 6.0))
-    near_value = _gamma_near(xp, upper, a, xp.where(is_close, x, 0.5), density)
-    return xp.where(is_close, near_value, gamma_far(xp, upper, a, xp.where(is_close, 2.0, x), density))
+    near_value = _gammainc_near(xp, upper, a, xp.where(is_close, x, 0.5), density)
+    return xp.where(is_close, near_value, gammainc_far(xp, upper, a, xp.where(is_close, 2.0, x), density))
 
 
-def _choose_by_mask(xp: Any, mask: Any, quick_function: Any, careful: Any, *arguments: Any) -> Any:
+def _choose_by_mask(xp: Any, mask: Any, quick_function: Any, careful_function: Any, *arguments: Any) -> Any:
     """Returns `careful(xp, *arguments)`; where a mask is true, `quick_function`, if the namespace selects elements."""
     if not xp.picks:
-        return careful(xp, *arguments)
+        return careful_function(xp, *arguments)
     if mask.all():
         return quick_function(xp, *arguments)
     quick_result = xp.pick(mask, partial(quick_function, xp), *arguments)
-    return xp.where(mask, quick_result, xp.pick(~mask, partial(careful, xp), *arguments))
+    return xp.where(mask, quick_result, xp.pick(~mask, partial(careful_function, xp), *arguments))
 
 
-def _gamma_directly(xp: Any, a: Any, x: Any, end: Any) -> Any:
+def _integrate_gamma_directly(xp: Any, a: Any, x: Any, end: Any) -> Any:
     return _integral(xp, xp.digits.gauss, end, lambda z: a * z - x * xp.expm1(z))
 
 
-def _gamma_carefully(xp: Any, a: Any, x: Any, end: Any) -> Any:
+def _integrate_gamma_carefully(xp: Any, a: Any, x: Any, end: Any) -> Any:
     a_minus_x = a - x
-    return _integral(xp, xp.digits.gauss, end, lambda z: a_minus_x * z - x * _expm1_less(xp, z))
+    return _integral(xp, xp.digits.gauss, end, lambda z: a_minus_x * z - x * _expm1_remainder(xp, z))
 
 
-def _gamma(xp: Any, a: Any, x: Any, upper: bool) -> Any:
+def _gammainc(xp: Any, a: Any, x: Any, upper: bool) -> Any:
     is_regular = (a > 0.0) & (x > 0.0) & (a < math.inf) & (x < math.inf)
     a1, x1 = xp.where(is_regular, a, 1.0), xp.where(is_regular, x, 0.5)
     # Below a = 6 the integral to the left of x = a would need more nodes, and the power series is short.
     density, is_close = gamma_density(xp, a1, x1), (x1 <= 1.0) | ((x1 < a1) & (a1 < 6.0))
-    near_value = xp.pick(is_close, partial(_gamma_near, xp, upper), a1, xp.where(is_close, x1, 0.5), density)
-    far_value = xp.pick(~is_close, partial(gamma_far, xp, upper), a1, xp.where(is_close, 2.0, x1), density)
+    near_value = xp.pick(is_close, partial(_gammainc_near, xp, upper), a1, xp.where(is_close, x1, 0.5), density)
+    far_value = xp.pick(~is_close, partial(gammainc_far, xp, upper), a1, xp.where(is_close, 2.0, x1), density)
     value_at_zero, value_at_infinity = (1.0, 0.0) if upper else (0.0, 1.0)
     end_values = xp.where((x == math.inf) | (a == 0.0), value_at_infinity, value_at_zero)
     is_undefined = (a < 0.0) | (x < 0.0) | ((a == 0.0) & (x == 0.0)) | ((a == math.inf) & (x == math.inf))
@@ -259,25 +268,25 @@ def _gamma(xp: Any, a: Any, x: Any, upper: bool) -> Any:
 
 def gammainc(xp: Any, a: Any, x: Any) -> Any:
     """Returns the lower regularized incomplete gamma function."""
-    return _gamma(xp, a, x, False)
+    return _gammainc(xp, a, x, False)
 
 
 def gammaincc(xp: Any, a: Any, x: Any) -> Any:
     """Returns the upper regularized incomplete gamma function."""
-    return _gamma(xp, a, x, True)
+    return _gammainc(xp, a, x, True)
 
 
-def _small_beta_density(xp: Any, a: Any, b: Any, x: Any) -> Any:
+def _beta_density_of_small(xp: Any, a: Any, b: Any, x: Any) -> Any:
     return xp.power(x, a) * (xp.exp(b * xp.log1p(-x)) / positive_beta(xp, a, b))
 
 
-def _large_beta_density(xp: Any, a: Any, b: Any, x: Any) -> Any:
-    total = a + b
+def _beta_density_of_large(xp: Any, a: Any, b: Any, x: Any) -> Any:
+    parameter_sum = a + b
     distance = x * b - (1.0 - x) * a
-    exponent = -a * log1p_less(xp, distance / a, x * (total / a), *xp.digits.logarithm)
-    exponent = exponent - b * log1p_less(xp, -distance / b, (1.0 - x) * (total / b), *xp.digits.logarithm)
-    corrections = stirling(total) - stirling(a) - stirling(b)
-    return xp.sqrt(a / total * b / (2.0 * math.pi)) * xp.exp(corrections) * xp.exp(exponent)
+    exponent = -a * log1p_remainder(xp, distance / a, x * (parameter_sum / a), *xp.digits.logarithm)
+    exponent = exponent - b * log1p_remainder(xp, -distance / b, (1.0 - x) * (parameter_sum / b), *xp.digits.logarithm)
+    corrections = stirling(parameter_sum) - stirling(a) - stirling(b)
+    return xp.sqrt(a / parameter_sum * b / (2.0 * math.pi)) * xp.exp(corrections) * xp.exp(exponent)
 
 
 def beta_density(xp: Any, a: Any, b: Any, x: Any) -> Any:
@@ -285,21 +294,23 @@ def beta_density(xp: Any, a: Any, b: Any, x: Any) -> Any:
     is_large = (a >= 10.0) & (b >= 10.0)
     a0, b0 = xp.where(is_large, 1.0, a), xp.where(is_large, 1.0, b)
     a1, b1 = xp.where(is_large, a, 10.0), xp.where(is_large, b, 10.0)
-    small_density = xp.pick(~is_large, partial(_small_beta_density, xp), a0, b0, x)
-    return xp.where(is_large, xp.pick(is_large, partial(_large_beta_density, xp), a1, b1, x), small_density)
+    small_density = xp.pick(~is_large, partial(_beta_density_of_small, xp), a0, b0, x)
+    return xp.where(is_large, xp.pick(is_large, partial(_beta_density_of_large, xp), a1, b1, x), small_density)
 
 
-def _beta_directly(xp: Any, a: Any, b: Any, ratio: Any, width: Any) -> Any:
+def _integrate_beta_directly(xp: Any, a: Any, b: Any, ratio: Any, width: Any) -> Any:
     b = b - 1.0
     return _integral(xp, xp.digits.half_line, width, lambda s: b * xp.log1p(ratio * -xp.expm1(-s)) - a * s)
 
 
-def _beta_carefully(xp: Any, a: Any, b: Any, ratio: Any, width: Any) -> Any:
+def _integrate_beta_carefully(xp: Any, a: Any, b: Any, ratio: Any, width: Any) -> Any:
     b = b - 1.0
     slope = a - b * ratio
 
     def exponent(s: Any) -> Any:
-        curved_term = ratio * _expm1_less(xp, -s) + log1p_less(xp, -ratio * xp.expm1(-s), None, *xp.digits.coarse)
+        curved_term = ratio * _expm1_remainder(xp, -s) + log1p_remainder(
+            xp, -ratio * xp.expm1(-s), None, *xp.digits.coarse
+        )
         return -slope * s - b * curved_term
 
     return _integral(xp, xp.digits.half_line, width, exponent)
@@ -319,17 +330,21 @@ def _beta_lower(xp: Any, a: Any, b: Any, x: Any, y: Any, density: Any) -> Any:
     curvature = xp.where(is_curved, (b - 1.0) * ratio * (1.0 + ratio), 0.0)
     width = 1.0 / (xp.where(is_curved, slope, a1) + xp.sqrt(curvature))
     is_moderate = (a1 < xp.digits.moderate) & (b < xp.digits.moderate)
-    integral = density / y * _choose_by_mask(xp, is_moderate, _beta_directly, _beta_carefully, a1, b, ratio, width)
+    integral = (
+        density
+        / y
+        * _choose_by_mask(xp, is_moderate, _integrate_beta_directly, _integrate_beta_carefully, a1, b, ratio, width)
+    )
     return xp.where(is_raised, (density + (a + b) * (x * integral)) / a, integral)
 
 
-def beta_within(xp: Any, p: Any, q: Any, z: Any, density: Any) -> Any:
-    """Returns the regularized incomplete beta function for p, q > 0 and z between 0 and 1; see `beta_sides`."""
-    is_left, side_integral = beta_sides(xp, p, q, z, 1.0 - z, density)
+def betainc_inside(xp: Any, p: Any, q: Any, z: Any, density: Any) -> Any:
+    """Returns the regularized incomplete beta function for p, q > 0 and z between 0 and 1; see `betainc_side`."""
+    is_left, side_integral = betainc_side(xp, p, q, z, 1.0 - z, density)
     return xp.where(is_left, side_integral, 1.0 - side_integral)
 
 
-def beta_sides(xp: Any, p: Any, q: Any, z: Any, complement: Any, density: Any) -> tuple[Any, Any]:
+def betainc_side(xp: Any, p: Any, q: Any, z: Any, complement: Any, density: Any) -> tuple[Any, Any]:
     """Returns whether the lower part of the regularized incomplete beta function is computed, or the upper; and it.
 
     Args:
@@ -359,7 +374,7 @@ def betainc(xp: Any, a: Any, b: Any, x: Any) -> Any:
     is_regular = (a > 0.0) & (b > 0.0) & (a < math.inf) & (b < math.inf) & (x > 0.0) & (x < 1.0)
     result = xp.pick(
         is_regular,
-        lambda p, q, z: beta_within(xp, p, q, z, beta_density(xp, p, q, z)),
+        lambda p, q, z: betainc_inside(xp, p, q, z, beta_density(xp, p, q, z)),
         *(xp.where(is_regular, argument, safe_value) for argument, safe_value in ((a, 1.0), (b, 1.0), (x, 0.25))),
     )
     is_at_low_end, is_at_high_end = (x == 0.0) | (a == math.inf) | (b == 0.0), (x == 1.0) | (b == math.inf) | (a == 0.0)

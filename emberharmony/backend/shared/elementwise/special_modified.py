@@ -9,8 +9,8 @@ import math
 from functools import partial
 from typing import Any
 
-from emberharmony.backend.shared.elementwise.elementary import chebyshev, harmless_outside, polynomial
-from emberharmony.backend.shared.elementwise.special import offset_from_nearest, sine_over
+from emberharmony.backend.shared.elementwise.elementary import chebyshev, polynomial, replace_outside
+from emberharmony.backend.shared.elementwise.special import offset_from_integer, sinc
 from emberharmony.backend.shared.elementwise.special_exponential import gamma
 
 # The polynomials of Debye's expansion in the square of v / w, by powers of 1 / w.
@@ -118,11 +118,11 @@ def _debye_exponent(xp: Any, v: Any, x: Any, w: Any) -> Any:
 
 def _iv_near(xp: Any, v: Any, x: Any) -> Any:
     quarter_square = 0.25 * x * x
-    term = total = 1.0 + 0.0 * quarter_square
+    term = series_sum = 1.0 + 0.0 * quarter_square
     for k in range(1, _TERMS):
         term = term * (quarter_square / (k * (v + k)))
-        total = total + term
-    return total * (xp.power(0.5 * x, v) / gamma(xp, v + 1.0))
+        series_sum = series_sum + term
+    return series_sum * (xp.power(0.5 * x, v) / gamma(xp, v + 1.0))
 
 
 def _iv_far(xp: Any, v: Any, x: Any) -> Any:
@@ -156,25 +156,25 @@ def _kv_near(xp: Any, v: Any, x: Any) -> Any:
     log_2_over_x = xp.log(2.0 / x)
     order_angle = m * log_2_over_x
     expm1_angle = xp.expm1(order_angle)
-    power, inverse = xp.exp(order_angle), xp.exp(-order_angle)
+    power, inverse_power = xp.exp(order_angle), xp.exp(-order_angle)
     is_zero = order_angle == 0.0
     sinh_ratio = xp.where(
-        is_zero, 1.0, 0.5 * (expm1_angle + expm1_angle * inverse) / xp.where(is_zero, 1.0, order_angle)
+        is_zero, 1.0, 0.5 * (expm1_angle + expm1_angle * inverse_power) / xp.where(is_zero, 1.0, order_angle)
     )
-    f = (gamma_1 * (0.5 * (power + inverse)) + gamma_2 * sinh_ratio * log_2_over_x) / sine_over(m)
-    p, q = 0.5 * power / inverse_gamma_plus, 0.5 * inverse / inverse_gamma_minus
+    f = (gamma_1 * (0.5 * (power + inverse_power)) + gamma_2 * sinh_ratio * log_2_over_x) / sinc(m)
+    p, q = 0.5 * power / inverse_gamma_plus, 0.5 * inverse_power / inverse_gamma_minus
     series_factor, quarter_square = 1.0 + 0.0 * x, 0.25 * x * x
-    previous_order, current_order = f, p
+    previous_value, current_value = f, p
     for i in range(1, 16):
         f = (i * f + p + q) / (float(i * i) - m * m)
         series_factor = series_factor * (quarter_square / i)
         p, q = p / (i - m), q / (i + m)
-        previous_order, current_order = previous_order + series_factor * f, current_order + series_factor * (p - i * f)
-    current_order = current_order * (2.0 / x)
-    result = previous_order
+        previous_value, current_value = previous_value + series_factor * f, current_value + series_factor * (p - i * f)
+    current_value = current_value * (2.0 / x)
+    result = previous_value
     for k in range(_RISES):
-        result = xp.where(nearest_order == k + 1.0, current_order, result)
-        previous_order, current_order = current_order, (2.0 * (m + (k + 1.0)) / x) * current_order + previous_order
+        result = xp.where(nearest_order == k + 1.0, current_value, result)
+        previous_value, current_value = current_value, (2.0 * (m + (k + 1.0)) / x) * current_value + previous_value
     return result
 
 
@@ -182,18 +182,18 @@ def _positive_kv(xp: Any, v: Any, x: Any) -> Any:
     """Returns kv for v >= 0 and x > 0."""
     is_large = v * v + x * x >= _LARGE * _LARGE
     is_near, is_middle = ~is_large & (x < 2.0), ~is_large & (x >= 2.0)
-    far_value = xp.pick(is_large, partial(_kv_far, xp), xp.where(is_large, v, _LARGE), x)
+    far_result = xp.pick(is_large, partial(_kv_far, xp), xp.where(is_large, v, _LARGE), x)
     order = xp.where(is_large, 0.0, v)
-    near_result = xp.pick(is_near, partial(_kv_near, xp), order, harmless_outside(xp, is_near, x, 1.0))
-    outer_value = xp.pick(is_middle, partial(_kv_middle, xp), order, harmless_outside(xp, is_middle, x, 2.0))
-    return xp.where(is_large, far_value, xp.where(is_near, near_result, outer_value))
+    near_result = xp.pick(is_near, partial(_kv_near, xp), order, replace_outside(xp, is_near, x, 1.0))
+    middle_result = xp.pick(is_middle, partial(_kv_middle, xp), order, replace_outside(xp, is_middle, x, 2.0))
+    return xp.where(is_large, far_result, xp.where(is_near, near_result, middle_result))
 
 
 def kv(xp: Any, v: Any, x: Any) -> Any:
     """Returns the modified Bessel function of the second kind; NaN for negative numbers, infinite at 0."""
     order = xp.abs(v)
     is_regular = (order < math.inf) & (x > 0.0) & (x < math.inf)
-    result = _positive_kv(xp, harmless_outside(xp, is_regular, order, 1.0), harmless_outside(xp, is_regular, x, 1.0))
+    result = _positive_kv(xp, replace_outside(xp, is_regular, order, 1.0), replace_outside(xp, is_regular, x, 1.0))
     has_finite_order = order < math.inf
     end_values = xp.where(
         has_finite_order & (x == 0.0), math.inf, xp.where(has_finite_order & (x == math.inf), 0.0, math.nan)
@@ -205,16 +205,16 @@ def iv(xp: Any, v: Any, x: Any) -> Any:
     """Returns the modified Bessel function of the first kind; for x < 0 NaN unless the order is an integer."""
     order, magnitude = xp.abs(v), xp.abs(x)
     is_regular = (order < math.inf) & (magnitude > 0.0) & (magnitude < math.inf)
-    n, y = harmless_outside(xp, is_regular, order, 1.0), harmless_outside(xp, is_regular, magnitude, 1.0)
+    n, y = replace_outside(xp, is_regular, order, 1.0), replace_outside(xp, is_regular, magnitude, 1.0)
     is_large = n * n + y * y >= _LARGE * _LARGE
     far_value = xp.pick(is_large, partial(_iv_far, xp), xp.where(is_large, n, _LARGE), y)
     near_value = xp.pick(~is_large, partial(_iv_near, xp), xp.where(is_large, 0.0, n), xp.where(is_large, 1.0, y))
     result = xp.where(is_large, far_value, near_value)
     is_integer = v == xp.floor(v)
     is_reflected = is_regular & (v < 0.0) & ~is_integer
-    r = offset_from_nearest(xp, xp.where(is_reflected, n, 0.5))
+    r = offset_from_integer(xp, xp.where(is_reflected, n, 0.5))
     nearest_integer = xp.where(is_reflected, n, 0.5) - r
-    sine = r * sine_over(r) * xp.where(nearest_integer == 2.0 * xp.floor(nearest_integer / 2.0), 2.0, -2.0)
+    sine = r * sinc(r) * xp.where(nearest_integer == 2.0 * xp.floor(nearest_integer / 2.0), 2.0, -2.0)
     reflected_value = xp.pick(is_reflected, partial(_positive_kv, xp), xp.where(is_reflected, n, 1.0), y)
     result = xp.where(is_reflected, result + sine * reflected_value, result)
     is_odd = is_integer & (v != 2.0 * xp.floor(v / 2.0))

@@ -11,8 +11,8 @@ from emberharmony.backend.shared.elementwise.elementary import (
     at_least,
     at_most,
     erf_near_zero,
-    harmless_outside,
     polynomial,
+    replace_outside,
     scaled_erfc_tail,
 )
 
@@ -52,7 +52,7 @@ def erfcx(xp: Any, x: Any) -> Any:
     bounded_y = at_most(xp, y, 27.0)
     rounded_y = xp.floor(bounded_y * 16.0) / 16.0
     exp_of_square = xp.exp(rounded_y * rounded_y) * xp.exp((bounded_y - rounded_y) * (bounded_y + rounded_y))
-    near_result = exp_of_square * (1.0 - erf_near_zero(harmless_outside(xp, y <= SMALL, x, 0.0)))
+    near_result = exp_of_square * (1.0 - erf_near_zero(replace_outside(xp, y <= SMALL, x, 0.0)))
     far_result = xp.where(x < 0.0, 2.0 * exp_of_square - tail, tail)
     return xp.where(xp.isnan(x), x, xp.where(y <= SMALL, near_result, far_result))
 
@@ -68,18 +68,18 @@ def _normal_tail(xp: Any, y: Any) -> Any:
 def ndtr(xp: Any, x: Any) -> Any:
     """Returns the distribution function of the standard normal distribution."""
     is_near = xp.abs(x) * _ROOT_HALF <= SMALL
-    tail = _normal_tail(xp, harmless_outside(xp, ~is_near, xp.abs(x), 1.0))
-    near_result = 0.5 + 0.5 * erf_near_zero(harmless_outside(xp, is_near, x, 0.0) * _ROOT_HALF)
+    tail = _normal_tail(xp, replace_outside(xp, ~is_near, xp.abs(x), 1.0))
+    near_result = 0.5 + 0.5 * erf_near_zero(replace_outside(xp, is_near, x, 0.0) * _ROOT_HALF)
     return xp.where(xp.isnan(x), x, xp.where(is_near, near_result, xp.where(x < 0.0, tail, 1.0 - tail)))
 
 
 def log_ndtr(xp: Any, x: Any) -> Any:
     """Returns the logarithm of `ndtr`."""
     is_near = xp.abs(x) * _ROOT_HALF <= SMALL
-    magnitude = harmless_outside(xp, ~is_near & (x < 0.0), -x, 1.0)
+    magnitude = replace_outside(xp, ~is_near & (x < 0.0), -x, 1.0)
     tail_result = xp.log(0.5 * scaled_erfc_tail(xp, magnitude * _ROOT_HALF)) - 0.5 * magnitude * magnitude
-    right_result = xp.log1p(-_normal_tail(xp, harmless_outside(xp, ~is_near & (x > 0.0), x, 1.0)))
-    near_result = xp.log(0.5 + 0.5 * erf_near_zero(harmless_outside(xp, is_near, x, 0.0) * _ROOT_HALF))
+    right_result = xp.log1p(-_normal_tail(xp, replace_outside(xp, ~is_near & (x > 0.0), x, 1.0)))
+    near_result = xp.log(0.5 + 0.5 * erf_near_zero(replace_outside(xp, is_near, x, 0.0) * _ROOT_HALF))
     result = xp.where(is_near, near_result, xp.where(x < 0.0, tail_result, right_result))
     return xp.where(xp.isnan(x), x, xp.where(x == -math.inf, x, result))
 
@@ -89,10 +89,10 @@ def ndtri(xp: Any, p: Any) -> Any:
     q = p - 0.5
     is_near = xp.abs(q) <= 0.425
     is_inside = (p > 0.0) & (p < 1.0)
-    central_q = harmless_outside(xp, is_near, q, 0.0)
+    central_q = replace_outside(xp, is_near, q, 0.0)
     r = 0.180625 - central_q * central_q
     middle_result = central_q * polynomial(r, _QUANTILE_NEAR_TOP) / polynomial(r, _QUANTILE_NEAR_BELOW)
-    r = xp.sqrt(-xp.log(harmless_outside(xp, is_inside & ~is_near, xp.where(q < 0.0, p, 1.0 - p), 0.05)))
+    r = xp.sqrt(-xp.log(replace_outside(xp, is_inside & ~is_near, xp.where(q < 0.0, p, 1.0 - p), 0.05)))
     far_argument, extreme_argument = at_most(xp, r, 5.0) - 1.6, at_least(xp, r, 5.0) - 5.0
     tail_result = xp.where(
         r <= 5.0,

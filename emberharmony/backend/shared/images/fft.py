@@ -45,18 +45,18 @@ def axis_and_length(shape: Sequence[int], n: int | None, axis: int, norm: str, h
     return axis_index, length
 
 
-def named_by_keras(transform: Callable[..., Any]) -> Callable[..., Any]:
+def accept_fft_length(transform: Callable[..., Any]) -> Callable[..., Any]:
     """Returns a Fourier transform along one axis that also takes its length as Keras names it, `fft_length`."""
 
     def transform_of_length(
         x: Any, n: int | None = None, axis: int = -1, norm: str = "backward", *, fft_length: Any = None
     ) -> Any:
-        return transform(x, n if fft_length is None else length_of(n, fft_length), axis, norm)
+        return transform(x, n if fft_length is None else transform_length(n, fft_length), axis, norm)
 
     return transform_of_length
 
 
-def length_of(n: int | None, fft_length: int | None) -> int | None:
+def transform_length(n: int | None, fft_length: int | None) -> int | None:
     """Returns the length of a transform, given as `n` or as `fft_length`, the name that Keras has for it.
 
     Raises:

@@ -138,7 +138,7 @@ class Taps(Record):
     weights: Array
 
 
-def resampling(length: int, target: int, step: float, translation: float, method: str, antialias: bool) -> Taps:
+def resampling_taps(length: int, target: int, step: float, translation: float, method: str, antialias: bool) -> Taps:
     """Returns the indices of the input pixels, and their weights, by which an axis is resampled.
 
     The centre of pixel i is at i + 1/2. A sample outside the axis is 0.
@@ -159,8 +159,8 @@ def resampling(length: int, target: int, step: float, translation: float, method
     centres = (np.arange(target) + 0.5 - translation) * step - 0.5
     tap_count = math.ceil(2 * kernel_radius)
     # A kernel wider than the axis uses all of its pixels.
-    first_index = np.floor(centres - kernel_radius) + 1 if tap_count <= length else np.zeros(target)
-    source_positions = first_index + np.arange(min(tap_count, length))[:, None]
+    first_indices = np.floor(centres - kernel_radius) + 1 if tap_count <= length else np.zeros(target)
+    source_positions = first_indices + np.arange(min(tap_count, length))[:, None]
     weights = np.where(
         (source_positions >= 0) & (source_positions < length),
         kernel(np.abs(centres - source_positions) / kernel_stretch),
@@ -173,7 +173,7 @@ def resampling(length: int, target: int, step: float, translation: float, method
     return Taps(source_positions.clip(0, length - 1).astype(np.int64), weights)
 
 
-def per_axis(value: Any, n: int, name: str, positive: bool = True) -> list[float]:
+def numbers_per_axis(value: Any, n: int, name: str, positive: bool = True) -> list[float]:
     """Returns one number for all axes, or one per axis, as a list of n numbers.
 
     Raises:

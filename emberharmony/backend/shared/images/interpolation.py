@@ -31,7 +31,7 @@ class Geometry(NamedTuple):
     steps: list[float]
 
 
-def geometry(
+def interpolation_geometry(
     shape: Sequence[int], size: Any, scale_factor: Any, mode: str, corners: Any, recompute: Any, last: bool
 ) -> Geometry:
     """Returns the axes, lengths and steps of an interpolation, from the options of `interpolate`.
@@ -81,10 +81,10 @@ def geometry(
     return Geometry(axes, lengths, new_lengths, [1 / factor for factor in targets])
 
 
-def nearest_places(count: int, wanted: int, step: float, centre: float) -> list[int]:
+def nearest_places(count: int, target_count: int, step: float, centre: float) -> list[int]:
     """Returns the indices of the nearest elements along an axis, at the positions that PyTorch computes in float32."""
     step = _round_to_float32(step)
-    return [min(math.floor(_round_to_float32((index + centre) * step)), count - 1) for index in range(wanted)]
+    return [min(math.floor(_round_to_float32((index + centre) * step)), count - 1) for index in range(target_count)]
 
 
 def _round_to_float32(value: float) -> float:
@@ -93,11 +93,11 @@ def _round_to_float32(value: float) -> float:
     return split_value - (split_value - value)
 
 
-def cubic_taps(count: int, wanted: int, step: float, corners: bool) -> list[tuple[list[int], list[float]]]:
+def cubic_taps(count: int, target_count: int, step: float, corners: bool) -> list[tuple[list[int], list[float]]]:
     """Returns, for each of four neighbours, its index and its weight for each element of the result along an axis."""
     if corners:
-        step = (count - 1) / (wanted - 1) if wanted > 1 else 0.0
-    positions = [index * step if corners else (index + 0.5) * step - 0.5 for index in range(wanted)]
+        step = (count - 1) / (target_count - 1) if target_count > 1 else 0.0
+    positions = [index * step if corners else (index + 0.5) * step - 0.5 for index in range(target_count)]
     starts = [math.floor(position) for position in positions]
     fractions = [position - start for position, start in zip(positions, starts, strict=True)]
     return [

@@ -49,7 +49,7 @@ def check_attention(query: Any, key: Any, value: Any, bias: Any, mask: Any) -> N
     for name, tensor in (("bias", bias), ("mask", mask)):
         if tensor is not None:
             expected_shape = (q[0], q[2], q[1], k[1])
-            if not _broadcasts(tensor.shape, expected_shape):
+            if not _broadcasts_to(tensor.shape, expected_shape):
                 raise ShapeError(
                     f"{name} of shape {tuple(tensor.shape)} does not broadcast to (batch, heads, queries, keys), "
                     f"{expected_shape}"
@@ -103,7 +103,7 @@ def rotations(length: int, offset: int, pairs: int, base: float, scale: float) -
     if cosines_and_sines is None:
         angles = np.arange(offset, offset + length, dtype=np.float64)[:, None] * angle_steps(pairs, base, scale)
         cosines_and_sines = np.cos(angles), np.sin(angles)
-        _keep_result(_ROTATIONS, key, cosines_and_sines)
+        _store_result(_ROTATIONS, key, cosines_and_sines)
     return cosines_and_sines
 
 
@@ -136,8 +136,8 @@ def rotation_tables(
     """
     length, width, axis_count = shape[place], shape[-1], len(shape) - place
     key = length, offset, axis_count, width, base, scale, kind
-    table_parts = _TABLES.get(key)
-    if table_parts is None:
+    table_slices = _TABLES.get(key)
+    if table_slices is None:
         start, size = offset // _BLOCK * _BLOCK, _BLOCK
         if offset + length > start + size:
             start, size = offset, length
@@ -149,21 +149,21 @@ def rotation_tables(
             tables = tuple(
                 make_tensor(table.reshape((size, *(1,) * (axis_count - 2), width))) for table in cosine_and_sine
             )
-            _keep_result(_BLOCKS, block_key, tables)
+            _store_result(_BLOCKS, block_key, tables)
         positions = slice(offset - start, offset - start + length)
-        table_parts = part(tables[0], positions), part(tables[1], positions)
-        _keep_result(_TABLES, key, table_parts)
-    return table_parts
+        table_slices = part(tables[0], positions), part(tables[1], positions)
+        _store_result(_TABLES, key, table_slices)
+    return table_slices
 
 
-def _keep_result(results: dict[Any, Any], key: Any, result: Any) -> None:
+def _store_result(results: dict[Any, Any], key: Any, result: Any) -> None:
     """Stores a result in a dict of the latest results, which is cleared first if it is full."""
     if len(results) >= _MANY:
         results.clear()
     results[key] = result
 
 
-def position_axis_if_whole(
+def supported_position_axis(
     shape: Sequence[int],
     dims: int | None,
     offset: Any,
@@ -179,13 +179,15 @@ def position_axis_if_whole(
     """
     rank = len(shape)
     axis_or_rank = axis % rank if axis.__class__ is int and -rank <= axis < rank else rank
-    is_plain = not traditional and is_number(base) and base > 0 and is_number(scale)
-    is_plain = is_plain and frequencies is None and offset.__class__ is int and axis_or_rank < rank - 1
-    return axis_or_rank if is_plain and dims in (None, shape[-1]) and shape[-1] % 2 == 0 and 0 not in shape else None
+    is_supported = not traditional and is_number(base) and base > 0 and is_number(scale)
+    is_supported = is_supported and frequencies is None and offset.__class__ is int and axis_or_rank < rank - 1
+    return (
+        axis_or_rank if is_supported and dims in (None, shape[-1]) and shape[-1] % 2 == 0 and 0 not in shape else None
+    )
 
 
-def _broadcasts(shape: Sequence[int], wanted: Sequence[int]) -> bool:
-    added_axis_count = len(wanted) - len(shape)
+def _broadcasts_to(shape: Sequence[int], target_shape: Sequence[int]) -> bool:
+    added_axis_count = len(target_shape) - len(shape)
     return added_axis_count >= 0 and all(
-        n in (1, length) for n, length in zip(shape, wanted[added_axis_count:], strict=True)
+        n in (1, length) for n, length in zip(shape, target_shape[added_axis_count:], strict=True)
     )

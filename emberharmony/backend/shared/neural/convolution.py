@@ -24,7 +24,7 @@ def channels_last(data_format: str | None) -> bool:
     return data_format != "channels_first"
 
 
-def per_axis(value: Any, n: int, name: str, minimum: int = 1) -> tuple[int, ...]:
+def integers_per_axis(value: Any, n: int, name: str, minimum: int = 1) -> tuple[int, ...]:
     """Returns one integer for all axes, or one per axis, as a tuple of n integers.
 
     Raises:
@@ -69,7 +69,7 @@ def padding_pairs(padding: Any, n: int) -> tuple[tuple[int, int], ...] | None:
     return pad_pairs
 
 
-def distinct_windows(length: int, count: int) -> Sequence[int]:
+def distinct_window_indices(length: int, count: int) -> Sequence[int]:
     """Returns the indices of those of `count` adaptive windows on an axis that differ from the window before.
 
     Window i reaches from `floor(i * length / count)` to `ceil((i + 1) * length / count)`.
@@ -160,7 +160,7 @@ class Windows(Record):
         return any(map(any, self.padding))
 
     @property
-    def side_by_side(self) -> bool:
+    def are_side_by_side(self) -> bool:
         """Whether windows of several elements touch without overlapping, as those of patches do."""
         return tuple(self.size) == tuple(self.strides) and math.prod(self.size) > 1 and set(self.dilation) == {1}
 
@@ -168,15 +168,15 @@ class Windows(Record):
         """Returns the zeros before and after each axis of a tensor (batch, *spatial, channels), as for `np.pad`."""
         return [(0, 0), *self.padding, (0, 0)]
 
-    def along(self, axis: int) -> Iterator[slice]:
+    def slices_along(self, axis: int) -> Iterator[slice]:
         """Yields, for each position in a window along one spatial axis, the slice that reads it in all windows."""
         step, axis_dilation = self.strides[axis], self.dilation[axis]
         for position in range(self.size[axis]):
             yield slice(position * axis_dilation, position * axis_dilation + (self.counts[axis] - 1) * step + 1, step)
 
-    def offsets(self) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
+    def positions_and_slices(self) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
         """Yields each position in a window, and the slices of the padded axes that read it in all windows."""
-        for offset in itertools.product(*(enumerate(self.along(axis)) for axis in range(len(self.size)))):
+        for offset in itertools.product(*(enumerate(self.slices_along(axis)) for axis in range(len(self.size)))):
             yield tuple(position for position, _ in offset), tuple(input_slice for _, input_slice in offset)
 
 
@@ -200,7 +200,7 @@ def windows(
         ShapeError: if no window fits an axis.
     """
     n = len(lengths)
-    steps, dilation = per_axis(strides, n, "strides"), per_axis(dilation_rate, n, "dilation_rate")
+    steps, dilation = integers_per_axis(strides, n, "strides"), integers_per_axis(dilation_rate, n, "dilation_rate")
     pad_pairs = padding_pairs(padding, n) or ((0, 0),) * n
     if 0 in size:
         raise ShapeError(f"a window of shape {tuple(size)} has no elements")
@@ -211,25 +211,25 @@ def windows(
         padded_length, window_length = length + before + after, (k - 1) * spread + 1
         check_memory((padded_length,), 1)
         if padding == "same":
-            count = -(-length // step)
-            padding_length = max((count - 1) * step + window_length - length, 0)
+            window_count = -(-length // step)
+            padding_length = max((window_count - 1) * step + window_length - length, 0)
             before, after = padding_length // 2, padding_length - padding_length // 2
         elif ceil_mode:
-            count = -(-(padded_length - window_length) // step) + 1
-            count -= count > 1 and (count - 1) * step >= length + before
-            after = max(after, (count - 1) * step + window_length - length - before)
+            window_count = -(-(padded_length - window_length) // step) + 1
+            window_count -= window_count > 1 and (window_count - 1) * step >= length + before
+            after = max(after, (window_count - 1) * step + window_length - length - before)
         else:
-            count = (padded_length - window_length) // step + 1
-        if count < 1:
+            window_count = (padded_length - window_length) // step + 1
+        if window_count < 1:
             raise ShapeError(f"a window of {window_length} does not fit an axis of length {padded_length}: pad it")
-        window_counts.append(count)
+        window_counts.append(window_count)
         paddings.append((before, after))
         # A stride longer than the axis gives one window, like one of the axis's length.
         strides.append(min(step, max(padded_length, 1)))
     return Windows(tuple(window_counts), tuple(paddings), tuple(size), tuple(strides), dilation)
 
 
-_remembered = functools.lru_cache(maxsize=256)(windows)
+_cached_windows = functools.lru_cache(maxsize=256)(windows)
 
 
 def recent_windows(lengths: Sequence[int], size: Sequence[int], strides: Any, padding: Any, dilation: Any) -> Windows:
@@ -238,7 +238,7 @@ def recent_windows(lengths: Sequence[int], size: Sequence[int], strides: Any, pa
     `torch.compile` must not trace it: its lengths may be symbols.
     """
     if strides.__class__ is int and padding.__class__ is str and dilation.__class__ is int:
-        return _remembered(tuple(lengths), tuple(size), strides, padding, dilation)
+        return _cached_windows(tuple(lengths), tuple(size), strides, padding, dilation)
     return windows(lengths, size, strides, padding, dilation)
 
 
@@ -246,13 +246,13 @@ class Pool(Record):
     """The windows of a pool, and the padding that the caller asked for, which `ceil_mode` may have enlarged."""
 
     plan: Windows
-    given: tuple[tuple[int, int], ...]
+    asked_padding: tuple[tuple[int, int], ...]
     size: tuple[int, ...]
     """The size of the windows that was asked for; with padding "same" the plan may have smaller ones."""
 
     def extra_padding(self) -> list[tuple[int, int]]:
         """Returns, for each axis, how far the padding before and after it exceeds the padding that was asked for."""
-        actual_and_asked = zip(self.plan.padding, self.given, strict=True)
+        actual_and_asked = zip(self.plan.padding, self.asked_padding, strict=True)
         return [(0, 0), *((0, after - asked_padding) for (_, after), (_, asked_padding) in actual_and_asked), (0, 0)]
 
 
@@ -285,7 +285,7 @@ def pool_windows(
         ShapeError: if no window fits an axis.
     """
     n = len(lengths)
-    pool_sizes = size = per_axis(pool_size, n, "pool_size")
+    pool_sizes = size = integers_per_axis(pool_size, n, "pool_size")
     strides = size if strides is None else strides
     if padding == "same":
         # A window of twice the length holds the whole axis wherever it starts, so a larger one has the same result.
@@ -318,12 +318,12 @@ def divisor(value: Any) -> int:
     return as_index(value)
 
 
-class Transposed(Record):
+class TransposedGeometry(Record):
     """The geometry of a transposed convolution: the options of each spatial axis, and the zeros around its input."""
 
     strides: tuple[int, ...]
     dilation: tuple[int, ...]
-    around: tuple[tuple[int, int], ...]
+    padding: tuple[tuple[int, int], ...]
     """The zeros before and after each axis, once `stride - 1` zeros are between its elements; negative ones crop it."""
 
     def crop_pairs(self, size: Sequence[int]) -> list[tuple[int, int]]:
@@ -332,11 +332,11 @@ class Transposed(Record):
         A negative number says how many zeros to add instead.
         """
         kernel_spans = [(k - 1) * axis_dilation for k, axis_dilation in zip(size, self.dilation, strict=True)]
-        return [(r - before, r - after) for r, (before, after) in zip(kernel_spans, self.around, strict=True)]
+        return [(r - before, r - after) for r, (before, after) in zip(kernel_spans, self.padding, strict=True)]
 
     def lengths(self, lengths: Sequence[int], size: Sequence[int]) -> list[int]:
         """Returns the lengths of the result's spatial axes, from those of the input and of the kernel."""
-        axis_options = zip(lengths, self.strides, self.around, size, self.dilation, strict=True)
+        axis_options = zip(lengths, self.strides, self.padding, size, self.dilation, strict=True)
         return [
             (n - 1) * step + 1 + sum(zeros) - (k - 1) * axis_dilation
             for n, step, zeros, k, axis_dilation in axis_options
@@ -350,7 +350,7 @@ def transposed_geometry(
     padding: Any,
     output_padding: Any = None,
     dilation_rate: Any = 1,
-) -> Transposed:
+) -> TransposedGeometry:
     """Returns the geometry of a transposed convolution on axes of these lengths.
 
     It equals a convolution with the flipped kernel over the input, spread out by the strides and padded with zeros.
@@ -361,7 +361,7 @@ def transposed_geometry(
         ShapeError: if an axis of the input or the kernel is empty, or an axis of the result would be.
     """
     n = len(size)
-    steps, dilation = per_axis(strides, n, "strides"), per_axis(dilation_rate, n, "dilation_rate")
+    steps, dilation = integers_per_axis(strides, n, "strides"), integers_per_axis(dilation_rate, n, "dilation_rate")
     output_paddings = (
         [output_padding] * n if output_padding is None or isinstance(output_padding, int) else list(output_padding)
     )
@@ -380,7 +380,7 @@ def transposed_geometry(
         if spaced_length < kernel_span:
             raise ShapeError(f"a window of {kernel_span} does not fit an axis of length {spaced_length}: pad it")
         check_memory((spaced_length,), 1)
-    return Transposed(steps, dilation, zero_pairs)
+    return TransposedGeometry(steps, dilation, zero_pairs)
 
 
 def _transposed_padding(

@@ -49,18 +49,18 @@ def check_cross_entropy(
     (class_axis,) = nonnegative_axes(axis, len(shape))
     if dtype_of(x).is_complex:
         raise DTypeError("input is complex, expected real logits; pass ops.real(x) or ops.abs(x)")
-    require_ids(tuple(target.shape), dtype_of(target), shape, class_axis)
+    check_class_ids(tuple(target.shape), dtype_of(target), shape, class_axis)
     if weight is not None and tuple(weight.shape) != (shape[class_axis],):
         raise ShapeError(f"weight has shape {tuple(weight.shape)}, expected ({shape[class_axis]},), one for each class")
     return class_axis
 
 
-def require_ids(shape: tuple[int, ...], kind: DType, of_input: tuple[int, ...], class_axis: int) -> None:
+def check_class_ids(shape: tuple[int, ...], ids_dtype: DType, of_input: tuple[int, ...], class_axis: int) -> None:
     """Checks that class ids are integers of the input's shape without the class axis.
 
     Args:
         shape: the shape of the ids.
-        kind: their dtype.
+        ids_dtype: their dtype.
         of_input: the shape of the logits.
         class_axis: the axis of the classes there.
 
@@ -68,8 +68,8 @@ def require_ids(shape: tuple[int, ...], kind: DType, of_input: tuple[int, ...], 
         ArgumentTypeError: if they are not integers.
         ShapeError: if there is not one for each position of the logits.
     """
-    if not kind.is_integer:
-        raise ArgumentTypeError(f"class ids must be integers, got {kind.name}: ops.cast(target, 'int64')")
+    if not ids_dtype.is_integer:
+        raise ArgumentTypeError(f"class ids must be integers, got {ids_dtype.name}: ops.cast(target, 'int64')")
     expected_shape = of_input[:class_axis] + of_input[class_axis + 1 :]
     if shape == expected_shape:
         return
@@ -93,7 +93,7 @@ def require_ids(shape: tuple[int, ...], kind: DType, of_input: tuple[int, ...], 
     raise ShapeError(f"target has shape {shape}, expected {expected_shape}: an id for each position of input{hint}")
 
 
-def counted_mask(ids: np.ndarray, classes: int, ignored: int | None) -> np.ndarray | None:
+def unignored_mask(ids: np.ndarray, classes: int, ignored: int | None) -> np.ndarray | None:
     """Returns a mask of the class ids that are not ignored, after a check of their range; None if none is ignored.
 
     Raises:
@@ -106,11 +106,11 @@ def counted_mask(ids: np.ndarray, classes: int, ignored: int | None) -> np.ndarr
     is_kept = ids != (-1 if ignored is None else ignored)
     wrong_ids = ids[((ids < 0) | (ids >= classes)) & (is_kept if ignored is not None else True)]
     if wrong_ids.size:
-        raise IndexOutOfBoundsError(_range_fault(ids[is_kept], wrong_ids.flat[0], classes, ignored))
+        raise IndexOutOfBoundsError(_range_message(ids[is_kept], wrong_ids.flat[0], classes, ignored))
     return is_kept
 
 
-def _range_fault(ids: np.ndarray, wrong_id: int, classes: int, ignored: int | None) -> str:
+def _range_message(ids: np.ndarray, wrong_id: int, classes: int, ignored: int | None) -> str:
     """Returns the message for an id that is not a class, with what usually causes it."""
     text = f"class {wrong_id} in target is out of range, expected 0 to {classes - 1}"
     if ignored is not None:

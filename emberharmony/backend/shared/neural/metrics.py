@@ -53,17 +53,17 @@ def weighted_sums(values: Array, weights: Array) -> tuple[float, float]:
     return float((values.astype(np.float64) * weights).sum()), float(weights.sum())
 
 
-def require_shape(name: str, array: Array, expected: tuple[int, ...], expected_name: str) -> None:
+def require_shape(name: str, array: Array, expected_shape: tuple[int, ...], expected_name: str) -> None:
     """Checks that an array has an expected shape.
 
     Raises:
         ShapeError: if it is another.
     """
-    if array.shape != expected:
-        raise ShapeError(f"{name} has shape {array.shape}, expected {expected}, {expected_name}")
+    if array.shape != expected_shape:
+        raise ShapeError(f"{name} has shape {array.shape}, expected {expected_shape}, {expected_name}")
 
 
-def classes_of(predictions: Array, target: Array, axis: int, threshold: float) -> Array:
+def predicted_classes(predictions: Array, target: Array, axis: int, threshold: float) -> Array:
     """Returns predicted classes: ids, those of the largest scores along an axis, or whether scores exceed a threshold.
 
     Raises:
@@ -101,13 +101,13 @@ def checked_ids(name: str, values: Array, classes: int) -> Array:
     return values
 
 
-def confusion(predicted: Array, target: Array, classes: int) -> Array:
+def confusion_matrix(predicted: Array, target: Array, classes: int) -> Array:
     """Returns how often each class (rows) was predicted as each class (columns)."""
     class_pairs = target.ravel().astype(np.int64) * classes + predicted.ravel().astype(np.int64)
     return np.bincount(class_pairs, minlength=classes**2).reshape(classes, classes)
 
 
-def ranks(scores: Array, target: Array, axis: int) -> Array:
+def target_ranks(scores: Array, target: Array, axis: int) -> Array:
     """Returns, for each target class, how many classes rank before it by their scores, equal scores by their order."""
     scores = _scores_last(scores, target, axis)
     target_indices = checked_ids("target", target, scores.shape[-1])[..., None]
@@ -117,14 +117,16 @@ def ranks(scores: Array, target: Array, axis: int) -> Array:
     return np.where(np.isnan(target_score[..., 0]), scores.shape[-1], ranks_higher.sum(-1))
 
 
-def log_likelihoods(logits: Array, target: Array, axis: int, ignored: int) -> tuple[float, int]:
+def log_likelihood_sum(logits: Array, target: Array, axis: int, ignored: int) -> tuple[float, int]:
     """Returns the sum of the log-probabilities of the class ids that are not ignored, and the number of these ids."""
     logits = _scores_last(logits, target, axis)
     is_kept = target != ignored
     target_indices = checked_ids("target", np.where(is_kept, target, 0), logits.shape[-1])[..., None]
-    shifted = logits - logits.max(-1, keepdims=True, initial=-np.inf)
-    target_score = np.take_along_axis(shifted, target_indices, -1)[..., 0] - np.log(np.exp(shifted).sum(-1))
-    return float(target_score[is_kept].sum()), int(is_kept.sum())
+    shifted_logits = logits - logits.max(-1, keepdims=True, initial=-np.inf)
+    target_log_probabilities = np.take_along_axis(shifted_logits, target_indices, -1)[..., 0] - np.log(
+        np.exp(shifted_logits).sum(-1)
+    )
+    return float(target_log_probabilities[is_kept].sum()), int(is_kept.sum())
 
 
 def area_under_curve(scores: Array, target: Array) -> float:
@@ -132,14 +134,14 @@ def area_under_curve(scores: Array, target: Array) -> float:
 
     A pair of equal scores counts as half. It is NaN if one of the classes is missing.
     """
-    _, rank, count = np.unique(scores, return_inverse=True, return_counts=True)
-    mean_ranks = np.cumsum(count) - (count - 1) / 2.0
+    _, score_indices, tie_counts = np.unique(scores, return_inverse=True, return_counts=True)
+    mean_ranks = np.cumsum(tie_counts) - (tie_counts - 1) / 2.0
     is_positive = target.astype(bool)
     positive_count, negative_count = int(is_positive.sum()), int((~is_positive).sum())
     if not positive_count or not negative_count or np.isnan(scores).any():
         return float("nan")
     return float(
-        (mean_ranks[rank][is_positive].sum() - positive_count * (positive_count + 1) / 2.0)
+        (mean_ranks[score_indices][is_positive].sum() - positive_count * (positive_count + 1) / 2.0)
         / positive_count
         / negative_count
     )

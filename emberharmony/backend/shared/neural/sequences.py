@@ -43,9 +43,9 @@ def beam_search(logits: Array, lengths: Array, beam_width: int, top_paths: int, 
         beam = _Beam([()], np.zeros(1), np.full(1, -np.inf))
         for row in item_logits[: max(int(length), 0)]:
             beam = _next_beam(beam, row - np.logaddexp.reduce(row), beam_width, blank)
-        count = len(beam.labels[:top_paths])
-        scores[item_index, :count] = np.logaddexp(beam.closed, beam.open)[:count]
-        for beam_row, labels in enumerate(beam.labels[:count]):
+        path_count = len(beam.labels[:top_paths])
+        scores[item_index, :path_count] = np.logaddexp(beam.closed, beam.open)[:path_count]
+        for beam_row, labels in enumerate(beam.labels[:path_count]):
             paths[beam_row, item_index, : len(labels)] = labels
     return paths, scores
 
@@ -59,12 +59,12 @@ def _next_beam(beam: _Beam, row: Array, width: int, blank: int) -> _Beam:
         width: the number of sequences to keep.
         blank: the class of the blank.
     """
-    count, class_count = len(beam.labels), len(row)
+    beam_count, class_count = len(beam.labels), len(row)
     beam_scores = np.logaddexp(beam.closed, beam.open)
     last_labels = np.array([labels[-1] if labels else blank for labels in beam.labels])
     longer_scores = beam_scores[:, None] + row
     # A label that repeats the last one needs a blank between them.
-    longer_scores[np.arange(count), last_labels] = beam.closed + row[last_labels]
+    longer_scores[np.arange(beam_count), last_labels] = beam.closed + row[last_labels]
     longer_scores[:, blank] = -np.inf
     closed_scores, open_scores = (
         beam_scores + row[blank],
@@ -80,23 +80,23 @@ def _next_beam(beam: _Beam, row: Array, width: int, blank: int) -> _Beam:
         np.concatenate([closed_scores, np.full(longer_scores.size, -np.inf)]),
         np.concatenate([open_scores, longer_scores.ravel()]),
     )
-    best_places = _largest_indices(np.logaddexp(*all_scores), width)
-    chosen_beams = []
-    for beam_index in best_places.tolist():
-        start_index, label = divmod(beam_index - count, class_count)
-        chosen_beams.append(beam.labels[beam_index] if beam_index < count else (*beam.labels[start_index], label))
-    return _Beam(chosen_beams, all_scores[0][best_places], all_scores[1][best_places])
+    best_indices = _largest_indices(np.logaddexp(*all_scores), width)
+    chosen_labels = []
+    for beam_index in best_indices.tolist():
+        start_index, label = divmod(beam_index - beam_count, class_count)
+        chosen_labels.append(beam.labels[beam_index] if beam_index < beam_count else (*beam.labels[start_index], label))
+    return _Beam(chosen_labels, all_scores[0][best_indices], all_scores[1][best_indices])
 
 
-def _largest_indices(values: Array, count: int) -> Array:
+def _largest_indices(scores: Array, count: int) -> Array:
     """Returns the indices of the `count` largest values, in descending order; equal values keep their order.
 
     Values of -inf are left out.
     """
-    if count < len(values):
+    if count < len(scores):
         # A comparison by `>=` would be False for NaN, and would leave NaN out.
-        largest_indices = np.flatnonzero(~(values < np.partition(values, -count)[-count]))
+        largest_indices = np.flatnonzero(~(scores < np.partition(scores, -count)[-count]))
     else:
-        largest_indices = np.arange(len(values))
-    largest_indices = largest_indices[values[largest_indices] != -np.inf]
-    return largest_indices[np.argsort(-values[largest_indices], kind="stable")][:count]
+        largest_indices = np.arange(len(scores))
+    largest_indices = largest_indices[scores[largest_indices] != -np.inf]
+    return largest_indices[np.argsort(-scores[largest_indices], kind="stable")][:count]

@@ -16,7 +16,7 @@ else:
     np = Deferred("numpy")
 
 
-def edges(low: float, high: float, bins: int, limits: tuple[float, float] | None) -> np.ndarray:
+def histogram_edges(low: float, high: float, bins: int, limits: tuple[float, float] | None) -> np.ndarray:
     """Returns the bin edges of a histogram in float64.
 
     Args:
@@ -54,7 +54,7 @@ def check_weights(weights: Any, x: Any) -> None:
         raise ShapeError(f"expected weights of shape {tuple(x.shape)}, got {tuple(weights.shape)}")
 
 
-def countable(x: np.ndarray) -> np.ndarray:
+def integers_to_count(x: np.ndarray) -> np.ndarray:
     """Returns a vector to count as int64, checked to consist of non-negative integers.
 
     Raises:
@@ -75,9 +75,9 @@ def count_integers(x: np.ndarray, weights: np.ndarray | None, minlength: int) ->
     """Returns how often each integer from 0 occurs, as int64, or the sums of its weights, as float64.
 
     Raises:
-        EmberError: as `countable` does.
+        EmberError: as `integers_to_count` does.
     """
-    return np.bincount(countable(x), weights if weights is None else weights.astype(np.float64), minlength)
+    return np.bincount(integers_to_count(x), weights if weights is None else weights.astype(np.float64), minlength)
 
 
 def histogram(x: np.ndarray, bins: int, range: tuple[float, float] | None) -> tuple[np.ndarray, np.ndarray]:
@@ -86,6 +86,6 @@ def histogram(x: np.ndarray, bins: int, range: tuple[float, float] | None) -> tu
     Raises:
         ArgumentError: if there are no bins or the range is empty.
     """
-    bin_edges = edges(float(x.min()) if x.size else 0.0, float(x.max()) if x.size else 1.0, bins, range)
-    counts, bin_edges = np.histogram(x, bin_edges.astype(x.dtype))
-    return counts.astype(np.int64), bin_edges
+    bin_edges = histogram_edges(float(x.min()) if x.size else 0.0, float(x.max()) if x.size else 1.0, bins, range)
+    bin_counts, bin_edges = np.histogram(x, bin_edges.astype(x.dtype))
+    return bin_counts.astype(np.int64), bin_edges

@@ -11,7 +11,7 @@ from emberharmony.core.options import constant
 METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
-def places(q: np.ndarray[Any, Any], length: Any, method: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def quantile_neighbours(q: np.ndarray[Any, Any], length: Any, method: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Returns, for each quantile, the indices of the elements below and above, and the weight of the upper one.
 
     Args:
@@ -26,16 +26,18 @@ def places(q: np.ndarray[Any, Any], length: Any, method: str) -> tuple[np.ndarra
         raise ArgumentError(f"method is one of {', '.join(METHODS)}, not {method!r}")
     if not ((q >= 0) & (q <= 1)).all():
         raise ArgumentError(f"quantiles must be from 0 to 1, got {brief(q)}")
-    position = q * np.maximum(length - 1, 0)
-    lower_index, upper_index = np.floor(position), np.ceil(position)
+    positions = q * np.maximum(length - 1, 0)
+    lower_indices, upper_indices = np.floor(positions), np.ceil(positions)
     if method == "lower":
-        position = upper_index = lower_index
+        positions = upper_indices = lower_indices
     elif method == "higher":
-        position = lower_index = upper_index
+        positions = lower_indices = upper_indices
     elif method == "nearest":
-        position = lower_index = upper_index = np.round(position)
-    upper_weight = np.where(upper_index > lower_index, 0.5, 0.0) if method == "midpoint" else position - lower_index
-    return lower_index.astype(np.int64), upper_index.astype(np.int64), upper_weight
+        positions = lower_indices = upper_indices = np.round(positions)
+    upper_weight = (
+        np.where(upper_indices > lower_indices, 0.5, 0.0) if method == "midpoint" else positions - lower_indices
+    )
+    return lower_indices.astype(np.int64), upper_indices.astype(np.int64), upper_weight
 
 
 def quantile_array(q: Any) -> np.ndarray:

@@ -86,5 +86,5 @@ def neutral_element(dtype: DType, reduction: str) -> float | int | bool:
         return -math.inf if reduction == "max" else math.inf
     if dtype.kind == "bool":
         return reduction == "min"
-    info = IntegerInfo.of_dtype(dtype)
-    return info.min if reduction == "max" else info.max
+    integer_info = IntegerInfo.of_dtype(dtype)
+    return integer_info.min if reduction == "max" else integer_info.max

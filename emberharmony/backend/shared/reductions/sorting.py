@@ -20,7 +20,7 @@ else:
     np = Deferred("numpy")
 
 
-def side_of(side: str) -> str:
+def checked_side(side: str) -> str:
     """Returns the option `side` of `searchsorted`, checked to be "left" or "right".
 
     Raises:
@@ -31,7 +31,7 @@ def side_of(side: str) -> str:
     return side
 
 
-def sorter_of(sorter: Any, length: int) -> np.ndarray:
+def checked_sorter(sorter: Any, length: int) -> np.ndarray:
     """Returns the option `sorter` of `searchsorted` as indices from 0, checked to fit a vector of this length.
 
     Raises:

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from emberharmony.backend.promote import nonnegative_axes, require_nonempty
-from emberharmony.backend.shared.algebra.norms import is_usual, leaves_float64, order_of, safe_norm_range
+from emberharmony.backend.shared.algebra.norms import is_euclidean, may_leave_float64, norm_order, safe_norm_range
 from emberharmony.backend.torch.dtypes import promotion
 from emberharmony.core.options import constant
 
@@ -50,18 +50,18 @@ class TorchNormsOps:
     composed: Callable[[str], Callable[..., torch.Tensor]]
 
     def vector_norm(self, x: torch.Tensor, axis: Any = None, keepdims: bool = False, ord: float = 2) -> torch.Tensor:
-        if x.is_cpu and is_usual(axis, keepdims, ord) and (x.dtype is torch.float32 or x.dtype is torch.float64):
+        if x.is_cpu and is_euclidean(axis, keepdims, ord) and (x.dtype is torch.float32 or x.dtype is torch.float64):
             if x.dtype is torch.float32:
                 return torch.linalg.vector_norm(x, dtype=torch.float64).to(torch.float32)
             euclidean_norm = torch.linalg.vector_norm(x)
             if _stays_in_range(euclidean_norm.detach(), 2):
                 return euclidean_norm
-        x, ord = promotion.floats(x), order_of(constant("ord", ord))
+        x, ord = promotion.floats(x), norm_order(constant("ord", ord))
         axes = nonnegative_axes(axis, x.ndim)
         if ord == -torch.inf:
             require_nonempty(x.shape, axis)
         result = _norm(x, axes, keepdims, ord)
-        if not x.numel() or not leaves_float64(ord, x.real.itemsize * 8) or _stays_in_range(result.detach(), ord):
+        if not x.numel() or not may_leave_float64(ord, x.real.itemsize * 8) or _stays_in_range(result.detach(), ord):
             return result
         # The composite divides by the largest element first, so no power overflows.
         return self.composed("vector_norm")(x, axis, keepdims, ord)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from emberharmony.backend.shared.solver import check_paired
+from emberharmony.backend.shared.solver import check_equal_lengths
 from emberharmony.backend.torch.dtypes import promotion
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import fast
@@ -48,7 +48,7 @@ class TorchProductsOps:
 
     @staticmethod
     def vecdot(x1: torch.Tensor, x2: torch.Tensor, axis: int = -1) -> torch.Tensor:
-        check_paired(x1, x2, axis)
+        check_equal_lengths(x1, x2, axis)
         a, b = (x.movedim(axis, -1) for x in promotion.common(x1, x2))
         # torch.linalg.vecdot sums in the dtype of the products, so half precision would overflow.
         wide_dtype = torch.float32 if a.dtype in (torch.float16, torch.bfloat16) else _compute_dtype(a.dtype)

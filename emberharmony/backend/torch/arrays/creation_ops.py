@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from emberharmony.backend.shared.arrays.creation import HostMade, with_number
+from emberharmony.backend.shared.arrays.creation import HostMade, keep_fill_number
 from emberharmony.backend.shared.arrays.shape import as_shape, clip_offset, require_matrices
 from emberharmony.backend.shared.device import check_memory
 from emberharmony.backend.torch.arrays.indices import SIGNED, through_signed
@@ -40,7 +40,7 @@ class TorchCreationOps(HostMade):
         return torch.from_numpy(array).to(device=place(device), dtype=dtype)
 
     @staticmethod
-    def _range(places: range, dtype: Any, device: Any) -> torch.Tensor:
+    def _integer_range(places: range, dtype: Any, device: Any) -> torch.Tensor:
         return torch.arange(places.start, places.stop, places.step, dtype=dtype, device=place(device))
 
     def arange(self, start: Any, stop: Any = None, step: Any = 1, dtype: Any = None, device: Any = None) -> Any:
@@ -58,7 +58,7 @@ class TorchCreationOps(HostMade):
         return torch.ones(as_shape(shape), dtype=_dtype_or_default(dtype), device=place(device))
 
     @staticmethod
-    @with_number
+    @keep_fill_number
     def full(shape: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> torch.Tensor:
         if fill_value.__class__ is float and -_HALF < fill_value < _HALF and (dtype is None or dtype.is_floating_point):
             return torch.full(as_shape(shape), fill_value, dtype=_dtype_or_default(dtype), device=place(device))
@@ -83,7 +83,7 @@ class TorchCreationOps(HostMade):
         return torch.empty_like(x, dtype=dtype, device=None if device is None else place(device))
 
     @staticmethod
-    @with_number
+    @keep_fill_number
     def full_like(x: torch.Tensor, fill_value: Any, dtype: Any = None, device: Any = None) -> torch.Tensor:
         target_device = x.device if device is None else place(device)
         if fill_value.__class__ is float and -_HALF < fill_value < _HALF and x.is_floating_point() and dtype is None:

@@ -18,8 +18,8 @@ from emberharmony.backend.shared.arrays.indexing import (
     check_index_vectors,
     checked_reduction,
     class_count,
-    is_plain,
-    parts_of,
+    is_basic_key,
+    key_parts_of,
     require_elements,
     unravel,
 )
@@ -128,11 +128,11 @@ class TorchIndexingOps:
 
     @staticmethod
     def get_item(x: torch.Tensor, key: Any) -> torch.Tensor:
-        if is_plain(key, x.shape):
+        if is_basic_key(key, x.shape):
             return x[key]
         native_key: list[Any] = []
         is_joint = False
-        for key_part, axis, mask in parts_of(key, x.shape, mask_axes):
+        for key_part, axis, mask in key_parts_of(key, x.shape, mask_axes):
             if isinstance(key_part, slice) and key_part.step is not None and key_part.step < 0:
                 # PyTorch 2.13 rejects slices with a negative step, so reverse the axis and read it forwards.
                 positions, last_index = range(x.shape[axis])[key_part], x.shape[axis] - 1

@@ -19,9 +19,9 @@ from emberharmony.backend.shared.arrays.shape import (
     pad_pairs,
     part_bounds,
     require_matrices,
-    shifts_of,
+    shifts_and_axes,
     squeezed_shape,
-    total,
+    total_repetitions,
     unstack_axis,
 )
 from emberharmony.backend.shared.device import check_memory, memory_limit
@@ -163,7 +163,7 @@ class TorchShapeOps:
         if isinstance(repeats, torch.Tensor):
             repeats = on_host(integers(repeats, torch.device("cpu")))
         counts = counts_per_slice(repeats, x.shape[axis])
-        lengths = (*x.shape[:axis], total(counts), *x.shape[axis + 1 :])
+        lengths = (*x.shape[:axis], total_repetitions(counts), *x.shape[axis + 1 :])
         if x.device.type == "cpu":
             check_memory(lengths, x.element_size(), memory_limit)
         return index_select(x, axis, torch.from_numpy(np.arange(len(counts)).repeat(counts)).to(x.device))
@@ -175,9 +175,9 @@ class TorchShapeOps:
     @staticmethod
     def roll(x: torch.Tensor, shift: Any, axis: Any = None) -> torch.Tensor:
         if axis is None:
-            return roll(x.reshape(-1), sum(shifts_of(shift, (0,))[0]) % max(x.numel(), 1), 0).reshape(x.shape)
+            return roll(x.reshape(-1), sum(shifts_and_axes(shift, (0,))[0]) % max(x.numel(), 1), 0).reshape(x.shape)
         axes = tuple(nonnegative_axes(a, x.ndim)[0] for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
-        shifts, axes = shifts_of(shift, axes)
+        shifts, axes = shifts_and_axes(shift, axes)
         if any(n.bit_length() > 63 for n in shifts):
             # PyTorch takes shifts up to 64 bits, so reduce larger ones modulo the length.
             shifts = tuple(n % max(x.shape[a], 1) for n, a in zip(shifts, axes, strict=True))

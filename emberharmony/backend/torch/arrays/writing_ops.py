@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from emberharmony.backend.shared.arrays.indexing import is_plain
+from emberharmony.backend.shared.arrays.indexing import is_basic_key
 from emberharmony.backend.torch.arrays.indices import SIGNED, combine_rows
 from emberharmony.backend.torch.dtypes import promotion
 from emberharmony.backend.torch.tracing import HAS_VALUES
@@ -72,12 +72,12 @@ class TorchWritingOps:
         f"{_TENSORS} and {{1}}.dtype is int64_of_torch and {{2}}.ndim == {{0}}.ndim > 0 and {{0}}.numel()",
     )
     def set_item(self, x: torch.Tensor, key: Any, value: Any, mode: str = "set") -> torch.Tensor:
-        if not is_plain(key, x.shape):
+        if not is_basic_key(key, x.shape):
             result = _write_by_tensors(self, x, key, value, mode)
             return self.composed("set_item")(x, key, value, mode) if result is None else result
-        old_value, new_value = shared_writing.checked_pair(self, promotion, x, key, value, mode)
+        old_value, new_value = shared_writing.old_and_new_values(self, promotion, x, key, value, mode)
         result = x.clone()
-        result[key] = new_value if mode == "set" else shared_writing.combine(self, mode, old_value, new_value)
+        result[key] = new_value if mode == "set" else shared_writing.combine_values(self, mode, old_value, new_value)
         return result
 
     @fast(_quick_along, f"{_TENSORS} and {{3}}.__class__ is int")

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from emberharmony.backend.promote import direct
-from emberharmony.backend.shared.elementwise.rounding import Decimals, holds_tensor, replacements
+from emberharmony.backend.shared.elementwise.rounding import Decimals, holds_tensor, replacement_numbers
 from emberharmony.backend.torch.dtypes import promotion
 
 _REACH = {torch.float16: 15, torch.bfloat16: 100, torch.float32: 100, torch.float64: 1000}
@@ -40,7 +40,7 @@ class TorchRoundingOps(Decimals):
     signbit = direct(torch.signbit, _signbit, when="{0}.dtype.is_floating_point")
     nextafter = direct(torch.nextafter, weak=False)
 
-    _nearest = staticmethod(torch.round)
+    _round_to_integers = staticmethod(torch.round)
 
     @staticmethod
     def _round_scaled(x: torch.Tensor, decimals: int, bound: float) -> torch.Tensor:
@@ -56,7 +56,7 @@ class TorchRoundingOps(Decimals):
     def nan_to_num(self, x: torch.Tensor, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> torch.Tensor:
         if holds_tensor(nan, posinf, neginf):
             return self.composed("nan_to_num")(x, nan, posinf, neginf)
-        nan, posinf, neginf = replacements(nan, posinf, neginf)
+        nan, posinf, neginf = replacement_numbers(nan, posinf, neginf)
         return torch.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
 
     @staticmethod

@@ -10,9 +10,9 @@ import torch
 from emberharmony.backend.shared.elementwise import special_integrals
 from emberharmony.backend.shared.elementwise.special_binding import (
     compute_everywhere,
-    namespace,
     shared_function_of,
     smooth_namespace,
+    special_namespace,
 )
 from emberharmony.backend.shared.elementwise.special_derivatives import DERIVATIVES, no_gradient_error
 from emberharmony.backend.torch.elementwise.elementary_ops import TorchElementaryOps
@@ -41,7 +41,7 @@ def _compute_where(mask: torch.Tensor, function: Callable[..., torch.Tensor], *a
 
 def _compute_namespace(digits: special_integrals.Digits, picks: bool) -> types.SimpleNamespace:
     """Returns the namespace of PyTorch's functions with which the shared special functions compute."""
-    return namespace(
+    return special_namespace(
         torch,
         lambda numbers, x: torch.tensor(numbers, dtype=x.dtype, device=x.device).reshape(-1, *(1,) * x.ndim),
         lambda table, index: torch.tensor(table, dtype=index.dtype, device=index.device)[index.to(torch.int64)],

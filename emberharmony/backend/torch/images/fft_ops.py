@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from emberharmony.backend.shared.images.fft import axes_and_lengths, axis_and_length, named_by_keras
+from emberharmony.backend.shared.images.fft import accept_fft_length, axes_and_lengths, axis_and_length
 from emberharmony.backend.torch.dtypes import promotion
 
 Native = Callable[..., torch.Tensor]
@@ -67,7 +67,7 @@ class TorchFftOps:
 
     fft = staticmethod(_op_of_transform(torch.fft.fft))
     ifft = staticmethod(_op_of_transform(torch.fft.ifft))
-    rfft = staticmethod(named_by_keras(_op_of_transform(torch.fft.rfft, real=True)))
-    irfft = staticmethod(named_by_keras(_op_of_transform(torch.fft.irfft, halved=True)))
+    rfft = staticmethod(accept_fft_length(_op_of_transform(torch.fft.rfft, real=True)))
+    irfft = staticmethod(accept_fft_length(_op_of_transform(torch.fft.irfft, halved=True)))
     fftn = staticmethod(_transform_of_axes(torch.fft.fftn, torch.fft.fft))
     ifftn = staticmethod(_transform_of_axes(torch.fft.ifftn, torch.fft.ifft))

@@ -35,7 +35,7 @@ class TorchInterpolationOps:
         data_format: str | None = None,
     ) -> torch.Tensor:
         is_channels_last = channels_last(data_format)
-        plan = shared_interpolation.geometry(
+        plan = shared_interpolation.interpolation_geometry(
             x.shape, size, scale_factor, mode, align_corners, recompute_scale_factor, is_channels_last
         )
         # "nearest-exact" has no batching rule (PyTorch 2.13).

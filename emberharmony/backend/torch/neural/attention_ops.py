@@ -299,7 +299,7 @@ class TorchAttentionOps:
         frequencies: Any = None,
         axis: int = 1,
     ) -> torch.Tensor:
-        position_axis = shared_attention.position_axis_if_whole(
+        position_axis = shared_attention.supported_position_axis(
             x.shape, dims, offset, traditional, base, scale, frequencies, axis
         )
         if position_axis is None or x.dtype not in (torch.float32, torch.float64) or not is_unwatched(x):

@@ -19,7 +19,7 @@ from emberharmony.backend.shared.neural.convolution import (
     check_bias,
     check_channels,
     check_depthwise,
-    per_axis,
+    integers_per_axis,
     transposed_geometry,
     windows,
 )
@@ -381,8 +381,11 @@ class TorchConvolutionOps:
         stride: Any = 1,
     ) -> torch.Tensor:
         if len(output_size) == 2 and x.ndim == 3 and x.dtype in (torch.float32, torch.float64) and x.numel():
-            size, paddings = per_axis(kernel_size, 2, "kernel_size"), per_axis(padding, 2, "padding", 0)
-            steps, dilations = per_axis(stride, 2, "stride"), per_axis(dilation, 2, "dilation")
+            size, paddings = (
+                integers_per_axis(kernel_size, 2, "kernel_size"),
+                integers_per_axis(padding, 2, "padding", 0),
+            )
+            steps, dilations = integers_per_axis(stride, 2, "stride"), integers_per_axis(dilation, 2, "dilation")
             lengths = [length + 2 * zeros for length, zeros in zip(output_size, paddings, strict=True)]
             plan = windows(lengths, size, steps, "valid", dilations)
             if x.shape[1] % math.prod(size) == 0 and x.shape[2] == math.prod(plan.counts):

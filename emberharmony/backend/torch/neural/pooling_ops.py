@@ -12,7 +12,7 @@ from emberharmony.backend.shared.neural.convolution import (
     Pool,
     channels_last,
     divisor,
-    per_axis,
+    integers_per_axis,
     pool_windows,
 )
 from emberharmony.backend.torch.dtypes import promotion
@@ -56,7 +56,7 @@ def _native_padding(windows: Pool, lengths: Sequence[int]) -> list[int] | None:
         (k - 1) * axis_dilation + 1 for k, axis_dilation in zip(windows.size, windows.plan.dilation, strict=True)
     ]
     return (
-        _symmetric_padding(windows.given)
+        _symmetric_padding(windows.asked_padding)
         if all(r <= length for r, length in zip(window_lengths, lengths, strict=True))
         else None
     )
@@ -72,14 +72,14 @@ def _window_means(x: torch.Tensor, windows: Pool, counts_padding: bool, divisor:
         divisor: divides the sums, if it is not None.
     """
     plan, padding = windows.plan, _native_padding(windows, x.shape[2:])
-    pool_function, is_rounded_up = _AVERAGE[len(plan.size) - 1], plan.padding != windows.given
+    pool_function, is_rounded_up = _AVERAGE[len(plan.size) - 1], plan.padding != windows.asked_padding
     if padding is not None and divisor is None:
         return pool_function(x, plan.size, plan.strides, padding, is_rounded_up, counts_padding)
     # Otherwise average the padded tensor, and divide by the share of elements that count in each window.
     averages = pool_function(functional.pad(x, flat_padding(plan.padding)), plan.size, plan.strides)
     if divisor is not None or (counts_padding and not is_rounded_up):
         return averages * (math.prod(plan.size) / (divisor or math.prod(windows.size)))
-    given_padding = windows.given if counts_padding else ((0, 0),) * len(plan.size)
+    given_padding = windows.asked_padding if counts_padding else ((0, 0),) * len(plan.size)
     lengths = [length + before + after for length, (before, after) in zip(x.shape[2:], given_padding, strict=True)]
     extra_padding = [(a - c, b - d) for (a, b), (c, d) in zip(plan.padding, given_padding, strict=True)]
     inside_mask = functional.pad(
@@ -93,7 +93,7 @@ def _window_maxima(x: torch.Tensor, windows: Pool) -> torch.Tensor:
     plan, padding = windows.plan, _native_padding(windows, x.shape[2:])
     pool_function = _MAX[len(plan.size) - 1]
     if padding is not None:
-        return pool_function(x, plan.size, plan.strides, padding, plan.dilation, plan.padding != windows.given)
+        return pool_function(x, plan.size, plan.strides, padding, plan.dilation, plan.padding != windows.asked_padding)
     padded = functional.pad(x, flat_padding(plan.padding), value=-torch.inf)
     return pool_function(padded, plan.size, plan.strides, 0, plan.dilation)
 
@@ -130,7 +130,7 @@ def _adaptive_pool_op(name: str, kernels: tuple[Native, ...]) -> Any:
         if not _is_native(inputs):
             return self.composed(name)(inputs, output_size, data_format)
         n = inputs.ndim - 2
-        size = per_axis(output_size, n, "output_size")
+        size = integers_per_axis(output_size, n, "output_size")
         return _run_channels_first(lambda x: kernels[n - 1](x, size), inputs, data_format)
 
     return adaptive
@@ -150,7 +150,7 @@ def _native_pool(
     """
     windows, lengths = pool_windows(shape[1:-1], size, strides, padding, *options), shape[1:-1]
     paddings, n = _native_padding(windows, lengths), len(lengths)
-    if paddings is None or n > len(_MAX) or 0 in shape or windows.plan.padding != windows.given:
+    if paddings is None or n > len(_MAX) or 0 in shape or windows.plan.padding != windows.asked_padding:
         raise NotImplementedError
     native_kernel, plan = (_MAX if options else _AVERAGE)[n - 1], windows.plan
     last_arguments = (plan.dilation,) if options else (False, False)

@@ -25,7 +25,7 @@ class TorchHistogramsOps:
         x: torch.Tensor, weights: torch.Tensor | None = None, minlength: int = 0, sparse: bool = False
     ) -> torch.Tensor:
         refuse_sparse("sparse", sparse)
-        shared_histograms.countable(on_host(x.float() if x.dtype.is_floating_point else x.to(torch.int64)))
+        shared_histograms.integers_to_count(on_host(x.float() if x.dtype.is_floating_point else x.to(torch.int64)))
         x = x.to(torch.int64)
         if weights is None:
             return torch.bincount(x, None, minlength)
@@ -46,7 +46,7 @@ class TorchHistogramsOps:
         float_x = promotion.floats(x)
         x = float_x.detach()
         smallest, largest = (float(x.min()), float(x.max())) if x.numel() else (0.0, 1.0)
-        bin_edges = torch.from_numpy(shared_histograms.edges(smallest, largest, bins, range)).to(x)
+        bin_edges = torch.from_numpy(shared_histograms.histogram_edges(smallest, largest, bins, range)).to(x)
         inside_values = x.reshape(-1)
         inside_values = inside_values[(inside_values >= bin_edges[0]) & (inside_values <= bin_edges[-1])]
         bin_numbers = (torch.searchsorted(bin_edges, inside_values, right=True) - 1).clamp_max(bins - 1)

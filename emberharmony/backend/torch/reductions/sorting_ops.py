@@ -4,7 +4,7 @@ import torch
 from torch.autograd import forward_ad
 
 from emberharmony.backend.promote import tensor_and_axis
-from emberharmony.backend.shared.reductions.sorting import WithUnique, check_top_k, side_of, sorter_of
+from emberharmony.backend.shared.reductions.sorting import WithUnique, check_top_k, checked_side, checked_sorter
 from emberharmony.backend.torch.dtypes import from_orderable, on_host, orderable, promotion
 from emberharmony.core.errors import ShapeError
 
@@ -69,14 +69,16 @@ class TorchSortingOps(WithUnique):
         a, b = (orderable(x).contiguous() for x in promotion.common(sorted_sequence, values))
         promotion.refuse(a, _COMPLEX)
         if sorter is not None:
-            a = a[torch.from_numpy(sorter_of(on_host(sorter), len(a))).to(a.device)]
+            a = a[torch.from_numpy(checked_sorter(on_host(sorter), len(a))).to(a.device)]
         if not a.dtype.is_floating_point:
-            return torch.searchsorted(a, b, side=side_of(side))
+            return torch.searchsorted(a, b, side=checked_side(side))
         # NaN counts as larger than all numbers, but torch.searchsorted compares by IEEE rules: every comparison with
         # NaN is false. So search among the numbers only.
         is_nan = torch.isnan(a)
         number_count = a.numel() - torch.sum(is_nan)
-        positions = torch.searchsorted(torch.where(is_nan, torch.inf, a), b, side=side_of(side)).minimum(number_count)
+        positions = torch.searchsorted(torch.where(is_nan, torch.inf, a), b, side=checked_side(side)).minimum(
+            number_count
+        )
         return torch.where(torch.isnan(b), number_count if side == "left" else a.numel(), positions)
 
     @staticmethod

@@ -44,7 +44,7 @@ def test_the_product_of_lu_factors_is_the_matrix_with_permuted_rows(shape: tuple
     k = min(shape[-2:])
     lower = np.tril(packed[..., :, :k], -1) + np.eye(shape[-2], k)
     upper = np.triu(packed[..., :k, :])
-    order = lapack.order_of(pivots, shape[-2])
+    order = lapack.row_order(pivots, shape[-2])
     np.testing.assert_allclose(lower @ upper, np.take_along_axis(x, order[..., None], -2), atol=1e-12)
 
 

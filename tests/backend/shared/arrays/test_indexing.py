@@ -48,12 +48,12 @@ def test_a_block_must_be_inside_the_tensor() -> None:
 
 @pytest.mark.parametrize("key", [1, slice(1, 3), (0, None, slice(None)), (slice(None), -1)])
 def test_integers_none_and_forward_slices_make_a_plain_key(key: Any) -> None:
-    assert indexing.is_plain(key, (4, 5))
+    assert indexing.is_basic_key(key, (4, 5))
 
 
 @pytest.mark.parametrize("key", [4, -5, (0, 0, 0), [0], slice(None, None, -1), slice(2**31), Ellipsis, True])
 def test_other_keys_are_not_plain(key: Any) -> None:
-    assert not indexing.is_plain(key, (4, 5))
+    assert not indexing.is_basic_key(key, (4, 5))
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_a_step_along_an_axis_too_long_for_32_bits_is_refused() -> None:
 
 
 def parts(key: Any, shape: tuple[int, ...]) -> list[tuple[Any, int, bool]]:
-    return [*indexing.parts_of(key, shape, lambda part: None)]
+    return [*indexing.key_parts_of(key, shape, lambda part: None)]
 
 
 def test_each_part_of_a_key_has_its_axis() -> None:

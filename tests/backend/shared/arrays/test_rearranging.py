@@ -9,7 +9,7 @@ from emberharmony.errors import ArgumentError, ShapeError
 
 def applied(pattern: str, x: np.ndarray, **lengths: int) -> np.ndarray:
     plan = rearrangement(pattern, x.shape, lengths)
-    return x.reshape(plan.apart).transpose(plan.order).reshape(plan.joined)
+    return x.reshape(plan.split_shape).transpose(plan.order).reshape(plan.joined_shape)
 
 
 def test_axes_are_split_moved_and_joined() -> None:

@@ -124,12 +124,12 @@ def test_repeats_are_one_number_or_one_for_each_element() -> None:
     [(1, (0,), ((1,), (0,))), (1, (0, 1), ((1, 1), (0, 1))), ((1, 2), (0,), ((1, 2), (0, 0))), (3, (), ((), ()))],
 )
 def test_each_shift_is_paired_with_its_axis(shift: Any, axes: tuple[int, ...], expected: Any) -> None:
-    assert shape.shifts_of(shift, axes) == expected
+    assert shape.shifts_and_axes(shift, axes) == expected
 
 
 def test_shifts_and_axes_of_different_numbers_are_refused() -> None:
     with pytest.raises(ShapeError):
-        shape.shifts_of((1, 2, 3), (0, 1))
+        shape.shifts_and_axes((1, 2, 3), (0, 1))
 
 
 def test_an_order_of_axes_must_be_a_permutation() -> None:

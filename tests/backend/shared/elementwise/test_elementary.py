@@ -38,5 +38,5 @@ def test_i0_and_its_derivative_agree_with_scipy() -> None:
 
 @pytest.mark.parametrize("function", [elementary.erf, elementary.i0])
 def test_in_double_computes_in_float64_and_keeps_the_dtype(function: Callable[[Any, Any], Any]) -> None:
-    found = elementary.in_double(function, np, np.ones(2, np.float16))
+    found = elementary.compute_in_double(function, np, np.ones(2, np.float16))
     assert found.dtype == np.float16

@@ -8,7 +8,7 @@ import pytest
 
 from emberharmony import ops
 from emberharmony.backend import OPS
-from emberharmony.backend.shared.elementwise.series import by_series
+from emberharmony.backend.shared.elementwise.series import evaluate_series
 from emberharmony.backend.shared.elementwise.special_integrals import DOUBLE, SINGLE
 from emberharmony.errors import DTypeError, UnsupportedOpError
 
@@ -50,7 +50,7 @@ def test_series_have_the_terms_that_the_dtype_of_the_result_needs(dtype: Any, di
         return x
 
     with ops.use_backend("numpy"):
-        result = by_series(series, ops.ones(2, dtype))
+        result = evaluate_series(series, ops.ones(2, dtype))
         assert ops.dtype(result) == ("float32" if dtype == "int32" else dtype)
     assert seen == [digits]
 

@@ -11,14 +11,14 @@ from emberharmony.errors import ArgumentError, DTypeError, LinAlgError, ShapeErr
 @pytest.mark.parametrize("method", image.KERNELS)
 @pytest.mark.parametrize(("length", "target"), [(4, 9), (9, 4), (5, 5), (1, 3)])
 def test_the_weights_of_each_pixel_add_up_to_one(method: str, length: int, target: int) -> None:
-    taps = image.resampling(length, target, length / target, 0.0, method, antialias=True)
+    taps = image.resampling_taps(length, target, length / target, 0.0, method, antialias=True)
     np.testing.assert_allclose(taps.weights.sum(0), 1.0, rtol=1e-12)
     assert ((taps.places >= 0) & (taps.places < length)).all()
 
 
 @pytest.mark.parametrize("method", ["linear", "cubic", "lanczos3"])
 def test_an_axis_that_keeps_its_length_keeps_its_pixels(method: str) -> None:
-    taps = image.resampling(6, 6, 1.0, 0.0, method, antialias=False)
+    taps = image.resampling_taps(6, 6, 1.0, 0.0, method, antialias=False)
     x = np.arange(6.0) ** 2
     np.testing.assert_allclose((x[taps.places] * taps.weights).sum(0), x, atol=1e-12)
 
@@ -67,10 +67,10 @@ def test_margins_need_two_of_the_three_numbers() -> None:
 
 
 def test_sigma_is_one_positive_number_or_one_for_each_axis() -> None:
-    assert image.per_axis(2, 3, "sigma") == [2.0, 2.0, 2.0]
+    assert image.numbers_per_axis(2, 3, "sigma") == [2.0, 2.0, 2.0]
     for wrong in ((1, 2), 0.0, np.nan):
         with pytest.raises(ArgumentError, match="sigma"):
-            image.per_axis(wrong, 3, "sigma")
+            image.numbers_per_axis(wrong, 3, "sigma")
 
 
 @pytest.mark.parametrize("sigma", [1e-3, 0.5, 4.0])

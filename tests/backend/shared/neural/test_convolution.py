@@ -8,9 +8,9 @@ import pytest
 from emberharmony.backend.shared.neural.convolution import (
     channels_last,
     check_channels,
-    distinct_windows,
+    distinct_window_indices,
+    integers_per_axis,
     padding_pairs,
-    per_axis,
     recent_windows,
     spatial_axis_count,
     transposed_geometry,
@@ -29,7 +29,7 @@ def test_every_window_is_inside_the_padded_axis(
     found = windows((length,), (size,), stride, padding, dilation)
     ((before, after),) = found.padding
     places = np.arange(before + length + after)
-    columns = [places[part] for part in found.along(0)]
+    columns = [places[part] for part in found.slices_along(0)]
     assert {len(column) for column in columns} == {found.counts[0]}
     assert columns[-1][-1] <= before + length + after - 1
     assert found.counts[0] == (
@@ -39,10 +39,10 @@ def test_every_window_is_inside_the_padded_axis(
 
 
 def test_windows_of_several_elements_that_touch_are_side_by_side() -> None:
-    assert windows((4, 6), (2, 3), (2, 3), "valid").side_by_side
-    assert windows((4, 6), (2, 1), (2, 1), "same").side_by_side
+    assert windows((4, 6), (2, 3), (2, 3), "valid").are_side_by_side
+    assert windows((4, 6), (2, 1), (2, 1), "same").are_side_by_side
     for size, strides, dilation in [((2, 3), (2, 2), 1), ((1, 1), (1, 1), 1), ((2, 2), (2, 2), 2), ((2, 3), (3, 3), 1)]:
-        assert not windows((4, 6), size, strides, "valid", dilation).side_by_side
+        assert not windows((4, 6), size, strides, "valid", dilation).are_side_by_side
 
 
 def test_windows_are_remembered_for_single_numbers_and_a_word_alone() -> None:
@@ -71,7 +71,7 @@ def test_padding_is_a_number_or_one_or_a_pair_for_each_axis(padding: Any, pairs:
 
 def test_offsets_visit_every_position_of_a_window() -> None:
     found = windows((4, 5), (2, 3), 1, "valid")
-    assert [place for place, _ in found.offsets()] == [(i, j) for i in range(2) for j in range(3)]
+    assert [place for place, _ in found.positions_and_slices()] == [(i, j) for i in range(2) for j in range(3)]
     assert found.pad_widths() == [(0, 0)] * 4
     assert not found.has_padding
 
@@ -84,11 +84,11 @@ def test_a_window_that_is_too_long_or_an_unknown_padding_is_refused() -> None:
 
 
 def test_an_option_is_one_number_or_one_for_each_axis() -> None:
-    assert per_axis(2, 3, "strides") == (2, 2, 2)
-    assert per_axis([1, np.int64(2)], 2, "strides") == (1, 2)
+    assert integers_per_axis(2, 3, "strides") == (2, 2, 2)
+    assert integers_per_axis([1, np.int64(2)], 2, "strides") == (1, 2)
     for wrong in (0, (1, 2, 3), 1.5, "a"):
         with pytest.raises(ArgumentError, match="strides"):
-            per_axis(wrong, 2, "strides")
+            integers_per_axis(wrong, 2, "strides")
 
 
 def test_data_format_and_number_of_axes_are_checked() -> None:
@@ -112,7 +112,7 @@ def test_the_number_of_groups_follows_from_the_channels() -> None:
 @pytest.mark.parametrize(("length", "size", "stride"), [(5, 3, 1), (5, 3, 2), (4, 2, 3)])
 def test_a_transposed_convolution_restores_the_length(padding: str, length: int, size: int, stride: int) -> None:
     plan = transposed_geometry((length,), (size,), stride, padding)
-    spread_out = (length - 1) * stride + 1 + sum(plan.around[0])
+    spread_out = (length - 1) * stride + 1 + sum(plan.padding[0])
     result = spread_out - size + 1
     assert windows((result,), (size,), stride, padding).counts == (length,)
 
@@ -122,5 +122,5 @@ def test_a_transposed_convolution_restores_the_length(padding: str, length: int,
 def test_the_first_of_equal_adaptive_windows(length: int, count: int) -> None:
     reaches = [(i * length // count, -(-(i + 1) * length // count)) for i in range(count)]
     different = [i for i in range(count) if i == 0 or reaches[i] != reaches[i - 1]]
-    assert list(distinct_windows(length, count)) == different
-    assert len(distinct_windows(length, 10**30)) <= 2 * length
+    assert list(distinct_window_indices(length, count)) == different
+    assert len(distinct_window_indices(length, 10**30)) <= 2 * length

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from emberharmony.backend.shared.reductions.sorting import WithUnique, check_top_k, side_of
+from emberharmony.backend.shared.reductions.sorting import WithUnique, check_top_k, checked_side
 from emberharmony.errors import ArgumentError, ShapeError
 
 
 def test_an_unknown_side_of_a_search_is_refused() -> None:
-    assert side_of("left") == "left"
+    assert checked_side("left") == "left"
     with pytest.raises(ArgumentError, match="'middle'"):
-        side_of("middle")
+        checked_side("middle")
 
 
 @pytest.mark.parametrize(("shape", "k"), [((), 1), ((3,), 4), ((3,), -1)])
