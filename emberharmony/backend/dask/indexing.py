@@ -126,9 +126,7 @@ class DaskIndexingOps:
     @staticmethod
     def get_item(x: da.Array, key: Any) -> da.Array:
         """Returns what a key selects; a mask in a tensor is computed, because the shape depends on it."""
-        key_parts = list(key_parts_of(key, require_known_lengths(x).shape, _masked_axis_count)) or [
-            (Ellipsis, 0, False)
-        ]
+        key_parts = [*key_parts_of(key, require_known_lengths(x).shape, _masked_axis_count)] or [(Ellipsis, 0, False)]
         joint_flags = [_is_joint(key_part) for key_part, _, _ in key_parts]
         has_index_tensors = any(hasattr(part, "shape") or part.__class__ is bool for part, _, _ in key_parts)
         basic_key: list[Any] = []
