@@ -31,4 +31,4 @@ def test_integer_limits(dtype):
 def test_a_dtype_of_the_wrong_kind():
     for info, name in ((FloatInfo, "int8"), (IntegerInfo, "float32"), (FloatInfo, "bool"), (IntegerInfo, "bool")):
         with pytest.raises(DTypeError, match="takes"):
-            info.of(next(dtype for dtype in ALL if dtype == name))
+            info.of_dtype(next(dtype for dtype in ALL if dtype == name))
