@@ -137,7 +137,7 @@ def option_description(value: Any) -> Any:
     if isinstance(value, partial):
         options = {name: option_description(x) for name, x in value.keywords.items()}
         return {
-            "schedule": value.func.__name__.lstrip("_"),
+            "schedule": value.func.__name__.removeprefix("_").removesuffix("_rate"),
             "arguments": option_description(value.args),
             "options": options,
         }
@@ -155,8 +155,8 @@ def ties_of(state: Mapping[str, Any]) -> list[list[str]]:
 def generators_of(part: Any) -> list[tuple[list[str], Any]]:
     """Returns the random generators in a model, each with its places; named streams (`nn.Rngs`) count as one."""
     places_and_generator_by_id: dict[int, tuple[list[str], Any]] = {}
-    for path, source in _generators_in(part):
-        places_and_generator_by_id.setdefault(id(source), ([], source))[0].append(path)
+    for path, generator in _generators_in(part):
+        places_and_generator_by_id.setdefault(id(generator), ([], generator))[0].append(path)
     return list(places_and_generator_by_id.values())
 
 
