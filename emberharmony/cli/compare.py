@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from emberharmony.cli.models import importing_from
+from emberharmony.cli.models import prepend_import_path
 from emberharmony.cli.submission import check_writable, device_option, report_option, write_report
 from emberharmony.core.errors import ArgumentError, suggest
 
@@ -145,7 +145,7 @@ def _load_program(text: str) -> Callable[..., Any]:
         raise click.UsageError(f"expected FILE.py:FUNCTION, not {text!r}")
     if not os.path.isfile(path):
         raise click.UsageError(f"there is no file {path}")
-    with importing_from(os.path.dirname(os.path.abspath(path))):
+    with prepend_import_path(os.path.dirname(os.path.abspath(path))):
         value_by_name = runpy.run_path(path, run_name=os.path.basename(path).removesuffix(".py"))
     if name not in value_by_name:
         raise click.UsageError(f"{path} has no {name}{suggest(name, value_by_name)}")

@@ -45,10 +45,10 @@ def load_object(text: str, what: str, is_made: Callable[[Any], bool]) -> Any:
     if module_text.endswith(".py"):
         if not os.path.isfile(module_text):
             raise click.UsageError(f"{what}: there is no file {module_text}")
-        with importing_from(os.path.dirname(os.path.abspath(module_text))):
+        with prepend_import_path(os.path.dirname(os.path.abspath(module_text))):
             value_by_name = runpy.run_path(module_text, run_name=os.path.basename(module_text).removesuffix(".py"))
             return _find_object(value_by_name, name, module_text, what, is_made)
-    with importing_from(os.getcwd()):
+    with prepend_import_path(os.getcwd()):
         try:
             value_by_name = vars(importlib.import_module(module_text))
         except ModuleNotFoundError as error:
@@ -71,7 +71,7 @@ def _find_object(
 
 
 @contextmanager
-def importing_from(folder: str) -> Iterator[None]:
+def prepend_import_path(folder: str) -> Iterator[None]:
     """Puts a folder first on the import path while a `with` block runs."""
     sys.path.insert(0, folder)
     try:

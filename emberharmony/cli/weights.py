@@ -279,13 +279,13 @@ def _key_and_value(text: str) -> tuple[str, str]:
 def _progress_in_bytes(source_file: Source, names: Sequence[str]) -> Iterator[Callable[[int], None]]:
     """Shows a progress bar in megabytes, and gives the block the function that advances it by bytes."""
     total_bytes = sum(source_file.tensors[name].nbytes for name in names)
-    bytes_read = 0
+    read_byte_count = 0
     with progress(total_bytes // 10**6 + 1, "MB read") as advance_bar:
 
         def advance(nbytes: int) -> None:
-            nonlocal bytes_read
-            megabytes_before, bytes_read = bytes_read, bytes_read + nbytes
-            advance_bar(bytes_read // 10**6 - megabytes_before // 10**6)
+            nonlocal read_byte_count
+            megabytes_before, read_byte_count = read_byte_count, read_byte_count + nbytes
+            advance_bar(read_byte_count // 10**6 - megabytes_before // 10**6)
 
         yield advance
 

@@ -49,12 +49,12 @@ def draw(runs: Sequence[Curves], file: str) -> None:
 
     figure = Figure(figsize=(7 * len(runs), 4), layout="constrained")
     axes: Any
-    for axes, run in zip(figure.subplots(1, len(runs), squeeze=False)[0], runs, strict=True):
-        axes.plot(range(1, 1 + len(run.reference)), run.reference, "k:", label="numpy alone")
+    for axes, curves in zip(figure.subplots(1, len(runs), squeeze=False)[0], runs, strict=True):
+        axes.plot(range(1, 1 + len(curves.reference)), curves.reference, "k:", label="numpy alone")
         offset = 1
-        for name, losses in run.legs:
+        for name, losses in curves.legs:
             axes.plot(range(offset, offset + len(losses)), losses, label=name)
             offset += len(losses)
-        axes.set(title=run.title, xlabel="step", ylabel="mean cross-entropy (nats)", yscale="log")
+        axes.set(title=curves.title, xlabel="step", ylabel="mean cross-entropy (nats)", yscale="log")
         axes.legend()
     figure.savefig(file)

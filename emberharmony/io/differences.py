@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from emberharmony.io.header import TensorInfo
-from emberharmony.io.sources import Array, Source, numbers
+from emberharmony.io.sources import Array, Source, numeric_block
 
 
 class Difference(NamedTuple):
@@ -75,7 +75,7 @@ def _compare_tensors(first: Source, second: Source, name: str, advance: Callable
         first_numbers, second_numbers = (
             (None, None)
             if first_block is None or second_block is None
-            else (numbers(first_block, first_info.dtype), numbers(second_block, second_info.dtype))
+            else (numeric_block(first_block, first_info.dtype), numeric_block(second_block, second_info.dtype))
         )
         if first_numbers is None or second_numbers is None:
             return difference._replace(elements=None, absolute=None, relative=None)

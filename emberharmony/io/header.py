@@ -161,7 +161,7 @@ def read_header(stream: BinaryIO, path: str, size: int, report_fault: Fault = ra
                 "truncated", path, f"its header has {header_length} bytes, of which {len(header_bytes)} could be read"
             )
         with PausedCollector():  # 100,000 tuples without cycles need no collection
-            return _check_header(header_bytes, path, 8 + header_length, size, report_fault)
+            return _checked_header(header_bytes, path, 8 + header_length, size, report_fault)
     except WeightFileError as error:
         is_header_fault = error.kind.startswith("header")
         if error.hint or not (is_header_fault or error.kind == "truncated"):
@@ -181,7 +181,7 @@ def hint_of_other_format(start: bytes) -> str:
     return "" if start.strip(b"\0") or not start else "the file holds zeros: download or save it again"
 
 
-def _check_header(header_bytes: bytes, path: str, start: int, size: int, report_fault: Fault) -> Header:
+def _checked_header(header_bytes: bytes, path: str, start: int, size: int, report_fault: Fault) -> Header:
     """Parses the JSON of a header, and returns it after checks of names, dtypes, shapes and byte ranges.
 
     Args:

@@ -17,8 +17,8 @@ from emberharmony.core.errors import ArgumentError, DTypeError, WeightFileError,
 from emberharmony.core.state.files import replace_bytes
 from emberharmony.io.header import BITS
 from emberharmony.io.index import ENDING
-from emberharmony.io.saving import TAGS, Item, write
-from emberharmony.io.sources import Array, Source, numbers
+from emberharmony.io.saving import TAGS, Item, write_items
+from emberharmony.io.sources import Array, Source, numeric_block
 from emberharmony.io.tensors import HOST, as_bytes, as_tensor
 
 Advance = Callable[[int], None]
@@ -108,7 +108,7 @@ def rewrite(
         )
     with ops.use_backend("numpy"):
         if path.endswith(ENDING):
-            written_files = write(path, item_by_key.values(), metadata or {}, max_shard_size)
+            written_files = write_items(path, item_by_key.values(), metadata or {}, max_shard_size)
         else:
             if max_shard_size is not None:
                 raise ArgumentError(f"only {ENDING} files can be in shards")
@@ -158,7 +158,7 @@ def _byte_blocks(
             yield as_bytes(block)
         else:
             cast_block = _cast_block(block, old_dtype, dtype, source.path, name)
-            old_numbers, new_numbers = numbers(block, old_dtype), numbers(cast_block, dtype)
+            old_numbers, new_numbers = numeric_block(block, old_dtype), numeric_block(cast_block, dtype)
             assert old_numbers is not None
             assert new_numbers is not None
             new_infinity_count = int(np.count_nonzero(np.isinf(new_numbers))) - int(

@@ -61,10 +61,12 @@ def save_tensors(
             f"save() writes files whose names end in {ENDING}, not {brief(target_path)}: use {suggested_path!r}"
         )
     _require_strings(metadata or {})
-    return write(target_path, _distinct_items(tensors), tag_metadata(metadata or {}, layout), max_shard_size)
+    return write_items(target_path, _distinct_items(tensors), tag_metadata(metadata or {}, layout), max_shard_size)
 
 
-def write(path: str, items: Iterable[Item], metadata: Mapping[str, str], max_shard_size: int | str | None) -> list[str]:
+def write_items(
+    path: str, items: Iterable[Item], metadata: Mapping[str, str], max_shard_size: int | str | None
+) -> list[str]:
     """Writes items, which describe tensors, to one file or to shards with an index, and returns the file names.
 
     Raises:
@@ -205,13 +207,13 @@ def _size_in_bytes(size: int | str) -> int:
 def _shard_groups(items: list[Item], limit: int) -> list[list[Item]]:
     """Divides tensors in their order into lists, one for each shard, of at most a number of bytes."""
     shards: list[list[Item]] = [[]]
-    bytes_of_group = 0
+    group_byte_count = 0
     for item in items:
-        if shards[-1] and bytes_of_group + item.nbytes > limit:
+        if shards[-1] and group_byte_count + item.nbytes > limit:
             shards.append([])
-            bytes_of_group = 0
+            group_byte_count = 0
         shards[-1].append(item)
-        bytes_of_group += item.nbytes
+        group_byte_count += item.nbytes
     return shards
 
 

@@ -171,7 +171,7 @@ def _blocks_of(array: Array) -> Iterator[Array]:
         yield block.astype(block.dtype.newbyteorder("=")) if not block.dtype.isnative else block
 
 
-def numbers(block: Array, dtype: str) -> Array | None:
+def numeric_block(block: Array, dtype: str) -> Array | None:
     """Returns a block of a tensor in a dtype with which NumPy can compute; None if there is no such dtype."""
     if dtype == "bfloat16":
         return (block.astype(np.uint32) << 16).view(np.float32)

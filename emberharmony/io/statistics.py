@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from emberharmony.io.sources import Array, Source, numbers
+from emberharmony.io.sources import Array, Source, numeric_block
 
 Advance = Callable[[int], None]
 """A function that is called with the number of bytes that were read, to show progress."""
@@ -44,13 +44,13 @@ def statistics(source: Source, name: str, advance: Advance = lambda size: None) 
         WeightFileError: if the file cannot be read.
     """
     dtype = source.tensors[name].dtype
-    if numbers(np.empty(0, np.uint16), dtype) is None:
+    if numeric_block(np.empty(0, np.uint16), dtype) is None:
         return None
     total_statistics = Statistics()
     finite_count, mean, squared_deviation_sum = 0, np.float64(0), np.float64(0)
     with np.errstate(all="ignore"):
         for block in source.blocks(name):
-            block_numbers = numbers(block, dtype)
+            block_numbers = numeric_block(block, dtype)
             assert block_numbers is not None
             finite_values, total_statistics = _finite_elements_and_statistics(block_numbers, total_statistics)
             if finite_values.size:

@@ -11,7 +11,7 @@ from emberharmony.core.numeric.promotion import promote, promote_weak
 from emberharmony.core.registry import OPS
 from emberharmony.testing.call import Call
 from emberharmony.testing.gradient_rows import gradient_calls
-from emberharmony.testing.inputs import Stranger, Strided, holds_view
+from emberharmony.testing.inputs import Stranger, Strided, holds_strided
 from emberharmony.testing.rows import call_of, dtypes_of, error_of_missing_dtype, result_dtype, tensor_roles
 from emberharmony.testing.sample import Case, Sample, cast_to_dtype, combined_arguments, variants
 from emberharmony.testing.variations import VARIATIONS
@@ -49,7 +49,7 @@ def non_contiguous_calls(sample: Sample) -> Iterator[Call]:
             strided_args = tuple(
                 _as_strided(value) if position in roles else value for position, value in enumerate(call.args)
             )
-            if any(holds_view(value) for value in strided_args):
+            if any(holds_strided(value) for value in strided_args):
                 yield Call(**{**vars(call), "args": strided_args})
 
 

@@ -42,7 +42,7 @@ class GradientRow:
     single: tuple[str, ...] = ()
 
 
-def _hermitian(x: Any) -> Any:
+def _hermitian_part(x: Any) -> Any:
     return ops.divide(ops.add(x, ops.conj(ops.matrix_transpose(x))), 2.0)
 
 
@@ -51,13 +51,15 @@ def hermitian_row(op: str, **options: Any) -> GradientRow:
 
     Otherwise differences of single elements would make the matrix non-Hermitian.
     """
-    return GradientRow(lambda x, *args, **kwargs: OPS[op].function(_hermitian(x), *args, **kwargs), **options)
+    return GradientRow(lambda x, *args, **kwargs: OPS[op].function(_hermitian_part(x), *args, **kwargs), **options)
 
 
 def covariance_row(op: str) -> GradientRow:
     """Returns the row of an op whose second argument is a Hermitian matrix, and whose option `dtype` names a dtype."""
     return GradientRow(
-        lambda mean, cov, *args, **kwargs: OPS[op].function(mean, _hermitian(cov), *args, **kwargs, dtype="float64")
+        lambda mean, cov, *args, **kwargs: OPS[op].function(
+            mean, _hermitian_part(cov), *args, **kwargs, dtype="float64"
+        )
     )
 
 

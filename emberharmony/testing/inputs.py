@@ -25,9 +25,9 @@ class Strided:
     array: np.ndarray[Any, Any]
 
 
-def holds_view(value: Any) -> bool:
+def holds_strided(value: Any) -> bool:
     """Returns whether an argument is, or holds, a `Strided`."""
-    return isinstance(value, Strided) or (isinstance(value, (list, tuple)) and any(map(holds_view, value)))
+    return isinstance(value, Strided) or (isinstance(value, (list, tuple)) and any(map(holds_strided, value)))
 
 
 def non_contiguous_tensor(array: Any) -> Any:

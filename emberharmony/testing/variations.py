@@ -48,7 +48,7 @@ def empty_axis_calls(sample: Sample) -> Iterator[Call]:
         return
     for dtype in dtypes_of(sample)[:1]:
         for index, item in enumerate(sample.cases):
-            for length in sorted(_lengths(item.args)):
+            for length in sorted(_axis_lengths(item.args)):
                 empty_case = Case(_empty_axes(item.args, length), item.kwargs)
                 call = call_of(sample, "empty", dtype, f"case {index} without {length}", empty_case, index)
                 if _has_answer(call, sample):
@@ -56,9 +56,9 @@ def empty_axis_calls(sample: Sample) -> Iterator[Call]:
                     yield dataclasses.replace(call, may_refuse=allowed_refusals)
 
 
-def _lengths(value: Any) -> set[int]:
+def _axis_lengths(value: Any) -> set[int]:
     if isinstance(value, (list, tuple)):
-        return set().union(*map(_lengths, value))
+        return set().union(*map(_axis_lengths, value))
     return set(value.shape) - {0} if isinstance(value, np.ndarray) else set()
 
 

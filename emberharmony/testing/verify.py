@@ -37,8 +37,8 @@ def verify(
     wanted_dtypes = dtype if isinstance(dtype, tuple) else (dtype,) * len(actual_results)
     return max(
         (
-            _error_of_part(*three, tolerance, floor)
-            for three in zip(actual_results, expected_results, wanted_dtypes, strict=True)
+            _error_of_part(*result_triple, tolerance, floor)
+            for result_triple in zip(actual_results, expected_results, wanted_dtypes, strict=True)
         ),
         default=0.0,
     )

@@ -16,7 +16,7 @@ from emberharmony.core.namespace import VERSIONS
 from emberharmony.core.registry import OPS
 from emberharmony.core.stand_ins.shared_methods import SharedMethods
 from emberharmony.core.tracing import Standing, outside_function_message, require_untraced
-from emberharmony.xp.dtypes import Dtype, dtype_named
+from emberharmony.xp.dtypes import Dtype, as_xp_dtype
 from emberharmony.xp.links import LOCK, call_op, loan_of, new_links, tensor_of
 
 _CPU = 1
@@ -149,7 +149,7 @@ class ArrayBase(SharedMethods, Standing):
             dtype: the dtype that the bits are read as.
         """
         target_dtype, namespace = (
-            dtype_named(np.dtype(dtype).name if isinstance(dtype, type) else dtype),
+            as_xp_dtype(np.dtype(dtype).name if isinstance(dtype, type) else dtype),
             self._kit.namespace,
         )
         if target_dtype == self.dtype:

@@ -76,7 +76,7 @@ class Dtype:
         return Dtype, (self.neutral,)
 
 
-def dtype_named(dtype: Any) -> Dtype:
+def as_xp_dtype(dtype: Any) -> Dtype:
     """Returns the `Dtype` for anything that denotes a dtype, such as a name or a dtype of NumPy.
 
     Raises:

@@ -10,7 +10,7 @@ from emberharmony.core.namespace import ArrayNamespaceInfo
 from emberharmony.core.registry import OPS
 from emberharmony.xp import source
 from emberharmony.xp.array import ArrayBase
-from emberharmony.xp.dtypes import Dtype, dtype_named
+from emberharmony.xp.dtypes import Dtype, as_xp_dtype
 from emberharmony.xp.links import LOCK, new_links, tensor_of
 
 Function = Callable[..., Any]
@@ -41,7 +41,7 @@ def make_asarray(kit: Any) -> Function:
             raise BackendMismatchError(f"an array of {obj._kit.name!r} becomes one of {kit.name!r} by from_dlpack")
         if copy is False and isinstance(obj, (bool, int, float, complex, list, tuple)):
             raise ArgumentError("numbers and lists are copied, which copy=False refuses")
-        target_dtype = _default_dtype(kit, obj) if dtype is None else dtype_named(dtype).neutral
+        target_dtype = _default_dtype(kit, obj) if dtype is None else as_xp_dtype(dtype).neutral
         array = kit.lift(kit.ops.convert_to_tensor(_array_data(obj), target_dtype, device=device, copy=copy))
         if not copy and (hasattr(obj, "__array__") or kit.is_native(obj)):
             array._links = new_links(foreign=not kit.memory.shares)
@@ -105,11 +105,11 @@ def make_set_default_float(kit: Any) -> Function:
             DTypeError: if it is no real floating dtype, or if the backend lacks it.
         """
         if dtype is not None:
-            default_dtype = dtype_named(dtype).neutral
+            default_dtype = as_xp_dtype(dtype).neutral
             kit.backend.dtypes.native_of(default_dtype)
             if not default_dtype.is_floating:
                 raise DTypeError(f"set_default_float: {default_dtype.name!r} is not a floating dtype")
-        kit.set_float(None if dtype is None else default_dtype)
+        kit.set_default_float(None if dtype is None else default_dtype)
 
     return set_default_float
 
@@ -154,7 +154,7 @@ def make_astype(kit: Any) -> Function:
         kit.join()
         if x.__class__ is not kit.array:
             x = kit.namespace.asarray(x)
-        target_dtype = dtype_named(dtype)
+        target_dtype = as_xp_dtype(dtype)
         if x.dtype == target_dtype and (device is None or device == x.device):
             return x.copy() if copy else x
         return kit.lift(kit.ops.convert_to_tensor(tensor_of(x), target_dtype.neutral, device=device, copy=True))
@@ -260,7 +260,7 @@ def make_isdtype(kit: Any) -> Function:
 
     def isdtype(dtype: Any, kind: Any) -> bool:
         """Returns whether a dtype is of a kind: a word of the standard, a dtype, or a tuple of these."""
-        return bool(kit.ops.isdtype(dtype_named(dtype).neutral, kit.lower(kind)))
+        return bool(kit.ops.isdtype(as_xp_dtype(dtype).neutral, kit.lower(kind)))
 
     return isdtype
 
@@ -276,7 +276,7 @@ def make_result_type(kit: Any) -> Function:
         given_dtypes = [
             getattr(x, "dtype", x) for x in arrays_and_dtypes if x.__class__ not in (bool, int, float, complex)
         ]
-        if default_dtype is None or any(dtype_named(each).kind in "fc" for each in given_dtypes):
+        if default_dtype is None or any(as_xp_dtype(each).kind in "fc" for each in given_dtypes):
             return dtype
         return Dtype(default_dtype)  # a Python float beside integers, or alone
 

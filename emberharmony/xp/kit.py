@@ -71,7 +71,7 @@ class Ops:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         spec = OPS[ALIASES.get(name, name)]
-        function = self._kit.function(spec)
+        function = self._kit.op_function(spec)
         if not self._kit.backend.defines(spec):  # a composite calls ops, so the backend must be active
             function = source.with_backend_active(self._kit, function)
         setattr(self, name, function)
@@ -189,7 +189,7 @@ class Kit:
         """Returns the name under which an object is global for the generated functions of this backend."""
         return f"{self.backend.prefix}_xp_{name}"
 
-    def set_float(self, dtype: DType | None) -> None:
+    def set_default_float(self, dtype: DType | None) -> None:
         """Sets the default float of the namespace; None makes it that of `ops`."""
         with LOCK:
             self.float = dtype
@@ -209,10 +209,10 @@ class Kit:
         spec = OPS[op]
         if spec not in self._published:
             self._published.append(spec)
-            op_globals.publish(**{self.global_name_of(f"_{op}"): self.function(spec)})
+            op_globals.publish(**{self.global_name_of(f"_{op}"): self.op_function(spec)})
         return spec
 
-    def function(self, spec: OpSpec) -> Callable[..., Any]:
+    def op_function(self, spec: OpSpec) -> Callable[..., Any]:
         """Returns the compiled function of an op; while ops are observed, one that reports its calls to the watchers.
 
         Where threads share a stream, only one at a time may compute, which any op may do that is not elementwise.
@@ -259,7 +259,7 @@ class Kit:
         """Publishes the functions of the ops again, after observation began or ended or the default float changed."""
         self.ops.forget()
         op_globals.publish(
-            **{self.global_name_of(f"_{spec.name}"): self.function(spec) for spec in list(self._published)}
+            **{self.global_name_of(f"_{spec.name}"): self.op_function(spec) for spec in list(self._published)}
         )
 
     def is_native(self, tensor: Any) -> bool:

@@ -124,7 +124,7 @@ class Stale(Standing):
 
     def run(self, backend: Any, op: str, arguments: tuple[Any, ...]) -> Any:
         """Runs an op on the tensors that the outdated views among its arguments stand for."""
-        return call_op(getattr(backend.bound, op), op, [with_tensors(x) for x in arguments])
+        return call_op(getattr(backend.bound, op), op, [resolve_stale(x) for x in arguments])
 
     def __getattr__(self, name: str) -> Any:
         known_attributes = {} if self.loan is None else self.loan.attributes
@@ -136,12 +136,12 @@ def loan_of(array: Any) -> Loan | None:
     return array._v.loan if array._v.__class__ is Stale else None
 
 
-def with_tensors(argument: Any) -> Any:
+def resolve_stale(argument: Any) -> Any:
     """Returns an argument with the tensors of the outdated views in it, at any depth of lists and tuples."""
     cls = argument.__class__
     if cls is Stale:
         return argument.read_tensor()
-    return cls(map(with_tensors, argument)) if cls is list or cls is tuple else argument
+    return cls(map(resolve_stale, argument)) if cls is list or cls is tuple else argument
 
 
 def call_op(function: Callable[..., Any], op: str, arguments: Any) -> Any:

@@ -36,8 +36,8 @@ class Namespace(ModuleType):
         if not part:
             kit.namespace = self
             self.Array = kit.array
-            for neutral in kit.backend.dtypes.natives:
-                setattr(self, neutral.name, Dtype(neutral))
+            for neutral_dtype in kit.backend.dtypes.natives:
+                setattr(self, neutral_dtype.name, Dtype(neutral_dtype))
         # A method `__getattr__` of the class would slow down all attributes; one in the dict runs for new ones only.
         self.__dict__["__getattr__"] = self._make_attribute
 

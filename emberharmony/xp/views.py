@@ -57,7 +57,7 @@ class Memory:
                 self.mark_kept(*argument.values())
             elif argument.__class__ is self.kit.array and not self.kit.is_stand_in(argument._v):
                 *_, root = view_chain(argument)
-                self._own_links(root).foreign = True
+                self._ensure_links(root).foreign = True
 
     def link(self, view: Any, parent: Any, key_or_call: Any, source: Any) -> None:
         """Makes an array a view of another.
@@ -70,7 +70,7 @@ class Memory:
         """
         links = parent._links
         if links.__class__ is not Links:
-            links = self._own_links(parent)
+            links = self._ensure_links(parent)
         if links.is_element:
             links = self._give_own_memory(parent)
             source = parent._v
@@ -91,14 +91,14 @@ class Memory:
         A view whose elements do not lie at equal distances in it is given as a copy that cannot be written to.
         """
         with LOCK:
-            if self._own_links(array).is_element:
+            if self._ensure_links(array).is_element:
                 self._give_own_memory(array)
             *views, root = view_chain(array)
             loan = loan_of(root)
             if loan is None:
                 tensor = tensor_of(root)
                 loan = Loan(np.array(self.ops.to_numpy(tensor), order="C"), tensor.dtype, self.ops.get_device(tensor))
-                self._own_links(root)
+                self._ensure_links(root)
                 root._v = Stale(self, root, loan)
                 self._outdate_views([root])
             lent_array = self._lent_view(loan.lent_array(), [links_of(view).key_or_call for view in reversed(views)])
@@ -137,7 +137,7 @@ class Memory:
             self.mark_kept(parent)
 
     @staticmethod
-    def _own_links(array: Any) -> Links:
+    def _ensure_links(array: Any) -> Links:
         """Returns the links of an array, and creates them if it has none."""
         with LOCK:
             links: Links | None = links_of(array)

@@ -37,15 +37,15 @@ def main() -> None:
     pipe_by_target = {1: os.pipe(), 2: os.pipe()}
     process = os.fork()
     if not process:
-        _exec_command(command, {target: writing for target, (_, writing) in pipe_by_target.items()})
+        _exec_command(command, {target: write_end for target, (_, write_end) in pipe_by_target.items()})
     with contextlib.suppress(OSError):  # the rank sets its process group too
         os.setpgid(process, process)
-    for _, writing in pipe_by_target.values():
-        os.close(writing)
+    for _, write_end in pipe_by_target.values():
+        os.close(write_end)
     _pass_signals_on(process)
     line_prefix = f"[{rank}] ".encode() if prefix_flag == "1" and rank else b""
     exit_status = _forward_output(
-        process, parent_process, {reading: target for target, (reading, _) in pipe_by_target.items()}, line_prefix
+        process, parent_process, {read_end: target for target, (read_end, _) in pipe_by_target.items()}, line_prefix
     )
     board_path = os.environ.get("EMBERHARMONY_BOARD", "")
     if rank and board_path:

@@ -137,7 +137,7 @@ class Checkpoint:
                         save_tensors(tensors, os.path.join(folder, f"{name}.safetensors"))
                 write_record(folder, content_of_record)
 
-            path = folders.write(self.folder, step, fill_folder)
+            path = folders.write_folder(self.folder, step, fill_folder)
         except (OSError, WeightFileError) as error:
             if isinstance(error, WeightFileError) and error.kind != "unwritable":
                 raise
@@ -314,7 +314,7 @@ class Checkpoint:
         for record in newest_first:
             if record.path not in kept_paths:
                 try:
-                    folders.discard(record.path, record.step)
+                    folders.discard_folder(record.path, record.step)
                 except FileNotFoundError:  # another process has removed the folder
                     continue
                 except OSError as error:

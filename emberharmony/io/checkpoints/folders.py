@@ -33,7 +33,7 @@ def step_folders(folder: str) -> list[tuple[int, str]]:
     return [(int(match[1]), os.path.join(folder, name)) for match, name in matches_and_names]
 
 
-def write(folder: str, step: int, fill_folder: Callable[[str], None]) -> str:
+def write_folder(folder: str, step: int, fill_folder: Callable[[str], None]) -> str:
     """Writes the folder of a step and returns its path; an error or interruption leaves no new folder.
 
     The files are written into a temporary folder, which gets its name when all of them are on the disk. A folder that
@@ -83,7 +83,7 @@ def _give_free_name(temporary: str, path: str) -> str:
     raise FileExistsError(errno.EEXIST, "there are 9,999 folders of this step", path)
 
 
-def discard(path: str, step: int) -> None:
+def discard_folder(path: str, step: int) -> None:
     """Removes the folder of a step after renaming it to a temporary name, so that no half-removed folder is seen.
 
     Raises:

@@ -164,10 +164,10 @@ class Restoring:
                 f"none of the {len(state)} names in the checkpoint, {brief(list(state))}, is in "
                 f"{type(part).__name__}, which has {brief(list(own_state))}"
             )
-        ties_here, saved_ties = ties_of(own_state), saved_part["ties"]
+        own_ties, saved_ties = ties_of(own_state), saved_part["ties"]
         for ties_on_one_side, ties_on_other_side, side_text in (
-            (saved_ties, ties_here, "in the checkpoint"),
-            (ties_here, saved_ties, "here"),
+            (saved_ties, own_ties, "in the checkpoint"),
+            (own_ties, saved_ties, "here"),
         ):
             self.faults += [
                 f"{label}: {', '.join(x)} are one tensor only {side_text}"
@@ -187,7 +187,7 @@ class Restoring:
 
     def _match_generators(self, label: str, part: Any, saved_generators: list[Any]) -> None:
         """Adds the steps that restore the random generators in a model, and notes generators that do not match."""
-        generator_by_place = {name: source for names, source in generators_of(part) for name in names}
+        generator_by_place = {name: generator for names, generator in generators_of(part) for name in names}
         messages = self.faults if self.resumes else self.notes
         unmatched_generator_by_place = dict(generator_by_place)
         for saved_generator in saved_generators:

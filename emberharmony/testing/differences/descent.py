@@ -80,7 +80,7 @@ def judge_inner_calls(record: Record, backend: Any, judge: Judge) -> Inside | No
             repeat_call(
                 record,
                 backend,
-                function if function is op_spec.function else _as_call(inner_watcher, function),
+                function if function is op_spec.function else _watched_body(inner_watcher, function),
                 inner_watcher,
             )
         if wrong_records:
@@ -90,7 +90,7 @@ def judge_inner_calls(record: Record, backend: Any, judge: Judge) -> Inside | No
     return Inside(judged_ops, None, ()) if judged_ops else None
 
 
-def _as_call(watch: _Inner, body: Callable[..., Any]) -> Callable[..., Any]:
+def _watched_body(watch: _Inner, body: Callable[..., Any]) -> Callable[..., Any]:
     """Returns the body of a composite; the watcher sees its calls although no call of an op stands around them."""
 
     def call_body(*args: Any, **kwargs: Any) -> Any:

@@ -140,7 +140,7 @@ def _only_moves_elements(op: str) -> bool:
 
 def _relative_differences(first: Sequence[Host], second: Sequence[Host]) -> list[float]:
     """Returns the largest difference of two elements, as a share of the element, of each pair of floating tensors."""
-    return [distance(a, b).relative(a, b) for a, b in zip(first, second, strict=True) if a.dtype in EPSILON]
+    return [distance(a, b).relative_gap(a, b) for a, b in zip(first, second, strict=True) if a.dtype in EPSILON]
 
 
 class Judge:
@@ -190,7 +190,7 @@ class Judge:
                 worst_error = max(worst_error, tensor_distance.share / bounds.limit(one.op, a.dtype, sum_factor))
             elif not bounds.covers(
                 one.op, a.dtype, tensor_distance.most, tensor_distance.most / tensor_distance.share
-            ) and tensor_distance.relative(a, b) > bounds.limit(one.op, a.dtype, sum_factor):
+            ) and tensor_distance.relative_gap(a, b) > bounds.limit(one.op, a.dtype, sum_factor):
                 pairs_to_examine.append((a, b))
         if not largest_gap:
             return _EQUAL

@@ -211,13 +211,13 @@ class Lockstep:
             self._note_options(one, options)
             self._add_wrong_divergence(call, pair, wrong_sides, verdicts, difference.share, side_errors)
         elif options:
-            self._add_options(call, one, options, difference.share, side_errors)
+            self._add_options_divergence(call, one, options, difference.share, side_errors)
             self._add_row(call, one, difference, side_errors, "options")
             return
         elif verdicts[0] is None and verdicts[1] is None and not _have_other_inputs(one, other):
-            self._add_unknown(call, one, difference.share)
+            self._add_unknown_divergence(call, one, difference.share)
         else:
-            self._add_amplified(call, one, before, difference, side_errors)
+            self._add_amplified_row(call, one, before, difference, side_errors)
             return
         self._add_row(call, one, difference, side_errors, "wrong")
         if self._stop == "first":
@@ -249,7 +249,7 @@ class Lockstep:
             if note not in self._report.notes:
                 self._report.notes.append(note)
 
-    def _add_options(
+    def _add_options_divergence(
         self, call: int, one: Record, options: Sequence[Unequal], share: float, errors: tuple[float | None, ...]
     ) -> None:
         """Adds that the program gives a call other arguments on the two sides, once for each line."""
@@ -351,10 +351,10 @@ class Lockstep:
         divergence.message = _divergence_message(divergence, verdict)
         self._report.divergences.append(divergence)
         if self._report._kept is None:
-            inner_record = inner_record.with_tensors([host.in_memory() for host in inner_record.tensors])
+            inner_record = inner_record.with_tensors([host.copy_in_memory() for host in inner_record.tensors])
             self._report._kept = divergence, inner_record, self._backends[side]
 
-    def _add_unknown(self, call: int, one: Record, share: float) -> None:
+    def _add_unknown_divergence(self, call: int, one: Record, share: float) -> None:
         divergence = self._new_divergence(call, one, "unknown", share)
         divergence.message = (
             f"{one.op}() gives other results for equal inputs at call {call}{_location_text(divergence)}, and NumPy "
@@ -388,7 +388,7 @@ class Lockstep:
                 )
                 self._report.divergences.append(divergence)
 
-    def _add_amplified(
+    def _add_amplified_row(
         self, call: int, one: Record, before: float, difference: Difference, errors: tuple[float | None, ...]
     ) -> None:
         share = difference.share

@@ -40,7 +40,7 @@ class Distance:
     def __init__(self, share: float, most: float, relative: float | None = None) -> None:
         self.share, self.most, self._relative = share, most, relative
 
-    def relative(self, a: Host, b: Host) -> float:
+    def relative_gap(self, a: Host, b: Host) -> float:
         """Returns the largest difference of two elements as a share of the element, for two floating tensors."""
         if self._relative is None:
             self._relative = _measure_distance(a, b, True)._relative

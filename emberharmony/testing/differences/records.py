@@ -71,7 +71,7 @@ class Host:
         """Returns the tensor as an array of NumPy of the same dtype."""
         return self.bits.view(bfloat16_of_numpy()) if self.dtype == "bfloat16" else self.bits
 
-    def in_memory(self) -> "Host":
+    def copy_in_memory(self) -> "Host":
         """Returns a copy of the tensor with memory of its own."""
         return Host(self.bits.copy(), self.dtype)
 

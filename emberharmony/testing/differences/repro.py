@@ -157,14 +157,14 @@ def minimize(record: Record, backend: Any, judge: Judge) -> Record:
     """
     if not _is_wrong(record, judge) or _record_again(record, backend, judge, record.tensors) is None:
         return record
-    trial_count, is_smaller = 0, True
-    while is_smaller and trial_count < _TRIALS:
-        is_smaller = False
+    trial_count, was_reduced = 0, True
+    while was_reduced and trial_count < _TRIALS:
+        was_reduced = False
         for tensors in _smaller_inputs(record):
             trial_count += 1
             smaller_record = _record_again(record, backend, judge, tensors)
             if smaller_record is not None:
-                record, is_smaller = smaller_record, True
+                record, was_reduced = smaller_record, True
                 break
             if trial_count >= _TRIALS:
                 break

@@ -221,7 +221,11 @@ class Watch(Watcher):
         """Returns a tensor on the host, and the number of the call that had it last, as in `Record.seen`."""
         host_tensor = to_host(tensor, backend)
         # The op may write into its arguments, and a host array may share their memory.
-        return (host_tensor.in_memory(), -1) if self._writer is None else self._writer.keep(tensor, host_tensor, number)
+        return (
+            (host_tensor.copy_in_memory(), -1)
+            if self._writer is None
+            else self._writer.keep(tensor, host_tensor, number)
+        )
 
     def _is_hidden(self, call: WatchedCall) -> bool:
         if call.spec.name in _LEFT_OUT or _takes_callable(call.spec):

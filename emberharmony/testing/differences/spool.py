@@ -233,8 +233,8 @@ class Writer:
             if not len(flat_bytes):
                 return True
             word_dtype = _BYTES if len(flat_bytes) % 8 else _WORDS  # the fewest numbers to compare
-            equality_by_word = stored_bytes.view(word_dtype) == flat_bytes.view(word_dtype)
-            return bool(equality_by_word[equality_by_word.argmin()])  # `all` begins later
+            are_words_equal = stored_bytes.view(word_dtype) == flat_bytes.view(word_dtype)
+            return bool(are_words_equal[are_words_equal.argmin()])  # `all` begins later
         stored_place = stored_tensor._place
         for start in range(0, len(flat_bytes), _BLOCK):
             block = flat_bytes[start : start + _BLOCK] if len(flat_bytes) > _BLOCK else flat_bytes
@@ -365,25 +365,25 @@ class Reader:
         Raises:
             ArgumentError: if the file is damaged.
         """
-        head = self._call_head(number)
+        head_fields = self._call_head(number)
         tensors: list[Host] = []
         try:
-            for name, dtype_name, shape, offset in head.pop("tensors"):
+            for name, dtype_name, shape, offset in head_fields.pop("tensors"):
                 element_dtype, element_count = np.dtype(dtype_name), 1
                 for length in shape:
                     element_count *= length
                 if not 0 <= offset <= self._file.size - element_count * element_dtype.itemsize:
                     raise self._file.truncation_error()
                 tensors.append(Stored(self._file, offset, name, element_dtype, tuple(shape), element_count))
-            return Record(**head, tensors=tensors)
+            return Record(**head_fields, tensors=tensors)
         except (KeyError, TypeError, ValueError) as error:
             raise error if isinstance(error, ArgumentError) else self._file.truncation_error() from error
 
     def keys(self, number: int = 0) -> Iterator[tuple[int, tuple[str, str, str]]]:
         """Yields the number and the key of each call in the file, from a number on."""
         for call_number in range(number, len(self._heads)):
-            head = self._call_head(call_number)
-            yield call_number, (head["op"], head["path"], head["gradient_of"])
+            head_fields = self._call_head(call_number)
+            yield call_number, (head_fields["op"], head_fields["path"], head_fields["gradient_of"])
 
     def tell(self) -> int:
         """Returns the number of the next call."""

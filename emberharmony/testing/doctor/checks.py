@@ -126,14 +126,16 @@ def subnormal_numbers(backend: Any) -> Result:
 )
 def integer_overflow(backend: Any) -> Result:
     """Adds 1 to the largest integers, which wrap."""
-    for dtype, largest, wrapped in (
+    for dtype, largest_integer, wrapped_integer in (
         (ops.int8, 2**7 - 1, -(2**7)),
         (ops.uint8, 2**8 - 1, 0),
         (ops.int32, 2**31 - 1, -(2**31)),
         (ops.int64, 2**63 - 1, -(2**63)),
     ):
-        wrapped_sum = _host_values(ops.add(ops.array([largest], dtype=dtype), ops.array([1], dtype=dtype)))[0]
-        assert wrapped_sum == wrapped, f"{dtype.name} {largest} + 1 is {wrapped_sum}, and {wrapped} on other machines"
+        wrapped_sum = _host_values(ops.add(ops.array([largest_integer], dtype=dtype), ops.array([1], dtype=dtype)))[0]
+        assert wrapped_sum == wrapped_integer, (
+            f"{dtype.name} {largest_integer} + 1 is {wrapped_sum}, and {wrapped_integer} on other machines"
+        )
     return Result("wraps")
 
 

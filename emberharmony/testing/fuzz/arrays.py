@@ -106,11 +106,11 @@ class Arrays:
             on_host: whether to draw only forms whose elements are on the host.
         """
         if on_host:
-            return self.rng.choice((array, f"read_only({array})", f"{array}.tolist()"))
+            return self.rng.choice((array, f"as_read_only({array})", f"{array}.tolist()"))
         form_sources = (
             [f"tensor({array})"] * 5
             + [array] * 2
-            + [f"read_only({array})", f"non_contiguous_tensor({array})", f"{array}.tolist()"]
+            + [f"as_read_only({array})", f"non_contiguous_tensor({array})", f"{array}.tolist()"]
         )
         if ndim:
             form_sources += [f"{array}[::-1]", f"{array}.T"]

@@ -7,10 +7,10 @@ import numpy as np
 from emberharmony import ops
 
 Array = np.ndarray[Any, Any]
-NAMES = ("Below", "Hostile", "counting_array", "nested_list", "read_only", "tensor", "with_element")
+NAMES = ("Below", "Hostile", "counting_array", "nested_list", "as_read_only", "tensor", "with_element")
 
 
-def read_only(array: Array) -> Array:
+def as_read_only(array: Array) -> Array:
     """Returns a read-only copy of an array."""
     read_only_copy = array.copy()
     read_only_copy.flags.writeable = False

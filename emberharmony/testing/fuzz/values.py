@@ -74,9 +74,9 @@ class Values(Arrays):
             return self.rng.choice(pooled_sources)
         if parameter.optional and self.rng.random() < 0.2:
             return "None"
-        return self.rng.choice(self._draws_for(parameter))()
+        return self.rng.choice(self._draw_functions_for(parameter))()
 
-    def _draws_for(self, parameter: OpParameter) -> Sequence[Draw]:
+    def _draw_functions_for(self, parameter: OpParameter) -> Sequence[Draw]:
         """Returns functions that draw arguments which suit a parameter's name and annotation."""
         annotation, name = parameter.annotation, parameter.name
         if name == "key":

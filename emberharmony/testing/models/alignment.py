@@ -59,8 +59,8 @@ class Side:
     def is_only_container(self, path: str) -> bool:
         """Returns whether a module is only a container: by its class, or because only modules in it are called."""
         if path not in self._container_flags:
-            is_inside = path not in self.order and any(name.startswith(f"{path}.") for name in self.order)
-            self._container_flags[path] = is_inside or self.adapter.is_container(self.modules[path])
+            is_uncalled_parent = path not in self.order and any(name.startswith(f"{path}.") for name in self.order)
+            self._container_flags[path] = is_uncalled_parent or self.adapter.is_container(self.modules[path])
         return self._container_flags[path]
 
     def children(self, path: str) -> list[str]:
@@ -213,12 +213,12 @@ def _pair_by_name(first: Side, second: Side, first_paths: Sequence[str], second_
     name_counts = [Counter(map(_last_name, names)) for names in (first_paths, second_paths)]
     name_by_last_part = {_last_name(name): name for name in second_paths}
     pairs_by_name = {
-        name: name_by_last_part[end]
+        name: name_by_last_part[last_name]
         for name in first_paths
-        if (end := _last_name(name)) in name_by_last_part
-        if name_counts[0][end] == name_counts[1][end] == 1
-        and _share_of_equal_sizes(first, second, name, name_by_last_part[end]) >= _ALIKE
-        if not _wraps(first, second, name, name_by_last_part[end])
+        if (last_name := _last_name(name)) in name_by_last_part
+        if name_counts[0][last_name] == name_counts[1][last_name] == 1
+        and _share_of_equal_sizes(first, second, name, name_by_last_part[last_name]) >= _ALIKE
+        if not _wraps(first, second, name, name_by_last_part[last_name])
     }
     if len(pairs_by_name) == min(len(first_paths), len(second_paths)):
         return pairs_by_name
@@ -276,7 +276,9 @@ def _share_of_equal_values(first: Side, second: Side, one: str, other: str) -> f
     a, b = first.magnitude_sums(one), second.magnitude_sums(other)
     larger_count = max(sum(a.values()), sum(b.values()))
     equal_count = sum(
-        n for total, n in a.items() if any(math.isclose(total, other_total, rel_tol=_SAME) for other_total in b)
+        n
+        for magnitude_sum, n in a.items()
+        if any(math.isclose(magnitude_sum, other_sum, rel_tol=_SAME) for other_sum in b)
     )
     return equal_count / larger_count if larger_count else 0.0
 

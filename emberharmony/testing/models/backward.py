@@ -134,19 +134,19 @@ class Backward:
     def gradients(self, noise: float = 0.0) -> Gradients:
         """Returns the gradients of the loss in float64."""
         adapter, model = self._model.adapter, self._model.model
-        probing = _Probing(adapter, True, self._pairs, self._names, self._second, noise)
+        zeros_hook = _Probing(adapter, True, self._pairs, self._names, self._second, noise)
         with self._prepare_model():
             args, kwargs = self._model.inputs(True)
 
             def loss(probes: Sequence[Any]) -> Any:
-                probing = _Probing(adapter, True, self._pairs, self._names, self._second, noise)
-                probing.probes = dict(zip(self._zeros, probes, strict=True))
-                with adapter.attach(model, probing):
+                probing_hook = _Probing(adapter, True, self._pairs, self._names, self._second, noise)
+                probing_hook.probes = dict(zip(self._zeros, probes, strict=True))
+                with adapter.attach(model, probing_hook):
                     return self._projected_loss(adapter.forward(model, args, kwargs))
 
-            with adapter.attach(model, probing):
+            with adapter.attach(model, zeros_hook):
                 adapter.call(model, args, kwargs)
-            self._zeros = probing.zeros
+            self._zeros = zeros_hook.zeros
             probe_gradients, tensors = adapter.differentiate(model, loss, list(self._zeros.values()))
             fit_by_place = {(event, pair.first): pair.fit for event, pairs in self._pairs.items() for pair in pairs}
             host_by_place: dict[Place, Host] = {}
@@ -177,11 +177,11 @@ class Backward:
         tensor = adapter.own(module).get(name)
         if tensor is None or (path, name) not in gradients.tensors:
             return None
-        gradient, values = adapter.host(gradients.tensors[path, name]), adapter.host(tensor).wide_array()
+        gradient, parameter_values = adapter.host(gradients.tensors[path, name]), adapter.host(tensor).wide_array()
         direction: Any = np.random.default_rng(2).normal(size=gradient.shape)
 
         def shifted_probes(step: float) -> dict[Place, Any]:
-            adapter.put(module, {name: adapter.native(values + step * direction)})
+            adapter.put(module, {name: adapter.native(parameter_values + step * direction)})
             return {}
 
         try:
@@ -197,9 +197,9 @@ class Backward:
         for step in (_STEP, -_STEP):
             with self._prepare_model():
                 args, kwargs = self._model.inputs(True)
-                probing = _Probing(adapter, True, self._pairs, self._names, self._second, 0.0)
-                probing.probes = shifted_probes(step)
-                with adapter.attach(model, probing):
+                probing_hook = _Probing(adapter, True, self._pairs, self._names, self._second, 0.0)
+                probing_hook.probes = shifted_probes(step)
+                with adapter.attach(model, probing_hook):
                     loss = self._projected_loss(adapter.call(model, args, kwargs))
                 losses.append(float(adapter.host(loss).values()))
         slope = (losses[0] - losses[1]) / (2 * _STEP)

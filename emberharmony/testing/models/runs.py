@@ -139,14 +139,14 @@ class Runs:
     def __init__(self, first: Model, second: Model, names: Mapping[str, str], writer: Writer) -> None:
         same_path_by_path = {path: path for path in names}
         first_path_by_path = {second_path: path for path, second_path in names.items()}
-        spooling = first.run_widest(lambda wide: Spooling(first.adapter, wide, same_path_by_path, writer))
-        self.events: dict[Event, list[Stored]] = spooling.events
+        spooling_run = first.run_widest(lambda wide: Spooling(first.adapter, wide, same_path_by_path, writer))
+        self.events: dict[Event, list[Stored]] = spooling_run.events
         self.apart, self.noise, self.own = Seen(), Seen(), (Seen(), Seen())
         following_run = second.run_widest(
             lambda wide: Following(second.adapter, wide, self.events, first_path_by_path, self.apart.record_event)
         )
-        self.between = spooling.between, following_run.between
-        self.inside = spooling.inside, following_run.inside
+        self.between = spooling_run.between, following_run.between
+        self.inside = spooling_run.inside, following_run.inside
         if first.error is None:
             noisy_run = Following(
                 first.adapter, first.wide, self.events, same_path_by_path, self.noise.record_event, HALF

@@ -145,11 +145,11 @@ def _note_results(
     for side, side_paths, name in zip(pair, unpaired_paths, report.sides, strict=True):
         paths_with_tensors = [path for path in side_paths if side.adapter.own(side.modules[path])]
         other_paths = [path for path in side_paths if path not in paths_with_tensors and path in side.order]
-        for paths, paths_kind in ((paths_with_tensors, "tensors"), (other_paths, "no tensors")):
+        for paths, tensors_text in ((paths_with_tensors, "tensors"), (other_paths, "no tensors")):
             if paths:
                 paths_text = ", ".join(paths[:20]) + (f" and {len(paths) - 20} more" if len(paths) > 20 else "")
                 report.notes.append(
-                    f"modules of {name} with {paths_kind} that correspond to none of the other: {paths_text}"
+                    f"modules of {name} with {tensors_text} that correspond to none of the other: {paths_text}"
                 )
     for model, name in zip(models, report.sides, strict=True):
         if not model.wide:

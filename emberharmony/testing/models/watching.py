@@ -120,7 +120,7 @@ class Comparing(Watching):
         """Takes the arrays of an event, and returns those that are replaced, by their number."""
         first_path = self._names.get(event.path)
         if first_path is None:
-            return self._pass_event(event, arrays)
+            return self._note_unmatched_event(event, arrays)
         first_event = event._replace(path=first_path)
         if self._unmatched_paths:
             self.between[first_event], self._unmatched_paths = self._unmatched_paths, []
@@ -135,7 +135,7 @@ class Comparing(Watching):
         self._latest = self._adapter.host(new_tensors.get(0, arrays[0])) if arrays else None
         return new_tensors
 
-    def _pass_event(self, event: Event, arrays: list[Any]) -> dict[int, Any]:
+    def _note_unmatched_event(self, event: Event, arrays: list[Any]) -> dict[int, Any]:
         """Notes an event of a module without a counterpart; replaces no array."""
         first_host = self._adapter.host(arrays[0]) if arrays else None
         if event.place == EXIT:

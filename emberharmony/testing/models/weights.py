@@ -98,11 +98,11 @@ def unequal_tensors(first: Side, second: Side, alignment: Alignment) -> tuple[li
                 other_inner | _add_inner_tensors(second, second_path, second_tensors.hosts, first_tensors.hosts)
             )
         hosts = combine_parts(first_tensors, second_tensors.sums), combine_parts(second_tensors, first_tensors.sums)
-        for own_hosts, other_hosts, side, unclaimed in (
+        for own_hosts, other_hosts, side, unclaimed_paths in (
             (hosts[0], hosts[1], second, uncompared_paths[1]),
             (hosts[1], hosts[0], first, uncompared_paths[0]),
         ):
-            _add_unmatched_tensors(own_hosts, other_hosts, side, unclaimed)
+            _add_unmatched_tensors(own_hosts, other_hosts, side, unclaimed_paths)
         module_differences = list(_differences_of_module(path, second_path, *hosts))
         for i, (side, name, tensors, sums) in enumerate(
             (
@@ -159,8 +159,8 @@ def _differences_of_joined_layers(
     """Yields the differences of layers that one model has as one, and the other one as several: their rows joined."""
     for path, second_path in alignment.names.items():
         child_names_by_side = [
-            [child for child in side.children(name) if child in unmatched and child not in claimed_names]
-            for side, name, unmatched, claimed_names in zip(
+            [child for child in side.children(name) if child in unmatched_paths and child not in claimed_names]
+            for side, name, unmatched_paths, claimed_names in zip(
                 (first, second), (path, second_path), unpaired_paths, claimed_paths, strict=True
             )
         ]
@@ -265,8 +265,8 @@ def _is_neutral(name: str, host: Host) -> bool:
     """Returns whether a tensor that the other side lacks changes nothing: it adds zero or multiplies by one."""
     if not host.size:
         return True
-    values = host.values()
-    return bool(not values.any() or (np.all(values == 1) and "bias" not in name)) or "freq" in name
+    host_values = host.values()
+    return bool(not host_values.any() or (np.all(host_values == 1) and "bias" not in name)) or "freq" in name
 
 
 def _describe_difference(x: Host, y: Host) -> tuple[str, int | None, float]:

@@ -135,7 +135,7 @@ def test_another_process_may_write_the_same_step(tmp_path: Path, monkeypatch: py
         return exists(path) and len(asked) > 1
 
     monkeypatch.setattr(os.path, "lexists", late)
-    path = folders.write(str(tmp_path), 1, lambda folder: Path(folder, "x").write_text("x") and None)
+    path = folders.write_folder(str(tmp_path), 1, lambda folder: Path(folder, "x").write_text("x") and None)
     assert Path(path).name == "step-000001.2"
     assert sorted(os.listdir(path)) == ["x"]
 
@@ -149,7 +149,7 @@ def test_a_checkpoint_that_cannot_be_removed_stays_and_is_named(
     def refuse(path: str, step: int) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(folders, "discard", refuse)
+    monkeypatch.setattr(folders, "discard_folder", refuse)
     with pytest.warns(CheckpointWarning, match="step-000001 could not be removed"):
         saved(checkpoint, 1.0, start=2)
     assert checkpoint.steps() == [1, 2]

@@ -14,7 +14,7 @@ def measured(x, y, source=None):
     with np.errstate(all="raise"):
         hosts = Host(x, x.dtype.name), Host(y, y.dtype.name)
         found = distance(*hosts, True, source)
-        return found.share, found.most, found.relative(*hosts)
+        return found.share, found.most, found.relative_gap(*hosts)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64"])

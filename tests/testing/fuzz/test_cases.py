@@ -49,7 +49,7 @@ def test_the_arguments_cover_every_kind_of_odd_value_and_every_dtype() -> None:
             "2**31",
             "2**63",
             "10**400",
-            "read_only(",
+            "as_read_only(",
             "non_contiguous_tensor(",
             "Hostile()",
             "np.bool_(",

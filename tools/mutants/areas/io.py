@@ -34,8 +34,8 @@ MUTANTS = [
         name="save-shard-limit",
         module="emberharmony/io/saving.py",
         function="_shard_groups",
-        original="shards[-1] and bytes_of_group + item.nbytes > limit",
-        replacement="shards[-1] and bytes_of_group > limit",
+        original="shards[-1] and group_byte_count + item.nbytes > limit",
+        replacement="shards[-1] and group_byte_count > limit",
         tests=("tests/io/test_shards_and_layouts.py --ember-backend numpy",),
         why="a shard is larger than max_shard_size",
     ),
@@ -51,7 +51,7 @@ MUTANTS = [
     Mutant(
         name="save-leaves-old-index",
         module="emberharmony/io/saving.py",
-        function="write",
+        function="write_items",
         original="_remove_index(path)",
         replacement="pass",
         tests=("tests/io/test_loading.py --ember-backend numpy",),
@@ -160,7 +160,7 @@ MUTANTS = [
     Mutant(
         name="header-duplicate",
         module="emberharmony/io/header.py",
-        function="_check_header",
+        function="_checked_header",
         original="name in info_by_name or (name == '__metadata__' and metadata is not None)",
         replacement="name == '__metadata__' and metadata is not None",
         tests=("tests/io/test_hostile.py",),

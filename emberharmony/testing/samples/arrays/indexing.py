@@ -24,14 +24,14 @@ def _scatter_oracle(indices, values, shape):
 
 
 def _scatter_update_oracle(x, indices, updates, reduction=None):
-    updated, positions = x.copy(), tuple(np.moveaxis(np.asarray(indices), -1, 0))
+    updated_array, positions = x.copy(), tuple(np.moveaxis(np.asarray(indices), -1, 0))
     if reduction is None:
-        updated[positions] = updates
+        updated_array[positions] = updates
     else:
         {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}[reduction].at(
-            updated, positions, updates
+            updated_array, positions, updates
         )
-    return updated
+    return updated_array
 
 
 def _write_block_oracle(x, start, updates):

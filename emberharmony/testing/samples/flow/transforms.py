@@ -11,7 +11,7 @@ from emberharmony import ops
 from emberharmony.testing.sample import Sample, by_tests, case, grid
 
 
-def _times_cosine(x: Any, upstream: Any) -> Any:
+def _sine_vjp(x: Any, upstream: Any) -> Any:
     return ops.multiply(upstream, ops.cos(x))
 
 
@@ -19,7 +19,7 @@ SAMPLES = [
     Sample(
         "host_call",
         lambda fn, x, vjp: fn(x),
-        (case(np.sin, grid(-3, 3, 12).reshape(3, 4), vjp=_times_cosine),),
+        (case(np.sin, grid(-3, 3, 12).reshape(3, 4), vjp=_sine_vjp),),
         tolerance=1.0,
         differentiable=True,
         fixed=True,

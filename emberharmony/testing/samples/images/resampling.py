@@ -67,9 +67,9 @@ def _resize_oracle(
         return np.moveaxis(_resize_oracle(np.moveaxis(x, -3, -1), size, method, antialias, **options), -1, -3)
     (h, w), (height, width) = x.shape[-3:-1], size
     if options.get("crop_to_aspect_ratio"):
-        kept_h, kept_w = min(h, w * height // width), min(w, h * width // height)
-        top_edge, left_edge = (h - kept_h) // 2, (w - kept_w) // 2
-        x = x[..., top_edge : top_edge + kept_h, left_edge : left_edge + kept_w, :]
+        cropped_height, cropped_width = min(h, w * height // width), min(w, h * width // height)
+        top_edge, left_edge = (h - cropped_height) // 2, (w - cropped_width) // 2
+        x = x[..., top_edge : top_edge + cropped_height, left_edge : left_edge + cropped_width, :]
     if options.get("pad_to_aspect_ratio"):
         top_edge, left_edge = max(w * height // width - h, 0) // 2, max(h * width // height - w, 0) // 2
         paddings = [(0, 0)] * (x.ndim - 3) + [(top_edge, top_edge), (left_edge, left_edge), (0, 0)]
@@ -92,8 +92,8 @@ def _round_to_dtype(x: Any, result: Any) -> Any:
     """Returns `result` rounded and clipped to the dtype of `x`, if that is an integer dtype."""
     if x.dtype.kind not in "iu":
         return result
-    limits = np.iinfo(x.dtype)
-    return np.clip(np.rint(result), limits.min, limits.max).astype(x.dtype)
+    integer_limits = np.iinfo(x.dtype)
+    return np.clip(np.rint(result), integer_limits.min, integer_limits.max).astype(x.dtype)
 
 
 def _resample_axes_oracle(

@@ -46,12 +46,12 @@ def _warp_oracle(
     transform_rows = np.broadcast_to(np.asarray(transform), (len(x), 8))
     row_grid, column_grid = np.mgrid[: x.shape[1], : x.shape[2]]
     warped_images = np.empty(x.shape, x.dtype)
-    for image, row, out in zip(x, transform_rows, warped_images, strict=True):
+    for image, row, warped_image in zip(x, transform_rows, warped_images, strict=True):
         matrix = np.append(row, 1.0).reshape(3, 3)
         u, v, k = np.tensordot(matrix, np.stack([column_grid, row_grid, np.ones_like(column_grid)]), 1)
         for channel in range(x.shape[-1]):
             positions = np.stack([v / k, u / k])
-            out[..., channel] = _sample_image_oracle(
+            warped_image[..., channel] = _sample_image_oracle(
                 image[..., channel], positions, int(interpolation == "bilinear"), mode, value
             )
     return warped_images
@@ -65,9 +65,9 @@ def _warp_perspective_oracle(
     Each transform is the null vector of the equations of the direct linear transformation (DLT).
     """
     transforms = []
-    for starts, ends in zip(np.reshape(start, (-1, 4, 2)), np.reshape(end, (-1, 4, 2)), strict=True):
+    for start_corners, end_corners in zip(np.reshape(start, (-1, 4, 2)), np.reshape(end, (-1, 4, 2)), strict=True):
         equation_rows = []
-        for (u, v), (a, b) in zip(starts, ends, strict=True):
+        for (u, v), (a, b) in zip(start_corners, end_corners, strict=True):
             equation_rows += [[a, b, 1, 0, 0, 0, -u * a, -u * b, -u], [0, 0, 0, a, b, 1, -v * a, -v * b, -v]]
         null_vector = np.linalg.svd(np.array(equation_rows, np.float64))[2][-1]
         transforms.append(null_vector[:8] / null_vector[8])

@@ -31,12 +31,16 @@ def _cross_entropy_oracle(
     x: Any, t: Any, w: Any = None, reduction: str = "mean", ignored: int = -100, smoothing: float = 0.0, axis: int = -1
 ) -> Any:
     x, t, count = np.moveaxis(x, axis, -1), t.astype(int), x.shape[axis]
-    weight, is_kept = np.ones(count) if w is None else w, t != ignored
-    one_hot = np.eye(count)[np.where(is_kept, t, 0)]
-    losses = -(((1 - smoothing) * one_hot + smoothing / count) * weight * special.log_softmax(x, -1)).sum(-1) * is_kept
+    weight, is_counted = np.ones(count) if w is None else w, t != ignored
+    one_hot = np.eye(count)[np.where(is_counted, t, 0)]
+    losses = (
+        -(((1 - smoothing) * one_hot + smoothing / count) * weight * special.log_softmax(x, -1)).sum(-1) * is_counted
+    )
     if reduction == "none":
         return losses
-    return losses.sum() / (weight[np.where(is_kept, t, 0)] * is_kept).sum() if reduction == "mean" else losses.sum()
+    return (
+        losses.sum() / (weight[np.where(is_counted, t, 0)] * is_counted).sum() if reduction == "mean" else losses.sum()
+    )
 
 
 _IDS, _HIDDEN = np.array([[0, 3, 1], [2, 2, 1]]), np.array([[0, 3, -100], [2, 2, 1]])

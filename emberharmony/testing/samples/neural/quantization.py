@@ -16,15 +16,15 @@ _X, _Y = grid(-1, 1, 512).reshape(2, 2, 128), grid(-1, 1, 6).reshape(2, 3)
 D: dict[str, Any] = {"dtypes": FLOATS + HALVES, "differentiable": True}
 
 
-def _unpack_integers(packed: Array, bits: int) -> Array:
+def _unpack_integers(packed_words: Array, bits: int) -> Array:
     """Returns the integers in the words, those of the lowest bits first."""
     bit_shifts = np.arange(0, 32, bits, dtype=np.uint64)
-    numbers = (packed[..., None].astype(np.uint64) >> bit_shifts) & np.uint64(2**bits - 1)
-    return numbers.reshape(*packed.shape[:-1], -1).astype(np.float64)
+    numbers = (packed_words[..., None].astype(np.uint64) >> bit_shifts) & np.uint64(2**bits - 1)
+    return numbers.reshape(*packed_words.shape[:-1], -1).astype(np.float64)
 
 
 def _quantize_oracle(w: Array, bits: int = 4, group_size: int = 64) -> Any:
-    packed, scales, biases = [], [], []
+    packed_words, scales, biases = [], [], []
     for group in w.reshape(-1, group_size):
         largest_level = 2**bits - 1
         level_step = max((group.max() - group.min()) / largest_level, 1e-7)
@@ -34,11 +34,11 @@ def _quantize_oracle(w: Array, bits: int = 4, group_size: int = 64) -> Any:
         level_count = np.rint(edge_value / level_step)
         scale, bias = (edge_value / level_count, edge_value) if level_count else (level_step, 0.0)
         levels = np.clip(np.rint((group - bias) / scale), 0, largest_level)
-        packed += [sum(int(q) << bits * i for i, q in enumerate(word)) for word in levels.reshape(-1, 32 // bits)]
+        packed_words += [sum(int(q) << bits * i for i, q in enumerate(word)) for word in levels.reshape(-1, 32 // bits)]
         scales.append(scale)
         biases.append(bias)
     leading_shape = w.shape[:-1]
-    return np.array(packed, np.uint32).reshape(*leading_shape, -1), *(
+    return np.array(packed_words, np.uint32).reshape(*leading_shape, -1), *(
         np.array(x).reshape(*leading_shape, -1) for x in (scales, biases)
     )
 
