@@ -87,10 +87,10 @@ def stream_generate(
     top_k = None if top_k is None else length("top_k", top_k)
     if top_p is not None and not share("top_p", top_p):
         raise ArgumentError("top_p must be more than 0; top_k=1 draws the likeliest token")
-    texts, is_single = _texts_and_is_single(prompt)
+    prompt_token_lists, is_single = _texts_and_is_single(prompt)
     generator = rngs.generator(rng) if temperature else None
     options = temperature, top_k, top_p, generator
-    return _token_steps(model, texts, is_single, max_tokens, end_tokens, options)
+    return _token_steps(model, prompt_token_lists, is_single, max_tokens, end_tokens, options)
 
 
 def generate(
@@ -135,7 +135,7 @@ def generate(
         next((i for i, token in enumerate(token_list) if token in end_tokens), len(token_list))
         for token_list in token_lists
     ]
-    return [token_list[: end + 1] for token_list, end in zip(token_lists, end_positions, strict=True)]
+    return [token_list[: end_position + 1] for token_list, end_position in zip(token_lists, end_positions, strict=True)]
 
 
 def _texts_and_is_single(prompt: Any) -> tuple[list[list[int]], bool]:

@@ -33,10 +33,10 @@ class Static(list[tuple[str, Any]]):
     __hash__ = None
 
 
-def _is_same(one: Any, other: Any) -> bool:
-    if type(one) is not type(other):
+def _is_same(value: Any, other_value: Any) -> bool:
+    if type(value) is not type(other_value):
         return False
-    return isinstance(one, (ops.random.Generator, Rngs)) or one is other or bool(one == other)
+    return isinstance(value, (ops.random.Generator, Rngs)) or value is other_value or bool(value == other_value)
 
 
 def _holds_leaves(value: Any) -> bool:

@@ -301,21 +301,23 @@ def _tensor_of_value(value: Any) -> Any:
     return active_tensor
 
 
-def _require_matching_tensor(tensor: Any, before: Any) -> None:
+def _require_matching_tensor(tensor: Any, old_tensor: Any) -> None:
     """Checks that a new tensor has the shape of the old one, and a dtype that can be cast to its dtype.
 
     Raises:
         StateDictError: if the shapes differ, or the kinds of dtypes.
     """
-    if tuple(tensor.shape) != tuple(before.shape):
-        raise StateDictError(f"has shape {tuple(tensor.shape)}, expected {tuple(before.shape)}")
-    new_dtype, old_dtype = ops.dtype(tensor), ops.dtype(before)
+    if tuple(tensor.shape) != tuple(old_tensor.shape):
+        raise StateDictError(f"has shape {tuple(tensor.shape)}, expected {tuple(old_tensor.shape)}")
+    new_dtype, old_dtype = ops.dtype(tensor), ops.dtype(old_tensor)
     if new_dtype.kind != old_dtype.kind and not (new_dtype.is_integer and old_dtype.is_integer):
         raise StateDictError(f"has dtype {new_dtype.name}, which cannot become {old_dtype.name}")
 
 
-def _is_equal(one: Any, other: Any) -> bool:
-    return bool(ops.array_equal(one, other))  # emberlint: ignore[precision-cast] -- only for parameters in two places
+def _is_equal(value: Any, other_value: Any) -> bool:
+    return bool(
+        ops.array_equal(value, other_value)
+    )  # emberlint: ignore[precision-cast] -- only for parameters in two places
 
 
 def _faults_text(faults: list[str]) -> str:

@@ -65,12 +65,12 @@ def layout_and_works(step: GroupStep) -> tuple[Layout, list[Work]]:
 
 
 def _parts_of_groups(
-    step: GroupStep, groups: dict[Any, list[int]], values: list[Any], shapes: list[tuple[int, ...]]
+    step: GroupStep, indices_by_key: dict[Any, list[int]], values: list[Any], shapes: list[tuple[int, ...]]
 ) -> list[SeparatePart | JoinedPart]:
     """Returns the parts of a layout: one for small parameters of equal kind joined, one for those kept separate."""
     cells = step.cells
     layout_parts: list[SeparatePart | JoinedPart] = []
-    for (can_join, *_), similar_places in groups.items():
+    for (can_join, *_), similar_places in indices_by_key.items():
         size_by_place = {i: math.prod(shapes[i]) for i in similar_places}
         joinable_size, fewest_tensors = _join_limits(step, values[similar_places[0]]) if can_join else (-1, 0)
         separate_places = [i for i in similar_places if size_by_place[i] > joinable_size]

@@ -309,16 +309,16 @@ def _tensor_of_leaf(leaf: Any) -> Any:
     return leaf.value if isinstance(leaf, Cell) else ops.convert_to_tensor(leaf)
 
 
-def _cast_to_dtype_of(x: Any, before: Any) -> Any:
+def _cast_to_dtype_of(x: Any, old_value: Any) -> Any:
     """Returns a tensor cast to the dtype of an earlier one; Python numbers are returned as they are."""
-    if numbers.is_python(x) or numbers.is_python(before) or x.dtype == before.dtype:
+    if numbers.is_python(x) or numbers.is_python(old_value) or x.dtype == old_value.dtype:
         return x
-    return ops.cast(x, ops.dtype(before))
+    return ops.cast(x, ops.dtype(old_value))
 
 
-def _cast_like(state: State, before: State) -> State:
+def _cast_like(state: State, old_state: State) -> State:
     """Returns a state whose entries are cast to the dtypes of the same entries of an earlier state."""
     cast_state = {}
     for name, x in state.items():
-        cast_state[name] = _cast_to_dtype_of(x, before[name]) if name in before else x
+        cast_state[name] = _cast_to_dtype_of(x, old_state[name]) if name in old_state else x
     return cast_state

@@ -141,12 +141,12 @@ def join(schedules: Sequence[Schedule], boundaries: Sequence[int], name: str = "
 def _joined_rate(schedules: Sequence[Schedule], boundaries: Sequence[int], count: Number) -> Number:
     start_counts = (0, *boundaries)
     if numbers.is_python(count):
-        i = sum(start <= count for start in boundaries)
+        i = sum(start_count <= count for start_count in boundaries)
         return schedules[i](count - start_counts[i])
     rate = schedules[0](count)
-    for schedule, start in zip(schedules[1:], boundaries, strict=True):
-        later_rate = schedule(numbers.subtract(count, start))
-        rate = numbers.where(numbers.less(count, start), rate, later_rate)
+    for schedule, start_count in zip(schedules[1:], boundaries, strict=True):
+        later_rate = schedule(numbers.subtract(count, start_count))
+        rate = numbers.where(numbers.less(count, start_count), rate, later_rate)
     return rate
 
 
@@ -369,18 +369,18 @@ def one_cycle(
 
 
 def _one_cycle_rate(phases: Sequence[tuple[float, float, float]], anneal_strategy: str, count: Number) -> Number:
-    start_steps = (0.0, *(end for end, _, _ in phases[:-1]))
+    start_steps = (0.0, *(end_step for end_step, _, _ in phases[:-1]))
     step = numbers.minimum(count, phases[-1][0])
     rate: Number = None
-    for start, (end, low, high) in reversed(list(zip(start_steps, phases, strict=True))):
-        if end <= start:  # the phase has no step
+    for start_step, (end_step, low, high) in reversed(list(zip(start_steps, phases, strict=True))):
+        if end_step <= start_step:  # the phase has no step
             continue
-        share = numbers.divide(numbers.subtract(step, start), end - start)
+        share = numbers.divide(numbers.subtract(step, start_step), end_step - start_step)
         if anneal_strategy == "cos":
             phase_rate = _half_cosine(low, high, share)
         else:
             phase_rate = numbers.add(low, numbers.multiply(high - low, share))
-        rate = phase_rate if rate is None else numbers.where(numbers.less(end, step), rate, phase_rate)
+        rate = phase_rate if rate is None else numbers.where(numbers.less(end_step, step), rate, phase_rate)
     return rate
 
 

@@ -171,13 +171,15 @@ class GroupStep(SimpleNamespace):
             columns: the tensors.
         """
         tensor_names = [name for name, x in state.items() if not numbers.is_python(x)]
-        results, apply = [], self.optimizer._apply_rule
+        parameters_and_states, apply = [], self.optimizer._apply_rule
         if is_elementwise(self.optimizer.rule):
             apply = partial(self.backend.apply_rule, apply)  # watchers may see the rule as one call
         for gradient, value, *tensors in zip(*columns, strict=True):
             parameter_state = {**state, **dict(zip(tensor_names, tensors, strict=True))}
-            results.append(apply(gradient, value, parameter_state, self.hyper))
-        return [new_parameter for new_parameter, _ in results], [new_state for _, new_state in results]
+            parameters_and_states.append(apply(gradient, value, parameter_state, self.hyper))
+        return [new_parameter for new_parameter, _ in parameters_and_states], [
+            new_state for _, new_state in parameters_and_states
+        ]
 
 
 class _KnownProgram(NamedTuple):

@@ -113,10 +113,10 @@ class ConvLSTM2d(Module):
         if hx is None:
             zero_state = zeros(tuple(batch_shape), self.conv_hh.weight)
             return zero_state, zero_state
-        state_shape, states = tuple(batch_shape[1:] if is_single else batch_shape), []
+        state_shape, initial_states = tuple(batch_shape[1:] if is_single else batch_shape), []
         for state_text, given_state in zip(("the state", "the cell state"), pair_of_states(hx), strict=True):
             state = spatial.to_tensor(given_state)
             if tuple(state.shape) != state_shape:
                 raise fault(ShapeError(f"expected {state_text} of shape {state_shape}, got {tuple(state.shape)}"))
-            states.append(ops.expand_dims(state, 0) if is_single else state)
-        return states[0], states[1]
+            initial_states.append(ops.expand_dims(state, 0) if is_single else state)
+        return initial_states[0], initial_states[1]

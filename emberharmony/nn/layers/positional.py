@@ -254,5 +254,5 @@ class LearnedPositional(Module):
                 ShapeError(f"expected one offset for each of the {x.shape[0]} samples, got {len(first_offsets)}")
             )
         encoding_shape[0] = len(first_offsets)
-        positions = [max(start + step, 0) for start in first_offsets for step in range(step_count)]
+        positions = [max(first_offset + step, 0) for first_offset in first_offsets for step in range(step_count)]
         return ops.add(x, ops.reshape(ops.embedding(positions, self.weight), tuple(encoding_shape)))

@@ -195,8 +195,8 @@ class RNN(_Recurrent):
         return ops.rnn(x, *self._weights_and_biases(names), states[0], activation, time_major, reverse, True)
 
     def __call__(self, x: TensorLike, hx: TensorLike | None = None) -> tuple[Tensor, Tensor]:
-        outputs, (states,) = self._run_layers(x, None if hx is None else (hx,))
-        return outputs, states
+        outputs, (last_states,) = self._run_layers(x, None if hx is None else (hx,))
+        return outputs, last_states
 
 
 class GRU(_Recurrent):
@@ -258,8 +258,8 @@ class GRU(_Recurrent):
         return ops.gru(x, *self._weights_and_biases(names), states[0], time_major, reverse, True)
 
     def __call__(self, x: TensorLike, hx: TensorLike | None = None) -> tuple[Tensor, Tensor]:
-        outputs, (states,) = self._run_layers(x, None if hx is None else (hx,))
-        return outputs, states
+        outputs, (last_states,) = self._run_layers(x, None if hx is None else (hx,))
+        return outputs, last_states
 
 
 class LSTM(_Recurrent):
@@ -333,8 +333,8 @@ class LSTM(_Recurrent):
     def __call__(
         self, x: TensorLike, hx: "tuple[TensorLike, TensorLike] | None" = None
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        outputs, (states, cell_states) = self._run_layers(x, None if hx is None else pair_of_states(hx))
-        return outputs, (states, cell_states)
+        outputs, (last_states, last_cell_states) = self._run_layers(x, None if hx is None else pair_of_states(hx))
+        return outputs, (last_states, last_cell_states)
 
 
 class Bidirectional(Module):
@@ -387,12 +387,12 @@ class Bidirectional(Module):
         backward_output, backward_state = self.backward_layer(ops.flip(x, axis), first_states[1])
         return self._merge_directions(forward_output, ops.flip(backward_output, axis)), (forward_state, backward_state)
 
-    def _merge_directions(self, one: Tensor, other: Tensor) -> Any:
+    def _merge_directions(self, forward_output: Tensor, backward_output: Tensor) -> Any:
         if self.merge is None:
-            return one, other
+            return forward_output, backward_output
         if self.merge == "concat":
-            return ops.concatenate([one, other], -1)
+            return ops.concatenate([forward_output, backward_output], -1)
         if self.merge == "mul":
-            return ops.multiply(one, other)
-        sum_of_outputs = ops.add(one, other)
+            return ops.multiply(forward_output, backward_output)
+        sum_of_outputs = ops.add(forward_output, backward_output)
         return ops.multiply(sum_of_outputs, 0.5) if self.merge == "ave" else sum_of_outputs

@@ -103,12 +103,12 @@ def hints(missing: Iterable[str], unexpected: Iterable[str], plan: Plan) -> list
     ]
 
 
-def _record_block_starts(wanted: dict[str, set[int]], parts: Iterable[Part]) -> None:
+def _record_block_starts(starts_by_source: dict[str, set[int]], parts: Iterable[Part]) -> None:
     """Records for each parameter of ours at which rows the blocks begin that the given parts stand for."""
     for part in parts:
         for source in (part.source, part.plus):
             if source:
-                wanted.setdefault(source, set()).add(part.start or 0)
+                starts_by_source.setdefault(source, set()).add(part.start or 0)
 
 
 def _rows_of_part(values: Mapping[str, Any], part: Part) -> Any:
@@ -121,8 +121,8 @@ def _rows_of_part(values: Mapping[str, Any], part: Part) -> Any:
     return ops.add(rows, added_tensor if part.start is None else added_tensor[part.start : part.stop])
 
 
-def _join_parts(parts: list[Any]) -> Any:
-    return parts[0] if len(parts) == 1 else ops.concatenate(parts)
+def _join_parts(blocks: list[Any]) -> Any:
+    return blocks[0] if len(blocks) == 1 else ops.concatenate(blocks)
 
 
 def _rearrange(tensor: Any, steps: Any) -> Any:

@@ -84,10 +84,10 @@ def fitting_layout_hint(
     return "".join(f"\n  {name}{layout_hint}" for name, layout_hint in hint_by_misfit.items())
 
 
-def _layout_hint(others: Mapping[str, Shapes], name: str, shape: Shape) -> str:
+def _layout_hint(shapes_by_layout: Mapping[str, Shapes], name: str, shape: Shape) -> str:
     fitting_layouts = [
         other_layout
-        for other_layout, shapes_of_other_layouts in others.items()
+        for other_layout, shapes_of_other_layouts in shapes_by_layout.items()
         if shapes_of_other_layouts.get(name) == shape
     ]
     return f": it fits the layout {' and '.join(map(repr, fitting_layouts))}" if fitting_layouts else ""

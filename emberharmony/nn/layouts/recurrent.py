@@ -37,23 +37,23 @@ def _layer_row(layer: Any, weights: Callable[[str, str], tuple[Weight, ...]], pr
         prefix: the attribute of the layer in which the other library has the tensors; cells have none.
     """
     row_weights: list[Weight] = []
-    for layer_prefix, end in _prefixes_and_suffixes(layer):
-        row_weights += weights(layer_prefix + (prefix if end else ""), end)
+    for layer_prefix, suffix in _prefixes_and_suffixes(layer):
+        row_weights += weights(layer_prefix + (prefix if suffix else ""), suffix)
     return Row(tuple(row_weights))
 
 
-def _bias_sum_parts(end: str) -> tuple[Part, ...]:
-    return (Part(f"bias_ih{end}", plus=f"bias_hh{end}"),)
+def _bias_sum_parts(suffix: str) -> tuple[Part, ...]:
+    return (Part(f"bias_ih{suffix}", plus=f"bias_hh{suffix}"),)
 
 
 def mlx_rnn_row(layer: Any) -> Row:
     """Returns the row for `mlx.nn.RNN`."""
 
-    def weights(place: str, end: str) -> tuple[Weight, ...]:
+    def weights(prefix: str, suffix: str) -> tuple[Weight, ...]:
         return (
-            Weight(f"{place}Wxh", (Part(f"weight_ih{end}"),)),
-            Weight(f"{place}Whh", (Part(f"weight_hh{end}"),)),
-            Weight(f"{place}bias", _bias_sum_parts(end)),
+            Weight(f"{prefix}Wxh", (Part(f"weight_ih{suffix}"),)),
+            Weight(f"{prefix}Whh", (Part(f"weight_hh{suffix}"),)),
+            Weight(f"{prefix}bias", _bias_sum_parts(suffix)),
         )
 
     return _layer_row(layer, weights)
@@ -62,12 +62,12 @@ def mlx_rnn_row(layer: Any) -> Row:
 def mlx_lstm_row(layer: Any) -> Row:
     """Returns the row for `mlx.nn.LSTM`; it has no projection, so `weight_hr` keeps its name."""
 
-    def weights(place: str, end: str) -> tuple[Weight, ...]:
+    def weights(prefix: str, suffix: str) -> tuple[Weight, ...]:
         return (
-            Weight(f"{place}Wx", (Part(f"weight_ih{end}"),)),
-            Weight(f"{place}Wh", (Part(f"weight_hh{end}"),)),
-            Weight(f"{place}bias", _bias_sum_parts(end)),
-            Weight(f"{place}weight_hr", (Part(f"weight_hr{end}"),)),
+            Weight(f"{prefix}Wx", (Part(f"weight_ih{suffix}"),)),
+            Weight(f"{prefix}Wh", (Part(f"weight_hh{suffix}"),)),
+            Weight(f"{prefix}bias", _bias_sum_parts(suffix)),
+            Weight(f"{prefix}weight_hr", (Part(f"weight_hr{suffix}"),)),
         )
 
     return _layer_row(layer, weights)
@@ -77,25 +77,25 @@ def mlx_gru_row(layer: Any) -> Row:
     """Returns the row for `mlx.nn.GRU`, which has one bias for each gate, and two for the new value."""
     two_gates_size, row_count = 2 * layer.hidden_size, 3 * layer.hidden_size
 
-    def weights(place: str, end: str) -> tuple[Weight, ...]:
-        joined_bias = Part(f"bias_ih{end}", 0, two_gates_size, f"bias_hh{end}")
+    def weights(prefix: str, suffix: str) -> tuple[Weight, ...]:
+        joined_bias = Part(f"bias_ih{suffix}", 0, two_gates_size, f"bias_hh{suffix}")
         return (
-            Weight(f"{place}Wx", (Part(f"weight_ih{end}"),)),
-            Weight(f"{place}Wh", (Part(f"weight_hh{end}"),)),
-            Weight(f"{place}b", (joined_bias, Part(f"bias_ih{end}", two_gates_size, row_count))),
-            Weight(f"{place}bhn", (Part(f"bias_hh{end}", two_gates_size, row_count),)),
+            Weight(f"{prefix}Wx", (Part(f"weight_ih{suffix}"),)),
+            Weight(f"{prefix}Wh", (Part(f"weight_hh{suffix}"),)),
+            Weight(f"{prefix}b", (joined_bias, Part(f"bias_ih{suffix}", two_gates_size, row_count))),
+            Weight(f"{prefix}bhn", (Part(f"bias_hh{suffix}", two_gates_size, row_count),)),
         )
 
     return _layer_row(layer, weights)
 
 
 def _keras_recurrent_row(layer: Any) -> Row:
-    def weights(place: str, end: str) -> tuple[Weight, ...]:
+    def weights(prefix: str, suffix: str) -> tuple[Weight, ...]:
         return (
-            Weight(f"{place}kernel", (Part(f"weight_ih{end}"),), _TURNED),
-            Weight(f"{place}recurrent_kernel", (Part(f"weight_hh{end}"),), _TURNED),
-            Weight(f"{place}bias", _bias_sum_parts(end)),
-            Weight(f"{place}weight_hr", (Part(f"weight_hr{end}"),)),
+            Weight(f"{prefix}kernel", (Part(f"weight_ih{suffix}"),), _TURNED),
+            Weight(f"{prefix}recurrent_kernel", (Part(f"weight_hh{suffix}"),), _TURNED),
+            Weight(f"{prefix}bias", _bias_sum_parts(suffix)),
+            Weight(f"{prefix}weight_hr", (Part(f"weight_hr{suffix}"),)),
         )
 
     return _layer_row(layer, weights, "cell.")
@@ -122,12 +122,12 @@ def keras_gru_row(layer: Any) -> Row:
             Part(name, 2 * hidden_size, 3 * hidden_size),
         )
 
-    def weights(place: str, end: str) -> tuple[Weight, ...]:
-        biases = (*gate_parts(f"bias_ih{end}"), *gate_parts(f"bias_hh{end}"))
+    def weights(prefix: str, suffix: str) -> tuple[Weight, ...]:
+        biases = (*gate_parts(f"bias_ih{suffix}"), *gate_parts(f"bias_hh{suffix}"))
         return (
-            Weight(f"{place}kernel", gate_parts(f"weight_ih{end}"), _TURNED),
-            Weight(f"{place}recurrent_kernel", gate_parts(f"weight_hh{end}"), _TURNED),
-            Weight(f"{place}bias", biases, "(b r) -> b r", {"b": 2}),
+            Weight(f"{prefix}kernel", gate_parts(f"weight_ih{suffix}"), _TURNED),
+            Weight(f"{prefix}recurrent_kernel", gate_parts(f"weight_hh{suffix}"), _TURNED),
+            Weight(f"{prefix}bias", biases, "(b r) -> b r", {"b": 2}),
         )
 
     return _layer_row(layer, weights, "cell.")

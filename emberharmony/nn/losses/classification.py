@@ -410,19 +410,19 @@ def _cross_entropy_of_probabilities(
     )
 
 
-def _negative_log_of_class(logs: Tensor, place: Tensor, class_axis: int) -> Tensor:
+def _negative_log_of_class(logs: Tensor, class_ids: Tensor, class_axis: int) -> Tensor:
     """Returns the negative log-probability of the target class at each position."""
     return ops.negative(
-        ops.squeeze(ops.take_along_axis(logs, ops.expand_dims(place, class_axis), class_axis), class_axis)
+        ops.squeeze(ops.take_along_axis(logs, ops.expand_dims(class_ids, class_axis), class_axis), class_axis)
     )
 
 
 def _weighted_losses_and_weights(
-    losses: Tensor, place: Tensor, is_kept: Tensor | None, weights: Tensor | None
+    losses: Tensor, class_ids: Tensor, is_kept: Tensor | None, weights: Tensor | None
 ) -> tuple[Tensor, Tensor | None]:
     """Returns the weighted loss at each position, and the weights for the mean, or None if all are 1."""
     if weights is not None:
-        counted_weights = ops.take(weights, place, 0)
+        counted_weights = ops.take(weights, class_ids, 0)
         losses = ops.multiply(losses, counted_weights)
         if is_kept is None:
             return losses, counted_weights

@@ -57,10 +57,10 @@ class Loss(Module):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         name = type(self).__name__
-        for given in options:
-            if given not in self.options:
-                hint = "; pass reduction=" if given in _DEPRECATED else suggest(given, self.options)
-                raise fault(ArgumentTypeError(f"{name}() has no option {given!r}{hint}"))
+        for option_name in options:
+            if option_name not in self.options:
+                hint = "; pass reduction=" if option_name in _DEPRECATED else suggest(option_name, self.options)
+                raise fault(ArgumentTypeError(f"{name}() has no option {option_name!r}{hint}"))
         advice = f"{name}() is made of options alone, and then called: nn.{name}()(outputs, target)"
         try:
             bound_arguments = inspect.signature(type(self)).bind(*args, **options)

@@ -97,13 +97,13 @@ def convert_matching_operands(name: str, **values: TensorLike) -> tuple[list[Ten
     return tensors, result_dtype
 
 
-def _shape_hint(name: str, shape: tuple[int, ...], wanted: tuple[int, ...]) -> str:
+def _shape_hint(name: str, shape: tuple[int, ...], expected_shape: tuple[int, ...]) -> str:
     """Returns a hint for messages on how an operand of a loss gets the shape of the first operand."""
-    if math.prod(shape) == math.prod(wanted):
-        return f"; use ops.reshape({name}, {wanted})"
-    if len(shape) == len(wanted) and shape[:-1] == wanted[:-1]:
-        return f"; the last layer has {wanted[-1]} outputs, expected {shape[-1]}"
-    ids_hint = "; class ids go to nn.losses.cross_entropy(logits, ids)" if shape == wanted[:-1] else ""
+    if math.prod(shape) == math.prod(expected_shape):
+        return f"; use ops.reshape({name}, {expected_shape})"
+    if len(shape) == len(expected_shape) and shape[:-1] == expected_shape[:-1]:
+        return f"; the last layer has {expected_shape[-1]} outputs, expected {shape[-1]}"
+    ids_hint = "; class ids go to nn.losses.cross_entropy(logits, ids)" if shape == expected_shape[:-1] else ""
     return f"; expected one shape{ids_hint}"
 
 

@@ -90,16 +90,16 @@ class _TerminalBar:
         self._bar.stop()
 
 
-def _make_bar(total: int | None) -> Any:
+def _make_bar(step_count: int | None) -> Any:
     """Returns a progress bar for the present notebook or terminal; None if the program runs in neither."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if hasattr(shell, "kernel"):
         # IPython is imported only here, because only notebooks have it.
         from IPython.display import HTML, display
 
-        return _NotebookBar(total, display, HTML)
+        return _NotebookBar(step_count, display, HTML)
     if sys.stderr.isatty() and importlib.util.find_spec("rich") is not None:
-        return _TerminalBar(total)
+        return _TerminalBar(step_count)
     return None
 
 

@@ -91,7 +91,7 @@ class Line:
             self._evaluations_left() > 0
             and abs(end_points[1].length - end_points[0].length) * self._size >= self._tolerance
         ):
-            least_length, most_length = sorted(end.length for end in end_points)
+            least_length, most_length = sorted(end_point.length for end_point in end_points)
             length, margin = (
                 _cubic_minimum(end_points[0], end_points[1], least_length, most_length),
                 0.1 * (most_length - least_length),

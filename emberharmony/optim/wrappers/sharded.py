@@ -98,15 +98,15 @@ class Sharded(Wrapper):
         Raises:
             DistributedError: if a rank is missing.
         """
-        whole_state, state, owners = self.optimizer.state_dict(), {}, list(self.owners().values())
+        optimizer_state, entry_by_index, owners = self.optimizer.state_dict(), {}, list(self.owners().values())
         for owner in range(size()):
-            entries_of_owner = {i: entry for i, entry in whole_state["state"].items() if owners[i] == owner}
-            state.update(_share_entries(owner, entries_of_owner))
+            entries_of_owner = {i: entry for i, entry in optimizer_state["state"].items() if owners[i] == owner}
+            entry_by_index.update(_share_entries(owner, entries_of_owner))
         host_state = {
-            i: {name: ops.to_numpy(x) if host and hasattr(x, "shape") else x for name, x in state[i].items()}
-            for i in sorted(state)
+            i: {name: ops.to_numpy(x) if host and hasattr(x, "shape") else x for name, x in entry_by_index[i].items()}
+            for i in sorted(entry_by_index)
         }
-        return {**whole_state, "state": host_state}
+        return {**optimizer_state, "state": host_state}
 
     def loading_steps(self, state_dict: Mapping[str, Any]) -> list[Step]:
         """Returns the assignments that `load_state_dict` makes: each rank stores the states of its own parameters."""

@@ -93,7 +93,9 @@ def _forbidden_pairs(contract: Contract) -> Iterator[tuple[str, str]]:
             if contract.type == "independence":
                 yield from ((high, low) for low in lower_members for high in members)
         if is_independent:
-            yield from ((member, other) for member in members for other in members if member != other)
+            yield from (
+                (member, other_member) for member in members for other_member in members if member != other_member
+            )
 
 
 def _members_of_layer(layer: str) -> tuple[list[str], bool]:

@@ -54,6 +54,6 @@ def print_cached_report(words: Sequence[str]) -> int | None:
 
 def _output_lines(entries_by_path: Entries, settings: Settings) -> Iterator[str]:
     shown_path_by_path = shown_paths(entries_by_path, settings)
-    for path, entries in entries_by_path.items():
+    for path, entry_lines in entries_by_path.items():
         line_start = f"{shown_path_by_path[path]}:"
-        yield line_start + f"\n{line_start}".join(entries) + "\n"
+        yield line_start + f"\n{line_start}".join(entry_lines) + "\n"

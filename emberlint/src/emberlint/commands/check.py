@@ -276,15 +276,15 @@ def _repair_part(cli_options: Options, part: Part) -> bool:
             for path, file in files.items()
         }
         repair_session.cache.save()
-    for path, result in result_by_path.items():
+    for path, repaired_file in result_by_path.items():
         if cli_options.diff:
-            click.echo("".join(result.diff(options.display_path(path, settings))), nl=False)
-        for finding, reason in result.refused if cli_options.verbose else ():
+            click.echo("".join(repaired_file.diff(options.display_path(path, settings))), nl=False)
+        for finding, reason in repaired_file.refused if cli_options.verbose else ():
             click.echo(
                 f"{report_line(*options.findings_with_shown_paths([finding], settings))}: not repaired: {reason}",
                 err=True,
             )
-    return any(result.after != result.before for result in result_by_path.values())
+    return any(repaired_file.after != repaired_file.before for repaired_file in result_by_path.values())
 
 
 def _baseline_file(cli_options: Options, settings: Settings) -> Path | None:

@@ -26,11 +26,11 @@ def inventory(paths: tuple[Path, ...], form: str, everything: bool) -> None:
         settings = settings.with_changes(roles=(("**", "frontend"),))
     notebook_by_path: dict[str, Notebook] = {}
     native_inventory = take_inventory(_frontend_files(paths, settings, notebook_by_path))
-    for native, location in native_inventory.first.items():
+    for native_name, location in native_inventory.first.items():
         path, _, line = location.rpartition(":")
         if path in notebook_by_path:
             cell_place = notebook_by_path[path].place(int(line))
-            native_inventory.first[native] = f"{path}:cell {cell_place.cell}:{cell_place.line}"
+            native_inventory.first[native_name] = f"{path}:cell {cell_place.cell}:{cell_place.line}"
     click.echo(_inventory_json(native_inventory) if form == "json" else "\n".join(_inventory_text(native_inventory)))
 
 

@@ -24,10 +24,10 @@ def watch(look: Callable[[], object], act: Callable[[], object]) -> None:
     try:
         while True:
             start_time = time.perf_counter()
-            state, error_message = _result_or_message(look)
+            current_state, error_message = _result_or_message(look)
             look_seconds = time.perf_counter() - start_time
-            if state != last_state:
-                last_state = state
+            if current_state != last_state:
+                last_state = current_state
                 if sys.stdout.isatty():
                     click.clear()
                 error_message = error_message or _result_or_message(act)[1]

@@ -89,10 +89,10 @@ def rename_changes(file: SourceFile, node: ast.AST, replacement: str) -> list[Ch
     """Returns the change that replaces a dotted name, or None if it is written in another form."""
     if not isinstance(node, ast.Name | ast.Attribute) or node.lineno != node.end_lineno:
         return None
-    line, start, end = file.lines[node.lineno - 1], node.col_offset, node.end_col_offset
-    if not line.isascii() or line[start:end] != dotted_name(node) or _is_in_string(file, node):
+    line, start_column, end_column = file.lines[node.lineno - 1], node.col_offset, node.end_col_offset
+    if not line.isascii() or line[start_column:end_column] != dotted_name(node) or _is_in_string(file, node):
         return None
-    return [Change(node.lineno, start, end or start, 0, SPACE + replacement.removeprefix("ops"))]
+    return [Change(node.lineno, start_column, end_column or start_column, 0, SPACE + replacement.removeprefix("ops"))]
 
 
 def dotted_name(node: ast.AST) -> str:
@@ -162,11 +162,11 @@ def apply_changes(lines: list[str], replacements: list[Change]) -> None:
     for change in replacements:
         changes_by_line.setdefault(change.line, []).append(change)
     for line_number, line_changes in changes_by_line.items():
-        line, column, pieces = lines[line_number - 1], 0, []
+        line, column, text_pieces = lines[line_number - 1], 0, []
         # At one place: first the closings of the nodes that end there, the inner ones first, then the openings of those
         # that begin there, the outer ones first, then what is replaced.
         for change in sorted(line_changes, key=lambda one: (one.start, one.end, one.rank)):
-            pieces += [line[column : change.start], change.text]
+            text_pieces += [line[column : change.start], change.text]
             column = max(column, change.end)
-        pieces.append(line[column:])
-        lines[line_number - 1] = "".join(pieces)
+        text_pieces.append(line[column:])
+        lines[line_number - 1] = "".join(text_pieces)

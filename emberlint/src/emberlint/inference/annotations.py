@@ -83,19 +83,19 @@ class Annotations:
         return self._parsed[text]
 
     def _value_of_name(self, node: ast.Name, env: v.Env, depth: int) -> v.Value:
-        is_bound, value = self.analysis.lookup(node.id, env)
+        is_bound, named_value = self.analysis.lookup(node.id, env)
         if not is_bound:
             if node.id in _SEQUENCES or node.id == "tuple":
                 return v.Sequence()
             if node.id not in _BUILTINS and node.id != "dict":
                 self.analysis.is_forward = True
             return v.Mapping() if node.id == "dict" else _BUILTINS.get(node.id)
-        if isinstance(value, v.Class):
-            return self._as_instance(value)
-        if isinstance(value, v.Imported):
-            return self._value_of_type(value.origin, node)
-        if isinstance(value, v.Alias):
-            return value.value
+        if isinstance(named_value, v.Class):
+            return self._as_instance(named_value)
+        if isinstance(named_value, v.Imported):
+            return self._value_of_type(named_value.origin, node)
+        if isinstance(named_value, v.Alias):
+            return named_value.value
         alias_expression = self.analysis.aliases.get(node.id)
         return None if alias_expression is None else self.resolve(alias_expression, env, depth + 1)
 
@@ -106,11 +106,11 @@ class Annotations:
 
     def _origin(self, node: ast.expr, env: v.Env) -> str | None:
         if isinstance(node, ast.Name):
-            is_bound, value = self.analysis.lookup(node.id, env)
+            is_bound, named_value = self.analysis.lookup(node.id, env)
             if not is_bound:
                 self.analysis.is_forward |= node.id not in _GENERIC
                 return f"builtins.{node.id}"
-            return value.origin if isinstance(value, v.Imported) else None
+            return named_value.origin if isinstance(named_value, v.Imported) else None
         if isinstance(node, ast.Attribute):
             base_origin = self._origin(node.value, env)
             return None if base_origin is None else f"{base_origin}.{node.attr}"

@@ -12,9 +12,9 @@ def refine(declared: v.Value, known: v.Value) -> v.Value:
     if isinstance(declared, v.Mapping) and isinstance(known, v.Mapping):
         return known if declared.element is None and declared.rest is None else declared
     if isinstance(declared, v.Sequence) and isinstance(known, v.Sequence) and declared.rest is None:
-        items, known_items = declared.items or [], known.items or []
-        if items and len(items) == len(known_items):
-            return v.Sequence(items=[refine(*pair) for pair in zip(items, known_items, strict=True)])
+        declared_items, known_items = declared.items or [], known.items or []
+        if declared_items and len(declared_items) == len(known_items):
+            return v.Sequence(items=[refine(*pair) for pair in zip(declared_items, known_items, strict=True)])
     return known if declared is None else declared
 
 

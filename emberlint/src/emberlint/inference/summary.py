@@ -193,10 +193,10 @@ def passthrough_result(function: ast.FunctionDef) -> v.Value:
             return None
     index_by_name = {name: index for index, name in enumerate(parameter_names) if name not in stored_names}
     passed_values = [_passed_parameter(return_, index_by_name) for return_ in returned_nodes]
-    if not passed_values or any(result is None for result in passed_values):
+    if not passed_values or any(passed_value is None for passed_value in passed_values):
         return None
     first_value = passed_values[0]
-    return first_value if all(_are_alike(first_value, result) for result in passed_values[1:]) else None
+    return first_value if all(_are_alike(first_value, passed_value) for passed_value in passed_values[1:]) else None
 
 
 def _may_return_parameter(body: list[ast.stmt], places: dict[str, int]) -> bool:
@@ -329,13 +329,17 @@ class SummaryReader:
         ):
             class_values.update(
                 {
-                    attribute_name: self.decode_value(data, f"{origin}.{attribute_name}")
-                    for attribute_name, data in encoded_values.items()
+                    attribute_name: self.decode_value(encoded_value, f"{origin}.{attribute_name}")
+                    for attribute_name, encoded_value in encoded_values.items()
                 }
             )
-        for method_name, (method_kind, result, returns) in encoded_class["methods"].items():
+        for method_name, (method_kind, encoded_result, returns) in encoded_class["methods"].items():
             class_unit.methods[method_name] = self._decode_method(
-                class_unit, method_name, method_kind, self.decode_value(result, f"{origin}.{method_name}"), returns
+                class_unit,
+                method_name,
+                method_kind,
+                self.decode_value(encoded_result, f"{origin}.{method_name}"),
+                returns,
             )
         return class_unit
 

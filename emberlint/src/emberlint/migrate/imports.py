@@ -28,8 +28,8 @@ class Moves:
     def new_name(self, old: str) -> str | None:
         """Returns the new dotted name of a module, or of a name defined in one."""
         old_segments = old.split(".")
-        for end in range(len(old_segments), 0, -1):
-            module, remaining_parts = ".".join(old_segments[:end]), old_segments[end:]
+        for end_index in range(len(old_segments), 0, -1):
+            module, remaining_parts = ".".join(old_segments[:end_index]), old_segments[end_index:]
             new_name = self.modules.get(module) or (
                 self.names.get(module, {}).get(remaining_parts[0]) if remaining_parts else None
             )

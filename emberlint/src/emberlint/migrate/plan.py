@@ -93,8 +93,8 @@ def plan_moves(project: Project, layout: Layout, backend: str, operations: Seque
     return move_plan
 
 
-def _has_moves(one: SourceModule, partial: bool) -> bool:
-    return bool(one.moved or one.parts) if partial else True
+def _has_moves(source: SourceModule, partial: bool) -> bool:
+    return bool(source.moved or source.parts) if partial else True
 
 
 def _misplaced_sources(project: Project, layout: Layout, backend: str) -> list[SourceModule]:
@@ -133,9 +133,9 @@ def _is_package(project: Project, folder: str) -> bool:
 
 def _outermost_start(project: Project, folders: Sequence[str]) -> int:
     """Returns where the dotted name of a file outside any package starts: at the outermost package above its folder."""
-    for end in range(len(folders), 0, -1):
-        if _is_package(project, "/".join(folders[:end])):
-            first_index = end
+    for end_index in range(len(folders), 0, -1):
+        if _is_package(project, "/".join(folders[:end_index])):
+            first_index = end_index
             while first_index and _is_package(project, "/".join(folders[:first_index])):
                 first_index -= 1
             return first_index
@@ -182,13 +182,13 @@ def _refuse_clashes(clashes: Sequence[Clash]) -> None:
         raise MigrationError("\n\n".join(reason_texts))
 
 
-def _receiving_text(project: Project, one: SourceModule, result: Plan) -> str:
+def _receiving_text(project: Project, source: SourceModule, move_plan: Plan) -> str:
     """Returns the text of the receiving file; a new file receives the whole old one."""
-    target_text = _text_or_none(project, one.target_path)
-    result.before[one.target_path] = target_text
-    if target_text is None and one.is_emptied:
-        return one.text
-    merged_text, clashes = merge(one, target_text)
+    target_text = _text_or_none(project, source.target_path)
+    move_plan.before[source.target_path] = target_text
+    if target_text is None and source.is_emptied:
+        return source.text
+    merged_text, clashes = merge(source, target_text)
     _refuse_clashes(clashes)
     return merged_text
 
@@ -226,8 +226,10 @@ def _moves_of(project: Project, layout: Layout, backend: str, sources: Sequence[
     return Moves(target_by_module, target_by_name_by_module, names_by_module)
 
 
-def _public_names(one: SourceModule) -> list[str]:
-    return sorted(name for name in units_by_bound_name(one.units, "definition", "import") if not name.startswith("_"))
+def _public_names(source: SourceModule) -> list[str]:
+    return sorted(
+        name for name in units_by_bound_name(source.units, "definition", "import") if not name.startswith("_")
+    )
 
 
 def _python_files(project: Project) -> list[str]:
@@ -260,22 +262,28 @@ def _private_attributes(project: Project, sources: Sequence[SourceModule]) -> se
 
 
 def _remaining_text(
-    one: SourceModule, sources: Sequence[SourceModule], references: Sequence[str], reached_names: set[str], result: Plan
+    source: SourceModule,
+    sources: Sequence[SourceModule],
+    references: Sequence[str],
+    reached_names: set[str],
+    move_plan: Plan,
 ) -> str | None:
-    remaining_text = source_without_moved(one, reached_names)
+    remaining_text = source_without_moved(source, reached_names)
     if remaining_text is not None or not references:
         return remaining_text
-    result.kept.add(one.path)
-    if one.is_shim:
-        return result.before[one.path]
-    result.notes.append(f"{one.path} stays as a list of imports: {references[0]} imports it by a computed name")
+    move_plan.kept.add(source.path)
+    if source.is_shim:
+        return move_plan.before[source.path]
+    move_plan.notes.append(f"{source.path} stays as a list of imports: {references[0]} imports it by a computed name")
     modules_below = [
-        other_source.module for other_source in sources if other_source.module.rpartition(".")[0] == one.module
+        other_source.module for other_source in sources if other_source.module.rpartition(".")[0] == source.module
     ]
-    return shim_text(one, sorted(name.rpartition(".")[2] for name in modules_below) if one.is_package else [])
+    return shim_text(source, sorted(name.rpartition(".")[2] for name in modules_below) if source.is_package else [])
 
 
-def _make_packages(project: Project, layout: Layout, backend: str, texts: dict[str, str | None], result: Plan) -> None:
+def _make_packages(
+    project: Project, layout: Layout, backend: str, texts: dict[str, str | None], move_plan: Plan
+) -> None:
     """Makes each new folder of a backend a package if its parent is one."""
     for path in list(texts):
         folder = path.rpartition("/")[0]
@@ -286,11 +294,11 @@ def _make_packages(project: Project, layout: Layout, backend: str, texts: dict[s
                 and _text_or_none(project, init_path) is None
                 and _is_package(project, layout.frontend)
             ):
-                result.before[init_path], texts[init_path] = None, f'"""The {backend} backend."""\n'
+                move_plan.before[init_path], texts[init_path] = None, f'"""The {backend} backend."""\n'
             folder = folder.rpartition("/")[0]
     init_path = f"{layout.backend}/__init__.py"
     if _text_or_none(project, init_path) is None and _is_package(project, layout.frontend) and init_path not in texts:
-        result.before[init_path], texts[init_path] = None, '"""The backends."""\n'
+        move_plan.before[init_path], texts[init_path] = None, '"""The backends."""\n'
 
 
 def _rewrite_imports(project: Project, texts: Mapping[str, str | None], moves: Moves, result: Plan) -> None:
@@ -304,7 +312,9 @@ def _rewrite_imports(project: Project, texts: Mapping[str, str | None], moves: M
         if file_text is None:
             result.after[path] = None
             continue
-        if path not in texts and (not any(end in file_text for end in last_names) or project.tree(path) is None):
+        if path not in texts and (
+            not any(last_name in file_text for last_name in last_names) or project.tree(path) is None
+        ):
             continue
         if path in result.kept:
             result.after[path] = file_text
@@ -316,14 +326,14 @@ def _rewrite_imports(project: Project, texts: Mapping[str, str | None], moves: M
         result.after[path] = new_text
 
 
-def _verify_names(moving: Sequence[SourceModule], result: Plan) -> None:
+def _verify_names(moving: Sequence[SourceModule], move_plan: Plan) -> None:
     """Checks that changed files are valid Python, and that a moved module reads no name that it no longer binds."""
-    for path, target_text in result.changes.items():
+    for path, target_text in move_plan.changes.items():
         if target_text is not None:
             ast.parse(target_text, path)
     for source in moving:
-        target_text = result.after.get(source.target_path)
-        old_target_text = result.before.get(source.target_path)
+        target_text = move_plan.after.get(source.target_path)
+        old_target_text = move_plan.before.get(source.target_path)
         unresolved_before = unresolved_names(source.text) | (
             unresolved_names(old_target_text) if old_target_text else set()
         )
@@ -368,8 +378,8 @@ def _files_run_by_import(project: Project, layout: Layout, module: str) -> Itera
     """Yields the files that run when a module of the frontend, or a name in one, is imported."""
     yield f"{layout.frontend}/__init__.py"
     segments = module.split(".")
-    for end in range(1, len(segments) + 1):
-        module_path = f"{layout.frontend}/{'/'.join(segments[:end])}"
+    for end_index in range(1, len(segments) + 1):
+        module_path = f"{layout.frontend}/{'/'.join(segments[:end_index])}"
         yield from (
             path
             for path in (f"{module_path}.py", f"{module_path}/__init__.py")

@@ -164,7 +164,7 @@ class _Closure:
             ):
                 self.select_member(module, owner, other_member)
         for name in sorted(member.uses | _header_names(owner)):
-            if not any(name in other.binds for other in class_members):
+            if not any(name in other_member.binds for other_member in class_members):
                 self.select_name(module, name)
 
     def select_name(self, source_module: SourceModule, name: str) -> None:
@@ -208,9 +208,9 @@ class _Closure:
             module.moved = [unit for unit in module.units if unit in module.moved]
 
 
-def _owners_of_names(one: SourceModule, names: frozenset[str]) -> Iterator[Unit]:
+def _owners_of_names(source_module: SourceModule, names: frozenset[str]) -> Iterator[Unit]:
     for name in names:
-        yield from one.definitions.get(name, ())
+        yield from source_module.definitions.get(name, ())
 
 
 def _header_names(owner: Unit) -> frozenset[str]:

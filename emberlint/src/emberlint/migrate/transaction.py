@@ -17,12 +17,12 @@ def unified_diff(before: Mapping[str, str | None], after: Mapping[str, str | Non
     """Returns the unified diff of some files; None stands for a missing file."""
     file_diffs: list[str] = []
     for path in sorted(after):
-        old, new = before[path], after[path]
-        if old == new:
+        old_text, new_text = before[path], after[path]
+        if old_text == new_text:
             continue
-        old_label, new_label = ("/dev/null" if text is None else path for text in (old, new))
+        old_label, new_label = ("/dev/null" if text is None else path for text in (old_text, new_text))
         diff_lines = difflib.unified_diff(
-            (old or "").splitlines(True), (new or "").splitlines(True), old_label, new_label
+            (old_text or "").splitlines(True), (new_text or "").splitlines(True), old_label, new_label
         )
         file_diffs.extend(
             line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in diff_lines
@@ -67,8 +67,8 @@ def write_files(root: Path, after: Mapping[str, str | None], windows: Collection
             _remove_empty_folders((root / path).parent, root)
 
 
-def _encode_text(text: str, before: bytes | None, is_windows: bool) -> bytes:
-    uses_crlf = is_windows if before is None else ends_in_crlf(before)
+def _encode_text(text: str, old_content: bytes | None, is_windows: bool) -> bytes:
+    uses_crlf = is_windows if old_content is None else ends_in_crlf(old_content)
     text_with_lf = text.replace("\r\n", "\n")
     return (text_with_lf.replace("\n", "\r\n") if uses_crlf else text_with_lf).encode()
 

@@ -138,9 +138,9 @@ def _definition_of_node(
     name_and_value = assigned_name_and_value(node)
     if name_and_value is None or name_and_value[0].startswith("_") or isinstance(name_and_value[1], PLAIN_VALUES):
         return None
-    name, value = name_and_value
-    if isinstance(value, ast.Call) and last_name(value) in DECLARES_NOTHING:
-        reason_node = value.args[0] if value.args else None
+    name, assigned_value = name_and_value
+    if isinstance(assigned_value, ast.Call) and last_name(assigned_value) in DECLARES_NOTHING:
+        reason_node = assigned_value.args[0] if assigned_value.args else None
         reason_text = (
             str(reason_node.value)
             if isinstance(reason_node, ast.Constant)
@@ -149,7 +149,7 @@ def _definition_of_node(
             else ""
         )
         return Definition(name, category, None, span, ast.unparse(node), reason_text)
-    return Definition(name, category, _signature_of_value(value, functions, in_class), span, ast.unparse(node))
+    return Definition(name, category, _signature_of_value(assigned_value, functions, in_class), span, ast.unparse(node))
 
 
 def _signature_of_value(value: ast.expr, functions: Mapping[str, FunctionNode], bound: bool) -> Signature | None:

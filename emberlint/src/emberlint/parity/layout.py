@@ -74,7 +74,9 @@ def _base_folders(project: Project) -> Iterator[str]:
         if parent.is_dir():
             child_folders = (child for child in parent.iterdir() if child.is_dir() and not child.name.startswith("."))
             folders_on_disk.update(child.relative_to(project.settings.root).as_posix() for child in child_folders)
-    yield from sorted(base for base in folders_of_files | folders_on_disk if not base.endswith(".py"))
+    yield from sorted(
+        base_folder for base_folder in folders_of_files | folders_on_disk if not base_folder.endswith(".py")
+    )
 
 
 def _layout_of_folders(project: Project, frontend: str, backend: str) -> Layout | None:

@@ -109,11 +109,11 @@ def _difference_of_names(declared: Signature, defined: Signature) -> str | None:
     return None
 
 
-def _is_taken(one: Parameter, index: int, own_names: list[str], kinds: set[str]) -> bool:
+def _is_taken(parameter: Parameter, index: int, own_names: list[str], kinds: set[str]) -> bool:
     """Returns whether a parameter that the definition does not name is accepted by its `*args` or `**kwargs`."""
-    if one.kind == KEYWORD_ONLY:
+    if parameter.kind == KEYWORD_ONLY:
         return KEYWORDS in kinds
-    if one.kind == POSITIONAL_ONLY:
+    if parameter.kind == POSITIONAL_ONLY:
         return VARIADIC in kinds and index >= len(own_names)
     return VARIADIC in kinds and KEYWORDS in kinds and index >= len(own_names)
 

@@ -131,7 +131,7 @@ def reason_for_function(file: SourceFile, signature: Signature, node: ast.expr |
         node.value for node in ast.walk(function) if isinstance(node, ast.Return) and node.value is not None
     ]
     result_nodes = [function.body] if isinstance(function, ast.Lambda) else returned_values
-    if signature.when == "scalar" and not all(_is_single_value(file, result) for result in result_nodes):
+    if signature.when == "scalar" and not all(_is_single_value(file, result_node) for result_node in result_nodes):
         return f"the function may return a tuple: pass has_aux=True to ops.{signature.op} if it does"
     return None
 

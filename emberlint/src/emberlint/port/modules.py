@@ -78,13 +78,13 @@ def class_step(file: SourceFile, use: Use, terms: Terms) -> Step:
     return Step(use.node, use.origin, KIND, reason=refusal_reason, advice=program_name(op_name) if op_name else "")
 
 
-def _forward_changes(file: SourceFile, first: ast.ClassDef) -> Iterator[Change]:
+def _forward_changes(file: SourceFile, module_class: ast.ClassDef) -> Iterator[Change]:
     """Yields the changes of the methods `forward` of a class of modules, and of those that derive from it.
 
     Raises:
         UntranslatableError: if a class has `__call__` too.
     """
-    module_classes = [first]
+    module_classes = [module_class]
     for class_ in module_classes:  # the loop extends the list that it iterates over
         module_classes += [subclass for subclass in subclasses(file, class_) if subclass not in module_classes]
     for class_node in module_classes:

@@ -20,7 +20,9 @@ th, td { text-align: left; vertical-align: top } code { font-size: 90% }
 def report_lines(files: Mapping[str, Ported], tried: Trial | None = None) -> Iterator[str]:
     """Yields the lines of the report of a port as text."""
     for path, file in files.items():
-        yield from (f"{path}:{line}: {native}: {reason}" for line, native, reason in _remaining_places(file.remaining))
+        yield from (
+            f"{path}:{line}: {native_name}: {reason}" for line, native_name, reason in _remaining_places(file.remaining)
+        )
         use_counts_by_cell = _count_uses({path: file}, lambda use: use.cell)
         yield from (
             f"{path}:cell {cell}: {ported_count} ported, {remaining_count} remain"
@@ -145,7 +147,9 @@ def _count_uses(files: Mapping[str, Ported], key: Callable[[UseReport], Key]) ->
         for use in similar_uses
     ]
     count_by_use = Counter(keys_and_states)
-    return [(key, count_by_use[key, 0], count_by_use[key, 1]) for key in sorted({one for one, _ in keys_and_states})]
+    return [
+        (key, count_by_use[key, 0], count_by_use[key, 1]) for key in sorted({use_key for use_key, _ in keys_and_states})
+    ]
 
 
 def _summary_text(files: Mapping[str, Ported]) -> str:

@@ -162,7 +162,9 @@ def _apply_steps(file: SourceFile, changing: list[Step], kept_words: frozenset[s
     lines_and_ends = LINE_END.split(file.text)
     lines, line_ends = lines_and_ends[::2], [*lines_and_ends[1::2], ""]
     apply_changes(lines, [change for step in changing for change in step.changes])
-    changed_text = "".join(line + end for line, end in zip(lines, line_ends, strict=True) if line != WITHOUT_LINE)
+    changed_text = "".join(
+        line + line_ending for line, line_ending in zip(lines, line_ends, strict=True) if line != WITHOUT_LINE
+    )
     namespaces = {step.space.namespace for step in changing if step.space is not None and step.space.added}
     native_names = {_first_name(file, step.node) for step in changing}
     try:
@@ -206,11 +208,11 @@ def _remove_marks(text: str) -> str:
     return "".join(line for number, line in enumerate(text_lines, 1) if number not in mark_lines)
 
 
-def _add_marks(file: SourceFile, left: list[Step]) -> tuple[str, Callable[[int], int]]:
+def _add_marks(file: SourceFile, remaining_steps: list[Step]) -> tuple[str, Callable[[int], int]]:
     """Returns the text with a mark above each statement that keeps a native use, and where a line is then."""
     texts_by_line: dict[int, list[str]] = {}
     annotated_lines: set[tuple[str, str]] = set()
-    for step in left:
+    for step in remaining_steps:
         if step.kind == ANNOTATION and (step.native, step.reason) in annotated_lines:
             continue  # a file gets one comment for all annotations with the same type
         annotated_lines.add((step.native, step.reason))

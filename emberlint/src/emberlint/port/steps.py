@@ -81,12 +81,12 @@ def _native_steps(file: SourceFile, terms: Terms, is_left: bool = False) -> list
     return [*call_steps, *_uncalled_steps(file, call_steps, is_left, terms), *_write_steps(file, terms)]
 
 
-def _steps_outside(file: SourceFile, steps: Sequence[Step], native: Sequence[Region]) -> Iterator[Step]:
+def _steps_outside(file: SourceFile, steps: Sequence[Step], native_regions: Sequence[Region]) -> Iterator[Step]:
     """Yields the steps outside of the functions that stay native, and one step for each of those."""
     steps_by_region = {
-        region.node: [step for step in steps if is_inside(file, step.node, region.node)] for region in native
+        region.node: [step for step in steps if is_inside(file, step.node, region.node)] for region in native_regions
     }
-    region_by_mark = {region.mark: region for region in native}
+    region_by_mark = {region.mark: region for region in native_regions}
     dropped_ids = {id(step) for inner_steps in steps_by_region.values() for step in inner_steps}
     for step in steps:
         region = region_by_mark.pop(step.node, None)
@@ -99,7 +99,7 @@ def _steps_outside(file: SourceFile, steps: Sequence[Step], native: Sequence[Reg
             yield step._replace(kind="compiled", reason=f"{TRACED}, because {step.reason}")
         else:
             yield Step(step.node, region.native, "compiled", reason=region.reason, advice=region.advice)
-    for region in native:
+    for region in native_regions:
         first_node = region.mark if region.mark in region_by_mark else None
         if region.mark is None and steps_by_region[region.node]:
             first_node = steps_by_region[region.node][0].node

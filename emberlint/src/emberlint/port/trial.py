@@ -133,12 +133,12 @@ def _end_process(process: subprocess.Popen[bytes]) -> None:
     process.communicate()
 
 
-def _test_outcomes(results: Path) -> dict[str, str]:
+def _test_outcomes(results_file: Path) -> dict[str, str]:
     """Returns the outcome of each test in a file of pytest; none if pytest did not run to its end."""
-    if not results.exists():
+    if not results_file.exists():
         return {}
     outcome_by_test = {}
-    for case in ElementTree.parse(results).iter("testcase"):
+    for case in ElementTree.parse(results_file).iter("testcase"):
         test_name = "::".join(name_part for name_part in (case.get("classname", ""), case.get("name", "")) if name_part)
         case_tags = {element.tag for element in case}
         outcome_by_test[test_name] = next(

@@ -43,15 +43,24 @@ def writes(file: SourceFile) -> Iterator[Write]:
     targets_and_keys = [(node, _name_key(file, _root_of_subscripts(node))) for node in _write_targets(file)]
     written_keys = {key for _, key in targets_and_keys} - {None}
     reads_by_key: dict[Key | None, list[ast.Subscript]] = {}
-    for read in file.index.nodes(ast.Subscript):
-        if isinstance(read.ctx, ast.Load) and _is_view(file, read) and not isinstance(file.parent(read), ast.Subscript):
-            key = _name_key(file, _root_of_subscripts(read))
+    for read_node in file.index.nodes(ast.Subscript):
+        if (
+            isinstance(read_node.ctx, ast.Load)
+            and _is_view(file, read_node)
+            and not isinstance(file.parent(read_node), ast.Subscript)
+        ):
+            key = _name_key(file, _root_of_subscripts(read_node))
             if key in written_keys:
-                reads_by_key.setdefault(key, []).append(read)
+                reads_by_key.setdefault(key, []).append(read_node)
     for node, key in targets_and_keys:
         written_tensor = _written_tensor(file, node)
         shown_read = next(
-            (read for read in reads_by_key.get(key, ()) if _is_write_visible(file, read, read, node)), None
+            (
+                read_node
+                for read_node in reads_by_key.get(key, ())
+                if _is_write_visible(file, read_node, read_node, node)
+            ),
+            None,
         )
         if written_tensor is not None:
             reason = f"it writes to a part of `{file.segment(written_tensor)}`, {_VIEW}"

@@ -137,7 +137,9 @@ def _project_of_results(
     settings: Settings, results: Mapping[str, FileResult], texts: Mapping[str, str] | None = None
 ) -> Project:
     """Returns the project, which need not parse the checked files again to know their imports."""
-    return Project(settings, texts=texts or {}, known={path: result.imports for path, result in results.items()})
+    return Project(
+        settings, texts=texts or {}, known={path: file_result.imports for path, file_result in results.items()}
+    )
 
 
 def _merge_findings(
@@ -147,7 +149,7 @@ def _merge_findings(
     project_findings_by_path: dict[str, list[Finding]] = {}
     for finding in project_findings:
         project_findings_by_path.setdefault(finding.path, []).append(finding)
-    for path, result in results.items():
+    for path, file_result in results.items():
         active_codes = active_codes_of(path, settings, codes)
         reported_findings = [
             finding
@@ -155,6 +157,6 @@ def _merge_findings(
             if is_reported(finding, settings, active_codes)
         ]
         unsilenced_findings = apply_directives(
-            path, [*result.findings, *reported_findings], result.directives, active_codes
+            path, [*file_result.findings, *reported_findings], file_result.directives, active_codes
         )
         yield from sorted(unsilenced_findings, key=lambda one: (one.line, one.column, one.code))

@@ -50,7 +50,7 @@ def silence(findings: Iterable[Finding], settings: Settings, write: bool) -> dic
         if text_change.before != text_change.after:
             old_lines, new_lines = text_change.before.splitlines(), text_change.after.splitlines()
             silenced_by_path[path] = Silenced(
-                text_change, sum(old != new for old, new in zip(old_lines, new_lines, strict=False))
+                text_change, sum(old_line != new_line for old_line, new_line in zip(old_lines, new_lines, strict=False))
             )
             if write:
                 replace_text(absolute_path, text_change.after)
@@ -71,9 +71,9 @@ def _silence_file(path: str, file: Path, findings: Sequence[Finding]) -> Repaire
         return Repaired(notebook.content, notebook.content)
 
 
-def _text_of_same_tree(before: str, after: str) -> str:
+def _text_of_same_tree(text_before: str, text_after: str) -> str:
     """Returns a text with comments if its syntax tree is that of the text without them, else that text."""
-    return after if ast.dump(parse(after)) == ast.dump(parse(before)) else before
+    return text_after if ast.dump(parse(text_after)) == ast.dump(parse(text_before)) else text_before
 
 
 def _codes_by_line(findings: Iterable[Finding]) -> dict[int, set[str]]:

@@ -51,13 +51,13 @@ def _circles(paths: Iterable[str], imported: Edges) -> list[list[str]]:
     unfinished_paths: list[str] = []
     unfinished_set: set[str] = set()
     path_groups: list[list[str]] = []
-    for start in paths:
-        if start in visit_numbers:
+    for start_path in paths:
+        if start_path in visit_numbers:
             continue
-        visit_stack = [(start, iter(imported(start)))]
-        visit_numbers[start] = low_links[start] = len(visit_numbers)
-        unfinished_paths.append(start)
-        unfinished_set.add(start)
+        visit_stack = [(start_path, iter(imported(start_path)))]
+        visit_numbers[start_path] = low_links[start_path] = len(visit_numbers)
+        unfinished_paths.append(start_path)
+        unfinished_set.add(start_path)
         while visit_stack:
             path, unvisited_paths = visit_stack[-1]
             for unvisited_path in unvisited_paths:

@@ -112,8 +112,8 @@ def _check_in_processes(work: Work, settings: Settings, jobs: int, folder: str) 
             while group_by_future:
                 finished_groups, _ = wait(group_by_future, return_when=FIRST_COMPLETED)
                 for group in finished_groups:
-                    for path, result in group.result():
-                        work.finish(path, decode_result(result))
+                    for path, encoded_result in group.result():
+                        work.finish(path, decode_result(encoded_result))
                     schedule.finish_groups(group_by_future.pop(group))
                 _submit_groups(pool, schedule, group_by_future, settings, folder, jobs)
         except BaseException:

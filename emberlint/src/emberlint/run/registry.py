@@ -17,8 +17,8 @@ ALWAYS = frozenset({"EMB000"})  # always selected: a file that cannot be read mu
 def all_rules() -> Mapping[str, AnyRule]:
     """Returns every rule by its code, in the order of the codes."""
     rule_by_code: dict[str, AnyRule] = {}
-    for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-        module = import_module(info.name)
+    for module_info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        module = import_module(module_info.name)
         for value in vars(module).values():
             is_class = isinstance(value, type) and issubclass(value, AnyRule)
             if is_class and value.__module__ == module.__name__ and value not in (Rule, ProjectRule, EngineRule):

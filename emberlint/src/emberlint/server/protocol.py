@@ -275,12 +275,12 @@ def _add_hover(server: Server) -> None:
 
 
 def _lsp_range(finding: Finding, text: DocumentText) -> lsp.Range:
-    start, end = text.place(finding.line, finding.column), text.place(finding.end_line, finding.end_column)
-    return lsp.Range(lsp.Position(*start), lsp.Position(*end))
+    start_place, end_place = text.place(finding.line, finding.column), text.place(finding.end_line, finding.end_column)
+    return lsp.Range(lsp.Position(*start_place), lsp.Position(*end_place))
 
 
-def _overlaps(one: lsp.Range, other: lsp.Range) -> bool:
-    return not (one.end < other.start or other.end < one.start)
+def _overlaps(first_range: lsp.Range, second_range: lsp.Range) -> bool:
+    return not (first_range.end < second_range.start or second_range.end < first_range.start)
 
 
 def _lsp_diagnostic(finding: Finding, text: DocumentText) -> lsp.Diagnostic:
@@ -296,8 +296,8 @@ def _lsp_diagnostic(finding: Finding, text: DocumentText) -> lsp.Diagnostic:
     )
 
 
-def _lsp_edit(one: Edit) -> lsp.TextEdit:
-    return lsp.TextEdit(lsp.Range(lsp.Position(*one.start), lsp.Position(*one.end)), one.text)
+def _lsp_edit(edit: Edit) -> lsp.TextEdit:
+    return lsp.TextEdit(lsp.Range(lsp.Position(*edit.start), lsp.Position(*edit.end)), edit.text)
 
 
 def _lsp_actions(
@@ -361,9 +361,9 @@ def _text_after_action(document: Document, checked_document: Checked, data: Any)
     return checked_document.text
 
 
-def _is_among(kind: str, wanted: Iterable[str | lsp.CodeActionKind]) -> bool:
+def _is_among(kind: str, wanted_kinds: Iterable[str | lsp.CodeActionKind]) -> bool:
     """Returns whether an editor that asks for some kinds of actions, or for all below them, wants this kind."""
-    kind_names = [edit.value if isinstance(edit, lsp.CodeActionKind) else edit for edit in wanted]
+    kind_names = [edit.value if isinstance(edit, lsp.CodeActionKind) else edit for edit in wanted_kinds]
     return any(not word or kind == word or kind.startswith(f"{word}.") for word in kind_names)
 
 

@@ -195,10 +195,10 @@ def _file_stamp(file: Path) -> Stamp:
     return file_status.st_mtime_ns, file_status.st_size
 
 
-def _follow_line(finding: Finding, before: Sequence[str], after: Sequence[str]) -> Finding | None:
+def _follow_line(finding: Finding, old_lines: Sequence[str], new_lines: Sequence[str]) -> Finding | None:
     """Returns a finding at the nearest line with the same text, or None if there is none."""
-    line_text = before[finding.line - 1] if finding.line <= len(before) else ""
-    equal_line_numbers = [number for number, nearest_line in enumerate(after, 1) if nearest_line == line_text]
+    line_text = old_lines[finding.line - 1] if finding.line <= len(old_lines) else ""
+    equal_line_numbers = [number for number, nearest_line in enumerate(new_lines, 1) if nearest_line == line_text]
     if not equal_line_numbers:
         return None
     nearest_line = min(equal_line_numbers, key=lambda number: abs(number - finding.line))

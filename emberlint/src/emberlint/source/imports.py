@@ -67,8 +67,8 @@ def imported_names(
     imports_of_statements: list[Import] = []
     for node, typing_only in statements:
         module_prefix = "" if isinstance(node, ast.Import) else f"{absolute_module(node, package)}."
-        end_line, end = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
-        import_place = (node.lineno, node.col_offset + 1, end_line, end + 1)
+        end_line, end_column = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
+        import_place = (node.lineno, node.col_offset + 1, end_line, end_column + 1)
         imports_of_statements.extend(
             Import(f"{module_prefix}{alias.name}", *import_place, typing_only) for alias in node.names
         )

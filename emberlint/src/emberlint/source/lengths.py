@@ -96,9 +96,9 @@ def is_indexed(length: Length, index: str, body: list[ast.AST]) -> bool:
     )
 
 
-def _subscript_has_name(where: ast.expr, axis: int | None, index: str) -> bool:
+def _subscript_has_name(subscript_index: ast.expr, axis: int | None, index: str) -> bool:
     """Returns whether the part of a subscript for an axis contains a name."""
-    index_nodes = where.elts if isinstance(where, ast.Tuple) else [where]
+    index_nodes = subscript_index.elts if isinstance(subscript_index, ast.Tuple) else [subscript_index]
     if axis is not None:
         axis_position = axis if axis >= 0 else len(index_nodes) + axis
         index_nodes = index_nodes[axis_position : axis_position + 1]

@@ -150,13 +150,13 @@ class Names:
         """Returns the scope that binds a name and its bindings there, or None for a builtin or unknown name."""
         return self._lookup(name.id, self.scope(name)) if name.id in self._bound_names else None
 
-    def _lookup(self, identifier: str, first: Scope) -> tuple[Scope, list[Binding]] | None:
-        enclosing_scope: Scope | None = first
+    def _lookup(self, identifier: str, first_scope: Scope) -> tuple[Scope, list[Binding]] | None:
+        enclosing_scope: Scope | None = first_scope
         while enclosing_scope is not None:
             if enclosing_scope.declared.get(identifier) == "global":
                 enclosing_scope = self.root
             bindings = enclosing_scope.bindings.get(identifier)
-            if bindings is not None and (enclosing_scope is first or not enclosing_scope.is_class):
+            if bindings is not None and (enclosing_scope is first_scope or not enclosing_scope.is_class):
                 return enclosing_scope, bindings
             enclosing_scope = enclosing_scope.parent
         return None
@@ -308,7 +308,7 @@ class Names:
         if isinstance(node, ast.Attribute):
             base_origins = self.origins(node.value)
             if base_origins:
-                return tuple([f"{base}.{node.attr}" for base in base_origins])
+                return tuple([f"{base_origin}.{node.attr}" for base_origin in base_origins])
             if not _is_attribute_of_self(node) or f".{node.attr}" not in self.names_leading_to(None):
                 return ()
             stored_values = self.stored_attribute(node)
@@ -336,7 +336,11 @@ class Names:
         function = node.func
         if isinstance(function, ast.Name) and function.id == "getattr" and len(node.args) >= 2:
             attribute_name = self.constant(node.args[1])
-            return tuple(f"{base}.{attribute_name}" for base in self.origins(node.args[0])) if attribute_name else ()
+            return (
+                tuple(f"{base_origin}.{attribute_name}" for base_origin in self.origins(node.args[0]))
+                if attribute_name
+                else ()
+            )
         imported_origin = self.imported_module(node)
         if imported_origin is not None:
             # __import__("a.b") returns a, import_module("a.b") returns a.b.

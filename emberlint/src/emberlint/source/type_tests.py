@@ -61,7 +61,9 @@ def _comparison_tests(file: SourceFile, comparison: ast.Compare) -> Iterator[tup
     if any(_is_type_of_value(side) for side in compared_nodes):
         yield from (
             (comparison, origin)
-            for origin in _first_item(native for side in compared_nodes for native in _native_types(file, side))
+            for origin in _first_item(
+                native_type for side in compared_nodes for native_type in _native_types(file, side)
+            )
         )
     elif any(_names_type(side) for side in compared_nodes):
         type_names = (word for side in compared_nodes for word in _type_words(file, side))

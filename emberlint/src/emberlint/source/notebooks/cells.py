@@ -63,11 +63,11 @@ class _NotebookReader:
         self.at = space_match.end() if space_match else self.at
         return self.content[self.at : self.at + 1]
 
-    def _take_character(self, wanted: str) -> str:
+    def _take_character(self, allowed_characters: str) -> str:
         """Moves past the next character, which must be one of some, and returns it."""
         character = self._next_character()
-        if not character or character not in wanted:
-            raise json.JSONDecodeError(f"Expecting {' or '.join(map(repr, wanted))}", self.content, self.at)
+        if not character or character not in allowed_characters:
+            raise json.JSONDecodeError(f"Expecting {' or '.join(map(repr, allowed_characters))}", self.content, self.at)
         self.at += 1
         return character
 
