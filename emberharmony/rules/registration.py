@@ -66,18 +66,18 @@ def register_op(function: F) -> F:
     if not spec.composite:
         del OPS[op_name]
         raise ArgumentError(f"register_op: {op_name} has no body; write its body with ops")
-    spec.body = _with_rule(op_name, function)
+    spec.body = _body_with_rule(op_name, function)
     return registered_op
 
 
-def _with_rule(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def _body_with_rule(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def body(*args: Any, **kwargs: Any) -> Any:
         rule: Any = RULES.get(name)
         if rule is None:
             return function(*args, **kwargs)
 
-        def with_gradient(*given: Any) -> Any:
+        def value_and_gradient(*given: Any) -> Any:
             result = function(*given, **kwargs)
 
             def gradient(*primals: Any, upstream: Any) -> tuple[Any, ...]:
@@ -85,7 +85,7 @@ def _with_rule(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
             return result, gradient
 
-        return custom_gradient(with_gradient)(*args)
+        return custom_gradient(value_and_gradient)(*args)
 
     return body
 

@@ -31,7 +31,7 @@ from emberharmony.ops.reductions.reduction import sum as sum_
 from emberharmony.ops.reductions.sorting import argsort
 from emberharmony.ops.solver import det, inv, solve, solve_triangular, svd
 from emberharmony.ops.tensor import cast, to_numpy
-from emberharmony.rules.reductions.reduction import product_before
+from emberharmony.rules.reductions.reduction import products_before
 
 T = Any
 
@@ -43,8 +43,8 @@ def _adjoint(x: T) -> T:
 def _conjugate_rule(rule: Callable[..., T]) -> Callable[..., T]:
     """Returns a rule in the convention of the tape, from one that takes and returns conjugated gradients."""
 
-    def pull_back(g: T, *rest: Any) -> T:
-        return conj(rule([conj(component) for component in g] if isinstance(g, list) else conj(g), *rest))
+    def pull_back(g: T, *arguments: Any) -> T:
+        return conj(rule([conj(component) for component in g] if isinstance(g, list) else conj(g), *arguments))
 
     return pull_back
 
@@ -54,9 +54,9 @@ def _scale_matrices(weight: T, matrices: T) -> T:
     return multiply(expand_dims(weight, (-2, -1)), matrices)
 
 
-def _inv(g: T, y: T, x: T) -> T:
-    transposed = matrix_transpose(y)
-    return negative(matmul(matmul(transposed, g), transposed))
+def _inv_gradient(g: T, y: T, x: T) -> T:
+    inverse_transpose = matrix_transpose(y)
+    return negative(matmul(matmul(inverse_transpose, g), inverse_transpose))
 
 
 def _solver_rule(solver: Callable[..., T], triangle: Callable[..., T]) -> Callable[..., list[T]]:
@@ -71,9 +71,9 @@ def _solver_rule(solver: Callable[..., T], triangle: Callable[..., T]) -> Callab
         is_vector = len(b.shape) == 1
         if is_vector:
             g, y = expand_dims(g, -1), expand_dims(y, -1)
-        pulled_right = solver(matrix_transpose(a), g, *options)
-        a_gradient = triangle(negative(matmul(pulled_right, matrix_transpose(y))), *options)
-        return [a_gradient, squeeze(pulled_right, -1) if is_vector else pulled_right]
+        b_gradient = solver(matrix_transpose(a), g, *options)
+        a_gradient = triangle(negative(matmul(b_gradient, matrix_transpose(y))), *options)
+        return [a_gradient, squeeze(b_gradient, -1) if is_vector else b_gradient]
 
     return pull_back
 
@@ -81,13 +81,13 @@ def _solver_rule(solver: Callable[..., T], triangle: Callable[..., T]) -> Callab
 def _cofactors(x: T) -> T:
     """Returns the derivative of the determinant, from the SVD: it exists for singular matrices too."""
     u, s, vh = svd(x, False)
-    products_of_others = multiply(product_before(s), flip(product_before(flip(s, -1)), -1))
+    products_of_others = multiply(products_before(s), flip(products_before(flip(s, -1)), -1))
     return _scale_matrices(
         multiply(det(u), det(vh)), conj(matmul(multiply(u, expand_dims(products_of_others, -2)), vh))
     )
 
 
-def _det(g: T, y: T, x: T) -> T:
+def _det_gradient(g: T, y: T, x: T) -> T:
     if any_(equal(y, 0)):  # emberlint: ignore[tensor-truth] -- only singular matrices need the SVD, which is slow
         return _scale_matrices(g, _cofactors(x))
     return _scale_matrices(multiply(g, y), matrix_transpose(inv(x)))
@@ -99,29 +99,29 @@ def _halve_diagonal(x: T) -> T:
     return multiply(tril(x), subtract(1, multiply(eye(n, dtype=dtype_of(real(x))), 0.5)))
 
 
-def _hermitian(x: T) -> T:
+def _hermitian_part(x: T) -> T:
     """Returns the Hermitian part, which is the gradient of a Hermitian matrix, whichever triangle the op reads."""
     return multiply(add(x, _adjoint(x)), 0.5)
 
 
-def _cholesky(g: T, y: T, x: T, upper: bool = False) -> T:
-    transposed, cotangent = (y, _adjoint(g)) if upper else (_adjoint(y), g)
-    halved_product = _halve_diagonal(matmul(transposed, tril(cotangent)))
-    solved_left = solve_triangular(transposed, halved_product, False)
-    return _hermitian(_adjoint(solve_triangular(transposed, _adjoint(solved_left), False)))
+def _cholesky_gradient(g: T, y: T, x: T, upper: bool = False) -> T:
+    upper_factor, cotangent = (y, _adjoint(g)) if upper else (_adjoint(y), g)
+    halved_product = _halve_diagonal(matmul(upper_factor, tril(cotangent)))
+    left_solution = solve_triangular(upper_factor, halved_product, False)
+    return _hermitian_part(_adjoint(solve_triangular(upper_factor, _adjoint(left_solution), False)))
 
 
-def _inverse_gaps(values: T) -> T:
+def _inverse_gaps(eigenvalues: T) -> T:
     """Returns the matrix whose element [i, j] is 1 / (values[j] - values[i]), or 0 where the two are equal.
 
     Vectors of equal values are not unique; if a loss does not depend on their choice, these terms vanish.
     """
-    gaps = subtract(expand_dims(values, -2), expand_dims(values, -1))
+    gaps = subtract(expand_dims(eigenvalues, -2), expand_dims(eigenvalues, -1))
     is_same = equal(gaps, 0)
     return where(is_same, 0.0, reciprocal(where(is_same, 1.0, gaps)))
 
 
-def _with_phases(columns: T, *pairs: tuple[T, T]) -> T:
+def _add_phase_cotangent(columns: T, *pairs: tuple[T, T]) -> T:
     """Returns the cotangent of complex columns plus the part that comes from the convention for their phases.
 
     A singular vector or eigenvector is defined up to its phase. The ops choose the phase that makes the largest
@@ -134,35 +134,37 @@ def _with_phases(columns: T, *pairs: tuple[T, T]) -> T:
     magnitudes = absolute(columns)
     is_near_largest = greater_equal(magnitudes, multiply(max_(magnitudes, -2, True), NEARLY))
     positions = expand_dims(arange(columns.shape[-2]), -1)
-    is_first = cast(equal(positions, argmax(is_near_largest, -2, True)), dtype_of(columns))
+    pivot_indicators = cast(equal(positions, argmax(is_near_largest, -2, True)), dtype_of(columns))
     phase_turns = [imag(sum_(multiply(conj(g), x), -2, True)) for g, x in pairs]
     total_turn = functools.reduce(add, phase_turns)
-    largest_components = sum_(multiply(is_first, columns), -2, True)
-    return add(pairs[0][0], multiply(is_first, divide(multiply(total_turn, 1j), largest_components)))
+    largest_components = sum_(multiply(pivot_indicators, columns), -2, True)
+    return add(pairs[0][0], multiply(pivot_indicators, divide(multiply(total_turn, 1j), largest_components)))
 
 
-def _eigh(g: list[T], y: T, x: T) -> T:
-    values, vectors = y
-    cotangent = _with_phases(vectors, (g[1], vectors)) if dtype_of(x).is_complex else g[1]
-    scaled_components = multiply(_inverse_gaps(values), matmul(_adjoint(vectors), cotangent))
+def _eigh_gradient(g: list[T], y: T, x: T) -> T:
+    eigenvalues, eigenvectors = y
+    cotangent = _add_phase_cotangent(eigenvectors, (g[1], eigenvectors)) if dtype_of(x).is_complex else g[1]
+    scaled_components = multiply(_inverse_gaps(eigenvalues), matmul(_adjoint(eigenvectors), cotangent))
     n = x.shape[-1]
-    scaled_cotangent = add(multiply(eye(n, dtype=dtype_of(values)), expand_dims(g[0], -2)), scaled_components)
-    return _hermitian(matmul(matmul(vectors, scaled_cotangent), _adjoint(vectors)))
+    scaled_cotangent = add(multiply(eye(n, dtype=dtype_of(eigenvalues)), expand_dims(g[0], -2)), scaled_components)
+    return _hermitian_part(matmul(matmul(eigenvectors, scaled_cotangent), _adjoint(eigenvectors)))
 
 
-def _eig(g: list[T], y: T, x: T) -> T:
-    values, vectors = y
-    own_components = real(sum_(multiply(conj(g[1]), vectors), -2, True))
-    cotangent = subtract(_with_phases(vectors, (g[1], vectors)), multiply(vectors, own_components))
-    scaled_components = multiply(conj(_inverse_gaps(values)), matmul(_adjoint(vectors), cotangent))
-    scaled_cotangent = add(
-        scaled_components, multiply(eye(x.shape[-1], dtype=dtype_of(vectors)), expand_dims(g[0], -2))
+def _eig_gradient(g: list[T], y: T, x: T) -> T:
+    eigenvalues, eigenvectors = y
+    parallel_components = real(sum_(multiply(conj(g[1]), eigenvectors), -2, True))
+    cotangent = subtract(
+        _add_phase_cotangent(eigenvectors, (g[1], eigenvectors)), multiply(eigenvectors, parallel_components)
     )
-    inner_product = matmul(solve(_adjoint(vectors), scaled_cotangent), _adjoint(vectors))
-    return inner_product if dtype_of(x).is_complex else real(inner_product)
+    scaled_components = multiply(conj(_inverse_gaps(eigenvalues)), matmul(_adjoint(eigenvectors), cotangent))
+    scaled_cotangent = add(
+        scaled_components, multiply(eye(x.shape[-1], dtype=dtype_of(eigenvectors)), expand_dims(g[0], -2))
+    )
+    x_gradient = matmul(solve(_adjoint(eigenvectors), scaled_cotangent), _adjoint(eigenvectors))
+    return x_gradient if dtype_of(x).is_complex else real(x_gradient)
 
 
-def _svd(g: T, y: T, x: T, full_matrices: bool = True, compute_uv: bool = True) -> T:
+def _svd_gradient(g: T, y: T, x: T, full_matrices: bool = True, compute_uv: bool = True) -> T:
     """Returns the gradient of svd, computed from the reduced form.
 
     The vectors that complete U and Vh to square matrices are not unique, so their cotangents are ignored.
@@ -176,16 +178,16 @@ def _svd(g: T, y: T, x: T, full_matrices: bool = True, compute_uv: bool = True) 
     gu, gs, gvh = get_item(g[0], column_key), g[1], get_item(g[2], row_key)
     v, gv = _adjoint(vh), _adjoint(gvh)
     if dtype_of(x).is_complex:
-        gu = _with_phases(u, (gu, u), (gv, v))
-    gaps = _inverse_gaps(square(s))
+        gu = _add_phase_cotangent(u, (gu, u), (gv, v))
+    inverse_gaps = _inverse_gaps(square(s))
     values_as_row = expand_dims(s, -2)
     inverse_values = where(equal(values_as_row, 0), 0.0, reciprocal(where(equal(values_as_row, 0), 1.0, values_as_row)))
     left_product, right_product = matmul(_adjoint(u), gu), matmul(_adjoint(v), gv)
     identity = eye(value_count, dtype=dtype_of(s))
     scaled_cotangent = add(
         add(
-            multiply(multiply(gaps, subtract(left_product, _adjoint(left_product))), values_as_row),
-            multiply(expand_dims(s, -1), multiply(gaps, subtract(right_product, _adjoint(right_product)))),
+            multiply(multiply(inverse_gaps, subtract(left_product, _adjoint(left_product))), values_as_row),
+            multiply(expand_dims(s, -1), multiply(inverse_gaps, subtract(right_product, _adjoint(right_product)))),
         ),
         multiply(identity, expand_dims(gs, -2)),
     )
@@ -204,14 +206,14 @@ def _svd(g: T, y: T, x: T, full_matrices: bool = True, compute_uv: bool = True) 
     return x_gradient
 
 
-def _qr_tall(gq: T, gr: T, q: T, r: T) -> T:
+def _tall_qr_gradient(gq: T, gr: T, q: T, r: T) -> T:
     upper_product = triu(subtract(matmul(gr, _adjoint(r)), matmul(_adjoint(q), gq)))
     identity = eye(r.shape[-1], dtype=dtype_of(real(r)))
     hermitian_part = multiply(add(upper_product, _adjoint(upper_product)), subtract(1, multiply(identity, 0.5)))
     return _adjoint(solve_triangular(r, _adjoint(add(gq, matmul(q, hermitian_part))), False))
 
 
-def _qr(g: list[T], y: T, x: T, mode: str = "reduced", positive: bool = True) -> T:
+def _qr_gradient(g: list[T], y: T, x: T, mode: str = "reduced", positive: bool = True) -> T:
     m, n = x.shape[-2:]
     if m >= n:
         if mode == "complete" and m > n:
@@ -219,40 +221,46 @@ def _qr(g: list[T], y: T, x: T, mode: str = "reduced", positive: bool = True) ->
                 "qr with mode='complete' has no gradient for a matrix with more rows than columns, because the columns "
                 "that complete Q are not unique; use mode='reduced'"
             )
-        return _qr_tall(g[0], g[1], *y)
+        return _tall_qr_gradient(g[0], g[1], *y)
     leading_columns, remaining_columns = (..., slice(m)), (..., slice(m, None))
     extra_cotangent = get_item(g[1], remaining_columns)
     gq = add(g[0], matmul(get_item(x, remaining_columns), _adjoint(extra_cotangent)))
     return concatenate(
         [
-            _qr_tall(gq, get_item(g[1], leading_columns), y[0], get_item(y[1], leading_columns)),
+            _tall_qr_gradient(gq, get_item(g[1], leading_columns), y[0], get_item(y[1], leading_columns)),
             matmul(y[0], extra_cotangent),
         ],
         -1,
     )
 
 
-def _lu_factor(g: list[T], y: T, x: T) -> T:
+def _lu_factor_gradient(g: list[T], y: T, x: T) -> T:
     """Returns the gradient of lu_factor: first for the permuted rows, then with the rows back in their old order."""
-    packed, square_size = y[0], min(x.shape[-2:])
+    packed_factors, square_size = y[0], min(x.shape[-2:])
     square_block, right_block = (
         (..., slice(square_size), slice(square_size)),
         (..., slice(square_size), slice(square_size, None)),
     )
     lower_block = (..., slice(square_size, None), slice(square_size))
-    square_factors, cotangent = get_item(packed, square_block), get_item(g[0], square_block)
-    lower = _adjoint(add(tril(square_factors, -1), eye(square_size, dtype=dtype_of(packed))))
-    upper = _adjoint(triu(square_factors))
+    square_factors, square_cotangent = get_item(packed_factors, square_block), get_item(g[0], square_block)
+    lower_adjoint = _adjoint(add(tril(square_factors, -1), eye(square_size, dtype=dtype_of(packed_factors))))
+    upper_adjoint = _adjoint(triu(square_factors))
 
-    def solve_from_right(whole: T) -> T:
-        return _adjoint(solve_triangular(_adjoint(upper), _adjoint(whole), False))
+    def solve_from_right(block: T) -> T:
+        return _adjoint(solve_triangular(_adjoint(upper_adjoint), _adjoint(block), False))
 
-    right_gradient = solve_triangular(lower, get_item(g[0], right_block), False)
+    right_gradient = solve_triangular(lower_adjoint, get_item(g[0], right_block), False)
     lower_gradient = solve_from_right(get_item(g[0], lower_block))
-    by_lower = subtract(tril(cotangent, -1), matmul(right_gradient, _adjoint(get_item(packed, right_block))))
-    by_upper = subtract(triu(cotangent), matmul(_adjoint(get_item(packed, lower_block)), lower_gradient))
-    factor_gradient = add(tril(matmul(lower, by_lower), -1), triu(matmul(by_upper, upper)))
-    square_gradient = solve_from_right(solve_triangular(lower, factor_gradient, False))
+    lower_cotangent = subtract(
+        tril(square_cotangent, -1), matmul(right_gradient, _adjoint(get_item(packed_factors, right_block)))
+    )
+    upper_cotangent = subtract(
+        triu(square_cotangent), matmul(_adjoint(get_item(packed_factors, lower_block)), lower_gradient)
+    )
+    factor_gradient = add(
+        tril(matmul(lower_adjoint, lower_cotangent), -1), triu(matmul(upper_cotangent, upper_adjoint))
+    )
+    square_gradient = solve_from_right(solve_triangular(lower_adjoint, factor_gradient, False))
     permuted_gradient = (
         concatenate([concatenate([square_gradient, right_gradient], -1), lower_gradient], -2)
         if x.shape[-2] > square_size
@@ -262,7 +270,7 @@ def _lu_factor(g: list[T], y: T, x: T) -> T:
     return take_along_axis(permuted_gradient, inverse_order, -2)
 
 
-def _slogdet(g: list[T], y: T, x: T) -> T:
+def _slogdet_gradient(g: list[T], y: T, x: T) -> T:
     determinant_weight = g[1]
     if dtype_of(x).is_complex:
         determinant_weight = add(determinant_weight, multiply(imag(multiply(g[0], y[0])), 1j))
@@ -270,18 +278,18 @@ def _slogdet(g: list[T], y: T, x: T) -> T:
 
 
 RULES: dict[str, Any] = {
-    "det": (_det,),
-    "slogdet": (_slogdet,),
-    "inv": (_inv,),
+    "det": (_det_gradient,),
+    "slogdet": (_slogdet_gradient,),
+    "inv": (_inv_gradient,),
     "solve": _solver_rule(solve, lambda whole: whole),
     "solve_triangular": _solver_rule(
         lambda a, b, lower: solve_triangular(a, b, not lower),
         lambda whole, lower: tril(whole) if lower else triu(whole),
     ),
-    "cholesky": (_conjugate_rule(_cholesky),),
-    "lu_factor": (_conjugate_rule(_lu_factor),),
-    "qr": (_conjugate_rule(_qr),),
-    "svd": (_conjugate_rule(_svd),),
-    "eigh": (_conjugate_rule(_eigh),),
-    "eig": (_conjugate_rule(_eig),),
+    "cholesky": (_conjugate_rule(_cholesky_gradient),),
+    "lu_factor": (_conjugate_rule(_lu_factor_gradient),),
+    "qr": (_conjugate_rule(_qr_gradient),),
+    "svd": (_conjugate_rule(_svd_gradient),),
+    "eigh": (_conjugate_rule(_eigh_gradient),),
+    "eig": (_conjugate_rule(_eig_gradient),),
 }

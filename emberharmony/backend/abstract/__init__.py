@@ -23,7 +23,7 @@ from emberharmony.backend.abstract.linear import AbstractLinear
 from emberharmony.backend.abstract.loops import AbstractLoops
 from emberharmony.backend.abstract.readers import AbstractReaders
 from emberharmony.backend.abstract.reductions import AbstractReductions
-from emberharmony.backend.abstract.rules import pointwise
+from emberharmony.backend.abstract.rules import pointwise_rule
 from emberharmony.backend.abstract.shapes import AbstractShapes
 from emberharmony.backend.abstract.tensors import AbstractTensors
 from emberharmony.backend.base import Backend
@@ -58,7 +58,7 @@ class AbstractBackend(
         complete()
         for op, spec in OPS.items():
             if getattr(type(self), op, None) is None and (spec.facts.elementwise or not spec.composite):
-                setattr(type(self), op, pointwise(op))
+                setattr(type(self), op, pointwise_rule(op))
         self.wrapped = wrapped
         self.name, self.dtypes, self.errors = wrapped.name, wrapped.dtypes, wrapped.errors  # type: ignore[misc]
         super().__init__()
@@ -72,8 +72,8 @@ class AbstractBackend(
         wrapped = wrapped.without_watchers
         if "_abstract" not in wrapped.__dict__:
             wrapped.__dict__.setdefault("_abstract", cls(wrapped))
-        abstract: AbstractBackend = wrapped.__dict__["_abstract"]
-        return abstract
+        abstract_backend: AbstractBackend = wrapped.__dict__["_abstract"]
+        return abstract_backend
 
     @property
     def version(self) -> str:

@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from emberharmony.backend.abstract import AbstractBackend
 
 
-def _of_shape(backend: AbstractBackend, name: str, shape: Any, dtype: Any = None, device: Any = None) -> Any:
+def _tensor_of_shape(backend: AbstractBackend, name: str, shape: Any, dtype: Any = None, device: Any = None) -> Any:
     return backend.tensor_of(as_shape(shape), dtype_from(backend, name, (), dtype, device))
 
 
-def _random_of_shape(backend: AbstractBackend, name: str, shape: Any, dtype: Any = None) -> Any:
+def _random_tensor_of_shape(backend: AbstractBackend, name: str, shape: Any, dtype: Any = None) -> Any:
     return backend.tensor_of(as_shape(shape), backend.dtypes[floating_dtype(dtype)])
 
 
-def _filled_like_or_of_shape(
+def _filled_tensor(
     backend: AbstractBackend, name: str, like: Any, value: Any, dtype: Any = None, device: Any = None
 ) -> Any:
     shape = like.shape if isinstance(like, AbstractTensor) else as_shape(like)
@@ -85,12 +85,12 @@ def _range_without_values(
     )
 
 
-def _spaced_shape(
+def _spaced_samples(
     backend: AbstractBackend, name: str, start: Any, stop: Any, num: int = 50, *options: Any, **keywords: Any
 ) -> Any:
     start, stop = (backend.convert(end) if isinstance(end, (list, tuple)) else end for end in (start, stop))
-    count = operator.index(num)
-    if count < 0:
+    sample_count = operator.index(num)
+    if sample_count < 0:
         raise ArgumentError(f"expected num of at least 0, got {brief(num)}")
     sample_result = call_with_one_element(backend, name, start, stop, 1, *options, **keywords)
     one_sample, step = sample_result if isinstance(sample_result, tuple) else (sample_result, None)
@@ -100,7 +100,7 @@ def _spaced_shape(
     # The declared order: endpoint, then retstep or base, then dtype and the axis.
     axis = keywords.get("axis", options[_AXIS[name]] if len(options) > _AXIS[name] else 0)
     (axis_index,) = nonnegative_axes(axis, len(shape) + 1)
-    shape.insert(axis_index, count)
+    shape.insert(axis_index, sample_count)
     sample_tensor = backend.tensor_of(shape, one_sample.dtype)
     return sample_tensor if step is None else (sample_tensor, backend.tensor_of(ends_shape, step.dtype))
 
@@ -112,14 +112,14 @@ _AXIS = {"linspace": 3, "logspace": 3, "geomspace": 2}
 class AbstractCreation:
     """Holds the primitives of `ops/arrays/creation.py` and `ops/random_ops.py`."""
 
-    zeros, ones, empty = Rule(_of_shape), Rule(_of_shape), Rule(_of_shape)
-    full, full_like = Rule(_filled_like_or_of_shape), Rule(_filled_like_or_of_shape)
+    zeros, ones, empty = Rule(_tensor_of_shape), Rule(_tensor_of_shape), Rule(_tensor_of_shape)
+    full, full_like = Rule(_filled_tensor), Rule(_filled_tensor)
     zeros_like, ones_like, empty_like = Rule(_tensor_like), Rule(_tensor_like), Rule(_tensor_like)
     bartlett, blackman, hamming, hanning, kaiser = (Rule(_window) for _ in range(5))
     tril, triu = Rule(_triangle_like), Rule(_triangle_like)
     arange = Rule(_range_without_values)
-    linspace, logspace, geomspace = Rule(_spaced_shape), Rule(_spaced_shape), Rule(_spaced_shape)
-    standard_uniform, standard_normal = Rule(_random_of_shape), Rule(_random_of_shape)
+    linspace, logspace, geomspace = Rule(_spaced_samples), Rule(_spaced_samples), Rule(_spaced_samples)
+    standard_uniform, standard_normal = Rule(_random_tensor_of_shape), Rule(_random_tensor_of_shape)
 
     tensor_of: Any
 

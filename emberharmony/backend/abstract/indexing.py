@@ -41,7 +41,7 @@ class AbstractIndexing:
     def _with_shape(self, x: AbstractTensor, shape: Sequence[int]) -> AbstractTensor:
         return self.tensor_of(tuple(shape), x.dtype)
 
-    def integers(self, indices: Any) -> Any:
+    def checked_indices(self, indices: Any) -> Any:
         """Returns indices as a tensor without values, or as a host array if their values are known.
 
         Raises:
@@ -57,7 +57,7 @@ class AbstractIndexing:
     def take(self, x: AbstractTensor, indices: Any, axis: int | None = None) -> AbstractTensor:
         shape = (x.size,) if axis is None else x.shape
         (axis_index,) = nonnegative_axes(0 if axis is None else axis, len(shape))
-        positions = self.integers(indices)
+        positions = self.checked_indices(indices)
         if isinstance(positions, np.ndarray):
             nonnegative_indices(positions, shape[axis_index])
         return self._with_shape(x, (*shape[:axis_index], *positions.shape, *shape[axis_index + 1 :]))
@@ -65,7 +65,7 @@ class AbstractIndexing:
     def take_along_axis(self, x: AbstractTensor, indices: Any, axis: int | None = -1) -> AbstractTensor:
         shape = (x.size,) if axis is None else x.shape
         (axis_index,) = nonnegative_axes(0 if axis is None else axis, len(shape))
-        positions = self.integers(indices)
+        positions = self.checked_indices(indices)
         if len(positions.shape) != len(shape):
             raise ShapeError(f"indices of shape {tuple(positions.shape)} need as many axes as shape {shape}")
         if isinstance(positions, np.ndarray):
@@ -76,37 +76,37 @@ class AbstractIndexing:
     def get_item(self, x: AbstractTensor, key: Any) -> AbstractTensor:
         result_shape: list[int] = []
         joint_lengths: list[tuple[int, ...]] = []
-        joint_axis, has_followed, is_split = 0, False, False  # as in `backend.shared.arrays.writing.selected`
+        joint_axis, has_later_part, is_split = 0, False, False  # as in `backend.shared.arrays.writing.selected`
         key = tuple(map(self.adopt, key)) if isinstance(key, tuple) else self.adopt(key)
-        key_parts = list(key_parts_of(key, x.shape, self._mask_axes)) or [(Ellipsis, 0, False)]
+        key_parts = list(key_parts_of(key, x.shape, self._masked_axis_count)) or [(Ellipsis, 0, False)]
         next_axes = [axis for _, axis, _ in key_parts[1:]] + [x.ndim]
         for (part, axis, mask), next_axis in zip(key_parts, next_axes, strict=True):
             if isinstance(part, slice):
                 result_shape += [len(range(x.shape[axis])[part]), *x.shape[axis + 1 : next_axis]]
-                has_followed = bool(joint_lengths)
+                has_later_part = bool(joint_lengths)
             elif part is None or part is Ellipsis:
                 result_shape += [1] * (part is None) + [*x.shape[axis:next_axis]]
-                has_followed = bool(joint_lengths)
+                has_later_part = bool(joint_lengths)
             else:
                 joint_axis, is_split = (
-                    (joint_axis, is_split or has_followed) if joint_lengths else (len(result_shape), False)
+                    (joint_axis, is_split or has_later_part) if joint_lengths else (len(result_shape), False)
                 )
                 joint_lengths.append(self._index_shape(part, mask))
                 axis_count = part.ndim if mask else 0 if isinstance(part, bool) else 1
                 result_shape += x.shape[axis + axis_count : next_axis]
-                has_followed = has_followed or axis + axis_count < next_axis
+                has_later_part = has_later_part or axis + axis_count < next_axis
         insert_axis = 0 if is_split else joint_axis
         return self._with_shape(
             x, (*result_shape[:insert_axis], *broadcast(joint_lengths), *result_shape[insert_axis:])
         )
 
-    def _mask_axes(self, part: Any) -> int | None:
+    def _masked_axis_count(self, part: Any) -> int | None:
         """Returns the number of axes of a boolean mask in a key; -1 for a tensor of integers, None for other parts."""
         if not isinstance(part, AbstractTensor):
             return None
         if self.kind_of(part) == "bool":
             return part.ndim
-        return -1 if self.integers(part) is not None else None
+        return -1 if self.checked_indices(part) is not None else None
 
     @staticmethod
     def _index_shape(part: Any, mask: bool) -> tuple[int, ...]:
@@ -151,7 +151,7 @@ class AbstractIndexing:
         updates: AbstractTensor,
         reduction: str | None = None,
     ) -> AbstractTensor:
-        positions = self.integers(indices)
+        positions = self.checked_indices(indices)
         check_index_vectors(positions.shape, inputs.shape)
         if isinstance(positions, np.ndarray):
             for axis in range(positions.shape[-1]):
@@ -189,7 +189,7 @@ class AbstractIndexing:
         return index_tensor, index_tensor
 
     def unravel_index(self, indices: Any, shape: Sequence[int]) -> tuple[AbstractTensor, ...]:
-        positions, lengths = self.integers(indices), as_shape(shape)
+        positions, lengths = self.checked_indices(indices), as_shape(shape)
         if isinstance(positions, np.ndarray):
             unravel(positions, lengths)
         return (self.tensor_of(tuple(positions.shape), self.dtypes["int64"]),) * len(lengths)
@@ -220,5 +220,10 @@ def _count_on_and_below(rows: int, columns: int, offset: int) -> int:
     """
     first_row = min(max(-offset, 0), rows)
     first_full_row = min(max(columns - offset, first_row), rows)
-    rising = first_full_row - first_row
-    return rising * (2 * (first_row + offset + 1) + rising - 1) // 2 + (rows - first_full_row) * columns if rows else 0
+    rising_row_count = first_full_row - first_row
+    return (
+        rising_row_count * (2 * (first_row + offset + 1) + rising_row_count - 1) // 2
+        + (rows - first_full_row) * columns
+        if rows
+        else 0
+    )

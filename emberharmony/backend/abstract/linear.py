@@ -71,10 +71,10 @@ def _transform_rule(halves: bool = False, halved: bool = False) -> Rule:
         shape = resized_shape(x.shape, axis_index, length // 2 + 1 if halves else length)
         return backend.tensor_of(shape, dtype_from(backend, name, x, 1, axis, norm))
 
-    def with_both_names(backend: AbstractBackend, name: str, *args: Any, **kwargs: Any) -> Any:
+    def transform_by_either_name(backend: AbstractBackend, name: str, *args: Any, **kwargs: Any) -> Any:
         return accept_fft_length(functools.partial(transform, backend, name))(*args, **kwargs)
 
-    return Rule(with_both_names)
+    return Rule(transform_by_either_name)
 
 
 class AbstractLinear:
@@ -116,13 +116,13 @@ class AbstractLinear:
         sample_result = call_with_one_element(self, name, x, full_matrices, compute_uv)
         if not compute_uv:
             return self.tensor_of((*batch_shape, inner_length), sample_result.dtype)
-        left_shape, right_shape = (row_count, column_count) if full_matrices else (inner_length, inner_length)
+        left_length, right_length = (row_count, column_count) if full_matrices else (inner_length, inner_length)
         return _result_tensors(
             self,
             [
-                (*batch_shape, row_count, left_shape),
+                (*batch_shape, row_count, left_length),
                 (*batch_shape, inner_length),
-                (*batch_shape, right_shape, column_count),
+                (*batch_shape, right_length, column_count),
             ],
             sample_result,
         )
@@ -143,22 +143,22 @@ class AbstractLinear:
 
 def _einsum_shape(subscripts: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     """Returns the shape of the result of an einsum expression that was checked."""
-    operands_part, arrow, result_subscripts = subscripts.replace(" ", "").partition("->")
+    operand_subscripts, arrow, result_subscripts = subscripts.replace(" ", "").partition("->")
     length_by_letter: dict[str, int] = {}
     batch_shapes = []
-    for term, shape in zip(operands_part.split(","), shapes, strict=True):
+    for term, shape in zip(operand_subscripts.split(","), shapes, strict=True):
         leading_letters, dots, trailing_letters = term.partition("...")
-        head_length = len(shape) - len(trailing_letters)
+        trailing_start = len(shape) - len(trailing_letters)
         if dots:
-            batch_shapes.append(shape[len(leading_letters) : head_length])
+            batch_shapes.append(shape[len(leading_letters) : trailing_start])
         for letter, length in [
             *zip(leading_letters, shape, strict=False),
-            *zip(trailing_letters, shape[head_length:], strict=True),
+            *zip(trailing_letters, shape[trailing_start:], strict=True),
         ]:
             length_by_letter[letter] = length if length_by_letter.get(letter, 1) == 1 else length_by_letter[letter]
     batch_shape = broadcast(batch_shapes)
     if not arrow:
-        single_letters = sorted(letter for letter in length_by_letter if operands_part.count(letter) == 1)
+        single_letters = sorted(letter for letter in length_by_letter if operand_subscripts.count(letter) == 1)
         return (*batch_shape, *(length_by_letter[letter] for letter in single_letters))
     leading_letters, dots, trailing_letters = result_subscripts.partition("...")
     return (

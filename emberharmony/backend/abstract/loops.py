@@ -45,11 +45,13 @@ class AbstractLoops:
         loop_vars: Any,
         maximum_iterations: int | None = None,
     ) -> Any:
-        has_several = isinstance(loop_vars, (tuple, list))
-        if not _is_unknown_scalar(cond(*loop_vars) if has_several else cond(loop_vars)):
+        has_several_variables = isinstance(loop_vars, (tuple, list))
+        if not _is_unknown_scalar(cond(*loop_vars) if has_several_variables else cond(loop_vars)):
             return self.composed("while_loop")(cond, body, loop_vars, maximum_iterations)
         loop_result = self.composed("while_loop")(lambda *_: True, body, loop_vars, 1)
-        if self._tree_signature(loop_result) != self._tree_signature(tuple(loop_vars) if has_several else loop_vars):
+        if self._tree_signature(loop_result) != self._tree_signature(
+            tuple(loop_vars) if has_several_variables else loop_vars
+        ):
             raise no_value_error(
                 "the body of while_loop() changes a shape or dtype, and a tensor decides how often it runs"
             )

@@ -34,7 +34,7 @@ def _call_composite(backend: AbstractBackend, name: str, *args: Any) -> Any:
         return call_with_one_element(backend, name, *args)
 
 
-def _random(backend: AbstractBackend, name: str, shape: Any, *parameters: Any) -> AbstractTensor:
+def _random_numbers(backend: AbstractBackend, name: str, shape: Any, *parameters: Any) -> AbstractTensor:
     """Returns random numbers of a shape; parameters that are tensors or lists must broadcast to it."""
     lengths = as_shape(shape)
     arguments = list(parameters)
@@ -76,9 +76,9 @@ def _frequencies_rule(halved: bool) -> Rule:
 class AbstractReaders:
     """Overrides composites whose bodies read values or compute on the host."""
 
-    random_normal, random_uniform, random_randint, random_bernoulli = (Rule(_random) for _ in range(4))
-    random_poisson, random_binomial, random_exponential, random_gamma = (Rule(_random) for _ in range(4))
-    random_beta, random_gumbel, random_laplace, random_truncated_normal = (Rule(_random) for _ in range(4))
+    random_normal, random_uniform, random_randint, random_bernoulli = (Rule(_random_numbers) for _ in range(4))
+    random_poisson, random_binomial, random_exponential, random_gamma = (Rule(_random_numbers) for _ in range(4))
+    random_beta, random_gumbel, random_laplace, random_truncated_normal = (Rule(_random_numbers) for _ in range(4))
     quantile, nanquantile, percentile, nanpercentile = (Rule(_quantile) for _ in range(4))
     fftfreq, rfftfreq = _frequencies_rule(halved=False), _frequencies_rule(halved=True)
 
@@ -155,8 +155,12 @@ class AbstractReaders:
             (unique_count,) if axis is None else resized_shape(x.shape, axis_index, unique_count), x.dtype
         )
         inverse_indices = self.tensor_of(x.shape if axis is None else (x.shape[axis_index],), index_dtype)
-        vector = self.tensor_of((unique_count,), index_dtype)
-        flags_and_results = (return_index, vector), (return_inverse, inverse_indices), (return_counts, vector)
+        index_vector = self.tensor_of((unique_count,), index_dtype)
+        flags_and_results = (
+            (return_index, index_vector),
+            (return_inverse, inverse_indices),
+            (return_counts, index_vector),
+        )
         other_results = [result for is_requested, result in flags_and_results if is_requested]
         return (unique_values, *other_results) if other_results else unique_values
 

@@ -37,9 +37,7 @@ def _extreme(
     return result
 
 
-def _result_along(
-    backend: AbstractBackend, name: str, x: AbstractTensor, axis: int | None = None, *options: Any
-) -> Any:
+def _accumulate(backend: AbstractBackend, name: str, x: AbstractTensor, axis: int | None = None, *options: Any) -> Any:
     dtype = dtype_from(backend, name, x, axis, *options)
     return backend.tensor_of((x.size,) if axis is None else x.shape, dtype)
 
@@ -47,10 +45,10 @@ def _result_along(
 def _sort(backend: AbstractBackend, name: str, x: AbstractTensor, axis: int | None = -1, *options: Any) -> Any:
     if axis is not None:
         nonnegative_axis(axis, max(x.ndim, 1))
-    return _result_along(backend, name, x, axis, *options)
+    return _accumulate(backend, name, x, axis, *options)
 
 
-def _segments(
+def _reduce_segments(
     backend: AbstractBackend,
     name: str,
     data: AbstractTensor,
@@ -58,7 +56,7 @@ def _segments(
     num_segments: int | None = None,
     sorted: bool = False,
 ) -> Any:
-    ids = backend.integers(segment_ids)
+    ids = backend.checked_indices(segment_ids)
     check_segments(ids.shape, data.shape)
     if isinstance(ids, np.ndarray):
         segment_total = count_segments(ids, num_segments)
@@ -75,9 +73,9 @@ class AbstractReductions:
     sum, prod, mean, var, std = (Rule(_reduce) for _ in range(5))
     any, all, logsumexp = Rule(_reduce), Rule(_reduce), Rule(_reduce)
     max, min, argmax, argmin = Rule(_extreme), Rule(_extreme), Rule(_extreme), Rule(_extreme)
-    cumsum, cumprod, cummax, cummin = Rule(_result_along), Rule(_result_along), Rule(_result_along), Rule(_result_along)
+    cumsum, cumprod, cummax, cummin = Rule(_accumulate), Rule(_accumulate), Rule(_accumulate), Rule(_accumulate)
     sort, argsort = Rule(_sort), Rule(_sort)
-    segment_sum, segment_prod, segment_max, segment_min = (Rule(_segments) for _ in range(4))
+    segment_sum, segment_prod, segment_max, segment_min = (Rule(_reduce_segments) for _ in range(4))
 
     tensor_of: Any
     dtypes: Any
@@ -94,9 +92,9 @@ class AbstractReductions:
     @Rule
     def top_k(self: Any, name: str, x: AbstractTensor, k: int, sorted: bool = True) -> Any:
         check_top_k(x.shape, k)
-        values, indices = call_with_one_element(self, name, x, 1, sorted)
+        value_sample, index_sample = call_with_one_element(self, name, x, 1, sorted)
         shape = resized_shape(x.shape, x.ndim - 1, operator.index(k))
-        return self.tensor_of(shape, values.dtype), self.tensor_of(shape, indices.dtype)
+        return self.tensor_of(shape, value_sample.dtype), self.tensor_of(shape, index_sample.dtype)
 
     @Rule
     def searchsorted(
@@ -146,5 +144,5 @@ class AbstractReductions:
         bin_count = operator.index(bins)
         if bin_count < 1:
             raise ArgumentError(f"expected bins of at least 1, got {bin_count}")
-        counts, edges = call_with_one_element(self, name, x, 1, range)
-        return self.tensor_of((bin_count,), counts.dtype), self.tensor_of((bin_count + 1,), edges.dtype)
+        count_sample, edge_sample = call_with_one_element(self, name, x, 1, range)
+        return self.tensor_of((bin_count,), count_sample.dtype), self.tensor_of((bin_count + 1,), edge_sample.dtype)

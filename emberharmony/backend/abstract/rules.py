@@ -54,14 +54,14 @@ def shapes_in(values: Sequence[Any]) -> list[tuple[int, ...]]:
     return [value.shape for value in values if isinstance(value, AbstractTensor)]
 
 
-def _pointwise(backend: AbstractBackend, name: str, *args: Any, **kwargs: Any) -> Any:
+def _broadcast_result(backend: AbstractBackend, name: str, *args: Any, **kwargs: Any) -> Any:
     shape = broadcast(shapes_in((*args, *kwargs.values())))
     return backend.tensor_of(shape, dtype_from(backend, name, *args, **kwargs))
 
 
-def pointwise(name: str) -> Rule:
+def pointwise_rule(name: str) -> Rule:
     """Returns the rule of an op that works element by element: the shapes of all tensors are broadcast."""
-    rule = Rule(_pointwise)
+    rule = Rule(_broadcast_result)
     rule.__set_name__(Rule, name)
     return rule
 

@@ -115,10 +115,10 @@ class AbstractShapes:
         return (slice_tensor,) * x.shape[axis_index]
 
     def tile(self, x: AbstractTensor, repeats: Any) -> AbstractTensor:
-        counts = as_shape(repeats)
-        rank = max(len(counts), x.ndim)
+        repetitions = as_shape(repeats)
+        rank = max(len(repetitions), x.ndim)
         lengths = (1,) * (rank - x.ndim) + x.shape
-        return self._with_shape(x, [*map(operator.mul, lengths, (1,) * (rank - len(counts)) + counts)])
+        return self._with_shape(x, [*map(operator.mul, lengths, (1,) * (rank - len(repetitions)) + repetitions)])
 
     def repeat(self, x: AbstractTensor, repeats: Any, axis: int | None = None) -> AbstractTensor:
         shape = (x.size,) if axis is None else x.shape
@@ -128,14 +128,14 @@ class AbstractShapes:
             if repeats.known is None:
                 raise no_value_error("the length of the result is the sum of the repeats, which are a tensor")
             repeats = repeats.value("repeat()")
-        counts = host_indices(repeats)
-        if counts.ndim == 0 or counts.size == 1:
+        repetitions = host_indices(repeats)
+        if repetitions.ndim == 0 or repetitions.size == 1:
             return self._with_shape(
                 x,
-                resized_shape(shape, axis_index, shape[axis_index] * int(counts_per_slice(counts, 1).sum())),
+                resized_shape(shape, axis_index, shape[axis_index] * int(counts_per_slice(repetitions, 1).sum())),
             )
         return self._with_shape(
-            x, resized_shape(shape, axis_index, int(counts_per_slice(counts, shape[axis_index]).sum()))
+            x, resized_shape(shape, axis_index, int(counts_per_slice(repetitions, shape[axis_index]).sum()))
         )
 
     def flip(self, x: AbstractTensor, axis: Any = None) -> AbstractTensor:

@@ -51,7 +51,7 @@ def _right_gradient(g: T, _y: T, x1: T, _x2: T) -> T:
     return reshape(gradient, gradient.shape[:-2] + _x2.shape) if len(_x2.shape) == 1 else gradient
 
 
-def _labels(subscripts: str, operands: tuple[T, ...]) -> tuple[list[str], str]:
+def _einsum_labels(subscripts: str, operands: tuple[T, ...]) -> tuple[list[str], str]:
     """Returns the labels of each operand and of the result, with letters in place of each ellipsis."""
     spaceless_subscripts = subscripts.replace(" ", "")
     operand_labels, arrow, result_labels = spaceless_subscripts.partition("->")
@@ -76,43 +76,45 @@ def _labels(subscripts: str, operands: tuple[T, ...]) -> tuple[list[str], str]:
     )
 
 
-def _einsum(g: T, y: T, subscripts: str, *operands: T) -> list[T | None]:
-    labels_of_operands, result_labels = _labels(subscripts, operands)
+def _einsum_gradients(g: T, y: T, subscripts: str, *operands: T) -> list[T | None]:
+    labels_of_operands, result_labels = _einsum_labels(subscripts, operands)
     gradients: list[T | None] = [None]
     for i, (operand_labels, x) in enumerate(zip(labels_of_operands, operands, strict=True)):
-        other_operands = [(t, o) for j, (t, o) in enumerate(zip(labels_of_operands, operands, strict=True)) if j != i]
-        needed_letters = set(result_labels).union(*(t for t, _ in other_operands))
+        labelled_operands = [
+            (t, o) for j, (t, o) in enumerate(zip(labels_of_operands, operands, strict=True)) if j != i
+        ]
+        needed_letters = set(result_labels).union(*(t for t, _ in labelled_operands))
         length_by_letter = dict(zip(operand_labels, x.shape, strict=True))
         # A label that only this operand has was summed away: the gradient is constant along it, so multiply by ones.
         summed_letters = "".join(c for c in length_by_letter if c not in needed_letters)
         if summed_letters:
-            other_operands = [
-                *other_operands,
+            labelled_operands = [
+                *labelled_operands,
                 (summed_letters, ones([length_by_letter[c] for c in summed_letters], dtype=dtype_of(g))),
             ]
         distinct_labels = "".join(length_by_letter)
         gradient = einsum(
-            ",".join([result_labels, *(t for t, _ in other_operands)]) + "->" + distinct_labels,
+            ",".join([result_labels, *(t for t, _ in labelled_operands)]) + "->" + distinct_labels,
             g,
-            *(o for _, o in other_operands),
+            *(o for _, o in labelled_operands),
         )
         gradients.append(
             gradient
             if distinct_labels == operand_labels
-            else _on_diagonals(gradient, distinct_labels, operand_labels, length_by_letter)
+            else _diagonal_gradient(gradient, distinct_labels, operand_labels, length_by_letter)
         )
     return gradients
 
 
-def _on_diagonals(gradient: T, once: str, term: str, lengths: dict[str, int]) -> T:
+def _diagonal_gradient(gradient: T, distinct_labels: str, operand_labels: str, lengths: dict[str, int]) -> T:
     """Returns the gradient of an operand with repeated labels, as in "ii": zero except where their indices agree."""
     free_letters = iter(
-        letter for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" if letter not in term
+        letter for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" if letter not in operand_labels
     )
     seen_letters: set[str] = set()
-    labels_of_factors, result_labels = [once], ""
+    labels_of_factors, result_labels = [distinct_labels], ""
     factor_tensors = [gradient]
-    for letter in term:
+    for letter in operand_labels:
         label = next(free_letters) if letter in seen_letters else letter
         if letter in seen_letters:
             labels_of_factors.append(letter + label)
@@ -122,4 +124,4 @@ def _on_diagonals(gradient: T, once: str, term: str, lengths: dict[str, int]) ->
     return einsum(",".join(labels_of_factors) + "->" + result_labels, *factor_tensors)
 
 
-RULES: dict[str, Any] = {"matmul": (_left_gradient, _right_gradient), "einsum": _einsum}
+RULES: dict[str, Any] = {"matmul": (_left_gradient, _right_gradient), "einsum": _einsum_gradients}

@@ -16,11 +16,11 @@ from emberharmony.rules.arrays.scatter_back import cotangent_of_pick
 T = Any
 
 
-def _diag(g: T, y: T, x: T, k: int = 0) -> T:
+def _diag_gradient(g: T, y: T, x: T, k: int = 0) -> T:
     return diag(g, k) if len(x.shape) == 1 else cotangent_of_pick(g, x, lambda places: diag(places, k))
 
 
-def _vander(g: T, y: T, x: T, N: int | None = None, increasing: bool = False) -> T:
+def _vander_gradient(g: T, y: T, x: T, N: int | None = None, increasing: bool = False) -> T:
     exponents = arange(y.shape[-1])
     if not increasing:
         g = flip(g, -1)
@@ -29,12 +29,12 @@ def _vander(g: T, y: T, x: T, N: int | None = None, increasing: bool = False) ->
     return sum_(multiply(multiply(g, lower_powers), exponents), axis=-1)
 
 
-def _slope_of_end(g: T, num: int, endpoint: bool, axis: int, from_start: bool) -> T:
+def _end_gradient(g: T, num: int, endpoint: bool, axis: int, from_start: bool) -> T:
     end_weight = linspace(0.0, 1.0, num, endpoint, dtype=dtype_of(g))
     return sum_(multiply(moveaxis(g, axis, -1), subtract(1.0, end_weight) if from_start else end_weight), axis=-1)
 
 
-def _geomspace(
+def _geomspace_gradients(
     g: T,
     y: T,
     start: T,
@@ -48,11 +48,11 @@ def _geomspace(
     weighted_cotangent = multiply(g, conj(y))
     return [
         divide(
-            _slope_of_end(weighted_cotangent, num, endpoint, axis, True),
+            _end_gradient(weighted_cotangent, num, endpoint, axis, True),
             conj(start) if hasattr(start, "shape") else start,
         ),
         divide(
-            _slope_of_end(weighted_cotangent, num, endpoint, axis, False),
+            _end_gradient(weighted_cotangent, num, endpoint, axis, False),
             conj(stop) if hasattr(stop, "shape") else stop,
         ),
     ]
@@ -61,9 +61,9 @@ def _geomspace(
 RULES: dict[str, Any] = {
     "tril": (lambda g, y, x, k=0: tril(g, k),),
     "triu": (lambda g, y, x, k=0: triu(g, k),),
-    "diag": (_diag,),
-    "vander": (_vander,),
-    "geomspace": _geomspace,
+    "diag": (_diag_gradient,),
+    "vander": (_vander_gradient,),
+    "geomspace": _geomspace_gradients,
     "full": (None, lambda g, y, shape, value, *_: g),
     "full_like": (None, lambda g, y, x, value, *_: g),
 }

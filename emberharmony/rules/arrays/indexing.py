@@ -21,37 +21,39 @@ from emberharmony.ops.logic.comparison import equal
 from emberharmony.ops.math import divide, divide_no_nan, mod, multiply
 from emberharmony.ops.reductions.segments import segment_sum
 from emberharmony.ops.tensor import convert_to_tensor
-from emberharmony.rules.arrays.scatter_back import cotangent_of_pick, zeros_with_added
+from emberharmony.rules.arrays.scatter_back import cotangent_of_pick, scatter_add
 
 T = Any
 
 
-def _take(g: T, y: T, x: T, indices: Any, axis: int | None = None) -> T:
+def _take_gradient(g: T, y: T, x: T, indices: Any, axis: int | None = None) -> T:
     if axis is None:
-        return zeros_with_added(g, _nonnegative(indices, math.prod(x.shape)), x.shape)
+        return scatter_add(g, _nonnegative_indices(indices, math.prod(x.shape)), x.shape)
     indices = convert_to_tensor(indices)
     axis %= len(x.shape)
-    count, rank = x.shape[axis], len(indices.shape)
+    axis_length, rank = x.shape[axis], len(indices.shape)
     cotangent_rows = moveaxis(g, tuple(range(axis, axis + rank)), tuple(range(rank)))
     item_shape = x.shape[:axis] + x.shape[axis + 1 :]
     cotangent_rows = reshape(cotangent_rows, (math.prod(indices.shape), *item_shape))
-    return moveaxis(segment_sum(cotangent_rows, reshape(_nonnegative(indices, count), (-1,)), count), 0, axis)
+    return moveaxis(
+        segment_sum(cotangent_rows, reshape(_nonnegative_indices(indices, axis_length), (-1,)), axis_length), 0, axis
+    )
 
 
-def _nonnegative(indices: Any, count: int) -> T:
+def _nonnegative_indices(indices: Any, count: int) -> T:
     """Returns the indices with `count` added to the negative ones."""
     return mod(convert_to_tensor(indices), count) if count else convert_to_tensor(indices)
 
 
-def _get_item(g: T, y: T, x: T, key: Any) -> T:
-    start_and_lengths = _block_corner(key, x.shape)
+def _get_item_gradient(g: T, y: T, x: T, key: Any) -> T:
+    start_and_lengths = _block_start_and_lengths(key, x.shape)
     if start_and_lengths is None:
         return cotangent_of_pick(g, x, lambda places: get_item(places, key))
     start, block_lengths = start_and_lengths
     return slice_update(zeros_like(x, dtype=g.dtype), start, reshape(g, block_lengths))
 
 
-def _block_corner(key: Any, shape: Any) -> tuple[list[int], list[int]] | None:
+def _block_start_and_lengths(key: Any, shape: Any) -> tuple[list[int], list[int]] | None:
     """Returns the start and the lengths of the block that a key selects; None unless it has only integers and slices.
 
     A block allows `slice_update`, which is faster than adding element by element. Slices must have step 1.
@@ -83,7 +85,7 @@ def _slices_at(g: T, indices: T) -> T:
     return get_item(g, tuple(unstack(convert_to_tensor(indices), axis=-1)))
 
 
-def _last_written(x: T, indices: T, updates: T) -> T:
+def _last_update_mask(x: T, indices: T, updates: T) -> T:
     """Returns a mask of the updates that are in the result: those that no later update overwrote."""
     indices = convert_to_tensor(indices)
     leading_shape = indices.shape[:-1]
@@ -94,7 +96,7 @@ def _last_written(x: T, indices: T, updates: T) -> T:
     return reshape(is_last, (*is_last.shape, *(1 for _ in range(len(x.shape) - depth))))
 
 
-def _scatter_x(g: T, y: T, x: T, indices: T, updates: T, reduction: str | None = None) -> T:
+def _scatter_input_gradient(g: T, y: T, x: T, indices: T, updates: T, reduction: str | None = None) -> T:
     if reduction == "add":
         return g
     if reduction is None:
@@ -105,12 +107,12 @@ def _scatter_x(g: T, y: T, x: T, indices: T, updates: T, reduction: str | None =
     return divide_no_nan(where(equal(x, y), g, 0.0), _count_extremes(x, y, indices, updates))
 
 
-def _scatter_updates(g: T, y: T, x: T, indices: T, updates: T, reduction: str | None = None) -> T:
+def _scatter_updates_gradient(g: T, y: T, x: T, indices: T, updates: T, reduction: str | None = None) -> T:
     picked_slices = _slices_at(g, indices)
     if reduction == "add":
         return picked_slices
     if reduction is None:
-        return where(_last_written(x, indices, updates), picked_slices, 0.0)
+        return where(_last_update_mask(x, indices, updates), picked_slices, 0.0)
     if reduction == "mul":
         return multiply(picked_slices, _other_factors(x, indices, updates))
     extreme_counts = _slices_at(_count_extremes(x, y, indices, updates), indices)
@@ -122,17 +124,17 @@ def _other_factors(x: T, indices: T, updates: T) -> T:
 
     The product divided by the update would be NaN for zeros, so they are counted and left out.
     """
-    is_zero = where(equal(updates, 0), ones_like(updates), zeros_like(updates))
+    zero_indicators = where(equal(updates, 0), ones_like(updates), zeros_like(updates))
     nonzero_factors = where(equal(updates, 0), ones_like(updates), updates)
-    zero_counts = _slices_at(scatter_update(zeros_like(x), indices, is_zero, "add"), indices)
+    zero_counts = _slices_at(scatter_update(zeros_like(x), indices, zero_indicators, "add"), indices)
     nonzero_product = _slices_at(scatter_update(x, indices, nonzero_factors, "mul"), indices)
-    return where(equal(zero_counts, is_zero), divide(nonzero_product, nonzero_factors), 0.0)
+    return where(equal(zero_counts, zero_indicators), divide(nonzero_product, nonzero_factors), 0.0)
 
 
 def _count_extremes(x: T, y: T, indices: T, updates: T) -> T:
     """Returns for each element of the result how many candidates (of `x` and of the updates) equal the extreme."""
-    x_is_extreme = where(equal(x, y), 1.0, 0.0)
-    return scatter_update(x_is_extreme, indices, where(equal(updates, _slices_at(y, indices)), 1.0, 0.0), "add")
+    extreme_indicators = where(equal(x, y), 1.0, 0.0)
+    return scatter_update(extreme_indicators, indices, where(equal(updates, _slices_at(y, indices)), 1.0, 0.0), "add")
 
 
 RULES: dict[str, Any] = {
@@ -141,20 +143,20 @@ RULES: dict[str, Any] = {
         lambda g, _y, condition, _a, _b: where(condition, g, 0.0),
         lambda g, _y, condition, _a, _b: where(condition, 0.0, g),
     ),
-    "take": (_take,),
+    "take": (_take_gradient,),
     "take_along_axis": (
         lambda g, y, x, indices, axis=-1: cotangent_of_pick(
             g, x, lambda places: take_along_axis(places, indices, axis)
         ),
     ),
-    "get_item": (_get_item,),
+    "get_item": (_get_item_gradient,),
     "slice": (lambda g, y, x, start, shape: slice_update(zeros_like(x, dtype=g.dtype), start, g),),
     "slice_update": (
         lambda g, y, x, start, updates: slice_update(g, start, zeros_like(updates)),
         None,
         lambda g, y, x, start, updates: slice_(g, start, updates.shape),
     ),
-    "scatter_update": (_scatter_x, None, _scatter_updates),
+    "scatter_update": (_scatter_input_gradient, None, _scatter_updates_gradient),
     "diagonal": (
         lambda g, y, x, offset=0, axis1=0, axis2=1: cotangent_of_pick(
             g, x, lambda places: diagonal(places, offset, axis1, axis2)

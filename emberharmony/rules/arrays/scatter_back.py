@@ -11,7 +11,7 @@ from emberharmony.ops.reductions.segments import segment_sum
 T = Any
 
 
-def zeros_with_added(g: T, places: T, shape: Any) -> T:
+def scatter_add(g: T, places: T, shape: Any) -> T:
     """Returns zeros of a shape, with the elements of `g` added at `places`, which index the flattened tensor."""
     size = math.prod(shape)
     return reshape(segment_sum(reshape(g, (-1,)), reshape(places, (-1,)), size), shape)
@@ -19,4 +19,4 @@ def zeros_with_added(g: T, places: T, shape: Any) -> T:
 
 def cotangent_of_pick(g: T, x: T, pick: Callable[[T], T]) -> T:
     """Returns the cotangent of `x` for `y = pick(x)`, where `pick` moves, repeats or drops elements."""
-    return zeros_with_added(g, pick(reshape(arange(math.prod(x.shape)), x.shape)), x.shape)
+    return scatter_add(g, pick(reshape(arange(math.prod(x.shape)), x.shape)), x.shape)

@@ -85,7 +85,7 @@ def _cut_padding(g: T, y: T, x: T, pad_width: Any, mode: str = "constant", const
     return get_item(g, tuple(slice(before, before + n) for (before, _), n in zip(width_pairs, x.shape, strict=True)))
 
 
-def _outside_part(g: T, y: T, x: T, pad_width: Any, mode: str = "constant", constant_values: Any = None) -> T:
+def _padding_cotangent(g: T, y: T, x: T, pad_width: Any, mode: str = "constant", constant_values: Any = None) -> T:
     """Returns the cotangent at the padding around `x`, from which the gradient of the padding constant follows."""
     return where(pad(full_like(x, True, dtype="bool"), pad_width), 0.0, g)
 
@@ -114,5 +114,5 @@ RULES: dict[str, Any] = {
     "repeat": (_sum_repeats,),
     "flip": (lambda g, _y, _x, axis=None: flip(g, axis),),
     "roll": (_roll_back,),
-    "pad": (_cut_padding, None, None, _outside_part),
+    "pad": (_cut_padding, None, None, _padding_cotangent),
 }

@@ -23,7 +23,7 @@ def batches(*ops: str) -> Callable[[Rule], Rule]:
     return register
 
 
-def with_unit_axis(m: Mapped, x: Any, axis: int) -> Any:
+def add_unit_axis(m: Mapped, x: Any, axis: int) -> Any:
     """Returns a tensor, or rows, with one more axis of length 1, counted from the end."""
     return Rows(m.bound.expand_dims(x.whole, axis)) if x.__class__ is Rows else m.bound.expand_dims(x, axis)
 

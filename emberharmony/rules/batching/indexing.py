@@ -120,7 +120,7 @@ def _scatter_update(m: Mapped, x: Any, indices: Any, updates: Any, reduction: An
     if not index_tensor.shape:
         return NotImplemented
     ops, (*index_shape, depth) = m.bound, index_tensor.shape
-    whole_index, whole_updates, slice_shape = (
+    whole_indices, whole_updates, slice_shape = (
         m.whole_tensor(index_tensor),
         m.whole_tensor(updates),
         (*index_shape, *x.shape[depth:]),
@@ -128,9 +128,9 @@ def _scatter_update(m: Mapped, x: Any, indices: Any, updates: Any, reduction: An
     if whole_updates.shape[1:] != slice_shape:
         whole_updates = ops.broadcast_to(with_rank(m, Rows(whole_updates), len(slice_shape)), (m.size, *slice_shape))
     slice_numbers = ops.cast(
-        ops.broadcast_to(_slice_numbers(m, len(index_shape) + 1), (m.size, *index_shape, 1)), whole_index.dtype
+        ops.broadcast_to(_slice_numbers(m, len(index_shape) + 1), (m.size, *index_shape, 1)), whole_indices.dtype
     )
-    return m(m.whole_tensor(x), ops.concatenate([slice_numbers, whole_index], -1), whole_updates, reduction)
+    return m(m.whole_tensor(x), ops.concatenate([slice_numbers, whole_indices], -1), whole_updates, reduction)
 
 
 @batches("one_hot")

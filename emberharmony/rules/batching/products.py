@@ -6,7 +6,7 @@ The bodies take 1.5 to 5.4 times as long under `vmap`, for few elements.
 import math
 from typing import Any
 
-from emberharmony.rules.batching.forms import batches, with_unit_axis
+from emberharmony.rules.batching.forms import add_unit_axis, batches
 from emberharmony.transforms.batch_tape import Mapped, Rows, align_ranks
 
 T = Any
@@ -28,8 +28,8 @@ def _matmul(m: Mapped, a: Any, b: Any) -> T:
     if a.__class__ is not Rows and ranks == (2, 1):
         return m(b.whole, ops.matrix_transpose(a))
     vector_flags = ranks[0] == 1, ranks[1] == 1
-    a = with_unit_axis(m, a, -2) if vector_flags[0] else a
-    b = with_unit_axis(m, b, -1) if vector_flags[1] else b
+    a = add_unit_axis(m, a, -2) if vector_flags[0] else a
+    b = add_unit_axis(m, b, -1) if vector_flags[1] else b
     product = _product_per_slice(m, *align_ranks(m, (a, b)))
     dropped_axes = tuple(axis for axis, is_vector in zip((-2, -1), vector_flags, strict=True) if is_vector)
     return ops.squeeze(product, dropped_axes) if dropped_axes else product

@@ -123,9 +123,9 @@ def _diag(m: Mapped, x: Rows, k: int) -> T:
     if len(x.shape) != 1 or k.__class__ is not int:
         return NotImplemented
     matrix_size = x.shape[0] + abs(k)
-    padded = m.bound.pad(x.whole, [(0, 0), (abs(k), 0)])
+    padded_vectors = m.bound.pad(x.whole, [(0, 0), (abs(k), 0)])
     # The elements lie in the columns from k on, or in the rows from -k on.
-    padded_rows = m.bound.expand_dims(padded, 1 if k >= 0 else 2)
+    padded_rows = m.bound.expand_dims(padded_vectors, 1 if k >= 0 else 2)
     return m.bound.where(m.bound.eye(matrix_size, matrix_size, k, "bool"), padded_rows, m.bound.zeros_like(padded_rows))
 
 

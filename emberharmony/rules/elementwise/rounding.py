@@ -15,14 +15,14 @@ from emberharmony.ops.math import negative
 T = Any
 
 
-def _copysign(g: T, y: T, a: T, b: T) -> T:
+def _copysign_gradient(g: T, y: T, a: T, b: T) -> T:
     """Returns the gradient of copysign by its first argument; it is 0 at 0, as that of `absolute` is."""
     signed_gradient = where(equal(signbit(a), signbit(b)), g, negative(g))
     return where(equal(a, 0), 0.0, signed_gradient)
 
 
 RULES: dict[str, Any] = {
-    "copysign": (_copysign, None),
+    "copysign": (_copysign_gradient, None),
     "ldexp": (lambda g, y, x, exponent: ldexp(g, exponent), None),
     # nextafter adds to `a` one unit in the last place, which is constant except at powers of two. Where `a` equals `b`,
     # the result is `b`.

@@ -36,13 +36,13 @@ from emberharmony.rules.math import as_operand
 T = Any
 
 
-def _inner_with_derivatives(name: str, *arguments: T) -> T:
+def _call_with_derivatives(name: str, *arguments: T) -> T:
     """Returns a function of `INNER`, which is not an op, with its derivatives."""
-    return _with_slopes(name)(*broadcast_arrays(*arguments))
+    return _function_with_slopes(name)(*broadcast_arrays(*arguments))
 
 
 @functools.cache
-def _with_slopes(name: str) -> Callable[..., T]:
+def _function_with_slopes(name: str) -> Callable[..., T]:
     def value_and_slopes(*arguments: T) -> tuple[T, Callable[..., Any]]:
         backend = op_globals.active().backend
         native_function = getattr(backend, "_inner_special", None)
@@ -51,8 +51,8 @@ def _with_slopes(name: str) -> Callable[..., T]:
         else:
             y = series.evaluate_series(special_binding.shared_function_of(name), *arguments)
 
-        def slopes(*known: T, upstream: T) -> tuple[T, ...]:
-            return tuple(rule(upstream, y, *known) for rule in map(_rule_of_derivative, DERIVATIVES[name]))
+        def slopes(*primals: T, upstream: T) -> tuple[T, ...]:
+            return tuple(rule(upstream, y, *primals) for rule in map(_rule_of_derivative, DERIVATIVES[name]))
 
         return y, slopes
 
@@ -60,7 +60,7 @@ def _with_slopes(name: str) -> Callable[..., T]:
 
 
 _OPS = types.SimpleNamespace(
-    **{name: partial(_inner_with_derivatives, name) for name in INNER},
+    **{name: partial(_call_with_derivatives, name) for name in INNER},
     betaln=betaln,
     digamma=digamma,
     erfcx=erfcx,

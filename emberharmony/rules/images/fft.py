@@ -34,7 +34,7 @@ def _transform_rule(function: Any) -> Any:
     )
 
 
-def _rfft(
+def _rfft_gradient(
     g: T, y: T, x: T, n: int | None = None, axis: int = -1, norm: str = "backward", fft_length: int | None = None
 ) -> T:
     length_option = fft_length if n is None else n
@@ -44,7 +44,7 @@ def _rfft(
     return _fit_length(real(full_transform), x.shape[axis], axis)
 
 
-def _irfft(
+def _irfft_gradient(
     g: T, y: T, x: T, n: int | None = None, axis: int = -1, norm: str = "backward", fft_length: int | None = None
 ) -> T:
     length = y.shape[axis]
@@ -62,6 +62,6 @@ def _irfft(
 RULES: dict[str, Any] = {
     "fft": (_transform_rule(fft),),
     "ifft": (_transform_rule(ifft),),
-    "rfft": (_rfft,),
-    "irfft": (_irfft,),
+    "rfft": (_rfft_gradient,),
+    "irfft": (_irfft_gradient,),
 }

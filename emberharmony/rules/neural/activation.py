@@ -17,15 +17,15 @@ from emberharmony.rules.algebra.products import sum_of_products
 T = Any
 
 
-def _softmax(g: T, y: T, _x: T, axis: Any = -1) -> T:
+def _softmax_gradient(g: T, y: T, _x: T, axis: Any = -1) -> T:
     return multiply(y, subtract(g, sum_of_products(g, y, axis)))
 
 
-def _log_softmax(g: T, y: T, _x: T, axis: Any = -1) -> T:
+def _log_softmax_gradient(g: T, y: T, _x: T, axis: Any = -1) -> T:
     return subtract(g, multiply(exp(y), sum_(g, axis=axis, keepdims=True)))
 
 
-def _silu(g: T, y: T, x: T) -> T:
+def _silu_gradient(g: T, y: T, x: T) -> T:
     sigmoid_of_x = sigmoid(x)
     return multiply(g, add(sigmoid_of_x, multiply(y, subtract(1, sigmoid_of_x))))
 
@@ -33,9 +33,9 @@ def _silu(g: T, y: T, x: T) -> T:
 RULES: dict[str, Any] = {
     "relu": (lambda g, y, _x: where(greater(y, 0), g, 0.0),),
     "sigmoid": (lambda g, y, _x: multiply(g, multiply(y, subtract(1, y))),),
-    "silu": (_silu,),
-    "softmax": (_softmax,),
-    "log_softmax": (_log_softmax,),
+    "silu": (_silu_gradient,),
+    "softmax": (_softmax_gradient,),
+    "log_softmax": (_log_softmax_gradient,),
     "softplus": (lambda g, _y, x: multiply(g, sigmoid(x)),),
     "log_sigmoid": (lambda g, _y, x: multiply(g, sigmoid(negative(x))),),
 }

@@ -20,17 +20,17 @@ def _as_rows(x: T) -> T:
     return x if len(shape) == 2 else reshape(x, (math.prod(shape[:-1]), shape[-1]))
 
 
-def _by_x(g: T, _y: T, _x: T, weight: T, _bias: T = None, transposed: bool = False) -> T:
+def _x_gradient(g: T, _y: T, _x: T, weight: T, _bias: T = None, transposed: bool = False) -> T:
     return linear(g, weight, None, not transposed)
 
 
-def _by_weight(g: T, _y: T, x: T, _weight: T, _bias: T = None, transposed: bool = False) -> T:
+def _weight_gradient(g: T, _y: T, x: T, _weight: T, _bias: T = None, transposed: bool = False) -> T:
     left_operand, right_operand = (g, x) if transposed else (x, g)
     return linear(matrix_transpose(_as_rows(left_operand)), _as_rows(right_operand))
 
 
-def _by_bias(g: T, _y: T, _x: T, _weight: T, _bias: T = None, transposed: bool = False) -> T:
+def _bias_gradient(g: T, _y: T, _x: T, _weight: T, _bias: T = None, transposed: bool = False) -> T:
     return sum_(_as_rows(g), 0)
 
 
-RULES: dict[str, Any] = {"linear": (_by_x, _by_weight, _by_bias)}
+RULES: dict[str, Any] = {"linear": (_x_gradient, _weight_gradient, _bias_gradient)}

@@ -21,11 +21,11 @@ from emberharmony.transforms.rule_registry import SLOPES
 T = Any
 
 
-def _sparse_by_output(g: T, _y: T, target: T, output: T, from_logits: bool = False, axis: int = -1) -> T:
+def _sparse_output_gradient(g: T, _y: T, target: T, output: T, from_logits: bool = False, axis: int = -1) -> T:
     class_count = output.shape[axis]
     is_class = logical_and(greater_equal(target, 0), less(target, class_count))
-    labels = target if dtype(target).is_integer else cast(target, "int64")
-    one_hot_labels = one_hot(labels, class_count, axis, dtype(output))
+    integer_labels = target if dtype(target).is_integer else cast(target, "int64")
+    one_hot_labels = one_hot(integer_labels, class_count, axis, dtype(output))
     if from_logits:
         gradient = subtract(softmax(output, axis), one_hot_labels)
     else:
@@ -39,10 +39,10 @@ def _sparse_by_output(g: T, _y: T, target: T, output: T, from_logits: bool = Fal
     return multiply(expand_dims(where(is_class, g, 0.0), axis), gradient)
 
 
-def _position_gradients(g: T, x: T, ids: T, weight: T, reduction: str, ignore_index: int, along: int) -> T:
+def _position_gradients(g: T, x: T, ids: T, weight: T, reduction: str, ignore_index: int, class_axis: int) -> T:
     """Returns the gradient of the loss at each position, with the axis of the classes at length 1."""
-    position_shape = (*x.shape[:along], 1, *x.shape[along + 1 :])
-    is_kept, g = counted_mask(ids, x.shape[along], ignore_index), cast(g, dtype(x))
+    position_shape = (*x.shape[:class_axis], 1, *x.shape[class_axis + 1 :])
+    is_kept, g = counted_mask(ids, x.shape[class_axis], ignore_index), cast(g, dtype(x))
     if reduction == "mean":
         weight_sum: Any = math.prod(position_shape)
         if weight is not None:
@@ -55,15 +55,15 @@ def _position_gradients(g: T, x: T, ids: T, weight: T, reduction: str, ignore_in
     return g if is_kept is None else where(reshape(is_kept, position_shape), g, 0.0)
 
 
-def _target_probabilities(x: T, ids: T, label_smoothing: float, along: int) -> T:
+def _target_probabilities(x: T, ids: T, label_smoothing: float, class_axis: int) -> T:
     """Returns the probability of each class in the target."""
-    one_hot_labels = one_hot(ids, x.shape[along], along, dtype(x))
+    one_hot_labels = one_hot(ids, x.shape[class_axis], class_axis, dtype(x))
     if not label_smoothing:
         return one_hot_labels
-    return add(multiply(one_hot_labels, 1.0 - label_smoothing), label_smoothing / x.shape[along])
+    return add(multiply(one_hot_labels, 1.0 - label_smoothing), label_smoothing / x.shape[class_axis])
 
 
-def _by_logits(
+def _logits_gradient(
     g: T,
     _y: T,
     input: T,
@@ -89,7 +89,7 @@ def _by_logits(
     )
 
 
-def _by_class_weight(
+def _class_weight_gradient(
     g: T,
     y: T,
     input: T,
@@ -109,8 +109,8 @@ def _by_class_weight(
     return sum_(weighted_losses, tuple(i for i in range(len(x.shape)) if i != class_axis))
 
 
-SLOPES.add(_by_logits)
+SLOPES.add(_logits_gradient)
 RULES: dict[str, Any] = {
-    "sparse_categorical_crossentropy": (None, _sparse_by_output),
-    "cross_entropy": (_by_logits, None, _by_class_weight),
+    "sparse_categorical_crossentropy": (None, _sparse_output_gradient),
+    "cross_entropy": (_logits_gradient, None, _class_weight_gradient),
 }

@@ -23,8 +23,8 @@ T = Any
 
 def _centre_and_scale(x: T, axes: Any, count: int, epsilon: Any) -> tuple[T, T]:
     """Returns `x` less its mean over `count` elements, and the reciprocal of the standard deviation."""
-    centred = subtract(x, mean(x, axes, True))
-    return centred, rsqrt(add(divide(sum_of_products(centred, centred, axes), count), epsilon))
+    centred_x = subtract(x, mean(x, axes, True))
+    return centred_x, rsqrt(add(divide(sum_of_products(centred_x, centred_x, axes), count), epsilon))
 
 
 def _weight_gradient(gradient: T, weight: T, axis: Any, x: T) -> T:
@@ -36,7 +36,7 @@ def _weight_gradient(gradient: T, weight: T, axis: Any, x: T) -> T:
     return reshape(sum_(gradient, unit_axes, True) if unit_axes else gradient, tuple(weight.shape))
 
 
-def _layer_normalization(
+def _layer_gradients(
     g: T,
     _y: T,
     x: T,
@@ -49,46 +49,51 @@ def _layer_normalization(
     widened_x = widen(x)
     layer_axes = nonnegative_axes(axis, len(x.shape))
     element_count = math.prod([x.shape[layer_axis] for layer_axis in layer_axes])
-    centred, inverse_deviation = _centre_and_scale(
+    centred_x, inverse_deviation = _centre_and_scale(
         widened_x, axis, element_count, EPSILON if epsilon is None else option("epsilon", epsilon, widened_x)
     )
-    scaled = multiply(widened_x if rms_scaling else centred, inverse_deviation)
-    by_gamma = None if gamma is None else _weight_gradient(multiply(g, scaled), gamma, axis, x)
-    by_beta = None if beta is None or rms_scaling else _weight_gradient(g, beta, axis, x)
+    normalized_x = multiply(widened_x if rms_scaling else centred_x, inverse_deviation)
+    gamma_gradient = None if gamma is None else _weight_gradient(multiply(g, normalized_x), gamma, axis, x)
+    beta_gradient = None if beta is None or rms_scaling else _weight_gradient(g, beta, axis, x)
     weighted_gradient = widen(g if gamma is None else multiply(g, align_weight(gamma, axis, x)))
-    mean_product = divide(sum_of_products(weighted_gradient, scaled, axis), element_count)
+    mean_product = divide(sum_of_products(weighted_gradient, normalized_x, axis), element_count)
     if rms_scaling:
-        slope = multiply(multiply(centred, inverse_deviation), mean_product)
+        mean_part = multiply(multiply(centred_x, inverse_deviation), mean_product)
     else:
-        slope = add(multiply(scaled, mean_product), mean(weighted_gradient, axis, True))
-    by_x = multiply(subtract(weighted_gradient, slope), inverse_deviation)
-    by_epsilon = (
+        mean_part = add(multiply(normalized_x, mean_product), mean(weighted_gradient, axis, True))
+    x_gradient = multiply(subtract(weighted_gradient, mean_part), inverse_deviation)
+    epsilon_gradient = (
         None if epsilon is None else multiply(multiply(mean_product, square(inverse_deviation)), -0.5 * element_count)
     )
-    return [by_x, by_gamma, by_beta, None, by_epsilon, None]
+    return [x_gradient, gamma_gradient, beta_gradient, None, epsilon_gradient, None]
 
 
-def _batch_normalization(g: T, _y: T, x: T, axis: int, offset: T = None, scale: T = None, epsilon: T = 1e-3) -> list[T]:
-    widened_x, by_y = widen(x), widen(g[0])
+def _batch_gradients(g: T, _y: T, x: T, axis: int, offset: T = None, scale: T = None, epsilon: T = 1e-3) -> list[T]:
+    widened_x, y_cotangent = widen(x), widen(g[0])
     (axis_index,) = nonnegative_axes(axis, len(x.shape))
     other_axes = [a for a in range(len(x.shape)) if a != axis_index]
     element_count = math.prod(x.shape[a] for a in other_axes)
-    centred, inverse_deviation = _centre_and_scale(
+    centred_x, inverse_deviation = _centre_and_scale(
         widened_x, other_axes, element_count, option("epsilon", epsilon, widened_x)
     )
-    scaled = multiply(centred, inverse_deviation)
-    by_offset, by_scale = sum_(by_y, other_axes, True), sum_(multiply(by_y, scaled), other_axes, True)
-    slope = add(multiply(scaled, divide(by_scale, element_count)), divide(by_offset, element_count))
+    normalized_x = multiply(centred_x, inverse_deviation)
+    offset_gradient, scale_gradient = (
+        sum_(y_cotangent, other_axes, True),
+        sum_(multiply(y_cotangent, normalized_x), other_axes, True),
+    )
+    mean_part = add(
+        multiply(normalized_x, divide(scale_gradient, element_count)), divide(offset_gradient, element_count)
+    )
     scaled_factor = (
         inverse_deviation if scale is None else multiply(inverse_deviation, reshape(scale, inverse_deviation.shape))
     )
-    by_x = multiply(subtract(by_y, slope), scaled_factor)
-    by_epsilon = multiply(multiply(multiply(by_scale, scaled_factor), inverse_deviation), -0.5)
-    flat_gradients = [reshape(t, (-1,)) for t in (by_offset, by_scale)]
-    return [by_x, None, *flat_gradients, by_epsilon]
+    x_gradient = multiply(subtract(y_cotangent, mean_part), scaled_factor)
+    epsilon_gradient = multiply(multiply(multiply(scale_gradient, scaled_factor), inverse_deviation), -0.5)
+    flat_gradients = [reshape(t, (-1,)) for t in (offset_gradient, scale_gradient)]
+    return [x_gradient, None, *flat_gradients, epsilon_gradient]
 
 
 RULES: dict[str, Any] = {
-    "layer_normalization": _layer_normalization,
-    "batch_normalization_training": _batch_normalization,
+    "layer_normalization": _layer_gradients,
+    "batch_normalization_training": _batch_gradients,
 }

@@ -18,13 +18,13 @@ from emberharmony.ops.reductions.reduction import sum as sum_
 T = Any
 
 
-def _by_x(
+def _x_gradient(
     g: T, _y: T, _x: T, w: T, scales: T, biases: T, transpose: bool = True, group_size: int = 64, bits: int = 4
 ) -> T:
     return quantized_matmul(g, w, scales, biases, transpose=not transpose, group_size=group_size, bits=bits)
 
 
-def _by_groups(g: T, x: T, scales: T, transpose: bool, group_size: int) -> T:
+def _group_gradients(g: T, x: T, scales: T, transpose: bool, group_size: int) -> T:
     """Returns the gradient by the values of the matrix, of shape (rows, groups, group_size)."""
     left_operand, right_operand = (g, x) if transpose else (x, g)
     product = matmul(matrix_transpose(_as_rows(left_operand)), _as_rows(right_operand))
@@ -36,10 +36,10 @@ def _as_rows(x: T) -> T:
     return reshape(widened_x, (math.prod(x.shape[:-1]), x.shape[-1]))
 
 
-def _by_scales(
+def _scales_gradient(
     g: T, _y: T, x: T, w: T, _scales: T, _biases: T, transpose: bool = True, group_size: int = 64, bits: int = 4
 ) -> T:
-    products_by_group = _by_groups(g, x, _scales, transpose, group_size)
+    products_by_group = _group_gradients(g, x, _scales, transpose, group_size)
     ones_of_groups, zeros_of_groups = (
         filled_with(_scales.shape, dtype(products_by_group)) for filled_with in (ones, zeros)
     )
@@ -47,10 +47,10 @@ def _by_scales(
     return sum_(multiply(products_by_group, reshape(integer_levels, products_by_group.shape)), -1)
 
 
-def _by_biases(
+def _biases_gradient(
     g: T, _y: T, x: T, _w: T, _scales: T, _biases: T, transpose: bool = True, group_size: int = 64, bits: int = 4
 ) -> T:
-    return sum_(_by_groups(g, x, _scales, transpose, group_size), -1)
+    return sum_(_group_gradients(g, x, _scales, transpose, group_size), -1)
 
 
-RULES: dict[str, Any] = {"quantized_matmul": (_by_x, None, _by_scales, _by_biases)}
+RULES: dict[str, Any] = {"quantized_matmul": (_x_gradient, None, _scales_gradient, _biases_gradient)}

@@ -51,7 +51,7 @@ def _sum_of_outer_products(rows: T, others: T) -> T:
     return matmul(matrix_transpose(flat_rows), reshape(others, (times * samples, others.shape[-1])))
 
 
-def _lstm(
+def _lstm_gradients(
     g: T,
     y: T,
     x: T,
@@ -80,9 +80,9 @@ def _lstm(
         outputs = lstm(x, weight_ih, weight_hh, bias_ih, bias_hh, h, c, weight_hr, time_major, reverse)[0]
     time_major_tensors = [t if time_major else swapaxes(t, 0, 1) for t in (x, outputs, cast(g[0], wide_dtype))]
     x, outputs, output_cotangents = (flip(t, 0) for t in time_major_tensors) if reverse else time_major_tensors
-    batch, hidden = x.shape[1], weight_ih.shape[0] // 4
-    h = zeros((batch, weight_hh.shape[1]), wide_dtype, get_device(x)) if h is None else h
-    c = zeros((batch, hidden), wide_dtype, get_device(x)) if c is None else c
+    batch_size, hidden_size = x.shape[1], weight_ih.shape[0] // 4
+    h = zeros((batch_size, weight_hh.shape[1]), wide_dtype, get_device(x)) if h is None else h
+    c = zeros((batch_size, hidden_size), wide_dtype, get_device(x)) if c is None else c
     earlier_states = _previous_states(h, outputs)
     gates = add(
         multiply_vectors(x, matrix_transpose(weight_ih)), multiply_vectors(earlier_states, matrix_transpose(weight_hh))
@@ -93,10 +93,10 @@ def _lstm(
     input_gate, forget_gate, candidate, output_gate = [
         function(gate) for function, gate in zip(activations, split(gates, 4, -1), strict=True)
     ]
-    cell, cell_list, forget_gates = c, [], unstack(forget_gate)
+    cell_state, cell_list, forget_gates = c, [], unstack(forget_gate)
     for forget_share, change in zip(forget_gates, unstack(multiply(input_gate, candidate)), strict=True):
-        cell = add(multiply(forget_share, cell), change)
-        cell_list.append(cell)
+        cell_state = add(multiply(forget_share, cell_state), change)
+        cell_list.append(cell_state)
     cell_states = stack(cell_list, 0)
     cell_output = tanh(cell_states)
     # The derivative of the output by the cell state, and those of the cell state or output by each gate's argument.
@@ -146,4 +146,4 @@ def _lstm(
     ]
 
 
-RULES: dict[str, Any] = {"lstm": _lstm}
+RULES: dict[str, Any] = {"lstm": _lstm_gradients}

@@ -20,18 +20,18 @@ def _segment_value_of_each(segments: T, data: T, ids: T) -> T:
     return reshape(take(segments, convert_to_tensor(ids), 0), data.shape)
 
 
-def _extreme(g: T, y: T, data: T, ids: T, num: int | None = None, sorted: bool = False) -> T:
+def _extreme_gradient(g: T, y: T, data: T, ids: T, num: int | None = None, sorted: bool = False) -> T:
     """Returns equal shares of the cotangent for the elements that equal the extreme of their segment."""
-    is_extreme = where(equal(data, _segment_value_of_each(y, data, ids)), 1.0, 0.0)
-    extreme_counts = _segment_value_of_each(segment_sum(is_extreme, ids, y.shape[0]), data, ids)
+    extreme_indicators = where(equal(data, _segment_value_of_each(y, data, ids)), 1.0, 0.0)
+    extreme_counts = _segment_value_of_each(segment_sum(extreme_indicators, ids, y.shape[0]), data, ids)
     return where(
-        equal(is_extreme, 1),
+        equal(extreme_indicators, 1),
         divide(_segment_value_of_each(g, data, ids), where(equal(extreme_counts, 0), 1, extreme_counts)),
         0.0,
     )
 
 
-def _prod(g: T, y: T, data: T, ids: T, num: int | None = None, sorted: bool = False) -> T:
+def _prod_gradient(g: T, y: T, data: T, ids: T, num: int | None = None, sorted: bool = False) -> T:
     """Returns the gradient of segment_prod: `g` times the product of the segment's other elements.
 
     `y / data` would be NaN for zeros, so they are counted: with one zero only that element has a gradient, the product
@@ -50,7 +50,7 @@ def _prod(g: T, y: T, data: T, ids: T, num: int | None = None, sorted: bool = Fa
 
 RULES: dict[str, Any] = {
     "segment_sum": (lambda g, y, data, ids, *_: _segment_value_of_each(g, data, ids),),
-    "segment_prod": (_prod,),
-    "segment_max": (_extreme,),
-    "segment_min": (_extreme,),
+    "segment_prod": (_prod_gradient,),
+    "segment_max": (_extreme_gradient,),
+    "segment_min": (_extreme_gradient,),
 }

@@ -90,7 +90,7 @@ MUTANTS = [
     Mutant(
         name="edge-gradient-of-an-empty-product",
         module="emberharmony/rules/reductions/reduction.py",
-        function="_prod",
+        function="_prod_gradient",
         original="math.prod(shape[first_axis:])",
         replacement="-1",
         tests=(

@@ -6,7 +6,7 @@ MUTANTS = [
     Mutant(
         name="rules-ties-of-scattered-extremes-in-float32",
         module="emberharmony/rules/arrays/indexing.py",
-        function="_scatter_x",
+        function="_scatter_input_gradient",
         original="divide_no_nan(where(equal(x, y), g, 0.0), _count_extremes(x, y, indices, updates))",
         replacement="multiply(g, divide_no_nan(equal(x, y), _count_extremes(x, y, indices, updates)))",
         tests=("tests/backend/test_rare_calls.py -k 'gradients and updates and jax'",),
@@ -87,7 +87,7 @@ MUTANTS = [
     Mutant(
         name="rule-variance-of-a-sample",
         module="emberharmony/rules/reductions/reduction.py",
-        function="_var",
+        function="_var_gradient",
         original="_element_count(x, axis) - correction",
         replacement="_element_count(x, axis)",
         tests=(
@@ -99,7 +99,7 @@ MUTANTS = [
     Mutant(
         name="rule-equal-extremes",
         module="emberharmony/rules/reductions/reduction.py",
-        function="extreme",
+        function="extreme_gradient",
         original="where(equal(extreme_count, 0), 1, extreme_count)",
         replacement="1",
         tests=("tests/conformance/test_gradients.py --ember-backend numpy -k 'kink or max'",),
@@ -108,7 +108,7 @@ MUTANTS = [
     Mutant(
         name="rule-initial-of-max",
         module="emberharmony/rules/reductions/reduction.py",
-        function="extreme",
+        function="extreme_gradient",
         original="multiply(g, 0.5)",
         replacement="g",
         tests=(
@@ -120,7 +120,7 @@ MUTANTS = [
     Mutant(
         name="rule-infinite-logsumexp",
         module="emberharmony/rules/reductions/reduction.py",
-        function="_logsumexp",
+        function="_logsumexp_gradient",
         original="where(isfinite(logsumexp_result), logsumexp_result, 0.0)",
         replacement="logsumexp_result",
         tests=(
@@ -132,9 +132,9 @@ MUTANTS = [
     Mutant(
         name="rule-product-before",
         module="emberharmony/rules/reductions/reduction.py",
-        function="_prod",
-        original="product_before(flip(x_rows, -1))",
-        replacement="product_before(x_rows)",
+        function="_prod_gradient",
+        original="products_before(flip(x_rows, -1))",
+        replacement="products_before(x_rows)",
         tests=("tests/conformance/test_gradients.py --ember-backend numpy -k prod",),
         why="the gradient of prod multiplies the wrong factors",
     ),
@@ -154,7 +154,7 @@ MUTANTS = [
     Mutant(
         name="rule-lonely-index-of-einsum",
         module="emberharmony/rules/algebra/products.py",
-        function="_einsum",
+        function="_einsum_gradients",
         original="c not in needed_letters",
         replacement="False",
         tests=(
@@ -166,7 +166,7 @@ MUTANTS = [
     Mutant(
         name="rule-diagonal-of-einsum",
         module="emberharmony/rules/algebra/products.py",
-        function="_einsum",
+        function="_einsum_gradients",
         original="distinct_labels == operand_labels",
         replacement="True",
         tests=(
@@ -215,7 +215,7 @@ MUTANTS = [
     Mutant(
         name="rule-negative-indices-of-take",
         module="emberharmony/rules/arrays/indexing.py",
-        function="_nonnegative",
+        function="_nonnegative_indices",
         original="mod(convert_to_tensor(indices), count) if count else convert_to_tensor(indices)",
         replacement="convert_to_tensor(indices)",
         tests=(
@@ -227,7 +227,7 @@ MUTANTS = [
     Mutant(
         name="rule-step-of-get-item",
         module="emberharmony/rules/arrays/indexing.py",
-        function="_block_corner",
+        function="_block_start_and_lengths",
         original="step != 1",
         replacement="step != step",
         tests=(
@@ -239,8 +239,8 @@ MUTANTS = [
     Mutant(
         name="rule-last-of-equal-writes",
         module="emberharmony/rules/arrays/indexing.py",
-        function="_scatter_updates",
-        original="where(_last_written(x, indices, updates), picked_slices, 0.0)",
+        function="_scatter_updates_gradient",
+        original="where(_last_update_mask(x, indices, updates), picked_slices, 0.0)",
         replacement="picked_slices",
         tests=(
             "tests/conformance/test_gradients.py --ember-backend numpy -k scatter",
