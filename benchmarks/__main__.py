@@ -25,24 +25,29 @@ def questions() -> dict[str, str]:
     return scripts
 
 
-def run(name: str, arguments: list[str]) -> int:
+def run_benchmark(name: str, arguments: list[str]) -> int:
     """Runs a benchmark in a process of its own, and returns its exit status."""
     if "--record" in arguments and name != "check":  # whose records are counts of instructions by version
-        place = arguments.index("--record")
-        arguments = [*arguments[:place], "--json", str(FOLDER / "results" / f"{name}.json"), *arguments[place + 1 :]]
+        flag_index = arguments.index("--record")
+        arguments = [
+            *arguments[:flag_index],
+            "--json",
+            str(FOLDER / "results" / f"{name}.json"),
+            *arguments[flag_index + 1 :],
+        ]
     return subprocess.call([sys.executable, str(FOLDER / f"{name}.py"), *arguments])
 
 
 def main() -> int:
     """Runs what the command line names, and returns the exit status."""
-    known, (name, *arguments) = questions(), sys.argv[1:] or [""]
+    question_by_name, (name, *arguments) = questions(), sys.argv[1:] or [""]
     if name == "all":
-        return max(run(each, arguments) for each in (*SUITE, "decoding", "compiled"))
-    if name in known:
-        return run(name, arguments)
+        return max(run_benchmark(script_name, arguments) for script_name in (*SUITE, "decoding", "compiled"))
+    if name in question_by_name:
+        return run_benchmark(name, arguments)
     print((__doc__ or "").partition("\n")[0])
-    for each, question in known.items():
-        print(f"  {each:16}{question}")
+    for script_name, question in question_by_name.items():
+        print(f"  {script_name:16}{question}")
     return 0 if name in ("", "-h", "--help") else 2
 
 

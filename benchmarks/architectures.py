@@ -47,14 +47,14 @@ def random_arrays(shapes: list[tuple[int, ...]], axes: int = 1) -> list[Array]:
     return [(rng.standard_normal(s) / math.sqrt(math.prod(s[:-axes]) or 1)).astype(np.float32) for s in shapes]
 
 
-def with_ops(backend: str) -> Any:
+def functions_of_ops(backend: str) -> Any:
     """Returns the functions of the programs, made of ops; on PyTorch images are laid out as for `nn.Conv2d`."""
-    first = backend == "torch"
+    channels_first = backend == "torch"
 
     def conv(x: Any, kernel: Any, stride: int) -> Any:
-        if first:
-            around = kernel.shape[-1] // 2
-            return ops.conv(x, ops.transpose(kernel, (2, 3, 1, 0)), stride, around, "channels_first")
+        if channels_first:
+            padding = kernel.shape[-1] // 2
+            return ops.conv(x, ops.transpose(kernel, (2, 3, 1, 0)), stride, padding, "channels_first")
         return ops.conv(x, kernel, stride, kernel.shape[0] // 2)
 
     return SimpleNamespace(
@@ -70,19 +70,19 @@ def with_ops(backend: str) -> Any:
         rows=lambda table, ids: ops.embedding(ids, table),
         loss=ops.cross_entropy,
         conv=conv,
-        pixels=lambda x: ops.mean(x, (2, 3) if first else (1, 2)),
+        pixels=lambda x: ops.mean(x, (2, 3) if channels_first else (1, 2)),
         tokens=lambda x: ops.mean(x, 1),
         lstm=lambda *tensors: ops.lstm(*tensors)[0],
         last=lambda x: x[:, -1],
     )
 
 
-def native(backend: str) -> Any:
+def native_functions(backend: str) -> Any:
     """Returns the same functions, made of native functions."""
-    return {"numpy": of_numpy, "torch": of_torch, "mlx": of_mlx}[backend]()
+    return {"numpy": numpy_functions, "torch": torch_functions, "mlx": mlx_functions}[backend]()
 
 
-def of_torch() -> Any:
+def torch_functions() -> Any:
     """Returns the functions of PyTorch, whose images are (batch, channels, height, width)."""
     torch = library("torch")
     f = torch.nn.functional
@@ -115,7 +115,7 @@ def of_torch() -> Any:
     )
 
 
-def of_mlx() -> Any:
+def mlx_functions() -> Any:
     """Returns the functions of MLX, whose kernels are (to channels, height, width, from channels)."""
     mx, nn = library("mlx"), importlib.import_module("mlx.nn")
 
@@ -139,17 +139,17 @@ def of_mlx() -> Any:
         conv=lambda x, kernel, stride: mx.conv2d(x, kernel, stride, kernel.shape[1] // 2),
         pixels=lambda x: mx.mean(x, (1, 2)),
         tokens=lambda x: mx.mean(x, 1),
-        lstm=lambda *tensors: cells(mx, mx.sigmoid, lambda x: mx.split(x, 4, -1), *tensors),
+        lstm=lambda *tensors: lstm_outputs(mx, mx.sigmoid, lambda x: mx.split(x, 4, -1), *tensors),
         last=lambda x: x[:, -1],
     )
 
 
-def of_numpy() -> Any:
+def numpy_functions() -> Any:
     """Returns the functions of NumPy, written by hand where it has none."""
 
     def softmax(x: Array) -> Array:
-        shifted = np.exp(x - x.max(-1, keepdims=True))
-        return shifted / shifted.sum(-1, keepdims=True)
+        powers = np.exp(x - x.max(-1, keepdims=True))
+        return powers / powers.sum(-1, keepdims=True)
 
     def attention(q: Array, k: Array, v: Array, causal: bool) -> Array:
         q, k, v = (x.transpose(0, 2, 1, 3) for x in (q, k, v))
@@ -163,8 +163,8 @@ def of_numpy() -> Any:
         return centred / np.sqrt((centred * centred).mean(-1, keepdims=True) + np.float32(1e-5))
 
     def loss(x: Array, ids: Array) -> Any:
-        top = x.max(-1, keepdims=True)
-        logsum = np.log(np.exp(x - top).sum(-1)) + top[..., 0]
+        largest = x.max(-1, keepdims=True)
+        logsum = np.log(np.exp(x - largest).sum(-1)) + largest[..., 0]
         return np.mean(logsum - np.take_along_axis(x, ids[..., None], -1)[..., 0])
 
     def conv(x: Array, kernel: Array, stride: int) -> Array:
@@ -189,33 +189,33 @@ def of_numpy() -> Any:
         conv=conv,
         pixels=lambda x: x.mean((1, 2)),
         tokens=lambda x: x.mean(1),
-        lstm=lambda *tensors: cells(np, lambda x: 1 / (1 + np.exp(-x)), lambda x: np.split(x, 4, -1), *tensors),
+        lstm=lambda *tensors: lstm_outputs(np, lambda x: 1 / (1 + np.exp(-x)), lambda x: np.split(x, 4, -1), *tensors),
         last=lambda x: x[:, -1],
     )
 
 
-def cells(xp: Any, sigmoid: Any, split: Any, x: Any, w_in: Any, w_state: Any, b_in: Any, b_state: Any) -> Any:
+def lstm_outputs(xp: Any, sigmoid: Any, split: Any, x: Any, w_in: Any, w_state: Any, b_in: Any, b_state: Any) -> Any:
     """Returns the outputs of a layer of long short-term memory, by a loop over the times."""
-    inputs, across = x @ w_in.T + (b_in + b_state), w_state.T
+    inputs, state_matrix = x @ w_in.T + (b_in + b_state), w_state.T
     state = cell = xp.zeros((len(x), UNITS), x.dtype)
     states = []
     for time in range(x.shape[1]):
-        enter, forget, new, leave = split(inputs[:, time] + state @ across)
+        enter, forget, new, leave = split(inputs[:, time] + state @ state_matrix)
         cell = sigmoid(forget) * cell + sigmoid(enter) * xp.tanh(new)
         state = sigmoid(leave) * xp.tanh(cell)
         states.append(state)
     return xp.stack(states, 1)
 
 
-def transformer(f: Any, x: Any, layers: Any, heads: int, causal: bool) -> Any:
+def run_transformer(f: Any, x: Any, layers: Any, heads: int, causal: bool) -> Any:
     """Returns the output of the layers of a transformer, whose normalisations come first."""
     batch, length, width = x.shape
     shape = (batch, length, heads, width // heads)
     for i in range(0, len(layers), 8):
         qkv, qkv_bias, out, out_bias, up, up_bias, down, down_bias = layers[i : i + 8]
         q, k, v = (f.reshape(part, shape) for part in f.split(f.linear(f.norm(x), qkv, qkv_bias)))
-        mixed = f.reshape(f.attention(q, k, v, causal), (batch, length, width))
-        x = f.add(x, f.linear(mixed, out, out_bias))
+        attention_output = f.reshape(f.attention(q, k, v, causal), (batch, length, width))
+        x = f.add(x, f.linear(attention_output, out, out_bias))
         x = f.add(x, f.linear(f.gelu(f.linear(f.norm(x), up, up_bias)), down, down_bias))
     return f.norm(x)
 
@@ -226,12 +226,12 @@ def transformer_shapes(width: int, layers: int) -> list[tuple[int, ...]]:
     return [shape for _ in range(layers) for into, out in sizes for shape in ((into, out), (out,))]
 
 
-def gpt(f: Any) -> Callable[..., Any]:
+def gpt_loss(f: Any) -> Callable[..., Any]:
     """Returns the mean cross-entropy of a GPT."""
 
     def loss(*tensors: Any) -> Any:
         table, places, *layers, head, head_bias, ids, targets = tensors
-        x = transformer(f, f.add(f.rows(table, ids), places), layers, GPT_HEADS, True)
+        x = run_transformer(f, f.add(f.rows(table, ids), places), layers, GPT_HEADS, True)
         return f.loss(f.reshape(f.linear(x, head, head_bias), (-1, WORDS)), targets)
 
     return loss
@@ -244,12 +244,12 @@ def gpt_arrays(batch: int) -> tuple[list[Array], list[Array]]:
     return random_arrays([*shapes, (GPT_WIDTH, WORDS), (WORDS,)]), [ids[:, :-1].copy(), ids[:, 1:].reshape(-1)]
 
 
-def vit(f: Any) -> Callable[..., Any]:
+def vit_loss(f: Any) -> Callable[..., Any]:
     """Returns the mean cross-entropy of a vision transformer on the patches of images."""
 
     def loss(*tensors: Any) -> Any:
         patch, patch_bias, places, *layers, head, head_bias, x, targets = tensors
-        x = transformer(f, f.add(f.linear(x, patch, patch_bias), places), layers, VIT_HEADS, False)
+        x = run_transformer(f, f.add(f.linear(x, patch, patch_bias), places), layers, VIT_HEADS, False)
         return f.loss(f.linear(f.tokens(x), head, head_bias), targets)
 
     return loss
@@ -262,12 +262,12 @@ def vit_arrays(batch: int) -> tuple[list[Array], list[Array]]:
     return random_arrays([*shapes, (VIT_WIDTH, CLASSES), (CLASSES,)]), [patches, np.arange(batch) % CLASSES]
 
 
-def by_threes(tensors: Any) -> list[Any]:
+def group_by_threes(tensors: Any) -> list[Any]:
     """Returns tensors by threes: a kernel, its scale and its offset."""
     return [tensors[i : i + 3] for i in range(0, len(tensors), 3)]
 
 
-def resnet(f: Any) -> Callable[..., Any]:
+def resnet_loss(f: Any) -> Callable[..., Any]:
     """Returns the mean cross-entropy of the first blocks of the stages of ResNet-50, with fixed statistics."""
 
     def conv_and_norm(x: Any, kernel: Any, stride: int, scale: Any, offset: Any) -> Any:
@@ -276,7 +276,7 @@ def resnet(f: Any) -> Callable[..., Any]:
     def loss(*tensors: Any) -> Any:
         *blocks, head, head_bias, x, targets = tensors
         for i, (_, _, _, stride) in enumerate(STAGES):
-            (k1, s1, o1), (k2, s2, o2), (k3, s3, o3), (k4, s4, o4) = by_threes(blocks[12 * i : 12 * i + 12])
+            (k1, s1, o1), (k2, s2, o2), (k3, s3, o3), (k4, s4, o4) = group_by_threes(blocks[12 * i : 12 * i + 12])
             y = f.relu(conv_and_norm(x, k1, 1, s1, o1))
             y = f.relu(conv_and_norm(y, k2, stride, s2, o2))
             x = f.relu(f.add(conv_and_norm(y, k3, 1, s3, o3), conv_and_norm(x, k4, stride, s4, o4)))
@@ -295,7 +295,7 @@ def resnet_arrays(batch: int) -> tuple[list[Array], list[Array]]:
     return random_arrays([*shapes, (STAGES[-1][2], CLASSES), (CLASSES,)]), [images, np.arange(batch) % CLASSES]
 
 
-def image_layouts(backend: str, array: Array) -> Array:
+def to_image_layout(backend: str, array: Array) -> Array:
     """Returns images, kernels, and what is added to channels, in the layout of a library."""
     if backend == "torch" and array.ndim == 4:
         is_kernel = array.shape[0] == array.shape[1] and array.shape[0] in (1, 3)
@@ -307,7 +307,7 @@ def image_layouts(backend: str, array: Array) -> Array:
     return array
 
 
-def memory(f: Any) -> Callable[..., Any]:
+def lstm_loss(f: Any) -> Callable[..., Any]:
     """Returns the mean cross-entropy of the last output of a layer of long short-term memory."""
 
     def loss(*tensors: Any) -> Any:
@@ -317,7 +317,7 @@ def memory(f: Any) -> Callable[..., Any]:
     return loss
 
 
-def memory_arrays(batch: int) -> tuple[list[Array], list[Array]]:
+def lstm_arrays(batch: int) -> tuple[list[Array], list[Array]]:
     """Returns the parameters; then the sequences and the classes."""
     shapes: list[tuple[int, ...]] = [(4 * UNITS, UNITS), (4 * UNITS, UNITS), (4 * UNITS,), (4 * UNITS,)]
     sequences = random_arrays([(batch, TIMES, UNITS)], 3)[0]
@@ -325,8 +325,8 @@ def memory_arrays(batch: int) -> tuple[list[Array], list[Array]]:
 
 
 NETWORKS = {
-    "gpt": Network(gpt, gpt_arrays),
-    "vit": Network(vit, vit_arrays),
-    "resnet": Network(resnet, resnet_arrays, image_layouts),
-    "lstm": Network(memory, memory_arrays, batches=(1, 4, 32)),
+    "gpt": Network(gpt_loss, gpt_arrays),
+    "vit": Network(vit_loss, vit_arrays),
+    "resnet": Network(resnet_loss, resnet_arrays, to_image_layout),
+    "lstm": Network(lstm_loss, lstm_arrays, batches=(1, 4, 32)),
 }

@@ -9,7 +9,16 @@ import re
 from typing import Any
 
 import numpy as np
-from pairs import Call, alone, evaluating_call, head, line, measure_each, parser, time_pair
+from pairs import (
+    Call,
+    evaluating_call,
+    make_parser,
+    measure_each,
+    restart_with_one_thread,
+    table_head,
+    table_line,
+    time_pair,
+)
 
 from emberharmony import ops
 
@@ -25,21 +34,26 @@ def perceptron(parameters: Any, x: Any) -> Any:
     return ops.add(ops.matmul(ops.tanh(ops.add(ops.matmul(x, w), b)), v), c)
 
 
-def loss(parameters: Any, x: Any, y: Any) -> Any:
+def sample_loss(parameters: Any, x: Any, y: Any) -> Any:
     """Returns the mean squared error of one sample."""
     return ops.mean(ops.square(ops.subtract(perceptron(parameters, x), y)))
 
 
-def gradients(parameters: Any, x: Any, y: Any) -> Any:
+def gradients_by_hand(parameters: Any, x: Any, y: Any) -> Any:
     """Returns the gradients of the loss of each sample, written by hand."""
     w, b, v, c = parameters
     hidden = ops.tanh(ops.add(ops.matmul(x, w), b))
-    outer = (ops.add(ops.matmul(hidden, v), c) - y) * (2.0 / y.shape[-1])
-    inner = ops.matmul(outer, ops.transpose(v)) * (1.0 - ops.square(hidden))
-    return x[:, :, None] * inner[:, None, :], inner, hidden[:, :, None] * outer[:, None, :], outer
+    output_gradient = (ops.add(ops.matmul(hidden, v), c) - y) * (2.0 / y.shape[-1])
+    hidden_gradient = ops.matmul(output_gradient, ops.transpose(v)) * (1.0 - ops.square(hidden))
+    return (
+        x[:, :, None] * hidden_gradient[:, None, :],
+        hidden_gradient,
+        hidden[:, :, None] * output_gradient[:, None, :],
+        output_gradient,
+    )
 
 
-def likelihood(points: Any, values: Any, scale: Any, noise: Any) -> Any:
+def sample_likelihood(points: Any, values: Any, scale: Any, noise: Any) -> Any:
     """Returns the negative logarithm of the likelihood for one pair of hyperparameters, up to a constant."""
     distances = ops.sum(ops.square(points[:, None] - points[None]), axis=-1)
     kernel = ops.exp(-0.5 * distances / ops.square(scale)) + noise * ops.eye(len(points), dtype="float32")
@@ -48,7 +62,7 @@ def likelihood(points: Any, values: Any, scale: Any, noise: Any) -> Any:
     return 0.5 * ops.sum(ops.square(whitened)) + ops.sum(ops.log(ops.diagonal(factor)))
 
 
-def likelihoods(points: Any, values: Any, scale: Any, noise: Any) -> Any:
+def likelihoods_by_hand(points: Any, values: Any, scale: Any, noise: Any) -> Any:
     """Returns the same for all pairs, written by hand."""
     distances = ops.sum(ops.square(points[:, None] - points[None]), axis=-1)
     kernel = ops.exp(-0.5 * distances / ops.square(scale)[:, None, None])
@@ -59,7 +73,7 @@ def likelihoods(points: Any, values: Any, scale: Any, noise: Any) -> Any:
     return 0.5 * ops.sum(ops.square(whitened), axis=(1, 2)) + ops.sum(logarithms, axis=1)
 
 
-def pairs() -> dict[str, tuple[Call, Call]]:
+def call_pairs() -> dict[str, tuple[Call, Call]]:
     """Returns the program written by hand and the mapped one, by title."""
     random = np.random.default_rng(0)
 
@@ -68,24 +82,27 @@ def pairs() -> dict[str, tuple[Call, Call]]:
 
     pairs_by_title: dict[str, tuple[Call, Call]] = {}
     forward = ops.vmap(perceptron, in_axes=(None, 0))
-    each = ops.vmap(ops.grad(loss), in_axes=(None, 0, 0))
+    sample_gradients = ops.vmap(ops.grad(sample_loss), in_axes=(None, 0, 0))
     for size, (count, width, hidden, outputs) in SIZES.items():
         p = [random_tensor(*shape) * 0.1 for shape in ((width, hidden), (hidden,), (hidden, outputs), (outputs,))]
         x, y = random_tensor(count, width), random_tensor(count, outputs)
         pairs_by_title[f"perceptron, {size}"] = lambda p=p, x=x: perceptron(p, x), lambda p=p, x=x: forward(p, x)
         pairs_by_title[f"gradients of each sample, {size}"] = (
-            lambda p=p, x=x, y=y: gradients(p, x, y),
-            lambda p=p, x=x, y=y: each(p, x, y),
+            lambda p=p, x=x, y=y: gradients_by_hand(p, x, y),
+            lambda p=p, x=x, y=y: sample_gradients(p, x, y),
         )
-    mapped = ops.vmap(likelihood, in_axes=(None, None, 0, 0))
+    mapped_likelihood = ops.vmap(sample_likelihood, in_axes=(None, None, 0, 0))
     for size, (count, points) in PROCESSES.items():
-        given = (
+        arguments = (
             random_tensor(points, 2),
             random_tensor(points),
             ops.exp(0.2 * random_tensor(count)),
             0.2 * ops.exp(0.1 * random_tensor(count)),
         )
-        pairs_by_title[f"Gaussian process, {size}"] = lambda g=given: likelihoods(*g), lambda g=given: mapped(*g)
+        pairs_by_title[f"Gaussian process, {size}"] = (
+            lambda g=arguments: likelihoods_by_hand(*g),
+            lambda g=arguments: mapped_likelihood(*g),
+        )
     return pairs_by_title
 
 
@@ -93,20 +110,22 @@ def measure(backend: str, options: Any) -> dict[str, Any]:
     """Returns the figures of one backend, and prints them."""
     ops.set_backend(backend)
     figures = {}
-    print(head(backend))
-    for title, (hand, mapped) in pairs().items():
+    print(table_head(backend))
+    for title, (by_hand, mapped) in call_pairs().items():
         if re.search(options.pattern, f"{backend} {title}"):
-            for one, other in zip(ops.tree_leaves(hand()), ops.tree_leaves(mapped()), strict=True):
+            for one, other in zip(ops.tree_leaves(by_hand()), ops.tree_leaves(mapped()), strict=True):
                 np.testing.assert_allclose(ops.to_numpy(other), ops.to_numpy(one), rtol=1e-3, atol=1e-3)
-            figures[title] = time_pair(evaluating_call(backend, hand), evaluating_call(backend, mapped), options.rounds)
-            print(line(title, figures[title]), flush=True)
+            figures[title] = time_pair(
+                evaluating_call(backend, by_hand), evaluating_call(backend, mapped), options.rounds
+            )
+            print(table_line(title, figures[title]), flush=True)
     return figures
 
 
 def main() -> None:
     """Measures every installed backend."""
-    alone()
-    measure_each(parser(__doc__, 15).parse_args(), measure)
+    restart_with_one_thread()
+    measure_each(make_parser(__doc__, 15).parse_args(), measure)
 
 
 if __name__ == "__main__":

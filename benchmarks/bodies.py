@@ -25,7 +25,7 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-from pairs import alone, evaluating_call
+from pairs import evaluating_call, restart_with_one_thread
 
 from emberharmony import ops
 from emberharmony.backend.abstract import AbstractBackend
@@ -48,7 +48,7 @@ SLICES = 2, 50
 Run = Callable[[], Any]
 
 
-def owner(kind: str, op: str) -> Any:
+def owner_of_rule(kind: str, op: str) -> Any:
     """Returns the class or the table that has what stands beside the body of an op; None if nothing does."""
     if kind in ("gradient", "batching"):
         table = RULES if kind == "gradient" else BATCHING
@@ -61,7 +61,7 @@ def owner(kind: str, op: str) -> Any:
 
 
 @contextlib.contextmanager
-def without(kind: str, op: str, where: Any) -> Iterator[None]:
+def leave_body_alone(kind: str, op: str, where: Any) -> Iterator[None]:
     """Leaves an op its body alone."""
     with contextlib.ExitStack() as stack:
         if isinstance(where, dict):
@@ -83,22 +83,22 @@ def compile_again(op: str) -> None:
     OPS[op].function.__code__ = op_before_first_call(OPS[op]).__code__
 
 
-def _scales(op: str, call: Call) -> bool:
+def _can_be_enlarged(op: str, call: Call) -> bool:
     """Returns whether a call can be made with more elements."""
     shapes = {x.shape for x in (*call.args, *call.kwargs.values()) if isinstance(x, np.ndarray)}
     return OPS[op].facts.elementwise and len(shapes) == 1
 
 
-def large(value: Any) -> Any:
+def enlarge(value: Any) -> Any:
     """Returns arrays with many elements."""
     return np.resize(value, (LARGE // 100, 100)) if isinstance(value, np.ndarray) and value.ndim else value
 
 
-def runs(kind: str, sample: Sample) -> Iterator[tuple[str, Run]]:
+def timed_runs(kind: str, sample: Sample) -> Iterator[tuple[str, Run]]:
     """Yields the calls that are timed, each with the name of its column."""
     backend, function = current(), OPS[sample.op].function
     if kind == "gradient":
-        yield from _gradients(sample)
+        yield from _gradient_runs(sample)
         return
     calls = list(checks.value_calls(sample))
     if not calls:
@@ -107,27 +107,29 @@ def runs(kind: str, sample: Sample) -> Iterator[tuple[str, Run]]:
     calls = [call for call in calls if call.dtype == dtype and call.raises is None][:4]
     for call in calls:
         if kind == "shape":
-            yield "small", functools.partial(_shape, function, call.args, call.kwargs, call.options)
+            yield "small", functools.partial(_run_shapes, function, call.args, call.kwargs, call.options)
         elif kind == "batching":
             yield from _mapped_runs(function, call.args, {**call.kwargs, **call.options})
         else:
-            for sized in (False, True) if call is calls[0] and _scales(sample.op, call) else (False,):
-                args, kwargs = [large(x) if sized else x for x in call.args], call.kwargs | call.options
-                run = functools.partial(function, *_native(args), **{name: _native(x) for name, x in kwargs.items()})
-                yield "large" if sized else "small", evaluating_call(backend.name, run)
+            for enlarged in (False, True) if call is calls[0] and _can_be_enlarged(sample.op, call) else (False,):
+                args, kwargs = [enlarge(x) if enlarged else x for x in call.args], call.kwargs | call.options
+                run = functools.partial(
+                    function, *_to_native(args), **{name: _to_native(x) for name, x in kwargs.items()}
+                )
+                yield "large" if enlarged else "small", evaluating_call(backend.name, run)
     if kind == "definition":
-        yield from _gradients(sample)
+        yield from _gradient_runs(sample)
 
 
-def _native(value: Any) -> Any:
+def _to_native(value: Any) -> Any:
     """Returns an argument with native tensors in place of host arrays."""
     if isinstance(value, (list, tuple)):
-        return type(value)(map(_native, value))
+        return type(value)(map(_to_native, value))
     value = as_argument(value)
     return ops.convert_to_tensor(value) if isinstance(value, np.ndarray) else value
 
 
-def _shape(function: Callable[..., Any], args: Any, kwargs: Any, options: Any) -> Any:
+def _run_shapes(function: Callable[..., Any], args: Any, kwargs: Any, options: Any) -> Any:
     return ops.eval_shape(lambda given, named: function(*given, **named, **options), args, kwargs)
 
 
@@ -135,29 +137,29 @@ def _mapped_runs(function: Callable[..., Any], args: Sequence[Any], kwargs: Any)
     places = [i for i, x in enumerate(args) if isinstance(x, np.ndarray)]
 
     def call(*slices: Any) -> Any:
-        filled = list(args)
+        all_args = list(args)
         for place, value in zip(places, slices, strict=True):
-            filled[place] = value
-        return function(*filled, **kwargs)
+            all_args[place] = value
+        return function(*all_args, **kwargs)
 
     for count in SLICES if places else ():
         tensors = [ops.convert_to_tensor(np.stack([args[i]] * count)) for i in places]
         yield "small", functools.partial(ops.vmap(call), *tensors)
 
 
-def _gradients(sample: Sample) -> Iterator[tuple[str, Run]]:
-    function, first = gradient_rows.gradient_function(sample), True
+def _gradient_runs(sample: Sample) -> Iterator[tuple[str, Run]]:
+    function, is_first_call = gradient_rows.gradient_function(sample), True
     for call in islice(gradient_rows.gradient_calls(sample), 3):
-        for sized in (False, True) if first and _scales(sample.op, call) else (False,):
-            args = [large(x) if sized else x for x in call.args]
+        for enlarged in (False, True) if is_first_call and _can_be_enlarged(sample.op, call) else (False,):
+            args = [enlarge(x) if enlarged else x for x in call.args]
             problem = Problem(lambda given, named: function(*given, **named), (args, call.kwargs), dtype=call.dtype)
             primals = problem._primals(problem.points)
             run = functools.partial(problem._pull_back, *primals)
             yield "gradient", evaluating_call(current().name, run)
-        first = False
+        is_first_call = False
 
 
-def wrong(kind: str, sample: Sample) -> int:
+def wrong_call_count(kind: str, sample: Sample) -> int:
     """Returns how many calls of the sample row fail."""
     calls: list[Call] = [*checks.value_calls(sample), *checks.special_value_calls(sample)] if kind != "gradient" else []
     return sum(_fails(call, sample) for call in (*calls, *gradient_rows.gradient_calls(sample)))
@@ -171,9 +173,9 @@ def _fails(call: Call, sample: Sample) -> bool:
     return False
 
 
-def ratio(kind: str, op: str, run: Run, rounds: int) -> tuple[float, float]:
+def time_and_ratio(kind: str, op: str, run: Run, rounds: int) -> tuple[float, float]:
     """Returns the time with what stands beside the body in µs, and the ratio of the body's time to it."""
-    where = owner(kind, op)
+    rule_owner = owner_of_rule(kind, op)
     run()
     start = time.process_time()
     run()
@@ -186,31 +188,31 @@ def ratio(kind: str, op: str, run: Run, rounds: int) -> tuple[float, float]:
             run()
         return (time.process_time() - start) / count * 1e6
 
-    both = []
+    time_pairs = []
     for _ in range(rounds):
-        beside = time_per_run()
-        with without(kind, op, where):
-            both.append((beside, time_per_run()))
-    least, body = (min(column) for column in zip(*both, strict=True))
-    return least, body / least
+        rule_time = time_per_run()
+        with leave_body_alone(kind, op, rule_owner):
+            time_pairs.append((rule_time, time_per_run()))
+    least_time, body_time = (min(column) for column in zip(*time_pairs, strict=True))
+    return least_time, body_time / least_time
 
 
-def row(kind: str, op: str, sample: Sample, rounds: int) -> str:
+def table_row(kind: str, op: str, sample: Sample, rounds: int) -> str:
     """Returns the line of an op."""
     figures: dict[str, list[tuple[float, float]]] = {"small": [], "large": [], "gradient": []}
-    with without(kind, op, owner(kind, op)):
-        failed = wrong(kind, sample)
+    with leave_body_alone(kind, op, owner_of_rule(kind, op)):
+        wrong_count = wrong_call_count(kind, sample)
     try:
-        for column, run in runs(kind, sample):
-            figures[column].append(ratio(kind, op, run, rounds))
+        for column, run in timed_runs(kind, sample):
+            figures[column].append(time_and_ratio(kind, op, run, rounds))
     except Exception as error:  # noqa: BLE001  (the body cannot run)
         return f"{op:32} {type(error).__name__}: {str(error)[:60]}"
     cells = []
     for column, pairs in figures.items():
-        ratios = [each for _, each in pairs]
+        ratios = [ratio for _, ratio in pairs]
         times = f"{min(t for t, _ in pairs):9.1f} µs" if pairs else ""
         cells.append(f"{column} {times} {min(ratios):6.2f} to {max(ratios):6.2f}" if pairs else "")
-    return f"{op:32} " + "".join(f"{cell:42}" for cell in cells) + (f"{failed} wrong" if failed else "")
+    return f"{op:32} " + "".join(f"{cell:42}" for cell in cells) + (f"{wrong_count} wrong" if wrong_count else "")
 
 
 def main() -> None:
@@ -220,16 +222,16 @@ def main() -> None:
     options.add_argument("pattern", nargs="?", default="")
     options.add_argument("--backend", default="numpy")
     options.add_argument("--rounds", type=int, default=8)
-    chosen = options.parse_args()
+    arguments = options.parse_args()
     warnings.simplefilter("ignore")
-    ops.set_backend(BackendName(chosen.backend))
-    if chosen.kind == "batching":
+    ops.set_backend(BackendName(arguments.backend))
+    if arguments.kind == "batching":
         importlib.import_module("emberharmony.rules.batching")
     for op, sample in sorted(all_samples().items()):
-        if OPS[op].composite and re.search(chosen.pattern, op) and owner(chosen.kind, op) is not None:
-            print(row(chosen.kind, op, sample, chosen.rounds), flush=True)
+        if OPS[op].composite and re.search(arguments.pattern, op) and owner_of_rule(arguments.kind, op) is not None:
+            print(table_row(arguments.kind, op, sample, arguments.rounds), flush=True)
 
 
 if __name__ == "__main__":
-    alone()
+    restart_with_one_thread()
     main()

@@ -15,7 +15,17 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from pairs import Call, alone, head, installed_backends, library, line, parser, time_pair, write
+from pairs import (
+    Call,
+    installed_backends,
+    library,
+    make_parser,
+    restart_with_one_thread,
+    table_head,
+    table_line,
+    time_pair,
+    write_results,
+)
 
 from emberharmony import nn, ops, optim
 from emberharmony.demo.programs import load_example
@@ -44,25 +54,25 @@ def count_traces(fn: Callable[..., Any]) -> Callable[..., Any]:
     return note_trace
 
 
-def compilations(backend: str) -> int:
+def compilation_count(backend: str) -> int:
     """Returns how often the library has compiled a function."""
     if backend == "torch":
         return int(library("torch")._dynamo.utils.counters["stats"]["unique_graphs"])
     return len(TRACES)
 
 
-def batch(size: int) -> tuple[np.ndarray, np.ndarray]:
+def text_batch(size: int) -> tuple[np.ndarray, np.ndarray]:
     """Returns texts, and the same one letter later."""
-    numbers = np.random.default_rng(0).integers(0, LETTERS, (size, CONTEXT + 1)).astype(np.int32)
-    return numbers[:, :-1], numbers[:, 1:]
+    letter_numbers = np.random.default_rng(0).integers(0, LETTERS, (size, CONTEXT + 1)).astype(np.int32)
+    return letter_numbers[:, :-1], letter_numbers[:, 1:]
 
 
-def ours(sizes: dict[str, int]) -> Any:
+def our_model(sizes: dict[str, int]) -> Any:
     """Returns our model on the active backend."""
     return load_example("training/gpt").GPT(LETTERS, **sizes, dropout=0.0).eval()
 
 
-def native(backend: str, sizes: dict[str, int], weights: Any) -> Any:
+def native_model(backend: str, sizes: dict[str, int], weights: Any) -> Any:
     """Returns the model of a library with the weights of ours."""
     import gpts
 
@@ -71,19 +81,19 @@ def native(backend: str, sizes: dict[str, int], weights: Any) -> Any:
         net.load_state_dict({name: library("torch").tensor(x) for name, x in weights.items()})
         return net
     net = gpts.MLXGPT(LETTERS, **sizes, context=CONTEXT)
-    named = {name.replace("network.", "network.layers."): x for name, x in weights.items()}
-    net.load_weights([(name, library("mlx").array(x)) for name, x in named.items()])
+    weight_by_name = {name.replace("network.", "network.layers."): x for name, x in weights.items()}
+    net.load_weights([(name, library("mlx").array(x)) for name, x in weight_by_name.items()])
     return net
 
 
-def flat(x: Any, logits: Any) -> tuple[Any, Any]:
+def flatten_pair(x: Any, logits: Any) -> tuple[Any, Any]:
     """Returns logits and letters with one axis for all places of all texts."""
     return logits.reshape(-1, LETTERS), x.reshape(-1)
 
 
 def our_step(model: Any, size: int) -> Call:
     """Returns a training step of ours, a compiled function of trees, which returns the loss."""
-    x, y = (ops.convert_to_tensor(each) for each in batch(size))
+    x, y = (ops.convert_to_tensor(array) for array in text_batch(size))
     loss_of, adam = load_example("training/gpt").loss, optim.AdamW(lr=RATE)
     structure, weights = nn.split(model)[:2]
 
@@ -93,11 +103,11 @@ def our_step(model: Any, size: int) -> Call:
         loss, gradients = ops.value_and_grad(lambda each: loss_of(nn.merge(structure, each, {}), x, y))(weights)
         return loss, *adam.update(gradients, state, weights)
 
-    held = [weights, adam.init(weights)]
+    model_state = [weights, adam.init(weights)]
 
     def call() -> Any:
-        loss, *held[:] = step(*held, x, y)
-        ops.eval(loss, held)
+        loss, *model_state[:] = step(*model_state, x, y)
+        ops.eval(loss, model_state)
         return loss
 
     return call
@@ -106,9 +116,9 @@ def our_step(model: Any, size: int) -> Call:
 def torch_step(net: Any, size: int) -> Call:
     """Returns a training step of `torch.nn`: the compiled loss, its gradient, and the fused AdamW."""
     torch = library("torch")
-    x, y = (torch.tensor(each, dtype=torch.int64) for each in batch(size))
+    x, y = (torch.tensor(array, dtype=torch.int64) for array in text_batch(size))
     optimizer = torch.optim.AdamW(net.parameters(), RATE, fused=True)
-    loss_of = torch.compile(lambda x, y: torch.nn.functional.cross_entropy(*flat(y, net(x))), fullgraph=True)
+    loss_of = torch.compile(lambda x, y: torch.nn.functional.cross_entropy(*flatten_pair(y, net(x))), fullgraph=True)
 
     def call() -> Any:
         loss = loss_of(x, y)
@@ -126,10 +136,12 @@ def mlx_step(net: Any, size: int) -> Call:
     from mlx import optimizers
 
     mx = library("mlx")
-    x, y = (mx.array(each) for each in batch(size))
+    x, y = (mx.array(array) for array in text_batch(size))
     optimizer = optimizers.AdamW(RATE, bias_correction=True)
     optimizer.init(net.trainable_parameters())
-    loss_of = mlx_nn.value_and_grad(net, lambda x, y: mlx_nn.losses.cross_entropy(*flat(y, net(x)), reduction="mean"))
+    loss_of = mlx_nn.value_and_grad(
+        net, lambda x, y: mlx_nn.losses.cross_entropy(*flatten_pair(y, net(x)), reduction="mean")
+    )
     state = [net.state, optimizer.state]
 
     @partial(mx.compile, inputs=state, outputs=state)
@@ -147,15 +159,15 @@ def mlx_step(net: Any, size: int) -> Call:
     return call
 
 
-def decoding(predict: Callable[[list[list[int]]], int]) -> Call:
+def decoding_call(predict: Callable[[list[list[int]]], int]) -> Call:
     """Returns a function that writes letters; `predict` returns the likeliest letter after a text."""
-    beginning = batch(1)[0].tolist()[0]
+    beginning = text_batch(1)[0].tolist()[0]
 
     def call() -> list[int]:
-        numbers = list(beginning)
+        letter_numbers = list(beginning)
         for _ in range(LENGTH):
-            numbers.append(predict([numbers[-CONTEXT:]]))
-        return numbers
+            letter_numbers.append(predict([letter_numbers[-CONTEXT:]]))
+        return letter_numbers
 
     return call
 
@@ -163,24 +175,24 @@ def decoding(predict: Callable[[list[list[int]]], int]) -> Call:
 def our_decoding(model: Any) -> Call:
     """Returns decoding by our model."""
     predict = ops.compile(count_traces(lambda numbers: ops.argmax(model(numbers)[0, -1])))
-    return decoding(lambda text: int(predict(ops.array(text, "int32"))))
+    return decoding_call(lambda text: int(predict(ops.array(text, "int32"))))
 
 
 def torch_decoding(net: Any) -> Call:
     """Returns decoding by the model of `torch.nn`, in one `torch.no_grad` block, as our tensors have no gradient."""
     torch = library("torch")
     predict = torch.compile(lambda numbers: net(numbers)[0, -1].argmax(), fullgraph=True)
-    return torch.no_grad()(decoding(lambda text: int(predict(torch.tensor(text, dtype=torch.int32)))))  # type: ignore[no-any-return]
+    return torch.no_grad()(decoding_call(lambda text: int(predict(torch.tensor(text, dtype=torch.int32)))))  # type: ignore[no-any-return]
 
 
 def torch_letters(model: Any) -> Call:
     """Returns decoding by our model where PyTorch itself makes the tensors of letters."""
     torch = library("torch")
     predict = ops.compile(lambda numbers: ops.argmax(model(numbers)[0, -1]))
-    return decoding(lambda text: int(predict(torch.tensor(text, dtype=torch.int32))))
+    return decoding_call(lambda text: int(predict(torch.tensor(text, dtype=torch.int32))))
 
 
-def by_hand(model: Any) -> Call:
+def decoding_by_hand(model: Any) -> Call:
     """Returns decoding by a function of PyTorch alone over the tensors of our model, which no object holds."""
     torch = library("torch")
     functional, weights = torch.nn.functional, model.state_dict()
@@ -197,38 +209,38 @@ def by_hand(model: Any) -> Call:
         x = functional.embedding(numbers, weights["letters.weight"])
         x = x + functional.embedding(places, weights["places.weight"])
         for block in (f"blocks.{i}" for i in range(layers)):
-            parts = linear(norm(x, f"{block}.norm1"), f"{block}.attention.inner")
-            query, key, value = parts.view(1, CONTEXT, 3, heads, width // heads).permute(2, 0, 3, 1, 4).unbind(0)
-            attended = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
-            x = x + linear(attended.transpose(1, 2).reshape(1, CONTEXT, width), f"{block}.attention.outer")
+            projections = linear(norm(x, f"{block}.norm1"), f"{block}.attention.inner")
+            query, key, value = projections.view(1, CONTEXT, 3, heads, width // heads).permute(2, 0, 3, 1, 4).unbind(0)
+            attention_output = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+            x = x + linear(attention_output.transpose(1, 2).reshape(1, CONTEXT, width), f"{block}.attention.outer")
             hidden = functional.gelu(linear(norm(x, f"{block}.norm2"), f"{block}.network.0"))
             x = x + linear(hidden, f"{block}.network.2")
         return linear(norm(x, "norm"), "head")[0, -1].argmax()
 
     predict = torch.compile(likeliest, fullgraph=True)
-    return decoding(lambda text: int(predict(torch.tensor(text, dtype=torch.int32))))
+    return decoding_call(lambda text: int(predict(torch.tensor(text, dtype=torch.int32))))
 
 
 def mlx_decoding(net: Any) -> Call:
     """Returns decoding by the model of `mlx.nn`."""
     mx = library("mlx")
     predict = mx.compile(count_traces(lambda numbers: mx.argmax(net(numbers)[0, -1])))
-    return decoding(lambda text: int(predict(mx.array(text, mx.int32))))
+    return decoding_call(lambda text: int(predict(mx.array(text, mx.int32))))
 
 
 DECODING: dict[str, Callable[[Any], Call]] = {
     "decoding": our_decoding,
     "decoding, letters of torch": torch_letters,
-    "decoding by hand": by_hand,
+    "decoding by hand": decoding_by_hand,
 }
 """What is measured beside decoding by the model of a library; the last two are for PyTorch alone."""
 
 
-def pair(backend: str, what: str, size: str) -> tuple[Call, Call]:
+def call_pair(backend: str, what: str, size: str) -> tuple[Call, Call]:
     """Returns the call of a library and ours."""
     sizes, texts = SIZES[size]
-    model = ours(sizes)
-    net = native(backend, sizes, model.state_dict(host=True))
+    model = our_model(sizes)
+    net = native_model(backend, sizes, model.state_dict(host=True))
     if what == "step":
         step = torch_step if backend == "torch" else mlx_step
         return step(net, texts), our_step(model, texts)
@@ -238,32 +250,32 @@ def pair(backend: str, what: str, size: str) -> tuple[Call, Call]:
 
 def measure(backend: str, what: str, size: str, rounds: int) -> dict[str, float]:
     """Returns the ratios of a pair of calls, how often each side was compiled, and the seconds of its first call."""
-    calls = pair(backend, what, size)
+    calls = call_pair(backend, what, size)
     row, sides = {}, []
     for side, call in zip(("native", "ours"), calls, strict=True):
-        before, start = compilations(backend), time.perf_counter()
+        count_before, start = compilation_count(backend), time.perf_counter()
         results = [call()]
         row[f"first {side}"] = time.perf_counter() - start
         results += [call() for _ in range(2)]
-        row[f"compiled {side}"] = compilations(backend) - before
-        sides.append([ops.to_numpy(each) if what == "step" else each for each in results])
-    before = compilations(backend)
+        row[f"compiled {side}"] = compilation_count(backend) - count_before
+        sides.append([ops.to_numpy(result) if what == "step" else result for result in results])
+    count_before = compilation_count(backend)
     assert np.allclose(*sides, rtol=1e-4), f"{what} differs: {sides}"
     row |= time_pair(*calls, rounds)
-    assert compilations(backend) == before, "functions were compiled again"
+    assert compilation_count(backend) == count_before, "functions were compiled again"
     return row
 
 
 def main() -> None:
     """Measures and prints a row for each size and library."""
-    alone()
-    options = parser(__doc__, rounds=20).parse_args()
+    restart_with_one_thread()
+    options = make_parser(__doc__, rounds=20).parse_args()
     backends = [name for name in installed_backends(options.backend) if name != "numpy"]
     figures: dict[str, Any] = {}
     for backend in backends:
         library(backend)
         ops.set_backend(backend)
-        print(head(f"compiled GPT, {backend}"))
+        print(table_head(f"compiled GPT, {backend}"))
         figures[backend] = {}
         for what in ("step", *(DECODING if backend == "torch" else ["decoding"])):
             for size in SIZES:
@@ -271,13 +283,13 @@ def main() -> None:
                 if not re.search(options.pattern, title):
                     continue
                 figures[backend][title] = row = measure(backend, what, size, options.rounds)
-                print(line(title, row))
+                print(table_line(title, row))
                 print(
                     f"  compiled {row['compiled native']} and {row['compiled ours']} times, the first call took "
                     f"{row['first native']:.1f} and {row['first ours']:.1f} s",
                     flush=True,
                 )
-    write(options.json, figures, backends)
+    write_results(options.json, figures, backends)
 
 
 if __name__ == "__main__":

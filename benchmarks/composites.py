@@ -25,7 +25,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from pairs import alone, installed_backends, parser, write
+from pairs import installed_backends, make_parser, restart_with_one_thread, write_results
 
 from emberharmony import ops
 from emberharmony.core.registry import OPS
@@ -290,7 +290,7 @@ def _add_at(sums: np.ndarray, rows: np.ndarray, values: np.ndarray) -> np.ndarra
     return sums
 
 
-def _each(function: Callable[[float], float], x: np.ndarray) -> np.ndarray:
+def _map_elements(function: Callable[[float], float], x: np.ndarray) -> np.ndarray:
     """Returns a function of Python's numbers of each element."""
     return np.array(list(map(function, x.ravel().tolist())), x.dtype).reshape(x.shape)
 
@@ -301,32 +301,34 @@ def _digamma(x: np.ndarray) -> np.ndarray:
     z = x + 8
     square = 1 / (z * z)
     series = square * (1 / 12 - square * (1 / 120 - square * (1 / 252 - square * (1 / 240 - square * (1 / 132)))))
-    steps = np.arange(8.0).reshape(8, *(1,) * x.ndim)
-    return (np.log(z) - 0.5 / z - series - (1 / (x + steps)).sum(0)).astype(np.float32)
+    offsets = np.arange(8.0).reshape(8, *(1,) * x.ndim)
+    return (np.log(z) - 0.5 / z - series - (1 / (x + offsets)).sum(0)).astype(np.float32)
 
 
 def _betaln(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Returns the logarithm of the beta function of positive float32."""
     x, y = x.astype(np.float64), y.astype(np.float64)
     logarithm = math.lgamma
-    return (_each(logarithm, x) + _each(logarithm, y) - _each(logarithm, x + y)).astype(np.float32)
+    return (_map_elements(logarithm, x) + _map_elements(logarithm, y) - _map_elements(logarithm, x + y)).astype(
+        np.float32
+    )
 
 
 def _gammainc(a: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Returns the lower incomplete gamma function of positive float32, x < 30, by 80 terms of its series."""
     a, x = a.astype(np.float64), x.astype(np.float64)
     terms = x / (a + np.arange(1.0, 81.0).reshape(80, *(1,) * x.ndim))
-    total = (1 + np.multiply.accumulate(terms, 0).sum(0)) / a
-    return (np.exp(a * np.log(x) - x - _each(math.lgamma, a)) * total).astype(np.float32)
+    series_sum = (1 + np.multiply.accumulate(terms, 0).sum(0)) / a
+    return (np.exp(a * np.log(x) - x - _map_elements(math.lgamma, a)) * series_sum).astype(np.float32)
 
 
 def _gammaincc(a: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Returns the upper incomplete gamma function of such numbers, from x = a + 1 on by its continued fraction."""
     lower, a, x = _gammainc(a, x), a.astype(np.float64), x.astype(np.float64)
-    rest: Any = 0.0
+    fraction: Any = 0.0
     for k in range(15, 0, -1):
-        rest = k * (a - k) / (x - a + (2 * k + 1) + rest)
-    upper = np.exp(a * np.log(x) - x - _each(math.lgamma, a)) / (x - a + 1 + rest)
+        fraction = k * (a - k) / (x - a + (2 * k + 1) + fraction)
+    upper = np.exp(a * np.log(x) - x - _map_elements(math.lgamma, a)) / (x - a + 1 + fraction)
     return np.where(x < a + 1, 1 - lower, upper).astype(np.float32)
 
 
@@ -335,35 +337,35 @@ def _betainc(a: np.ndarray, b: np.ndarray, x: np.ndarray) -> np.ndarray:
     a, b, x = a.astype(np.float64), b.astype(np.float64), x.astype(np.float64)
     far = x * (a + b + 2) > a + 1
     a, b, x = np.where(far, b, a), np.where(far, a, b), np.where(far, 1 - x, x)
-    rest: Any = 1.0
+    fraction: Any = 1.0
     for k in range(10, 0, -1):
-        rest = 1 + k * (b - k) * x / ((a + (2 * k - 1)) * (a + 2 * k)) / rest
-        rest = 1 - (a + (k - 1)) * (a + b + (k - 1)) * x / ((a + (2 * k - 2)) * (a + (2 * k - 1))) / rest
-    near = np.exp(a * np.log(x) + b * np.log1p(-x) - _betaln(a, b)) / (a * rest)
+        fraction = 1 + k * (b - k) * x / ((a + (2 * k - 1)) * (a + 2 * k)) / fraction
+        fraction = 1 - (a + (k - 1)) * (a + b + (k - 1)) * x / ((a + (2 * k - 2)) * (a + (2 * k - 1))) / fraction
+    near = np.exp(a * np.log(x) + b * np.log1p(-x) - _betaln(a, b)) / (a * fraction)
     return np.where(far, 1 - near, near).astype(np.float32)
 
 
-def _with_mlx(names: dict[str, Any]) -> None:
+def _add_mlx_names(names: dict[str, Any]) -> None:
     """Adds MLX to the names that the statements use, and functions for calls by hand with the semantics of the ops."""
     mx = importlib.import_module("mlx.core")
 
-    def inside(indices: Any, length: int) -> Any:
+    def wrap_indices(indices: Any, length: int) -> Any:
         """Returns indices from 0 up; those out of bounds become `length`."""
         places, end = mx.stop_gradient(indices).view(mx.uint64), mx.array(length, mx.uint64)
         return mx.minimum(mx.minimum(places, places + end), end)
 
     @functools.cache
-    def custom(call: str) -> Any:
+    def custom_function(call: str) -> Any:
         """Returns a call on two tensors as a function that MLX does not differentiate itself."""
-        stopped = "mx.stop_gradient(a)", "mx.stop_gradient(b)"
-        function = mx.custom_function(eval(f"lambda a, b: {call.format(*stopped)}", names))
+        stopped_arguments = "mx.stop_gradient(a)", "mx.stop_gradient(b)"
+        function = mx.custom_function(eval(f"lambda a, b: {call.format(*stopped_arguments)}", names))
         function.vjp(lambda primals, cotangent, output: primals)
         return function
 
-    names |= {"mx": mx, "inside": inside, "custom": custom}
+    names |= {"mx": mx, "inside": wrap_indices, "custom": custom_function}
 
 
-def space(backend: str, size: str) -> dict[str, Any]:
+def statement_names(backend: str, size: str) -> dict[str, Any]:
     """Returns the names that the statements use: the libraries, and tensors of one size."""
     (rows, columns), image = SIZES[size]
     random = np.random.default_rng(0)
@@ -386,14 +388,14 @@ def space(backend: str, size: str) -> dict[str, Any]:
         "f": random.uniform(0.05, 0.95, (rows, columns)),
     }
     names: dict[str, Any] = {"np": np, "ops": ops, "bodies": _Bodies(), "assigned": _assign, "added": _add_at}
-    names |= {"math": math, "each": _each, "digamma": _digamma, "betaln": _betaln, "gammainc": _gammainc}
+    names |= {"math": math, "each": _map_elements, "digamma": _digamma, "betaln": _betaln, "gammainc": _gammainc}
     names |= {"gammaincc": _gammaincc, "betainc": _betainc}
     for name, array in host.items():
         names[name] = ops.convert_to_tensor(array.astype(np.float32) if array.dtype.kind == "f" else array)
     if backend == "torch":
         names["torch"] = importlib.import_module("torch")
     elif backend == "mlx":
-        _with_mlx(names)
+        _add_mlx_names(names)
     else:
         names["special"] = importlib.import_module("scipy.special")
         names["windows"] = np.lib.stride_tricks.sliding_window_view
@@ -408,13 +410,15 @@ def time_statements(statements: dict[str, str], names: dict[str, Any], backend: 
     for result in results:
         np.testing.assert_allclose(result, results[0], rtol=1e-3, atol=1e-3)
     # Each takes 0.2 ms at a time, in which other programs rarely interrupt it.
-    once = {name: min(timeit.repeat(call, number=1, repeat=3)) for name, call in calls.items()}
-    numbers = {name: max(1, min(200, int(2e-4 / max(time, 1e-7)))) for name, time in once.items()}
-    best = dict.fromkeys(calls, float("inf"))
+    first_seconds = {name: min(timeit.repeat(call, number=1, repeat=3)) for name, call in calls.items()}
+    repeat_counts = {name: max(1, min(200, int(2e-4 / max(time, 1e-7)))) for name, time in first_seconds.items()}
+    least_by_name = dict.fromkeys(calls, float("inf"))
     for _ in range(rounds):
         for name, call in calls.items():
-            best[name] = min(best[name], timeit.timeit(call, number=numbers[name]) / numbers[name] * 1e6)
-    return best
+            least_by_name[name] = min(
+                least_by_name[name], timeit.timeit(call, number=repeat_counts[name]) / repeat_counts[name] * 1e6
+            )
+    return least_by_name
 
 
 def measure(backend: str, pattern: str, rounds: int) -> dict[str, dict[str, dict[str, float]]]:
@@ -422,7 +426,7 @@ def measure(backend: str, pattern: str, rounds: int) -> dict[str, dict[str, dict
     ops.set_backend(backend)
     figures: dict[str, dict[str, dict[str, float]]] = {}
     for size in SIZES:
-        names, figures[size] = space(backend, size), {}
+        names, figures[size] = statement_names(backend, size), {}
         print(f"\n{backend}, {size}\n{'':46}{'native µs':>10}{'again':>8}{'op':>8}{'body':>8}{'by hand':>8}")
         for title, (call, native) in ROWS.items():
             if backend not in native or not re.search(pattern, title):
@@ -443,12 +447,12 @@ def measure(backend: str, pattern: str, rounds: int) -> dict[str, dict[str, dict
 
 def main() -> None:
     """Measures every installed backend."""
-    alone()
-    options = parser(__doc__, 15).parse_args()
+    restart_with_one_thread()
+    options = make_parser(__doc__, 15).parse_args()
     backends = installed_backends(options.backend)
     figures = {backend: measure(backend, options.pattern, options.rounds) for backend in backends}
     groups = {f"{backend}, {size}": rows for backend, sizes in figures.items() for size, rows in sizes.items()}
-    write(options.json, groups, backends)
+    write_results(options.json, groups, backends)
 
 
 if __name__ == "__main__":

@@ -11,14 +11,24 @@ import re
 from typing import Any
 
 import numpy as np
-from pairs import Call, alone, evaluating_call, head, library, line, measure_each, parser, time_pair
+from pairs import (
+    Call,
+    evaluating_call,
+    library,
+    make_parser,
+    measure_each,
+    restart_with_one_thread,
+    table_head,
+    table_line,
+    time_pair,
+)
 
 from emberharmony import ops
 
 SIZES = (16, 1_000_000)
 
 
-def natives(backend: str, size: int, x: Any, host: np.ndarray) -> dict[str, tuple[Call | None, Call]]:
+def call_pairs(backend: str, size: int, x: Any, host: np.ndarray) -> dict[str, tuple[Call | None, Call]]:
     """Returns the native call, or None, and the op, by title.
 
     Args:
@@ -35,7 +45,7 @@ def natives(backend: str, size: int, x: Any, host: np.ndarray) -> dict[str, tupl
             window = getattr(n, f"{name.replace('ning', 'n')}_window")
             windows[name] = lambda size, window=window: window(size, periodic=False)
     single: Any = {"dtype": n.float32} if backend == "numpy" else {}
-    copied = n.tensor if backend == "torch" else n.array
+    copy_function = n.tensor if backend == "torch" else n.array
     copy = None if backend == "mlx" else True  # MLX copies every array of NumPy
     pairs: dict[str, tuple[Call | None, Call]] = {
         "zeros(n)": (lambda: n.zeros((size,), **single), lambda: ops.zeros((size,))),
@@ -78,7 +88,7 @@ def natives(backend: str, size: int, x: Any, host: np.ndarray) -> dict[str, tupl
             lambda: n.meshgrid(vector, vector, indexing="ij"),
             lambda: ops.meshgrid(vector, vector, indexing="ij"),
         ),
-        "convert_to_tensor(host)": (lambda: copied(host), lambda: ops.convert_to_tensor(host, copy=copy)),
+        "convert_to_tensor(host)": (lambda: copy_function(host), lambda: ops.convert_to_tensor(host, copy=copy)),
     }
     for name, window in windows.items():
         ours = getattr(ops, name)
@@ -91,23 +101,23 @@ def measure(backend: str, options: Any) -> dict[str, Any]:
     """Returns the figures of one backend, and prints them."""
     ops.set_backend(backend)
     figures = {}
-    print(head(backend))
+    print(table_head(backend))
     for size in SIZES:
         side = math.isqrt(size)
         host = np.random.default_rng(0).standard_normal((side, side)).astype(np.float32)
-        for title, (native, ours) in natives(backend, size, ops.convert_to_tensor(host), host).items():
+        for title, (native, ours) in call_pairs(backend, size, ops.convert_to_tensor(host), host).items():
             row = f"{title}, {size}"
             if native is not None and re.search(options.pattern, f"{backend} {row}"):
                 theirs, mine = evaluating_call(backend, native), evaluating_call(backend, ours)
                 figures[row] = time_pair(theirs, mine, options.rounds, turn=0.002, most=options.seconds)
-                print(line(row, figures[row]), flush=True)
+                print(table_line(row, figures[row]), flush=True)
     return figures
 
 
 def main() -> None:
     """Measures every installed backend."""
-    alone()
-    arguments = parser(__doc__, 25)
+    restart_with_one_thread()
+    arguments = make_parser(__doc__, 25)
     arguments.add_argument("--seconds", type=float, default=2.0, help="after this time a row begins no further round")
     measure_each(arguments.parse_args(), measure)
 

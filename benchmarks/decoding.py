@@ -13,7 +13,17 @@ from pathlib import Path
 from typing import Any
 
 from llamas import MLXLlama, TorchLlama
-from pairs import Call, alone, head, installed_backends, library, line, parser, time_pair, write
+from pairs import (
+    Call,
+    installed_backends,
+    library,
+    make_parser,
+    restart_with_one_thread,
+    table_head,
+    table_line,
+    time_pair,
+    write_results,
+)
 
 from emberharmony import nn, ops
 from emberharmony.demo.programs import load_example
@@ -27,13 +37,13 @@ PROMPT, COUNT, LONG = list(range(1, 33)), 48, 600
 """The prompt; how many tokens are generated after it; and how many to measure the memory."""
 
 
-def ours(config: dict[str, Any]) -> Any:
+def our_model(config: dict[str, Any]) -> Any:
     """Returns our model on the active backend."""
     ops.random.seed(0)
     return load_example("models/llama").Llama(config).eval()
 
 
-def native(backend: str, config: dict[str, Any], weights: Any) -> Any:
+def native_model(backend: str, config: dict[str, Any], weights: Any) -> Any:
     """Returns the model of a library with the weights of ours."""
     if backend == "torch":
         net = TorchLlama(config)
@@ -44,32 +54,32 @@ def native(backend: str, config: dict[str, Any], weights: Any) -> Any:
     return net
 
 
-def pair(backend: str, config: dict[str, Any], count: int) -> tuple[Call, Call]:
+def call_pair(backend: str, config: dict[str, Any], count: int) -> tuple[Call, Call]:
     """Returns the call of a library and ours, which generate the same tokens."""
     ops.set_backend(backend)
-    model = ours(config)
-    net = native(backend, config, model.state_dict(host=True))
+    model = our_model(config)
+    net = native_model(backend, config, model.state_dict(host=True))
     return lambda: net.generate(PROMPT, count), lambda: nn.generate(model, PROMPT, count)
 
 
-def memory(backend: str, size: str, who: str) -> int:
+def memory_of_process(backend: str, size: str, who: str) -> int:
     """Returns the KiB that this process takes at most while it generates, beyond what it had before."""
-    calls = pair(backend, SIZES[size] | COMMON, LONG)
+    calls = call_pair(backend, SIZES[size] | COMMON, LONG)
     call = calls[who == "ours"]
     if backend == "mlx":
         mx = library("mlx")
         mx.eval(mx.zeros(1))
-        before = mx.get_active_memory()
+        bytes_before = mx.get_active_memory()
         mx.reset_peak_memory()
         call()
-        return int(mx.get_peak_memory() - before) // 1024
-    before = memory_field("VmRSS")
+        return int(mx.get_peak_memory() - bytes_before) // 1024
+    bytes_before = read_memory_field("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # Linux forgets the peak so far
     call()
-    return memory_field("VmHWM") - before
+    return read_memory_field("VmHWM") - bytes_before
 
 
-def memory_field(field: str) -> int:
+def read_memory_field(field: str) -> int:
     """Returns a field of the memory of this process on Linux, in KiB."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(field))
@@ -86,32 +96,33 @@ def measure_memory(backend: str, size: str) -> dict[str, int]:
 
 def main() -> None:
     """Measures and prints a row for each size and library."""
-    alone()
+    restart_with_one_thread()
     if sys.argv[1:2] == ["--memory"]:
-        print(memory(*sys.argv[2:]))
+        print(memory_of_process(*sys.argv[2:]))
         return
-    options = parser(__doc__, rounds=5).parse_args()
+    options = make_parser(__doc__, rounds=5).parse_args()
     backends = [name for name in installed_backends(options.backend) if name != "numpy"]
     figures: dict[str, Any] = {}
     for backend in backends:
         library(backend)
-        print(head(f"{COUNT} tokens, {backend}"))
+        print(table_head(f"{COUNT} tokens, {backend}"))
         figures[backend] = {}
         for size, fields in SIZES.items():
             if options.pattern not in size:
                 continue
-            calls = pair(backend, fields | COMMON, COUNT)
+            calls = call_pair(backend, fields | COMMON, COUNT)
             assert calls[0]() == calls[1](), "the models generate different tokens"
             figures[backend][size] = row = time_pair(*calls, options.rounds)
-            print(line(size, row), f"{COUNT / row['native'] / row['ours'] * 1e6:8.1f} tokens/s", flush=True)
-            used = measure_memory(backend, size)
-            weights = sum(4 * math.prod(cell.value.shape) for cell in ours(fields | COMMON).parameters()) // 1024
-            ratio = (used["ours"] + weights) / (used["native"] + weights)
+            print(table_line(size, row), f"{COUNT / row['native'] / row['ours'] * 1e6:8.1f} tokens/s", flush=True)
+            used_memory = measure_memory(backend, size)
+            weights = sum(4 * math.prod(cell.value.shape) for cell in our_model(fields | COMMON).parameters()) // 1024
+            memory_ratio = (used_memory["ours"] + weights) / (used_memory["native"] + weights)
             print(
-                f"  beyond {weights} KiB of weights: native {used['native']}, ours {used['ours']}; {ratio:.2f}",
+                f"  beyond {weights} KiB of weights: native {used_memory['native']}, "
+                f"ours {used_memory['ours']}; {memory_ratio:.2f}",
                 flush=True,
             )
-    write(options.json, figures, backends)
+    write_results(options.json, figures, backends)
 
 
 if __name__ == "__main__":

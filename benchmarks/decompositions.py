@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from pairs import Call, alone, head, library, line, measure_each, parser, time_pair
+from pairs import Call, library, make_parser, measure_each, restart_with_one_thread, table_head, table_line, time_pair
 
 from emberharmony import ops
 from emberharmony.demo.programs import load_example
@@ -36,26 +36,26 @@ def decompositions() -> dict[str, tuple[Callable[[Any], Any], Callable[[Any], An
     from tensorly import decomposition
 
     ranks = [RANK] * 3
-    steps = {"n_iter_max": STEPS, "tol": 0}
+    iteration_options = {"n_iter_max": STEPS, "tol": 0}
     return {
-        "parafac": (lambda x: decomposition.parafac(x, RANK, **steps), tensorly.cp_to_tensor),
+        "parafac": (lambda x: decomposition.parafac(x, RANK, **iteration_options), tensorly.cp_to_tensor),
         "non_negative_parafac": (
-            lambda x: decomposition.non_negative_parafac(x, RANK, **steps),
+            lambda x: decomposition.non_negative_parafac(x, RANK, **iteration_options),
             tensorly.cp_to_tensor,
         ),
-        "tucker": (lambda x: decomposition.tucker(x, ranks, **steps), tensorly.tucker_to_tensor),
+        "tucker": (lambda x: decomposition.tucker(x, ranks, **iteration_options), tensorly.tucker_to_tensor),
         "tensor_train": (lambda x: decomposition.tensor_train(x, [1, RANK, RANK, 1]), tensorly.tt_to_tensor),
     }
 
 
-def tensor() -> np.ndarray[Any, Any]:
+def noisy_tensor() -> np.ndarray[Any, Any]:
     """Returns a positive tensor of a low rank, and some noise."""
     random = np.random.default_rng(0)
     factors = [random.random((SIDE, RANK)) for _ in range(3)]
     return np.asarray(np.einsum("ir,jr,kr->ijk", *factors) + 0.01 * random.random((SIDE,) * 3))
 
 
-def check(total: float, sums: list[float]) -> None:
+def check_sums(total: float, sums: list[float]) -> None:
     """Checks that a matrix is finite, by a sum of its elements, and that few calls find the signs of its vectors."""
     assert math.isfinite(total)
     assert min(map(abs, sums)) > 0.001
@@ -64,26 +64,26 @@ def check(total: float, sums: list[float]) -> None:
 def numpy_svd(x: Any, full_matrices: bool = True) -> Any:
     """Returns what `ops.svd` does on NumPy, for most matrices."""
     flat = x.ravel("K")
-    total = np.vdot(flat, flat)
+    square_sum = np.vdot(flat, flat)
     u, s, vh = np.linalg.svd(x, full_matrices)
     sums = np.maximum.reduce(u) + np.minimum.reduce(u)
-    check(total, sums.tolist())
+    check_sums(square_sum, sums.tolist())
     signs = np.sign(sums)
     u *= signs
     vh *= signs[:, None]
     return u, s, vh
 
 
-def by_hand(backend: str, own: Any) -> Any:
+def backend_by_hand(backend: str, own: Any) -> Any:
     """Returns tensorly's own backend with the results of our `svd`, and on PyTorch of our `sign`."""
     decompose = library(backend).linalg.svd
 
     def torch_svd(x: Any, full_matrices: bool = True) -> Any:
-        total = x.sum().item()
+        element_sum = x.sum().item()
         u, s, vh = decompose(x, full_matrices=full_matrices)
-        least, largest = u.aminmax(dim=0)
-        signs = least.add_(largest)
-        check(total, signs.tolist())
+        smallest, largest = u.aminmax(dim=0)
+        signs = smallest.add_(largest)
+        check_sums(element_sum, signs.tolist())
         signs.sgn_()
         u.mul_(signs)
         vh.mT.mul_(signs)
@@ -95,7 +95,7 @@ def by_hand(backend: str, own: Any) -> Any:
     return type("ByHand", (type(own),), functions, backend_name="by hand")()
 
 
-def pairs(backend: str, hand: bool = False) -> dict[str, tuple[Call, Call]]:
+def call_pairs(backend: str, hand: bool = False) -> dict[str, tuple[Call, Call]]:
     """Returns each decomposition on tensorly's own backend and on ops, or on the backend of `by_hand`, by title.
 
     Raises:
@@ -103,7 +103,7 @@ def pairs(backend: str, hand: bool = False) -> dict[str, tuple[Call, Call]]:
     """
     import tensorly
 
-    def calling(chosen: Any, decompose: Callable[[Any], Any], x: Any) -> Call:
+    def make_call(chosen: Any, decompose: Callable[[Any], Any], x: Any) -> Call:
         def call() -> Any:
             tensorly.set_backend(chosen)
             return decompose(x)
@@ -111,15 +111,17 @@ def pairs(backend: str, hand: bool = False) -> dict[str, tuple[Call, Call]]:
         return call
 
     tensorly.set_backend(OWN[backend])
-    own = tensorly.backend.BackendManager.current_backend()
-    adapter = by_hand(backend, own) if hand else load_example("adapters/tensorly_backend").EmberBackend()
+    own_backend = tensorly.backend.BackendManager.current_backend()
+    adapter = (
+        backend_by_hand(backend, own_backend) if hand else load_example("adapters/tensorly_backend").EmberBackend()
+    )
     by_title = {}
-    for title, (decompose, made) in decompositions().items():
+    for title, (decompose, make_tensor) in decompositions().items():
         calls, results = [], []
-        for chosen in (own, adapter):
-            tensorly.set_backend(chosen)
-            calls.append(calling(chosen, decompose, tensorly.tensor(tensor())))
-            results.append(tensorly.to_numpy(made(calls[-1]())))
+        for chosen_backend in (own_backend, adapter):
+            tensorly.set_backend(chosen_backend)
+            calls.append(make_call(chosen_backend, decompose, tensorly.tensor(noisy_tensor())))
+            results.append(tensorly.to_numpy(make_tensor(calls[-1]())))
         np.testing.assert_allclose(results[1], results[0], rtol=1e-6, atol=1e-8)
         by_title[title] = calls[0], calls[1]
     return by_title
@@ -129,18 +131,18 @@ def count_calls(call: Call) -> Counter[str]:
     """Returns how often a call of ours calls each function of tensorly's backend."""
     adapter, calls = type(load_example("adapters/tensorly_backend").EmberBackend()), Counter[str]()
 
-    def counting(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def counting_function(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def count_and_call(*args: Any, **options: Any) -> Any:
             calls[name] += 1
             return function(*args, **options)
 
         return count_and_call
 
-    given = {name: x for name, x in vars(adapter).items() if isinstance(x, staticmethod)}
-    for name, x in given.items():
-        setattr(adapter, name, staticmethod(counting(name, x.__func__)))
+    functions_by_name = {name: x for name, x in vars(adapter).items() if isinstance(x, staticmethod)}
+    for name, x in functions_by_name.items():
+        setattr(adapter, name, staticmethod(counting_function(name, x.__func__)))
     call()
-    for name, x in given.items():
+    for name, x in functions_by_name.items():
         setattr(adapter, name, x)
     return calls
 
@@ -150,22 +152,22 @@ def measure(backend: str, options: Any) -> dict[str, Any]:
     library(backend)
     ops.set_backend(backend)
     figures = {}
-    print(f"\n{backend}" if options.calls else head(backend))
-    for title, (native, ours) in pairs(backend, options.by_hand).items():
+    print(f"\n{backend}" if options.calls else table_head(backend))
+    for title, (native, ours) in call_pairs(backend, options.by_hand).items():
         if not re.search(options.pattern, f"{backend} {title}"):
             continue
         if options.calls:
             print(f"{title}: " + ", ".join(f"{name} {n}" for name, n in count_calls(ours).most_common()))
         else:
             figures[title] = time_pair(native, ours, options.rounds)
-            print(line(title, figures[title]), flush=True)
+            print(table_line(title, figures[title]), flush=True)
     return figures
 
 
 def main() -> None:
     """Measures NumPy and PyTorch, if tensorly is installed."""
-    alone()
-    arguments = parser(__doc__, 15)
+    restart_with_one_thread()
+    arguments = make_parser(__doc__, 15)
     arguments.add_argument("--calls", action="store_true", help="print how often each function is called, and no times")
     arguments.add_argument("--by-hand", action="store_true", help="measure our semantics in native calls, not in ops")
     options = arguments.parse_args()

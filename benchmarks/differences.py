@@ -13,33 +13,33 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pairs import write
+from pairs import write_results
 
 from emberharmony import compare, ops
 from emberharmony.demo.programs import load_example
 from emberharmony.testing.differences.copies import Copies
 
 
-def seconds(calls: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
+def least_seconds(calls: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
     """Returns the least processor time of each call; in a round all are made in turn, and one round is not counted."""
     times_by_call: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(rounds + 1):
         for name, call in calls.items():
-            begun = time.process_time()
+            start_time = time.process_time()
             call()
-            times_by_call[name].append(time.process_time() - begun)
+            times_by_call[name].append(time.process_time() - start_time)
     return {name: min(times[1:]) for name, times in times_by_call.items()}
 
 
-def run(step: Callable[..., Any], given: Sequence[Any]) -> float:
+def run(step: Callable[..., Any], arguments: Sequence[Any]) -> float:
     """Makes a step and returns its loss."""
-    return float(step(*given))
+    return float(step(*arguments))
 
 
-def recorded(step: Callable[..., Any], given: Sequence[Any]) -> int:
+def recorded(step: Callable[..., Any], arguments: Sequence[Any]) -> int:
     """Makes a step that is recorded with its backward pass, and returns the number of calls."""
     with ops.record(backward=True) as log:
-        run(step, given)
+        run(step, arguments)
     return len(log)
 
 
@@ -47,13 +47,13 @@ def measure(backends: Sequence[str], layers: int, rounds: int) -> tuple[dict[str
     """Returns the times of a step and of its comparison with the number of calls and the ratios, and what it said."""
     program = load_example("training/gpt")
     rng = np.random.default_rng(0)
-    numbers, later = (rng.integers(0, 59, (8, program.CONTEXT)) for _ in range(2))
+    input_numbers, target_numbers = (rng.integers(0, 59, (8, program.CONTEXT)) for _ in range(2))
     with ops.use_backend(backends[0]):
         model = program.GPT(59, layers=layers, seed=0)
         optimizer = program.adamw(model, 10)
 
-    def step(model: Any, optimizer: Any, numbers: Any, later: Any) -> Any:
-        loss = ops.backward(lambda: program.loss(model, numbers, later), model)
+    def step(model: Any, optimizer: Any, input_numbers: Any, target_numbers: Any) -> Any:
+        loss = ops.backward(lambda: program.loss(model, input_numbers, target_numbers), model)
         optimizer.step()
         return loss
 
@@ -61,16 +61,20 @@ def measure(backends: Sequence[str], layers: int, rounds: int) -> tuple[dict[str
     for name in backends:
         with ops.use_backend(name):
             copies = Copies()
-            own = [copies.copy_of(model), copies.copy_of(optimizer), *map(ops.convert_to_tensor, (numbers, later))]
+            backend_copies = [
+                copies.copy_of(model),
+                copies.copy_of(optimizer),
+                *map(ops.convert_to_tensor, (input_numbers, target_numbers)),
+            ]
         for kind in (run, recorded):
-            calls[f"{kind.__name__} {name}"] = partial(on, name, partial(kind, step, own))
+            calls[f"{kind.__name__} {name}"] = partial(call_on_backend, name, partial(kind, step, backend_copies))
     report = None
 
     def make_report() -> None:
         nonlocal report
-        report = compare(step, model, optimizer, numbers, later, backends=backends, stop="all")
+        report = compare(step, model, optimizer, input_numbers, target_numbers, backends=backends, stop="all")
 
-    figures = seconds({**calls, "compare": make_report}, rounds)
+    figures = least_seconds({**calls, "compare": make_report}, rounds)
     assert report is not None
     figures["calls"] = len(report.rows)
     for kind in ("run", "recorded"):
@@ -78,7 +82,7 @@ def measure(backends: Sequence[str], layers: int, rounds: int) -> tuple[dict[str
     return figures, report.summary()
 
 
-def on(name: str, call: Callable[[], Any]) -> Any:
+def call_on_backend(name: str, call: Callable[[], Any]) -> Any:
     """Makes a call on a backend."""
     with ops.use_backend(name):
         return call()
@@ -95,7 +99,7 @@ def main() -> None:
     backends = options.backends.split(",")
     row, said = measure(backends, options.layers, options.rounds)
     print("\n".join([f"{name:24}{number:12.4g}" for name, number in row.items()] + [said]))
-    write(options.json, {options.backends: {f"a GPT of {options.layers} layers, seconds": row}}, backends)
+    write_results(options.json, {options.backends: {f"a GPT of {options.layers} layers, seconds": row}}, backends)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from pairs import write
+from pairs import write_results
 
 CALLS = {
     "sin(x)": ("{m}.sin(x)", "sin(x)"),
@@ -52,7 +52,7 @@ PEERS: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 
 
-def setup(backend: str, dispatcher: str) -> dict[str, Any]:
+def statement_names(backend: str, dispatcher: str) -> dict[str, Any]:
     """Returns the names that a statement needs: native module `m`, tensors `x` and `y`, the dispatcher's functions."""
     native = importlib.import_module(MODULES[backend])
     if backend == "numpy":
@@ -74,7 +74,7 @@ def setup(backend: str, dispatcher: str) -> dict[str, Any]:
     return space
 
 
-def function(statement: str, space: dict[str, Any]) -> Callable[[int], None]:
+def statement_loop(statement: str, space: dict[str, Any]) -> Callable[[int], None]:
     """Returns a function that runs the statement `n` times; its names are globals, as in a user's module."""
     local: dict[str, Any] = {}
     exec(f"def run(n):\n for _ in range(n):\n  {statement}\n", space, local)
@@ -93,7 +93,7 @@ def is_installed(name: str) -> bool:
     return importlib.util.find_spec(name.partition(".")[0]) is not None
 
 
-def dispatchers(backend: str) -> list[str]:
+def dispatcher_names(backend: str) -> list[str]:
     """Returns the names of all that can be measured on a backend; the native call is measured twice."""
     peers = [name for name, (_, backends) in PEERS.items() if backend in backends and is_installed(name)]
     return ["native", "native again", "ours", *peers]
@@ -104,23 +104,25 @@ def nanoseconds(backend: str, rounds: int = 60, calls: int = 400) -> dict[str, d
     table: dict[str, dict[str, float]] = {}
     for call in CALLS:
         runs: dict[str, Callable[[int], None]] = {}
-        for dispatcher in dispatchers(backend):
+        for dispatcher in dispatcher_names(backend):
             try:
-                run = function(statement_of(call, dispatcher), setup(backend, dispatcher))
+                run = statement_loop(statement_of(call, dispatcher), statement_names(backend, dispatcher))
                 run(50)
             except Exception as error:  # noqa: BLE001  (a library that lacks the call is reported and left out)
                 print(f"  {dispatcher} on {backend} cannot {call}: {type(error).__name__}", file=sys.stderr)
                 continue
             runs[dispatcher] = run
-        best = dict.fromkeys(runs, float("inf"))
+        least_by_name = dict.fromkeys(runs, float("inf"))
         for _ in range(rounds):
             for dispatcher, run in runs.items():
-                best[dispatcher] = min(best[dispatcher], timeit.timeit(lambda run=run: run(calls), number=1) / calls)  # type: ignore[misc]
-        table[call] = {dispatcher: seconds * 1e9 for dispatcher, seconds in best.items()}
+                least_by_name[dispatcher] = min(
+                    least_by_name[dispatcher], timeit.timeit(lambda run=run: run(calls), number=1) / calls
+                )  # type: ignore[misc]
+        table[call] = {dispatcher: seconds * 1e9 for dispatcher, seconds in least_by_name.items()}
     return table
 
 
-def count(backend: str, dispatcher: str, call: str, calls: int) -> int:
+def instruction_count(backend: str, dispatcher: str, call: str, calls: int) -> int:
     """Returns the number of instructions of a process that makes `calls` calls.
 
     Raises:
@@ -128,35 +130,37 @@ def count(backend: str, dispatcher: str, call: str, calls: int) -> int:
     """
     command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", sys.executable, __file__]
     environment = os.environ | {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
+    completed_process = subprocess.run(
         [*command, "--child", backend, dispatcher, call, str(calls)],
         capture_output=True,
         text=True,
         env=environment,
         check=False,
     )
-    count_match = re.search(r"Collected : (\d+)", done.stderr)
-    if done.returncode or not count_match:
-        raise RuntimeError(done.stderr[-300:])
+    count_match = re.search(r"Collected : (\d+)", completed_process.stderr)
+    if completed_process.returncode or not count_match:
+        raise RuntimeError(completed_process.stderr[-300:])
     return int(count_match[1])
 
 
-def instructions(backend: str, calls: int = 20000) -> dict[str, dict[str, float]]:
+def instructions_per_call(backend: str, calls: int = 20000) -> dict[str, dict[str, float]]:
     """Returns the number of instructions per call, by call and dispatcher.
 
     The processes run in parallel, which would disturb times but not counts of instructions.
     """
-    counted = [name for name in dispatchers(backend) if name not in ("native again", "keras")]
-    cells = [(call, dispatcher) for call in CALLS for dispatcher in counted]
+    counted_dispatchers = [name for name in dispatcher_names(backend) if name not in ("native again", "keras")]
+    cells = [(call, dispatcher) for call in CALLS for dispatcher in counted_dispatchers]
 
     def measure(cell: tuple[str, str]) -> float | None:
         call, dispatcher = cell
         try:
-            few, many = (count(backend, dispatcher, call, n) for n in (2000, 2000 + calls))
+            few_instructions, many_instructions = (
+                instruction_count(backend, dispatcher, call, n) for n in (2000, 2000 + calls)
+            )
         except RuntimeError as error:
             print(f"  {dispatcher} on {backend} cannot {call}: {error}", file=sys.stderr)
             return None
-        return (many - few) / calls
+        return (many_instructions - few_instructions) / calls
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         values = list(pool.map(measure, cells))
@@ -167,19 +171,19 @@ def instructions(backend: str, calls: int = 20000) -> dict[str, dict[str, float]
     return table
 
 
-def show(title: str, table: dict[str, dict[str, float]]) -> None:
+def print_overheads(title: str, table: dict[str, dict[str, float]]) -> None:
     """Prints the overhead of each dispatcher over the native call, and its median over the calls."""
     columns = list(dict.fromkeys(name for row in table.values() for name in row if name != "native"))
     print(f"\n{title}\n{'':18}{'native':>10}" + "".join(f"{'+ ' + name:>20}" for name in columns))
-    added: dict[str, list[float]] = {name: [] for name in columns}
+    overheads: dict[str, list[float]] = {name: [] for name in columns}
     for call, row in table.items():
         cells = ""
         for name in columns:
             if name in row:
-                added[name].append(row[name] - row["native"])
+                overheads[name].append(row[name] - row["native"])
             cells += f"{row[name] - row['native']:20.0f}" if name in row else f"{'-':>20}"
         print(f"{call:18}{row['native']:10.0f}{cells}")
-    medians = "".join(f"{statistics.median(values):20.0f}" if values else f"{'-':>20}" for values in added.values())
+    medians = "".join(f"{statistics.median(values):20.0f}" if values else f"{'-':>20}" for values in overheads.values())
     print(f"{'median':18}{'':10}{medians}")
 
 
@@ -187,7 +191,7 @@ def main() -> None:
     """Measures every installed backend."""
     if sys.argv[1:2] == ["--child"]:
         backend, dispatcher, call, calls = sys.argv[2:]
-        function(statement_of(call, dispatcher), setup(backend, dispatcher))(int(calls))
+        statement_loop(statement_of(call, dispatcher), statement_names(backend, dispatcher))(int(calls))
         return
     parser = argparse.ArgumentParser(description="Measure what dispatch costs over the native call.")
     parser.add_argument("--backend", action="append", choices=list(MODULES), help="only this backend (repeatable)")
@@ -199,13 +203,15 @@ def main() -> None:
     backends = arguments.backend or [name for name, module in MODULES.items() if is_installed(module)]
     for backend in backends:
         figures[f"{backend}, nanoseconds"] = nanoseconds(backend)
-        show(f"{backend}: ns added per call (minimum of interleaved rounds)", figures[f"{backend}, nanoseconds"])
+        print_overheads(
+            f"{backend}: ns added per call (minimum of interleaved rounds)", figures[f"{backend}, nanoseconds"]
+        )
         if not arguments.no_callgrind and shutil.which("valgrind"):
-            figures[f"{backend}, instructions"] = instructions(backend)
-            show(f"{backend}: instructions added per call (callgrind)", figures[f"{backend}, instructions"])
+            figures[f"{backend}, instructions"] = instructions_per_call(backend)
+            print_overheads(f"{backend}: instructions added per call (callgrind)", figures[f"{backend}, instructions"])
     if not shutil.which("valgrind") and not arguments.no_callgrind:
         print("\nvalgrind is not installed: no instructions were counted")
-    write(arguments.json, figures, backends)
+    write_results(arguments.json, figures, backends)
 
 
 if __name__ == "__main__":

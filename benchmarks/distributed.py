@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pairs import write
+from pairs import write_results
 
 from emberharmony import nn, ops, optim
 
@@ -27,7 +27,7 @@ BUCKETS = (2**16, 2**18, 2**20, 2**22, 2**24)
 BATCH, WIDTH, LAYERS = 256, 512, 4
 
 
-def ring(latency: float, bandwidth: float, ranks: int, size: float) -> float:
+def ring_seconds(latency: float, bandwidth: float, ranks: int, size: float) -> float:
     """Returns the seconds of a sum of vectors of so many bytes on a ring."""
     return 2 * (ranks - 1) * latency + 2 * (ranks - 1) / ranks * size / bandwidth
 
@@ -40,23 +40,23 @@ def fit_latency_and_bandwidth(ranks: int, points: dict[int, float]) -> tuple[flo
     return float(max(solution[0], 0.0)), float(1.0 / max(solution[1], 1e-15))
 
 
-def least(rounds: int, call: Callable[[], Any]) -> float:
+def least_seconds(rounds: int, call: Callable[[], Any]) -> float:
     """Returns the least seconds of a call on the slowest rank, after one that warms up."""
-    best = float("inf")
+    best_seconds = float("inf")
     for _ in range(rounds + 1):
         ops.distributed.barrier()
-        began = time.perf_counter()
+        start_time = time.perf_counter()
         call()
-        taken = np.float32(time.perf_counter() - began)
-        slowest = float(ops.max(ops.distributed.all_gather(ops.convert_to_tensor(taken))))
-        best = min(best, slowest)
-    return best
+        seconds = np.float32(time.perf_counter() - start_time)
+        slowest = float(ops.max(ops.distributed.all_gather(ops.convert_to_tensor(seconds))))
+        best_seconds = min(best_seconds, slowest)
+    return best_seconds
 
 
-def step_of(batch: int, communicates: bool) -> Callable[[], Any]:
+def training_step(batch: int, communicates: bool) -> Callable[[], Any]:
     """Returns a step of training with so many rows."""
     rng = ops.random.Generator(0)
-    layers = [part for _ in range(LAYERS) for part in (nn.Linear(WIDTH, WIDTH, rng=rng), nn.ReLU())]
+    layers = [layer for _ in range(LAYERS) for layer in (nn.Linear(WIDTH, WIDTH, rng=rng), nn.ReLU())]
     net = nn.DataParallel(nn.Sequential(*layers))
     optimizer = optim.SGD(net, lr=1e-3)
     x = ops.random.normal((batch, WIDTH), generator=rng)
@@ -70,21 +70,21 @@ def step_of(batch: int, communicates: bool) -> Callable[[], Any]:
     return step
 
 
-def worker(rounds: int) -> None:
+def measure_on_rank(rounds: int) -> None:
     """Measures on one rank of a run; rank 0 prints the figures."""
     ops.set_backend("numpy")
     world = ops.distributed.init(timeout=300)
     figures: dict[str, Any] = {"ranks": world.size, "all_sum": {}, "buckets": {}}
     for length in LENGTHS if world.size > 1 else ():
         x = ops.ones((length,))
-        few = max(3, min(rounds, rounds * 65536 // length))
-        figures["all_sum"][length] = least(few, lambda x=x: ops.distributed.all_sum(x))
+        few_rounds = max(3, min(rounds, rounds * 65536 // length))
+        figures["all_sum"][length] = least_seconds(few_rounds, lambda x=x: ops.distributed.all_sum(x))
     x = ops.ones((LENGTHS[-1],))
     for size in BUCKETS if world.size > 1 else ():
-        figures["buckets"][size] = least(3, lambda size=size: ops.distributed.all_sum(x, bucket_bytes=size))
+        figures["buckets"][size] = least_seconds(3, lambda size=size: ops.distributed.all_sum(x, bucket_bytes=size))
     for kind, batch in (("strong", BATCH // world.size), ("weak", BATCH)):
-        figures[kind] = least(rounds, step_of(batch, True))
-        figures[f"{kind} alone"] = least(rounds, step_of(batch, False))
+        figures[kind] = least_seconds(rounds, training_step(batch, True))
+        figures[f"{kind} alone"] = least_seconds(rounds, training_step(batch, False))
     if world.rank == 0:
         sys.stdout.write(f"figures {json.dumps(figures)}\n")
         sys.stdout.flush()
@@ -95,13 +95,13 @@ def measure(ranks: int, transport: str, rounds: int) -> dict[str, Any]:
     launch = [sys.executable, "-m", "emberharmony", "launch", "-n", str(ranks), "--no-prefix", "--transport", transport]
     command = [*launch, str(Path(__file__)), "--worker", "--rounds", str(rounds)]
     environ = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environ, check=True)
-    text = next(line for line in done.stdout.splitlines() if line.startswith("figures "))
-    figures: dict[str, Any] = json.loads(text.partition(" ")[2])
+    completed_process = subprocess.run(command, capture_output=True, text=True, env=environ, check=True)
+    figures_line = next(line for line in completed_process.stdout.splitlines() if line.startswith("figures "))
+    figures: dict[str, Any] = json.loads(figures_line.partition(" ")[2])
     return figures
 
 
-def rows_of(found: dict[str, Any]) -> dict[str, dict[str, float]]:
+def figure_rows(found: dict[str, Any]) -> dict[str, dict[str, float]]:
     """Returns the figures of a run by row and column."""
     lists = {name: {str(size): seconds for size, seconds in found[name].items()} for name in ("all_sum", "buckets")}
     others = {name: x for name, x in found.items() if not isinstance(x, dict) and name != "ranks"}
@@ -118,15 +118,15 @@ def main() -> None:
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
-        worker(options.rounds)
+        measure_on_rank(options.rounds)
         return
     size = 4 * LAYERS * (WIDTH * WIDTH + WIDTH)
     print(f"transport {options.transport}, {os.cpu_count()} cores, NumPy ranks, {size / 1e6:.1f} MB of gradients")
-    runs, first = [], None
+    runs, first_figures = [], None
     for ranks in options.ranks:
         figures = measure(ranks, options.transport, options.rounds)
         runs.append(figures)
-        first = first or figures
+        first_figures = first_figures or figures
         print(f"\n{ranks} ranks")
         points = {int(length): seconds for length, seconds in figures["all_sum"].items()}
         if points:
@@ -134,22 +134,25 @@ def main() -> None:
             figures |= {"latency": latency, "bandwidth": bandwidth}
             print(f"  fitted: {latency * 1e6:.0f} us a message, {bandwidth / 1e9:.2f} GB/s")
             for length, seconds in points.items():
-                model = ring(latency, bandwidth, ranks, 4 * length)
+                model = ring_seconds(latency, bandwidth, ranks, 4 * length)
                 print(f"  all_sum of {4 * length:>9} bytes: {seconds * 1e3:9.3f} ms, formula {model * 1e3:9.3f} ms")
             for bucket, seconds in figures["buckets"].items():
-                parts = 4 * LENGTHS[-1] // int(bucket)
-                model = parts * ring(latency, bandwidth, ranks, int(bucket))
+                bucket_count = 4 * LENGTHS[-1] // int(bucket)
+                model = bucket_count * ring_seconds(latency, bandwidth, ranks, int(bucket))
                 print(
                     f"  {4 * LENGTHS[-1]} bytes by {bucket:>8}: {seconds * 1e3:9.3f} ms, formula {model * 1e3:9.3f} ms"
                 )
         for kind in ("strong", "weak"):
-            whole, alone = figures[kind], figures[f"{kind} alone"]
-            speed = first[kind] / whole * (ranks if kind == "weak" else 1)
-            text = f"  {kind:6} step {whole * 1e3:8.2f} ms, of which communication {(whole - alone) * 1e3:7.2f} ms"
+            step_seconds, compute_seconds = figures[kind], figures[f"{kind} alone"]
+            speed = first_figures[kind] / step_seconds * (ranks if kind == "weak" else 1)
+            communication = step_seconds - compute_seconds
+            text = f"  {kind:6} step {step_seconds * 1e3:8.2f} ms, of which communication {communication * 1e3:7.2f} ms"
             if points:
-                text += f" (formula {ring(figures['latency'], figures['bandwidth'], ranks, size) * 1e3:.2f} ms)"
-            print(f"{text}, {speed:.2f} times the rows per second of {first['ranks']} ranks")
-    write(options.json, {f"{figures['ranks']} ranks, seconds": rows_of(figures) for figures in runs}, ["numpy"])
+                text += f" (formula {ring_seconds(figures['latency'], figures['bandwidth'], ranks, size) * 1e3:.2f} ms)"
+            print(f"{text}, {speed:.2f} times the rows per second of {first_figures['ranks']} ranks")
+    write_results(
+        options.json, {f"{figures['ranks']} ranks, seconds": figure_rows(figures) for figures in runs}, ["numpy"]
+    )
 
 
 if __name__ == "__main__":

@@ -22,10 +22,10 @@ class TorchAttention(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Returns a tensor of the shape of x, (batch, letters, width)."""
         batch, letters, width = x.shape
-        parts = self.inner(x).view(batch, letters, 3, self.heads, width // self.heads)
-        query, key, value = parts.permute(2, 0, 3, 1, 4).unbind(0)
-        attended = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
-        return self.outer(attended.transpose(1, 2).reshape(batch, letters, width))  # type: ignore[no-any-return]
+        projections = self.inner(x).view(batch, letters, 3, self.heads, width // self.heads)
+        query, key, value = projections.permute(2, 0, 3, 1, 4).unbind(0)
+        attention_output = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+        return self.outer(attention_output.transpose(1, 2).reshape(batch, letters, width))  # type: ignore[no-any-return]
 
 
 class TorchBlock(nn.Module):
@@ -79,11 +79,11 @@ class MLXAttention(mlx_nn.Module):  # type: ignore[misc, name-defined]
     def __call__(self, x: mx.array) -> mx.array:
         """Returns a tensor of the shape of x, (batch, letters, width)."""
         batch, letters, width = x.shape
-        parts = self.inner(x).reshape(batch, letters, 3, self.heads, width // self.heads)
-        query, key, value = (parts[:, :, i].transpose(0, 2, 1, 3) for i in range(3))
+        projections = self.inner(x).reshape(batch, letters, 3, self.heads, width // self.heads)
+        query, key, value = (projections[:, :, i].transpose(0, 2, 1, 3) for i in range(3))
         scale = (width // self.heads) ** -0.5
-        attended = mx.fast.scaled_dot_product_attention(query, key, value, scale=scale, mask="causal")
-        return self.outer(attended.transpose(0, 2, 1, 3).reshape(batch, letters, width))
+        attention_output = mx.fast.scaled_dot_product_attention(query, key, value, scale=scale, mask="causal")
+        return self.outer(attention_output.transpose(0, 2, 1, 3).reshape(batch, letters, width))
 
 
 class MLXBlock(mlx_nn.Module):  # type: ignore[misc, name-defined]

@@ -18,7 +18,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from pairs import alone, installed_backends, parser, write
+from pairs import installed_backends, make_parser, restart_with_one_thread, write_results
 
 from emberharmony import ops, optim
 
@@ -57,7 +57,7 @@ def mlp_ops(*tensors: Any) -> Any:
     return ops.mean(losses)
 
 
-def mlp_in(n: Namespace) -> Callable[..., Any]:
+def mlp_loss_in(n: Namespace) -> Callable[..., Any]:
     """Returns the same loss, written with the functions of NumPy or of HIPS autograd."""
 
     def loss(*tensors: Any) -> Any:
@@ -66,8 +66,8 @@ def mlp_in(n: Namespace) -> Callable[..., Any]:
             x = n.matmul(x, layers[i]) + layers[i + 1]
             if i + 2 < len(layers):
                 x = n.tanh(x)
-        top = n.max(x, axis=-1, keepdims=True)
-        log_total = n.log(n.sum(n.exp(x - top), axis=-1)) + top[:, 0]
+        largest = n.max(x, axis=-1, keepdims=True)
+        log_total = n.log(n.sum(n.exp(x - largest), axis=-1)) + largest[:, 0]
         return n.mean(log_total - n.sum(x * targets, axis=-1))
 
     return loss
@@ -82,39 +82,39 @@ def mlp_by_hand(*tensors: Any) -> Any:
         x = x @ layers[i] + layers[i + 1]
         if i + 2 < len(layers):
             x = np.tanh(x)
-    top = x.max(-1, keepdims=True)
-    powers = np.exp(x - top)
-    total = powers.sum(-1, keepdims=True)
-    loss = np.mean(np.log(total)[:, 0] + top[:, 0] - (x * targets).sum(-1))
-    pulled = (powers / total - targets) / np.float32(len(x))
+    largest = x.max(-1, keepdims=True)
+    powers = np.exp(x - largest)
+    power_sum = powers.sum(-1, keepdims=True)
+    loss = np.mean(np.log(power_sum)[:, 0] + largest[:, 0] - (x * targets).sum(-1))
+    output_gradient = (powers / power_sum - targets) / np.float32(len(x))
     layer_gradients = list(layers)
     for i in reversed(range(0, len(layers), 2)):
-        entered = inputs[i // 2]
-        layer_gradients[i], layer_gradients[i + 1] = entered.T @ pulled, pulled.sum(0)
+        layer_input = inputs[i // 2]
+        layer_gradients[i], layer_gradients[i + 1] = layer_input.T @ output_gradient, output_gradient.sum(0)
         if i:
-            pulled = pulled @ layers[i].T * (1 - entered * entered)
+            output_gradient = output_gradient @ layers[i].T * (1 - layer_input * layer_input)
     return loss, layer_gradients
 
 
 def step_by_hand(rate: float, weights: Any, state: Any, x: Any, targets: Any) -> Any:
     """Returns the loss, and parameters and state after a step of AdamW, written in NumPy."""
     loss, gradients = mlp_by_hand(*weights, x, targets)
-    first, second, count = state
+    first_moments, second_moments, count = state
     count += 1
-    below, share = math.sqrt(1 - 0.999**count), rate / (1 - 0.9**count)
-    made: tuple[list[Any], ...] = [], [], []
-    for w, g, m, v in zip(weights, gradients, first, second, strict=True):
+    moment_divisor, corrected_rate = math.sqrt(1 - 0.999**count), rate / (1 - 0.9**count)
+    updated_columns: tuple[list[Any], ...] = [], [], []
+    for w, g, m, v in zip(weights, gradients, first_moments, second_moments, strict=True):
         m = m + (g - m) * np.float32(0.1)
         v = v * np.float32(0.999) + g * g * np.float32(0.001)
-        w = w * np.float32(1 - rate * 0.01) - np.float32(share) * m / (
-            np.sqrt(v) / np.float32(below) + np.float32(1e-8)
+        w = w * np.float32(1 - rate * 0.01) - np.float32(corrected_rate) * m / (
+            np.sqrt(v) / np.float32(moment_divisor) + np.float32(1e-8)
         )
-        for column, array in zip(made, (w, m, v), strict=True):
+        for column, array in zip(updated_columns, (w, m, v), strict=True):
             column.append(array)
-    return loss, made[0], (made[1], made[2], count)
+    return loss, updated_columns[0], (updated_columns[1], updated_columns[2], count)
 
 
-def steps(size: tuple[int, ...]) -> dict[str, tuple[str, Callable[[], Any]]]:
+def step_contenders(size: tuple[int, ...]) -> dict[str, tuple[str, Callable[[], Any]]]:
     """Returns the contenders of a training step on NumPy: by hand, plain and compiled."""
     *weights, x, targets = mlp_parameters(*size)
     adam = optim.AdamW(lr=1e-3, weight_decay=0.01)
@@ -124,12 +124,12 @@ def steps(size: tuple[int, ...]) -> dict[str, tuple[str, Callable[[], Any]]]:
         return loss, *adam.update(gradients, state, weights)
 
     ops.set_backend("numpy")
-    compiled, state = ops.compile(step), adam.init(weights)
+    compiled_step, state = ops.compile(step), adam.init(weights)
     zeros = [np.zeros_like(w) for w in weights]
     return {
         "by hand": ("numpy", lambda: step_by_hand(1e-3, weights, (zeros, zeros, 0), x, targets)),
         "ours": ("numpy", lambda: step(weights, state, x, targets)),
-        "compiled": ("numpy", lambda: compiled(weights, state, x, targets)),
+        "compiled": ("numpy", lambda: compiled_step(weights, state, x, targets)),
     }
 
 
@@ -173,12 +173,12 @@ def block_ops(heads: int) -> Callable[..., Any]:
 
     def loss(qkv: Any, out: Any, up: Any, down: Any, x: Any) -> Any:
         batch, length, width = x.shape
-        parts = ops.reshape(ops.matmul(norm(x), qkv), (batch, length, 3, heads, width // heads))
-        q, k, v = ops.unstack(ops.transpose(parts, (2, 0, 3, 1, 4)))
+        projections = ops.reshape(ops.matmul(norm(x), qkv), (batch, length, 3, heads, width // heads))
+        q, k, v = ops.unstack(ops.transpose(projections, (2, 0, 3, 1, 4)))
         scores = ops.multiply(ops.matmul(q, ops.swapaxes(k, -1, -2)), 1 / math.sqrt(width // heads))
-        mixed = ops.matmul(ops.softmax(scores, axis=-1), v)
-        mixed = ops.reshape(ops.transpose(mixed, (0, 2, 1, 3)), (batch, length, width))
-        x = ops.add(x, ops.matmul(mixed, out))
+        attention_output = ops.matmul(ops.softmax(scores, axis=-1), v)
+        attention_output = ops.reshape(ops.transpose(attention_output, (0, 2, 1, 3)), (batch, length, width))
+        x = ops.add(x, ops.matmul(attention_output, out))
         hidden = ops.matmul(norm(x), up)
         inner = ops.multiply(
             ops.add(hidden, ops.multiply(ops.multiply(ops.square(hidden), hidden), 0.044715)), math.sqrt(2 / math.pi)
@@ -189,7 +189,7 @@ def block_ops(heads: int) -> Callable[..., Any]:
     return loss
 
 
-def block_in(n: Namespace, heads: int) -> Callable[..., Any]:
+def block_loss_in(n: Namespace, heads: int) -> Callable[..., Any]:
     """Returns the same, written with the functions of NumPy, HIPS autograd, PyTorch or MLX and with operators."""
 
     def mean(x: Any) -> Any:
@@ -202,28 +202,30 @@ def block_in(n: Namespace, heads: int) -> Callable[..., Any]:
     def softmax(x: Any) -> Any:
         if n.__name__ in ("torch", "mlx.core"):
             return n.softmax(x, -1)
-        shifted = n.exp(x - n.max(x, axis=-1, keepdims=True))
-        return shifted / n.sum(shifted, axis=-1, keepdims=True)
+        powers = n.exp(x - n.max(x, axis=-1, keepdims=True))
+        return powers / n.sum(powers, axis=-1, keepdims=True)
 
     turn = n.permute if n.__name__ == "torch" else n.transpose
 
     def loss(qkv: Any, out: Any, up: Any, down: Any, x: Any) -> Any:
         batch, length, width = x.shape
-        parts = turn(n.reshape(n.matmul(norm(x), qkv), (batch, length, 3, heads, width // heads)), (2, 0, 3, 1, 4))
-        q, k, v = parts[0], parts[1], parts[2]
+        projections = turn(
+            n.reshape(n.matmul(norm(x), qkv), (batch, length, 3, heads, width // heads)), (2, 0, 3, 1, 4)
+        )
+        q, k, v = projections[0], projections[1], projections[2]
         scores = n.matmul(q, n.swapaxes(k, -1, -2)) * (1 / math.sqrt(width // heads))
-        mixed = n.reshape(turn(n.matmul(softmax(scores), v), (0, 2, 1, 3)), (batch, length, width))
-        x = x + n.matmul(mixed, out)
+        attention_output = n.reshape(turn(n.matmul(softmax(scores), v), (0, 2, 1, 3)), (batch, length, width))
+        x = x + n.matmul(attention_output, out)
         hidden = n.matmul(norm(x), up)
         inner = (hidden + 0.044715 * hidden * hidden * hidden) * math.sqrt(2 / math.pi)
         hidden = 0.5 * hidden * (n.tanh(inner) + 1)
-        whole = x + n.matmul(hidden, down)
-        return n.mean(whole * whole)
+        block_output = x + n.matmul(hidden, down)
+        return n.mean(block_output * block_output)
 
     return loss
 
 
-def ours(
+def our_call(
     backend: str, loss: Callable[..., Any], arrays: list[Any], constants: int, compiled: bool = False
 ) -> Callable[[], Any]:
     """Returns a function that calls `ops.value_and_grad`; `backend` must be active when it is called."""
@@ -247,53 +249,53 @@ def contenders(kind: str, size: tuple[int, ...]) -> dict[str, tuple[str, Callabl
     constants = 2 if kind == "mlp" else 1
     heads = size[-1]
     with_ops = mlp_ops if kind == "mlp" else block_ops(heads)
-    in_numpy = mlp_in(np) if kind == "mlp" else block_in(np, heads)
-    numbers = tuple(range(len(arrays) - constants))
+    in_numpy = mlp_loss_in(np) if kind == "mlp" else block_loss_in(np, heads)
+    argument_numbers = tuple(range(len(arrays) - constants))
     by_name: dict[str, tuple[str, Callable[[], Any]]] = {"forward in NumPy": ("numpy", lambda: in_numpy(*arrays))}
-    by_name["ours on numpy"] = ("numpy", ours("numpy", with_ops, arrays, constants))
-    by_name["compiled on numpy"] = ("numpy", ours("numpy", with_ops, arrays, constants, compiled=True))
+    by_name["ours on numpy"] = ("numpy", our_call("numpy", with_ops, arrays, constants))
+    by_name["compiled on numpy"] = ("numpy", our_call("numpy", with_ops, arrays, constants, compiled=True))
     if kind == "mlp":
         by_name["by hand"] = ("numpy", lambda: mlp_by_hand(*arrays))
     if importlib.util.find_spec("autograd") is not None:
         import autograd.numpy as anp
         from autograd import value_and_grad
 
-        in_hips = mlp_in(anp) if kind == "mlp" else block_in(anp, heads)
+        in_hips = mlp_loss_in(anp) if kind == "mlp" else block_loss_in(anp, heads)
         hips = value_and_grad(lambda trained: in_hips(*trained, *arrays[len(trained) :]))
-        by_name["HIPS autograd"] = ("numpy", lambda: hips(tuple(arrays[: len(numbers)])))
+        by_name["HIPS autograd"] = ("numpy", lambda: hips(tuple(arrays[: len(argument_numbers)])))
     if importlib.util.find_spec("torch") is not None:
         import torch
 
         torch.set_num_threads(1)
-        in_torch = mlp_torch if kind == "mlp" else block_in(torch, heads)
-        leaves = [torch.from_numpy(a).requires_grad_(i in numbers) for i, a in enumerate(arrays)]
+        in_torch = mlp_torch if kind == "mlp" else block_loss_in(torch, heads)
+        leaves = [torch.from_numpy(a).requires_grad_(i in argument_numbers) for i, a in enumerate(arrays)]
 
         def torch_call() -> Any:
             value = in_torch(*leaves)
-            return value.detach(), torch.autograd.grad(value, leaves[: len(numbers)])
+            return value.detach(), torch.autograd.grad(value, leaves[: len(argument_numbers)])
 
-        by_name["ours on torch"] = ("torch", ours("torch", with_ops, arrays, constants))
+        by_name["ours on torch"] = ("torch", our_call("torch", with_ops, arrays, constants))
         by_name["torch"] = ("torch", torch_call)
     if importlib.util.find_spec("mlx") is not None:
         import mlx.core as mx
 
-        in_mlx = mlp_mlx if kind == "mlp" else block_in(mx, heads)
-        own = [mx.array(a) for a in arrays]
-        native = mx.value_and_grad(in_mlx, argnums=list(numbers))
+        in_mlx = mlp_mlx if kind == "mlp" else block_loss_in(mx, heads)
+        mlx_arrays = [mx.array(a) for a in arrays]
+        native = mx.value_and_grad(in_mlx, argnums=list(argument_numbers))
 
         def mlx_call() -> Any:
-            result = native(*own)
+            result = native(*mlx_arrays)
             mx.eval(result)
             return result
 
-        by_name["ours on mlx"] = ("mlx", ours("mlx", with_ops, arrays, constants))
+        by_name["ours on mlx"] = ("mlx", our_call("mlx", with_ops, arrays, constants))
         by_name["mlx"] = ("mlx", mlx_call)
     return by_name
 
 
 def measure_calls(calls: dict[str, tuple[str, Callable[[], Any]]], rounds: int) -> dict[str, float]:
     """Returns the minimum time of each call in seconds; the calls take turns."""
-    best = dict.fromkeys(calls, math.inf)
+    least_by_name = dict.fromkeys(calls, math.inf)
     repeats: dict[str, int] = {}
     for i in range(rounds + 1):
         for name, (backend, call) in calls.items():
@@ -303,17 +305,17 @@ def measure_calls(calls: dict[str, tuple[str, Callable[[], Any]]], rounds: int) 
             start = time.perf_counter()
             for _ in range(count):
                 call()
-            taken = (time.perf_counter() - start) / count
+            seconds = (time.perf_counter() - start) / count
             if i == 0:
-                repeats[name] = max(1, min(200, int(0.01 / taken)))
-            best[name] = min(best[name], taken)
-    return best
+                repeats[name] = max(1, min(200, int(0.01 / seconds)))
+            least_by_name[name] = min(least_by_name[name], seconds)
+    return least_by_name
 
 
 def main() -> None:
     """Measures and prints one row for each size, one column for each contender."""
-    alone()
-    options = parser(__doc__, 15).parse_args()
+    restart_with_one_thread()
+    options = make_parser(__doc__, 15).parse_args()
     times = {}
     for name, (kind, size) in SIZES.items():
         times[name] = row = measure_calls(contenders(kind, size), options.rounds)
@@ -321,11 +323,11 @@ def main() -> None:
         ratios = ", ".join(f"{who} {t / forward:.1f}" for who, t in row.items() if who != "forward in NumPy")
         print(f"{name:13} forward {forward * 1e6:7.0f} us; value and gradient over it: {ratios}", flush=True)
     for name in ("mlp small", "mlp medium"):
-        times[f"step of {name}"] = row = measure_calls(steps(SIZES[name][1]), options.rounds)
-        hand = row["by hand"]
-        ratios = ", ".join(f"{who} {t / hand:.2f}" for who, t in row.items() if who != "by hand")
-        print(f"AdamW step of {name}: by hand {hand * 1e6:.0f} us; over it: {ratios}", flush=True)
-    write(options.json, {"seconds": times}, installed_backends(None))
+        times[f"step of {name}"] = row = measure_calls(step_contenders(SIZES[name][1]), options.rounds)
+        by_hand_seconds = row["by hand"]
+        ratios = ", ".join(f"{who} {t / by_hand_seconds:.2f}" for who, t in row.items() if who != "by hand")
+        print(f"AdamW step of {name}: by hand {by_hand_seconds * 1e6:.0f} us; over it: {ratios}", flush=True)
+    write_results(options.json, {"seconds": times}, installed_backends(None))
 
 
 if __name__ == "__main__":

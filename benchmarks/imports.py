@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from statistics import median
 
-from pairs import MODULES, alone, installed_backends, parser, write
+from pairs import MODULES, installed_backends, make_parser, restart_with_one_thread, write_results
 
 PROGRAM = """
 import time
@@ -26,27 +26,29 @@ print(middle - start, end - middle, time.process_time() - middle, ops.__file__)
 """
 
 
-def seconds(backend: str, checkout: Path) -> tuple[float, float, float]:
+def import_seconds(backend: str, checkout: Path) -> tuple[float, float, float]:
     """Returns the processor time of both imports, and of the second with three calls, in a process of its own."""
     environment = os.environ | {"EMBERHARMONY_BACKEND": backend}
     for name in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE"):
         environment.pop(name, None)
     command = [sys.executable, "-c", PROGRAM.format(library=MODULES[backend])]
     # Python looks first into the folder in which it starts.
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment, cwd=checkout)
-    native, added, called, file = done.stdout.split(maxsplit=3)
+    completed_process = subprocess.run(
+        command, capture_output=True, text=True, check=True, env=environment, cwd=checkout
+    )
+    native_seconds, added_seconds, call_seconds, file = completed_process.stdout.split(maxsplit=3)
     assert Path(file).is_relative_to(checkout), file
-    return float(native), float(added), float(called)
+    return float(native_seconds), float(added_seconds), float(call_seconds)
 
 
 def measure(backend: str, checkouts: list[Path], rounds: int) -> dict[str, dict[str, float]]:
     """Returns the figures of a backend by checkout, in milliseconds."""
     times: dict[Path, list[tuple[float, float, float]]] = {checkout: [] for checkout in checkouts}
     for checkout in checkouts:
-        seconds(backend, checkout)  # writes the bytecode
+        import_seconds(backend, checkout)  # writes the bytecode
     for i in range(rounds):
         for checkout in checkouts[:: 1 if i % 2 else -1]:
-            times[checkout].append(seconds(backend, checkout))
+            times[checkout].append(import_seconds(backend, checkout))
     figures = {}
     for checkout, processes in times.items():
         columns = list(zip(*processes, strict=True))
@@ -61,14 +63,14 @@ def measure(backend: str, checkouts: list[Path], rounds: int) -> dict[str, dict[
 
 def main() -> None:
     """Measures and prints one row for each backend and checkout."""
-    options_parser = parser(__doc__, 15)
+    options_parser = make_parser(__doc__, 15)
     options_parser.add_argument("--beside", type=Path, action="append", default=[], help="another checkout")
     options = options_parser.parse_args()
     checkouts = [Path(__file__).parents[1], *(path.resolve() for path in options.beside)]
     backends = installed_backends(options.backend)
-    write(options.json, {name: measure(name, checkouts, options.rounds) for name in backends}, backends)
+    write_results(options.json, {name: measure(name, checkouts, options.rounds) for name in backends}, backends)
 
 
 if __name__ == "__main__":
-    alone()
+    restart_with_one_thread()
     main()

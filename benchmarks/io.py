@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pairs import alone, time_pair, write
+from pairs import restart_with_one_thread, time_pair, write_results
 
 from emberharmony import io, ops
 
@@ -53,7 +53,7 @@ print(json.dumps({"ms": 1e3 * min(times), "median ms": 1e3 * sorted(times)[len(t
 """Opens a file in a process of its own, whose memory nothing else has used; Linux tells how much is resident."""
 
 
-def seconds(call: Callable[[], Any]) -> float:
+def call_seconds(call: Callable[[], Any]) -> float:
     """Returns the time that a call takes on the clock, because a disk needs no processor."""
     start = time.perf_counter()
     call()
@@ -85,15 +85,15 @@ def load_all(path: Path, mmap: bool) -> None:
                 tensor.view(np.int64).sum()
 
 
-def opening(large: Path, tiny: Path, rounds: int) -> dict[str, float]:
+def opening_costs(large: Path, tiny: Path, rounds: int) -> dict[str, float]:
     """Returns what it takes to open a file and to make views of its tensors."""
     command = [sys.executable, "-c", PAGES, str(large), str(tiny), str(rounds)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    costs: dict[str, float] = json.loads(done.stdout)
+    completed_process = subprocess.run(command, check=True, capture_output=True, text=True)
+    costs: dict[str, float] = json.loads(completed_process.stdout)
     return costs
 
 
-def in_turn(
+def rates_in_turn(
     ours: Callable[[], Any], theirs: Callable[[], Any], nbytes: int, rounds: int, before: Callable[[], Any]
 ) -> dict[str, float]:
     """Returns the rates of two ways to move bytes, which take turns, and the ratio of ours to theirs.
@@ -109,7 +109,7 @@ def in_turn(
     for i in range(rounds):
         for which in (0, 1) if i % 2 else (1, 0):
             before()
-            times[which].append(seconds((ours, theirs)[which]))
+            times[which].append(call_seconds((ours, theirs)[which]))
     ratios = [b / a for a, b in zip(*times, strict=True)]
     return {
         "ours MB/s": nbytes / min(times[0]) / 1e6,
@@ -119,9 +119,9 @@ def in_turn(
     }
 
 
-def show(title: str, figure: float, goal: str, reached: bool, more: str = "") -> None:
+def print_figure(title: str, figure: float, goal: str, reached: bool, note_text: str = "") -> None:
     """Prints a figure beside its goal."""
-    print(f"{title:44}{figure:10.3f}   goal {goal:9}{'reached' if reached else 'MISSED':9}{more}", flush=True)
+    print(f"{title:44}{figure:10.3f}   goal {goal:9}{'reached' if reached else 'MISSED':9}{note_text}", flush=True)
 
 
 def measure(folder: Path, megabytes: int, rounds: int) -> dict[str, dict[str, float]]:
@@ -145,15 +145,15 @@ def measure(folder: Path, megabytes: int, rounds: int) -> dict[str, dict[str, fl
     io.save({f"model.layers.{i}.self_attn.q_proj.weight": np.zeros((4, 4), np.float32) for i in range(SMALL)}, small)
     io.save({"w": np.zeros(3, np.float32)}, tiny)
     if os.path.exists("/proc/self/statm"):
-        figures["open"] = row = opening(large, tiny, max(rounds, 5))
-        show(
+        figures["open"] = row = opening_costs(large, tiny, max(rounds, 5))
+        print_figure(
             f"open {megabytes} MB, {count} views: ms",
             row["ms"],
             "<= 2",
             row["ms"] <= 2,
             f"median {row['median ms']:.2f}",
         )
-        show("  resident MB", row["resident MB"], "<= 4", row["resident MB"] <= 4)
+        print_figure("  resident MB", row["resident MB"], "<= 4", row["resident MB"] <= 4)
     try:
         from safetensors.numpy import load_file
     except ImportError:
@@ -161,9 +161,11 @@ def measure(folder: Path, megabytes: int, rounds: int) -> dict[str, dict[str, fl
     else:
         row = time_pair(lambda: load_file(small), lambda: io.load(small), rounds)
         figures["20,000 tensors"] = row
-        more = f"median {row['ours median']:.2f}, again {row['again']:.2f}"
-        show(f"{SMALL:,} tensors, ours / safetensors.numpy", row["ours"], "<= 1.3", row["ours"] <= 1.3, more)
-    ways: dict[str, tuple[Callable[[], Any], Callable[[], Any], Callable[[], Any]]] = {
+        note_text = f"median {row['ours median']:.2f}, again {row['again']:.2f}"
+        print_figure(
+            f"{SMALL:,} tensors, ours / safetensors.numpy", row["ours"], "<= 1.3", row["ours"] <= 1.3, note_text
+        )
+    copies_by_title: dict[str, tuple[Callable[[], Any], Callable[[], Any], Callable[[], Any]]] = {
         "save": (lambda: io.save(tensors, written), lambda: copy_file(large, fresh, "conv=fsync"), clean),
         "load": (lambda: load_all(large, False), lambda: copy_file(large, "/dev/null"), lambda: drop_from_cache(large)),
         "load by a map": (
@@ -172,17 +174,17 @@ def measure(folder: Path, megabytes: int, rounds: int) -> dict[str, dict[str, fl
             lambda: drop_from_cache(large),
         ),
     }
-    for title, (ours, theirs, before) in ways.items():
-        row = in_turn(ours, theirs, nbytes, rounds, before)
+    for title, (ours, theirs, before) in copies_by_title.items():
+        row = rates_in_turn(ours, theirs, nbytes, rounds, before)
         figures[title] = row
-        more = f"median {row['ratio median']:.2f}; {row['ours MB/s']:.0f} against {row['theirs MB/s']:.0f} MB/s"
-        show(f"{title} {megabytes} MB, rate / dd", row["ratio"], ">= 0.9", row["ratio"] >= 0.9, more)
+        note_text = f"median {row['ratio median']:.2f}; {row['ours MB/s']:.0f} against {row['theirs MB/s']:.0f} MB/s"
+        print_figure(f"{title} {megabytes} MB, rate / dd", row["ratio"], ">= 0.9", row["ratio"] >= 0.9, note_text)
     return figures
 
 
 def main() -> None:
     """Measures in a new folder, and removes it."""
-    alone()
+    restart_with_one_thread()
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--folder", help="measure on the disk of this folder; by default that of temporary files")
     parser.add_argument("--megabytes", type=int, default=400, help="the size of the large file")
@@ -195,7 +197,7 @@ def main() -> None:
         figures = measure(folder, options.megabytes, options.rounds)
     finally:
         shutil.rmtree(folder)
-    write(options.json, {"numpy": figures}, ["numpy"])
+    write_results(options.json, {"numpy": figures}, ["numpy"])
 
 
 if __name__ == "__main__":

@@ -15,7 +15,16 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from pairs import alone, evaluating_call, head, library, line, measure_each, parser, time_pair
+from pairs import (
+    evaluating_call,
+    library,
+    make_parser,
+    measure_each,
+    restart_with_one_thread,
+    table_head,
+    table_line,
+    time_pair,
+)
 
 from emberharmony import ops
 
@@ -26,7 +35,7 @@ DTYPES = ("float32", "float64", "float16", "int32")
 Pair = tuple[Callable[..., Any], Callable[..., Any]]
 
 
-def pairs(backend: str) -> dict[str, Pair]:
+def call_pairs(backend: str) -> dict[str, Pair]:
     """Returns the native function and the op by title; both take two matrices of one shape."""
     n = library(backend)
     largest = n.amax if backend == "torch" else n.max
@@ -49,13 +58,13 @@ def measure(backend: str, options: Any) -> dict[str, Any]:
     """Returns the figures of one backend, and prints them."""
     ops.set_backend(backend)
     figures = {}
-    print(head(backend))
-    for title, (native, ours) in pairs(backend).items():
+    print(table_head(backend))
+    for title, (native, ours) in call_pairs(backend).items():
         for dtype in DTYPES:
             for size in options.size or SIZES:
                 row = f"{title}, {dtype}, {size}"
-                many = dtype != "float32" and size not in FEWER
-                left_out = (many or (title == "matmul(x, y)" and size > LARGEST_PRODUCT)) and not options.all
+                is_long = dtype != "float32" and size not in FEWER
+                left_out = (is_long or (title == "matmul(x, y)" and size > LARGEST_PRODUCT)) and not options.all
                 if left_out or not re.search(options.pattern, f"{backend} {row}"):
                     continue
                 side = math.isqrt(size)
@@ -67,14 +76,14 @@ def measure(backend: str, options: Any) -> dict[str, Any]:
                 except (TypeError, ValueError, RuntimeError, NotImplementedError):
                     continue  # the library has no such function for the dtype
                 figures[row] = time_pair(theirs, mine, options.rounds, turn=0.002, most=options.seconds)
-                print(line(row, figures[row]), flush=True)
+                print(table_line(row, figures[row]), flush=True)
     return figures
 
 
 def main() -> None:
     """Measures every installed backend."""
-    alone()
-    arguments = parser(__doc__, 15)
+    restart_with_one_thread()
+    arguments = make_parser(__doc__, 15)
     arguments.add_argument("--size", type=int, action="append", help="only this number of elements (repeatable)")
     arguments.add_argument("--seconds", type=float, default=0.25, help="after this time a row begins no further round")
     arguments.add_argument("--all", action="store_true", help="every dtype in every size, and large products")

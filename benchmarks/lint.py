@@ -41,25 +41,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("folders", nargs="*", type=Path)
     parser.add_argument("--lines", type=int, default=150_000)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     print(f"Python {platform.python_version()}, {platform.machine()}, {default_jobs()} cores")
-    for folders in [asked.folders] if asked.folders else DEFAULTS:
+    for folders in [options.folders] if options.folders else DEFAULTS:
         with tempfile.TemporaryDirectory() as name:
-            measure(Path(name), folders, asked.lines)
+            measure_folders(Path(name), folders, options.lines)
 
 
-def measure(tree: Path, folders: list[Path], limit: int) -> None:
+def measure_folders(tree: Path, folders: list[Path], limit: int) -> None:
     """Measures a copy of some folders, made in `tree`."""
     (tree / "pyproject.toml").write_text("[project]\nname = 'measured'\n", encoding="utf-8")
-    lines, files = copy(folders, tree / "package", limit)
-    print(f"\n{', '.join(one.name for one in folders)}: {lines} lines in {files} files")
+    lines, files = copy_files(folders, tree / "package", limit)
+    print(f"\n{', '.join(folder.name for folder in folders)}: {lines} lines in {files} files")
     if lines:
         measure_rules(tree, lines)
         measure_editor(tree)
         measure_command(tree)
 
 
-def copy(folders: list[Path], target: Path, limit: int) -> tuple[int, int]:
+def copy_files(folders: list[Path], target: Path, limit: int) -> tuple[int, int]:
     """Copies files that can be parsed, until they have `limit` lines; returns the numbers of lines and of files."""
     lines = files = 0
     for folder in folders:
@@ -68,18 +68,18 @@ def copy(folders: list[Path], target: Path, limit: int) -> tuple[int, int]:
                 continue
             try:
                 text = read_text(file.read_bytes())
-                parse(text)
+                parse_quietly(text)
             except (SyntaxError, ValueError):
                 continue
-            place = target / folder.name / file.relative_to(folder)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(file, place)
+            target_file = target / folder.name / file.relative_to(folder)
+            target_file.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, target_file)
             lines += text.count("\n")
             files += 1
     return lines, files
 
 
-def parse(text: str) -> ast.Module:
+def parse_quietly(text: str) -> ast.Module:
     """Returns the syntax tree of a text, without warnings about it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -96,7 +96,7 @@ def measure_rules(tree: Path, lines: int) -> None:
     for _ in range(ROUNDS):
         start = time.process_time()
         for text in texts.values():
-            parse(text)
+            parse_quietly(text)
         middle = time.process_time()
         for path, text in texts.items():
             check_text(path, text, settings, codes)
@@ -120,18 +120,23 @@ def measure_editor(tree: Path) -> None:
     files = discover([tree], settings)
     check(files, settings, chosen_codes((), ()))
     texts = {file: read_text(file.read_bytes()) for file in files.values()}
-    some = {file: text for file, text in texts.items() if 900 <= text.count("\n") <= 1100}
+    files_of_1000_lines = {file: text for file, text in texts.items() if 900 <= text.count("\n") <= 1100}
     session = Session()
-    opened = [timed_request(session, file, text)[0] for file, text in some.items()][1:]
+    opening_seconds = [timed_request(session, file, text)[0] for file, text in files_of_1000_lines.items()][1:]
     imports, checks, repairs = [], [], []
-    for file, text in some.items():
+    for file, text in files_of_1000_lines.items():
         module = f"import {file.relative_to(tree / 'package').parts[0]}"
         changes = [(f"{text}\n{module}\n", text) for _ in range(ROUNDS)]
-        imports.append(min(timed_request(session, file, one)[0] for pair in changes for one in pair))
+        imports.append(min(timed_request(session, file, edited_text)[0] for pair in changes for edited_text in pair))
         rounds = [timed_request(session, file, f"{text}\nchanged = {number}\n") for number in range(2 * ROUNDS)]
-        checks.append(min(one for one, _ in rounds))
+        checks.append(min(edited_text for edited_text, _ in rounds))
         repairs.append(min(two for _, two in rounds))
-    rows = {"opening": opened, "import added": imports, "change": checks, "repair": [one for one in repairs if one]}
+    rows = {
+        "opening": opening_seconds,
+        "import added": imports,
+        "change": checks,
+        "repair": [edited_text for edited_text in repairs if edited_text],
+    }
     for name, times in rows.items():
         if times:
             middle, slowest = 1e3 * sorted(times)[len(times) // 2], 1e3 * max(times)
@@ -141,12 +146,16 @@ def measure_editor(tree: Path) -> None:
 def timed_request(session: Session, file: Path, text: str) -> tuple[float, float]:
     """Returns the CPU seconds of the diagnostics after a change, and of a repair, or 0 if nothing can be repaired."""
     start = time.process_time()
-    checked = session.check(file, text, whole=False)
+    check_result = session.check(file, text, whole=False)
     middle = time.process_time()
-    repairable = [one for one in checked.findings if one.fix is not None and one.fix.safety is not Safety.GUIDED]
+    repairable = [
+        finding
+        for finding in check_result.findings
+        if finding.fix is not None and finding.fix.safety is not Safety.GUIDED
+    ]
     if not repairable:
         return middle - start, 0.0
-    checked.repair(repairable[len(repairable) // 2])
+    check_result.repair(repairable[len(repairable) // 2])
     return middle - start, time.process_time() - middle
 
 

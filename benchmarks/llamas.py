@@ -32,17 +32,17 @@ class TorchAttention(nn.Module):
         """Returns a tensor of the shape of x, (batch, time, width)."""
         batch, time, _ = x.shape
         q, k, v = (
-            part(x).view(batch, time, -1, self.width).transpose(1, 2) for part in (self.query, self.key, self.value)
+            layer(x).view(batch, time, -1, self.width).transpose(1, 2) for layer in (self.query, self.key, self.value)
         )
-        q, k = (x * cosine + _half_turned(x) * sine for x in (q, k))
+        q, k = (x * cosine + _rotate_half(x) * sine for x in (q, k))
         if cache:
             k, v = torch.cat([cache[0], k], 2), torch.cat([cache[1], v], 2)
         cache[:] = k, v
-        attended = functional.scaled_dot_product_attention(q, k, v, is_causal=time > 1, enable_gqa=True)
-        return self.outer(attended.transpose(1, 2).reshape(batch, time, -1))  # type: ignore[no-any-return]
+        attention_output = functional.scaled_dot_product_attention(q, k, v, is_causal=time > 1, enable_gqa=True)
+        return self.outer(attention_output.transpose(1, 2).reshape(batch, time, -1))  # type: ignore[no-any-return]
 
 
-def _half_turned(x: torch.Tensor) -> torch.Tensor:
+def _rotate_half(x: torch.Tensor) -> torch.Tensor:
     half = x.shape[-1] // 2
     return torch.cat((-x[..., half:], x[..., :half]), -1)
 
@@ -61,8 +61,8 @@ class TorchBlock(nn.Module):
     def forward(self, x: torch.Tensor, cosine: torch.Tensor, sine: torch.Tensor, cache: list[Any]) -> torch.Tensor:
         """Returns a tensor of the shape of x, (batch, time, width)."""
         x = x + self.attention(self.norm1(x), cosine, sine, cache)
-        normed = self.norm2(x)
-        return x + self.outer(functional.silu(self.gate(normed)) * self.inner(normed))  # type: ignore[no-any-return]
+        normalized = self.norm2(x)
+        return x + self.outer(functional.silu(self.gate(normalized)) * self.inner(normalized))  # type: ignore[no-any-return]
 
 
 class TorchLlama(nn.Module):
@@ -94,13 +94,13 @@ class TorchLlama(nn.Module):
 
     def generate(self, prompt: list[int], count: int) -> list[int]:
         """Returns so many of the likeliest tokens."""
-        generated, caches = [], [[] for _ in self.blocks]  # type: ignore[var-annotated]
+        generated_tokens, caches = [], [[] for _ in self.blocks]  # type: ignore[var-annotated]
         tokens = torch.tensor([prompt])
         with torch.no_grad():
             for _ in range(count):
                 tokens = self(tokens, caches)[:, -1].argmax(-1, keepdim=True)
-                generated.append(int(tokens.item()))
-        return generated
+                generated_tokens.append(int(tokens.item()))
+        return generated_tokens
 
 
 class MLXCache:
@@ -144,13 +144,13 @@ class MLXAttention(mlx_nn.Module):  # type: ignore[misc, name-defined]
         """Returns a tensor of the shape of x, (batch, time, width)."""
         batch, time, _ = x.shape
         q, k, v = (
-            part(x).reshape(batch, time, -1, self.width).transpose(0, 2, 1, 3)
-            for part in (self.query, self.key, self.value)
+            layer(x).reshape(batch, time, -1, self.width).transpose(0, 2, 1, 3)
+            for layer in (self.query, self.key, self.value)
         )
         q, k = self.rope(q, offset=cache.offset), self.rope(k, offset=cache.offset)
         k, v = cache.extend(k, v)
-        attended = mx.fast.scaled_dot_product_attention(q, k, v, scale=self.width**-0.5, mask=mask)
-        return self.outer(attended.transpose(0, 2, 1, 3).reshape(batch, time, -1))
+        attention_output = mx.fast.scaled_dot_product_attention(q, k, v, scale=self.width**-0.5, mask=mask)
+        return self.outer(attention_output.transpose(0, 2, 1, 3).reshape(batch, time, -1))
 
 
 class MLXBlock(mlx_nn.Module):  # type: ignore[misc, name-defined]
@@ -168,8 +168,8 @@ class MLXBlock(mlx_nn.Module):  # type: ignore[misc, name-defined]
     def __call__(self, x: mx.array, mask: Any, cache: MLXCache) -> mx.array:
         """Returns a tensor of the shape of x, (batch, time, width)."""
         x = x + self.attention(self.norm1(x), mask, cache)
-        normed = self.norm2(x)
-        return x + self.outer(mlx_nn.silu(self.gate(normed)) * self.inner(normed))
+        normalized = self.norm2(x)
+        return x + self.outer(mlx_nn.silu(self.gate(normalized)) * self.inner(normalized))
 
 
 class MLXLlama(mlx_nn.Module):  # type: ignore[misc, name-defined]
@@ -195,9 +195,9 @@ class MLXLlama(mlx_nn.Module):  # type: ignore[misc, name-defined]
 
     def generate(self, prompt: list[int], count: int) -> list[int]:
         """Returns so many of the likeliest tokens."""
-        generated, caches = [], [MLXCache() for _ in self.blocks]
+        generated_tokens, caches = [], [MLXCache() for _ in self.blocks]
         tokens = mx.array([prompt])
         for _ in range(count):
             tokens = mx.argmax(self(tokens, caches)[:, -1], -1, keepdims=True)
-            generated.append(int(tokens.item()))
-        return generated
+            generated_tokens.append(int(tokens.item()))
+        return generated_tokens

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradients import SIZES, contenders
-from pairs import installed_backends, parser, write
+from pairs import installed_backends, make_parser, write_results
 
 from emberharmony import ops
 
@@ -20,12 +20,12 @@ from emberharmony import ops
 def peak_in_python(call: Callable[[], Any]) -> int:
     """Returns the bytes that NumPy and Python allocate at most at one time during a call."""
     tracemalloc.start()
-    before = tracemalloc.get_traced_memory()[0]
+    bytes_before = tracemalloc.get_traced_memory()[0]
     tracemalloc.reset_peak()
-    kept = call()
-    peak = tracemalloc.get_traced_memory()[1] - before
+    call_result = call()
+    peak = tracemalloc.get_traced_memory()[1] - bytes_before
     tracemalloc.stop()
-    del kept
+    del call_result
     return peak
 
 
@@ -34,11 +34,11 @@ def peak_in_mlx(call: Callable[[], Any]) -> int:
     import mlx.core as mx
 
     mx.clear_cache()
-    before = mx.get_active_memory()
+    bytes_before = mx.get_active_memory()
     mx.reset_peak_memory()
-    kept = call()
-    peak = mx.get_peak_memory() - before
-    del kept
+    call_result = call()
+    peak = mx.get_peak_memory() - bytes_before
+    del call_result
     return int(peak)
 
 
@@ -46,22 +46,22 @@ def saved_in_torch(call: Callable[[], Any]) -> int:
     """Returns the bytes of the tensors that PyTorch's graph saves during a call."""
     import torch
 
-    saved: dict[int, Any] = {}
+    bytes_by_storage: dict[int, Any] = {}
 
     def pack(x: torch.Tensor) -> torch.Tensor:
         storage = x.untyped_storage()
-        saved[storage.data_ptr()] = storage  # kept alive, so that no address is used twice
+        bytes_by_storage[storage.data_ptr()] = storage  # kept alive, so that no address is used twice
         return x
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
         call()
-    return sum(storage.nbytes() for storage in saved.values())
+    return sum(storage.nbytes() for storage in bytes_by_storage.values())
 
 
 MEASURES = {"torch": saved_in_torch, "mlx": peak_in_mlx, "numpy": peak_in_python}
 
 
-def measure(kind: str, size: tuple[int, ...]) -> dict[str, int]:
+def measure_bytes(kind: str, size: tuple[int, ...]) -> dict[str, int]:
     """Returns the bytes of each contender, the least of three calls."""
     bytes_by_name = {}
     for name, (backend, call) in contenders(kind, size).items():
@@ -74,15 +74,15 @@ def measure(kind: str, size: tuple[int, ...]) -> dict[str, int]:
 
 def main() -> None:
     """Measures and prints one row for each size."""
-    options = parser(__doc__, 3).parse_args()
+    options = make_parser(__doc__, 3).parse_args()
     table = {}
     for name, (kind, size) in SIZES.items():
-        table[name] = row = measure(kind, size)
+        table[name] = row = measure_bytes(kind, size)
         pairs = {"ours on numpy": "forward in NumPy", "HIPS autograd": "forward in NumPy"}
         pairs |= {"ours on torch": "torch", "ours on mlx": "mlx"}
         ratios = [f"{who} {row[who] / row[base]:.2f} x {base}" for who, base in pairs.items() if who in row]
         print(f"{name:13} forward {row['forward in NumPy'] / 1024:7.0f} KiB; {', '.join(ratios)}", flush=True)
-    write(options.json, {"bytes": table}, installed_backends(None))
+    write_results(options.json, {"bytes": table}, installed_backends(None))
 
 
 if __name__ == "__main__":

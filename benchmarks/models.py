@@ -21,7 +21,16 @@ from typing import Any
 import architectures
 import numpy as np
 from architectures import Network
-from pairs import alone, evaluating_call, head, library, line, measure_each, parser, time_pair
+from pairs import (
+    evaluating_call,
+    library,
+    make_parser,
+    measure_each,
+    restart_with_one_thread,
+    table_head,
+    table_line,
+    time_pair,
+)
 
 from emberharmony import ops
 
@@ -31,7 +40,7 @@ Arrays = list[np.ndarray[Any, Any]]
 Model = Callable[..., Any]
 
 
-def with_ops() -> Any:
+def functions_of_ops() -> Any:
     """Returns the functions of the programs, made of ops."""
     return SimpleNamespace(
         add=ops.add,
@@ -52,16 +61,16 @@ def with_ops() -> Any:
 
 
 def _numpy_softmax(x: Any) -> Any:
-    shifted = np.exp(x - np.max(x, -1, keepdims=True))
-    return shifted / np.sum(shifted, -1, keepdims=True)
+    powers = np.exp(x - np.max(x, -1, keepdims=True))
+    return powers / np.sum(powers, -1, keepdims=True)
 
 
 def _numpy_logsumexp(x: Any) -> Any:
-    top = np.max(x, -1, keepdims=True)
-    return np.log(np.sum(np.exp(x - top), -1)) + top[..., 0]
+    largest = np.max(x, -1, keepdims=True)
+    return np.log(np.sum(np.exp(x - largest), -1)) + largest[..., 0]
 
 
-def native(backend: str) -> Any:
+def native_functions(backend: str) -> Any:
     """Returns the same functions, made of native functions."""
     n = library(backend)
     functions = SimpleNamespace(add=n.add, subtract=n.subtract, multiply=n.multiply, matmul=n.matmul, tanh=n.tanh)
@@ -80,7 +89,7 @@ def native(backend: str) -> Any:
     return functions
 
 
-def perceptron(f: Any) -> Model:
+def perceptron_loss(f: Any) -> Model:
     """Returns the mean cross-entropy of a tanh network."""
 
     def loss(*tensors: Any) -> Any:
@@ -94,7 +103,7 @@ def perceptron(f: Any) -> Model:
     return loss
 
 
-def block(f: Any) -> Model:
+def block_loss(f: Any) -> Model:
     """Returns the mean square of the output of a transformer block whose normalisations come first."""
 
     def norm(x: Any) -> Any:
@@ -103,11 +112,11 @@ def block(f: Any) -> Model:
 
     def loss(qkv: Any, out: Any, up: Any, down: Any, x: Any) -> Any:
         batch, length, width = x.shape
-        parts = f.reshape(f.matmul(norm(x), qkv), (batch, length, 3, HEADS, width // HEADS))
-        q, k, v = f.unstack(f.permute(parts, (2, 0, 3, 1, 4)))
+        projections = f.reshape(f.matmul(norm(x), qkv), (batch, length, 3, HEADS, width // HEADS))
+        q, k, v = f.unstack(f.permute(projections, (2, 0, 3, 1, 4)))
         scores = f.multiply(f.matmul(q, f.permute(k, (0, 1, 3, 2))), 1 / math.sqrt(width // HEADS))
-        mixed = f.permute(f.matmul(f.softmax(scores), v), (0, 2, 1, 3))
-        x = f.add(x, f.matmul(f.reshape(mixed, (batch, length, width)), out))
+        attention_output = f.permute(f.matmul(f.softmax(scores), v), (0, 2, 1, 3))
+        x = f.add(x, f.matmul(f.reshape(attention_output, (batch, length, width)), out))
         x = f.add(x, f.matmul(f.tanh(f.matmul(norm(x), up)), down))
         return f.mean(f.multiply(x, x))
 
@@ -145,15 +154,17 @@ def numpy_step(*tensors: Any) -> Any:
             x = np.tanh(x)
     logsum = _numpy_logsumexp(x)
     loss = np.mean(np.subtract(logsum, np.sum(np.multiply(x, targets), -1)))
-    pulled = np.multiply(np.subtract(np.exp(x - logsum[:, None]), targets), np.float32(1 / len(x)))
-    updated = list(layers)
+    output_gradient = np.multiply(np.subtract(np.exp(x - logsum[:, None]), targets), np.float32(1 / len(x)))
+    updated_layers = list(layers)
     for i in reversed(range(0, len(layers), 2)):
-        entered = inputs[i // 2]
-        updated[i] = np.subtract(layers[i], np.multiply(np.matmul(entered.T, pulled), RATE))
-        updated[i + 1] = np.subtract(layers[i + 1], np.multiply(np.sum(pulled, 0), RATE))
+        layer_input = inputs[i // 2]
+        updated_layers[i] = np.subtract(layers[i], np.multiply(np.matmul(layer_input.T, output_gradient), RATE))
+        updated_layers[i + 1] = np.subtract(layers[i + 1], np.multiply(np.sum(output_gradient, 0), RATE))
         if i:
-            pulled = np.multiply(np.matmul(pulled, layers[i].T), np.subtract(1, np.multiply(entered, entered)))
-    return loss, updated
+            output_gradient = np.multiply(
+                np.matmul(output_gradient, layers[i].T), np.subtract(1, np.multiply(layer_input, layer_input))
+            )
+    return loss, updated_layers
 
 
 def native_step(backend: str, model: Model, count: int) -> Model:
@@ -190,7 +201,7 @@ def our_step(model: Model, count: int) -> Model:
     return step
 
 
-def same(a: Any, b: Any) -> None:
+def require_equal(a: Any, b: Any) -> None:
     """Checks that two results agree, because a ratio of different computations would mean nothing.
 
     Raises:
@@ -202,25 +213,25 @@ def same(a: Any, b: Any) -> None:
 
 
 NETWORKS = {
-    "mlp": Network(perceptron, perceptron_arrays, batches=BATCHES),
-    "block": Network(block, block_arrays, batches=BATCHES),
+    "mlp": Network(perceptron_loss, perceptron_arrays, batches=BATCHES),
+    "block": Network(block_loss, block_arrays, batches=BATCHES),
     **architectures.NETWORKS,
 }
 
 
-def programs(backend: str, name: str) -> tuple[Model, Model]:
+def native_and_our_model(backend: str, name: str) -> tuple[Model, Model]:
     """Returns the native program of a network and ours."""
     model = NETWORKS[name].model
     if name in architectures.NETWORKS:
-        return model(architectures.native(backend)), model(architectures.with_ops(backend))
-    return model(native(backend)), model(with_ops())
+        return model(architectures.native_functions(backend)), model(architectures.functions_of_ops(backend))
+    return model(native_functions(backend)), model(functions_of_ops())
 
 
 def measure(backend: str, options: Any) -> dict[str, Any]:
     """Returns the figures of one backend, and prints them."""
     ops.set_backend(backend)
     figures = {}
-    print(head(backend))
+    print(table_head(backend))
     for name, network in NETWORKS.items():
         for batch in options.batch or network.batches:
             titles = {kind: f"{name} {kind}, batch {batch}" for kind in ("forward", "step")}
@@ -230,30 +241,32 @@ def measure(backend: str, options: Any) -> dict[str, Any]:
                 continue
             parameters, constants = network.arrays(batch)
             arrays = [*parameters, *constants]
-            laid_out = [network.layouts(backend, array) for array in arrays]
-            given = laid_out if backend == "torch" else arrays
-            ours, theirs = ([ops.convert_to_tensor(array) for array in each] for each in (given, laid_out))
-            models, count = programs(backend, name), len(parameters)
+            native_layout_arrays = [network.layouts(backend, array) for array in arrays]
+            our_arrays = native_layout_arrays if backend == "torch" else arrays
+            ours, theirs = (
+                [ops.convert_to_tensor(array) for array in each] for each in (our_arrays, native_layout_arrays)
+            )
+            models, count = native_and_our_model(backend, name), len(parameters)
             for kind, title in titles.items():
                 if not re.search(options.pattern, f"{backend} {title}"):
                     continue
-                steps = native_step(backend, models[0], count), our_step(models[1], count)
+                step_functions = native_step(backend, models[0], count), our_step(models[1], count)
                 calls = (
-                    partial((models, steps)[kind == "step"][0], *theirs),
-                    partial((models, steps)[kind == "step"][1], *ours),
+                    partial((models, step_functions)[kind == "step"][0], *theirs),
+                    partial((models, step_functions)[kind == "step"][1], *ours),
                 )
                 results = [call() for call in calls]
                 # Updated kernels have another layout on MLX.
-                same(*([result[0] for result in results] if kind == "step" and name == "resnet" else results))
+                require_equal(*([result[0] for result in results] if kind == "step" and name == "resnet" else results))
                 figures[title] = time_pair(*(evaluating_call(backend, call) for call in calls), options.rounds, most=10)
-                print(line(title, figures[title]), flush=True)
+                print(table_line(title, figures[title]), flush=True)
     return figures
 
 
 def main() -> None:
     """Measures every installed backend."""
-    alone()
-    arguments = parser(__doc__, 20)
+    restart_with_one_thread()
+    arguments = make_parser(__doc__, 20)
     arguments.add_argument("--batch", type=int, action="append", help="only this batch (repeatable)")
     measure_each(arguments.parse_args(), measure)
 

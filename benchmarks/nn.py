@@ -19,7 +19,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import training
-from pairs import Call, alone, head, installed_backends, library, line, measure_each, parser, time_pair
+from pairs import (
+    Call,
+    installed_backends,
+    library,
+    make_parser,
+    measure_each,
+    restart_with_one_thread,
+    table_head,
+    table_line,
+    time_pair,
+)
 
 from emberharmony import Parameter, ops, optim
 
@@ -77,17 +87,17 @@ def torch_step(kind: str, options: dict[str, Any], values: Arrays, gradients: Ar
 
 def mlx_step(kind: str, options: dict[str, Any], values: Arrays, gradients: Arrays) -> Call:
     """Returns the step of an optimizer of MLX, which also computes the results."""
-    mx, kinds = library("mlx"), importlib.import_module("mlx.optimizers")
-    chosen = {"learning_rate": 1e-3, "bias_correction": True} if kind.startswith("Adam") else MLX_OPTIONS[kind]
-    own = {name: x for name, x in options.items() if name != "lr"}
-    optimizer = getattr(kinds, kind)(**chosen, **own)
+    mx, mlx_optimizers = library("mlx"), importlib.import_module("mlx.optimizers")
+    mlx_options = {"learning_rate": 1e-3, "bias_correction": True} if kind.startswith("Adam") else MLX_OPTIONS[kind]
+    shared_options = {name: x for name, x in options.items() if name != "lr"}
+    optimizer = getattr(mlx_optimizers, kind)(**mlx_options, **shared_options)
     state = {"params": {str(i): mx.array(value) for i, value in enumerate(values)}}
-    given = {str(i): mx.array(gradient) for i, gradient in enumerate(gradients)}
+    gradient_by_index = {str(i): mx.array(gradient) for i, gradient in enumerate(gradients)}
     optimizer.init(state["params"])
-    mx.eval(state, given)
+    mx.eval(state, gradient_by_index)
 
     def step() -> None:
-        state["params"] = optimizer.apply_gradients(given, state["params"])
+        state["params"] = optimizer.apply_gradients(gradient_by_index, state["params"])
         mx.eval(state["params"], optimizer.state)
 
     return step
@@ -98,12 +108,12 @@ def numpy_step(rate: float, values: Arrays, gradients: Arrays, block: int = 2**1
     factor, memory = np.asarray(rate, np.float32), np.empty(block, np.float32)
     calls: list[tuple[Any, ...]] = []
     for value, gradient in zip(values, gradients, strict=True):
-        parameter, given = value.flatten(), gradient.flatten()
+        parameter, flat_gradient = value.flatten(), gradient.flatten()
         for start in range(0, value.size, block):
-            place = slice(start, start + block)
-            product = memory[: parameter[place].size]
-            calls.append((np.multiply, given[place], factor, product))
-            calls.append((np.subtract, parameter[place], product, parameter[place]))
+            block_slice = slice(start, start + block)
+            product = memory[: parameter[block_slice].size]
+            calls.append((np.multiply, flat_gradient[block_slice], factor, product))
+            calls.append((np.subtract, parameter[block_slice], product, parameter[block_slice]))
     return lambda: deque(starmap(call, calls), 0)
 
 
@@ -135,7 +145,7 @@ def optimizer_rows(backend: str) -> Iterator[Row]:
 
 def training_rows(backend: str) -> Iterator[Row]:
     """Yields training steps of small models."""
-    yield from (Row(*each) for each in training.rows(backend))
+    yield from (Row(*row_fields) for row_fields in training.training_rows(backend))
 
 
 KINDS: tuple[Callable[[str], Iterator[Row]], ...] = (training_rows, optimizer_rows)
@@ -146,19 +156,19 @@ def measure(backend: str, options: Any) -> dict[str, Any]:
     """Returns the figures of one backend, and prints them."""
     ops.set_backend(backend)
     figures = {}
-    print(head(backend))
+    print(table_head(backend))
     for rows in KINDS:
         for row in rows(backend):
             if re.search(options.pattern, f"{backend} {row.title}"):
                 figures[row.title] = time_pair(row.native, row.ours, options.rounds, most=10)
-                print(line(row.title, figures[row.title]), flush=True)
+                print(table_line(row.title, figures[row.title]), flush=True)
     return figures
 
 
 def main() -> None:
     """Measures every installed backend."""
-    alone()
-    measure_each(parser(__doc__, 20).parse_args(), measure, *installed_backends(["torch"]))
+    restart_with_one_thread()
+    measure_each(make_parser(__doc__, 20).parse_args(), measure, *installed_backends(["torch"]))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import training
-from pairs import alone, measure_each, parser
+from pairs import make_parser, measure_each, restart_with_one_thread
 
 from emberharmony import ops
 
@@ -32,7 +32,7 @@ WAYS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
 COLUMNS = ("step µs", *list(WAYS)[1:], "block µs")
 
 
-def turn(way: str, step: Callable[[], Any], count: int) -> tuple[float, float]:
+def time_turn(way: str, step: Callable[[], Any], count: int) -> tuple[float, float]:
     """Returns the seconds of a step, and those of entering and leaving the block around all steps of the turn."""
     begin = time.process_time()
     with WAYS[way]():
@@ -46,15 +46,15 @@ def turn(way: str, step: Callable[[], Any], count: int) -> tuple[float, float]:
 def measure_step(step: Callable[[], Any], rounds: int, seconds: float = 0.02) -> dict[str, float]:
     """Returns the figures of a step by column."""
     for way in WAYS:
-        turn(way, step, 2)
-    count = max(1, int(seconds / turn("off", step, 3)[0]))
+        time_turn(way, step, 2)
+    count = max(1, int(seconds / time_turn("off", step, 3)[0]))
     times: dict[str, list[float]] = {way: [] for way in WAYS}
     blocks = []
     order = list(WAYS)
     for _ in range(rounds):
         for way in order:
-            taken, block = turn(way, step, count)
-            times[way].append(taken)
+            step_seconds, block = time_turn(way, step, count)
+            times[way].append(step_seconds)
             blocks += [block] if way == "record" else []
         order.reverse()
     figures = {"step µs": min(times["off"]) * 1e6, "block µs": statistics.median(blocks) * 1e6}
@@ -77,8 +77,8 @@ def measure(backend: str, options: Any) -> dict[str, dict[str, float]]:
 
 def main() -> None:
     """Measures every installed backend."""
-    alone()
-    measure_each(parser(__doc__, 20).parse_args(), measure)
+    restart_with_one_thread()
+    measure_each(make_parser(__doc__, 20).parse_args(), measure)
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ Figures = Mapping[str, Mapping[str, Mapping[str, float]]]
 """Numbers by group, which is mostly a backend, by row and by column."""
 
 
-def alone() -> None:
+def restart_with_one_thread() -> None:
     """Restarts this program with one thread per library, unless the environment says so already.
 
     The libraries read these variables when they are loaded, so it is too late to set them here.
@@ -41,7 +41,7 @@ def alone() -> None:
         os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | threads)
 
 
-def parser(description: str, rounds: int) -> argparse.ArgumentParser:
+def make_parser(description: str, rounds: int) -> argparse.ArgumentParser:
     """Returns a parser of the options that the benchmarks share.
 
     Args:
@@ -73,11 +73,11 @@ def library(backend: str) -> Any:
     return module
 
 
-def machine(libraries: Iterable[str]) -> dict[str, str]:
+def machine_facts(libraries: Iterable[str]) -> dict[str, str]:
     """Returns the date, the versions and the machine, which belong to every figure."""
     date = datetime.datetime.now(datetime.UTC).date().isoformat()
-    about = {"date": date, "python": platform.python_version(), "platform": platform.platform()}
-    return about | {"cores": str(os.cpu_count())} | {name: version(name) for name in libraries}
+    facts = {"date": date, "python": platform.python_version(), "platform": platform.platform()}
+    return facts | {"cores": str(os.cpu_count())} | {name: version(name) for name in libraries}
 
 
 def evaluating_call(backend: str, call: Call) -> Call:
@@ -128,27 +128,27 @@ def time_pair(native: Call, ours: Call, rounds: int, turn: float = 0.01, most: f
         order.reverse()
         if time.perf_counter() > end:
             break
-    least = min(times["native"])
-    ratios = {"native": least * 1e6}
+    least_seconds = min(times["native"])
+    ratios = {"native": least_seconds * 1e6}
     for name in ("again", "ours"):
-        ratios[name] = min(times[name]) / least
+        ratios[name] = min(times[name]) / least_seconds
         ratios[f"{name} median"] = statistics.median(a / b for a, b in zip(times[name], times["native"], strict=True))
     return ratios
 
 
-def head(title: str) -> str:
+def table_head(title: str) -> str:
     """Returns the first line of a table of ratios."""
     names = ("native µs", "again", "ours", "again med.", "ours med.")
     return f"\n{title:40}" + "".join(f"{name:>12}" for name in names)
 
 
-def line(title: str, row: Ratios) -> str:
+def table_line(title: str, row: Ratios) -> str:
     """Returns a line of a table of ratios."""
     cells = "".join(f"{row[name]:12.3f}" for name in ("again", "ours", "again median", "ours median"))
     return f"{title:40}{row['native']:12.1f}{cells}"
 
 
-def write(path: Path | None, figures: Figures, libraries: Iterable[str] = ()) -> None:
+def write_results(path: Path | None, figures: Figures, libraries: Iterable[str] = ()) -> None:
     """Writes results as JSON, if a path is given; docs/benchmarks.md shows those in `benchmarks/results`.
 
     Args:
@@ -157,8 +157,8 @@ def write(path: Path | None, figures: Figures, libraries: Iterable[str] = ()) ->
         libraries: the distributions whose versions belong to the numbers.
     """
     if path is not None:
-        result = {"benchmark": Path(sys.argv[0]).stem, "machine": machine(libraries), "figures": figures}
-        path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        report = {"benchmark": Path(sys.argv[0]).stem, "machine": machine_facts(libraries), "figures": figures}
+        path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
 
 
 def measure_each(options: argparse.Namespace, measure: Callable[[str, Any], Any], *others: str) -> None:
@@ -171,5 +171,5 @@ def measure_each(options: argparse.Namespace, measure: Callable[[str, Any], Any]
     """
     backends = installed_backends(options.backend)
     libraries = dict.fromkeys([*backends, *others])
-    print(", ".join(f"{name} {value}" for name, value in machine(libraries).items()))
-    write(options.json, {name: measure(name, options) for name in backends}, libraries)
+    print(", ".join(f"{name} {value}" for name, value in machine_facts(libraries).items()))
+    write_results(options.json, {name: measure(name, options) for name in backends}, libraries)

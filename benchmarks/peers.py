@@ -27,7 +27,7 @@ from typing import Any
 import gradients
 import models
 import training
-from pairs import Call, alone, evaluating_call, installed_backends, library
+from pairs import Call, evaluating_call, installed_backends, library, restart_with_one_thread
 
 from emberharmony import ops
 
@@ -55,20 +55,20 @@ Contenders = dict[str, tuple[str, Call]]
 """The backend that must be active, and the call, by the name of a contender."""
 
 
-def has(package: str) -> bool:
+def has_peer(package: str) -> bool:
     """Returns whether a peer is installed."""
     return importlib.util.find_spec(PEERS[package]) is not None
 
 
-def processor() -> str:
+def processor_name() -> str:
     """Returns the kind of the processor."""
     path = Path("/proc/cpuinfo")
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    named = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
-    return named or platform.processor() or platform.machine()
+    model_name = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+    return model_name or platform.processor() or platform.machine()
 
 
-def calls(rounds: int) -> dict[str, dict[str, float]]:
+def call_seconds(rounds: int) -> dict[str, dict[str, float]]:
     """Returns the seconds of a call on one element, by the backend and the call.
 
     Each backend has a process of its own, because Keras has one backend for each process.
@@ -81,30 +81,30 @@ def calls(rounds: int) -> dict[str, dict[str, float]]:
     return seconds_by_call
 
 
-def imports(rounds: int) -> dict[str, dict[str, float]]:
+def import_seconds(rounds: int) -> dict[str, dict[str, float]]:
     """Returns the CPU seconds of an import and one call on NumPy, without those of the start of Python."""
-    present = [name for name in IMPORTS if name not in PEERS or has(name)]
+    present = [name for name in IMPORTS if name not in PEERS or has_peer(name)]
     programs = {"start": ""} | {name: IMPORTS[name] for name in present}
-    best = dict.fromkeys(programs, math.inf)
+    least_by_name = dict.fromkeys(programs, math.inf)
     for _ in range(rounds):
         for name, program in programs.items():
-            taken = float(_last_line(f"{program}\nimport time; print(time.process_time())", "numpy"))
-            best[name] = min(best[name], taken)
-    start = best.pop("start")
-    return {"import and one call": {name: taken - start for name, taken in best.items()}}
+            seconds = float(_last_line(f"{program}\nimport time; print(time.process_time())", "numpy"))
+            least_by_name[name] = min(least_by_name[name], seconds)
+    start = least_by_name.pop("start")
+    return {"import and one call": {name: seconds - start for name, seconds in least_by_name.items()}}
 
 
 def _last_line(program: str, backend: str, *arguments: str) -> str:
     """Returns the last line that a program prints in a process of its own, with a backend active."""
     environment = os.environ | {"KERAS_BACKEND": backend, "EMBERHARMONY_BACKEND": backend}
-    environment["PYTHONPATH"] = os.pathsep.join(map(str, _paths()))
+    environment["PYTHONPATH"] = os.pathsep.join(map(str, _import_paths()))
     environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an import is timed as users have it, with bytecode
     command = [sys.executable, "-c", program, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    return done.stdout.splitlines()[-1]
+    completed_process = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    return completed_process.stdout.splitlines()[-1]
 
 
-def _paths() -> Iterator[Path | str]:
+def _import_paths() -> Iterator[Path | str]:
     yield Path(__file__).parent
     yield Path(__file__).parents[1]
     yield from filter(None, [os.environ.get("PYTHONPATH")])
@@ -116,8 +116,8 @@ def _perceptron_functions(call: Callable[[str], Callable[..., Any]]) -> Any:
     f = SimpleNamespace(**{name: call(name) for name in names})
 
     def logsumexp(x: Any) -> Any:
-        top = f.max(x, axis=-1, keepdims=True)
-        return f.add(f.log(f.sum(f.exp(f.subtract(x, top)), axis=-1)), top[..., 0])
+        largest = f.max(x, axis=-1, keepdims=True)
+        return f.add(f.log(f.sum(f.exp(f.subtract(x, largest)), axis=-1)), largest[..., 0])
 
     f.logsumexp, f.total, f.mean = logsumexp, lambda x: f.sum(x, axis=-1), lambda x: call("mean")(x)
     return f
@@ -125,37 +125,40 @@ def _perceptron_functions(call: Callable[[str], Callable[..., Any]]) -> Any:
 
 def _peer_functions(backend: str) -> Iterator[tuple[str, Any]]:
     """Yields the peers whose functions run the perceptron on tensors of a backend, and these functions."""
-    if backend == "numpy" and has("autoray"):
+    if backend == "numpy" and has_peer("autoray"):
         do = importlib.import_module("autoray").do
         yield "autoray", _perceptron_functions(lambda name: partial(do, name))
-    if backend == "numpy" and has("array-api-compat"):
+    if backend == "numpy" and has_peer("array-api-compat"):
         of = importlib.import_module("array_api_compat").array_namespace
         yield (
             "array-api-compat",
             _perceptron_functions(lambda name: lambda x, *a, **k: getattr(of(x), name)(x, *a, **k)),
         )
-    if has("keras") and importlib.import_module("keras").config.backend() == backend:
+    if has_peer("keras") and importlib.import_module("keras").config.backend() == backend:
         yield "keras", _perceptron_functions(lambda name: getattr(importlib.import_module("keras").ops, name))
 
 
 def model_rows() -> Iterator[tuple[str, Contenders]]:
     """Yields the forward passes of a perceptron and of a transformer block, with a batch of 4."""
     programs = {
-        "perceptron 784-256-256-10": (models.perceptron, models.perceptron_arrays),
-        "transformer block, width 256": (models.block, models.block_arrays),
+        "perceptron 784-256-256-10": (models.perceptron_loss, models.perceptron_arrays),
+        "transformer block, width 256": (models.block_loss, models.block_arrays),
     }
     for title, (program, arrays) in programs.items():
         for backend in installed_backends(None):
             ops.set_backend(backend)
-            tensors = [ops.convert_to_tensor(x) for part in arrays(4) for x in part]
+            tensors = [ops.convert_to_tensor(x) for array_group in arrays(4) for x in array_group]
 
             def contender(
                 functions: Any, program: Any = program, backend: str = backend, tensors: Any = tensors
             ) -> Any:
                 return backend, evaluating_call(backend, partial(program(functions), *tensors))
 
-            row: Contenders = {"native": contender(models.native(backend)), "ours": contender(models.with_ops())}
-            if program is models.perceptron:
+            row: Contenders = {
+                "native": contender(models.native_functions(backend)),
+                "ours": contender(models.functions_of_ops()),
+            }
+            if program is models.perceptron_loss:
                 row |= {name: contender(functions) for name, functions in _peer_functions(backend)}
             yield f"{backend}: {title}", row
 
@@ -188,21 +191,21 @@ def training_rows() -> Iterator[tuple[str, Contenders]]:
     }
     for title, (ours, of_torch, of_mlx) in makers.items():
         row: Contenders = {}
-        if has("torch"):
+        if has_peer("torch"):
             library("torch")
             row["torch.nn"] = "torch", of_torch()
-        if has("mlx"):
+        if has_peer("mlx"):
             row["mlx.nn"] = "mlx", of_mlx()
         for backend in installed_backends(None):
             ops.set_backend(backend)
             row[f"ours on {backend}"] = backend, ours()
-        if has("keras") and title.endswith("64-128-10"):
+        if has_peer("keras") and title.endswith("64-128-10"):
             row[f"keras on {importlib.import_module('keras').config.backend()}"] = "numpy", _keras_step()
         yield title, row
 
 
 PARTS = {"models": model_rows, "gradients": gradient_rows, "training": training_rows}
-PROCESSES = {"calls": calls, "imports": imports}
+PROCESSES = {"calls": call_seconds, "imports": import_seconds}
 """The parts that are measured in processes of their own."""
 
 
@@ -219,7 +222,7 @@ def measure(rows: Iterator[tuple[str, Contenders]], rounds: int) -> dict[str, di
 
 def main() -> None:
     """Measures the parts and writes the figures."""
-    alone()
+    restart_with_one_thread()
     os.environ.setdefault("KERAS_BACKEND", "torch")  # Keras trains on it, and does not on NumPy
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("part", nargs="*", choices=[*PROCESSES, *PARTS, []], help="only these parts; needs --json")
@@ -228,10 +231,10 @@ def main() -> None:
     options = parser.parse_args()
     if options.part and options.json == RESULTS:
         parser.error(f"{RESULTS.name} has all parts; name another file for some of them by --json")
-    present = [name for name in PEERS if has(name)]
-    about: dict[str, Any] = {
+    present = [name for name in PEERS if has_peer(name)]
+    machine_facts: dict[str, Any] = {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "processor": processor(),
+        "processor": processor_name(),
         "cores": os.cpu_count(),
         "load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,
         "rounds": options.rounds,
@@ -239,11 +242,11 @@ def main() -> None:
         "versions": {name: version(name) for name in ("numpy", *present)},
         "absent": [name for name in PEERS if name not in present],
     }
-    wanted = options.part or [*PROCESSES, *PARTS]
-    figures = {part: measure(PARTS[part](), options.rounds) for part in PARTS if part in wanted}
-    figures |= {part: PROCESSES[part](options.rounds) for part in PROCESSES if part in wanted}
-    result = {"benchmark": "peers", "machine": about, "figures": figures}
-    options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    chosen_parts = options.part or [*PROCESSES, *PARTS]
+    figures = {part: measure(PARTS[part](), options.rounds) for part in PARTS if part in chosen_parts}
+    figures |= {part: PROCESSES[part](options.rounds) for part in PROCESSES if part in chosen_parts}
+    report = {"benchmark": "peers", "machine": machine_facts, "figures": figures}
+    options.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

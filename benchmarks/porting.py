@@ -61,7 +61,7 @@ class Recorder(importlib.abc.MetaPathFinder):
     def native_call(self, function: Any, site: int) -> Any:
         """Notes a call, counts it if its function is native, and returns the function."""
         self.reached.add(site)
-        name = native(function)
+        name = native_name(function)
         if name:
             self.calls[name, *self.places[site]] += 1
         return function
@@ -115,7 +115,7 @@ class Calls(ast.NodeTransformer):
         return node
 
 
-def native(function: Any) -> str:
+def native_name(function: Any) -> str:
     """Returns the name of a native function, type or method, or an empty string."""
     owner = getattr(function, "__self__", None)
     kind = owner if isinstance(owner, type) else type(owner)
@@ -125,11 +125,11 @@ def native(function: Any) -> str:
         modules.append(str(kind.__module__))
     if type(function) is np.ufunc and getattr(np, str(name), None) is not function:
         return ""  # SciPy's functions have the type of NumPy's
-    module = next((one for one in modules if one.partition(".")[0] in LIBRARIES), "")
+    module = next((module_name for module_name in modules if module_name.partition(".")[0] in LIBRARIES), "")
     return f"{module}.{name}" if module else ""
 
 
-def record(files: Sequence[str], out: Path, default_float: str, arguments: list[str]) -> int:
+def record_run(files: Sequence[str], out: Path, default_float: str, arguments: list[str]) -> int:
     """Runs the tests below the current folder, and writes what ran."""
     recorder = Recorder(files, Path.cwd())
     sys.meta_path.insert(0, recorder)
@@ -155,13 +155,13 @@ def compare_numbers() -> None:
             return True
         texts = [SCALAR.sub(r"\1", one) for one in (want, got)]
         numbers = [[float(one) for one in NUMBER.findall(text)] for text in texts]
-        rest = ["".join(NUMBER.sub("0", text).split()) for text in texts]
-        return rest[0] == rest[1] and np.allclose(numbers[0], numbers[1], rtol=1e-5)
+        texts_without_numbers = ["".join(NUMBER.sub("0", text).split()) for text in texts]
+        return texts_without_numbers[0] == texts_without_numbers[1] and np.allclose(numbers[0], numbers[1], rtol=1e-5)
 
     doctest.OutputChecker.check_output = check_output  # type: ignore[method-assign]
 
 
-def sources(root: Path, wanted: Sequence[str]) -> list[str]:
+def files_to_port(root: Path, wanted: Sequence[str]) -> list[str]:
     """Returns the files to port below the root, without tests."""
     files = [
         file for one in wanted for file in ([root / one] if one.endswith(".py") else sorted((root / one).rglob("*.py")))
@@ -172,63 +172,79 @@ def sources(root: Path, wanted: Sequence[str]) -> list[str]:
 
 def measure(root: Path, files: list[str], options: argparse.Namespace, out: Path) -> dict[str, Any]:
     """Runs the recorder in a process of its own, and returns what it wrote."""
-    own = [sys.executable, __file__, str(root), "--record", str(out), "--default-float", options.default_float]
+    record_command = [
+        sys.executable,
+        __file__,
+        str(root),
+        "--record",
+        str(out),
+        "--default-float",
+        options.default_float,
+    ]
     words = [word for file in files for word in ("--port", file)]
-    subprocess.run([*own, *words, "--", *options.tests], cwd=root, stdout=sys.stderr, check=True)
+    subprocess.run([*record_command, *words, "--", *options.tests], cwd=root, stdout=sys.stderr, check=True)
     return dict(json.loads(out.read_text()))
 
 
 def lines_after(before: str, after: str) -> dict[int, int]:
     """Returns the line of a ported text for each line of the text before."""
-    one, other = before.splitlines(), after.splitlines()
+    lines_before, new_lines = before.splitlines(), after.splitlines()
     line_map: dict[int, int] = {}
-    for kind, start, end, first, last in difflib.SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
-        if kind in ("equal", "replace") and last > first:
-            line_map.update((at + 1, min(first + at - start, last - 1) + 1) for at in range(start, end))
+    for kind, start, end, new_start, new_end in difflib.SequenceMatcher(
+        None, lines_before, new_lines, autojunk=False
+    ).get_opcodes():
+        if kind in ("equal", "replace") and new_end > new_start:
+            line_map.update((at + 1, min(new_start + at - start, new_end - 1) + 1) for at in range(start, end))
     return line_map
 
 
-def lost(ran: Iterable[Place], reached: Iterable[Place], roots: Sequence[Path]) -> set[Place]:
+def lost_sites(ran: Iterable[Place], reached: Iterable[Place], roots: Sequence[Path]) -> set[Place]:
     """Returns the sites on whose lines nothing is called after the port."""
-    called = {(path, line) for path, begin, _, end, _ in reached for line in range(begin, end + 1)}
-    lines: dict[str, dict[int, int]] = {}
+    called_lines = {(path, line) for path, begin, _, end, _ in reached for line in range(begin, end + 1)}
+    lines_by_path: dict[str, dict[int, int]] = {}
     lost_places = set()
     for place in ran:
         path, begin, _, end, _ = place
-        if path not in lines:
-            lines[path] = lines_after(*((root / path).read_text(encoding="utf-8") for root in roots))
-        if not any((path, lines[path].get(line)) in called for line in range(begin, end + 1)):
+        if path not in lines_by_path:
+            lines_by_path[path] = lines_after(*((root / path).read_text(encoding="utf-8") for root in roots))
+        if not any((path, lines_by_path[path].get(line)) in called_lines for line in range(begin, end + 1)):
             lost_places.add(place)
     return lost_places
 
 
-def compare(options: argparse.Namespace) -> dict[str, Any]:
+def compare_port(options: argparse.Namespace) -> dict[str, Any]:
     """Measures a package before and after its port, each in a copy."""
     with tempfile.TemporaryDirectory() as folder:
         roots = [Path(options.keep or folder).resolve() / name for name in ("before", "after")]
         for root in roots:
             shutil.copytree(options.package, root)
-        before, after = roots
-        files = sources(before, options.port)
+        root_before, root_after = roots
+        files = files_to_port(root_before, options.port)
         port = [sys.executable, "-m", "emberlint", "port", "--default-float", options.default_float]
-        subprocess.run([*port, *files], cwd=after, check=True, stdout=sys.stderr)
-        again = subprocess.run([*port, "--check", *files], cwd=after, capture_output=True, check=False)
-        first, second = (measure(root, files, options, root.with_suffix(".json")) for root in roots)
-        ran, left = ({tuple(one["place"]) for one in some["calls"]} for some in (first, second))
-        gone = lost(ran, map(tuple, second["reached"]), roots)
-    count, rest = (sum(one["calls"] for one in some["calls"]) for some in (first, second))
-    tests = {name for name, outcome in first["outcomes"].items() if second["outcomes"].get(name) != outcome}
+        subprocess.run([*port, *files], cwd=root_after, check=True, stdout=sys.stderr)
+        check_process = subprocess.run([*port, "--check", *files], cwd=root_after, capture_output=True, check=False)
+        first_report, second_report = (measure(root, files, options, root.with_suffix(".json")) for root in roots)
+        native_sites, left_sites = (
+            {tuple(call["place"]) for call in report["calls"]} for report in (first_report, second_report)
+        )
+        lost_places = lost_sites(native_sites, map(tuple, second_report["reached"]), roots)
+    call_count, left_count = (
+        sum(call["calls"] for call in report["calls"]) for report in (first_report, second_report)
+    )
+    tests = {
+        name for name, outcome in first_report["outcomes"].items() if second_report["outcomes"].get(name) != outcome
+    }
     return {
-        "sites": len(ran),
-        "lost": len(gone),
-        "rewritten": len(ran) - len(gone) - len(left),
-        "share": 1 - (len(gone) + len(left)) / len(ran) if ran else 1.0,
-        "calls": count,
-        "calls_left": rest,
-        "tests": Counter(first["outcomes"].values()),
-        "parted": sorted(tests | (second["outcomes"].keys() - first["outcomes"].keys())),
-        "stable": again.returncode == 0,
-        "left": Counter(one["native"] for one in second["calls"]).most_common(),
+        "sites": len(native_sites),
+        "lost": len(lost_places),
+        "rewritten": len(native_sites) - len(lost_places) - len(left_sites),
+        "share": 1 - (len(lost_places) + len(left_sites)) / len(native_sites) if native_sites else 1.0,
+        "calls": call_count,
+        "calls_left": left_count,
+        "tests": Counter(first_report["outcomes"].values()),
+        "parted": sorted(tests | (second_report["outcomes"].keys() - first_report["outcomes"].keys())),
+        "stable": check_process.returncode == 0,
+        "left": Counter(call["native"] for call in second_report["calls"]).most_common(),
     }
 
 
@@ -244,8 +260,8 @@ def main() -> int:
     split = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
     options = parser.parse_args(sys.argv[1:split], argparse.Namespace(tests=sys.argv[split + 1 :]))
     if options.record is not None:
-        return record(options.port, options.record, options.default_float, options.tests)
-    print(json.dumps(compare(options), indent=1))
+        return record_run(options.port, options.record, options.default_float, options.tests)
+    print(json.dumps(compare_port(options), indent=1))
     return 0
 
 

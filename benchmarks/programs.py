@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from pairs import alone, head, line, parser, time_pair, write
+from pairs import make_parser, restart_with_one_thread, table_head, table_line, time_pair, write_results
 
 from emberharmony import ops
 
@@ -25,10 +25,10 @@ Arrays = tuple[np.ndarray, ...]
 
 def polynomial(xp: Any, x: Any) -> Any:
     """Returns a polynomial of degree 6 by Horner's rule."""
-    total = x * 0.125
+    polynomial_sum = x * 0.125
     for factor in (-0.5, 0.25, 1.5, -0.75, 2.0, 1.0):
-        total = (total + factor) * x
-    return total
+        polynomial_sum = (polynomial_sum + factor) * x
+    return polynomial_sum
 
 
 def tanh_gelu(xp: Any, x: Any) -> Any:
@@ -39,13 +39,13 @@ def tanh_gelu(xp: Any, x: Any) -> Any:
 def black_scholes(xp: Any, price: Any, strike: Any, years: Any) -> Any:
     """Returns prices of calls and puts, with the logistic approximation of the normal distribution."""
 
-    def share(x: Any) -> Any:
+    def cumulative_share(x: Any) -> Any:
         return 1.0 / (1.0 + xp.exp(-1.5976 * x - 0.070566 * x * x * x))
 
     spread = 0.3 * xp.sqrt(years)
     first = (xp.log(price / strike) + 0.065 * years) / spread
     second, worth = first - spread, strike * xp.exp(-0.02 * years)
-    call = price * share(first) - worth * share(second)
+    call = price * cumulative_share(first) - worth * cumulative_share(second)
     return call, call - price + worth
 
 
@@ -96,18 +96,18 @@ def fft_filter(xp: Any, signal: Any, response: Any) -> Any:
 
 def welford(xp: Any, x: Any) -> Any:
     """Returns mean and variance of each column, updated with one of 16 parts of the rows after the other."""
-    part, count = x.shape[0] // 16, 0
+    part_length, count = x.shape[0] // 16, 0
     mean = xp.zeros_like(x[0])
     squares = xp.zeros_like(x[0])
     for i in range(16):
-        rows = x[i * part : (i + 1) * part]
-        own = xp.mean(rows, axis=0)
-        centred = rows - own
-        shift = own - mean
-        total = count + part
-        squares = squares + xp.sum(centred * centred, axis=0) + shift * shift * (count * part / total)
-        mean = mean + shift * (part / total)
-        count = total
+        rows = x[i * part_length : (i + 1) * part_length]
+        part_mean = xp.mean(rows, axis=0)
+        centred = rows - part_mean
+        shift = part_mean - mean
+        total_count = count + part_length
+        squares = squares + xp.sum(centred * centred, axis=0) + shift * shift * (count * part_length / total_count)
+        mean = mean + shift * (part_length / total_count)
+        count = total_count
     return mean, squares / count
 
 
@@ -129,9 +129,9 @@ def mlp_by_hand(xp: Any, w1: Any, b1: Any, w2: Any, x: Any, y: Any) -> Any:
     """Returns the loss of a network with one hidden layer, and its gradients, as written by hand."""
     hidden = np.tanh(x @ w1 + b1)
     error = hidden @ w2 - y
-    back = 2.0 / error.size * error
-    inner = back @ w2.T * (1.0 - hidden * hidden)
-    return np.mean(error * error), (x.T @ inner, np.sum(inner, axis=0), hidden.T @ back)
+    output_gradient = 2.0 / error.size * error
+    hidden_gradient = output_gradient @ w2.T * (1.0 - hidden * hidden)
+    return np.mean(error * error), (x.T @ hidden_gradient, np.sum(hidden_gradient, axis=0), hidden.T @ output_gradient)
 
 
 def mlp(xp: Any, w1: Any, b1: Any, w2: Any, x: Any, y: Any) -> Any:
@@ -144,7 +144,7 @@ def mlp(xp: Any, w1: Any, b1: Any, w2: Any, x: Any, y: Any) -> Any:
     return ops.value_and_grad(loss, (0, 1, 2))(w1, b1, w2)
 
 
-def programs(size: int) -> Iterator[tuple[str, Callable[..., Any], Callable[..., Any], Arrays]]:
+def programs_of_size(size: int) -> Iterator[tuple[str, Callable[..., Any], Callable[..., Any], Arrays]]:
     """Yields the name of each program, the program in plain NumPy and ours, and its arrays."""
     rng = np.random.default_rng(0)
 
@@ -153,7 +153,7 @@ def programs(size: int) -> Iterator[tuple[str, Callable[..., Any], Callable[...,
 
     side, rows = math.isqrt(size), max(size // 256, 4)
     hidden = max(math.isqrt(size // 8), 8)
-    given: dict[Callable[..., Any], Arrays] = {
+    arrays_by_program: dict[Callable[..., Any], Arrays] = {
         polynomial: (random_array(size),),
         tanh_gelu: (random_array(size),),
         black_scholes: tuple(random_array(size, low=low, high=high) for low, high in ((80, 120), (80, 120), (0.1, 2))),
@@ -173,11 +173,11 @@ def programs(size: int) -> Iterator[tuple[str, Callable[..., Any], Callable[...,
         welford: (random_array(16 * max(size // 256, 2), 16),),
         kalman: (random_array(size), random_array(size), random_array(3, size, low=0.5), random_array(4, size)),
     }
-    for program, arrays in given.items():
+    for program, arrays in arrays_by_program.items():
         yield program.__name__, mlp_by_hand if program is mlp else program, program, arrays
 
 
-def same(one: Any, other: Any) -> None:
+def require_close(one: Any, other: Any) -> None:
     """Checks that two programs return the same numbers but for their last digits."""
     for a, b in zip(ops.tree_leaves(one), ops.tree_leaves(other), strict=True):
         np.testing.assert_allclose(a, b, rtol=2e-3, atol=1e-4 * max(1.0, float(np.abs(a).max())))
@@ -189,19 +189,19 @@ CHAINS = ("polynomial", "tanh_gelu", "black_scholes", "lorenz", "layer_norm", "p
 
 def measure(size: int, engine: str | None, options: argparse.Namespace) -> dict[str, dict[str, float]]:
     """Returns the figures of the programs of a size by name, and prints them."""
-    print(head(f"{size:,} elements, engine {engine}") + f"{'first ms':>12}")
+    print(table_head(f"{size:,} elements, engine {engine}") + f"{'first ms':>12}")
     figures: dict[str, dict[str, float]] = {}
-    for name, by_hand, program, arrays in programs(size):
+    for name, by_hand, program, arrays in programs_of_size(size):
         if not re.search(options.pattern, name):
             continue
         compiled = ops.compile(lambda *xs, program=program: program(ops, *xs), engine)
         start = time.perf_counter()
-        computed = compiled(*arrays)
-        first = (time.perf_counter() - start) * 1e3
-        same(by_hand(np, *arrays), computed)
+        result = compiled(*arrays)
+        first_milliseconds = (time.perf_counter() - start) * 1e3
+        require_close(by_hand(np, *arrays), result)
         row = time_pair(lambda: by_hand(np, *arrays), lambda: compiled(*arrays), options.rounds, most=5.0)  # noqa: B023
-        print(f"{line(name, row)}{first:12.1f}", flush=True)
-        figures[name] = {**row, "first ms": first}
+        print(f"{table_line(name, row)}{first_milliseconds:12.1f}", flush=True)
+        figures[name] = {**row, "first ms": first_milliseconds}
     for names, text in ((figures, "all"), (figures.keys() & set(CHAINS), "the chains")):
         ratios = [figures[name]["ours median"] for name in names]
         if ratios:
@@ -212,8 +212,8 @@ def measure(size: int, engine: str | None, options: argparse.Namespace) -> dict[
 
 def main() -> None:
     """Prints a table for each size and engine, and its geometric means."""
-    alone()
-    options_of = parser(__doc__, rounds=7)
+    restart_with_one_thread()
+    options_of = make_parser(__doc__, rounds=7)
     options_of.add_argument("--sizes", default="1e3,1e4,1e6", help="the sizes, with commas (default: 1e3,1e4,1e6)")
     options_of.add_argument(
         "--engines", default="none,auto", help="none, torch, jax, numba or auto, with commas (default: none,auto)"
@@ -227,7 +227,7 @@ def main() -> None:
             rows = measure(size, None if engine == "none" else engine, options)
             group.update({f"{name}, {size}": row for name, row in rows.items()})
     installed = [name for name in ("torch", "jax", "numba") if importlib.util.find_spec(name) is not None]
-    write(options.json, figures, ["numpy", *(installed if options.engines != "none" else [])])
+    write_results(options.json, figures, ["numpy", *(installed if options.engines != "none" else [])])
 
 
 if __name__ == "__main__":

@@ -9,7 +9,18 @@ call is the same model with dense layers. Below is the memory that a layer keeps
 import importlib
 from typing import Any
 
-from pairs import Call, alone, evaluating_call, head, installed_backends, library, line, parser, time_pair, write
+from pairs import (
+    Call,
+    evaluating_call,
+    installed_backends,
+    library,
+    make_parser,
+    restart_with_one_thread,
+    table_head,
+    table_line,
+    time_pair,
+    write_results,
+)
 
 from emberharmony import nn, ops
 from emberharmony.core.cells.forms import Form
@@ -21,11 +32,11 @@ HEADS = {"num_attention_heads": 9, "num_key_value_heads": 3, "rms_norm_eps": 1e-
 PROMPT, COUNT = [1], 12
 
 
-def kernels(backend: str, layer: Any, x: Any) -> dict[str, Call]:
+def kernel_calls(backend: str, layer: Any, x: Any) -> dict[str, Call]:
     """Returns the library's own products by a quantised matrix, by name."""
     if backend == "mlx":
-        matrix = layer.weight.value, layer.scales.value, layer.biases.value
-        return {"kernel": lambda: library("mlx").quantized_matmul(x, *matrix, group_size=GROUP, bits=4)}
+        quantized_arrays = layer.weight.value, layer.scales.value, layer.biases.value
+        return {"kernel": lambda: library("mlx").quantized_matmul(x, *quantized_arrays, group_size=GROUP, bits=4)}
     if backend != "torch":
         return {}
     torch = library("torch")
@@ -43,15 +54,15 @@ def kernels(backend: str, layer: Any, x: Any) -> dict[str, Call]:
     return calls
 
 
-def dense(backend: str, weight: Any, x: Any) -> Call:
+def dense_call(backend: str, weight: Any, x: Any) -> Call:
     """Returns the library's dense product."""
     return lambda: x @ (weight.T if backend != "torch" else weight.mT)
 
 
-def kept(layer: Any) -> int:
+def kept_bytes(layer: Any) -> int:
     """Returns the bytes that a layer keeps between two calls."""
-    held = [cell._held[0] for cell in (layer.weight, layer.scales, layer.biases)]
-    return sum((tensor.layout if isinstance(tensor, Form) else tensor).nbytes for tensor in held)
+    held_values = [cell._held[0] for cell in (layer.weight, layer.scales, layer.biases)]
+    return sum((tensor.layout if isinstance(tensor, Form) else tensor).nbytes for tensor in held_values)
 
 
 def measure_layers(backend: str, options: Any) -> dict[str, Any]:
@@ -60,17 +71,17 @@ def measure_layers(backend: str, options: Any) -> dict[str, Any]:
     layer = nn.QuantizedLinear(WIDTH, WIDTH, bias=False, group_size=GROUP, rng=ops.random.Generator(0))
     weight = layer.dequantized().weight.value
     ops.eval(weight)
-    file = sum(ops.to_numpy(tensor).nbytes for tensor in layer.state_dict().values())
+    file_bytes = sum(ops.to_numpy(tensor).nbytes for tensor in layer.state_dict().values())
     for rows in (1, 8, 32):
         x = ops.random.normal((rows, WIDTH), generator=ops.random.Generator(rows))
         ops.eval(x)
         ours = evaluating_call(backend, lambda x=x: layer(x))
-        for name, call in (("dense", dense(backend, weight, x)), *kernels(backend, layer, x).items()):
+        for name, call in (("dense", dense_call(backend, weight, x)), *kernel_calls(backend, layer, x).items()):
             label = f"{rows} row{'s' * (rows > 1)} over {name}"
             if options.pattern in label:
                 figures[label] = time_pair(evaluating_call(backend, call), ours, options.rounds)
-                print(line(label, figures[label]), flush=True)
-    print(f"  a layer keeps {kept(layer) / file:.3f} times the bytes of its file")
+                print(table_line(label, figures[label]), flush=True)
+    print(f"  a layer keeps {kept_bytes(layer) / file_bytes:.3f} times the bytes of its file")
     return figures
 
 
@@ -87,23 +98,23 @@ def measure_decoding(options: Any) -> dict[str, Any]:
         return {}
     calls = [lambda model=model: nn.generate(model, PROMPT, COUNT) for model in models]
     row = time_pair(calls[0], calls[1], max(3, options.rounds // 5), most=60.0)
-    print(line(label, row), flush=True)
+    print(table_line(label, row), flush=True)
     return {label: row}
 
 
 def main() -> None:
     """Measures and prints the rows of each backend."""
-    alone()
-    options = parser(__doc__, rounds=30).parse_args()
+    restart_with_one_thread()
+    options = make_parser(__doc__, rounds=30).parse_args()
     backends, figures = installed_backends(options.backend), {}
     for backend in backends:
         library(backend)
         ops.set_backend(backend)
-        print(head(f"4 bits, {WIDTH} x {WIDTH}, {backend}"))
+        print(table_head(f"4 bits, {WIDTH} x {WIDTH}, {backend}"))
         figures[backend] = measure_layers(backend, options)
         if backend == "torch":
             figures[backend] |= measure_decoding(options)
-    write(options.json, figures, backends)
+    write_results(options.json, figures, backends)
 
 
 if __name__ == "__main__":

@@ -107,8 +107,12 @@ def torch_block() -> Step:
 
 def mlx_step(net: Any, x: Any, y: Any, loss_fn: Callable[[Any, Any], Any]) -> Step:
     """Returns a training step of a module of MLX with AdamW."""
-    mx, mlx_nn, kinds = library("mlx"), importlib.import_module("mlx.nn"), importlib.import_module("mlx.optimizers")
-    optimizer = kinds.AdamW(1e-3, bias_correction=True)
+    mx, mlx_nn, mlx_optimizers = (
+        library("mlx"),
+        importlib.import_module("mlx.nn"),
+        importlib.import_module("mlx.optimizers"),
+    )
+    optimizer = mlx_optimizers.AdamW(1e-3, bias_correction=True)
     compute = mlx_nn.value_and_grad(net, lambda x, y: loss_fn(net(x), y))
 
     def step() -> Any:
@@ -173,19 +177,19 @@ def numpy_mlp() -> Step:
         shares = hidden @ w2.T
         shares += b2
         shares -= shares.max(axis=1, keepdims=True)
-        chosen = shares[rows, y]
+        target_scores = shares[rows, y]
         np.exp(shares, out=shares)
         sums = shares.sum(axis=1, keepdims=True)
-        loss = (np.log(sums[:, 0]) - chosen).mean()
+        loss = (np.log(sums[:, 0]) - target_scores).mean()
         shares /= sums
         shares[rows, y] -= 1
         shares /= len(y)
         np.matmul(shares.T, hidden, out=g2)
         shares.sum(axis=0, out=c2)
-        back = shares @ w2
-        back *= hidden > 0
-        np.matmul(back.T, x, out=g1)
-        back.sum(axis=0, out=c1)
+        hidden_gradient = shares @ w2
+        hidden_gradient *= hidden > 0
+        np.matmul(hidden_gradient.T, x, out=g1)
+        hidden_gradient.sum(axis=0, out=c1)
         count += 1
         np.subtract(gradients, mean, out=change)
         np.multiply(change, np.float32(0.1), out=change)
@@ -236,7 +240,7 @@ def our_lstm() -> Step:
     return step
 
 
-def rows(backend: str) -> Iterator[tuple[str, Call, Call]]:
+def training_rows(backend: str) -> Iterator[tuple[str, Call, Call]]:
     """Yields the title, the native call and ours of each training step on a backend."""
     if installed_backends(["torch"]):
         yield "step of an MLP 64-128-10, torch", torch_mlp(), our_mlp()

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from pairs import MODULES, installed_backends, write
+from pairs import MODULES, installed_backends, write_results
 from training import mlp_data
 
 import emberharmony
@@ -35,12 +35,12 @@ def count_frames(call: Callable[[], Any]) -> Frames:
     """Returns how often a call runs each function of the package, by file and name."""
     frames: Frames = Counter()
 
-    def note(frame: FrameType, event: str, _: Any) -> None:
+    def note_frame(frame: FrameType, event: str, _: Any) -> None:
         code = frame.f_code
         if event == "call" and is_ours(code.co_filename):
             frames[code.co_filename.removeprefix(PACKAGE + "/"), code.co_qualname] += 1
 
-    sys.setprofile(note)
+    sys.setprofile(note_frame)
     try:
         call()
     finally:
@@ -52,12 +52,12 @@ def count_step_frames(optimizer: str) -> dict[str, Frames]:
     """Returns the calls of the backward pass and of the optimizer in the fifth step."""
     x, y = (ops.convert_to_tensor(array) for array in mlp_data())
     net = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10))
-    rule = getattr(optim, optimizer)(net)
+    optimizer_rule = getattr(optim, optimizer)(net)
     for _ in range(4):
         ops.backward(lambda: nn.losses.cross_entropy(net(x), y), net)
-        rule.step()
+        optimizer_rule.step()
     backward = count_frames(lambda: ops.backward(lambda: nn.losses.cross_entropy(net(x), y), net))
-    return {"backward": backward, f"{optimizer}.step": count_frames(rule.step)}
+    return {"backward": backward, f"{optimizer}.step": count_frames(optimizer_rule.step)}
 
 
 def main() -> None:
@@ -82,7 +82,7 @@ def main() -> None:
                 if options.calls:
                     for (file, name), count in frames.items():
                         print(f"{'':8}{count:4}  {file}  {name}")
-    write(options.json, figures, figures)
+    write_results(options.json, figures, figures)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pairs import alone, write
+from pairs import restart_with_one_thread, write_results
 
 from emberharmony.xp import namespace
 
@@ -27,7 +27,7 @@ Run = Callable[[int], float]
 EXPRESSIONS = ("x + y", "x * 2.0", "x < y", "-x", "exp(x)", "x[0]", "x[1:3]", "x += 1.0", "x += y", "x.shape")
 
 
-def loops(xp: Any, make: Callable[[], Any], wait: Callable[[Any], Any]) -> dict[str, Run]:
+def expression_loops(xp: Any, make: Callable[[], Any], wait: Callable[[Any], Any]) -> dict[str, Run]:
     """Returns for each expression a function that evaluates it `n` times.
 
     Args:
@@ -44,7 +44,7 @@ def loops(xp: Any, make: Callable[[], Any], wait: Callable[[Any], Any]) -> dict[
     return functions
 
 
-def library(backend: str) -> tuple[Any, Callable[[], Any], Callable[[Any], Any]]:
+def library_and_helpers(backend: str) -> tuple[Any, Callable[[], Any], Callable[[Any], Any]]:
     """Returns the library of a backend, a function that makes its arrays, and one that computes them."""
     data = np.ones(4, np.float32)
     if backend == "torch":
@@ -64,18 +64,18 @@ def library(backend: str) -> tuple[Any, Callable[[], Any], Callable[[Any], Any]]
     return np, data.copy, lambda x: x
 
 
-def columns(backend: str) -> dict[str, dict[str, Run]]:
+def loops_by_column(backend: str) -> dict[str, dict[str, Run]]:
     """Returns the loops of a backend by column: the library twice, the array, and other arrays of the standard."""
-    native, make, wait = library(backend)
+    native, make, wait = library_and_helpers(backend)
     xp = namespace(backend)
-    ours = loops(xp, lambda: xp.asarray(make(), copy=True), lambda x: wait(x.native))
-    table = {"native": loops(native, make, wait), "again": loops(native, make, wait), "xp": ours}
+    ours = expression_loops(xp, lambda: xp.asarray(make(), copy=True), lambda x: wait(x.native))
+    table = {"native": expression_loops(native, make, wait), "again": expression_loops(native, make, wait), "xp": ours}
     if importlib.util.find_spec("array_api_strict") and backend == "numpy":
         import array_api_strict as strict
 
-        table["strict"] = loops(strict, lambda: strict.asarray(make()), lambda x: x)
+        table["strict"] = expression_loops(strict, lambda: strict.asarray(make()), lambda x: x)
     if importlib.util.find_spec("array_api_compat") and backend in ("numpy", "torch"):
-        table["compat"] = loops(importlib.import_module(f"array_api_compat.{backend}"), make, wait)
+        table["compat"] = expression_loops(importlib.import_module(f"array_api_compat.{backend}"), make, wait)
     return table
 
 
@@ -99,10 +99,10 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1.0, help="how long the turns of an expression go on")
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     options = parser.parse_args()
-    alone()
+    restart_with_one_thread()
     figures: dict[str, dict[str, dict[str, float]]] = {}
     for backend in options.backends:
-        table = columns(backend)
+        table = loops_by_column(backend)
         gc.disable()
         rows = figures[f"{backend}, µs"] = measure(table, options.seconds)
         gc.enable()
@@ -110,7 +110,7 @@ def main() -> None:
         print(f"\n{backend:10}" + "".join(f"{name:>9}" for name in names))
         for expression, row in rows.items():
             print(f"{expression:10}" + "".join(f"{row[name]:9.2f}" for name in names))
-    write(options.json, figures, options.backends)
+    write_results(options.json, figures, options.backends)
 
 
 if __name__ == "__main__":
