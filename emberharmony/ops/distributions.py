@@ -338,10 +338,10 @@ def random_truncated_normal(
     """
     mean_number, stddev_number = checks.as_number("mean", mean), checks.as_number("stddev", stddev, checks.FROM_ZERO)
     float_dtype = checks.floating_dtype(dtype)
-    standard_values = generator_for(seed, generator).truncated_normal(shape, float_dtype)
+    standard_draws = generator_for(seed, generator).truncated_normal(shape, float_dtype)
     if mean_number is None or stddev_number is None:
-        return scale_and_shift(convert_to_tensor(standard_values, float_dtype), mean=mean, stddev=stddev)
-    return convert_to_tensor(standard_values * stddev_number + mean_number, float_dtype)
+        return scale_and_shift(convert_to_tensor(standard_draws, float_dtype), mean=mean, stddev=stddev)
+    return convert_to_tensor(standard_draws * stddev_number + mean_number, float_dtype)
 
 
 @op
@@ -384,18 +384,18 @@ def _draw_from_law(
     dtype: Any,
     seed: Any,
     generator: Generator | None,
-    *known: Any,
+    *leading_arguments: Any,
     **parameters: tuple[Any, checks.Domain],
 ) -> Tensor:
     """Returns random numbers of a distribution of `numpy.random.Generator`, drawn on the host.
 
     Args:
-        known: parameters that are read and checked already.
+        leading_arguments: parameters that are read and checked already.
         parameters: other parameters by name, each with its domain.
     """
     float_dtype = checks.floating_dtype(dtype)
     host_parameters = [_read_parameter(law, name, value, shape, domain) for name, (value, domain) in parameters.items()]
-    host_values = generator_for(seed, generator).draw(law, shape, *known, *host_parameters)
+    host_values = generator_for(seed, generator).draw(law, shape, *leading_arguments, *host_parameters)
     return convert_to_tensor(host_values.astype("float64" if float_dtype is float64 else "float32"), float_dtype)
 
 

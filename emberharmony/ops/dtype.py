@@ -155,7 +155,7 @@ def iinfo(type: TensorOrDType) -> IntegerInfo:
     return IntegerInfo.of_dtype(dtype(type) if is_tensor(type) else as_dtype(type))
 
 
-def option(name: str, value: Any, x: Tensor) -> Any:
+def cast_option(name: str, value: Any, x: Tensor) -> Any:
     """Returns a real option of an op on `x`: a number as a float, anything else as a tensor.
 
     The tensor gets the dtype of `x`, or the default float if `x` holds integers, so that an option never changes the
@@ -175,7 +175,7 @@ def option(name: str, value: Any, x: Tensor) -> Any:
     return cast(tensor, as_inexact(dtype(x)))
 
 
-def inexact(x: Tensor) -> Tensor:
+def to_inexact(x: Tensor) -> Tensor:
     """Returns integers in the default float, because their sums and products would wrap; other dtypes are unchanged."""
     x_dtype = dtype(x)
     return x if x_dtype.is_floating or x_dtype.is_complex else cast(x, as_inexact(x_dtype))

@@ -151,18 +151,18 @@ def random_normal(
     mean_number, stddev_number = checks.as_number("mean", mean), checks.as_number("stddev", stddev, checks.FROM_ZERO)
     float_dtype, generator_or_none = checks.floating_dtype(dtype), generator_of(seed, generator)
     if mean_number is None or stddev_number is None:
-        values = (
+        draws = (
             standard_normal(shape, dtype)
             if generator_or_none is None
             else _draw_tensor(generator_or_none, float_dtype, lambda source: source.normal(shape, float_dtype))
         )
-        return scale_and_shift(values, mean=mean, stddev=stddev)
+        return scale_and_shift(draws, mean=mean, stddev=stddev)
     if generator_or_none is not None:
         return _draw_tensor(
             generator_or_none, float_dtype, lambda source: source.normal(shape, float_dtype, mean_number, stddev_number)
         )
-    values = standard_normal(shape, dtype)
-    return values if mean_number == 0.0 and stddev_number == 1.0 else add(multiply(values, stddev_number), mean_number)
+    draws = standard_normal(shape, dtype)
+    return draws if mean_number == 0.0 and stddev_number == 1.0 else add(multiply(draws, stddev_number), mean_number)
 
 
 @op(finite="no")
@@ -429,8 +429,8 @@ def scale_and_shift(values: Tensor, **parameters: Any) -> Tensor:
         else:
             shift_and_scale.append(host_number)
     *shift, scale = shift_and_scale
-    scaled = multiply(values, scale)
-    return add(scaled, shift[0]) if shift else scaled
+    scaled_values = multiply(values, scale)
+    return add(scaled_values, shift[0]) if shift else scaled_values
 
 
 def _map_to_range(values: Tensor, minval: Any, maxval: Any) -> Tensor:
@@ -443,7 +443,7 @@ def _map_to_range(values: Tensor, minval: Any, maxval: Any) -> Tensor:
     largest_bound = maximum(absolute(low), absolute(high))
     unit_values = to_device(values, get_device(largest_bound))
     # Two shares, because the width of a range may overflow the dtype, and would be rounded before it is shared.
-    scaled = add(multiply(low, subtract(1.0, unit_values)), multiply(high, unit_values))
+    scaled_values = add(multiply(low, subtract(1.0, unit_values)), multiply(high, unit_values))
     largest_below = subtract(high, maximum(multiply(absolute(high), limits.eps), limits.smallest_normal))
-    limited = minimum(maximum(scaled, low), maximum(low, largest_below))
-    return where(logical_and(less_equal(low, high), less(largest_bound, math.inf)), limited, math.nan)
+    clipped_values = minimum(maximum(scaled_values, low), maximum(low, largest_below))
+    return where(logical_and(less_equal(low, high), less(largest_bound, math.inf)), clipped_values, math.nan)

@@ -440,13 +440,13 @@ def matrix_power(x: TensorLike, n: int) -> Tensor:
     if n == 0:
         return broadcast_to(eye(x.shape[-1], dtype=dtype(x), device=get_device(x)), tuple(x.shape))
     base, n = (inv(x), -n) if n < 0 else (x, n)
-    powers: Any = None
+    x_power: Any = None
     while n:
         if n & 1:
-            powers = base if powers is None else products.matmul(powers, base)
+            x_power = base if x_power is None else products.matmul(x_power, base)
         n >>= 1
         base = products.matmul(base, base) if n else base
-    return powers
+    return x_power
 
 
 def to_compute_dtype(x: Tensor) -> Tensor:
@@ -472,8 +472,8 @@ def _pseudo_inverse(x: Tensor, share: Any) -> tuple[Tensor, Any]:
     Source: Golub and Pereyra, The differentiation of pseudo-inverses, 1973.
     """
     u, s, vh = svd(x, False)
-    is_kept = greater(s, _singular_value_bound(s, x, share))
-    inverse_values = where(is_kept, divide(1.0, where(is_kept, s, 1.0)), 0.0)
+    is_significant = greater(s, _singular_value_bound(s, x, share))
+    inverse_values = where(is_significant, divide(1.0, where(is_significant, s, 1.0)), 0.0)
     matmul_op = products.matmul
 
     def gradient(x: Tensor, share: Any, upstream: Tensor) -> tuple[Tensor, None]:
@@ -499,8 +499,8 @@ def _adjoint(x: Tensor) -> Tensor:
 
 def _singular_value_bound(s: Tensor, x: Tensor, rtol: object) -> Tensor:
     """Returns the bound up to which the singular values `s` of `x` count as rounding errors."""
-    largest = max(s, -1, initial=0.0)
-    return _singular_bound(s, largest, finfo(dtype(s)).eps * sorted(x.shape[-2:])[-1] if rtol is None else rtol)
+    largest_value = max(s, -1, initial=0.0)
+    return _singular_bound(s, largest_value, finfo(dtype(s)).eps * sorted(x.shape[-2:])[-1] if rtol is None else rtol)
 
 
 def _singular_bound(s: Tensor, unit: Any, share: Any) -> Tensor:

@@ -63,11 +63,11 @@ def convert_to_tensor(
     if sparse or ragged:
         refuse_sparse("sparse", sparse)
         refuse_sparse("ragged", ragged)
-    result = x if dtype is None else cast(x, dtype)
-    result = result if device is None else to_device(result, device)
-    if result is not x:
+    converted_x = x if dtype is None else cast(x, dtype)
+    converted_x = converted_x if device is None else to_device(converted_x, device)
+    if converted_x is not x:
         shared_tensor.refuse_copy(copy)
-    return _copied(x) if copy and result is x else result
+    return _copied(x) if copy and converted_x is x else converted_x
 
 
 asarray = alias("asarray", convert_to_tensor)

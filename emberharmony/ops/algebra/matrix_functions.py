@@ -78,8 +78,8 @@ def expm(x: TensorLike) -> Tensor:
             greater(convert_to_tensor(squaring_counts, device=get_device(a)), done_squarings), (-2, -1)
         )
         # A matrix that is done would overflow if it were squared again, and make the gradient NaN.
-        to_square = where(needs_squaring, exponential, 0.0)
-        exponential = where(needs_squaring, matmul(to_square, to_square), exponential)
+        unsquared = where(needs_squaring, exponential, 0.0)
+        exponential = where(needs_squaring, matmul(unsquared, unsquared), exponential)
     return cast(where(is_finite_matrix, exponential, float("nan")), result_dtype)
 
 
@@ -88,9 +88,9 @@ def _pade_approximant(a: Tensor, degree: int) -> Tensor:
     pade_coefficients = shared_matrix_functions.pade_coefficients(degree)
     even_terms = multiply(eye(a.shape[-1], dtype=dtype_of(a), device=get_device(a)), pade_coefficients[0])
     odd_terms, even_power = multiply(even_terms, pade_coefficients[1] / pade_coefficients[0]), None
-    squared = matmul(a, a)
+    squared_a = matmul(a, a)
     for k in range(2, degree, 2):
-        even_power = squared if even_power is None else matmul(even_power, squared)
+        even_power = squared_a if even_power is None else matmul(even_power, squared_a)
         even_terms, odd_terms = (
             add(even_terms, multiply(even_power, pade_coefficients[k])),
             add(odd_terms, multiply(even_power, pade_coefficients[k + 1])),

@@ -16,7 +16,7 @@ from emberharmony.core.options import constant
 from emberharmony.core.types import Axis, Tensor, TensorLike, Varying
 from emberharmony.ops.arrays.indexing import where
 from emberharmony.ops.arrays.shape import expand_dims, moveaxis, reshape
-from emberharmony.ops.dtype import dtype, option
+from emberharmony.ops.dtype import cast_option, dtype
 from emberharmony.ops.flow.transforms import stop_gradient
 from emberharmony.ops.logic.comparison import equal, greater, less, logical_and
 from emberharmony.ops.math import absolute, add, divide, maximum, multiply, power, sqrt, square, subtract
@@ -157,7 +157,7 @@ def normalize(x: TensorLike, axis: Axis = -1, order: float = 2, epsilon: Varying
     """
     norms = vector_norm(x, axis, True, shared_norms.norm_order(constant("order", order), "order"))
     return divide(
-        x, maximum(norms, shared_normalization.EPSILON if epsilon is None else option("epsilon", epsilon, norms))
+        x, maximum(norms, shared_normalization.EPSILON if epsilon is None else cast_option("epsilon", epsilon, norms))
     )
 
 
@@ -205,8 +205,8 @@ def _vector_norm(magnitudes: Tensor, axis: Axis, keepdims: bool, ord: float) -> 
     # does not depend on that scale, so no derivative flows through it.
     extreme_magnitude = stop_gradient(min(magnitudes, axis, True, inf) if ord < 0 else max(magnitudes, axis, True, 0.0))
     scale = where(logical_and(greater(extreme_magnitude, 0), less(extreme_magnitude, inf)), extreme_magnitude, 1.0)
-    scaled = divide(magnitudes, scale)
-    power_sum = sum(square(scaled) if ord == 2 else power(scaled, float(ord)), axis, keepdims)
+    scaled_magnitudes = divide(magnitudes, scale)
+    power_sum = sum(square(scaled_magnitudes) if ord == 2 else power(scaled_magnitudes, float(ord)), axis, keepdims)
     # The derivative of the root at 0 is infinite and would make the gradient NaN, so take the root of 1 there instead.
     is_zero = logical_and(equal(power_sum, 0), ord > 0)
     safe_sum = where(is_zero, 1.0, power_sum)

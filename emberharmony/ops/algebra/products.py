@@ -109,19 +109,19 @@ def tensordot(x1: TensorLike, x2: TensorLike, axes: int | Sequence[int] | Sequen
                 f"expected at most as many pairs of axes as there are axes ({rank1} and {rank2}), got {pair_count}"
             )
         axes = (range(rank1 - pair_count, rank1), range(pair_count))
-    summed1, summed2 = (
+    summed_axes1, summed_axes2 = (
         nonnegative_axes(list(pair) if isinstance(pair, Sequence) else pair, n)
         for pair, n in zip(axes, (rank1, rank2), strict=True)
     )
-    summed_lengths = [x1.shape[a] for a in summed1]
-    if summed_lengths != [x2.shape[a] for a in summed2]:
+    summed_lengths = [x1.shape[a] for a in summed_axes1]
+    if summed_lengths != [x2.shape[a] for a in summed_axes2]:
         shapes_text = f"{tuple(x1.shape)} and {tuple(x2.shape)}"
-        raise ShapeError(f"axes {summed1} and {summed2} of shapes {shapes_text} differ in number or length")
-    other_axes1 = [a for a in range(rank1) if a not in summed1]
-    other_axes2 = [a for a in range(rank2) if a not in summed2]
+        raise ShapeError(f"axes {summed_axes1} and {summed_axes2} of shapes {shapes_text} differ in number or length")
+    other_axes1 = [a for a in range(rank1) if a not in summed_axes1]
+    other_axes2 = [a for a in range(rank2) if a not in summed_axes2]
     row_lengths, column_lengths = [x1.shape[a] for a in other_axes1], [x2.shape[a] for a in other_axes2]
-    left_matrix = reshape(transpose(x1, [*other_axes1, *summed1]), (prod(row_lengths), prod(summed_lengths)))
-    right_matrix = reshape(transpose(x2, [*summed2, *other_axes2]), (prod(summed_lengths), prod(column_lengths)))
+    left_matrix = reshape(transpose(x1, [*other_axes1, *summed_axes1]), (prod(row_lengths), prod(summed_lengths)))
+    right_matrix = reshape(transpose(x2, [*summed_axes2, *other_axes2]), (prod(summed_lengths), prod(column_lengths)))
     return reshape(matmul(left_matrix, right_matrix), [*row_lengths, *column_lengths])
 
 

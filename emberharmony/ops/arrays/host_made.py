@@ -37,13 +37,13 @@ class _Made(shared.HostMade):
         return op_globals.active().backend.dtypes
 
     def _place_array(self, array: Any, dtype: Any, device: Any) -> Tensor:
-        host_dtype = self.dtypes.neutral[dtype]
-        if array.dtype.kind == "c" and host_dtype.kind not in ("complex", "bool"):
+        neutral_dtype = self.dtypes.neutral[dtype]
+        if array.dtype.kind == "c" and neutral_dtype.kind not in ("complex", "bool"):
             array = array.real
-        if host_dtype is bfloat16:
+        if neutral_dtype is bfloat16:
             return cast(convert_to_tensor(array.astype("float32"), device=device), dtype)
         # All dtypes exist on the host.
-        return convert_to_tensor(array.astype(host_dtype.name, copy=False), device=device)
+        return convert_to_tensor(array.astype(neutral_dtype.name, copy=False), device=device)
 
     def eye(self, N: int, M: int | None, k: int, dtype: Any, device: Any) -> Tensor:
         """Returns a matrix with ones on a diagonal."""
@@ -57,11 +57,11 @@ MADE = _Made()
 
 def full(shape: Any, fill_value: Any, dtype: Any, device: Any) -> Tensor:
     """Returns a number, or a tensor, broadcast to a shape."""
-    full_tensor = broadcast_to(_filling_tensor(fill_value, dtype), as_shape(shape))
+    full_tensor = broadcast_to(_fill_tensor(fill_value, dtype), as_shape(shape))
     return full_tensor if device is None else to_device(full_tensor, device)
 
 
-def _filling_tensor(value: Any, dtype: Any) -> Tensor:
+def _fill_tensor(value: Any, dtype: Any) -> Tensor:
     """Returns a number or a tensor as a tensor of a dtype; an integer dtype drops the fraction of a number.
 
     Raises:

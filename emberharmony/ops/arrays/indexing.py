@@ -356,10 +356,10 @@ def select(condlist: Tensors, choicelist: Tensors, default: Operand = 0) -> Tens
     """
     if len(condlist) != len(choicelist) or not condlist:
         raise ArgumentError(f"expected one choice for each condition, got {len(condlist)} and {len(choicelist)}")
-    selected = default
+    selected_values = default
     for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
-        selected = where(condition, choice, selected)
-    return selected
+        selected_values = where(condition, choice, selected_values)
+    return selected_values
 
 
 @op(reads="data")

@@ -332,8 +332,8 @@ def hstack(xs: Tensors) -> Tensor:
         >>> ops.hstack([[[1], [2]], [[3], [4]]]).tolist()
         [[1, 3], [2, 4]]
     """
-    rows = [reshape(x, 1) if len(x.shape) == 0 else x for x in xs]
-    return concatenate(rows, 1 if rows and len(rows[0].shape) > 1 else 0)
+    tensors = [reshape(x, 1) if len(x.shape) == 0 else x for x in xs]
+    return concatenate(tensors, 1 if tensors and len(tensors[0].shape) > 1 else 0)
 
 
 @op
@@ -363,8 +363,8 @@ def dstack(xs: Tensors) -> Tensor:
         >>> ops.dstack([[1, 2], [3, 4]]).tolist()
         [[[1, 3], [2, 4]]]
     """
-    vectors = [reshape(x, (1, -1, 1)) if len(x.shape) < 2 else x for x in xs]
-    return concatenate([expand_dims(x, 2) if len(x.shape) == 2 else x for x in vectors], 2)
+    tensors = [reshape(x, (1, -1, 1)) if len(x.shape) < 2 else x for x in xs]
+    return concatenate([expand_dims(x, 2) if len(x.shape) == 2 else x for x in tensors], 2)
 
 
 @op(view=True)
@@ -386,8 +386,8 @@ def split(x: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0
     """
     (axis,) = nonnegative_axes(axis, len(x.shape))
     leading_slices = (slice(None),) * axis
-    cut_slices = shared.part_bounds(x.shape[axis], on_host(indices_or_sections))
-    return [indexing.get_item(x, (*leading_slices, slice(a, b))) for a, b in cut_slices]
+    section_bounds = shared.part_bounds(x.shape[axis], on_host(indices_or_sections))
+    return [indexing.get_item(x, (*leading_slices, slice(a, b))) for a, b in section_bounds]
 
 
 @op(view=True)
@@ -551,7 +551,7 @@ def roll(x: TensorLike, shift: int | Sequence[int], axis: Axis = None) -> Tensor
         leading_slices, cut_index = (slice(None),) * a, -shift_count % max(x.shape[a], 1)
         if cut_index:
             swapped_slices = slice(cut_index, None), slice(0, cut_index)
-            x = concatenate([indexing.get_item(x, (*leading_slices, half)) for half in swapped_slices], a)
+            x = concatenate([indexing.get_item(x, (*leading_slices, half_slice)) for half_slice in swapped_slices], a)
     return x
 
 
@@ -587,10 +587,10 @@ def pad(
     if mode != "constant":
         for axis, (before, after) in enumerate(width_pairs):
             positions = shared.pad_indices(x.shape[axis], before, after, mode) if before or after else ()
-            slices = [
+            axis_slices = [
                 x[(*[slice(None)] * axis, slice(position, position + 1), ...)] for position in map(int, positions)
             ]
-            x = concatenate(slices, axis) if slices else x
+            x = concatenate(axis_slices, axis) if axis_slices else x
         return x
     dtype = dtype_of(x)
     fill_number = 0 if constant_values is None else constant_values
@@ -601,18 +601,18 @@ def pad(
         raise DTypeError(
             f"constant_values of {dtype_of(fill_tensor).name} cannot pad a tensor of {dtype.name}; cast it"
         )
-    shape = [before + n + after for n, (before, after) in zip(x.shape, width_pairs, strict=True)]
-    fill, padded = broadcast_to(cast(fill_tensor, dtype), shape), x
-    for axis in range(len(shape) - 1, -1, -1):
+    padded_shape = [before + n + after for n, (before, after) in zip(x.shape, width_pairs, strict=True)]
+    fill_block, padded_x = broadcast_to(cast(fill_tensor, dtype), padded_shape), x
+    for axis in range(len(padded_shape) - 1, -1, -1):
         before, after = width_pairs[axis]
         leading_slices = [slice(start, start + n) for n, (start, _) in zip(x.shape[:axis], width_pairs, strict=False)]
-        after_start = shape[axis] - after
-        padded = concatenate(
+        after_start = padded_shape[axis] - after
+        padded_x = concatenate(
             [
-                fill[(*leading_slices, slice(before), ...)],
-                padded,
-                fill[(*leading_slices, slice(after_start, None), ...)],
+                fill_block[(*leading_slices, slice(before), ...)],
+                padded_x,
+                fill_block[(*leading_slices, slice(after_start, None), ...)],
             ],
             axis,
         )
-    return padded
+    return padded_x

@@ -80,7 +80,7 @@ def set_item(
     """
     shared_writing.check_mode(mode)
     value = _value_like(value, x)
-    key_parts = list(shared_indexing.key_parts_of(key, x.shape, _mask_axes))
+    key_parts = list(shared_indexing.key_parts_of(key, x.shape, _masked_axis_count))
     if (
         len(key_parts) == 1
         and key_parts[0][2]
@@ -152,7 +152,7 @@ def _value_like(value: Any, x: Tensor) -> Tensor:
     return convert_to_tensor(value, dtype) if has_weak_dtype else cast(tensor, dtype)
 
 
-def _mask_axes(part: Any) -> int | None:
+def _masked_axis_count(part: Any) -> int | None:
     """Returns how many axes a part of a key masks: -1 for a tensor that is not boolean, None for no tensor."""
     if not is_tensor(part):
         return None
@@ -186,8 +186,8 @@ def _write_by_mask(x: Tensor, mask: Any, value: Tensor, mode: str) -> Tensor:
     if mode == "set":
         return where(full_mask, value, x)
     # Elements that are not selected would make the gradient by the value NaN where they are infinite or NaN.
-    kept_values = where(full_mask, x, convert_to_tensor(1, dtype_of(x), device=get_device(x)))
-    return where(full_mask, _combine(mode, kept_values, value), x)
+    masked_x = where(full_mask, x, convert_to_tensor(1, dtype_of(x), device=get_device(x)))
+    return where(full_mask, _combine(mode, masked_x, value), x)
 
 
 def _write_at(x: Tensor, selection: Selection, value: Tensor, mode: str) -> Tensor:
@@ -210,6 +210,6 @@ def _write_at(x: Tensor, selection: Selection, value: Tensor, mode: str) -> Tens
             ],
             -1,
         )
-    indexed_first = [*selection.axes, *(axis for axis in range(len(x.shape)) if axis not in selection.axes)]
-    written_rows = scatter_update(transpose(x, indexed_first), positions, updates, _REDUCTIONS[mode])
-    return transpose(written_rows, [indexed_first.index(axis) for axis in range(len(indexed_first))])
+    axis_order = [*selection.axes, *(axis for axis in range(len(x.shape)) if axis not in selection.axes)]
+    written_rows = scatter_update(transpose(x, axis_order), positions, updates, _REDUCTIONS[mode])
+    return transpose(written_rows, [axis_order.index(axis) for axis in range(len(axis_order))])

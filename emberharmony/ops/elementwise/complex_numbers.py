@@ -12,7 +12,7 @@ from emberharmony.core.dispatch import alias, op
 from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.ops.arrays.shape import stack
 from emberharmony.ops.device import get_device
-from emberharmony.ops.dtype import dtype, inexact, refuse_complex
+from emberharmony.ops.dtype import dtype, refuse_complex, to_inexact
 from emberharmony.ops.elementwise.elementary import arctan2, cos, sin
 from emberharmony.ops.logic.comparison import equal, not_equal
 from emberharmony.ops.math import multiply, negative
@@ -159,7 +159,7 @@ def view_as_complex(x: TensorLike) -> Tensor:
     refuse_complex(x)
     shared_shape.check_complex_pairs(x.shape)
     # A sum with 1j times infinity would be NaN.
-    return convert_to_tensor(shared_tensor.complex_of_pairs(to_numpy(inexact(x))), device=get_device(x))
+    return convert_to_tensor(shared_tensor.complex_of_pairs(to_numpy(to_inexact(x))), device=get_device(x))
 
 
 @op(finite="yes")

@@ -69,8 +69,8 @@ def expm1(x: TensorLike) -> Tensor:
         [0.0]
     """
     tanh_of_half = tanh(divide(x, 2.0))
-    near_value = divide(multiply(tanh_of_half, 2.0), subtract(1.0, tanh_of_half))
-    return where(less(absolute(x), 0.5), near_value, subtract(exp(x), 1.0))
+    value_near_0 = divide(multiply(tanh_of_half, 2.0), subtract(1.0, tanh_of_half))
+    return where(less(absolute(x), 0.5), value_near_0, subtract(exp(x), 1.0))
 
 
 @op(elementwise=True, takes="all", gives="float", autocast="float32")
@@ -113,14 +113,14 @@ def log1p(x: TensorLike) -> Tensor:
     if dtype(x).is_complex:
         real, imag = _real_and_imaginary(x)
         # A complex sum would lose the sign of an imaginary part of -0.
-        far_logarithm = log(_complex(add(real, 1.0), imag))
+        direct_logarithm = log(_make_complex(add(real, 1.0), imag))
         is_small = less(absolute(x), 0.5)
         real, imag = where(is_small, real, 0.0), where(is_small, imag, 0.0)
         squared_modulus_minus_1 = add(multiply(real, add(real, 2.0)), multiply(imag, imag))
         return where(
             is_small,
-            _complex(divide(log1p(squared_modulus_minus_1), 2.0), arctan2(imag, add(real, 1.0))),
-            far_logarithm,
+            _make_complex(divide(log1p(squared_modulus_minus_1), 2.0), arctan2(imag, add(real, 1.0))),
+            direct_logarithm,
         )
     one_plus_x = add(x, 1.0)
     # The logarithm of the rounded sum, corrected by what the rounding lost.
@@ -234,8 +234,8 @@ def tan(x: TensorLike) -> Tensor:
         return divide(sin(x), cos(x))
     # tan(z) = -i tanh(iz), which does not overflow.
     real, imag = _real_and_imaginary(x)
-    real, imag = _real_and_imaginary(tanh(_complex(negative(imag), real)))
-    return _complex(imag, negative(real))
+    real, imag = _real_and_imaginary(tanh(_make_complex(negative(imag), real)))
+    return _make_complex(imag, negative(real))
 
 
 @op(elementwise=True, takes="all", gives="float", autocast="float32")
@@ -529,14 +529,14 @@ def _real_and_imaginary(x: Tensor) -> tuple[Tensor, Tensor]:
     return complex_numbers.real(x), complex_numbers.imag(x)
 
 
-def _complex(real: Tensor, imag: Tensor) -> Tensor:
+def _make_complex(real: Tensor, imag: Tensor) -> Tensor:
     return complex_numbers.view_as_complex(stack([real, imag], -1))
 
 
 def _scale_parts(x: Tensor, factor: float) -> Tensor:
     """Returns complex numbers, multiplied part by part: a product with a complex number makes NaN of infinities."""
     real, imag = _real_and_imaginary(x)
-    return _complex(multiply(real, factor), multiply(imag, factor))
+    return _make_complex(multiply(real, factor), multiply(imag, factor))
 
 
 def _logarithm(x: Tensor, base: float) -> Tensor:

@@ -17,8 +17,8 @@ from emberharmony.core.numeric.promotion import as_inexact
 from emberharmony.core.types import DTypeLike, Operand, Tensor, TensorLike, Varying
 from emberharmony.ops.arrays.indexing import where
 from emberharmony.ops.arrays.shape import stack
+from emberharmony.ops.dtype import cast_option
 from emberharmony.ops.dtype import dtype as dtype_of
-from emberharmony.ops.dtype import option
 from emberharmony.ops.logic.comparison import equal, greater_equal, isnan, less, less_equal, logical_and, logical_or
 from emberharmony.ops.math import absolute, clip, divide, maximum, minimum, multiply, negative, power, subtract
 from emberharmony.ops.tensor import cast
@@ -115,17 +115,19 @@ def nan_to_num(
     if dtype.is_complex:
         if shared_rounding.holds_tensor(nan, posinf, neginf):
             raise DTypeError(f"for a tensor of {dtype.name}, expected numbers as nan, posinf and neginf, got a tensor")
-        parts = complex_numbers.real(x), complex_numbers.imag(x)
-        return complex_numbers.view_as_complex(stack([nan_to_num(part, nan, posinf, neginf) for part in parts], -1))
+        components = complex_numbers.real(x), complex_numbers.imag(x)
+        return complex_numbers.view_as_complex(
+            stack([nan_to_num(component, nan, posinf, neginf) for component in components], -1)
+        )
     if not dtype.is_floating:
         return x
-    limits = FloatInfo.of_dtype(dtype)
-    negative_replacement = limits.min if neginf is None else option("neginf", neginf, x)
-    positive_replacement = limits.max if posinf is None else option("posinf", posinf, x)
-    without_infinities = where(
+    dtype_limits = FloatInfo.of_dtype(dtype)
+    negative_replacement = dtype_limits.min if neginf is None else cast_option("neginf", neginf, x)
+    positive_replacement = dtype_limits.max if posinf is None else cast_option("posinf", posinf, x)
+    x_without_infinities = where(
         equal(x, math.inf), positive_replacement, where(equal(x, -math.inf), negative_replacement, x)
     )
-    return where(isnan(x), option("nan", nan, x), without_infinities)
+    return where(isnan(x), cast_option("nan", nan, x), x_without_infinities)
 
 
 @op(elementwise=True, takes="real", gives="float", finite="yes")
@@ -218,8 +220,8 @@ def ldexp(x1: TensorLike, x2: TensorLike) -> Tensor:
     x = cast(x1, as_inexact(x1_dtype))
     widest_x = bodies.cast_to_widest(x)
     if exponent_dtype.is_integer:
-        limits = IntegerInfo.of_dtype(exponent_dtype)
-        x2 = minimum(maximum(x2, max(limits.min, -5000)), min(limits.max, 5000))
+        dtype_limits = IntegerInfo.of_dtype(exponent_dtype)
+        x2 = minimum(maximum(x2, max(dtype_limits.min, -5000)), min(dtype_limits.max, 5000))
     remaining_shift = cast(cast(x2, "int32"), dtype_of(widest_x))
     for _ in range(12):
         # No step but the last one may leave the range of normal numbers downwards, where digits are lost.
@@ -250,9 +252,9 @@ def saturate_cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
     if source_dtype.is_complex or target_dtype.is_complex or target_dtype.kind == "bool" or source_dtype.kind == "bool":
         return cast(x, dtype)
     if target_dtype.is_floating:
-        largest = FloatInfo.of_dtype(target_dtype).max
-        is_narrower = source_dtype.is_floating and FloatInfo.of_dtype(source_dtype).max > largest
-        return cast(clip(x, -largest, largest) if is_narrower else x, dtype)
+        largest_float = FloatInfo.of_dtype(target_dtype).max
+        is_narrower = source_dtype.is_floating and FloatInfo.of_dtype(source_dtype).max > largest_float
+        return cast(clip(x, -largest_float, largest_float) if is_narrower else x, dtype)
     lowest_integer, highest_integer = IntegerInfo.of_dtype(target_dtype).min, IntegerInfo.of_dtype(target_dtype).max
     if source_dtype.is_integer:
         source_limits = IntegerInfo.of_dtype(source_dtype)
@@ -266,5 +268,5 @@ def saturate_cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
         )
     # A float may not represent `high` exactly, but it represents the powers of two `high + 1` and `low`.
     is_above, is_below = greater_equal(x, float(highest_integer + 1)), less_equal(x, float(lowest_integer))
-    inside_value = where(logical_or(logical_or(is_above, is_below), isnan(x)), 0.0, x)
-    return where(is_above, highest_integer, where(is_below, lowest_integer, cast(inside_value, dtype)))
+    inside_x = where(logical_or(logical_or(is_above, is_below), isnan(x)), 0.0, x)
+    return where(is_above, highest_integer, where(is_below, lowest_integer, cast(inside_x, dtype)))

@@ -86,9 +86,9 @@ def multigammaln(a: TensorLike, d: int) -> Tensor:
     d = integer("d", d, 1)
     is_inside = greater(a, 0.5 * (d - 1))
     # A whole number `a` would lose the halves.
-    usual_a = where(is_inside, add(a, 0.0), 0.5 * d)
-    half_integers = cast(divide(arange(d, device=get_device(usual_a)), 2.0), usual_a.dtype)
-    gammaln_sum = reduction.sum(gammaln(subtract(expand_dims(usual_a, -1), half_integers)), -1)
+    inside_a = where(is_inside, add(a, 0.0), 0.5 * d)
+    half_integers = cast(divide(arange(d, device=get_device(inside_a)), 2.0), inside_a.dtype)
+    gammaln_sum = reduction.sum(gammaln(subtract(expand_dims(inside_a, -1), half_integers)), -1)
     return where(is_inside, add(gammaln_sum, 0.25 * d * (d - 1) * math.log(math.pi)), float("nan"))
 
 

@@ -121,7 +121,7 @@ def while_loop(
     trees.require_callable("while_loop", cond)
     trees.require_callable("while_loop", body)
     has_several_variables = isinstance(loop_vars, (tuple, list))
-    loop_vars = _with_tensors(loop_vars)
+    loop_vars = _tree_with_tensors(loop_vars)
     variables = tuple(loop_vars) if has_several_variables else (loop_vars,)
     iteration_count = 0
     while (maximum_iterations is None or iteration_count < maximum_iterations) and _as_condition(cond(*variables)):
@@ -155,7 +155,7 @@ def fori_loop(lower: int, upper: int, body_fun: Callable[[int, Any], Any], init_
         24
     """
     trees.require_callable("fori_loop", body_fun)
-    loop_value = _with_tensors(init_val)
+    loop_value = _tree_with_tensors(init_val)
     for i in range(operator.index(lower), operator.index(upper)):
         loop_value = body_fun(i, loop_value)
     return loop_value
@@ -193,7 +193,7 @@ def scan(
     """
     trees.require_callable("scan", f)
     tensors, structure, slice_count = _scanned_tensors("scan", xs, length)
-    carry, carry_structure = _with_tensors(init), trees.flatten(init)[1]
+    carry, carry_structure = _tree_with_tensors(init), trees.flatten(init)[1]
     outputs = []
     for i in reversed(range(slice_count)) if reverse else range(slice_count):
         carry_and_output = f(carry, tree_unflatten(structure, [get_item(x, i) for x in tensors]))
@@ -279,7 +279,7 @@ def associative_scan(f: Callable[[Any, Any], Any], elems: Any, reverse: bool = F
     return tree_unflatten(structure, [flip(x, axis) for x in scanned_tensors] if reverse else scanned_tensors)
 
 
-def _with_tensors(tree: Any) -> Any:
+def _tree_with_tensors(tree: Any) -> Any:
     """Returns a tree whose NumPy arrays and cells are tensors, because native operators do not accept all of them."""
     leaves, structure = trees.flatten(tree)
     backend = selection.current()
@@ -364,9 +364,11 @@ def _prefix_combinations(combine: Callable[..., list[Any]], tensors: list[Any], 
     element_count = tensors[0].shape[axis]
     if element_count < 2:
         return tensors
-    pairs = combine(_every_other(tensors, axis, 0, element_count - 1), _every_other(tensors, axis, 1, element_count))
-    odd_prefixes = _prefix_combinations(combine, pairs, axis)
-    first_elements = _every_other(tensors, axis, 0, 1)
+    pair_combinations = combine(
+        _every_other_element(tensors, axis, 0, element_count - 1), _every_other_element(tensors, axis, 1, element_count)
+    )
+    odd_prefixes = _prefix_combinations(combine, pair_combinations, axis)
+    first_elements = _every_other_element(tensors, axis, 0, 1)
     if element_count == 2:
         even_prefixes = first_elements
     else:
@@ -375,12 +377,12 @@ def _prefix_combinations(combine: Callable[..., list[Any]], tensors: list[Any], 
             if element_count % 2
             else [_slice_axis(x, axis, 0, element_count // 2 - 1, 1) for x in odd_prefixes]
         )
-        later_even_prefixes = combine(paired_prefixes, _every_other(tensors, axis, 2, element_count))
+        later_even_prefixes = combine(paired_prefixes, _every_other_element(tensors, axis, 2, element_count))
         even_prefixes = [concatenate([a, b], axis) for a, b in zip(first_elements, later_even_prefixes, strict=True)]
     return [_interleave(a, b, axis) for a, b in zip(even_prefixes, odd_prefixes, strict=True)]
 
 
-def _every_other(tensors: list[Any], axis: int, start: int, stop: int) -> list[Any]:
+def _every_other_element(tensors: list[Any], axis: int, start: int, stop: int) -> list[Any]:
     return [_slice_axis(x, axis, start, stop, 2) for x in tensors]
 
 
@@ -394,7 +396,7 @@ def _interleave(even: Any, odd: Any, axis: int) -> Any:
     axis_index, odd_count = axis % len(even.shape), odd.shape[axis]
     pairs = stack([_slice_axis(even, axis_index, 0, odd_count, 1), odd], axis_index + 1)
     shape = tuple(odd.shape)
-    interleaved = reshape(pairs, (*shape[:axis_index], 2 * odd_count, *shape[axis_index + 1 :]))
+    interleaved_elements = reshape(pairs, (*shape[:axis_index], 2 * odd_count, *shape[axis_index + 1 :]))
     if even.shape[axis] == odd_count:
-        return interleaved
-    return concatenate([interleaved, _slice_axis(even, axis_index, odd_count, odd_count + 1, 1)], axis_index)
+        return interleaved_elements
+    return concatenate([interleaved_elements, _slice_axis(even, axis_index, odd_count, odd_count + 1, 1)], axis_index)

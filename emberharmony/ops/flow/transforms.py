@@ -99,8 +99,8 @@ def vjp(fn: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[A
         >>> y.tolist(), [g.tolist() for g in pull(1.0)]
         (12.0, [4.0, 3.0])
     """
-    result: tuple[Any, ...] = derivatives.run_vjp("vjp", fn, primals, has_aux)
-    return result
+    outputs_and_pullback: tuple[Any, ...] = derivatives.run_vjp("vjp", fn, primals, has_aux)
+    return outputs_and_pullback
 
 
 @op
@@ -127,8 +127,8 @@ def jvp(
         >>> y.tolist(), slope.tolist()
         (9.0, 6.0)
     """
-    result: tuple[Any, ...] = derivatives.run_jvp("jvp", fun, primals, tangents, has_aux)
-    return result
+    outputs_and_tangents: tuple[Any, ...] = derivatives.run_jvp("jvp", fun, primals, tangents, has_aux)
+    return outputs_and_tangents
 
 
 @op

@@ -220,8 +220,8 @@ def crop_images(
     left_margin, right_margin = shared_image.margins(
         left_cropping, right_cropping, target_width, width, -1, "left_cropping, right_cropping, target_width"
     )
-    kept_slices = (..., slice(top_margin, height - bottom_margin), slice(left_margin, width - right_margin))
-    return get_item(images, (*kept_slices, slice(None)) if width_axis == -2 else kept_slices)
+    inner_slices = (..., slice(top_margin, height - bottom_margin), slice(left_margin, width - right_margin))
+    return get_item(images, (*inner_slices, slice(None)) if width_axis == -2 else inner_slices)
 
 
 @op

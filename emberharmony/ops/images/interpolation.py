@@ -80,12 +80,12 @@ def interpolate(
     if mode == "area":
         return adaptive_average_pool(x, geometry.size, data_format)
     if mode in ("nearest", "nearest-exact"):
-        resized: Tensor = x
+        resized_x: Tensor = x
         for axis, count, output_length, step in zip(*geometry, strict=True):
-            resized = _resize_nearest(
-                resized, axis, count, output_length, step, 0.5 if mode == "nearest-exact" else 0.0
+            resized_x = _resize_nearest(
+                resized_x, axis, count, output_length, step, 0.5 if mode == "nearest-exact" else 0.0
             )
-        return resized
+        return resized_x
     x_dtype = dtype(x)
     if not x_dtype.is_floating:
         raise DTypeError(f"mode {mode!r} takes a floating tensor, got {x_dtype.name}; cast it")
@@ -107,11 +107,11 @@ def interpolate(
     return scale_and_translate(x, output_shape, scales, offsets, geometry.axes, "linear", False)
 
 
-def _resize_nearest(x: Tensor, axis: int, count: int, wanted: int, step: float, centre: float) -> Tensor:
+def _resize_nearest(x: Tensor, axis: int, count: int, output_length: int, step: float, centre: float) -> Tensor:
     """Returns the nearest elements along an axis."""
-    if wanted % count == 0 and step * wanted == count:
-        return x if wanted == count else repeat(x, wanted // count, axis)
-    source_positions = shared_interpolation.nearest_places(count, wanted, step, centre)
+    if output_length % count == 0 and step * output_length == count:
+        return x if output_length == count else repeat(x, output_length // count, axis)
+    source_positions = shared_interpolation.nearest_places(count, output_length, step, centre)
     return take(x, convert_to_tensor(source_positions, device=get_device(x)), axis)
 
 

@@ -20,7 +20,7 @@ from emberharmony.core.types import Tensor, TensorLike, Varying
 from emberharmony.ops.arrays.indexing import get_item, take
 from emberharmony.ops.arrays.shape import pad, stack
 from emberharmony.ops.device import get_device
-from emberharmony.ops.dtype import dtype, option, result_type
+from emberharmony.ops.dtype import cast_option, dtype, result_type
 from emberharmony.ops.elementwise.rounding import round, saturate_cast
 from emberharmony.ops.math import add, divide, multiply, square, subtract
 from emberharmony.ops.reductions.reduction import mean
@@ -82,9 +82,9 @@ def resize(
     if 0 in images.shape:
         raise ShapeError(f"expected images with pixels, got shape {tuple(images.shape)}")
     if crop_to_aspect_ratio:
-        images = _in_ratio(images, axes, size_pair)
+        images = _fit_to_ratio(images, axes, size_pair)
     if pad_to_aspect_ratio:
-        images = _in_ratio(images, axes, size_pair, fill_value)
+        images = _fit_to_ratio(images, axes, size_pair, fill_value)
     axis_lengths = [
         (axis, images.shape[axis], target_length) for axis, target_length in zip(axes, size_pair, strict=True)
     ]
@@ -295,8 +295,10 @@ def ssim(
     mean_product, mean_squares = multiply(mean1, mean2), add(square(mean1), square(mean2))
     covariance = subtract(smooth(multiply(x, y)), mean_product)
     variances = subtract(smooth(add(square(x), square(y))), mean_squares)
-    value_range = option("max_val", max_val, x)
-    stabilizer1, stabilizer2 = (_stabilizer(option(name, k, x), value_range) for name, k in (("k1", k1), ("k2", k2)))
+    value_range = cast_option("max_val", max_val, x)
+    stabilizer1, stabilizer2 = (
+        _stabilizer(cast_option(name, k, x), value_range) for name, k in (("k1", k1), ("k2", k2))
+    )
     numerator = multiply(add(multiply(mean_product, 2.0), stabilizer1), add(multiply(covariance, 2.0), stabilizer2))
     similarity = divide(numerator, multiply(add(mean_squares, stabilizer1), add(variances, stabilizer2)))
     return cast(mean(similarity, (-3, -2, -1)), _floating_or_default(result_dtype))
@@ -353,7 +355,7 @@ def _pad_axis(x: Tensor, axis: int, before: int, after: int, value: Any = None) 
     return pad(x, paddings, constant_values=value) if before or after else x
 
 
-def _in_ratio(x: Tensor, axes: Sequence[int], target: Sequence[int], fill_value: Any = None) -> Tensor:
+def _fit_to_ratio(x: Tensor, axes: Sequence[int], target: Sequence[int], fill_value: Any = None) -> Tensor:
     """Returns images cropped or padded, equally on both sides, to the aspect ratio of the target."""
     lengths = [x.shape[a] for a in axes]
     for axis, length, fitted_length in zip(axes, lengths, shared_image.proportional_size(lengths, target), strict=True):
@@ -361,7 +363,7 @@ def _in_ratio(x: Tensor, axes: Sequence[int], target: Sequence[int], fill_value:
             margin = max(fitted_length - length, 0) // 2
             x = _pad_axis(x, axis, margin, margin, fill_value)
         else:
-            kept_length = max(min(length, fitted_length), 1)
-            start = (length - kept_length) // 2
-            x = get_item(x, (..., slice(start, start + kept_length), *[slice(None)] * (-axis - 1)))
+            cropped_length = max(min(length, fitted_length), 1)
+            start = (length - cropped_length) // 2
+            x = get_item(x, (..., slice(start, start + cropped_length), *[slice(None)] * (-axis - 1)))
     return x

@@ -15,8 +15,8 @@ from emberharmony.ops.arrays.creation import arange, zeros_like
 from emberharmony.ops.arrays.indexing import take, where
 from emberharmony.ops.arrays.shape import broadcast_to, concatenate, expand_dims, flip, moveaxis, pad, split, unstack
 from emberharmony.ops.device import get_device
+from emberharmony.ops.dtype import cast_option
 from emberharmony.ops.dtype import dtype as dtype_of
-from emberharmony.ops.dtype import option
 from emberharmony.ops.elementwise.complex_numbers import conj
 from emberharmony.ops.logic.comparison import (
     equal,
@@ -60,8 +60,8 @@ def diff(
     n = as_index(n)
     if n < 0:
         raise ArgumentError(f"expected n of 0 or more, got {n}")
-    concatenated_parts = [piece for piece in (prepend, a, append) if piece is not None and (n or piece is a)]
-    a = concatenate(concatenated_parts, axis) if len(concatenated_parts) > 1 else a
+    given_pieces = [piece for piece in (prepend, a, append) if piece is not None and (n or piece is a)]
+    a = concatenate(given_pieces, axis) if len(given_pieces) > 1 else a
     (axis_index,) = nonnegative_axes(axis, len(a.shape))
     difference_of = not_equal if dtype_of(a) == "bool" else subtract
     for _ in range(n)[: a.shape[axis_index] or 1]:  # then the axis is empty, and stays so
@@ -92,7 +92,7 @@ def trapezoid(y: TensorLike, x: TensorLike | None = None, dx: Varying = 1.0, axi
     length = y.shape[-1]
     mean_heights = divide(add(y[..., min(length, 1) :], y[..., : max(length - 1, 0)]), 2.0)
     if x is None:
-        return multiply(sum(mean_heights, -1), option("dx", dx, y))
+        return multiply(sum(mean_heights, -1), cast_option("dx", dx, y))
     x = cast(x if len(x.shape) == 1 else moveaxis(x, axis, -1), as_inexact(dtype_of(x)))
     return sum(multiply(mean_heights, diff(x)), -1)
 
@@ -142,7 +142,7 @@ def interp(
     x, xp = (cast(operand, "float32" if axis_dtype.bits == 16 else axis_dtype) for operand in (x, xp))
     fp = cast(fp, "float32" if result_dtype.bits == 16 else result_dtype)
     if period is not None:
-        x, xp, fp = _one_period(x, xp, fp, abs(number("period", period)))
+        x, xp, fp = _wrap_into_period(x, xp, fp, abs(number("period", period)))
         left = right = None
     last_index = xp.shape[0] - 1
     lower_index = clip(subtract(searchsorted(xp, x, "right"), 1), 0, last_index)
@@ -160,15 +160,17 @@ def interp(
     )
     is_forward = logical_or(is_flat, isfinite(lower_values))
     signed_weight = where(is_forward, x_fraction, subtract(x_fraction, 1))
-    interpolated = add(
+    interpolated_values = add(
         where(is_forward, lower_values, upper_values), multiply(where(is_flat, 0.0, value_step), signed_weight)
     )
-    interpolated = where(less(x, xp[0]), fp[0] if left is None else left, interpolated)
-    interpolated = where(greater(x, xp[last_index]), fp[last_index] if right is None else right, interpolated)
-    return cast(where(isnan(x), float("nan"), interpolated), result_dtype)
+    interpolated_values = where(less(x, xp[0]), fp[0] if left is None else left, interpolated_values)
+    interpolated_values = where(
+        greater(x, xp[last_index]), fp[last_index] if right is None else right, interpolated_values
+    )
+    return cast(where(isnan(x), float("nan"), interpolated_values), result_dtype)
 
 
-def _one_period(x: Tensor, xp: Tensor, fp: Tensor, period: float) -> tuple[Tensor, Tensor, Tensor]:
+def _wrap_into_period(x: Tensor, xp: Tensor, fp: Tensor, period: float) -> tuple[Tensor, Tensor, Tensor]:
     """Returns the positions within one period, and the points of the period with one more at each end.
 
     Raises:

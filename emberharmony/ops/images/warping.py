@@ -23,7 +23,7 @@ from emberharmony.ops.arrays.creation import arange, ones_like
 from emberharmony.ops.arrays.indexing import get_item, take, where
 from emberharmony.ops.arrays.shape import expand_dims, moveaxis, reshape, squeeze, unstack
 from emberharmony.ops.device import get_device, to_device
-from emberharmony.ops.dtype import dtype, option, result_type
+from emberharmony.ops.dtype import cast_option, dtype, result_type
 from emberharmony.ops.elementwise.rounding import floor, round, trunc
 from emberharmony.ops.flow.transforms import stop_gradient
 from emberharmony.ops.images.resampling import gaussian_blur, to_image_dtype
@@ -80,8 +80,8 @@ def map_coordinates(
             f"expected {inputs.ndim} rows of coordinates, one for each axis, got shape {tuple(coordinates.shape)}"
         )
     positions = unstack(to_device(coordinates, get_device(inputs)))
-    sampled = _rows_at(reshape(inputs, (-1, 1)), inputs.shape, positions, order, fill_mode, fill_value)
-    return get_item(sampled, (..., 0))
+    sampled_rows = _rows_at(reshape(inputs, (-1, 1)), inputs.shape, positions, order, fill_mode, fill_value)
+    return get_item(sampled_rows, (..., 0))
 
 
 @op
@@ -133,7 +133,7 @@ def affine_transform(
         where(is_horizon, -2.0, divide(coordinate, divisor))
         for coordinate in (transform_grid(b0, b1, b2), transform_grid(a0, a1, a2))
     ]
-    return _as_given(_pixels_at(x, source_positions, interpolation, fill_mode, fill_value), images, data_format)
+    return _restore_layout(_pixels_at(x, source_positions, interpolation, fill_mode, fill_value), images, data_format)
 
 
 @op
@@ -202,8 +202,8 @@ def grid_sample(
     ]
     if interpolation == "nearest":
         source_positions = [round(position) for position in source_positions]
-    sampled = _pixels_at(x, source_positions, interpolation, fill_mode, fill_value)
-    return sampled if is_channels_last else moveaxis(sampled, -1, 1)
+    sampled_pixels = _pixels_at(x, source_positions, interpolation, fill_mode, fill_value)
+    return sampled_pixels if is_channels_last else moveaxis(sampled_pixels, -1, 1)
 
 
 @op
@@ -243,8 +243,10 @@ def perspective_transform(
         for corner_points in (start_points, end_points)
     ]
     homography = shared_image.homography(*corner_points)
-    numbers = convert_to_tensor(homography, shared_image.pixel_compute_dtype(dtype(images)), device=get_device(images))
-    return affine_transform(images, numbers, interpolation, "constant", fill_value, data_format)
+    coefficients = convert_to_tensor(
+        homography, shared_image.pixel_compute_dtype(dtype(images)), device=get_device(images)
+    )
+    return affine_transform(images, coefficients, interpolation, "constant", fill_value, data_format)
 
 
 @op
@@ -281,9 +283,9 @@ def elastic_transform(
     noise = random_normal((image_count, height, width, 2), 0.0, sigma, "float32", seed, generator)
     displacements = gaussian_blur(to_device(noise, get_device(images)), shared_image.smoothing_size(sigma), sigma)
     column_grid, row_grid = _pixel_grid(height, width, displacements)
-    scaled_displacements = unstack(multiply(displacements, option("alpha", alpha, displacements)), axis=-1)
+    scaled_displacements = unstack(multiply(displacements, cast_option("alpha", alpha, displacements)), axis=-1)
     source_positions = [add(row_grid, scaled_displacements[1]), add(column_grid, scaled_displacements[0])]
-    return _as_given(_pixels_at(x, source_positions, interpolation, fill_mode, fill_value), images, data_format)
+    return _restore_layout(_pixels_at(x, source_positions, interpolation, fill_mode, fill_value), images, data_format)
 
 
 def _as_batch(images: Tensor, data_format: Literal["channels_last", "channels_first"] | None) -> Tensor:
@@ -293,7 +295,9 @@ def _as_batch(images: Tensor, data_format: Literal["channels_last", "channels_fi
     return x if x.ndim == 4 else expand_dims(x, 0)
 
 
-def _as_given(batch: Tensor, images: Tensor, data_format: Literal["channels_last", "channels_first"] | None) -> Tensor:
+def _restore_layout(
+    batch: Tensor, images: Tensor, data_format: Literal["channels_last", "channels_first"] | None
+) -> Tensor:
     """Returns a batch with the channels on the last axis in the layout of the images."""
     x = batch if images.ndim == 4 else squeeze(batch, 0)
     return x if shared_image.spatial_axes(images.shape, data_format)[0] == -3 else moveaxis(x, -1, -3)
@@ -336,7 +340,9 @@ def _rows_at(
     rows_dtype = dtype(rows)
     wide_dtype = shared_image.pixel_compute_dtype(rows_dtype)
     is_varying = hasattr(value, "shape") or isinstance(value, list)
-    outside_value = option("fill_value", value, rows) if is_varying else shared_image.fitting_value(value, rows_dtype)
+    outside_value = (
+        cast_option("fill_value", value, rows) if is_varying else shared_image.fitting_value(value, rows_dtype)
+    )
     table = cast(rows, wide_dtype) if order else rows
     weighted_sum: Any = None
     for corner in itertools.product(

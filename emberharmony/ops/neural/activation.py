@@ -15,7 +15,7 @@ from emberharmony.ops.arrays.creation import arange
 from emberharmony.ops.arrays.indexing import where
 from emberharmony.ops.arrays.shape import moveaxis, split
 from emberharmony.ops.device import get_device
-from emberharmony.ops.dtype import dtype, option
+from emberharmony.ops.dtype import cast_option, dtype
 from emberharmony.ops.elementwise.elementary import erf, exp, expm1, log, log1p, tanh
 from emberharmony.ops.flow.transforms import stop_gradient
 from emberharmony.ops.logic.comparison import greater, less, less_equal
@@ -83,7 +83,7 @@ def leaky_relu(x: TensorLike, negative_slope: Varying = 0.2) -> Tensor:
         >>> ops.leaky_relu([-1.0, 2.0], 0.5).tolist()
         [-0.5, 2.0]
     """
-    return where(greater(x, 0), add(x, 0.0), multiply(x, option("negative_slope", negative_slope, x)))
+    return where(greater(x, 0), add(x, 0.0), multiply(x, cast_option("negative_slope", negative_slope, x)))
 
 
 @op(elementwise=True)
@@ -100,7 +100,7 @@ def elu(x: TensorLike, alpha: Varying = 1.0) -> Tensor:
         [0.0, 2.0]
     """
     is_positive = greater(x, 0)
-    return where(is_positive, add(x, 0.0), multiply(expm1(where(is_positive, 0, x)), option("alpha", alpha, x)))
+    return where(is_positive, add(x, 0.0), multiply(expm1(where(is_positive, 0, x)), cast_option("alpha", alpha, x)))
 
 
 @op(elementwise=True, takes="real", gives="float")
@@ -127,7 +127,7 @@ def celu(x: TensorLike, alpha: Varying = 1.0) -> Tensor:
         >>> ops.celu([0.0, 2.0]).tolist()
         [0.0, 2.0]
     """
-    alpha_option = option("alpha", alpha, x)
+    alpha_option = cast_option("alpha", alpha, x)
     return add(maximum(x, 0.0), multiply(expm1(minimum(divide(x, alpha_option), 0.0)), alpha_option))
 
 
@@ -298,7 +298,7 @@ def soft_shrink(x: TensorLike, threshold: Varying = 0.5) -> Tensor:
         >>> ops.soft_shrink([0.25, 2.0]).tolist()
         [0.0, 1.5]
     """
-    threshold_bound = option("threshold", threshold, x)
+    threshold_bound = cast_option("threshold", threshold, x)
     if threshold_bound.__class__ is float:
         return subtract(x, clip(x, -threshold_bound, threshold_bound))
     x = _as_inexact_tensor(x)
@@ -336,7 +336,7 @@ def threshold(x: TensorLike, threshold: Varying, default_value: Varying) -> Tens
         >>> ops.threshold([1.0, 3.0], 2.0, 0.0).tolist()
         [0.0, 3.0]
     """
-    default_option = default_value if is_number(default_value) else option("default_value", default_value, x)
+    default_option = default_value if is_number(default_value) else cast_option("default_value", default_value, x)
     return where(less_equal(x, threshold), default_option, x)
 
 
@@ -357,7 +357,7 @@ def squareplus(x: TensorLike, b: Varying = 4) -> Tensor:
         >>> ops.squareplus([0.0]).tolist()
         [1.0]
     """
-    b = option("b", b, x)
+    b = cast_option("b", b, x)
     x = _as_inexact_tensor(x)
     half_x = multiply(x, 0.5)
     if b.__class__ is not float:
@@ -403,8 +403,8 @@ def softmax(x: TensorLike, axis: Axis = -1) -> Tensor:
         x if x_dtype == float_dtype else cast(x, float_dtype)
     )  # cast first, because the difference of two integers can wrap
     # The maximum of an empty tensor is undefined. The derivative by it is 0, which a sum of many terms would only miss.
-    largest = sum(x, axis, True) if 0 in x.shape else stop_gradient(max(x, axis, True))
-    exponentials = exp(subtract(x, largest))
+    largest_x = sum(x, axis, True) if 0 in x.shape else stop_gradient(max(x, axis, True))
+    exponentials = exp(subtract(x, largest_x))
     return divide(exponentials, sum(exponentials, axis, True))
 
 
@@ -472,13 +472,13 @@ def sparsemax(x: TensorLike, axis: int = -1) -> Tensor:
     """
     x_axis_last = moveaxis(add(x, 0.0), axis, -1)
     # Subtract the maximum, so that large values do not lose digits.
-    shifted = subtract(x_axis_last, max(x_axis_last, -1, True))
-    descending = negative(sort(negative(shifted), -1))
+    shifted_x = subtract(x_axis_last, max(x_axis_last, -1, True))
+    descending_x = negative(sort(negative(shifted_x), -1))
     ranks = arange(1, x_axis_last.shape[-1] + 1, dtype=dtype(x_axis_last), device=get_device(x_axis_last))
-    is_supported = greater(add(multiply(ranks, descending), 1.0), cumsum(descending, -1))
+    is_supported = greater(add(multiply(ranks, descending_x), 1.0), cumsum(descending_x, -1))
     support_size = sum(cast(is_supported, dtype(x_axis_last)), -1, True)
-    support_threshold = divide(subtract(sum(where(is_supported, descending, 0.0), -1, True), 1.0), support_size)
-    return moveaxis(maximum(subtract(shifted, support_threshold), 0.0), -1, axis)
+    support_threshold = divide(subtract(sum(where(is_supported, descending_x, 0.0), -1, True), 1.0), support_size)
+    return moveaxis(maximum(subtract(shifted_x, support_threshold), 0.0), -1, axis)
 
 
 def _as_inexact_tensor(x: Tensor) -> Tensor:

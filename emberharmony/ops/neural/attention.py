@@ -21,7 +21,7 @@ from emberharmony.ops.arrays.creation import arange, tri
 from emberharmony.ops.arrays.indexing import get_item, where
 from emberharmony.ops.arrays.shape import concatenate, expand_dims, repeat, reshape, stack, swapaxes
 from emberharmony.ops.device import get_device, to_device
-from emberharmony.ops.dtype import dtype, finfo, inexact, option, result_type, widen
+from emberharmony.ops.dtype import cast_option, dtype, finfo, result_type, to_inexact, widen
 from emberharmony.ops.elementwise.elementary import cos, sin, tanh
 from emberharmony.ops.logic.comparison import greater, logical_and, logical_not, logical_or
 from emberharmony.ops.math import add, divide, multiply, subtract
@@ -92,24 +92,24 @@ def dot_product_attention(
     key_heads, query_heads = key.shape[2], query.shape[2]
     if key_heads != query_heads:
         key, value = repeat(key, query_heads // key_heads, 2), repeat(value, query_heads // key_heads, 2)
-    query, key, value = inexact(query), inexact(key), inexact(value)
+    query, key, value = to_inexact(query), to_inexact(key), to_inexact(value)
     if not query.dtype == key.dtype == value.dtype:
         common_dtype = result_type(query, key, value)
         query, key, value = cast(query, common_dtype), cast(key, common_dtype), cast(value, common_dtype)
-    scale_factor = (query.shape[-1] or 1) ** -0.5 if scale is None else option("scale", scale, query)
+    scale_factor = (query.shape[-1] or 1) ** -0.5 if scale is None else cast_option("scale", scale, query)
     # torch.compile (PyTorch 2.13) would take a permutation of the keys for the exchange of their last two axes.
     logits = multiply(matmul(swapaxes(query, 1, 2), swapaxes(swapaxes(key, 1, 2), -1, -2)), scale_factor)
     logits = widen(logits)
     if attn_logits_soft_cap is not None:
-        soft_cap = option("attn_logits_soft_cap", attn_logits_soft_cap, logits)
+        soft_cap = cast_option("attn_logits_soft_cap", attn_logits_soft_cap, logits)
         logits = multiply(tanh(divide(logits, soft_cap)), soft_cap)
     logits = logits if bias is None else add(logits, bias)
     masked_logit = finfo(dtype(logits)).min * 0.5
     if mask is not None:
         logits = where(mask, logits, masked_logit)
     if is_causal:
-        is_earlier = tri(logits.shape[-2], logits.shape[-1], dtype="bool")
-        logits = where(to_device(is_earlier, get_device(logits)), logits, masked_logit)
+        causal_mask = tri(logits.shape[-2], logits.shape[-1], dtype="bool")
+        logits = where(to_device(causal_mask, get_device(logits)), logits, masked_logit)
     weights = softmax(logits, -1)
     if not is_number(dropout_rate) or dropout_rate:
         weights = dropout(weights, dropout_rate, seed=seed)
@@ -222,8 +222,8 @@ def _rotate_pairs(x: Tensor, cosine: Tensor, sine: Tensor, neighbours: bool) -> 
             get_item(x, (..., slice(0, pair_count))),
             get_item(x, (..., slice(pair_count, 2 * pair_count))),
         )
-    rotated = (
+    rotated_pair = (
         subtract(multiply(first_of_pairs, cosine), multiply(second_of_pairs, sine)),
         add(multiply(first_of_pairs, sine), multiply(second_of_pairs, cosine)),
     )
-    return reshape(stack(rotated, -1), tuple(x.shape)) if neighbours else concatenate(rotated, -1)
+    return reshape(stack(rotated_pair, -1), tuple(x.shape)) if neighbours else concatenate(rotated_pair, -1)

@@ -71,8 +71,8 @@ def conv(
     shared_convolution.check_bias(bias, kernel.shape[-1])
     result_dtype = result_type(x, kernel) if bias is None else result_type(x, kernel, bias)
     x, kernel = (
-        _at_least_float32(cast(x, result_dtype)),
-        _at_least_float32(cast(kernel, result_dtype)),
+        _widen_half_precision(cast(x, result_dtype)),
+        _widen_half_precision(cast(kernel, result_dtype)),
     )  # a bias of a wider dtype widens the products too
     window_plan = shared_convolution.windows(x.shape[1:-1], kernel.shape[:-2], strides, padding, dilation_rate)
     padded_x = pad(x, window_plan.pad_widths()) if window_plan.has_padding else x
@@ -85,7 +85,7 @@ def conv(
                 get_item(padded_x, (slice(None), *input_slices)), get_item(kernel, offset), group_count
             )
             product_sum = product if product_sum is None else add(product_sum, product)
-    product_sum = cast(product_sum if bias is None else add(product_sum, _at_least_float32(bias)), result_dtype)
+    product_sum = cast(product_sum if bias is None else add(product_sum, _widen_half_precision(bias)), result_dtype)
     return product_sum if is_channels_last else moveaxis(product_sum, -1, 1)
 
 
@@ -183,8 +183,8 @@ def conv_transpose(
     for axis, (stride, (before, after)) in enumerate(zip(geometry.strides, geometry.padding, strict=True), 1):
         x = _fit_axis(_insert_zeros(x, axis, stride), axis, before, after)
     flipped_kernel = swapaxes(flip(kernel, tuple(range(kernel.ndim - 2))), -1, -2)
-    result = conv(x, flipped_kernel, 1, "valid", None, geometry.dilation, bias)
-    return result if is_channels_last else moveaxis(result, -1, 1)
+    convolution = conv(x, flipped_kernel, 1, "valid", None, geometry.dilation, bias)
+    return convolution if is_channels_last else moveaxis(convolution, -1, 1)
 
 
 @op
@@ -221,13 +221,13 @@ def unfold(
     spatial_count = shared_convolution.spatial_axis_count(x.ndim)
     paddings = shared_convolution.integers_per_axis(padding, spatial_count, "padding", 0)
     if any(paddings):
-        x = pad(x, [(0, 0), (0, 0), *((zeros, zeros) for zeros in paddings)])
-    window_shape, steps, dilations = (
+        x = pad(x, [(0, 0), (0, 0), *((pad_width, pad_width) for pad_width in paddings)])
+    window_shape, window_strides, dilations = (
         shared_convolution.integers_per_axis(kernel_size, spatial_count, "kernel_size"),
         shared_convolution.integers_per_axis(stride, spatial_count, "stride"),
         shared_convolution.integers_per_axis(dilation, spatial_count, "dilation"),
     )
-    window_plan = shared_convolution.windows(x.shape[2:], window_shape, steps, "valid", dilations)
+    window_plan = shared_convolution.windows(x.shape[2:], window_shape, window_strides, "valid", dilations)
     elements_by_offset = [
         get_item(x, (slice(None), slice(None), *input_slices)) for _, input_slices in window_plan.positions_and_slices()
     ]
@@ -272,13 +272,13 @@ def fold(
     """
     spatial_count = len(output_size)
     paddings = shared_convolution.integers_per_axis(padding, spatial_count, "padding", 0)
-    padded_lengths = [length + 2 * zeros for length, zeros in zip(output_size, paddings, strict=True)]
-    window_shape, steps, dilations = (
+    padded_lengths = [length + 2 * pad_width for length, pad_width in zip(output_size, paddings, strict=True)]
+    window_shape, window_strides, dilations = (
         shared_convolution.integers_per_axis(kernel_size, spatial_count, "kernel_size"),
         shared_convolution.integers_per_axis(stride, spatial_count, "stride"),
         shared_convolution.integers_per_axis(dilation, spatial_count, "dilation"),
     )
-    window_plan = shared_convolution.windows(padded_lengths, window_shape, steps, "valid", dilations)
+    window_plan = shared_convolution.windows(padded_lengths, window_shape, window_strides, "valid", dilations)
     window_size = math.prod(window_shape)
     if x.ndim != 3 or x.shape[1] % window_size or x.shape[2] != math.prod(window_plan.counts):
         expected_text = f"(batch, channels * {window_size}, {math.prod(window_plan.counts)})"
@@ -292,7 +292,9 @@ def fold(
                 _insert_zeros(offset_values, axis, input_slice.step), axis, input_slice.start, length - input_slice.stop
             )
         window_sum = offset_values if window_sum is None else add(window_sum, offset_values)
-    inner_slices = [slice(zeros, zeros + length) for length, zeros in zip(output_size, paddings, strict=True)]
+    inner_slices = [
+        slice(pad_width, pad_width + length) for length, pad_width in zip(output_size, paddings, strict=True)
+    ]
     return get_item(window_sum, (slice(None), slice(None), *inner_slices))
 
 
@@ -325,7 +327,7 @@ def extract_sequences(x: TensorLike, sequence_length: int, sequence_stride: int)
     return take(x, add(starts, arange(sequence_length, device=device)), -1)
 
 
-def _at_least_float32(x: Tensor) -> Tensor:
+def _widen_half_precision(x: Tensor) -> Tensor:
     """Returns half precision as float32 and other dtypes unchanged."""
     return cast(x, "float32") if dtype(x).is_floating and dtype(x).bits == 16 else x
 
@@ -368,6 +370,6 @@ def _fit_axis(x: Tensor, axis: int, before: int, after: int) -> Tensor:
     if before > 0 or after > 0:
         x = pad(x, [(max(before, 0), max(after, 0)) if a == axis else (0, 0) for a in range(x.ndim)])
     if before < 0 or after < 0:
-        kept_slice = slice(max(-before, 0), x.shape[axis] - max(-after, 0))
-        x = get_item(x, (*[slice(None)] * axis, kept_slice))
+        inner_slice = slice(max(-before, 0), x.shape[axis] - max(-after, 0))
+        x = get_item(x, (*[slice(None)] * axis, inner_slice))
     return x

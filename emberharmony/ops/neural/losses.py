@@ -18,7 +18,7 @@ from emberharmony.core.options import is_number
 from emberharmony.core.types import Tensor, TensorLike, Varying
 from emberharmony.ops.arrays.indexing import take, take_along_axis, where
 from emberharmony.ops.arrays.shape import expand_dims, reshape, squeeze
-from emberharmony.ops.dtype import dtype, inexact, option, result_type, widen
+from emberharmony.ops.dtype import cast_option, dtype, result_type, to_inexact, widen
 from emberharmony.ops.elementwise.elementary import log, log10
 from emberharmony.ops.logic.comparison import greater_equal, less, logical_and, not_equal
 from emberharmony.ops.math import add, clip, divide, multiply, negative, square, subtract
@@ -47,7 +47,7 @@ def binary_crossentropy(target: TensorLike, output: TensorLike, from_logits: boo
     See also: `nn.BCELoss`, the loss as a module; `categorical_crossentropy`, of several classes.
     """
     if from_logits:
-        return subtract(softplus(output), multiply(target, inexact(output)))
+        return subtract(softplus(output), multiply(target, to_inexact(output)))
     output = clip(output, EPSILON, 1.0 - EPSILON)
     second_term = multiply(subtract(1.0, target), log(subtract(1.0, output)))
     return negative(add(multiply(target, log(output)), second_term))
@@ -145,8 +145,8 @@ def cross_entropy(
     """
     class_axis = shared_losses.check_cross_entropy(dtype, input, target, weight, reduction, label_smoothing, axis)
     class_count, class_ids = input.shape[class_axis], cast(target, "int64")
-    is_kept = counted_mask(class_ids, class_count, as_index(ignore_index))
-    valid_ids = class_ids if is_kept is None else where(is_kept, class_ids, 0)
+    is_counted = counted_mask(class_ids, class_count, as_index(ignore_index))
+    valid_ids = class_ids if is_counted is None else where(is_counted, class_ids, 0)
     log_probabilities = log_softmax(widen(input), class_axis)
     losses = negative(
         squeeze(take_along_axis(log_probabilities, expand_dims(valid_ids, class_axis), class_axis), class_axis)
@@ -166,22 +166,26 @@ def cross_entropy(
         losses = subtract(
             multiply(losses, 1.0 - label_smoothing), multiply(log_probability_sum, label_smoothing / class_count)
         )
-    if is_kept is not None:
-        losses = where(is_kept, losses, 0.0)
-        label_weights = cast(is_kept, dtype(losses)) if label_weights is None else where(is_kept, label_weights, 0.0)
+    if is_counted is not None:
+        losses = where(is_counted, losses, 0.0)
+        label_weights = (
+            cast(is_counted, dtype(losses)) if label_weights is None else where(is_counted, label_weights, 0.0)
+        )
     if reduction == "mean":
-        losses = mean(losses) if label_weights is None else _mean_of_kept(sum(losses), sum(label_weights), is_kept)
+        losses = (
+            mean(losses) if label_weights is None else _mean_of_counted(sum(losses), sum(label_weights), is_counted)
+        )
     elif reduction == "sum":
         losses = sum(losses)
     return cast(losses, as_inexact(dtype(input)))
 
 
-def _mean_of_kept(total: Tensor, count: Tensor, kept: Tensor | None) -> Tensor:
+def _mean_of_counted(weighted_sum: Tensor, weight_sum: Tensor, is_counted: Tensor | None) -> Tensor:
     """Returns a quotient; NaN with gradient 0 if no position is kept, where MLX would give the gradient NaN."""
-    if kept is None:
-        return divide(total, count)
-    has_kept = any(kept)
-    return where(has_kept, divide(total, where(has_kept, count, 1.0)), math.nan)
+    if is_counted is None:
+        return divide(weighted_sum, weight_sum)
+    has_counted = any(is_counted)
+    return where(has_counted, divide(weighted_sum, where(has_counted, weight_sum, 1.0)), math.nan)
 
 
 def counted_mask(ids: Tensor, classes: int, ignored: int) -> Tensor | None:
@@ -192,8 +196,8 @@ def counted_mask(ids: Tensor, classes: int, ignored: int) -> Tensor | None:
     """
     host_ids = selection.current().array_if_cheap(ids)
     if host_ids is None:
-        is_kept = logical_and(greater_equal(ids, 0), less(ids, classes))
-        return logical_and(is_kept, not_equal(ids, ignored)) if 0 <= ignored < classes else is_kept
+        is_counted = logical_and(greater_equal(ids, 0), less(ids, classes))
+        return logical_and(is_counted, not_equal(ids, ignored)) if 0 <= ignored < classes else is_counted
     return None if shared_losses.unignored_mask(host_ids, classes, ignored) is None else not_equal(ids, ignored)
 
 
@@ -221,7 +225,7 @@ def psnr(x1: TensorLike, x2: TensorLike, max_val: Varying) -> Tensor:
         20.0
     """
     mean_squared_error = mean(square(subtract(widen(x1), widen(x2))))
-    value_range = option("max_val", max_val, mean_squared_error)
+    value_range = cast_option("max_val", max_val, mean_squared_error)
     if is_number(value_range):
         if not value_range > 0:
             raise ArgumentError(f"max_val is a positive number, not {max_val!r:.60}")

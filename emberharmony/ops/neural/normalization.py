@@ -13,7 +13,7 @@ from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.types import Axis, Tensor, TensorLike, Varying
 from emberharmony.ops.arrays.shape import moveaxis, reshape
-from emberharmony.ops.dtype import inexact, narrow_like, option, widen
+from emberharmony.ops.dtype import cast_option, narrow_like, to_inexact, widen
 from emberharmony.ops.flow.transforms import stop_gradient
 from emberharmony.ops.math import add, divide, multiply, power, rsqrt, square, subtract
 from emberharmony.ops.neural.pooling import average_pool
@@ -53,10 +53,10 @@ def layer_normalization(
     Source: Ba, Kiros and Hinton, Layer normalization, 2016.
     """
     widened_x = widen(x)
-    centred = subtract(widened_x, mean(widened_x, axis, True))
-    epsilon_option = shared.EPSILON if epsilon is None else option("epsilon", epsilon, widened_x)
-    inverse_deviation = rsqrt(add(mean(square(centred), axis, True), epsilon_option))
-    scaled_x = narrow_like(multiply(widened_x if rms_scaling else centred, inverse_deviation), x)
+    centred_x = subtract(widened_x, mean(widened_x, axis, True))
+    epsilon_option = shared.EPSILON if epsilon is None else cast_option("epsilon", epsilon, widened_x)
+    inverse_deviation = rsqrt(add(mean(square(centred_x), axis, True), epsilon_option))
+    scaled_x = narrow_like(multiply(widened_x if rms_scaling else centred_x, inverse_deviation), x)
     scaled_x = scaled_x if gamma is None else multiply(scaled_x, align_weight(gamma, axis, x))
     return scaled_x if beta is None or rms_scaling else add(scaled_x, align_weight(beta, axis, x))
 
@@ -77,7 +77,7 @@ def rms_normalization(
     Source: Zhang and Sennrich, Root mean square layer normalization, 2019.
     """
     widened_x = widen(x)
-    epsilon_option = shared.EPSILON if epsilon is None else option("epsilon", epsilon, widened_x)
+    epsilon_option = shared.EPSILON if epsilon is None else cast_option("epsilon", epsilon, widened_x)
     scaled_x = narrow_like(multiply(widened_x, rsqrt(add(mean(square(widened_x), axis, True), epsilon_option))), x)
     return scaled_x if scale is None else multiply(scaled_x, scale)
 
@@ -112,11 +112,11 @@ def batch_normalization(
     """
     broadcast_shape = [1] * x.ndim
     broadcast_shape[axis] = x.shape[axis]
-    inverse_deviation = rsqrt(add(reshape(variance, broadcast_shape), option("epsilon", epsilon, variance)))
+    inverse_deviation = rsqrt(add(reshape(variance, broadcast_shape), cast_option("epsilon", epsilon, variance)))
     inverse_deviation = (
         inverse_deviation if scale is None else multiply(inverse_deviation, reshape(scale, broadcast_shape))
     )
-    scaled_x = multiply(subtract(inexact(x), reshape(mean, broadcast_shape)), inverse_deviation)
+    scaled_x = multiply(subtract(to_inexact(x), reshape(mean, broadcast_shape)), inverse_deviation)
     return scaled_x if offset is None else add(scaled_x, reshape(offset, broadcast_shape))
 
 
@@ -160,14 +160,14 @@ def batch_normalization_training(
     widened_x = widen(x)
     other_axes = [a for a in range(len(x.shape)) if a != channel_axis]
     batch_mean = mean(widened_x, other_axes, True)
-    centred = subtract(widened_x, batch_mean)
-    variance = mean(square(centred), other_axes, True)
+    centred_x = subtract(widened_x, batch_mean)
+    variance = mean(square(centred_x), other_axes, True)
     statistics_shape = batch_mean.shape
-    inverse_deviation = rsqrt(add(variance, option("epsilon", epsilon, widened_x)))
+    inverse_deviation = rsqrt(add(variance, cast_option("epsilon", epsilon, widened_x)))
     inverse_deviation = (
         inverse_deviation if scale is None else multiply(inverse_deviation, reshape(scale, statistics_shape))
     )
-    scaled_x = multiply(centred, inverse_deviation)
+    scaled_x = multiply(centred_x, inverse_deviation)
     scaled_x = narrow_like(scaled_x if offset is None else add(scaled_x, reshape(offset, statistics_shape)), x)
     return scaled_x, stop_gradient(reshape(batch_mean, (-1,))), stop_gradient(reshape(variance, (-1,)))
 
@@ -211,9 +211,9 @@ def group_normalization(
         widen(x), (*shape[:channel_axis], groups, shape[channel_axis] // groups, *shape[channel_axis + 1 :])
     )
     group_axes = [a for a in range(1, len(shape) + 1) if a != channel_axis]
-    centred = subtract(grouped_x, mean(grouped_x, group_axes, True))
-    variance = mean(square(centred), group_axes, True)
-    scaled_x = multiply(centred, rsqrt(add(variance, option("epsilon", epsilon, grouped_x))))
+    centred_x = subtract(grouped_x, mean(grouped_x, group_axes, True))
+    variance = mean(square(centred_x), group_axes, True)
+    scaled_x = multiply(centred_x, rsqrt(add(variance, cast_option("epsilon", epsilon, grouped_x))))
     scaled_x = narrow_like(reshape(scaled_x, shape), x)
     channel_shape = [n if a == channel_axis else 1 for a, n in enumerate(shape)]
     scaled_x = scaled_x if scale is None else multiply(scaled_x, reshape(scale, channel_shape))
@@ -267,8 +267,8 @@ def local_response_normalization(
         squares_as_rows, window_width, 1, zero_padding, count_include_pad=True, divisor_override=width
     )
     window_sums = moveaxis(reshape(sums_in_rows, squares.shape), -1, axis_index)
-    divisor_base = add(multiply(window_sums, option("alpha", alpha, widened_x)), option("k", k, widened_x))
-    return narrow_like(divide(widened_x, power(divisor_base, option("beta", beta, widened_x))), x)
+    divisor_base = add(multiply(window_sums, cast_option("alpha", alpha, widened_x)), cast_option("k", k, widened_x))
+    return narrow_like(divide(widened_x, power(divisor_base, cast_option("beta", beta, widened_x))), x)
 
 
 def align_weight(weight: Tensor, axis: Axis, x: Tensor) -> Tensor:

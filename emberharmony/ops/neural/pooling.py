@@ -63,7 +63,7 @@ def max_pool(
         >>> ops.max_pool([[[1.0], [3.0], [2.0], [0.0]]], 3, 3, 1, ceil_mode=True).tolist()
         [[[3.0], [2.0]]]
     """
-    x, was_last = _channels_last(inputs, data_format)
+    x, was_last = _move_channels_last(inputs, data_format)
     window_plan = shared_convolution.pool_windows(
         x.shape[1:-1], pool_size, strides, padding, dilation_rate, ceil_mode
     ).plan
@@ -105,7 +105,7 @@ def max_pool_indices(
 
     Source: the option `return_indices` of `torch.nn.MaxPool1d`.
     """
-    x, was_last = _channels_last(inputs, data_format)
+    x, was_last = _move_channels_last(inputs, data_format)
     lengths = x.shape[1:-1]
     window_plan = shared_convolution.pool_windows(lengths, pool_size, strides, padding, dilation_rate, ceil_mode).plan
     if window_plan.has_padding:
@@ -116,12 +116,12 @@ def max_pool_indices(
         leading_slices = (slice(None),) * (axis + 1)
         windows = [(*leading_slices, window_slice) for window_slice in window_plan.slices_along(axis)]
         elements = stack([get_item(x, window) for window in windows], -1)
-        starts = multiply(arange(window_plan.counts[axis], device=get_device(x)), window_plan.strides[axis])
-        starts = reshape(
-            add(starts, -window_plan.padding[axis][0]), [-1 if a == axis + 1 else 1 for a in range(x.ndim)]
+        window_starts = multiply(arange(window_plan.counts[axis], device=get_device(x)), window_plan.strides[axis])
+        window_starts = reshape(
+            add(window_starts, -window_plan.padding[axis][0]), [-1 if a == axis + 1 else 1 for a in range(x.ndim)]
         )
         window_offsets = multiply(arange(window_plan.size[axis], device=get_device(x)), window_plan.dilation[axis])
-        element_positions = add(expand_dims(starts, -1), window_offsets)
+        element_positions = add(expand_dims(window_starts, -1), window_offsets)
         # The padding equals the least number of the dtype, which the tensor may hold too, so it is left out by place.
         is_inside = greater_equal(element_positions, 0)
         is_element = logical_and(is_inside, less(element_positions, lengths[axis]))
@@ -132,7 +132,7 @@ def max_pool_indices(
         )
         x = squeeze(take_along_axis(elements, best_position, -1), -1)
         index_on_axis = multiply(
-            add(multiply(squeeze(best_position, -1), window_plan.dilation[axis]), starts),
+            add(multiply(squeeze(best_position, -1), window_plan.dilation[axis]), window_starts),
             math.prod(lengths[axis + 1 :]),
         )
         if input_positions is not None:
@@ -172,7 +172,7 @@ def max_unpool(
 
     Source: `torch.nn.MaxUnpool1d`.
     """
-    x, was_last = _channels_last(inputs, data_format)
+    x, was_last = _move_channels_last(inputs, data_format)
     if not is_tensor(indices):
         host_positions, element_count = host_indices(indices), math.prod(output_size)
         outside_positions = host_positions[(host_positions < -element_count) | (host_positions >= element_count)]
@@ -229,7 +229,7 @@ def average_pool(
         [[[0.5], [2.0], [1.5]]]
     """
     result_dtype = dtype(divide(inputs, 1.0))
-    x, was_last = _channels_last(cast(inputs, "float32" if result_dtype.bits == 16 else result_dtype), data_format)
+    x, was_last = _move_channels_last(cast(inputs, "float32" if result_dtype.bits == 16 else result_dtype), data_format)
     pool_windows = shared_convolution.pool_windows(x.shape[1:-1], pool_size, strides, padding, 1, ceil_mode)
     plan = pool_windows.plan
     window_sums = _combine_windows(pad(x, plan.pad_widths()) if plan.has_padding else x, plan, add)
@@ -342,7 +342,7 @@ def adaptive_max_pool(
     return _adaptive_pool(inputs, output_size, data_format, max)
 
 
-def _channels_last(
+def _move_channels_last(
     inputs: Tensor, data_format: Literal["channels_last", "channels_first"] | None
 ) -> tuple[Tensor, bool]:
     """Returns a tensor with its channels on the last axis, and whether they were there."""

@@ -15,7 +15,7 @@ from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.ops.arrays.creation import full_like
 from emberharmony.ops.arrays.indexing import get_item, where
 from emberharmony.ops.arrays.shape import expand_dims, reshape, stack
-from emberharmony.ops.dtype import dtype, inexact, result_type, widen
+from emberharmony.ops.dtype import dtype, result_type, to_inexact, widen
 from emberharmony.ops.elementwise.rounding import round as round_
 from emberharmony.ops.flow.transforms import stop_gradient
 from emberharmony.ops.logic.bitwise import bitwise_and, bitwise_left_shift, bitwise_or, bitwise_right_shift
@@ -69,7 +69,7 @@ def quantize(w: TensorLike, *, bits: int = 4, group_size: int = 64) -> tuple[Ten
     shared_quantization.check_divisible(w.shape, group_size)
     if dtype(w).is_complex:
         raise DTypeError(f"expected real values, got {dtype(w).name}; quantise the real and the imaginary part")
-    w = stop_gradient(inexact(w))
+    w = stop_gradient(to_inexact(w))
     w_dtype, groups = dtype(w), reshape(widen(w), (*w.shape[:-1], w.shape[-1] // group_size, group_size))
     low, high = min_(groups, -1), max_(groups, -1)
     is_low_larger = greater(absolute(low), absolute(high))
@@ -126,8 +126,8 @@ def dequantize(w: TensorLike, scales: TensorLike, biases: TensorLike, *, bits: i
     if bits == 4:
         weight_bytes = stack([bitwise_and(weight_bytes, 15), bitwise_right_shift(weight_bytes, 4)], -1)
     level_groups = cast(reshape(weight_bytes, (*scales.shape, group_size)), result_dtype)
-    values = add(multiply(level_groups, expand_dims(scales, -1)), expand_dims(biases, -1))
-    return reshape(values, (*scales.shape[:-1], scales.shape[-1] * group_size))
+    weight_values = add(multiply(level_groups, expand_dims(scales, -1)), expand_dims(biases, -1))
+    return reshape(weight_values, (*scales.shape[:-1], scales.shape[-1] * group_size))
 
 
 @op
@@ -173,5 +173,5 @@ def quantized_matmul(
     shared_quantization.check_packed(dtype(w).name, w.shape, scales.shape, biases.shape, group_size, bits)
     shared_quantization.check_product(x.shape, w.shape, transpose, bits)
     result_dtype = result_type(x, scales, biases)
-    matrix = dequantize(w, widen(scales), widen(biases), group_size=group_size, bits=bits)
-    return cast(linear(widen(x), matrix, None, transpose), result_dtype)
+    weight_matrix = dequantize(w, widen(scales), widen(biases), group_size=group_size, bits=bits)
+    return cast(linear(widen(x), weight_matrix, None, transpose), result_dtype)

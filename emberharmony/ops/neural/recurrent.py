@@ -81,7 +81,7 @@ def rnn(
     for step_input in input_gates[::-1] if reverse else input_gates:
         state = activation_function(add(step_input, matmul(state, transposed_hh)))
         states.append(state)
-    return _join_states(states, dtype, time_major, reverse), _with_layer_axis(state, dtype, layer_axis)
+    return _join_states(states, dtype, time_major, reverse), _add_layer_axis(state, dtype, layer_axis)
 
 
 @op(autocast="half")
@@ -134,7 +134,7 @@ def gru(
         candidate = tanh(add(candidate, multiply(sigmoid(add(input_reset, state_reset)), state_candidate)))
         state = add(candidate, multiply(sigmoid(add(input_update, state_update)), subtract(state, candidate)))
         states.append(state)
-    return _join_states(states, dtype, time_major, reverse), _with_layer_axis(state, dtype, layer_axis)
+    return _join_states(states, dtype, time_major, reverse), _add_layer_axis(state, dtype, layer_axis)
 
 
 @op(autocast="half")
@@ -196,7 +196,7 @@ def lstm(
         state = state if projection is None else matmul(state, projection)
         states.append(state)
     all_outputs = _join_states(states, dtype, time_major, reverse)
-    return all_outputs, _with_layer_axis(state, dtype, layer_axis), _with_layer_axis(cell, dtype, layer_axis)
+    return all_outputs, _add_layer_axis(state, dtype, layer_axis), _add_layer_axis(cell, dtype, layer_axis)
 
 
 def multiply_vectors(x: Tensor, matrix: Tensor) -> Tensor:
@@ -217,30 +217,30 @@ def result_and_compute_dtypes(*tensors: Tensor | None) -> tuple[DType, DType | s
     return result_dtype, "float32" if result_dtype.bits == 16 else result_dtype
 
 
-def _cast_if_needed(x: Tensor, wanted: DType | str) -> Tensor:
-    return x if dtype(x) == wanted else cast(x, wanted)
+def _cast_if_needed(x: Tensor, target_dtype: DType | str) -> Tensor:
+    return x if dtype(x) == target_dtype else cast(x, target_dtype)
 
 
 def _initial_state(
-    state: Tensor | None, batch: int, length: int, wanted: DType | str, x: Tensor, layer_axis: bool
+    state: Tensor | None, batch: int, length: int, target_dtype: DType | str, x: Tensor, layer_axis: bool
 ) -> Tensor:
     if state is None:
-        return zeros((batch, length), wanted, get_device(x))
-    return _cast_if_needed(squeeze(state, 0) if layer_axis else state, wanted)
+        return zeros((batch, length), target_dtype, get_device(x))
+    return _cast_if_needed(squeeze(state, 0) if layer_axis else state, target_dtype)
 
 
-def _with_layer_axis(state: Tensor, wanted: DType | str, layer_axis: bool) -> Tensor:
-    state = _cast_if_needed(state, wanted)
+def _add_layer_axis(state: Tensor, target_dtype: DType | str, layer_axis: bool) -> Tensor:
+    state = _cast_if_needed(state, target_dtype)
     return expand_dims(state, 0) if layer_axis else state
 
 
 def _input_gates(
-    x: Tensor, weight: Tensor, biases: tuple[Tensor | None, ...], wanted: DType | str, time_major: bool
+    x: Tensor, weight: Tensor, biases: tuple[Tensor | None, ...], target_dtype: DType | str, time_major: bool
 ) -> Sequence[Tensor]:
     """Returns what the input contributes to the gates, time by time: one product for all times."""
-    gates = multiply_vectors(_cast_if_needed(x, wanted), matrix_transpose(_cast_if_needed(weight, wanted)))
+    gates = multiply_vectors(_cast_if_needed(x, target_dtype), matrix_transpose(_cast_if_needed(weight, target_dtype)))
     for bias in biases:
-        gates = gates if bias is None else add(gates, _cast_if_needed(bias, wanted))
+        gates = gates if bias is None else add(gates, _cast_if_needed(bias, target_dtype))
     return unstack(gates, None, 0 if time_major else 1)
 
 

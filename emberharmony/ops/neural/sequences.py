@@ -93,8 +93,8 @@ def ctc_loss(
             raise ShapeError(f"expected lengths of shape ({batch},), got {tuple(lengths.shape)}")
     state_count = 2 * label_count + 1
     # CTC allows a blank before, between and after the labels.
-    interleaved = reshape(stack([full_like(target, mask_index), target], -1), (batch, 2 * label_count))
-    labels_and_blanks = pad(interleaved, [(0, 0), (0, 1)], "constant", mask_index)
+    blanks_and_labels = reshape(stack([full_like(target, mask_index), target], -1), (batch, 2 * label_count))
+    labels_and_blanks = pad(blanks_and_labels, [(0, 0), (0, 1)], "constant", mask_index)
     step_count = output.shape[1]
     emitted_classes = broadcast_to(expand_dims(labels_and_blanks, 1), (batch, step_count, state_count))
     log_probs = take_along_axis(log_softmax(output, -1), emitted_classes, -1)

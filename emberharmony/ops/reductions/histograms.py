@@ -10,7 +10,7 @@ from emberharmony.core.options import refuse_sparse
 from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.ops.arrays.shape import ravel
 from emberharmony.ops.device import get_device, to_device
-from emberharmony.ops.dtype import inexact
+from emberharmony.ops.dtype import to_inexact
 from emberharmony.ops.reductions.sorting import searchsorted
 from emberharmony.ops.tensor import convert_to_tensor, to_numpy
 
@@ -67,9 +67,9 @@ def bincount(x: TensorLike, weights: TensorLike | None = None, minlength: int = 
     if weights is None:
         return convert_to_tensor(shared_histograms.count_integers(to_numpy(x), None, minlength), device=get_device(x))
     shared_histograms.check_weights(weights, x)
-    weights = inexact(weights)
-    counts = shared_histograms.count_integers(to_numpy(x), to_numpy(weights), minlength)
-    return to_device(shared_bodies.from_host(counts, weights), get_device(x))
+    weights = to_inexact(weights)
+    bin_counts = shared_histograms.count_integers(to_numpy(x), to_numpy(weights), minlength)
+    return to_device(shared_bodies.from_host(bin_counts, weights), get_device(x))
 
 
 @op(reads="data")
@@ -92,7 +92,7 @@ def histogram(x: TensorLike, bins: int = 10, range: tuple[float, float] | None =
         >>> [part.tolist() for part in ops.histogram([0.0, 1.0, 1.0], 2)]
         [[1, 2], [0.0, 0.5, 1.0]]
     """
-    x = inexact(x)
-    counts, edges = shared_histograms.histogram(to_numpy(ravel(x)), bins, range)
+    x = to_inexact(x)
+    bin_counts, edges = shared_histograms.histogram(to_numpy(ravel(x)), bins, range)
     device = get_device(x)
-    return convert_to_tensor(counts, device=device), to_device(shared_bodies.from_host(edges, x), device)
+    return convert_to_tensor(bin_counts, device=device), to_device(shared_bodies.from_host(edges, x), device)

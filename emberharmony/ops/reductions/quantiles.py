@@ -77,7 +77,7 @@ def quantile(
         >>> ops.quantile([1.0, 2.0, 4.0], 0.5).tolist()
         2.0
     """
-    return _quantile(x, *_quantiles_on_host(q), axis, method, keepdims, False)
+    return _compute_quantiles(x, *_read_quantile_positions(q), axis, method, keepdims, False)
 
 
 @op(reads="host")
@@ -101,7 +101,7 @@ def nanquantile(
         >>> ops.nanquantile([1.0, float("nan"), 2.0, 4.0], 0.5).tolist()
         2.0
     """
-    return _quantile(x, *_quantiles_on_host(q), axis, method, keepdims, True)
+    return _compute_quantiles(x, *_read_quantile_positions(q), axis, method, keepdims, True)
 
 
 @op(reads="host")
@@ -123,7 +123,7 @@ def percentile(
         >>> ops.percentile([1.0, 2.0, 4.0], 50).tolist()
         2.0
     """
-    return _quantile(x, *_quantiles_on_host(q, 100.0), axis, method, keepdims, False)
+    return _compute_quantiles(x, *_read_quantile_positions(q, 100.0), axis, method, keepdims, False)
 
 
 @op(reads="host")
@@ -143,7 +143,7 @@ def nanpercentile(
 
     See also: `percentile`, which keeps NaN; `nanquantile`, from 0 to 1.
     """
-    return _quantile(x, *_quantiles_on_host(q, 100.0), axis, method, keepdims, True)
+    return _compute_quantiles(x, *_read_quantile_positions(q, 100.0), axis, method, keepdims, True)
 
 
 @op(reads="host")
@@ -158,7 +158,7 @@ def median(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
         >>> ops.median([3, 1, 2, 4]).tolist()
         2.5
     """
-    return _quantile(x, shared_quantiles.quantile_array(0.5), False, axis, "linear", keepdims, False)
+    return _compute_quantiles(x, shared_quantiles.quantile_array(0.5), False, axis, "linear", keepdims, False)
 
 
 @op(reads="host")
@@ -171,10 +171,10 @@ def nanmedian(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tenso
         >>> ops.nanmedian([1.0, float("nan"), 3.0]).tolist()
         2.0
     """
-    return _quantile(x, shared_quantiles.quantile_array(0.5), False, axis, "linear", keepdims, True)
+    return _compute_quantiles(x, shared_quantiles.quantile_array(0.5), False, axis, "linear", keepdims, True)
 
 
-def _quantiles_on_host(q: Any, share: float = 1.0) -> tuple[Any, bool]:
+def _read_quantile_positions(q: Any, share: float = 1.0) -> tuple[Any, bool]:
     """Returns the positions `q` of quantiles, divided by `share`, as a float64 host array, and False.
 
     If they are being differentiated, it returns a tensor and True. Python numbers skip the tensor, which would round
@@ -188,16 +188,18 @@ def _quantiles_on_host(q: Any, share: float = 1.0) -> tuple[Any, bool]:
     ) / share, False
 
 
-def _quantile(x: Tensor, q: Any, traced: bool, axis: Axis, method: Method, keepdims: bool, skip: bool) -> Tensor:
+def _compute_quantiles(
+    x: Tensor, q: Any, traced: bool, axis: Axis, method: Method, keepdims: bool, skip: bool
+) -> Tensor:
     result_dtype = as_inexact(dtype_of(x))
     axes = nonnegative_axes(axis, len(x.shape))
-    kept_axes = [a for a in range(len(x.shape)) if a not in axes]
+    other_axes = [a for a in range(len(x.shape)) if a not in axes]
     reduced_shape = [1 if a in axes else n for a, n in enumerate(x.shape) if keepdims or a not in axes]
     row_length = math.prod([x.shape[a] for a in axes])  # a list, because torch.compile does not trace a generator here
     if not math.prod(x.shape):
         shared_quantiles.quantile_neighbours(shared_quantiles.quantile_array(0.5) if traced else q, 1, method)
         return full((*q.shape, *reduced_shape), float("nan"), dtype=result_dtype, device=get_device(x))
-    flat_rows = reshape(transpose(widen(x), [*kept_axes, *axes]), (-1, row_length))
+    flat_rows = reshape(transpose(widen(x), [*other_axes, *axes]), (-1, row_length))
     sorted_rows = sort(flat_rows)
     take_op = take_along_axis if skip else take
     if traced:
@@ -221,12 +223,14 @@ def _quantile(x: Tensor, q: Any, traced: bool, axis: Axis, method: Method, keepd
 
 
 def _interpolate(below: Tensor, above: Tensor, share: Tensor) -> Tensor:
-    interpolated = add(below, multiply(subtract(above, below), share))
+    interpolated_values = add(below, multiply(subtract(above, below), share))
     # Two equal infinities would give NaN, because inf - inf is NaN.
-    return where(equal(below, above), below, interpolated)
+    return where(equal(below, above), below, interpolated_values)
 
 
-def _differentiable_quantiles(ordered: Tensor, q: Tensor, counts: Any, method: Method, pick: Any) -> Tensor:
+def _differentiable_quantiles(
+    sorted_rows: Tensor, q: Tensor, number_counts: Any, method: Method, take_op: Any
+) -> Tensor:
     """Returns the quantiles of sorted rows for a vector `q` that is being differentiated; NaN for `q` outside [0, 1].
 
     The derivative by `q` is the slope of the interpolation: at an element the slope above it, at the last one the
@@ -234,10 +238,10 @@ def _differentiable_quantiles(ordered: Tensor, q: Tensor, counts: Any, method: M
     """
     if method not in shared_quantiles.METHODS:
         shared_quantiles.quantile_neighbours(shared_quantiles.quantile_array(0.5), 1, method)  # raises
-    q = cast(q, dtype_of(ordered))
+    q = cast(q, dtype_of(sorted_rows))
     fixed_q = stop_gradient(q)
     is_valid = logical_and(greater_equal(fixed_q, 0.0), less_equal(fixed_q, 1.0))
-    last_positions = maximum(subtract(counts, 1.0), 0.0)
+    last_positions = maximum(subtract(number_counts, 1.0), 0.0)
     position = multiply(where(is_valid, fixed_q, 0.0), last_positions)
     lower_position, upper_position = floor(position), ceil(position)
     if method == "nearest":
@@ -253,10 +257,10 @@ def _differentiable_quantiles(ordered: Tensor, q: Tensor, counts: Any, method: M
     )
 
     def elements_at(place: Tensor) -> Tensor:
-        row_count = ordered.shape[0] if pick is take_along_axis else 1
+        row_count = sorted_rows.shape[0] if take_op is take_along_axis else 1
         place = stop_gradient(cast(place, "int64"))
-        return pick(
-            ordered, broadcast_to(place, (row_count, place.shape[-1])) if pick is take_along_axis else place, -1
+        return take_op(
+            sorted_rows, broadcast_to(place, (row_count, place.shape[-1])) if take_op is take_along_axis else place, -1
         )
 
     quantiles = _interpolate(elements_at(lower_position), elements_at(upper_position), upper_weight)

@@ -27,8 +27,8 @@ from emberharmony.ops.arrays.creation import arange
 from emberharmony.ops.arrays.indexing import take_along_axis, where
 from emberharmony.ops.arrays.shape import pad, ravel, reshape, squeeze
 from emberharmony.ops.device import get_device
+from emberharmony.ops.dtype import cast_option, narrow_like, refuse_complex, widen
 from emberharmony.ops.dtype import dtype as dtype_of
-from emberharmony.ops.dtype import narrow_like, option, refuse_complex, widen
 from emberharmony.ops.elementwise.complex_numbers import imag, real
 from emberharmony.ops.elementwise.elementary import exp, log, logaddexp
 from emberharmony.ops.flow.control import associative_scan
@@ -361,9 +361,9 @@ def _single_axis(x: Tensor, axis: int | None) -> int | None:
     return axis
 
 
-def _prepend(first: int, x: Tensor, axis: int | None, wanted: bool) -> Tensor:
-    """Returns `x` with a number put before its first element along an axis, if `wanted`."""
-    if not wanted:
+def _prepend(first: int, x: Tensor, axis: int | None, is_wanted: bool) -> Tensor:
+    """Returns `x` with a number put before its first element along an axis, if `is_wanted`."""
+    if not is_wanted:
         return x
     pad_widths = [(0, 0)] * len(x.shape)
     pad_widths[0 if axis is None else axis] = (1, 0)
@@ -432,9 +432,9 @@ def logsumexp(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tenso
     """
     refuse_complex(x)
     widened_x, axes = widen(x), nonnegative_axes(axis, len(x.shape))
-    largest = max(widened_x, axes, True, -math.inf)
+    largest_x = max(widened_x, axes, True, -math.inf)
     # Do not shift by infinities: inf - inf is NaN.
-    shift = where(isfinite(largest), largest, 0.0)
+    shift = where(isfinite(largest_x), largest_x, 0.0)
     log_of_sum = add(log(sum(exp(subtract(widened_x, shift)), axes, True)), shift)
     return narrow_like(log_of_sum if keepdims else squeeze(log_of_sum, axes), x)
 
@@ -504,10 +504,14 @@ def _element_count(x: Tensor, axis: Axis) -> int:
 def _variance(x: Tensor, axis: Axis, keepdims: bool, correction: Varying) -> Tensor:
     """Returns the variance over axes; that of half precision as float32."""
     widened_x, element_count = widen(x), _element_count(x, axis)
-    centred = subtract(widened_x, mean(widened_x, axis, True))
-    squares = add(square(real(centred)), square(imag(centred))) if dtype_of(centred).is_complex else square(centred)
+    deviations = subtract(widened_x, mean(widened_x, axis, True))
+    squares = (
+        add(square(real(deviations)), square(imag(deviations)))
+        if dtype_of(deviations).is_complex
+        else square(deviations)
+    )
     sum_of_squares = sum(squares, axis, keepdims)
-    degrees_of_freedom = option("correction", require_scalar("correction", correction), sum_of_squares)
+    degrees_of_freedom = cast_option("correction", require_scalar("correction", correction), sum_of_squares)
     if isinstance(degrees_of_freedom, float):
         return divide(
             sum_of_squares, element_count - degrees_of_freedom if element_count > degrees_of_freedom else math.nan

@@ -258,8 +258,8 @@ def searchsorted(
     )
     # Halve the interval of each value, as often as the sequence needs.
     for _ in range(int(length).bit_length()):
-        middle = floor_divide(add(lower_index, upper_index), 2)
-        middle_values = take(sorted_values, minimum(middle, length - 1), 0)
+        middle_index = floor_divide(add(lower_index, upper_index), 2)
+        middle_values = take(sorted_values, minimum(middle_index, length - 1), 0)
         is_upper_half = (
             _sorts_before(middle_values, sought_values)
             if is_left
@@ -267,8 +267,8 @@ def searchsorted(
         )
         is_upper_half = logical_and(is_upper_half, less(lower_index, upper_index))
         lower_index, upper_index = (
-            where(is_upper_half, add(middle, 1), lower_index),
-            where(is_upper_half, upper_index, middle),
+            where(is_upper_half, add(middle_index, 1), lower_index),
+            where(is_upper_half, upper_index, middle_index),
         )
     return lower_index
 
@@ -318,20 +318,20 @@ def unique(
     row_matrix = reshape(rows, (length, math.prod(rows.shape[1:])))
     sorting_indices = _lexicographic_order(row_matrix)
     sorted_rows = take(row_matrix, sorting_indices, 0)
-    next_elements, previous_elements = _neighbours(sorted_rows)
+    next_elements, previous_elements = _next_and_previous_rows(sorted_rows)
     is_new = not_equal(next_elements, previous_elements)
     if not dtype_of(row_matrix).is_integer:
         is_new = logical_and(is_new, logical_not(logical_and(isnan(next_elements), isnan(previous_elements))))
-    starts, inverse, counts = _groups_of_equal(sorting_indices, any(is_new, 1))
-    first_indices = take(sorting_indices, starts)
+    group_starts, inverse_indices, counts = _groups_of_equal(sorting_indices, any(is_new, 1))
+    first_indices = take(sorting_indices, group_starts)
     unique_values = take(rows, first_indices, 0)
     if size is not None:
         missing_count = integer("size", size, 0) - first_indices.shape[0]
-        kept_count = min(size, first_indices.shape[0])
+        returned_count = min(size, first_indices.shape[0])
         unique_values, first_indices, counts = (
-            unique_values[:kept_count, ...],
-            first_indices[:kept_count],
-            counts[:kept_count],
+            unique_values[:returned_count, ...],
+            first_indices[:returned_count],
+            counts[:returned_count],
         )
         if missing_count > 0:
             unique_values = pad(
@@ -342,8 +342,8 @@ def unique(
             )
             first_indices, counts = pad(first_indices, (0, missing_count)), pad(counts, (0, missing_count))
     unique_values = moveaxis(unique_values, 0, axis_index)
-    inverse = reshape(inverse, x.shape) if axis is None else inverse
-    requested_results = [(return_index, first_indices), (return_inverse, inverse), (return_counts, counts)]
+    inverse_indices = reshape(inverse_indices, x.shape) if axis is None else inverse_indices
+    requested_results = [(return_index, first_indices), (return_inverse, inverse_indices), (return_counts, counts)]
     other_results = [result for is_requested, result in requested_results if is_requested]
     return (unique_values, *other_results) if other_results else unique_values
 
@@ -367,8 +367,12 @@ def unique_all(x: TensorLike) -> UniqueAllResult:
     flat_x = ravel(x)
     sorting_indices = _lexicographic_order(expand_dims(flat_x, 1))
     sorted_x = take(flat_x, sorting_indices)
-    starts, inverse, counts = _groups_of_equal(sorting_indices, not_equal(*_neighbours(sorted_x)))
-    return UniqueAllResult(take(sorted_x, starts), take(sorting_indices, starts), reshape(inverse, x.shape), counts)
+    group_starts, inverse_indices, counts = _groups_of_equal(
+        sorting_indices, not_equal(*_next_and_previous_rows(sorted_x))
+    )
+    return UniqueAllResult(
+        take(sorted_x, group_starts), take(sorting_indices, group_starts), reshape(inverse_indices, x.shape), counts
+    )
 
 
 def _lexicographic_order(table: Tensor) -> Tensor:
@@ -380,27 +384,29 @@ def _lexicographic_order(table: Tensor) -> Tensor:
     return lexsort(key_columns) if width else arange(length, device=get_device(table))
 
 
-def _neighbours(ordered: Tensor) -> tuple[Tensor, Tensor]:
+def _next_and_previous_rows(sorted_rows: Tensor) -> tuple[Tensor, Tensor]:
     """Returns all rows but the first, and all but the last."""
-    row_count = ordered.shape[0]
+    row_count = sorted_rows.shape[0]
     # In the array API standard a slice begins and ends within its axis, and a key names all axes.
-    return ordered[min(row_count, 1) :, ...], ordered[: max(row_count - 1, 0), ...]
+    return sorted_rows[min(row_count, 1) :, ...], sorted_rows[: max(row_count - 1, 0), ...]
 
 
-def _groups_of_equal(order: Tensor, new: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _groups_of_equal(sorting_indices: Tensor, is_new: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Returns the starts of the groups of equal neighbours, the group of each element before sorting, and the counts.
 
     Args:
-        order: the indices that sort the elements.
-        new: whether each sorted element but the first differs from the one before it.
+        sorting_indices: the indices that sort the elements.
+        is_new: whether each sorted element but the first differs from the one before it.
     """
-    length, device = order.shape[0], get_device(order)
+    length, device = sorting_indices.shape[0], get_device(sorting_indices)
     one_or_none = (min(length, 1),)
-    is_first = concatenate([full(one_or_none, True, device=device), new])
-    (starts,) = nonzero(is_first)
+    is_first = concatenate([full(one_or_none, True, device=device), is_new])
+    (group_starts,) = nonzero(is_first)
     group_numbers = subtract(cumsum(is_first), 1)
-    group_lengths = subtract(concatenate([starts[one_or_none[0] :], full(one_or_none, length, device=device)]), starts)
-    return starts, take(group_numbers, argsort(order)), group_lengths
+    group_lengths = subtract(
+        concatenate([group_starts[one_or_none[0] :], full(one_or_none, length, device=device)]), group_starts
+    )
+    return group_starts, take(group_numbers, argsort(sorting_indices)), group_lengths
 
 
 @op(reads="host")
@@ -416,8 +422,8 @@ def unique_counts(x: TensorLike) -> UniqueCountsResult:
         >>> [part.tolist() for part in ops.unique_counts([3, 1, 3])]
         [[1, 3], [1, 2]]
     """
-    uniques = unique_all(x)
-    return UniqueCountsResult(uniques.values, uniques.counts)
+    unique_results = unique_all(x)
+    return UniqueCountsResult(unique_results.values, unique_results.counts)
 
 
 @op(reads="host")
@@ -435,8 +441,8 @@ def unique_inverse(x: TensorLike) -> UniqueInverseResult:
         >>> [part.tolist() for part in ops.unique_inverse([3, 1, 3])]
         [[1, 3], [1, 0, 1]]
     """
-    uniques = unique_all(x)
-    return UniqueInverseResult(uniques.values, uniques.inverse_indices)
+    unique_results = unique_all(x)
+    return UniqueInverseResult(unique_results.values, unique_results.inverse_indices)
 
 
 @op(reads="host")

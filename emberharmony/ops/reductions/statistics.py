@@ -23,8 +23,8 @@ from emberharmony.ops.arrays.shape import (
     reshape,
     squeeze,
 )
+from emberharmony.ops.dtype import cast_option, widen
 from emberharmony.ops.dtype import dtype as dtype_of
-from emberharmony.ops.dtype import option, widen
 from emberharmony.ops.elementwise.complex_numbers import conj, real
 from emberharmony.ops.logic.comparison import equal, greater, isnan, logical_not
 from emberharmony.ops.math import clip, divide, multiply, sqrt, square, subtract
@@ -70,11 +70,11 @@ def _is_float(x: Tensor) -> bool:
     return bool(dtype_of(x).is_floating)
 
 
-def _without_nan(x: Tensor, instead: float) -> Tensor:
+def _replace_nan(x: Tensor, instead: float) -> Tensor:
     return where(isnan(x), instead, x) if _is_float(x) or dtype_of(x).is_complex else x
 
 
-def _in_dtype(x: Tensor, dtype: DTypeLike | None) -> Tensor:
+def _cast_for_mean(x: Tensor, dtype: DTypeLike | None) -> Tensor:
     """Returns `x` in the dtype that a mean should have; None keeps that of `x`.
 
     Raises:
@@ -98,7 +98,7 @@ def nansum(x: TensorLike, axis: Axis = None, keepdims: bool = False, dtype: DTyp
         >>> ops.nansum([1.0, float("nan")]).tolist()
         1.0
     """
-    return sum(_without_nan(x, 0), axis, keepdims, dtype)
+    return sum(_replace_nan(x, 0), axis, keepdims, dtype)
 
 
 @op
@@ -111,7 +111,7 @@ def nanprod(x: TensorLike, axis: Axis = None, keepdims: bool = False, dtype: DTy
         >>> ops.nanprod([2.0, float("nan"), 3.0]).tolist()
         6.0
     """
-    return prod(_without_nan(x, 1), axis, keepdims, dtype)
+    return prod(_replace_nan(x, 1), axis, keepdims, dtype)
 
 
 @op
@@ -124,7 +124,7 @@ def nancumsum(x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = 
         >>> ops.nancumsum([1.0, float("nan"), 3.0]).tolist()
         [1.0, 1.0, 4.0]
     """
-    return cumsum(_without_nan(x, 0), axis, dtype)
+    return cumsum(_replace_nan(x, 0), axis, dtype)
 
 
 @op
@@ -137,25 +137,25 @@ def nancumprod(x: TensorLike, axis: int | None = None, dtype: DTypeLike | None =
         >>> ops.nancumprod([2.0, float("nan"), 3.0]).tolist()
         [2.0, 2.0, 6.0]
     """
-    return cumprod(_without_nan(x, 1), axis, dtype)
+    return cumprod(_replace_nan(x, 1), axis, dtype)
 
 
 def _nanmean(x: Tensor, axis: Axis, keepdims: bool) -> tuple[Tensor, Tensor]:
     """Returns the mean of the elements that are not NaN, and their number."""
     number_count = sum(logical_not(isnan(x)), axis, keepdims)
-    return divide(sum(_without_nan(x, 0), axis, keepdims), number_count), number_count
+    return divide(sum(_replace_nan(x, 0), axis, keepdims), number_count), number_count
 
 
 def _nanvar(x: Tensor, axis: Axis, keepdims: bool, correction: Any) -> Tensor:
     x = widen(x)
     is_nan = isnan(x)
-    centre, _ = _nanmean(x, axis, True)
+    mean_of_numbers, _ = _nanmean(x, axis, True)
     # Replace NaN by 0 before squaring, because the gradient of a masked NaN would be NaN.
-    centred = where(is_nan, 0.0, subtract(_without_nan(x, 0), centre))
+    deviations = where(is_nan, 0.0, subtract(_replace_nan(x, 0), mean_of_numbers))
     number_count = cast(sum(logical_not(is_nan), axis, keepdims), dtype_of(x))
-    degrees_of_freedom = subtract(number_count, option("correction", correction, x))
+    degrees_of_freedom = subtract(number_count, cast_option("correction", correction, x))
     divisor = where(greater(degrees_of_freedom, 0.0), degrees_of_freedom, math.nan)
-    return divide(sum(square(centred), axis, keepdims), divisor)
+    return divide(sum(square(deviations), axis, keepdims), divisor)
 
 
 @op
@@ -175,7 +175,7 @@ def nanmean(x: TensorLike, axis: Axis = None, keepdims: bool = False, dtype: DTy
         >>> ops.nanmean([1.0, 3.0, float("nan")]).tolist()
         2.0
     """
-    x = _in_dtype(x, dtype)
+    x = _cast_for_mean(x, dtype)
     return cast(_nanmean(widen(x), axis, keepdims)[0], as_inexact(dtype_of(x)))
 
 
@@ -205,7 +205,7 @@ def nanvar(
         >>> ops.nanvar([1.0, 3.0, float("nan")]).tolist()
         1.0
     """
-    x = _in_dtype(x, dtype)
+    x = _cast_for_mean(x, dtype)
     return cast(_nanvar(x, axis, keepdims, correction), as_inexact(dtype_of(x)))
 
 
@@ -235,7 +235,7 @@ def nanstd(
         >>> ops.nanstd([1.0, 3.0, float("nan")]).tolist()
         1.0
     """
-    x = _in_dtype(x, dtype)
+    x = _cast_for_mean(x, dtype)
     variance = _nanvar(x, axis, keepdims, correction)
     # The derivative of sqrt at 0 is infinite and would make the gradient NaN, so take the root of 1 there instead.
     is_constant = equal(variance, 0)
@@ -308,11 +308,11 @@ def nanargmax(x: TensorLike, axis: int | None = None, keepdims: bool = False) ->
         return argmax(x, axis, keepdims)
     # If the maximum is -inf, argmax of `without_nan` could point to a NaN, so use the first element that is not NaN.
     is_nan = isnan(x)
-    without_nan = where(is_nan, float("-inf"), x)
+    x_without_nan = where(is_nan, float("-inf"), x)
     first_number_index = argmax(logical_not(is_nan), axis, keepdims)
-    is_infinite = equal(max(without_nan, axis, keepdims), float("-inf"))
+    is_infinite = equal(max(x_without_nan, axis, keepdims), float("-inf"))
     return where(
-        all(is_nan, axis, keepdims), -1, where(is_infinite, first_number_index, argmax(without_nan, axis, keepdims))
+        all(is_nan, axis, keepdims), -1, where(is_infinite, first_number_index, argmax(x_without_nan, axis, keepdims))
     )
 
 
@@ -337,11 +337,11 @@ def nanargmin(x: TensorLike, axis: int | None = None, keepdims: bool = False) ->
     if not _is_float(x):
         return argmin(x, axis, keepdims)
     is_nan = isnan(x)
-    without_nan = where(is_nan, float("inf"), x)
+    x_without_nan = where(is_nan, float("inf"), x)
     first_number_index = argmax(logical_not(is_nan), axis, keepdims)
-    is_infinite = equal(min(without_nan, axis, keepdims), float("inf"))
+    is_infinite = equal(min(x_without_nan, axis, keepdims), float("inf"))
     return where(
-        all(is_nan, axis, keepdims), -1, where(is_infinite, first_number_index, argmin(without_nan, axis, keepdims))
+        all(is_nan, axis, keepdims), -1, where(is_infinite, first_number_index, argmin(x_without_nan, axis, keepdims))
     )
 
 
@@ -368,15 +368,15 @@ def cov(x: TensorLike, rowvar: bool = True, correction: Varying = 1) -> Tensor:
         raise ShapeError(f"expected a vector or a matrix of variables, got shape {tuple(x.shape)}")
     result_dtype = as_inexact(dtype_of(x))
     rows = widen(reshape(x, (1, -1)) if len(x.shape) < 2 else x if rowvar else matrix_transpose(x))
-    centred = subtract(rows, mean(rows, 1, True))
+    deviations = subtract(rows, mean(rows, 1, True))
     divisor: Any
     if is_number(correction):
         degrees_number = rows.shape[1] - correction
         divisor = float(degrees_number) if degrees_number > 0 else 0.0
     else:
-        degrees_of_freedom = subtract(float(rows.shape[1]), option("correction", correction, real(rows)))
+        degrees_of_freedom = subtract(float(rows.shape[1]), cast_option("correction", correction, real(rows)))
         divisor = where(greater(degrees_of_freedom, 0.0), degrees_of_freedom, 0.0)
-    covariance = divide(products.matmul(centred, conj(matrix_transpose(centred))), divisor)
+    covariance = divide(products.matmul(deviations, conj(matrix_transpose(deviations))), divisor)
     return cast(squeeze(covariance), result_dtype)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.neural.normalization import EPSILON
 from emberharmony.ops.arrays.shape import reshape
-from emberharmony.ops.dtype import option, widen
+from emberharmony.ops.dtype import cast_option, widen
 from emberharmony.ops.math import add, divide, multiply, rsqrt, square, subtract
 from emberharmony.ops.neural.normalization import align_weight
 from emberharmony.ops.reductions.reduction import mean
@@ -50,7 +50,7 @@ def _layer_gradients(
     layer_axes = nonnegative_axes(axis, len(x.shape))
     element_count = math.prod([x.shape[layer_axis] for layer_axis in layer_axes])
     centred_x, inverse_deviation = _centre_and_scale(
-        widened_x, axis, element_count, EPSILON if epsilon is None else option("epsilon", epsilon, widened_x)
+        widened_x, axis, element_count, EPSILON if epsilon is None else cast_option("epsilon", epsilon, widened_x)
     )
     normalized_x = multiply(widened_x if rms_scaling else centred_x, inverse_deviation)
     gamma_gradient = None if gamma is None else _weight_gradient(multiply(g, normalized_x), gamma, axis, x)
@@ -74,7 +74,7 @@ def _batch_gradients(g: T, _y: T, x: T, axis: int, offset: T = None, scale: T = 
     other_axes = [a for a in range(len(x.shape)) if a != axis_index]
     element_count = math.prod(x.shape[a] for a in other_axes)
     centred_x, inverse_deviation = _centre_and_scale(
-        widened_x, other_axes, element_count, option("epsilon", epsilon, widened_x)
+        widened_x, other_axes, element_count, cast_option("epsilon", epsilon, widened_x)
     )
     normalized_x = multiply(centred_x, inverse_deviation)
     offset_gradient, scale_gradient = (

@@ -94,8 +94,8 @@ MUTANTS = [
         name="ops-infinite-quantiles",
         module="emberharmony/ops/reductions/quantiles.py",
         function="_interpolate",
-        original="where(equal(below, above), below, interpolated)",
-        replacement="interpolated",
+        original="where(equal(below, above), below, interpolated_values)",
+        replacement="interpolated_values",
         tests=(
             "tests/ops/reductions/test_quantiles.py --ember-backend numpy",
             "tests/conformance/test_samples.py --ember-backend numpy -k quantile",
@@ -129,9 +129,9 @@ MUTANTS = [
     Mutant(
         name="ops-none-counted-of-cross-entropy",
         module="emberharmony/ops/neural/losses.py",
-        function="_mean_of_kept",
-        original="where(has_kept, count, 1.0)",
-        replacement="count",
+        function="_mean_of_counted",
+        original="where(has_counted, weight_sum, 1.0)",
+        replacement="weight_sum",
         tests=("tests/ops/neural/test_losses.py --ember-backend mlx -k no_position",),
         why="on MLX the gradient of the mean of no position is NaN",
     ),
