@@ -155,7 +155,7 @@ def timed_request(session: Session, file: Path, text: str) -> tuple[float, float
     ]
     if not repairable:
         return middle - start, 0.0
-    check_result.repair(repairable[len(repairable) // 2])
+    check_result.text_after_repair(repairable[len(repairable) // 2])
     return middle - start, time.process_time() - middle
 
 

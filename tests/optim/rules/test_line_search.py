@@ -21,7 +21,7 @@ def line(
 
 @pytest.mark.parametrize("length", [1e-3, 0.1, 0.9, 3.0, 40.0])
 def test_the_step_satisfies_the_strong_wolfe_conditions(length: float) -> None:
-    found = (searched := line(lambda x: (x - 2) ** 4 - 3, lambda x: 4 * (x - 2) ** 3)).strong_wolfe(length)
+    found = (searched := line(lambda x: (x - 2) ** 4 - 3, lambda x: 4 * (x - 2) ** 3)).strong_wolfe_point(length)
     assert found.loss <= searched.start.loss + SUFFICIENT * found.length * searched.start.slope
     assert abs(found.slope) <= -CURVATURE * searched.start.slope
 
@@ -29,7 +29,7 @@ def test_the_step_satisfies_the_strong_wolfe_conditions(length: float) -> None:
 def test_the_search_ends_where_a_step_changes_no_parameter_by_the_tolerance() -> None:
     def evaluations(tolerance: float, size: float = 1.0) -> int:
         searched = line(lambda x: max(1 - x, 50 * (x - 1)), lambda x: -1.0 if x < 1 else 50.0, tolerance, size)
-        searched.strong_wolfe(1.9)
+        searched.strong_wolfe_point(1.9)
         return searched.evaluations
 
     # The slope is nowhere flat, so only the tolerance and the limit end the search.
@@ -52,7 +52,7 @@ def test_the_point_is_the_lowest_of_those_that_lower_the_loss_enough(limit: int)
         start = Point(0.0, *evaluate(0.0))
         for length in (0.1, 1.0, 5.0, 9.0) if start.slope < 0 else ():
             del seen[1:]
-            found = Line(start, evaluate, 1.0, 1e-9, limit).strong_wolfe(length)
+            found = Line(start, evaluate, 1.0, 1e-9, limit).strong_wolfe_point(length)
             assert found.loss == min(y for x, y in seen if y <= start.loss + SUFFICIENT * x * start.slope)
             searches += 1
     assert searches > 100
