@@ -403,7 +403,14 @@ batch_normalization_training(f(6, 4), 1) < batch_normalization_training(f(4, 6),
 batch_normalization_training(f(1024, 4), 1) < batch_normalization_training(f(1025, 4), 1)
 batch_normalization_training(f(4, 4096), 0) < batch_normalization_training(f(4, 4095), 0)
 lstm(f(2, 3, 4), f(8, 4), f(8, 2), layer_axis=True) < lstm(f(2, 3, 4), f(8, 4), f(8, 2))
-lstm(f(2, 3, 4), f(8, 4), f(8, 2)) < lstm(f(2, 3, 4), f(8, 4), f(8, 2), reverse=True)
+lstm(f(2, 3, 4), f(8, 4), f(8, 2), f(8), f(8)) < lstm(f(2, 3, 4), f(8, 4), f(8, 2), f(8), f(8), reverse=True)
+lstm(f(2, 3, 4), f(8, 4), f(8, 2), f(8), f(8)) < lstm(d(2, 3, 4), d(8, 4), d(8, 2), d(8), d(8))
+gru(f(2, 3, 4), f(6, 4), f(6, 2), f(6), f(6)) < gru(f(2, 3, 4), f(6, 4), f(6, 2), f(6), f(6), layer_axis=True)
+rnn(f(2, 3, 4), f(2, 4), f(2, 2), f(2), f(2)) < rnn(f(2, 3, 4), f(2, 4), f(2, 2), f(2), f(2), time_major=True)
+linear(f(2, 3), f(3, 4), f(4)) < linear(f(2, 3), f(4, 3), f(4), True)
+embedding(i(5), f(4, 3)) < embedding(i(5), i(4, 3))
+split(f(4, 6), 2, -1) < split(f(4, 6), [3], -1)
+cross_entropy(f(5, 4), i(5)) < cross_entropy(f(5, 4), i(5), f(4))
 """
 """Calls of which each makes more calls than the one before it, because of a size, a dtype, a layout or an option."""
 

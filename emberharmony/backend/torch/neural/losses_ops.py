@@ -21,6 +21,28 @@ else:
     shared_losses = Deferred("emberharmony.backend.shared.neural.losses")
 
 
+_PLAIN_IDS = (
+    "{2} is None and {0}.ndim == 2 and {1}.ndim == 1 and {1}.__class__ is native_type and {1}.dtype is int64_of_torch "
+    "and {3}.__class__ is str and {4}.__class__ is int and {5}.__class__ is float and 0 <= {5} <= 1 "
+    "and ({6} == -1 or {6} == 1) and {0}.dtype.is_floating_point and {0}.itemsize > 2 and {0}.numel() "
+    f"and {HAS_VALUES}"
+)
+"""When the kernel checks the ids of the classes: if one is out of range, it raises an error."""
+
+
+def _quick_cross_entropy(
+    input: torch.Tensor,
+    target: torch.Tensor,
+    _weight: None,
+    reduction: str,
+    ignore_index: int,
+    label_smoothing: float,
+    _axis: int,
+) -> torch.Tensor:
+    """Returns the loss of rows of logits; `index` raises if there is no such reduction."""
+    return _cross_entropy(input, target, None, shared_losses.REDUCTIONS.index(reduction), ignore_index, label_smoothing)
+
+
 class TorchLossesOps:
     """Holds the ops of `ops/neural/losses.py`.
 
@@ -61,6 +83,7 @@ class TorchLossesOps:
         losses = torch.log_softmax(output, -1).gather(-1, valid_ids).squeeze(-1).neg()
         return torch.where(is_valid, losses, 0)
 
+    @fast(_quick_cross_entropy, _PLAIN_IDS, whole=True)
     def cross_entropy(
         self,
         input: torch.Tensor,

@@ -12,8 +12,9 @@ import torch
 from torch.autograd import forward_ad
 
 from emberharmony.backend.torch.dtypes import promotion
-from emberharmony.backend.torch.tracing import is_watched
+from emberharmony.backend.torch.tracing import HAS_VALUES, is_watched
 from emberharmony.core.deferred import Deferred
+from emberharmony.core.dispatch import fast
 
 if TYPE_CHECKING:
     from emberharmony.backend.shared.neural import recurrent as shared_recurrent
@@ -88,6 +89,41 @@ def _run_layer(
     return layer_results if wide_dtype is result_dtype else tuple([t.to(result_dtype) for t in layer_results])
 
 
+_PLAIN_TENSORS = (
+    f"{HAS_VALUES} and {{1}}.__class__ is {{2}}.__class__ is {{3}}.__class__ is {{4}}.__class__ is native_type "
+    "and {0}.dtype is {1}.dtype is {2}.dtype is {3}.dtype is {4}.dtype is native_float32"
+)
+"""When a layer of float32 has both biases, whose classes tell that they are tensors, and nothing maps or traces it."""
+
+
+def _quick_layer(
+    native: Native,
+    gates: int,
+    state_count: int,
+    x: torch.Tensor,
+    weights: list[torch.Tensor],
+) -> tuple[torch.Tensor, ...]:
+    """Returns the outputs and last states of a layer whose first states are 0; the kernel raises for a wrong number.
+
+    Args:
+        native: the kernel.
+        gates: the number of blocks of rows that the weights have.
+        state_count: the number of states.
+        x: the sequences, (batch, time, features).
+        weights: two matrices and two biases.
+    """
+    weight_ih, weight_hh, bias_ih, bias_hh = weights
+    (batch_size, _, feature_count), (row_count, hidden_size) = x.shape, weight_hh.shape
+    fits = weight_ih.shape == (row_count, feature_count) and bias_ih.shape == bias_hh.shape == (row_count,)
+    if not fits or row_count != gates * hidden_size or not (x.numel() and row_count) or forward_ad._current_level >= 0:
+        raise NotImplementedError
+    needs_gradient = torch.is_grad_enabled() and any(map(_REQUIRES_GRAD, (x, *weights)))
+    state = x.new_zeros((1, batch_size, hidden_size))
+    initial_states: Any = [state] * state_count if state_count > 1 else state
+    outputs, *last_states = native(x, initial_states, weights, True, 1, 0.0, needs_gradient, False, True)
+    return outputs, *[last_state.squeeze(0) for last_state in last_states]
+
+
 class TorchRecurrentOps:
     """Holds the ops of `ops/neural/recurrent.py`.
 
@@ -96,6 +132,11 @@ class TorchRecurrentOps:
 
     composed: Any
 
+    @fast(
+        lambda x, w, v, b, c, h, activation, *options: _quick_layer(_PLAIN[activation], 1, 1, x, [w, v, b, c]),
+        f"{{5}} is None and {{6}}.__class__ is str and {{7}} is {{8}} is {{9}} is False and {_PLAIN_TENSORS}",
+        whole=True,
+    )
     def rnn(
         self,
         x: torch.Tensor,
@@ -127,6 +168,11 @@ class TorchRecurrentOps:
             layer_axis,
         )
 
+    @fast(
+        lambda x, w, v, b, c, *options: _quick_layer(_GRU, 3, 1, x, [w, v, b, c]),
+        f"{{5}} is None and {{6}} is {{7}} is {{8}} is False and {_PLAIN_TENSORS}",
+        whole=True,
+    )
     def gru(
         self,
         x: torch.Tensor,
@@ -149,6 +195,11 @@ class TorchRecurrentOps:
             _GRU, present_tensors, weights, [h], [(1, batch_size, hidden_size)], time_major, reverse, layer_axis
         )
 
+    @fast(
+        lambda x, w, v, b, c, *options: _quick_layer(_LSTM, 4, 2, x, [w, v, b, c]),
+        f"{{5}} is {{6}} is {{7}} is None and {{8}} is {{9}} is {{10}} is False and {_PLAIN_TENSORS}",
+        whole=True,
+    )
     def lstm(
         self,
         x: torch.Tensor,
