@@ -20,7 +20,7 @@ import time
 import warnings
 from pathlib import Path
 
-from emberlint.config.configuration import load
+from emberlint.config.configuration import load_settings
 from emberlint.findings import Safety
 from emberlint.run.check import check_text
 from emberlint.run.engine import check
@@ -88,7 +88,7 @@ def parse_quietly(text: str) -> ast.Module:
 
 def measure_rules(tree: Path, lines: int) -> None:
     """Prints the lines per CPU second in this process: for parsing alone, then for all rules."""
-    settings = load(tree)
+    settings = load_settings(tree)
     codes = chosen_codes((), ())
     files = discover([tree], settings)
     texts = {path: read_text(file.read_bytes()) for path, file in files.items()}
@@ -116,7 +116,7 @@ def measure_editor(tree: Path) -> None:
     The command has checked the tree before, so a document that is opened finds the other files in its cache; the
     first one, which also reads this cache, does not count.
     """
-    settings = load(tree)
+    settings = load_settings(tree)
     files = discover([tree], settings)
     check(files, settings, chosen_codes((), ()))
     texts = {file: read_text(file.read_bytes()) for file in files.values()}

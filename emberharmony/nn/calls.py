@@ -49,12 +49,12 @@ class Calls:
             return
 
         @functools.wraps(original_call)
-        def call(module: Any, /, *args: Any, **kwargs: Any) -> Any:
+        def watched_call(module: Any, /, *args: Any, **kwargs: Any) -> Any:
             return call_module(module, original_call, self._module_path, args, kwargs)
 
-        call.of_watching = True  # type: ignore[attr-defined]
+        watched_call.of_watching = True  # type: ignore[attr-defined]
         self._wrapped[kind] = original_call
-        setattr(kind, "__call__", call)  # noqa: B010
+        setattr(kind, "__call__", watched_call)  # noqa: B010
 
     def _module_path(self, module: Any, root: Any, outer: str) -> str:
         """Returns the path of a module: the class of the outermost module, then the name in it."""

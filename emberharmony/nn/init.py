@@ -252,11 +252,11 @@ def ones() -> Initializer:
 def eye() -> Initializer:
     """Returns an initializer of matrices with ones on the diagonal and zeros elsewhere."""
 
-    def draw(shape: tuple[int, ...], rng: Any, dtype: DTypeLike) -> Tensor:
+    def identity_matrix(shape: tuple[int, ...], rng: Any, dtype: DTypeLike) -> Tensor:
         _require_matrix("eye", shape)
         return ops.eye(shape[0], shape[1], dtype=dtype)
 
-    return Initializer(eye, {}, draw)
+    return Initializer(eye, {}, identity_matrix)
 
 
 def dirac(groups: int = 1) -> Initializer:
@@ -266,7 +266,7 @@ def dirac(groups: int = 1) -> Initializer:
         groups: how many groups the channels of the convolution are in; each group copies its own.
     """
 
-    def draw(shape: tuple[int, ...], rng: Any, dtype: DTypeLike) -> Tensor:
+    def dirac_kernel(shape: tuple[int, ...], rng: Any, dtype: DTypeLike) -> Tensor:
         if len(shape) not in (3, 4, 5) or shape[0] % groups:
             raise ShapeError(
                 f"dirac() makes kernels (out, in, ...) of one to three axes, with out a multiple of groups={groups}, "
@@ -274,7 +274,7 @@ def dirac(groups: int = 1) -> Initializer:
             )
         return _tensor_of_values(initial.dirac_kernel(shape, groups), dtype)
 
-    return Initializer(dirac, {"groups": groups}, draw)
+    return Initializer(dirac, {"groups": groups}, dirac_kernel)
 
 
 def xavier_uniform(gain: float = 1.0) -> Initializer:

@@ -100,9 +100,9 @@ def build(module: M, *examples: Any) -> M:
 def _class_that_builds(kind: type[Any], shapes: dict[Module, tuple[int, ...]]) -> type[Any]:
     """Returns a subclass of a layer's class whose calls record the input's shape and create abstract parameters."""
 
-    def call(self: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+    def call_and_build(self: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
         shapes.setdefault(self, tuple(x.shape))
         self.build(shapes[self])
         return kind.__call__(self, x, *args, **kwargs)
 
-    return type(kind.__name__, (kind,), {"__call__": call})
+    return type(kind.__name__, (kind,), {"__call__": call_and_build})

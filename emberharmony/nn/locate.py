@@ -19,7 +19,7 @@ else:
     calls = Deferred("emberharmony.nn.calls")
 
 
-def location() -> str:
+def layer_location() -> str:
     """Returns the innermost layer being called or made, and its model, as in "blocks.0.linear of Net"; or ""."""
     modules: list[Holder] = []
     frame = sys._getframe(1)
@@ -67,7 +67,7 @@ class _Tracker:
         calls.CALLS.stop()
 
 
-LOCATORS.append(location)
+LOCATORS.append(layer_location)
 TRACKERS.append(_Tracker())
 observe = sys.modules.get("emberharmony.transforms.observe")
 if observe is not None and observe.is_observing():  # an observation is already open at this import

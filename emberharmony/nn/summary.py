@@ -122,9 +122,9 @@ def _output_shapes(module: walk.Holder, specs: tuple[Any, ...]) -> dict[str, str
 def _class_noting_shapes(kind: type[Any], name: str, shapes: dict[str, str]) -> type[Any]:
     """Returns a subclass of a layer's class whose calls record the shapes of the outputs."""
 
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def call_and_note_shape(self: Any, *args: Any, **kwargs: Any) -> Any:
         output = kind.__call__(self, *args, **kwargs)
         shapes[name] = ", ".join(str(tuple(leaf.shape)) for leaf in ops.tree_leaves(output) if hasattr(leaf, "shape"))
         return output
 
-    return type(kind.__name__, (kind,), {"__call__": call})
+    return type(kind.__name__, (kind,), {"__call__": call_and_note_shape})

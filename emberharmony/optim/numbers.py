@@ -23,13 +23,13 @@ def is_python(number: Number) -> bool:
 
 
 def _host_or_op_function(host: Callable[..., Any], op: Callable[..., Any]) -> Callable[..., Number]:
-    def compute(*numbers: Number) -> Number:
+    def compute_by_host_or_op(*numbers: Number) -> Number:
         for number in numbers:  # a loop takes half the time of `all`
             if not isinstance(number, _PYTHON):
                 return op(*numbers)
         return host(*numbers)
 
-    return compute
+    return compute_by_host_or_op
 
 
 add = _host_or_op_function(HOST["add"], ops.add)

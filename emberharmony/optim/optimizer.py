@@ -260,7 +260,7 @@ class Optimizer(ParameterGroups):
             plan.steps.append((layout_by_group.__setitem__, place, changed_layout))
             layout = changed_layout
         for layout_part, part_work in zip(layout.parts, part_works, strict=True):
-            layout_part.add(group_step, part_work)
+            layout_part.add_to_plan(group_step, part_work)
 
     def _warn_at_first_step(self, gradients: list[Any]) -> None:
         """Warns at the first step of zero or non-finite gradients, and of model parameters that the optimizer lacks.

@@ -69,14 +69,14 @@ class GroupPart:
             return False
         return have_same_objects(current_entries, expected_entries)
 
-    def fits(self, backend: Any, columns: Columns) -> bool:
+    def has_first_traits(self, backend: Any, columns: Columns) -> bool:
         """Returns whether tensors have the traits of those in the first step; the first call records these traits."""
         if self.traits is None:
             self.traits = backend.traits_of(columns)
             return True
         return bool(self.traits.match(*chain.from_iterable(columns)))
 
-    def update(self, step: GroupStep, state: State) -> Update | None:
+    def recorded_update(self, step: GroupStep, state: State) -> Update | None:
         """Returns the recorded update of the rule; None if it has no program, or if a watcher needs each op."""
         if not (self.traits.fit_programs and step.backend.runs_programs):
             return None
@@ -108,7 +108,7 @@ class SeparatePart(GroupPart):
         self._overwritten: tuple[Program | None, Any, bool] = None, None, False
 
     def first_work(self, step: GroupStep, states: Sequence[State | None]) -> Work:
-        """Returns the work for `add` in the first step of a layout, from the states, which may still be None."""
+        """Returns the work for `add_to_plan` in a layout's first step, from the states, which may still be None."""
         values = values_of(self.cells)
         entries: list[Any] = list(map(step.held.get, self.cells))
         if states[0] is None:
@@ -123,15 +123,15 @@ class SeparatePart(GroupPart):
         state = columns_of(states)
         assert state is not None, "the states have the same names and numbers"
         columns = [self.own_entries(step.gradients), values, *(x for x in state.values() if x.__class__ is list)]
-        self.fits(step.backend, columns)
-        update = self.update(step, state) if self._fits else None
+        self.has_first_traits(step.backend, columns)
+        update = self.recorded_update(step, state) if self._fits else None
         return update, state, None if self._may_overwrite(step, update) else columns
 
     def work(self, step: GroupStep) -> Work | None:
-        """Returns the work for `add` in a later step; None if the states have been changed since the last step."""
+        """Returns the work for `add_to_plan` in a later step; None if states were changed since the last step."""
         if not self.has_unchanged_states(step.held):
             return None
-        update = self.update(step, self.state) if self._fits else None
+        update = self.recorded_update(step, self.state) if self._fits else None
         if self._may_overwrite(step, update):
             return update, self.state, None
         state = {name: values_of(x) if x.__class__ is list else x for name, x in self.state.items()}
@@ -140,7 +140,7 @@ class SeparatePart(GroupPart):
             values_of(self.cells),
             *(x for x in state.values() if x.__class__ is list),
         ]
-        return (update, state, columns) if self.fits(step.backend, columns) else None
+        return (update, state, columns) if self.has_first_traits(step.backend, columns) else None
 
     def _may_overwrite(self, step: GroupStep, update: Update | None) -> bool:
         """Returns whether the step may write the update into the old tensors instead of making new ones."""
@@ -154,7 +154,7 @@ class SeparatePart(GroupPart):
             self._overwritten = update.program, step.backend, can_overwrite
         return can_overwrite
 
-    def add(self, step: GroupStep, work: Work) -> None:
+    def add_to_plan(self, step: GroupStep, work: Work) -> None:
         """Computes the step of this part's parameters, and adds its results to the plan."""
         update, state, columns = work
         if columns is None:
@@ -245,7 +245,7 @@ class JoinedPart(GroupPart):
         self._held: list[Any] = []
 
     def first_work(self, step: GroupStep, states: Sequence[State | None]) -> Work:
-        """Returns the work for `add` in the first step of a layout, from the states, which may still be None."""
+        """Returns the work for `add_to_plan` in a layout's first step, from the states, which may still be None."""
         values, first_state = values_of(self.cells), states[0]
         if first_state is None:
             state = step.initial(step.backend.as_vector(values))
@@ -256,11 +256,11 @@ class JoinedPart(GroupPart):
                 for name, x in first_state.items()
             }
         columns = [self.own_entries(step.gradients), values, *([x] for x in state.values() if not numbers.is_python(x))]
-        self.fits(step.backend, columns)
-        return self.update(step, state), state, columns
+        self.has_first_traits(step.backend, columns)
+        return self.recorded_update(step, state), state, columns
 
     def work(self, step: GroupStep) -> Work | None:
-        """Returns the work for `add` in a later step; None if states were changed or read since the last step."""
+        """Returns the work for `add_to_plan` in a later step; None if states were changed or read meanwhile."""
         vectors = self.vectors
         if vectors.home is not step.backend.home or not self.has_unchanged_states(step.held):
             return None
@@ -272,9 +272,13 @@ class JoinedPart(GroupPart):
             values_of(self.cells),
             *map(list, zip(vectors.tensors.values(), strict=True)),
         ]
-        return (self.update(step, state), state, columns) if self.fits(step.backend, columns) else None
+        return (
+            (self.recorded_update(step, state), state, columns)
+            if self.has_first_traits(step.backend, columns)
+            else None
+        )
 
-    def add(self, step: GroupStep, work: Work) -> None:
+    def add_to_plan(self, step: GroupStep, work: Work) -> None:
         """Computes the step of this part's parameters, and adds its results to the plan."""
         update, state, columns = work
         assert columns is not None, "vectors are not written over"

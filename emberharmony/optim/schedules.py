@@ -210,7 +210,7 @@ def _cosine_rate(lr: float, half: int, lowest_rate: float, count: Number) -> Num
 
 
 def _half_cosine(start: float, end: float, share: Number) -> Number:
-    """Returns the interpolation from `start` to `end` along half a cosine wave, at the share `part` from 0 to 1."""
+    """Returns the interpolation from `start` to `end` along half a cosine wave, at a `share` from 0 to 1."""
     height = numbers.add(1.0, numbers.cos(numbers.multiply(math.pi, share)))
     return numbers.add(end, numbers.multiply((start - end) / 2, height))
 

@@ -30,7 +30,7 @@ class Activation(Module):
             cls.__call__ = _call_method(op, tuple(annotation_by_name))  # type: ignore[method-assign]
         super().__init_subclass__(**kwargs)  # after `__call__` is set, as `ops.record` may wrap it here
 
-    def check(self) -> None:
+    def check_options(self) -> None:
         """Checks the values of the options after the constructor has stored them; subclasses may define it."""
 
 
@@ -53,7 +53,7 @@ def _constructor_of_options(kinds: dict[str, Any], options: dict[str, Any]) -> C
         bound_arguments.apply_defaults()
         for name, value in bound_arguments.arguments.items():
             setattr(self, name, number(name, value) if kinds[name] is float else value)
-        self.check()
+        self.check_options()
 
     self_parameter = Argument("self", Argument.POSITIONAL_OR_KEYWORD)
     construct.__signature__ = Signature([self_parameter, *parameters])  # type: ignore[attr-defined]

@@ -87,7 +87,7 @@ class CELU(Activation, op=ops.celu):
 
     alpha: float = 1.0
 
-    def check(self) -> None:
+    def check_options(self) -> None:
         if self.alpha <= 0:
             raise fault(ArgumentError(f"alpha must be above 0, got {self.alpha}"))
 
@@ -117,7 +117,7 @@ class GELU(Activation, op=lambda x, approximate: ops.gelu(x, approximate == "tan
 
     approximate: str = "none"
 
-    def check(self) -> None:
+    def check_options(self) -> None:
         choice("approximate", self.approximate, ("none", "tanh"))
 
 
@@ -233,7 +233,7 @@ class Softplus(Activation, op=_softplus):
     beta: float = 1.0
     threshold: float = 20.0
 
-    def check(self) -> None:
+    def check_options(self) -> None:
         if self.beta == 0:
             raise fault(ArgumentError("beta must not be 0, because the result is divided by it"))
 

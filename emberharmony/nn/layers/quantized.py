@@ -49,13 +49,13 @@ class _Quantized(Module):
         scales, biases: (rows, columns / group_size), which are not trainable.
     """
 
-    def _pack(self, matrix: Tensor, group_size: int, bits: int) -> None:
+    def _pack_weight(self, matrix: Tensor, group_size: int, bits: int) -> None:
         packed, scales, biases = ops.quantize(matrix, bits=bits, group_size=group_size)
         self.group_size, self.bits = group_size, bits
         self.weight = Buffer(packed)
         self.scales, self.biases = Parameter(scales, trainable=False), Parameter(biases, trainable=False)
 
-    def _product(self, x: TensorLike) -> Tensor:
+    def _quantized_product(self, x: TensorLike) -> Tensor:
         kernel_weight = self._kernel_weight(x)
         weight = self.weight.value if kernel_weight is None else kernel_weight
         scales, biases = self.scales.value, self.biases.value
@@ -128,7 +128,7 @@ class QuantizedLinear(_Quantized):
     def _quantize(self, linear: Linear, group_size: int, bits: int) -> None:
         weight = linear.weight
         self.out_features, self.in_features = weight.shape
-        self._pack(weight, group_size, bits)
+        self._pack_weight(weight, group_size, bits)
         self.bias = linear.bias
 
     @classmethod
@@ -148,7 +148,7 @@ class QuantizedLinear(_Quantized):
         return layer.train(linear.training)
 
     def __call__(self, x: TensorLike) -> Tensor:
-        product = self._product(x)
+        product = self._quantized_product(x)
         return product if self.bias is None else ops.add(product, self.bias)
 
     def dequantized(self) -> Linear:
@@ -203,7 +203,7 @@ class QuantizedEmbedding(_Quantized):
     def _quantize(self, embedding: Embedding, group_size: int, bits: int) -> None:
         table = embedding.weight
         self.num_embeddings, self.embedding_dim = table.shape
-        self._pack(table, group_size, bits)
+        self._pack_weight(table, group_size, bits)
 
     @classmethod
     def from_embedding(cls, embedding: Embedding, group_size: int = 64, bits: int = 4) -> "QuantizedEmbedding":
@@ -239,7 +239,7 @@ class QuantizedEmbedding(_Quantized):
         Args:
             x: (..., embedding_dim): features, of a floating dtype.
         """
-        return self._product(x)
+        return self._quantized_product(x)
 
     def dequantized(self) -> Embedding:
         """Returns an embedding layer with the dequantised table, which is trainable."""

@@ -25,7 +25,7 @@ class Hardtanh(Activation, op=ops.clip):
     min_val: float = -1.0
     max_val: float = 1.0
 
-    def check(self) -> None:
+    def check_options(self) -> None:
         if self.min_val >= self.max_val:
             raise fault(ArgumentError(f"min_val {self.min_val} must be less than max_val {self.max_val}"))
 
@@ -78,7 +78,7 @@ class Softshrink(Activation, op=ops.soft_shrink):
 
     lambd: float = 0.5
 
-    def check(self) -> None:
+    def check_options(self) -> None:
         if self.lambd < 0:
             raise fault(ArgumentError(f"lambd must be at least 0, got {self.lambd}"))
 

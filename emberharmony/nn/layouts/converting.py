@@ -94,7 +94,7 @@ def read_tensors(plan: Plan, values: Mapping[str, Any]) -> Read:
     return Read(value_by_parameter, missing_names, [name for name in values if name not in plan.placed], misfit_by_name)
 
 
-def hints(missing: Iterable[str], unexpected: Iterable[str], plan: Plan) -> list[str]:
+def name_hints(missing: Iterable[str], unexpected: Iterable[str], plan: Plan) -> list[str]:
     """Returns a line for each name that is missing or unexpected, with the nearest name."""
     missing_names, unexpected_names = list(missing), list(unexpected)
     return [

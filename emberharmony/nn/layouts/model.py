@@ -46,7 +46,7 @@ def read_tensors(
             for name, sources in sources_by_name.items()
             if not read_cells.issuperset(cells_by_name[source] for source in sources)
         ]
-        fault_texts += converting.hints(missing_names, read_state.unexpected, model_plan)
+        fault_texts += converting.name_hints(missing_names, read_state.unexpected, model_plan)
     shapes_by_layout = shapes_of_other_layouts(module, shapes, layout) if read_state.faults else {}
     for name, tensor in read_state.faults.items():
         placed_weight, given_shape = model_plan.placed[name], tuple(tensor.shape)

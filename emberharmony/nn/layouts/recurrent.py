@@ -49,20 +49,20 @@ def _bias_sum_parts(suffix: str) -> tuple[Part, ...]:
 def mlx_rnn_row(layer: Any) -> Row:
     """Returns the row for `mlx.nn.RNN`."""
 
-    def weights(prefix: str, suffix: str) -> tuple[Weight, ...]:
+    def direction_weights(prefix: str, suffix: str) -> tuple[Weight, ...]:
         return (
             Weight(f"{prefix}Wxh", (Part(f"weight_ih{suffix}"),)),
             Weight(f"{prefix}Whh", (Part(f"weight_hh{suffix}"),)),
             Weight(f"{prefix}bias", _bias_sum_parts(suffix)),
         )
 
-    return _layer_row(layer, weights)
+    return _layer_row(layer, direction_weights)
 
 
 def mlx_lstm_row(layer: Any) -> Row:
     """Returns the row for `mlx.nn.LSTM`; it has no projection, so `weight_hr` keeps its name."""
 
-    def weights(prefix: str, suffix: str) -> tuple[Weight, ...]:
+    def direction_weights(prefix: str, suffix: str) -> tuple[Weight, ...]:
         return (
             Weight(f"{prefix}Wx", (Part(f"weight_ih{suffix}"),)),
             Weight(f"{prefix}Wh", (Part(f"weight_hh{suffix}"),)),
@@ -70,14 +70,14 @@ def mlx_lstm_row(layer: Any) -> Row:
             Weight(f"{prefix}weight_hr", (Part(f"weight_hr{suffix}"),)),
         )
 
-    return _layer_row(layer, weights)
+    return _layer_row(layer, direction_weights)
 
 
 def mlx_gru_row(layer: Any) -> Row:
     """Returns the row for `mlx.nn.GRU`, which has one bias for each gate, and two for the new value."""
     two_gates_size, row_count = 2 * layer.hidden_size, 3 * layer.hidden_size
 
-    def weights(prefix: str, suffix: str) -> tuple[Weight, ...]:
+    def direction_weights(prefix: str, suffix: str) -> tuple[Weight, ...]:
         joined_bias = Part(f"bias_ih{suffix}", 0, two_gates_size, f"bias_hh{suffix}")
         return (
             Weight(f"{prefix}Wx", (Part(f"weight_ih{suffix}"),)),
@@ -86,11 +86,11 @@ def mlx_gru_row(layer: Any) -> Row:
             Weight(f"{prefix}bhn", (Part(f"bias_hh{suffix}", two_gates_size, row_count),)),
         )
 
-    return _layer_row(layer, weights)
+    return _layer_row(layer, direction_weights)
 
 
 def _keras_recurrent_row(layer: Any) -> Row:
-    def weights(prefix: str, suffix: str) -> tuple[Weight, ...]:
+    def direction_weights(prefix: str, suffix: str) -> tuple[Weight, ...]:
         return (
             Weight(f"{prefix}kernel", (Part(f"weight_ih{suffix}"),), _TURNED),
             Weight(f"{prefix}recurrent_kernel", (Part(f"weight_hh{suffix}"),), _TURNED),
@@ -98,7 +98,7 @@ def _keras_recurrent_row(layer: Any) -> Row:
             Weight(f"{prefix}weight_hr", (Part(f"weight_hr{suffix}"),)),
         )
 
-    return _layer_row(layer, weights, "cell.")
+    return _layer_row(layer, direction_weights, "cell.")
 
 
 def keras_rnn_row(layer: Any) -> Row:
@@ -122,7 +122,7 @@ def keras_gru_row(layer: Any) -> Row:
             Part(name, 2 * hidden_size, 3 * hidden_size),
         )
 
-    def weights(prefix: str, suffix: str) -> tuple[Weight, ...]:
+    def direction_weights(prefix: str, suffix: str) -> tuple[Weight, ...]:
         biases = (*gate_parts(f"bias_ih{suffix}"), *gate_parts(f"bias_hh{suffix}"))
         return (
             Weight(f"{prefix}kernel", gate_parts(f"weight_ih{suffix}"), _TURNED),
@@ -130,4 +130,4 @@ def keras_gru_row(layer: Any) -> Row:
             Weight(f"{prefix}bias", biases, "(b r) -> b r", {"b": 2}),
         )
 
-    return _layer_row(layer, weights, "cell.")
+    return _layer_row(layer, direction_weights, "cell.")

@@ -21,7 +21,7 @@ M = TypeVar("M", bound="Metric")
 class Metric:
     """The base of metrics.
 
-    A subclass defines `initial`, the sums before the first update; `update`, which gives new sums to `add`; and
+    A subclass defines `initial`, the sums before the first update; `update`, which gives new sums to `add_sums`; and
     `compute`. An update changes all sums or none.
     """
 

@@ -153,7 +153,7 @@ class LBFGS(ParameterGroups):
         restoring_steps = [*value_steps, *(assignment(cell, "_grad", cell._grad) for cell in cells)]
         try:
             call = _Call(self, closure)
-            first_loss = call.run()
+            first_loss = call.run_iterations()
             commit(call.final_steps(clear))
         except BaseException:
             # An interruption after the final commit must not undo the step, so the count is compared.
@@ -175,10 +175,10 @@ class _Call:
         self._evaluations = 0
         self._at = _joined_vector([cell.value for cell in self._cells])
 
-    def run(self) -> Tensor:
+    def run_iterations(self) -> Tensor:
         """Makes up to `max_iter` iterations of LBFGS, and returns the loss before the first one."""
         options, state = self._options, self._state
-        first_loss, gradient = self._evaluate()
+        first_loss, gradient = self._loss_and_gradient()
         loss = float(first_loss)
         if _largest_magnitude(gradient) <= options["tolerance_grad"]:
             return cast("Tensor", first_loss)
@@ -213,7 +213,7 @@ class _Call:
         steps.append((self._optimizer.state.__setitem__, self._cells[0], saved_state))
         return [*steps, assignment(self._optimizer, "_count", self._optimizer.count + 1)]
 
-    def _evaluate(self) -> tuple[Any, Any]:
+    def _loss_and_gradient(self) -> tuple[Any, Any]:
         """Calls the closure, and returns the loss and the joined gradient at the present parameters."""
         for cell in self._cells:
             cell.grad = None
@@ -263,17 +263,17 @@ class _Call:
             self._assign_point(start_vector, direction, length)
             if last:  # the next call may have another loss
                 return start._replace(length=length)
-            loss, gradient = self._evaluate()
+            loss, gradient = self._loss_and_gradient()
             return Point(length, float(loss), gradient, start.slope)
 
-        def evaluate(length: float) -> tuple[float, Any, float]:
+        def evaluate_at(length: float) -> tuple[float, Any, float]:
             self._assign_point(start_vector, direction, length)
-            loss, gradient = self._evaluate()
+            loss, gradient = self._loss_and_gradient()
             return float(loss), gradient, _python_number(ops.vdot(gradient, direction))
 
         evaluations_left = self._options["max_eval"] - self._evaluations
         line_search = Line(
-            start, evaluate, _largest_magnitude(direction), self._options["tolerance_change"], evaluations_left
+            start, evaluate_at, _largest_magnitude(direction), self._options["tolerance_change"], evaluations_left
         )
         point = line_search.strong_wolfe_point(length)
         self._assign_point(start_vector, direction, point.length)

@@ -49,7 +49,7 @@ class Sharded(Wrapper):
                 f"{self._head}expected an optimizer itself, not {type(optimizer).__name__}; wrap the Sharded one"
             )
 
-    def owners(self) -> dict[Parameter, int]:
+    def owner_by_parameter(self) -> dict[Parameter, int]:
         """Returns the rank that owns each parameter: from the largest on, the rank that has the fewest elements."""
         cells = self.parameters()
         element_counts = [ops.size(cell.value) for cell in cells]
@@ -66,7 +66,7 @@ class Sharded(Wrapper):
         Raises:
             DistributedError: if a rank is missing.
         """
-        owners, own_rank = self.owners(), rank()
+        owners, own_rank = self.owner_by_parameter(), rank()
         own_gradient_by_cell = {cell: x for cell, x in gradients.items() if owners[cell] == own_rank}
         plan = self.optimizer.plan(own_gradient_by_cell, clear=clear)
         for owner in range(size()):
@@ -98,7 +98,11 @@ class Sharded(Wrapper):
         Raises:
             DistributedError: if a rank is missing.
         """
-        optimizer_state, entry_by_index, owners = self.optimizer.state_dict(), {}, list(self.owners().values())
+        optimizer_state, entry_by_index, owners = (
+            self.optimizer.state_dict(),
+            {},
+            list(self.owner_by_parameter().values()),
+        )
         for owner in range(size()):
             entries_of_owner = {i: entry for i, entry in optimizer_state["state"].items() if owners[i] == owner}
             entry_by_index.update(_share_entries(owner, entries_of_owner))
@@ -110,7 +114,7 @@ class Sharded(Wrapper):
 
     def loading_steps(self, state_dict: Mapping[str, Any]) -> list[Step]:
         """Returns the assignments that `load_state_dict` makes: each rank stores the states of its own parameters."""
-        owners, own_rank = self.owners(), rank()
+        owners, own_rank = self.owner_by_parameter(), rank()
         removals = [(self.state.pop, cell, None) for cell, owner in owners.items() if owner != own_rank]
         return [*self.optimizer.loading_steps(state_dict), *removals]
 

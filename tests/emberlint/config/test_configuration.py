@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from emberlint.config.configuration import find_root, load, settings_from_table
+from emberlint.config.configuration import find_root, load_settings, settings_from_table
 from emberlint.config.errors import UsageError
 from emberlint.config.settings import Contract, Role, Settings
 from emberlint.config.tiers import Tier
@@ -86,13 +86,13 @@ def test_a_wrong_value_raises_a_usage_error_that_names_it(table: dict[str, objec
 
 def test_load_reads_pyproject(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("[tool.emberlint]\nmin-tier = 'B'\n")
-    assert load(tmp_path).min_tier is Tier.B
+    assert load_settings(tmp_path).min_tier is Tier.B
 
 
 def test_broken_toml_raises_a_usage_error(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("[tool\n")
     with pytest.raises(UsageError, match=r"pyproject\.toml"):
-        load(tmp_path)
+        load_settings(tmp_path)
 
 
 def test_the_root_is_the_nearest_pyproject_above_all_paths(tmp_path: Path) -> None:

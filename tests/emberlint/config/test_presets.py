@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from emberlint.cli import main
-from emberlint.config.configuration import load, settings_from_table
+from emberlint.config.configuration import load_settings, settings_from_table
 from emberlint.config.errors import UsageError
 from emberlint.config.presets import PRESETS
 from emberlint.config.settings import Role, Settings
@@ -119,6 +119,6 @@ def test_an_unknown_preset_is_a_usage_error() -> None:
 
 def test_the_option_wins(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("[tool.emberlint]\npreset = 'keras'\n")
-    assert load(tmp_path).preset == "keras"
+    assert load_settings(tmp_path).preset == "keras"
     shown = CliRunner().invoke(main, ["--show-settings", "--preset", "array-api", str(tmp_path)])
     assert json.loads(shown.stdout)["preset"] == "array-api"

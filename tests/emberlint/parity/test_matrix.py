@@ -127,7 +127,7 @@ def test_every_status_of_a_declared_op(tmp_path: Path) -> None:
     declaration = by_name["arcsin"].declaration
     assert declaration is not None
     assert declaration.aliases == ("asin",)
-    assert found.missing("numpy") == ["hidden"]
+    assert found.missing_ops("numpy") == ["hidden"]
     assert found.coverage("numpy") == pytest.approx(4 / 7)
 
 
@@ -153,7 +153,7 @@ def test_a_backend_may_be_a_file_next_to_its_folder(tmp_path: Path, single: str)
         f"toy/backend/{single}": "import torch\ndef cos(x):\n    return torch.cos(x)\n",
         "toy/backend/torch/math_ops.py": "import torch\ndef sin(x):\n    return torch.sin(x)\n",
     }
-    assert read(files, tmp_path).missing("torch") == []
+    assert read(files, tmp_path).missing_ops("torch") == []
 
 
 def test_a_category_may_be_a_folder_of_ops(tmp_path: Path) -> None:
@@ -184,8 +184,8 @@ def test_without_declarations_the_backends_are_compared_with_each_other(tmp_path
         "toy/backend/mlx/math_ops.py": "def add(x, y): ...\n",
     }
     found = read(files, tmp_path)
-    assert found.missing("mlx") == ["sin"]
-    assert found.missing("torch") == []
+    assert found.missing_ops("mlx") == ["sin"]
+    assert found.missing_ops("torch") == []
 
 
 def test_no_op_is_missing_in_this_project() -> None:
@@ -287,5 +287,5 @@ def test_a_class_that_a_call_makes_may_hold_what_is_not_defined_elsewhere(tmp_pa
     made = 'NumpyMathOps: Any = type("NumpyMathOps", (), made(np))\n'
     other = "TorchNames = made(torch)\n\nclass TorchMathOps:\n    pass\n"
     found = read(FILES | {"lib/backend/numpy/math_ops.py": made, "lib/backend/torch/math_ops.py": other}, tmp_path)
-    assert (found.missing("numpy"), found.coverage("numpy")) == ([], 1.0)
-    assert "arcsin" in found.missing("torch")
+    assert (found.missing_ops("numpy"), found.coverage("numpy")) == ([], 1.0)
+    assert "arcsin" in found.missing_ops("torch")

@@ -42,5 +42,5 @@ def test_no_folder_is_read_twice_or_without_being_listed(root: Path, monkeypatch
     monkeypatch.setattr(os, "scandir", lambda folder: (read.append(os.path.relpath(folder, root)), scan(folder))[1])
     modules = Modules(Settings(root=root))
     for name in ("one", "two", "one.deep.deeper", "inner", "inner.x"):
-        modules.find(f"package.{name}", "package/one.py")
+        modules.find_module(f"package.{name}", "package/one.py")
     assert sorted(read) == [".", "package", "package/inner"]

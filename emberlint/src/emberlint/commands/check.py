@@ -303,8 +303,8 @@ def _findings_not_accepted(
 
     checked_paths = frozenset(report.paths)
     if cli_options.baseline_update:
-        accepted.shrink(baseline_file, report.findings, checked_paths)
-    findings, unused_entries = accepted.apply_baseline(report.findings, accepted.read(baseline_file))
+        accepted.shrink_baseline(baseline_file, report.findings, checked_paths)
+    findings, unused_entries = accepted.apply_baseline(report.findings, accepted.read_entries(baseline_file))
     stale_count_by_entry = Counter(
         {entry: count for entry, count in unused_entries.items() if entry.code in choice.codes}
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from emberlint.config.configuration import find_root, load
+from emberlint.config.configuration import find_root, load_settings
 from emberlint.config.errors import UsageError, suggestion
 from emberlint.migrate.transaction import MigrationError
 from emberlint.parity import report
@@ -21,7 +21,7 @@ def open_project(path: Path) -> tuple[Project, Layout]:
     Raises:
         UsageError: if there is no frontend next to a backend.
     """
-    settings = load(find_root([path]))
+    settings = load_settings(find_root([path]))
     if not (settings.parity.frontend and settings.parity.backend):
         settings = settings.with_changes(root=path.resolve())
     project = Project(settings)

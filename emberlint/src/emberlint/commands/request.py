@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from emberlint.config.configuration import find_root, load, require_version
+from emberlint.config.configuration import find_root, load_settings, require_version
 from emberlint.config.groups import GROUPS
 from emberlint.config.settings import Settings, pattern_predicate
 from emberlint.config.tiers import Tier
@@ -36,7 +36,7 @@ def settings_at(
     preset: str | None = None,
 ) -> Settings:
     """Returns the settings of the project with a root; options take precedence."""
-    settings = load(root, preset)
+    settings = load_settings(root, preset)
     if min_tier is not None:
         settings = settings.with_changes(min_tier=Tier[min_tier])
     if target_version is not None:

@@ -44,7 +44,7 @@ def find_root(paths: Sequence[Path]) -> Path:
     return Path.cwd() if start_folder.is_relative_to(Path.cwd()) else start_folder
 
 
-def load(root: Path, preset: str | None = None) -> Settings:
+def load_settings(root: Path, preset: str | None = None) -> Settings:
     """Returns the settings of the project at `root`; the defaults if its pyproject.toml has none.
 
     Args:

@@ -158,9 +158,9 @@ class Settings(NamedTuple):
         contract_texts = [module for contract in self.contracts for module in (*contract.layers, *contract.modules)]
         packages = {word.strip().partition(".")[0] for module in contract_texts for word in re.split("[|:]", module)}
         parity_folders = {folder for folder in (self.parity.frontend, self.parity.backend) if folder}
-        return tuple(sorted({self._folder(name) for name in packages} | parity_folders))
+        return tuple(sorted({self._package_folder(name) for name in packages} | parity_folders))
 
-    def _folder(self, package: str) -> str:
+    def _package_folder(self, package: str) -> str:
         """Returns the folder of a package: in the first source folder that has it, else below the root."""
         candidate_folders = (
             f"{source_folder}/{package}" for source_folder in self.src if (self.root / source_folder / package).is_dir()

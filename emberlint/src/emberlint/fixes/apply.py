@@ -41,7 +41,7 @@ def fix(file: SourceFile, findings: Sequence[Finding], unsafe: bool = False) -> 
         return FixResult(file.text, (), tuple(refused_fixes))
     file_repair = _FileRepair(file, findings_by_place)
     try:
-        repaired_text = file_repair.text()
+        repaired_text = file_repair.repaired_text()
     except cst.ParserSyntaxError as error:
         return FixResult(
             file.text,
@@ -76,12 +76,12 @@ class _FileRepair:
         lines_and_ends = LINE_END.split(file.text)
         self.lines, self.ends = lines_and_ends[::2], [*lines_and_ends[1::2], ""]
 
-    def text(self) -> str:
+    def repaired_text(self) -> str:
         """Returns the text of the file with its findings repaired."""
         statement_ranges = self._statement_ranges()
         covered_lines = {line for first, last in statement_ranges for line in range(first, last + 1)}
         simple_changes = [
-            change for span in self.wanted if span[0] not in covered_lines for change in self._changes(span)
+            change for span in self.wanted if span[0] not in covered_lines for change in self._changes_at(span)
         ]
         apply_changes(self.lines, simple_changes)
         repaired_lines = [*map(str.__add__, self.lines, self.ends)]
@@ -89,7 +89,7 @@ class _FileRepair:
             repaired_lines[first - 1 : last] = [self._edit_lines(first, last)]
         return self._adapt_imports("".join(repaired_lines))
 
-    def _changes(self, place: Place) -> list[Change]:
+    def _changes_at(self, place: Place) -> list[Change]:
         finding = self.wanted[place]
         self.seen.add(finding)
         node, is_renaming = self._node_by_place[place], finding.code in RENAMING

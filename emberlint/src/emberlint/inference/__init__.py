@@ -8,7 +8,7 @@ from typing import Any
 from emberlint.inference import values as v
 from emberlint.inference.analysis import Analysis, imported_roots
 from emberlint.inference.dtypes import is_safe_operator
-from emberlint.inference.explain import explain, reason
+from emberlint.inference.explain import explain, reason_line
 from emberlint.inference.summary import summarise
 from emberlint.source.source_file import Evidence, Inference, NoInference, SourceFile
 
@@ -35,7 +35,7 @@ class FileInference:
     def evidence(self, node: ast.expr) -> Evidence | None:
         """Returns why `node` is a tensor, or None."""
         value = self.values.get(node)
-        return Evidence(value.tier, reason(value)) if isinstance(value, v.Tensor) else None
+        return Evidence(value.tier, reason_line(value)) if isinstance(value, v.Tensor) else None
 
     def is_no_tensor(self, node: ast.expr) -> bool:
         """Returns whether `node` is known *not* to be a tensor."""

@@ -164,7 +164,7 @@ class Analysis(Flow):
 
     def define_function(self, node: ast.FunctionDef | ast.AsyncFunctionDef, env: v.Env) -> None:
         """Binds a function's name."""
-        env.vars[node.name] = self._apply_decorators(self.function(node, env), node, env)[0]
+        env.vars[node.name] = self._apply_decorators(self.function_unit(node, env), node, env)[0]
 
     def _apply_decorators(
         self, unit: v.FunctionUnit, node: ast.FunctionDef | ast.AsyncFunctionDef, env: v.Env
@@ -238,7 +238,7 @@ class Analysis(Flow):
     def _define_method(
         self, unit: v.ClassUnit, node: ast.FunctionDef | ast.AsyncFunctionDef, env: v.Env, body: v.Env
     ) -> None:
-        method_unit = self.function(node, env)  # methods do not see the names of the class
+        method_unit = self.function_unit(node, env)  # methods do not see the names of the class
         method_unit.owner = unit
         _, origins = self._apply_decorators(method_unit, node, body)
         method_unit.kind = "method"

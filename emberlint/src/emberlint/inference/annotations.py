@@ -214,6 +214,6 @@ class Annotations:
 def typed_dict_value(unit: v.ClassUnit) -> v.Mapping:
     """Returns the mapping value of a TypedDict, with the declared values by key."""
     value_by_key: dict[object, v.Value] = {}
-    for class_unit in reversed(unit.lineage()):
+    for class_unit in reversed(unit.class_and_bases()):
         value_by_key.update(class_unit.declared)
     return v.Mapping(value_by_key)

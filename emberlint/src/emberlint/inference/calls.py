@@ -35,10 +35,10 @@ class Calls(Expressions):
             v.Function: self._call_function,
             v.Class: self._call_class,
             v.Instance: self._call_instance,
-            v.Partial: lambda callee, args: self.apply(callee.function, args),  # type: ignore[union-attr]
+            v.Partial: lambda callee, args: self.call_value(callee.function, args),  # type: ignore[union-attr]
             v.Derived: self._call_derived,
             v.Returning: lambda callee, args: _result_with_arguments(callee.result, args),  # type: ignore[union-attr]
-            v.Choice: lambda callee, args: v.join_all([self.apply(option, args) for option in callee.options]),  # type: ignore[union-attr]
+            v.Choice: lambda callee, args: v.join_all([self.call_value(option, args) for option in callee.options]),  # type: ignore[union-attr]
             v.Layer: self._call_layer,
             v.Other: lambda callee, arguments: None if v.is_opaque(callee) else callee,
         }
@@ -83,7 +83,7 @@ class Calls(Expressions):
                 else None
             )
             return self._call_unknown(receiver, arguments) if inherited_result is None else inherited_result
-        return self.apply(callee_value, arguments)
+        return self.call_value(callee_value, arguments)
 
     def _arguments(self, node: ast.Call, env: v.Env) -> Arguments:
         arguments = Arguments(node, env, [self.evaluate(arg, env) for arg in node.args])
@@ -94,7 +94,7 @@ class Calls(Expressions):
         arguments.starred = any(type(arg) is ast.Starred for arg in node.args)
         return arguments
 
-    def apply(self, callee: v.Value, arguments: Arguments) -> v.Value:
+    def call_value(self, callee: v.Value, arguments: Arguments) -> v.Value:
         """Returns the inferred result of calling a value: a function, a class, an instance or an import."""
         call_handler = self._by_callee.get(type(callee))
         return None if call_handler is None else call_handler(callee, arguments)
@@ -197,7 +197,7 @@ class Calls(Expressions):
         return v.Instance(class_unit)
 
     def _fill_fields(self, unit: v.ClassUnit, arguments: Arguments) -> None:
-        field_names = [name for class_unit in reversed(unit.lineage()) for name in class_unit.fields]
+        field_names = [name for class_unit in reversed(unit.class_and_bases()) for name in class_unit.fields]
         for name, value in (*zip(field_names, arguments.positional, strict=False), *arguments.keywords.items()):
             if name not in unit.declared:
                 self.join_attribute(
@@ -226,7 +226,7 @@ class Calls(Expressions):
         """Returns the result of an inherited method of a module class, such as `self.add_weight(...)`."""
         if not isinstance(base, v.Instance):
             return None
-        origins = [origin for unit in base.unit.lineage() for origin in unit.foreign]
+        origins = [origin for unit in base.unit.class_and_bases() for origin in unit.foreign]
         if not (base.unit.is_module or any(map(self.kinds.is_in_tensor_library, origins))):
             return None
         if name in WEIGHT_METHODS:
@@ -255,7 +255,7 @@ class Calls(Expressions):
 
     def _call_derived(self, callee: v.Value, arguments: Arguments) -> v.Value:
         assert isinstance(callee, v.Derived)
-        function_result = self.apply(callee.function, arguments)
+        function_result = self.call_value(callee.function, arguments)
         if callee.kind not in ("grad", "value_and_grad", "jacobian", "hessian"):
             return function_result
         gradient_value = self._gradient_value(callee, arguments)
@@ -288,7 +288,7 @@ class Calls(Expressions):
 
     def call_callback(self, function: v.Value, values: list[v.Value], arguments: Arguments) -> v.Value:
         """Returns the result of a function passed to another function, which calls it with these values."""
-        return self.apply(function, Arguments(arguments.node, arguments.env, values))
+        return self.call_value(function, Arguments(arguments.node, arguments.env, values))
 
     # Calls of methods of tensors and containers
 

@@ -113,7 +113,7 @@ class Evaluation(ABC):
             enclosing_env = enclosing_env.parent
         return False, None
 
-    def function(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, env: v.Env) -> v.FunctionUnit:
+    def function_unit(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, env: v.Env) -> v.FunctionUnit:
         """Returns the unit of a function, which is created when the definition is first reached."""
         function_unit = self.units.get(node)
         if function_unit is None:

@@ -10,7 +10,7 @@ from emberlint.source.source_file import SourceFile
 _STEPS = 12
 
 
-def reason(value: Tensor) -> str:
+def reason_line(value: Tensor) -> str:
     """Returns the reason in one line: the immediate reason and its origin."""
     earliest_tensor = value
     step_count = 0

@@ -78,7 +78,7 @@ class Expressions(Operations):
         attribute_name, is_stored = node.attr, False
         self.is_forward |= self.unit is None
         attribute_value: v.Value = None
-        for unit in base.unit.lineage():
+        for unit in base.unit.class_and_bases():
             if attribute_name in unit.methods:
                 return self._value_of_method(unit.methods[attribute_name], base)
             if self.unit is not None:
@@ -219,7 +219,7 @@ class Expressions(Operations):
         return None
 
     def _Lambda(self, node: ast.Lambda, env: v.Env) -> v.Value:
-        return v.Function(self.function(node, env))
+        return v.Function(self.function_unit(node, env))
 
 
 def _item_value(base: v.Sequence, index: ast.expr) -> v.Value:

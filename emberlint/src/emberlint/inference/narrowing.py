@@ -103,14 +103,16 @@ def _instance_value(type_values: list[v.Value], before: v.Value) -> v.Value:
     """Returns the value of x if `isinstance(x, types)` is true; a known container keeps its value."""
     if len(type_values) == 1 and type_values[0] is not None:
         if isinstance(type_values[0], (v.Sequence, v.Mapping)) and not v.holds_tensor(type_values[0]):
-            return before if isinstance(before, (v.Sequence, v.Mapping)) else _as_container(type_values[0], before)
+            return (
+                before if isinstance(before, (v.Sequence, v.Mapping)) else _container_of_tensors(type_values[0], before)
+            )
         return type_values[0]
     if any(isinstance(value, (v.Sequence, v.Mapping)) for value in type_values):
-        return before if isinstance(before, (v.Sequence, v.Mapping)) else _as_container(v.Sequence(), before)
+        return before if isinstance(before, (v.Sequence, v.Mapping)) else _container_of_tensors(v.Sequence(), before)
     return v.OPAQUE
 
 
-def _as_container(container: v.Sequence | v.Mapping, before: v.Value) -> v.Value:
+def _container_of_tensors(container: v.Sequence | v.Mapping, before: v.Value) -> v.Value:
     """Returns a container of tensors, if `x` was taken for a tensor and turns out to be a container."""
     if isinstance(before, v.Tensor) and container.element is not v.NUMBER:
         element_tensor = before.pass_on("an element of it, where it is a container", before.node)

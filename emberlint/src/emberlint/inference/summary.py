@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from emberlint.config.tiers import Tier
 from emberlint.inference import values as v
-from emberlint.inference.explain import reason
+from emberlint.inference.explain import reason_line
 
 Encoded = Any  # lists, strings and numbers, fit for JSON
 _DEPTH = 3  # the depth from which nested containers are left out of a summary
@@ -113,7 +113,7 @@ class _Writer:
 
     def _library_of_tensor(self, value: v.Tensor) -> str:
         """Returns the library that made a tensor regardless of the active backend, or an empty string."""
-        reason_text = reason(value)
+        reason_text = reason_line(value)
         return next((name for name in self.analysis.libraries if f"`{name}" in reason_text), "")
 
     def _encode_definition(self, value: v.Value, depth: int) -> Encoded:

@@ -246,7 +246,7 @@ class ClassUnit:
         self.methods: dict[str, FunctionUnit] = {}
         self.readers: dict[str, dict[FunctionUnit, None]] = {}
 
-    def lineage(self) -> "list[ClassUnit]":
+    def class_and_bases(self) -> "list[ClassUnit]":
         """Returns this class and its bases in this file, the nearest first."""
         class_and_bases = [self]
         for unit in class_and_bases:
@@ -255,7 +255,7 @@ class ClassUnit:
 
     def method(self, name: str) -> FunctionUnit | None:
         """Returns the method of that name, from this class or a base, or None."""
-        return next((unit.methods[name] for unit in self.lineage() if name in unit.methods), None)
+        return next((unit.methods[name] for unit in self.class_and_bases() if name in unit.methods), None)
 
 
 class Class:

@@ -7,7 +7,16 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from emberlint.migrate.selection import SourceModule
-from emberlint.migrate.units import BUILTINS, HEAD, Statement, Unit, all_names, members, units, units_by_bound_name
+from emberlint.migrate.units import (
+    BUILTINS,
+    HEAD,
+    Statement,
+    Unit,
+    all_names,
+    members_of_class,
+    units,
+    units_by_bound_name,
+)
 
 BLANK = cst.EmptyLine(indent=False)
 
@@ -92,7 +101,9 @@ def _statements_to_insert(target: _Target) -> tuple[list[Statement], list[Statem
         ]
         if isinstance(unit.node, cst.ClassDef) and namesakes and isinstance(namesakes[0].node, cst.ClassDef):
             is_class_reached = True
-            _merge_into_class(target, unit, namesakes[0], members(unit.node) if taken_parts is None else taken_parts)
+            _merge_into_class(
+                target, unit, namesakes[0], members_of_class(unit.node) if taken_parts is None else taken_parts
+            )
             continue
         if namesakes:
             if any(ast.dump(equal_unit.tree) != ast.dump(unit.tree) for equal_unit in namesakes):
@@ -131,7 +142,7 @@ def _merge_into_class(target: _Target, unit: Unit, receiver: Unit, parts: Sequen
     node, class_body = receiver.node, receiver.node.body
     assert isinstance(node, cst.ClassDef)
     assert isinstance(unit.node, cst.ClassDef)
-    units_by_name = units_by_bound_name(members(node), "definition")
+    units_by_name = units_by_bound_name(members_of_class(node), "definition")
     taken_parts: list[Statement] = []
     class_name = node.name.value
     for taken_part in parts:
@@ -178,7 +189,7 @@ def _class_part(node: Statement, parts: Sequence[Unit]) -> Statement:
     """Returns a class with only some of its members, and its docstring."""
     assert isinstance(node, cst.ClassDef)
     kept_ids = {id(taken_part.node) for taken_part in parts} | {
-        id(member.node) for member in members(node) if member.kind == "docstring"
+        id(member.node) for member in members_of_class(node) if member.kind == "docstring"
     }
     assert isinstance(node.body, cst.IndentedBlock)
     remaining_statements = [statement for statement in node.body.body if id(statement) in kept_ids]

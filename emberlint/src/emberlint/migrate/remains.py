@@ -7,7 +7,7 @@ import libcst as cst
 
 from emberlint.migrate.imports import name_expression
 from emberlint.migrate.selection import SourceModule
-from emberlint.migrate.units import HEAD, Statement, Unit, all_names, members, units, units_by_bound_name
+from emberlint.migrate.units import HEAD, Statement, Unit, all_names, members_of_class, units, units_by_bound_name
 
 
 def source_without_moved(source: SourceModule, reached_names: Set[str] = frozenset()) -> str | None:
@@ -53,7 +53,7 @@ def _remaining_statement(unit: Unit, source: SourceModule) -> Statement:
     node, moved_names = unit.node, {name for taken_part in source.parts[unit] for name in taken_part.binds}
     assert isinstance(node, cst.ClassDef)
     assert isinstance(node.body, cst.IndentedBlock)
-    moved_ids = {id(member.node) for member in members(node) if member.binds & moved_names}
+    moved_ids = {id(member.node) for member in members_of_class(node) if member.binds & moved_names}
     remaining_statements = [statement for statement in node.body.body if id(statement) not in moved_ids]
     moved_base = cst.Arg(cst.Name(f"_{node.name.value}"))
     return node.with_changes(

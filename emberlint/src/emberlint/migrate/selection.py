@@ -7,7 +7,14 @@ from functools import cached_property
 
 import libcst as cst
 
-from emberlint.migrate.units import Unit, members, needed_attributes, stored_attributes, units, units_by_bound_name
+from emberlint.migrate.units import (
+    Unit,
+    members_of_class,
+    needed_attributes,
+    stored_attributes,
+    units,
+    units_by_bound_name,
+)
 
 
 @dataclass
@@ -114,7 +121,9 @@ def find_movable_names(modules: Mapping[str, SourceModule]) -> list[str]:
         for unit in module.units:
             if isinstance(unit.node, cst.ClassDef):
                 distinct_names.update(
-                    dict.fromkeys(name for member_unit in members(unit.node) for name in sorted(member_unit.binds))
+                    dict.fromkeys(
+                        name for member_unit in members_of_class(unit.node) for name in sorted(member_unit.binds)
+                    )
                 )
             elif unit.kind == "definition":
                 distinct_names.update(dict.fromkeys(sorted(unit.binds)))
@@ -125,7 +134,7 @@ class _Closure:
     def __init__(self, modules: Mapping[str, SourceModule]) -> None:
         self.modules = modules
         self.bodies = {
-            unit: members(unit.node)
+            unit: members_of_class(unit.node)
             for module in modules.values()
             for unit in module.units
             if isinstance(unit.node, cst.ClassDef)

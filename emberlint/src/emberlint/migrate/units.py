@@ -101,7 +101,7 @@ def _quoted_names(code: str) -> Iterator[str]:
                 yield from (node.id for node in ast.walk(quoted_tree) if isinstance(node, ast.Name))
 
 
-def members(node: cst.ClassDef) -> list[Unit]:
+def members_of_class(node: cst.ClassDef) -> list[Unit]:
     """Returns the statements of a class body; empty for `class A: pass`."""
     if not isinstance(node.body, cst.IndentedBlock):
         return []

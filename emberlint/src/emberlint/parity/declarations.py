@@ -62,7 +62,7 @@ def _decorated_ops(trees: dict[str, ast.Module]) -> Iterator[Declaration]:
             if isinstance(node, FunctionNode) and "op" in names_of_decorators(node):
                 is_composite = not is_declaration_only(node)
                 yield Declaration(
-                    node.name, category_of_path(path), is_composite, signature(node.args), Span.of(path, node)
+                    node.name, category_of_path(path), is_composite, signature(node.args), Span.from_node(path, node)
                 )
 
 
@@ -70,9 +70,9 @@ def _delegating_functions(trees: dict[str, ast.Module]) -> Iterator[Declaration]
     for path, tree in trees.items():
         for node in flat_statements(tree.body):
             if isinstance(node, FunctionNode) and not node.name.startswith("_"):
-                if is_declaration_only(node) or _delegates(node, node.name):
+                if is_declaration_only(node) or _delegates_to(node, node.name):
                     yield Declaration(
-                        node.name, category_of_path(path), False, signature(node.args), Span.of(path, node)
+                        node.name, category_of_path(path), False, signature(node.args), Span.from_node(path, node)
                     )
             else:
                 name_and_value = assigned_name_and_value(node)
@@ -82,14 +82,14 @@ def _delegating_functions(trees: dict[str, ast.Module]) -> Iterator[Declaration]
                         category_of_path(path),
                         False,
                         _lambda_signature(name_and_value[1]),
-                        Span.of(path, node),
+                        Span.from_node(path, node),
                     )
 
 
 def _is_delegation(value: ast.expr, name: str) -> bool:
     """Returns whether `name = value` delegates to that name, as `sin = lambda x: backend().sin(x)` does."""
     if isinstance(value, ast.Lambda):
-        return _delegates(value.body, name)
+        return _delegates_to(value.body, name)
     return isinstance(value, ast.Attribute) and value.attr == name
 
 
@@ -99,7 +99,7 @@ def _lambda_signature(value: ast.expr) -> Signature | None:
     return None if all(parameter.kind.startswith("*") for parameter in own_signature) else own_signature
 
 
-def _delegates(node: ast.AST, name: str) -> bool:
+def _delegates_to(node: ast.AST, name: str) -> bool:
     """Returns whether a body calls an attribute of this name, or looks one up by this name."""
     for inner_node in ast.walk(node):
         if isinstance(inner_node, ast.Call):
@@ -123,7 +123,9 @@ def _abstract_methods(trees: dict[str, ast.Module]) -> Iterator[Declaration]:
             for method in node.body:
                 if isinstance(method, FunctionNode) and not method.name.startswith("_") and is_declaration_only(method):
                     own_signature = signature(method.args, bound="staticmethod" not in names_of_decorators(method))
-                    yield Declaration(method.name, category_of_path(path), False, own_signature, Span.of(path, method))
+                    yield Declaration(
+                        method.name, category_of_path(path), False, own_signature, Span.from_node(path, method)
+                    )
 
 
 def _aliases_of_ops(trees: dict[str, ast.Module], declared: dict[str, Declaration]) -> Iterator[tuple[str, str]]:

@@ -128,7 +128,7 @@ def _functions_by_name(tree: ast.Module) -> dict[str, FunctionNode]:
 def _definition_of_node(
     path: str, node: ast.stmt, functions: Mapping[str, FunctionNode], in_class: bool
 ) -> Definition | None:
-    span, category = Span.of(path, node), category_of_path(path)
+    span, category = Span.from_node(path, node), category_of_path(path)
     if isinstance(node, FunctionNode):
         decorator_names = names_of_decorators(node)
         if node.name.startswith("_") or decorator_names & {"overload", "setter"}:

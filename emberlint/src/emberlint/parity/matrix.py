@@ -71,7 +71,7 @@ class Matrix:
                 if cell.status.is_gap:
                     yield row, backend, cell
 
-    def missing(self, backend: str) -> list[str]:
+    def missing_ops(self, backend: str) -> list[str]:
         """Returns the ops that a backend lacks."""
         return [row.name for row in self.rows if row.cells[backend].status in (Status.MISSING, Status.MISPLACED)]
 

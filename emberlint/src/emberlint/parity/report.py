@@ -79,7 +79,7 @@ def report_markdown(matrix: Matrix) -> str:
     """Returns the matrix in Markdown: a table per category, with the coverage above and notes below."""
     markdown_lines = ["# Ops and backends", "", "| backend | coverage | missing |", "| --- | --- | --- |"]
     for name in matrix.backends:
-        missing_text = ", ".join(f"`{op}`" for op in matrix.missing(name)) or "none"
+        missing_text = ", ".join(f"`{op}`" for op in matrix.missing_ops(name)) or "none"
         markdown_lines.append(f"| {name} | {_percent(matrix.coverage(name))} | {missing_text} |")
     for category in matrix.categories:
         markdown_lines += ["", f"## {category}", "", f"| op | {' | '.join(matrix.backends)} |"]
@@ -109,7 +109,8 @@ def report_json(matrix: Matrix) -> str:
         for row in matrix.rows
     ]
     coverage_by_backend = {
-        name: {"coverage": round(matrix.coverage(name), 4), "missing": matrix.missing(name)} for name in matrix.backends
+        name: {"coverage": round(matrix.coverage(name), 4), "missing": matrix.missing_ops(name)}
+        for name in matrix.backends
     }
     return json.dumps({"version": 1, "backends": coverage_by_backend, "ops": op_records}, indent=2) + "\n"
 

@@ -19,7 +19,7 @@ class Span(NamedTuple):
     end_column: int
 
     @classmethod
-    def of(cls, path: str, node: ast.stmt) -> "Span":
+    def from_node(cls, path: str, node: ast.stmt) -> "Span":
         """Returns the place of a statement; for a function, the first line of its header."""
         if isinstance(node, FunctionNode):
             end_offset = node.col_offset + len("def ") + len(node.name)

@@ -20,7 +20,7 @@ class Entry(NamedTuple):
     fingerprint: str
 
 
-def read(file: Path) -> Counter[Entry]:
+def read_entries(file: Path) -> Counter[Entry]:
     """Returns the entries of a baseline file, with the number of findings that each accepts.
 
     Raises:
@@ -45,7 +45,7 @@ def read(file: Path) -> Counter[Entry]:
         raise UsageError(f"{file}: cannot be read as a baseline: {error}") from error
 
 
-def write(file: Path, entries: Counter[Entry]) -> None:
+def write_entries(file: Path, entries: Counter[Entry]) -> None:
     """Writes the entries to a baseline file, one per line, so that its diffs are readable."""
     entry_lines = [
         json.dumps({**entry._asdict(), "count": count}) for entry, count in sorted(entries.items()) if count > 0
@@ -105,13 +105,13 @@ def _is_line_of_entry(line: str, entry: Entry) -> bool:
     return entry.fingerprint in line and json.dumps(entry.path) in line
 
 
-def shrink(file: Path, findings: Sequence[Finding], checked_paths: frozenset[str]) -> None:
+def shrink_baseline(file: Path, findings: Sequence[Finding], checked_paths: frozenset[str]) -> None:
     """Drops unneeded entries from a baseline file; if there is no file, writes one that accepts all findings."""
     current_entries = count_entries(findings)
     if file.exists():
-        old_entries = read(file)
+        old_entries = read_entries(file)
         count_by_kept_entry = Counter(
             {entry: count for entry, count in old_entries.items() if entry.path not in checked_paths}
         )
         current_entries = (old_entries & current_entries) + count_by_kept_entry
-    write(file, current_entries)
+    write_entries(file, current_entries)

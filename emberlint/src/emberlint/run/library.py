@@ -137,13 +137,13 @@ class Shelf:
 
     def summary(self, module: str) -> Any:
         """Returns the summary of a module, or None."""
-        module_path = self.library.modules.find(module, self._path)
+        module_path = self.library.modules.find_module(module, self._path)
         self.used[module] = NO_FILE if module_path is None else self._digest(module_path)
         return None if module_path is None or not self.is_seen(module_path) else self.library.get(module_path)
 
     def is_module(self, module: str) -> bool:
         """Returns whether the project has a module of that name."""
-        module_path = self.library.modules.find(module, self._path)
+        module_path = self.library.modules.find_module(module, self._path)
         self.used[module] = NO_FILE if module_path is None else self._digest(module_path)
         return module_path is not None
 
@@ -176,7 +176,7 @@ def is_current(used_facts: Mapping[str, str], path: str, library: Library, shelf
         if fact_name.startswith("?"):
             current_answer = str(int(library.modules.exists(fact_name[1:])))
         else:
-            module_file = fact_name[1:] if fact_name.startswith("=") else library.modules.find(fact_name, path)
+            module_file = fact_name[1:] if fact_name.startswith("=") else library.modules.find_module(fact_name, path)
             is_seen = digest != UNSEEN if shelf is None or module_file is None else shelf.is_seen(module_file)
             current_answer = NO_FILE if module_file is None else library.digest(module_file) if is_seen else UNSEEN
         if current_answer != digest:

@@ -22,7 +22,7 @@ def group_in_import_order(paths: Iterable[str], imported: Edges, at_once: Edges)
         at_once: Returns those that it imports when it is loaded itself.
     """
     path_groups: list[list[str]] = []
-    for group in _circles(paths, imported):
+    for group in _import_circles(paths, imported):
         if len(group) == 1:
             path_groups.append(group)
             continue
@@ -34,14 +34,14 @@ def group_in_import_order(paths: Iterable[str], imported: Edges, at_once: Edges)
         path_groups.append(
             [
                 path
-                for inner_group in _circles(sorted(group), near_paths)
+                for inner_group in _import_circles(sorted(group), near_paths)
                 for path in _order_within_circle(inner_group, near_paths)
             ]
         )
     return path_groups
 
 
-def _circles(paths: Iterable[str], imported: Edges) -> list[list[str]]:
+def _import_circles(paths: Iterable[str], imported: Edges) -> list[list[str]]:
     """Returns the circles of a graph and the files in no circle, each after those that it imports from.
 
     The time is linear in the number of imports (Tarjan's algorithm, with a stack of its own instead of recursion).

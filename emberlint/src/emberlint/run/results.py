@@ -42,7 +42,7 @@ def encode_result(result: FileResult) -> Encoded:
 
 
 def decode_result(data: Encoded) -> FileResult:
-    """Returns the result of a file from the lists that `encode` made."""
+    """Returns the result of a file from the lists that `encode_result` made."""
     findings, directives, imports, summary, used_facts, near_paths = data
     return FileResult(
         tuple(decode_finding(finding) for finding in findings),

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from emberlint.config.configuration import find_root, load
+from emberlint.config.configuration import find_root, load_settings
 from emberlint.config.settings import Settings, pattern_predicate
 from emberlint.findings import Finding
 from emberlint.fixes import fix
@@ -165,7 +165,7 @@ class Session:
         file_stamp = _file_stamp(project_root / "pyproject.toml")
         project = self._projects.get(project_root)
         if project is None or project.stamp != file_stamp:
-            settings = load(project_root)
+            settings = load_settings(project_root)
             check_ignores(settings)
             selected_words = (*settings.select, *settings.extend_select) if settings.select else ()
             codes = chosen_codes(selected_words, settings.ignore)
@@ -183,7 +183,7 @@ class Session:
             return findings
         cached_baseline = self._baselines.get(baseline_file)
         if cached_baseline is None or cached_baseline[0] != file_stamp:
-            cached_baseline = self._baselines[baseline_file] = file_stamp, baseline.read(baseline_file)
+            cached_baseline = self._baselines[baseline_file] = file_stamp, baseline.read_entries(baseline_file)
         return baseline.apply_baseline(findings, Counter(cached_baseline[1]))[0]
 
 

@@ -41,7 +41,7 @@ def later_python_hint(text: str, line: int) -> str:
 
 
 def syntax_hint(text: str) -> str:
-    """Returns the hint of `later_python`, from LibCST in this process."""
+    """Returns the hint of `later_python_hint`, from LibCST in this process."""
     import libcst as cst
 
     try:

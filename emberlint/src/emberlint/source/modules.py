@@ -33,31 +33,31 @@ class Modules:
     def exists(self, path: str) -> bool:
         """Returns whether the project has a file at a path relative to its root."""
         folder, _, name = path.rpartition("/")
-        return self._entries(folder).get(name, False) or path in self._texts
+        return self._folder_entries(folder).get(name, False) or path in self._texts
 
-    def _entries(self, folder: str) -> dict[str, bool]:
+    def _folder_entries(self, folder: str) -> dict[str, bool]:
         """Returns the entries of a folder, and whether each is a file; a folder that its parent lacks is not read."""
         folder_entries = self._folders.get(folder)
         if folder_entries is None:
             parent_folder, _, name = folder.rpartition("/")
-            is_folder = name in ("", ".", "..") or self._entries(parent_folder).get(name) is False
-            folder_entries = self._folders[folder] = _entries(f"{self._root}/{folder}") if is_folder else {}
+            is_folder = name in ("", ".", "..") or self._folder_entries(parent_folder).get(name) is False
+            folder_entries = self._folders[folder] = _entries_of_folder(f"{self._root}/{folder}") if is_folder else {}
             if is_folder:
                 self.folders.append(folder)
         return folder_entries
 
-    def find(self, module: str, importer: str) -> str | None:
+    def find_module(self, module: str, importer: str) -> str | None:
         """Returns the path of a module of the project as a file imports it, or None if the project has no such file."""
         top_package = module.partition(".")[0]
         if not top_package:
             return None
-        folder_prefixes = self._prefixes(importer, top_package)
+        folder_prefixes = self._folder_prefixes(importer, top_package)
         search_key = (module, folder_prefixes[0])
         if search_key not in self._paths:
-            self._paths[search_key] = self._search(module, folder_prefixes)
+            self._paths[search_key] = self._search_module(module, folder_prefixes)
         return self._paths[search_key]
 
-    def _prefixes(self, importer: str, top: str) -> tuple[str, ...]:
+    def _folder_prefixes(self, importer: str, top: str) -> tuple[str, ...]:
         """Returns the folders that may hold a package: the one above the importer's own package comes first."""
         cached_prefixes = self._prefixed.get((importer, top))
         if cached_prefixes is not None:
@@ -71,7 +71,7 @@ class Modules:
         folder_prefixes = self._prefixed[importer, top] = tuple(dict.fromkeys((own_prefix, "", *self.settings.src)))
         return folder_prefixes
 
-    def _search(self, module: str, prefixes: tuple[str, ...]) -> str | None:
+    def _search_module(self, module: str, prefixes: tuple[str, ...]) -> str | None:
         candidate_paths = _candidate_files(module, prefixes)
         existing_paths = (
             path for path in candidate_paths if self.exists(path) and (path in self._texts or not self._excluded(path))
@@ -80,7 +80,7 @@ class Modules:
 
     def candidate_paths(self, module: str, importer: str) -> Iterator[str]:
         """Yields the paths at which a module could be, as a file imports it."""
-        return _candidate_files(module, self._prefixes(importer, module.partition(".")[0]))
+        return _candidate_files(module, self._folder_prefixes(importer, module.partition(".")[0]))
 
     def imported_files(self, path: str, text: str, at_once: bool = False) -> list[str]:
         """Returns the project's files that a text imports from, in the order of the text.
@@ -95,11 +95,11 @@ class Modules:
         """
         distinct_files: dict[str | None, None] = {}
         for base_module, names in _mentioned_modules(text, self._package_of_file(path), at_once):
-            module_file = self.find(base_module, path)
+            module_file = self.find_module(base_module, path)
             if module_file is not None and not module_file.endswith("/__init__.py"):
                 distinct_files[module_file] = None  # a module, whose names are no modules
                 continue
-            module_files = [self.find(f"{base_module}.{name}" if base_module else name, path) for name in names]
+            module_files = [self.find_module(f"{base_module}.{name}" if base_module else name, path) for name in names]
             if not module_files or None in module_files:
                 distinct_files[module_file] = None
             distinct_files.update(dict.fromkeys(module_files))
@@ -111,7 +111,7 @@ class Modules:
         return module if path.endswith("__init__.py") else module.rpartition(".")[0]
 
 
-def _entries(folder: str) -> dict[str, bool]:
+def _entries_of_folder(folder: str) -> dict[str, bool]:
     """Returns the names of the entries of a folder, and whether each is a file."""
     try:
         with os.scandir(folder) as folder_entries:

@@ -183,7 +183,7 @@ class Names:
         A later binding overwrites the earlier ones if its block also contains the use.
         """
         enclosing_blocks = {
-            self._block(ancestor) for ancestor in self.tree.ancestors(use) if isinstance(ancestor, BLOCKED)
+            self._enclosing_block(ancestor) for ancestor in self.tree.ancestors(use) if isinstance(ancestor, BLOCKED)
         }
         latest_bindings = self._latest_bindings(scope, use.id)
         first_index = bisect_left(latest_bindings, -use.lineno, key=lambda one: -one.line)
@@ -203,9 +203,11 @@ class Names:
         return cached_bindings
 
     def _placed_binding(self, binding: Binding) -> Placed:
-        return Placed(getattr(binding.node, "lineno", 0), self._block(self._enclosing_statement(binding.node)), binding)
+        return Placed(
+            getattr(binding.node, "lineno", 0), self._enclosing_block(self._enclosing_statement(binding.node)), binding
+        )
 
-    def _block(self, statement: ast.AST) -> Block:
+    def _enclosing_block(self, statement: ast.AST) -> Block:
         """Returns the statement that contains another, and the branch of it that the other is in."""
         return self.tree.parents.get(statement), self._branch_by_statement.get(statement, "")
 
@@ -239,7 +241,7 @@ class Names:
         cached_origins = self._memo.get(node)
         if cached_origins is None:
             self._memo[node] = ()  # ends the recursion: a name defined by itself has no other origin
-            cached_origins = self._memo[node] = self._origins(node)
+            cached_origins = self._memo[node] = self._find_origins(node)
         return cached_origins
 
     def names_leading_to(self, tops: frozenset[str] | None) -> set[str]:
@@ -295,7 +297,7 @@ class Names:
             return self.may_have_origin(node.body, naming) or self.may_have_origin(node.orelse, naming)
         return isinstance(node, ast.BoolOp) and any(self.may_have_origin(value, naming) for value in node.values)
 
-    def _origins(self, node: ast.expr) -> tuple[str, ...]:
+    def _find_origins(self, node: ast.expr) -> tuple[str, ...]:
         if isinstance(node, ast.Name):
             if node.id not in self.names_leading_to(None):
                 return ()
@@ -399,7 +401,7 @@ class Names:
         """
         owner = self.owner(node)
         function = self._enclosing_function(node)
-        for class_node in () if owner is None else self._lineage(owner):
+        for class_node in () if owner is None else self._class_and_bases(owner):
             assigned_values = self._values_by_attribute().get((class_node, node.attr), [])
             earlier_values = [
                 value
@@ -413,7 +415,7 @@ class Names:
     def _enclosing_function(self, node: ast.AST) -> ast.AST | None:
         return next((ancestor for ancestor in self.tree.ancestors(node) if isinstance(ancestor, ast.FunctionDef)), None)
 
-    def _lineage(self, kind: ast.ClassDef) -> list[ast.ClassDef]:
+    def _class_and_bases(self, kind: ast.ClassDef) -> list[ast.ClassDef]:
         """Returns a class and its bases in this file, the nearest first."""
         class_and_bases = [kind]
         for class_ in class_and_bases:

@@ -53,11 +53,11 @@ class BackendImport(Rule):
         """Yields a finding for each import of a foreign library."""
         if not file.mentions_native:
             return
-        for library, node in self._imports(file):
+        for library, node in self._imported_names_and_nodes(file):
             if library in file.foreign_libraries and not file.names.is_typing_only(node):
                 yield self.finding(file, node, library=library, fix=GUIDE)
 
-    def _imports(self, file: SourceFile) -> Iterator[tuple[str, ast.AST]]:
+    def _imported_names_and_nodes(self, file: SourceFile) -> Iterator[tuple[str, ast.AST]]:
         for node in file.index.nodes(ast.Import):
             for alias in node.names:
                 yield alias.name.partition(".")[0], node if len(node.names) == 1 else alias
